@@ -1,4 +1,5 @@
 /* Values as text: straight into the buffer, in the form that jansson writes (tests/bare compares). */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,24 +23,40 @@ static char escape_of(unsigned char c)
     return c < sizeof(named) && named[c] != '\0' ? named[c] : 'u';
 }
 
+static size_t count_plain(const char *bytes, size_t length)
+{
+    size_t count = 0;
+
+    while (count < length && escape_of((unsigned char)bytes[count]) == '\0')
+        count++;
+    return count;
+}
+
+static void write_escaped(dt_strbuf *out, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        size_t plain = count_plain(bytes, length);
+        char escape = plain < length ? escape_of((unsigned char)bytes[plain]) : '\0';
+
+        dt_strbuf_add(out, bytes, plain);
+        if (escape == 'u')
+            dt_strbuf_add_fmt(out, "\\u%04X", (unsigned)bytes[plain]);
+        else if (escape != '\0')
+            dt_strbuf_add(out, (char[]){'\\', escape}, 2);
+        plain += escape != '\0';
+        bytes += plain;
+        length -= plain;
+    }
+}
+
 static void write_string(dt_strbuf *out, const char *bytes, size_t length)
 {
-    size_t from = 0;
-    char escape;
+    size_t plain = count_plain(bytes, length);
+    char *at = dt_strbuf_extend(out, plain + 1);
 
-    dt_strbuf_add_char(out, '"');
-    for (size_t i = 0; i < length; i++) {
-        escape = escape_of((unsigned char)bytes[i]);
-        if (escape == '\0')
-            continue;
-        dt_strbuf_add(out, bytes + from, i - from);
-        from = i + 1;
-        if (escape == 'u')
-            dt_strbuf_add_fmt(out, "\\u%04X", (unsigned)bytes[i]);
-        else
-            dt_strbuf_add(out, (char[]){'\\', escape}, 2);
-    }
-    dt_strbuf_add(out, bytes + from, length - from);
+    *at = '"';
+    memcpy(at + 1, bytes, plain);
+    write_escaped(out, bytes + plain, length - plain);
     dt_strbuf_add_char(out, '"');
 }
 
@@ -63,6 +80,11 @@ static void write_real(dt_strbuf *out, double value)
     const char *exponent, *digits;
     char text[64];
 
+    if (fabs(value) < 1e15 && value == trunc(value) && !signbit(value)) {
+        write_integer(out, (json_int_t)value);
+        dt_strbuf_add(out, ".0", 2);
+        return;
+    }
     snprintf(text, sizeof(text), "%.17g", value);
     exponent = strchr(text, 'e');
     if (exponent == NULL) {

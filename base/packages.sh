@@ -3,6 +3,9 @@
 # Ubuntu. What is there already is left alone, and then neither root nor a network is needed.
 #
 #   base/packages.sh build [test]
+#
+# Where there is nvcc, test also brings cuobjdump and nvdisasm, from Python's packages into build/cuobjdump, if the
+# CUDA toolkit came without them: one of its tests reads the machine code of the GPU part.
 set -euo pipefail
 
 # Needed, by name on Debian 12 and Ubuntu 22.04 and 24.04.
@@ -31,6 +34,18 @@ die() { printf '%s\n' "$*" >&2; exit 1; }
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
+# A toolkit that was installed as Python's packages has nvcc and neither of the two.
+bring_cuobjdump() {
+    local into
+    into=$(cd "$(dirname "$0")/.." && pwd)/build/cuobjdump
+    command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || return 0
+    ! command -v cuobjdump >/dev/null && ! ls /usr/local/cuda*/bin/cuobjdump "$into"/nvidia/*/bin/nvdisasm \
+        >/dev/null 2>&1 || return 0
+    python3 -m pip install -q --disable-pip-version-check --target "$into" \
+        'nvidia-cuda-cuobjdump>=13' 'nvidia-cuda-nvdisasm>=13' >/dev/null 2>&1 ||
+        echo "could not bring cuobjdump: the test that reads the GPU part's machine code will be skipped"
+}
+
 missing_of() {
     local name
     for name in "$@"; do installed "$name" || printf '%s\n' "$name"; done
@@ -39,6 +54,7 @@ missing_of() {
 [ $# -gt 0 ] || die "usage: base/packages.sh build [test]"
 needed=()
 optional=()
+case " $* " in *" test "*) bring_cuobjdump ;; esac
 for set in "$@"; do
     case $set in
     build) needed+=("${build[@]}") ;;

@@ -51,13 +51,23 @@ static void reserve(dt_strbuf *buf, size_t extra)
     buf->capacity = capacity;
 }
 
-void dt_strbuf_add(dt_strbuf *buf, const void *bytes, size_t length)
+char *dt_strbuf_extend(dt_strbuf *buf, size_t length)
 {
+    char *at;
+
     reserve(buf, length);
-    if (length != 0)
-        memcpy(buf->data + buf->length, bytes, length);
+    at = buf->data + buf->length;
     buf->length += length;
     buf->data[buf->length] = '\0';
+    return at;
+}
+
+void dt_strbuf_add(dt_strbuf *buf, const void *bytes, size_t length)
+{
+    char *at = dt_strbuf_extend(buf, length);
+
+    if (length != 0)
+        memcpy(at, bytes, length);
 }
 
 void dt_strbuf_add_str(dt_strbuf *buf, const char *text)

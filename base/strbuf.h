@@ -25,6 +25,8 @@ void dt_strbuf_init(dt_strbuf *buf);
 void dt_strbuf_release(dt_strbuf *buf);
 void dt_strbuf_reset(dt_strbuf *buf); /* to the empty string, memory kept */
 void dt_strbuf_add(dt_strbuf *buf, const void *bytes, size_t length);
+/* So many bytes more, which the caller writes where it says. */
+char *dt_strbuf_extend(dt_strbuf *buf, size_t length);
 void dt_strbuf_add_str(dt_strbuf *buf, const char *text);
 void dt_strbuf_add_char(dt_strbuf *buf, char c);
 void dt_strbuf_add_fmt(dt_strbuf *buf, const char *fmt, ...) DT_PRINTF(2, 3);

@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,67 +6,18 @@
 #include "base/json.h"
 #include "engine/arguments.h"
 #include "engine/commands.h"
-#include "engine/generate/score.h"
+#include "engine/score_arguments.h"
 
 #include "base/banned.h"
 
 #define LINES_MOST ((size_t)1 << 30) /* bytes */
 
 typedef struct wanted {
-    dt_score_options options;
-    const char *input, *target; /* files; target may be NULL */
-    json_t *lines;              /* with --json: what has been, so far */
-    double log_likelihood;      /* of all */
+    dt_score_arguments given;
+    json_t *lines;         /* with --json: what has been, so far */
+    double log_likelihood; /* of all */
     int64_t tokens;
-    bool json;
 } wanted;
-
-static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
-{
-    static const struct option options[] = {{"checkpoint", required_argument, NULL, 'c'},
-                                            {"input", required_argument, NULL, 'i'},
-                                            {"target", required_argument, NULL, 't'},
-                                            {"device", required_argument, NULL, 'd'},
-                                            {"threads", required_argument, NULL, 'j'},
-                                            {"json", no_argument, NULL, 'J'},
-                                            {NULL, 0, NULL, 0}};
-    dt_status st = DT_OK;
-    int option;
-
-    *out = (wanted){.options = {.device = "cpu"}};
-    while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            out->options.checkpoint = optarg;
-            break;
-        case 'i':
-            out->input = optarg;
-            break;
-        case 't':
-            out->target = optarg;
-            break;
-        case 'd':
-            out->options.device = optarg;
-            break;
-        case 'j':
-            DT_TRY(dt_argument_whole(&out->options.threads, optarg, "--threads", 0, 1024, err));
-            break;
-        case 'J':
-            out->json = true;
-            break;
-        default:
-            DT_TRY(dt_argument_refuse(argv, option, err));
-        }
-    }
-    if (optind < argc)
-        DT_TRY(dt_argument_refuse(argv, -1, err));
-    if (out->options.checkpoint == NULL || out->input == NULL)
-        DT_THROW(err, DT_ERR_USAGE, "--checkpoint or --input is missing");
-    if (strcmp(out->input, "-") == 0 && out->target != NULL && strcmp(out->target, "-") == 0)
-        DT_THROW(err, DT_ERR_USAGE, "--input and --target are both stdin; name a file for one");
-out:
-    return st;
-}
 
 static dt_status read_lines(dt_score_lines *out, dt_strbuf *text, const char *path, dt_error *err)
 {
@@ -89,7 +39,7 @@ static dt_status take(void *context, double log_likelihood, int64_t tokens, dt_e
 
     w->log_likelihood += log_likelihood;
     w->tokens += tokens;
-    if (w->json) {
+    if (w->given.json) {
         json_array_append_new(w->lines, json_pack("{s:f, s:I}", "log_likelihood", log_likelihood,
                                                   "tokens", (json_int_t)tokens));
         return DT_OK;
@@ -108,21 +58,22 @@ dt_status dt_engine_score(int argc, char **argv, dt_error *err)
     json_t *object = NULL;
     dt_status st = DT_OK;
     double loss;
-    wanted w;
+    wanted w = {0};
 
     dt_strbuf_init(&input);
     dt_strbuf_init(&target);
     dt_strbuf_init(&out);
-    DT_TRY(parse(&w, argc, argv, err));
-    DT_TRY(read_lines(&w.options.input, &input, w.input, err));
-    DT_TRY(read_lines(&w.options.target, &target, w.target, err));
-    object = json_pack("{s:o, s:[]}", "checkpoint", dt_json_text(w.options.checkpoint), "lines");
+    DT_TRY(dt_score_arguments_parse(&w.given, argc, argv, err));
+    DT_TRY(read_lines(&w.given.options.input, &input, w.given.input, err));
+    DT_TRY(read_lines(&w.given.options.target, &target, w.given.target, err));
+    object =
+        json_pack("{s:o, s:[]}", "checkpoint", dt_json_text(w.given.options.checkpoint), "lines");
     w.lines = json_object_get(object, "lines");
-    w.options.emit = take;
-    w.options.context = &w;
-    DT_TRY(dt_score(&w.options, err));
+    w.given.options.emit = take;
+    w.given.options.context = &w;
+    DT_TRY(dt_score(&w.given.options, err));
     loss = w.tokens > 0 ? -w.log_likelihood / (double)w.tokens : NAN;
-    if (!w.json) {
+    if (!w.given.json) {
         if (w.tokens > 0)
             dt_strbuf_add_fmt(&out, "%.6f\t%lld\tall: loss %.6f, perplexity %.6g", w.log_likelihood,
                               (long long)w.tokens, loss, exp(loss));

@@ -6,6 +6,9 @@
 #include "engine/arguments.h"
 #include "engine/channel/stop.h"
 #include "engine/commands.h"
+#include "engine/generate_arguments.h"
+#include "engine/score_arguments.h"
+#include "engine/task/task.h"
 #include "engine/train/train.h"
 
 #include "base/banned.h"
@@ -24,6 +27,50 @@ static dt_status parse_train(const char **plan, int argc, char **argv, dt_error 
     if (*plan == NULL)
         return DT_FAIL(err, DT_ERR_USAGE, "--plan is missing");
     return DT_OK;
+}
+
+/* --- a task */
+
+/* What the task says itself stands before its arguments. */
+static dt_status read_how(dt_task_how *out, const dt_plan *plan, dt_arena *arena, dt_error *err)
+{
+    const char *const before[] = {"task", "--checkpoint", plan->resume_from, "--input",
+                                  plan->task.input};
+    const int fixed = (int)(sizeof(before) / sizeof(before[0]));
+    int argc = fixed + (int)plan->task.arguments.count;
+    char **argv = dt_arena_alloc_array(arena, (size_t)argc + 1, sizeof(*argv));
+    dt_generate_arguments *given = dt_arena_alloc(arena, sizeof(*given));
+    dt_score_arguments scored;
+    dt_status st = DT_OK;
+
+    if (argv == NULL || given == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int i = 0; i < argc; i++)
+        argv[i] = (char *)(i < fixed ? before[i] : plan->task.arguments.items[i - fixed]);
+    argv[argc] = NULL;
+    optind = 0; /* glibc: the command's own were read already */
+    if (plan->recipe.task == DT_TASK_SCORE)
+        return dt_score_arguments_parse(&scored, argc, argv, err);
+    DT_TRY(dt_generate_arguments_parse(given, argc, argv, err));
+    *out = (dt_task_how){.rules = given->options.rules,
+                         .batch = given->batch,
+                         .precision = given->options.precision};
+out:
+    return st;
+}
+
+static dt_status run(const dt_plan *plan, int64_t rank, dt_events *events, dt_arena *arena,
+                     dt_error *err)
+{
+    dt_task_how how = {.batch = 1};
+    dt_status st = DT_OK;
+
+    if (plan->recipe.task == DT_TASK_TRAIN)
+        return dt_train(plan, rank, events, err);
+    DT_TRY(read_how(&how, plan, arena, err));
+    DT_TRY(dt_task_run(plan, rank, &how, events, err));
+out:
+    return st;
 }
 
 dt_status dt_engine_train(int argc, char **argv, dt_error *err)
@@ -45,7 +92,7 @@ dt_status dt_engine_train(int argc, char **argv, dt_error *err)
     snprintf(who, sizeof(who), "engine[%lld]", (long long)rank);
     dt_log_init(who);
     DT_TRY(dt_events_open(&events, rank, plan.world_size, err));
-    DT_TRY(dt_train(&plan, rank, events, err));
+    DT_TRY(run(&plan, rank, events, &arena, err));
 out:
     dt_events_close(events);
     dt_arena_release(&arena);

@@ -219,7 +219,9 @@ static dt_status derive(dt_reading *reading)
         DT_TRY(take_checkpoint(reading, description, files.folder));
     } else {
         DT_TRY(take_config(reading, description, files.description));
-        DT_TRY(take_tokenizer(reading, files.folder));
+        if (files.kind ==
+            DT_WEIGHTS_HUGGINGFACE) /* a .bin file says nothing of what lies beside it */
+            DT_TRY(take_tokenizer(reading, files.folder));
     }
 out:
     json_decref(description);

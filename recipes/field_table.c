@@ -14,12 +14,15 @@ const dt_field *dt_field_find(const char *path)
 
 static bool is_alias(const dt_field *field, const char *path)
 {
-    size_t length = dt_field_group_length(field);
     const char *key = path;
+    size_t length;
 
+    if (field->aliases == NULL)
+        return false;
+    length = dt_field_group_length(field);
     if (length != 0 && strncmp(path, field->path, length + 1) == 0)
         key += length + 1;
-    for (size_t i = 0; field->aliases != NULL && field->aliases[i] != NULL; i++)
+    for (size_t i = 0; field->aliases[i] != NULL; i++)
         if (strcmp(field->aliases[i], key) == 0)
             return true;
     return false;

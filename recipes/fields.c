@@ -27,6 +27,7 @@ static const char *const rope_scalings[] = {"none", "linear", "llama3", NULL};
 static const char *const norms[] = {"post", "pre", NULL};
 static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
+static const char *const tasks[] = {"train", "generate", "score", NULL};
 static const char *const searches[] = {"grid", "zip", "random", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
 static const char *const too_longs[] = {"refuse", "drop", NULL};
@@ -53,6 +54,14 @@ const dt_field dt_fields[] = {
      AT(name),
      .derived = "the file's name without its ending",
      .help = "what the run is called in lists: 1 to 64 letters, digits, '.', '_' or '-'"},
+    {.path = "task",
+     .type = DT_FIELD_CHOICE,
+     AT(task),
+     .choices = tasks,
+     .fallback = "train",
+     .added = true,
+     .help = "what the ranks do; a recipe trains, the others are of runs that 'dtrun generate' and "
+             "'dtrun score' begin with --ranks or --nodes"},
 
     {.path = "nodes",
      .type = DT_FIELD_STRINGS,
@@ -623,8 +632,21 @@ const dt_field dt_fields[] = {
      .fallback = "1",
      .added = true,
      .ignorable = true,
-     .help = "how many runs of a sweep go side by side; 0: as many as this machine has processors "
-             "for, by the ranks and threads of one; one where they are elsewhere or on GPUs"},
+     .help = "at most so many runs of a sweep go side by side, never two on one GPU; 0: as many as "
+             "there are free GPUs for, or on CPUs as this machine has processors for, by the ranks "
+             "and threads of one"},
+    {.path = "search.nodes",
+     .type = DT_FIELD_INT,
+     AT(search.nodes),
+     .unit = "nodes",
+     .low = 0,
+     .high = 1024,
+     .fallback = "0",
+     .added = true,
+     .ignorable = true,
+     .help =
+         "how many of 'nodes' a run of a sweep trains on, those that no other run of it has; 0: "
+         "all of them"},
     {.path = "early_stop.metric",
      .type = DT_FIELD_STRING,
      AT(early_stop.metric),

@@ -1,10 +1,7 @@
 #include "recipes/memory.h"
 
-#include <stdio.h>
-
-#include "recipes/architecture/architecture.h"
-#include "recipes/matrices.h"
-#include "recipes/memory_host.h"
+#include "recipes/architecture/translations.h"
+#include "recipes/memory_int.h"
 
 #include "base/banned.h"
 
@@ -19,12 +16,7 @@ static int unit_count(const dt_model_config *config)
 
 /* --- what a strategy divides --- */
 
-/* How many ranks a rank's share is one of; 1: it holds everything. */
-typedef struct shares {
-    int64_t masters, gradients, states;
-} shares;
-
-static bool is_full_shard(const dt_recipe *recipe)
+bool dt_memory_is_full_shard(const dt_recipe *recipe)
 {
     return recipe->strategy.kind == DT_STRATEGY_FSDP && recipe->strategy.shard == DT_SHARD_FULL;
 }
@@ -36,15 +28,15 @@ static bool holds_gradients(const dt_recipe *recipe)
 }
 
 /* fp32 weights that are also the compute type's are whole where the compute type's are. */
-static shares shares_of(const dt_recipe *recipe, int64_t world_size)
+dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, int64_t world_size)
 {
     bool copy = recipe->precision.kind != DT_PRECISION_FP32;
-    shares out = {1, 1, 1};
+    dt_memory_shares out = {1, 1, 1};
 
     if (recipe->strategy.kind != DT_STRATEGY_FSDP)
         return out;
     out.states = world_size;
-    if (copy || is_full_shard(recipe))
+    if (copy || dt_memory_is_full_shard(recipe))
         out.masters = world_size;
     if (!holds_gradients(recipe))
         out.gradients = world_size;
@@ -56,8 +48,7 @@ static int64_t share(int64_t count, int64_t ways)
     return count / ways + (count % ways != 0);
 }
 
-/* Hidden matrices that the optimizer steps whole. */
-static dt_matrices matrices_of(const dt_recipe *recipe)
+dt_matrices dt_memory_matrices(const dt_recipe *recipe)
 {
     dt_matrices out;
 
@@ -65,22 +56,23 @@ static dt_matrices matrices_of(const dt_recipe *recipe)
     return out;
 }
 
-static int states_of(const dt_recipe *recipe, bool matrix)
+int dt_memory_states_of(const dt_recipe *recipe, bool matrix)
 {
     return dt_optimizer_states(&recipe->optimizer, matrix);
 }
 
 double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count)
 {
-    double matrices = (double)matrices_of(recipe).elems / (double)parameter_count;
+    double matrices = (double)dt_memory_matrices(recipe).elems / (double)parameter_count;
 
-    return states_of(recipe, false) * (1 - matrices) + states_of(recipe, true) * matrices;
+    return dt_memory_states_of(recipe, false) * (1 - matrices) +
+           dt_memory_states_of(recipe, true) * matrices;
 }
 
 static int64_t optimizer_bytes(const dt_recipe *recipe, int64_t count, int64_t ways)
 {
-    int usual = states_of(recipe, false), of_matrix = states_of(recipe, true);
-    int64_t matrices = matrices_of(recipe).elems;
+    int usual = dt_memory_states_of(recipe, false), of_matrix = dt_memory_states_of(recipe, true);
+    int64_t matrices = dt_memory_matrices(recipe).elems;
 
     return dt_size_plus(dt_size_times(share(count - matrices, ways), 4 * usual),
                         dt_size_times(share(matrices, ways), 4 * of_matrix));
@@ -179,28 +171,31 @@ static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *con
                              const dt_memory_ranks *ranks)
 {
     int64_t batches = dt_size_times(3, dt_model_batch_bytes(config));
-    int64_t gathered = is_full_shard(recipe) ? gathered_bytes(recipe, config) : 0;
+    int64_t gathered = dt_memory_is_full_shard(recipe) ? gathered_bytes(recipe, config) : 0;
 
-    return dt_size_plus(
-        dt_size_plus(matrices_of(recipe).work_bytes, dt_size_times(ranks->replicas, batches)),
-        dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
+    return dt_size_plus(dt_size_plus(dt_memory_matrices(recipe).work_bytes,
+                                     dt_size_times(ranks->replicas, batches)),
+                        dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
 }
 
-/* Of engine/train/valid_bleu.h: activations, and weights where they are divided. */
+/* Of engine/train/valid_bleu.h: activations, logits, and weights where they are divided. */
 static int64_t translator_bytes(const dt_recipe *recipe, const dt_model_config *config)
 {
     const dt_architecture *kind = dt_architecture_find(config->kind);
     dt_model_config one = *config;
     int64_t weights =
         dt_size_times(root_and_blocks(config, true), (int64_t)dt_dtype_bytes(config->dtype));
+    int64_t logits;
 
     if (!recipe->evaluate.bleu || !kind->reads_pairs)
         return 0;
-    one.inference = one.incremental = true;
-    one.batch = recipe->evaluate.beam;
-    if (!is_full_shard(recipe) || !recipe->strategy.reshard_after_forward)
+    one.inference = true;
+    dt_translations_configure(&one, dt_translations_exact(recipe->evaluate.beam),
+                              recipe->evaluate.beam);
+    if (!dt_memory_is_full_shard(recipe) || !recipe->strategy.reshard_after_forward)
         weights = 0;
-    return dt_size_plus(kind->activation_bytes(&one), weights);
+    logits = dt_size_times(dt_translations_rows(&one), 4 * config->decoder.vocab);
+    return dt_size_plus(kind->activation_bytes(&one), dt_size_plus(weights, logits));
 }
 
 bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates)
@@ -228,14 +223,14 @@ static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, int64_t world_
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                         const dt_memory_ranks *ranks)
 {
-    shares part = shares_of(recipe, ranks->world_size);
+    dt_memory_shares part = dt_memory_shares_of(recipe, ranks->world_size);
     int64_t count, copy, type_bytes, others = ranks->replicas - 1;
     dt_model_config config;
 
     dt_model_config_make(&config, recipe, vocab);
     count = dt_model_config_elems(&config);
     type_bytes = (int64_t)dt_dtype_bytes(config.dtype);
-    copy = config.dtype == DT_F32 || is_full_shard(recipe) ? 0 : type_bytes;
+    copy = config.dtype == DT_F32 || dt_memory_is_full_shard(recipe) ? 0 : type_bytes;
     out->ranks = *ranks;
     out->parameter_count = count;
     /* fp32, and a copy in the compute type; other replicas have the compute type's alone */
@@ -259,137 +254,4 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
         dt_size_plus(dt_size_plus(out->parameters_bytes,
                                   dt_size_plus(out->gradients_bytes, out->optimizer_bytes)),
                      dt_size_plus(out->activations_bytes, out->buffers_bytes));
-}
-
-/* --- for people --- */
-
-#define SIZE_TEXT 32
-
-/* "1.2 GB", decimal; returns out. */
-static const char *size_text(char *out, int64_t bytes)
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-
-    while (value >= 999.95 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        value /= 1000;
-        unit++;
-    }
-    snprintf(out, SIZE_TEXT, "%.*f %s", unit == 0 ? 0 : 1, value, units[unit]);
-    return out;
-}
-
-static void add_line(dt_strbuf *out, const char *part, int64_t bytes)
-{
-    char size[SIZE_TEXT];
-
-    dt_strbuf_add_fmt(out, "  %-12s %10s  ", part, size_text(size, bytes));
-}
-
-/* "124475904 x 4 bytes, divided among 8\n" */
-static void add_elements(dt_strbuf *out, int64_t count, const char *each, int64_t ways)
-{
-    dt_strbuf_add_fmt(out, "%lld x %s", (long long)count, each);
-    if (ways > 1)
-        dt_strbuf_add_fmt(out, ", divided among %lld", (long long)ways);
-    dt_strbuf_add_str(out, "\n");
-}
-
-static void add_states(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe,
-                       int64_t ways)
-{
-    static const char *const moments[] = {"0 bytes", "4 bytes, one moment", "8 bytes, two moments"};
-    const char *usual = moments[states_of(recipe, false)];
-    int64_t matrices = matrices_of(recipe).elems;
-
-    if (states_of(recipe, true) == states_of(recipe, false)) {
-        add_elements(out, memory->parameter_count, usual, ways);
-        return;
-    }
-    dt_strbuf_add_fmt(out, "%lld x %s, and ", (long long)matrices,
-                      moments[states_of(recipe, true)]);
-    add_elements(out, memory->parameter_count - matrices, usual, ways);
-}
-
-static const char *parameter_text(const dt_recipe *recipe, int64_t masters)
-{
-    if (recipe->precision.kind == DT_PRECISION_FP32 || is_full_shard(recipe))
-        return "4 bytes";
-    if (masters > 1)
-        return "2 bytes, and 4 for fp32";
-    return recipe->precision.kind == DT_PRECISION_BF16 ? "(4 fp32 + 2 bf16) bytes"
-                                                       : "(4 fp32 + 2 fp16) bytes";
-}
-
-void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe)
-{
-    static const char *const recomputes[] = {
-        [DT_RECOMPUTE_NONE] = "",
-        [DT_RECOMPUTE_SELECTIVE] = ", some computed again",
-        [DT_RECOMPUTE_FULL] = ", computed again",
-    };
-    shares part = shares_of(recipe, memory->ranks.world_size);
-    const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
-
-    add_line(out, "parameters", memory->parameters_bytes);
-    add_elements(out, memory->parameter_count, parameter_text(recipe, part.masters), part.masters);
-    add_line(out, "gradients", memory->gradients_bytes);
-    add_elements(out, memory->parameter_count, "4 bytes", part.gradients);
-    add_line(out, "optimizer", memory->optimizer_bytes);
-    add_states(out, memory, recipe, part.states);
-    add_line(out, "activations", memory->activations_bytes);
-    dt_strbuf_add_fmt(out, "batch %lld ", (long long)recipe->batch.sequences);
-    if (!kind->reads_rows)
-        dt_strbuf_add_fmt(out, "x %lld ", (long long)recipe->batch.tokens);
-    dt_strbuf_add_fmt(out, "%ss x %lld layers%s\n", kind->item, (long long)recipe->model.layers,
-                      recomputes[recipe->activation_checkpointing]);
-    add_line(out, "buffers", memory->buffers_bytes);
-    dt_strbuf_add_fmt(out, "%ss, %sgradients on their way, %s%sthe program\n", kind->item,
-                      is_full_shard(recipe) ? "gathered weights, " : "",
-                      memory->translator_bytes > 0 ? "a model that translates, " : "",
-                      memory->copy_bytes > 0 ? "a copy for saves, " : "");
-    add_line(out, "a rank", memory->total_bytes);
-    dt_strbuf_add_str(out, "in all");
-    if (memory->ranks.replicas > 1)
-        dt_strbuf_add_fmt(out, ", of %lld replicas", (long long)memory->ranks.replicas);
-    dt_strbuf_add_str(out, "\n");
-}
-
-/* Of all ranks of a node. */
-static int64_t node_bytes(const dt_memory *memory, const dt_recipe *recipe, int64_t ranks)
-{
-    int64_t copies = recipe->strategy.kind == DT_STRATEGY_FSDP ? ranks : 1;
-
-    return dt_size_plus(dt_size_times(memory->total_bytes - memory->copy_bytes, ranks),
-                        dt_size_times(memory->copy_bytes, copies));
-}
-
-dt_status dt_memory_check(const dt_recipe *recipe, int64_t vocab, const dt_memory_ranks *ranks,
-                          int64_t ranks_on_node, int64_t available_bytes, const char *node,
-                          dt_error *err)
-{
-    char need[SIZE_TEXT], have[SIZE_TEXT];
-    dt_memory memory;
-    dt_strbuf table;
-
-    dt_memory_estimate(&memory, recipe, vocab, ranks);
-    if (node_bytes(&memory, recipe, ranks_on_node) <= available_bytes)
-        return DT_OK;
-    dt_strbuf_init(&table);
-    dt_memory_table(&table, &memory, recipe);
-    DT_FAIL(err, DT_ERR_RECIPE,
-            "the run does not fit into the memory of '%s': %lld rank%s need%s %s, %s available\n%s"
-            "lower 'batch.sequences'%s%s%s",
-            node, (long long)ranks_on_node, ranks_on_node == 1 ? "" : "s",
-            ranks_on_node == 1 ? "s" : "",
-            size_text(need, node_bytes(&memory, recipe, ranks_on_node)),
-            size_text(have, available_bytes), table.data,
-            dt_architecture_find(recipe->model.kind)->reads_rows ? "" : " or 'batch.tokens'",
-            recipe->activation_checkpointing == DT_RECOMPUTE_FULL
-                ? ""
-                : ", take 'activation_checkpointing: full'",
-            ranks_on_node == 1 ? ", or the model's size" : ", the model's size, or 'ranks'");
-    dt_strbuf_release(&table);
-    return DT_ERR_RECIPE;
 }

@@ -1,4 +1,4 @@
-#include "recipes/memory_host.h"
+#include "recipes/memory_int.h"
 
 #include "recipes/architecture/tokens.h"
 
@@ -27,7 +27,7 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 /* c(m,n) = a(m,k) b(k,n) of 16-bit numbers by way of fp32: all of b, and rows of a and c that take as
- * much (engine/ops/cpu/matmul_wide.h). */
+ * much (engine/ops/cpu/matmul_int.h). */
 static int64_t wide_elems(int64_t m, int64_t n, int64_t k)
 {
     int64_t b = dt_size_times(k, n), both = dt_size_plus(k, n);

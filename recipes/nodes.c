@@ -68,18 +68,23 @@ static dt_status read_share(dt_node_spec *out, const char *item, const char *wor
     bool slots = key == 5 && memcmp(word, "slots", 5) == 0;
     bool gpus = slots || (key == 4 && memcmp(word, "gpus", 4) == 0);
     bool ranks = slots || (key == 5 && memcmp(word, "ranks", 5) == 0);
+    bool first = key == 9 && memcmp(word, "first_gpu", 9) == 0;
     int64_t count;
 
-    if (!gpus && !ranks)
-        return refuse(item, "after the name only 'gpus=N', 'ranks=N' or 'slots=N' may stand", err);
+    if (!gpus && !ranks && !first)
+        return refuse(
+            item, "after the name only 'gpus=N', 'first_gpu=N', 'ranks=N' or 'slots=N' may stand",
+            err);
     if (key == 4 && gpus && strncmp(equals + 1, "none", length - key - 1) == 0 &&
         length - key - 1 == strlen("none"))
         count = 0;
     else if (!read_count(&count, equals + 1, length - key - 1) || count > DT_NODES_MAX ||
-             (count == 0 && !gpus))
+             (count == 0 && !gpus && !first))
         return refuse(item, "its number is not one from 1 to 1024", err);
     else if (equals[1] == '0' && length - key > 2)
         return refuse(item, "its number has a leading zero: write it without", err);
+    if (first)
+        out->first_gpu = count;
     if (gpus)
         out->gpus = count;
     if (ranks)
@@ -222,6 +227,9 @@ dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_a
                 dt_node_slurm_count(list->specs[i].destination) == 0)
                 DT_TRY(
                     refuse(list->items[i], "expected a number from 1 to 1024 after 'slurm:'", err));
+            if (list->specs[i].first_gpu > 0)
+                DT_TRY(refuse(list->items[i],
+                              "Slurm says which GPUs a job has: leave 'first_gpu' out", err));
             if (list->count > 1)
                 DT_TRY(refuse(list->items[i], "stands alone in the list of nodes", err));
         }

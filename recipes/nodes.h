@@ -1,6 +1,7 @@
 /* nodes: how a recipe names machines.
  *
- *   [USER@]HOST [gpus=N] [ranks=N] [slots=N]     an ssh destination, and its own share
+ *   [USER@]HOST [gpus=N] [first_gpu=N] [ranks=N] [slots=N]   an ssh destination, and its own share
+ *   gpu-a gpus=2 first_gpu=4  of its GPUs the fifth and the sixth
  *   gpu[01-16,20]             ranges in brackets, zeros kept; several are crossed
  *   {host: gpu-a, gpus: 4}    the same as a map
  *   localhost, localhost#2    this machine; once more, to try several nodes on it
@@ -28,6 +29,7 @@ extern "C" {
 typedef struct dt_node_spec {
     const char *destination; /* what the transport is given */
     int64_t gpus, ranks;     /* -1: as the recipe says for all */
+    int64_t first_gpu;       /* from there on; 0 where it is not said */
     bool slots;              /* both are its slots: GPUs where it has some */
 } dt_node_spec;
 

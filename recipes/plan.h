@@ -11,6 +11,11 @@
  *    "weights": {"kind": "huggingface" | "checkpoint", "description": "/abs/.../config.json",
  *                "files": ["/abs/.../model.safetensors"]},   may be missing: where a fresh start has its
  *                                                            parameters from (recipes/weights.h)
+ *    "task": {...},       of a recipe whose task is not to train; then it is in "needs", and resume_from
+ *                         is the checkpoint that it is done with:
+ *      {"run": "a7c3k9", "input": "/abs/.../input.txt", "target": "" | "/abs/...",
+ *       "output": "/abs/out.txt", "replace": false, "lines": 1000, "part_lines": 16,
+ *       "arguments": ["--beam", "4"], "done": [[0, 3], [5, 6]]}
  *    "nodes": [{"name": "localhost"}],
  *    "ranks": [{"rank": 0, "node": 0, "local_rank": 0, "device": "cpu",
  *                "replicas": 1, "threads": 1}, ...],
@@ -43,6 +48,34 @@ typedef struct dt_plan_rank {
     int64_t threads;    /* of each */
 } dt_plan_rank;
 
+/* Lines of a file, of each of which something is made. Part k is lines k * part_lines and on, up to
+ * part_lines of them: it is made by one rank, and whole or missing (runner/supervisor/folder/task_parts.h).
+ * Which rank makes what is engine/task/share.h's. */
+typedef struct dt_plan_task {
+    const char *run;           /* whose checkpoint it is done with */
+    const char *input;         /* the run's own copies of what was given */
+    const char *target;        /* of sentence pairs that are scored; "" none */
+    const char *output;        /* where all of it goes once it is whole, on the launch machine */
+    bool replace;              /* what is there */
+    int64_t lines, part_lines; /* at least 1 */
+    dt_string_list arguments;  /* of the engine's command of that name */
+    int64_t *done; /* [2 * done_count] parts that are there: first, end, first, end ...; rising */
+    int64_t done_count;
+} dt_plan_task;
+
+static inline int64_t dt_plan_task_parts(const dt_plan_task *task)
+{
+    return (task->lines + task->part_lines - 1) / task->part_lines;
+}
+
+/* Of one part. */
+static inline int64_t dt_plan_task_lines_of(const dt_plan_task *task, int64_t part)
+{
+    int64_t left = task->lines - part * task->part_lines;
+
+    return left < task->part_lines ? left : task->part_lines;
+}
+
 typedef struct dt_plan {
     const char *run;
     int64_t attempt, world_size, node_count;
@@ -54,6 +87,7 @@ typedef struct dt_plan {
     dt_weights_files weights; /* kind, description and files; of kind none: parameters are drawn */
     const char **node_names;  /* [node_count] */
     dt_plan_rank *ranks;      /* [world_size], by rank */
+    dt_plan_task task;        /* where recipe.task is not to train */
     dt_recipe recipe;
 } dt_plan;
 
@@ -68,7 +102,7 @@ dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *
                           dt_arena *arena, dt_error *err);
 
 /* Gives the ranks of nodes that have GPUs a device each: found[node] of them, -1 where that is not
- * known. A node has as many ranks as GPUs that it is to use (dp: one, with so many replicas); where
+ * known, from its first_gpu on. A node has as many ranks as GPUs that it is to use (dp: one, with so many replicas); where
  * the recipe asks for GPUs by number and for more ranks than that, ranks share them. Nodes without
  * keep their CPU ranks. DT_ERR_RECIPE where more are asked for than there are. May be called again
  * when more nodes are known. */

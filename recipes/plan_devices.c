@@ -6,7 +6,7 @@
 /* What the recipe asks of a node, and how much of it is GPUs: its own numbers, else the recipe's,
  * else what was found. Ranks that are more than GPUs share them, where GPUs were asked for. */
 typedef struct wish {
-    int64_t gpus, ranks;
+    int64_t first, gpus, ranks;
 } wish;
 
 static wish wish_of(const dt_recipe *recipe, const dt_node_spec *spec, int64_t found)
@@ -14,16 +14,23 @@ static wish wish_of(const dt_recipe *recipe, const dt_node_spec *spec, int64_t f
     int64_t own = spec->slots && found <= 0 ? 0 : spec->gpus;
     int64_t asked = own >= 0 ? own : recipe->gpus;
     int64_t ranks = spec->ranks > 0 ? spec->ranks : recipe->ranks;
-    wish out = {.gpus = asked >= 0 ? asked : found > 0 ? found : 0};
+    wish out = {.first = spec->first_gpu};
 
+    out.gpus = asked >= 0 ? asked : found > out.first ? found - out.first : 0;
     out.ranks = asked > 0 && ranks > out.gpus ? ranks : out.gpus;
     return out;
 }
 
 static dt_status check_found(const wish *wanted, int64_t found, const char *node, dt_error *err)
 {
-    if (found < 0 || wanted->gpus <= found)
+    if (found < 0 || wanted->first + wanted->gpus <= found)
         return DT_OK;
+    if (wanted->first > 0)
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "'first_gpu' is %lld with %lld GPUs from there on, and '%s' has %lld, counted "
+            "from 0: ask for those that there are",
+            (long long)wanted->first, (long long)wanted->gpus, node, (long long)found);
     return DT_FAIL(err, DT_ERR_RECIPE,
                    "'gpus' is %lld, and '%s' has %lld: ask for as many as there are, or leave "
                    "'gpus' out to take all of them",
@@ -51,7 +58,7 @@ static dt_status lay_out(dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int6
                                .local_rank = local,
                                .replicas = dp ? wanted->gpus : 1,
                                .threads = threads};
-        DT_TRY(give(rank, local % wanted->gpus, arena, err));
+        DT_TRY(give(rank, wanted->first + local % wanted->gpus, arena, err));
     }
 out:
     return st;
@@ -98,7 +105,8 @@ dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *are
 
         DT_TRY(spec_of(&spec, plan, node, arena, err));
         wishes[node] = wish_of(&plan->recipe, &spec, found[node]);
-        DT_TRY(check_found(&wishes[node], found[node], plan->node_names[node], err));
+        if (wishes[node].gpus > 0 || plan->recipe.gpus < 0)
+            DT_TRY(check_found(&wishes[node], found[node], plan->node_names[node], err));
         most += wishes[node].ranks;
     }
     ranks = dt_arena_alloc_array(arena, (size_t)most, sizeof(*ranks));

@@ -1,4 +1,4 @@
-/* plan_int: what making a plan (plan.c) and reading one (plan_json.c) share. */
+/* plan_int: what making a plan (plan.c) and reading one (plan_json.c, plan_task.c) share. */
 #ifndef DT_RECIPES_PLAN_INT_H
 #define DT_RECIPES_PLAN_INT_H
 
@@ -8,5 +8,23 @@
 
 /* *out, a pointer: to so many elements in the arena. */
 dt_status dt_plan_take(void *out, dt_arena *arena, int64_t count, size_t elem_bytes, dt_error *err);
+
+/* plan_task.c. New reference. */
+json_t *dt_plan_task_to_json(const dt_plan_task *task);
+/* Of the plan `json`. DT_ERR_CORRUPT. */
+dt_status dt_plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena *arena,
+                                 dt_error *err);
+
+/* plan_keys.c: a key that is not of the NULL-terminated list is a newer build's. `map`: "" or "ranks". */
+dt_status dt_plan_check_keys(const json_t *plan, const json_t *object, const char *const *known,
+                             const char *map, dt_error *err);
+dt_status dt_plan_get_int(int64_t *out, const json_t *object, const char *key, int64_t low,
+                          int64_t high, const char *where, dt_error *err);
+/* A copy in the arena; `empty`: whether it may be. */
+dt_status dt_plan_get_string(const char **out, const json_t *object, const char *key, bool empty,
+                             const char *where, dt_arena *arena, dt_error *err);
+/* The same, absolute. */
+dt_status dt_plan_get_path(const char **out, const json_t *object, const char *key, bool empty,
+                           dt_arena *arena, dt_error *err);
 
 #endif

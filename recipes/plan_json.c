@@ -51,83 +51,14 @@ json_t *dt_plan_to_json(const dt_plan *plan)
         json_object_set_new(out, "new_model", json_true());
     if (plan->weights.kind != DT_WEIGHTS_NONE)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
+    if (plan->recipe.task != DT_TASK_TRAIN) {
+        json_object_set_new(out, "task", dt_plan_task_to_json(&plan->task));
+        json_object_set_new(out, DT_VERSION_NEEDS, json_pack("[s]", "task"));
+    }
     return out;
 }
 
 /* --- from JSON --- */
-
-/* A key that is not of the NULL-terminated list is a newer build's. `map`: "" or "ranks". */
-static dt_status check_keys(const json_t *plan, const json_t *object, const char *const *known,
-                            const char *map, dt_error *err)
-{
-    dt_status st = DT_OK;
-    json_t *borrowed = (json_t *)object; /* json_object_foreach reads only */
-    const char *key;
-    json_t *value;
-    dt_strbuf path;
-
-    dt_strbuf_init(&path);
-    if (!json_is_object(object))
-        DT_THROW(err, DT_ERR_CORRUPT, "plan%s%s: expected an object", map[0] != '\0' ? ": " : "",
-                 map);
-    json_object_foreach(borrowed, key, value)
-    {
-        size_t i = 0;
-
-        while (known[i] != NULL && strcmp(known[i], key) != 0)
-            i++;
-        if (known[i] != NULL)
-            continue;
-        dt_strbuf_reset(&path);
-        dt_strbuf_add_fmt(&path, "%s%s%s", map, map[0] != '\0' ? "." : "", key);
-        DT_TRY(dt_version_unknown_key(plan, path.data, "plan", err));
-    }
-out:
-    dt_strbuf_release(&path);
-    return st;
-}
-
-static dt_status get_int(int64_t *out, const json_t *object, const char *key, int64_t low,
-                         int64_t high, const char *where, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_json_get_int(out, object, key, where, err));
-    if (*out < low || *out > high)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is %lld: expected %lld to %lld", where, key,
-                 (long long)*out, (long long)low, (long long)high);
-out:
-    return st;
-}
-
-/* A copy in the arena; `empty`: whether it may be. */
-static dt_status get_string(const char **out, const json_t *object, const char *key, bool empty,
-                            const char *where, dt_arena *arena, dt_error *err)
-{
-    dt_status st = DT_OK;
-    const char *text;
-
-    DT_TRY(dt_json_get_string(&text, object, key, where, err));
-    if (text[0] == '\0' && !empty)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is empty", where, key);
-    *out = dt_arena_strdup(arena, text);
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, DT_PLAN_NO_MEMORY);
-out:
-    return st;
-}
-
-static dt_status get_path(const char **out, const json_t *object, const char *key, bool empty,
-                          dt_arena *arena, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(get_string(out, object, key, empty, "plan", arena, err));
-    if ((*out)[0] != '\0' && (*out)[0] != '/')
-        DT_THROW(err, DT_ERR_CORRUPT, "plan: '%s' is not an absolute path", key);
-out:
-    return st;
-}
 
 static dt_status read_weights_kind(dt_weights_kind *out, const json_t *weights, dt_error *err)
 {
@@ -136,9 +67,9 @@ static dt_status read_weights_kind(dt_weights_kind *out, const json_t *weights, 
 
     DT_TRY(dt_json_get_string(&name, weights, "kind", "plan: weights", err));
     *out = DT_WEIGHTS_HUGGINGFACE;
-    while (*out <= DT_WEIGHTS_CHECKPOINT && strcmp(dt_weights_kind_name(*out), name) != 0)
+    while (*out < DT_WEIGHTS_KINDS && strcmp(dt_weights_kind_name(*out), name) != 0)
         ++*out;
-    if (*out > DT_WEIGHTS_CHECKPOINT)
+    if (*out == DT_WEIGHTS_KINDS)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "plan: weights of kind '%.40s' are a newer build's",
                  name);
 out:
@@ -153,9 +84,9 @@ static dt_status read_weights(dt_plan *out, const json_t *json, dt_arena *arena,
     const char **items = NULL;
 
     DT_TRY(dt_json_get_object(&weights, json, "weights", "plan", err));
-    DT_TRY(check_keys(json, weights, known, "weights", err));
+    DT_TRY(dt_plan_check_keys(json, weights, known, "weights", err));
     DT_TRY(read_weights_kind(&out->weights.kind, weights, err));
-    DT_TRY(get_path(&out->weights.description, weights, "description", false, arena, err));
+    DT_TRY(dt_plan_get_path(&out->weights.description, weights, "description", false, arena, err));
     DT_TRY(dt_json_get_array(&files, weights, "files", "plan: weights", err));
     if (json_array_size(files) < 1)
         DT_THROW(err, DT_ERR_CORRUPT, "plan: weights: 'files' is empty");
@@ -188,8 +119,9 @@ static dt_status read_nodes(dt_plan *out, const json_t *json, dt_arena *arena, d
     for (int64_t i = 0; i < out->node_count; i++) {
         const json_t *node = json_array_get(nodes, (size_t)i);
 
-        DT_TRY(check_keys(json, node, known, "nodes", err));
-        DT_TRY(get_string(&out->node_names[i], node, "name", false, "plan: nodes", arena, err));
+        DT_TRY(dt_plan_check_keys(json, node, known, "nodes", err));
+        DT_TRY(dt_plan_get_string(&out->node_names[i], node, "name", false, "plan: nodes", arena,
+                                  err));
     }
 out:
     return st;
@@ -205,16 +137,17 @@ static dt_status read_rank(dt_plan *out, const json_t *plan, const json_t *json,
     dt_plan_rank *rank;
     int64_t index;
 
-    DT_TRY(check_keys(plan, json, known, "ranks", err));
-    DT_TRY(get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
+    DT_TRY(dt_plan_check_keys(plan, json, known, "ranks", err));
+    DT_TRY(dt_plan_get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
     rank = &out->ranks[index];
     if (rank->device != NULL)
         DT_THROW(err, DT_ERR_CORRUPT, "%s: rank %lld is there twice", where, (long long)index);
-    DT_TRY(get_int(&rank->node, json, "node", 0, out->node_count - 1, where, err));
-    DT_TRY(get_int(&rank->local_rank, json, "local_rank", 0, out->world_size - 1, where, err));
-    DT_TRY(get_int(&rank->replicas, json, "replicas", 1, DEVICES_MAX, where, err));
-    DT_TRY(get_int(&rank->threads, json, "threads", 1, THREADS_MAX, where, err));
-    DT_TRY(get_string(&rank->device, json, "device", false, where, arena, err));
+    DT_TRY(dt_plan_get_int(&rank->node, json, "node", 0, out->node_count - 1, where, err));
+    DT_TRY(
+        dt_plan_get_int(&rank->local_rank, json, "local_rank", 0, out->world_size - 1, where, err));
+    DT_TRY(dt_plan_get_int(&rank->replicas, json, "replicas", 1, DEVICES_MAX, where, err));
+    DT_TRY(dt_plan_get_int(&rank->threads, json, "threads", 1, THREADS_MAX, where, err));
+    DT_TRY(dt_plan_get_string(&rank->device, json, "device", false, where, arena, err));
 out:
     return st;
 }
@@ -240,7 +173,7 @@ static dt_status read_ranks(dt_plan *out, const json_t *json, dt_arena *arena, d
     dt_status st = DT_OK;
     json_t *ranks;
 
-    DT_TRY(get_int(&out->world_size, json, "world_size", 1, WORLD_SIZE_MAX, "plan", err));
+    DT_TRY(dt_plan_get_int(&out->world_size, json, "world_size", 1, WORLD_SIZE_MAX, "plan", err));
     DT_TRY(dt_json_get_array(&ranks, json, "ranks", "plan", err));
     if ((int64_t)json_array_size(ranks) != out->world_size)
         DT_THROW(err, DT_ERR_CORRUPT, "plan: 'ranks' has %zu entries, 'world_size' is %lld",
@@ -255,10 +188,10 @@ out:
 
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
-    static const char *const known[] = {
-        "plan",   "run",         "attempt",  "world_size",     "directory",
-        "shared", "resume_from", "new_data", "new_model",      "nodes",
-        "ranks",  "recipe",      "weights",  DT_VERSION_NEEDS, NULL};
+    static const char *const known[] = {"plan",      "run",    "attempt",        "world_size",
+                                        "directory", "shared", "resume_from",    "new_data",
+                                        "new_model", "nodes",  "ranks",          "recipe",
+                                        "weights",   "task",   DT_VERSION_NEEDS, NULL};
     dt_status st = DT_OK;
     int64_t version;
     json_t *recipe;
@@ -267,12 +200,12 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     if (!json_is_object(json))
         DT_THROW(err, DT_ERR_CORRUPT, "plan: expected an object");
     DT_TRY(dt_version_read(&version, json, "plan", DT_PLAN_VERSION, "plan", err));
-    DT_TRY(check_keys(json, json, known, "", err));
-    DT_TRY(get_string(&out->run, json, "run", false, "plan", arena, err));
-    DT_TRY(get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
-    DT_TRY(get_path(&out->directory, json, "directory", false, arena, err));
+    DT_TRY(dt_plan_check_keys(json, json, known, "", err));
+    DT_TRY(dt_plan_get_string(&out->run, json, "run", false, "plan", arena, err));
+    DT_TRY(dt_plan_get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
+    DT_TRY(dt_plan_get_path(&out->directory, json, "directory", false, arena, err));
     DT_TRY(dt_json_get_bool(&out->shared, json, "shared", "plan", err));
-    DT_TRY(get_path(&out->resume_from, json, "resume_from", true, arena, err));
+    DT_TRY(dt_plan_get_path(&out->resume_from, json, "resume_from", true, arena, err));
     if (json_object_get(json, "new_data") != NULL)
         DT_TRY(dt_json_get_bool(&out->new_data, json, "new_data", "plan", err));
     if (json_object_get(json, "new_model") != NULL)
@@ -283,6 +216,8 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     DT_TRY(read_ranks(out, json, arena, err));
     DT_TRY(dt_json_get_object(&recipe, json, "recipe", "plan", err));
     DT_TRY(dt_recipe_from_json(&out->recipe, recipe, arena, err));
+    if (out->recipe.task != DT_TASK_TRAIN)
+        DT_TRY(dt_plan_task_from_json(&out->task, json, arena, err));
 out:
     return st;
 }

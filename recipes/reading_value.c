@@ -40,11 +40,12 @@ static dt_status read_node_map(const char **out, dt_reading *reading, const dt_f
             DT_TRY(refuse_kind(reading, field, entry, ""));
         if (strcmp(key, "host") == 0)
             host = entry->text;
-        else if (strcmp(key, "gpus") == 0 || strcmp(key, "ranks") == 0)
+        else if (strcmp(key, "gpus") == 0 || strcmp(key, "ranks") == 0 ||
+                 strcmp(key, "first_gpu") == 0)
             dt_strbuf_add_fmt(&shares, " %s=%s", key, entry->text);
         else
             DT_TRY(refuse_kind(reading, field, entry->key,
-                               " of names or of maps with the keys host, gpus, ranks"));
+                               " of names or of maps with the keys host, gpus, first_gpu, ranks"));
     }
     if (host == NULL)
         DT_TRY(refuse_kind(reading, field, node, ", or maps with the key 'host'"));

@@ -99,14 +99,18 @@ typedef enum dt_schedule_kind {
     DT_SCHEDULE_WARMUP_STABLE_DECAY
 } dt_schedule_kind;
 
+/* What the ranks do; all but training is of a run that another command makes (plan.h). */
+typedef enum dt_task_kind { DT_TASK_TRAIN, DT_TASK_GENERATE, DT_TASK_SCORE } dt_task_kind;
+
 /* Which points a sweep has (sweep.h). */
 typedef enum dt_search_kind { DT_SEARCH_GRID, DT_SEARCH_ZIP, DT_SEARCH_RANDOM } dt_search_kind;
 
 typedef struct dt_recipe {
-    const char *name; /* left out: the recipe file's stem */
+    const char *name;  /* left out: the recipe file's stem */
+    dt_task_kind task; /* in what people write: training alone */
 
-    /* One node an item, ranges and hostfile expanded: "HOST", "USER@HOST", then " gpus=N" or
-     * " ranks=N" where the node has its own (recipes/nodes.h), or "slurm:N", or "slurm". Left
+    /* One node an item, ranges and hostfile expanded: "HOST", "USER@HOST", then " gpus=N",
+     * " first_gpu=N" or " ranks=N" where the node has its own (recipes/nodes.h), or "slurm:N", or "slurm". Left
      * out: {"localhost"} */
     dt_string_list nodes;
     const char *hostfile; /* "" or a file of nodes */
@@ -186,6 +190,7 @@ typedef struct dt_recipe {
         const char *tokenizer; /* "": by `tokens`; "char", "byte", or a file or folder, absolute */
         const char *field;     /* of JSON lines, or column of .csv: what is the text */
         bool cross_documents;  /* attention and targets go from a document into the next */
+        bool pack;             /* a sequence holds whole documents (engine/data/packs.h) */
         int64_t end_of_text;   /* id that ends documents; -1: the tokenizer's */
         const char *source, *target; /* of sentence pairs: the two languages (runner/corpus/) */
         const char *codes;           /* "" or a file of subword-nmt, absolute */
@@ -254,7 +259,8 @@ typedef struct dt_recipe {
         dt_search_kind kind;
         int64_t count;   /* random: points that are drawn */
         int64_t seed;    /* of the drawing */
-        int64_t at_once; /* runs side by side; 0: as this machine has processors */
+        int64_t at_once; /* runs side by side; 0: as there are GPUs, or processors here */
+        int64_t nodes;   /* that each run trains on; 0: all */
     } search;
 
     struct {

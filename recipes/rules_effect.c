@@ -115,6 +115,7 @@ static const struct {
     {"model.rope_low_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_high_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_original_tokens", stretches_long_waves, "without 'rope_scaling: llama3'"},
+    {"data.pack", tells_documents_apart, "without 'cross_documents: false'"},
     {"data.end_of_text", tells_documents_apart, "without 'cross_documents: false'"},
     {"checkpoint.keep_epochs", saves_epochs, "without 'checkpoint.every_epoch'"},
 };

@@ -44,6 +44,17 @@ void dt_rule_early_stop(const dt_rule_case *c)
                        "valid_loss?");
 }
 
+void dt_rule_search_nodes(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    if (recipe->search.nodes > recipe->nodes.count)
+        dt_rule_broken(
+            c, "search.nodes",
+            "'search.nodes' is %lld, and 'nodes' has %lld: a run trains on so many of them",
+            (long long)recipe->search.nodes, (long long)recipe->nodes.count);
+}
+
 void dt_rule_nodes(const dt_rule_case *c)
 {
     int64_t here = 0;
@@ -89,6 +100,17 @@ void dt_rule_dp_nodes(const dt_rule_case *c)
     if (c->recipe->strategy.kind == DT_STRATEGY_DP && count_nodes(c->recipe) > 1)
         dt_rule_broken(c, "strategy.kind",
                        "'strategy' is 'dp', which trains in one process on one node");
+}
+
+void dt_rule_task(const dt_rule_case *c)
+{
+    static const char *const names[] = {"train", "generate", "score"};
+
+    if (c->recipe->task != DT_TASK_TRAIN)
+        dt_rule_broken(c, "task",
+                       "'task' is '%s', and a recipe trains: 'dtrun %s RUN --input FILE --ranks N' "
+                       "begins such a run",
+                       names[c->recipe->task], names[c->recipe->task]);
 }
 
 void dt_rule_tensor(const dt_rule_case *c)

@@ -71,9 +71,10 @@ static json_t *choices_schema(const dt_field *field)
 /* {host: gpu-a, gpus: 4} among nodes. */
 static json_t *node_schema(void)
 {
-    return json_pack("{s:s, s:{s:o, s:{s:s}, s:{s:s}}, s:[s], s:b}", "type", "object", "properties",
-                     "host", reference_to("text"), "gpus", "type", "integer", "ranks", "type",
-                     "integer", "required", "host", "additionalProperties", 0);
+    return json_pack("{s:s, s:{s:o, s:{s:s}, s:{s:s}, s:{s:s}}, s:[s], s:b}", "type", "object",
+                     "properties", "host", reference_to("text"), "gpus", "type", "integer",
+                     "first_gpu", "type", "integer", "ranks", "type", "integer", "required", "host",
+                     "additionalProperties", 0);
 }
 
 /* One or a list of such. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "recipes/architecture/weights_bin.h"
 #include "recipes/huggingface.h"
 
 #include "base/banned.h"
@@ -15,13 +16,14 @@
 #define CHECKPOINT_INDEX  "index.json"
 #define CHECKPOINT_MARKER "complete"
 #define TENSORS_ENDING    ".safetensors"
+#define BIN_ENDING        ".bin"
 #define CONFIG_MOST       ((size_t)4 << 20)
 #define INDEX_MOST        ((size_t)64 << 20)
 #define FILES_MOST        10000
 
 const char *dt_weights_kind_name(dt_weights_kind kind)
 {
-    static const char *const names[] = {"", "huggingface", "checkpoint"};
+    static const char *const names[] = {"", "huggingface", "checkpoint", "bin"};
 
     return names[kind];
 }
@@ -256,10 +258,16 @@ out:
     return st;
 }
 
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), of = strlen(ending);
+
+    return length > of && strcmp(text + length - of, ending) == 0;
+}
+
 dt_status dt_weights_find(dt_weights_files *out, const char *from, dt_arena *arena, dt_error *err)
 {
     const char *slash = strrchr(from, '/');
-    size_t length = strlen(from), ending = strlen(TENSORS_ENDING);
     struct stat info;
     dt_status st = DT_OK;
 
@@ -268,20 +276,37 @@ dt_status dt_weights_find(dt_weights_files *out, const char *from, dt_arena *are
         DT_THROW(err, DT_ERR_RECIPE, "cannot read '%s': %s", from, strerror(errno));
     if (S_ISDIR(info.st_mode))
         return find_in_folder(out, from, arena, err);
-    if (length <= ending || strcmp(from + length - ending, TENSORS_ENDING) != 0 || slash == NULL)
-        DT_THROW(err, DT_ERR_RECIPE, "'%s' is neither a folder nor a " TENSORS_ENDING " file",
-                 from);
+    if ((!ends_with(from, TENSORS_ENDING) && !ends_with(from, BIN_ENDING)) || slash == NULL)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' is neither a folder nor a " TENSORS_ENDING " or " BIN_ENDING " file", from);
     out->folder = dt_arena_strndup(arena, from, slash > from ? (size_t)(slash - from) : 1);
     if (out->folder == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a path");
+    if (ends_with(from, BIN_ENDING)) {
+        out->kind = DT_WEIGHTS_BIN;
+        out->description = from;
+        return one_file(out, from, arena, err);
+    }
     DT_TRY(join(&out->description, out->folder, DT_HUGGINGFACE_CONFIG, arena, err));
     DT_TRY(find_huggingface(out, from, arena, err));
 out:
     return st;
 }
 
+static dt_status describe_bin(json_t **out, const char *path, dt_error *err)
+{
+    dt_weights_bin bin;
+    dt_status st = dt_weights_bin_read(&bin, path, err);
+
+    *out = json_incref(bin.config);
+    dt_weights_bin_release(&bin);
+    return st;
+}
+
 dt_status dt_weights_describe(json_t **out, const dt_weights_files *files, dt_error *err)
 {
+    if (files->kind == DT_WEIGHTS_BIN)
+        return describe_bin(out, files->description, err);
     return read_json(out, files->description,
                      files->kind == DT_WEIGHTS_CHECKPOINT ? INDEX_MOST : CONFIG_MOST, err);
 }

@@ -5,6 +5,7 @@
  *                                     model.safetensors.index.json names
  *   FILE.safetensors                  that file, and config.json beside it
  *   DIR with index.json, `complete`   a checkpoint of dtrun
+ *   FILE.bin                          a model of llm.c or llama2.c (recipes/architecture/weights_bin.h)
  *
  * "run:NAME@best" is a checkpoint of a run, which whoever knows the history finds (dt_weights_of_run).
  * Errors  DT_ERR_RECIPE naming the file: missing, a pointer of Git LFS, named by an index and not
@@ -26,22 +27,24 @@ extern "C" {
 typedef enum dt_weights_kind {
     DT_WEIGHTS_NONE,
     DT_WEIGHTS_HUGGINGFACE,
-    DT_WEIGHTS_CHECKPOINT
+    DT_WEIGHTS_CHECKPOINT,
+    DT_WEIGHTS_BIN,
+    DT_WEIGHTS_KINDS
 } dt_weights_kind;
 
-const char *dt_weights_kind_name(dt_weights_kind kind); /* "", "huggingface", "checkpoint" */
+const char *dt_weights_kind_name(dt_weights_kind kind); /* "", "huggingface", "checkpoint", "bin" */
 
 typedef struct dt_weights_files {
     dt_weights_kind kind;
     const char *folder;
-    const char *description; /* config.json or index.json, absolute */
+    const char *description; /* config.json, index.json or the .bin file, absolute */
     dt_string_list files;    /* those that hold values of parameters, absolute */
 } dt_weights_files;
 
 /* `from` is absolute. Everything lives in the arena. */
 dt_status dt_weights_find(dt_weights_files *out, const char *from, dt_arena *arena, dt_error *err);
 
-/* What config.json or index.json holds. The caller owns *out. */
+/* What config.json or index.json holds; of a .bin file, what config.json would. The caller owns *out. */
 dt_status dt_weights_describe(json_t **out, const dt_weights_files *files, dt_error *err);
 
 /* The checkpoint that "run:NAME", "run:NAME@best", "run:NAME@last" or "run:NAME@400" names, absolute. */

@@ -2,9 +2,9 @@
  *
  * A migration is store/schema/NNNN_*.sql, never changed once released. To add one: write the
  * file, embed it in store/CMakeLists.txt, put its line below; `after`, where there is one, fills
- * what SQL alone cannot. Each runs in one transaction
- * together with the new user_version; of several processes that open a store at once, one
- * migrates and the others find it done.
+ * what SQL alone cannot. All run in one transaction
+ * together with the new user_version, once the file as it was is copied (backup.c); of several processes that open
+ * a store at once, one migrates and the others find it done.
  */
 #include "store/store_int.h"
 
@@ -114,6 +114,8 @@ dt_status dt_store_migrate(dt_store *store, dt_error *err)
         return DT_OK; /* by far the most frequent, and it needs no lock */
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(version_read(store, &version, err)); /* again: somebody may have been faster */
+    if (version > 0 && version < dt_store_version)
+        DT_TRY(dt_store_backup_version(store, version, err));
     for (; version < dt_store_version; version++) {
         char mark[96];
 

@@ -109,6 +109,28 @@ out:
     return st;
 }
 
+static dt_status say_unknown(dt_store *store, const char *ref, dt_error *err)
+{
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    int64_t members;
+    bool found;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*) FROM runs WHERE run_group = ?1",
+                       DT_TEXT(ref)));
+    DT_TRY(dt_sql_next(&rows, &found, err));
+    members = dt_sql_int(&rows);
+    if (members > 0)
+        DT_THROW(err, DT_ERR_NOT_FOUND,
+                 "'%s' is a group of %lld run%s, and one run is meant here ('dtrun list --group %s'"
+                 " shows them)",
+                 ref, (long long)members, members == 1 ? "" : "s", ref);
+    DT_THROW(err, DT_ERR_NOT_FOUND, "unknown run '%s' ('dtrun list' shows all)", ref);
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
 dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_arena *arena,
                             dt_error *err)
 {
@@ -137,7 +159,7 @@ dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_ar
     if (!found)
         DT_TRY(by_prefix(store, out, &found, ref, arena, err));
     if (!found)
-        DT_THROW(err, DT_ERR_NOT_FOUND, "unknown run '%s' ('dtrun list' shows all)", ref);
+        DT_TRY(say_unknown(store, ref, err));
 out:
     return st;
 }

@@ -127,9 +127,10 @@ typedef struct dt_run_mark {
 } dt_run_mark;
 dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count, dt_arena *arena,
                              dt_error *err);
-/* --- maintain.c */
+/* --- remove.c */
 /* All rows of a run, as one change. */
 dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
+/* --- backup.c */
 /* The store as it is now to a new file, mode 0600, while others write. DT_ERR_USAGE: it is there. */
 dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err);
 /* --- verify.c */

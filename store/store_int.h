@@ -193,6 +193,9 @@ extern const int64_t dt_store_version; /* the newest migration */
 /* Refuses a file that is another program's or of a newer version; writes nothing. */
 dt_status dt_store_check(dt_store *store, dt_error *err);
 dt_status dt_store_migrate(dt_store *store, dt_error *err);
+/* What is committed, that of `version`, to PATH.version-N, mode 0600, on the disk; one of before goes. By whoever has
+ * the lock to write, so that nobody else does at the same time. */
+dt_status dt_store_backup_version(dt_store *store, int64_t version, dt_error *err);
 
 /* --- place.c */
 /* Whether shared memory and locks cannot be trusted there: the name of such a file system, or

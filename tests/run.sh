@@ -2,7 +2,7 @@
 # Installs what the tests need, builds, runs tests, and ends with ctest's summary.
 #
 #   tests/run.sh                 every test but those with the label "long": what a change can break
-#   tests/run.sh --all           all tests, after the sanitizers' builds and theirs
+#   tests/run.sh --all           all tests, and then those under the sanitizers
 #   tests/run.sh -R store        ctest's own options: only the tests that match, long ones too
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,20 +19,27 @@ build() { # preset target...: all where none is named
 }
 mkdir -p build
 status=0
+[ $# -gt 0 ] || $all || set -- -LE long
 
-if $all; then
-    for sanitizer in asan tsan; do
-        echo "== $sanitizer"
-        case $sanitizer in
-        asan) build asan tests_unit tests_ops tests_dist tests_fuzz ;;
-        tsan) build tsan tests_threads ;;
-        esac
-        ctest --preset "$sanitizer" -j "$(nproc)" || status=$? # there all compute
-    done
-elif [ $# -eq 0 ]; then
-    set -- -LE long
-fi
 echo "== tests"
 build test
+if $all; then # while tests wait, what the sanitizers need is built at the lowest priority
+    set -m # a process group of its own, which goes with this script
+    (
+        renice -n 19 -p $BASHPID >/dev/null
+        build asan tests_unit tests_ops tests_dist tests_fuzz
+        build tsan tests_threads
+    ) &
+    builder=$!
+    set +m
+    trap 'kill -- -$builder 2>/dev/null || :' EXIT
+fi
 ctest --preset test -j "$jobs" "$@" || status=$?
+if $all; then
+    wait "$builder" || { echo "the sanitizers' build failed: build/asan.log, build/tsan.log" >&2; exit 1; }
+    for sanitizer in asan tsan; do
+        echo "== $sanitizer"
+        ctest --preset "$sanitizer" -j "$(nproc)" || status=$? # there all compute
+    done
+fi
 exit $status

@@ -84,7 +84,7 @@ typedef struct running {
     double said;           /* when something was last told */
 } running;
 
-/* What the command is told of who looks at it, and nothing of who serves: no token, no other server. */
+/* The environment says who looks at the output, and nothing of who serves: no token, no other server. */
 static dt_status make_environment(char ***out, const dt_web_request *request, dt_error *err)
 {
     static const char *const left_out[] = {"DTRUN_SERVER=", "DTRUN_TOKEN=",    "DTRUN_TOKEN_FILE=",

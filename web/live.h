@@ -95,7 +95,7 @@ dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *f
  * runs it had, and by a hash of each how it was: "STORE.TOTAL.ID-HASH.ID-HASH." */
 #define DT_WEB_LIVE_LIST_MOST 200  /* runs */
 #define DT_WEB_LIVE_LATER     (-2) /* version of a follower who is told more after a pause */
-/* A list is read once for all who are told of it, and not again before 20 times as long as that took has gone. */
+/* A list is read once for all who follow it, and not again before 20 times as long as that took has gone. */
 dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *store,
                                 const dt_run_search *search, dt_error *err);
 dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *key,

@@ -74,23 +74,28 @@ double dt_web_eta_seconds(const dt_run *run, int64_t start_step, int64_t now_ms)
     return elapsed / (double)done * (double)left;
 }
 
-/* "row" for a model that reads rows, which alone has a number of inputs. */
-static const char *item_of(const dt_run *run)
+/* What the recipe says of the run: "row" for a model that reads rows, which alone has a number of inputs; and
+ * its task. */
+static void add_kind(json_t *out, const dt_run *run)
 {
-    json_t *recipe;
-    bool rows;
+    const char *task = NULL;
+    json_t *recipe = NULL;
+    bool rows = false;
 
-    if (dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "recipe", NULL) != DT_OK)
-        return "token";
-    rows = json_integer_value(json_object_get(json_object_get(recipe, "model"), "inputs")) > 0;
+    if (dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "recipe", NULL) ==
+        DT_OK) {
+        rows = json_integer_value(json_object_get(json_object_get(recipe, "model"), "inputs")) > 0;
+        task = json_string_value(json_object_get(recipe, "task"));
+    }
+    json_object_set_new(out, "item", json_string(rows ? "row" : "token"));
+    json_object_set_new(out, "task", dt_web_string_json(task != NULL ? task : "train"));
     json_decref(recipe);
-    return rows ? "row" : "token";
 }
 
 json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
 {
-    return json_pack(
-        "{so ss so sI so so so so sI so so so so ss so so so so so so so so so sI}", "id",
+    json_t *out = json_pack(
+        "{so ss so sI so so so so sI so so so so so so so so so so so so so sI}", "id",
         dt_web_string_json(run->id), "state", dt_run_state_name(run->state), "name",
         dt_web_string_json(run->name), "attempt", (json_int_t)run->attempt, "created_ms",
         dt_web_time_json(run->created_ms), "started_ms", dt_web_time_json(run->started_ms),
@@ -98,13 +103,16 @@ json_t *dt_web_run_json(const dt_run *run, int64_t now_ms)
         dt_web_time_json(run->ended_ms), "step", (json_int_t)run->step, "steps_total",
         run->steps_total > 0 ? json_integer(run->steps_total) : json_null(), "loss",
         dt_json_number(run->loss), "valid_loss", dt_json_number(run->valid_loss),
-        "tokens_per_second", dt_json_number(run->tokens_per_second), "item", item_of(run),
-        "elapsed_seconds", dt_json_number(dt_run_elapsed_seconds(run, now_ms)), "exit_code",
+        "tokens_per_second", dt_json_number(run->tokens_per_second), "elapsed_seconds",
+        dt_json_number(dt_run_elapsed_seconds(run, now_ms)), "exit_code",
         run->exit_code >= 0 ? json_integer(run->exit_code) : json_null(), "reason",
         dt_web_string_json(run->reason), "recipe_path", dt_web_string_json(run->recipe_path),
         "recipe_hash", dt_web_string_json(run->recipe_hash), "tags", dt_web_string_json(run->tags),
         "group", dt_web_string_json(run->group), "note", dt_web_string_json(run->note), "parent",
         dt_web_string_json(run->parent), "parent_step", (json_int_t)run->parent_step);
+
+    add_kind(out, run);
+    return out;
 }
 
 bool dt_web_event_is_shown(const char *kind)

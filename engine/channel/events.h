@@ -28,10 +28,14 @@
  *   {"event":"metrics","step":50,"values":{"valid_loss":..,"valid_bleu":..}}
  *   {"event":"pace","step":12,"step_seconds":..,"waited_seconds":..}   of a step, by every rank of
  *    several, every 5 s: the one that waited least for the others is the one they wait for
- *   {"event":"phase","phase":"train"|"evaluate"|"save"}     the hang detector's hint
+ *   {"event":"phase","phase":"train"|"evaluate"|"save"|"generate"|"score"}   the hang detector's hint
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
  *    "valid_loss":..|null,"score":..|null,"seconds":..}   score: the lower, the better
  *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues
+ *   {"event":"part","part":3,"offset":0,"last":true,"text":"..","lines":16,"tokens":400,"seconds":..,
+ *    "log_likelihood":..}   of a task (engine/task/): what came of a part of its lines, from that byte
+ *    on; "hex" instead of "text" where it is none. The last piece alone has what follows "text": of all of
+ *    the part; log_likelihood where it is scored
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"steps":2000,"reason":"steps"|"stopped"|"time_limit",
  *    "loss":..,"valid_loss":..,"peak_bytes":..}   the last: of the host's memory, of this process

@@ -68,9 +68,14 @@ typedef struct dt_checkpoint_info {
 } dt_checkpoint_info;
 
 /* What checkpoints are compared by: the lower, the better; NaN: this step was not evaluated. */
+static inline double dt_score_by(dt_best_by by, double valid_loss, double valid_bleu)
+{
+    return by == DT_BEST_BY_VALID_BLEU ? -valid_bleu : valid_loss;
+}
+
 static inline double dt_checkpoint_score(const dt_checkpoint_info *info)
 {
-    return info->best_by == DT_BEST_BY_VALID_BLEU ? -info->valid_bleu : info->valid_loss;
+    return dt_score_by(info->best_by, info->valid_loss, info->valid_bleu);
 }
 
 /* Where the ranks write. */

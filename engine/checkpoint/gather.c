@@ -1,4 +1,4 @@
-#include "engine/checkpoint/gather.h"
+#include "engine/checkpoint/checkpoint_int.h"
 
 #include "base/banned.h"
 

@@ -85,7 +85,7 @@ dt_status dt_checkpoint_index_parse(dt_checkpoint_index *out, json_t *json, cons
 const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *index,
                                                      const char *name);
 
-/* The document, from what the ranks wrote (shard.h). New reference; NULL without memory. */
+/* The document, from what the ranks wrote (checkpoint_int.h). New reference; NULL without memory. */
 json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model *model,
                                  json_t *const *fragments, int64_t fragment_count);
 

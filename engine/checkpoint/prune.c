@@ -34,30 +34,32 @@ static void keep_newest(pruning *run, unsigned reasons, int64_t limit)
     }
 }
 
-/* By what the newest goes by, which may be another than older ones. -1 where none is left. Of equals the
- * newer one. */
-static int64_t next_best(const pruning *run)
+/* Of those whose score is of this kind. -1 where none is left. Of equals the newer one. */
+static int64_t next_best(const pruning *run, dt_best_by by)
 {
-    int64_t best = -1, newest = 0;
-
-    while (newest < run->count && !run->entries[newest].opens)
-        newest++;
+    int64_t best = -1;
 
     for (int64_t i = 0; i < run->count; i++) {
         const dt_checkpoint_entry *entry = &run->entries[i];
 
         if (entry->opens && (entry->kept_for & DT_CHECKPOINT_BEST) && !run->is_best[i] &&
-            entry->best_by == run->entries[newest].best_by &&
-            (best < 0 || entry->score < run->entries[best].score))
+            entry->best_by == by && (best < 0 || entry->score < run->entries[best].score))
             best = i;
     }
     return best;
 }
 
+/* By what the newest goes by, which may be another than older ones. */
 static void keep_best(pruning *run, int64_t limit)
 {
+    int64_t newest = 0;
+
+    while (newest < run->count && !run->entries[newest].opens)
+        newest++;
+    if (newest == run->count)
+        return;
     for (int64_t kept = 0; kept < limit; kept++) {
-        int64_t best = next_best(run);
+        int64_t best = next_best(run, run->entries[newest].best_by);
 
         if (best < 0)
             return;

@@ -20,9 +20,7 @@
 #include "engine/checkpoint/agree.h"
 #include "engine/checkpoint/checkpoint_int.h"
 #include "engine/checkpoint/digest.h"
-#include "engine/checkpoint/gather.h"
 #include "engine/checkpoint/name.h"
-#include "engine/checkpoint/shard.h"
 #include "engine/checkpoint/sink.h"
 
 #include "base/banned.h"

@@ -1,4 +1,4 @@
-#include "engine/checkpoint/shard.h"
+#include "engine/checkpoint/checkpoint_int.h"
 
 #include <stdio.h>
 

@@ -23,6 +23,7 @@ static dt_status check_whole(dt_dataset_facts *out, const dt_recipe *recipe,
     out->vocab = dt_tokenizer_vocab(dataset->tokenizer);
     out->train_tokens = dt_dataset_train_tokens(dataset);
     out->train_groups = dataset->groups.count;
+    out->train_packs = dataset->packs.count;
     out->pairs = dataset->groups.kept;
     out->too_long = dataset->groups.dropped + dataset->valid_groups.dropped;
 out:

@@ -14,6 +14,8 @@
  *            fairseq's .bin, whose .idx tells the width (recipes/databin.h). Files are
  *            joined in the order of the list, a glob's matches sorted by bytes.
  *            .csv, .npy: rows of numbers (rows.h), each a sample of its own
+ * Packed     (data.pack) sequences are cut at the ends of documents (packs.h): no offset, each epoch has the
+ *            same ones, and what they do not fill is padding
  * Pairs      of sentences (sentences.h): a sample is a whole batch of pairs of like length (groups.h),
  *            with B, S and T of its own, and what an epoch has is known before: no offset, so that a
  *            step takes the next ranks * accumulate of them
@@ -88,6 +90,7 @@ typedef struct dt_dataset_facts {
     int64_t vocab;
     int64_t train_tokens;    /* before the split; of pairs: target tokens */
     int64_t train_groups;    /* of pairs: batches of an epoch */
+    int64_t train_packs;     /* data.pack: sequences of an epoch */
     int64_t pairs, too_long; /* training pairs in batches, and pairs that were left out */
 } dt_dataset_facts;
 
@@ -107,6 +110,8 @@ typedef struct dt_sampler {
     int64_t tokens;       /* T */
     int64_t ahead; /* tokens behind a sequence that it needs: 1, its last target; rows, pairs: 0 */
     bool groups; /* samples are batches of sentence pairs, and train_tokens counts those; T is 1 */
+    bool packed; /* samples are packs, and train_tokens counts those; T is 1, of a batch `width` */
+    int64_t width;
     int64_t sample_targets;
     uint64_t seed;
     int64_t epoch, sample; /* where the next step starts */
@@ -123,6 +128,8 @@ void dt_sampler_release(dt_sampler *sampler);
  */
 void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, int64_t ahead,
                       uint64_t seed);
+/* The same where samples are known before, and all of an epoch: batches of pairs, or packs. */
+void dt_sampler_count_known(dt_sampler *out, int64_t samples, bool packs, uint64_t seed);
 /* What happens to the end of an epoch; wrap where it is not called. step_samples: of one step of
  * all ranks. DT_ERR_RECIPE where an epoch that is cut down to whole steps would have none. */
 dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,

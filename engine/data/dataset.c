@@ -120,6 +120,32 @@ void dt_dataset_mark_documents(const dt_dataset *dataset, void *const inputs[], 
                           dataset->document_end);
 }
 
+dt_status dt_dataset_fill_tokens(const dt_dataset *dataset, const dt_token_stream *stream,
+                                 int64_t start, int64_t have, int64_t end, void *const inputs[],
+                                 int64_t place, int64_t tokens, dt_error *err)
+{
+    int32_t *ids = (int32_t *)inputs[0] + place * tokens;
+    int32_t *targets = (int32_t *)inputs[1] + place * tokens;
+    int64_t foretold = start + have < end ? have : have - 1;
+    dt_status st = DT_OK;
+
+    DT_ASSERT(have >= 0 && have <= tokens);
+    if (have == 0)
+        foretold = 0;
+    /* Large files are not looked through when they are opened. */
+    DT_TRY(dt_token_stream_check(stream, start, foretold < have ? have : have + 1, dataset->limit,
+                                 err));
+    dt_token_stream_read(ids, stream, start, have);
+    dt_token_stream_read(targets, stream, start + 1, foretold);
+    for (int64_t i = have; i < tokens; i++) /* each a document of its own */
+        ids[i] = dataset->packed ? dataset->document_end : 0;
+    for (int64_t i = foretold; i < tokens; i++)
+        targets[i] = -1;
+    dt_dataset_mark_documents(dataset, inputs, place, tokens);
+out:
+    return st;
+}
+
 /* --- opening */
 
 static dt_status check_fixed(const dt_tokenizer *fixed, dt_tokenizer_kind kind, dt_error *err)
@@ -174,6 +200,19 @@ out:
     return st;
 }
 
+static dt_status pack(dt_dataset *dataset, int64_t tokens, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    dataset->packed = true;
+    DT_TRY(dt_packs_make(&dataset->packs, &dataset->train, 0, dataset->train_count, tokens,
+                         dataset->document_end, err));
+    DT_TRY(dt_packs_make(&dataset->valid_packs, dataset->valid_stream, dataset->valid_start,
+                         dataset->valid_count, tokens, dataset->document_end, err));
+out:
+    return st;
+}
+
 static dt_status open_text(dt_dataset *dataset, const dt_data_files *train,
                            const dt_data_files *validation, const dt_recipe *recipe,
                            const dt_tokenizer *fixed, dt_error *err)
@@ -199,6 +238,8 @@ static dt_status open_text(dt_dataset *dataset, const dt_data_files *train,
         DT_TRY(check_tokens(dataset, err));
     DT_TRY(
         dt_documents_end(&dataset->document_end, recipe, dataset->tokenizer, dataset->limit, err));
+    if (dt_packs_asked(recipe))
+        DT_TRY(pack(dataset, recipe->batch.tokens, err));
 out:
     return st;
 }
@@ -239,6 +280,8 @@ void dt_dataset_close(dt_dataset *dataset)
     dt_token_stream_release(&dataset->validation);
     dt_rows_release(&dataset->rows);
     dt_rows_release(&dataset->validation_rows);
+    dt_packs_release(&dataset->packs);
+    dt_packs_release(&dataset->valid_packs);
     dt_groups_release(&dataset->groups);
     dt_groups_release(&dataset->valid_groups);
     dt_sentences_close(&dataset->sentences);

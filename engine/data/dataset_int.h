@@ -6,6 +6,7 @@
 #include "engine/data/data.h"
 #include "engine/data/files.h"
 #include "engine/data/groups.h"
+#include "engine/data/packs.h"
 #include "engine/data/rows.h"
 #include "engine/data/stream.h"
 
@@ -22,6 +23,8 @@ struct dt_dataset {
     int64_t valid_start, valid_count; /* in valid_stream */
     int64_t limit;        /* tokens are below: model.vocab, or the tokenizer's vocabulary */
     int32_t document_end; /* documents.h */
+    bool packed;          /* sequences are these, and not T tokens after T tokens */
+    dt_packs packs, valid_packs;
     /* Rows instead of tokens: the counts above are theirs, and valid_start stands in valid_rows. */
     bool has_rows;
     dt_rows rows, validation_rows;
@@ -75,6 +78,13 @@ int64_t dt_dataset_split_rows(const dt_recipe *recipe, int64_t count, bool has_v
  * where documents are not told apart. */
 void dt_dataset_mark_documents(const dt_dataset *dataset, void *const inputs[], int64_t place,
                                int64_t tokens);
+
+/* Tokens start .. start+have of a stream, and padding behind them, to `place` of a batch of sequences of
+ * `tokens`. Each foretells the next one; the last does where that is before `end`, where our part of the
+ * stream ends. */
+dt_status dt_dataset_fill_tokens(const dt_dataset *dataset, const dt_token_stream *stream,
+                                 int64_t start, int64_t have, int64_t end, void *const inputs[],
+                                 int64_t place, int64_t tokens, dt_error *err);
 
 /* DT_ERR_RECIPE where model.vocab is given and is less than the data's. */
 dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_error *err);

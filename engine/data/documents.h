@@ -3,7 +3,7 @@
  * A document ends with its end-of-text token. What follows stands in a document of its own: positions
  * count from its first token, attention begins there, and the end-of-text token, which has only the
  * next document's first token to foretell, has no target. The losses of documents that share a sample
- * are those of each alone (unit.documents).
+ * are those of each alone (unit.model_documents).
  *
  * Threads    any
  */

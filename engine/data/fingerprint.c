@@ -94,6 +94,8 @@ dt_status dt_fingerprint_make(json_t **out, const dt_recipe *recipe, dt_error *e
                      tails[recipe->data.tail], "seed", (json_int_t)recipe->seed);
     if (*out == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to compare data");
+    if (dt_packs_asked(recipe))
+        json_object_set_new(*out, "pack", json_string("true"));
     if (train.items[0].kind == DT_TOKENS_PAIRS) {
         json_object_set_new(*out, "max_tokens", json_integer(recipe->batch.max_tokens));
         json_object_set_new(
@@ -201,6 +203,7 @@ bool dt_fingerprint_differs(dt_strbuf *words, const json_t *was, const json_t *i
         {"split", "data.split"},
         {"sequence_tokens", "batch.tokens"},
         {"max_tokens", "batch.max_tokens"},
+        {"pack", "data.pack"},
         {"tail", "data.tail"},
         {"seed", "seed"},
     };

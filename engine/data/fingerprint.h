@@ -4,6 +4,7 @@
  *    "validation": [],          files of the same form
  *    "split": 0.1,              null beside validation files
  *    "sequence_tokens": 256, "tail": "wrap", "seed": 1337,
+ *    "pack": "true",            with data.pack alone
  *    "max_tokens": 4096, "too_long": "drop"}    of sentence pairs alone
  *
  * By content: names and places of files do not count, their order does. The tokenizer is the

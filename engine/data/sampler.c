@@ -41,27 +41,36 @@ void dt_sampler_count(dt_sampler *out, int64_t train_tokens, int64_t tokens, int
                         .order_epoch = -1};
 }
 
+void dt_sampler_count_known(dt_sampler *out, int64_t samples, bool packs, uint64_t seed)
+{
+    dt_sampler_count(out, samples, 1, 0, seed);
+    out->packed = packs;
+    out->groups = !packs;
+}
+
 dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
                           dt_error *err)
 {
-    int64_t most, ahead = dataset->has_rows || dataset->has_pairs ? 0 : 1;
+    int64_t ahead = dataset->has_rows || dataset->has_pairs ? 0 : 1, most;
 
     memset(out, 0, sizeof(*out));
     DT_ASSERT(tokens > 0);
-    if (dataset->has_pairs)
-        tokens = 1;
-    if (dataset->train_count < tokens + ahead)
+    if (dataset->train_count < (dataset->has_pairs ? 1 : tokens) + ahead)
         return DT_FAIL(
             err, DT_ERR_RECIPE,
             "the training data have %lld tokens, fewer than one sequence of %lld and its "
             "last target; give more text, or fewer batch.tokens",
             (long long)dataset->train_count, (long long)tokens);
-    dt_sampler_count(out, dataset->train_count, tokens, ahead, seed);
+    if (dataset->has_pairs || dataset->packed)
+        dt_sampler_count_known(out, dataset->packed ? dataset->packs.count : dataset->train_count,
+                               dataset->packed, seed);
+    else
+        dt_sampler_count(out, dataset->train_count, tokens, ahead, seed);
     out->dataset = dataset;
-    out->groups = dataset->has_pairs;
+    out->width = tokens;
     if (dataset->has_rows)
         out->sample_targets = dataset->rows.classes ? 1 : dataset->rows.outputs;
-    most = (dataset->train_count - ahead) / tokens; /* without a shift */
+    most = (out->train_tokens - out->ahead) / out->tokens; /* without a shift */
     out->order = malloc((size_t)most * sizeof(*out->order));
     if (out->order == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the order of %lld %s", (long long)most,
@@ -102,11 +111,11 @@ static void settle(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
 static dt_status refuse_drop(const dt_sampler *sampler, int64_t samples, int64_t step_samples,
                              dt_error *err)
 {
-    bool rows = sampler->ahead == 0 && !sampler->groups;
+    bool rows = sampler->ahead == 0 && !sampler->groups && !sampler->packed;
     const char *noun = rows ? "rows" : sampler->groups ? "batches" : "sequences";
     char of[48] = "";
 
-    if (!rows && !sampler->groups)
+    if (!rows && !sampler->groups && !sampler->packed)
         snprintf(of, sizeof(of), " of %lld tokens", (long long)sampler->tokens);
     return DT_FAIL(
         err, DT_ERR_RECIPE,
@@ -176,20 +185,26 @@ static void make_order(dt_sampler *sampler, int64_t epoch)
     dt_shuffle(sampler->order, sampler->order_count, &key);
 }
 
-/* The first token of a sample of the epoch whose order is made. */
-static int64_t place_of(const dt_sampler *sampler, int64_t sample)
+/* The first token of a sample of the epoch whose order is made, and how many it has. */
+static int64_t place_of(const dt_sampler *sampler, int64_t sample, int64_t *length)
 {
-    return sampler->shift + sampler->order[sample] * sampler->tokens;
+    int64_t at = sampler->order[sample];
+
+    *length = sampler->width;
+    if (!sampler->packed)
+        return sampler->shift + at * sampler->tokens;
+    *length = dt_packs_length(&sampler->dataset->packs, at);
+    return sampler->dataset->packs.starts[at];
 }
 
-/* How often documents end in the sequence that begins at token `at`. */
-static int64_t count_ends(const dt_sampler *sampler, int64_t at)
+/* How often documents end in `length` tokens from token `at`. */
+static int64_t count_ends(const dt_sampler *sampler, int64_t at, int64_t length)
 {
     enum { AT_ONCE = 1024 };
     int32_t tokens[AT_ONCE];
     int64_t ends = 0;
 
-    for (int64_t left = sampler->tokens; left > 0; left -= AT_ONCE) {
+    for (int64_t left = length; left > 0; left -= AT_ONCE) {
         int64_t count = left < AT_ONCE ? left : AT_ONCE;
 
         dt_token_stream_read(tokens, &sampler->dataset->train, at, count);
@@ -212,41 +227,38 @@ static int64_t count_group_targets(dt_sampler *sampler, int64_t first, int64_t c
     return targets;
 }
 
-/* An epoch has whole sequences only, each followed by its last target. */
+/* Of a sequence. What ends a document has none, and neither has the last training token, which only a
+ * pack reaches. */
+static int64_t count_targets(const dt_sampler *sampler, int64_t at, int64_t length)
+{
+    const dt_dataset *dataset = sampler->dataset;
+    int64_t targets = length - count_ends(sampler, at, length);
+    int32_t last;
+
+    if (at + length < dataset->train_count)
+        return targets;
+    dt_token_stream_read(&last, &dataset->train, at + length - 1, 1);
+    return last == dataset->document_end ? targets : targets - 1;
+}
+
 int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count)
 {
     const dt_dataset *dataset = sampler->dataset;
     int64_t epoch = sampler->epoch, sample = sampler->sample + first;
-    int64_t targets = count * sampler->sample_targets;
+    int64_t targets = 0, length, at;
 
     DT_ASSERT(first >= 0 && count >= 0);
     if (dataset->has_pairs)
         return count_group_targets(sampler, first, count);
     if (dataset->has_rows || dataset->document_end == DT_DOCUMENTS_CROSSED)
-        return targets;
+        return count * sampler->sample_targets;
     for (int64_t i = 0; i < count; i++, sample++) {
         carry(sampler, &epoch, &sample);
         make_order(sampler, epoch);
-        targets -= count_ends(sampler, place_of(sampler, sample));
+        at = place_of(sampler, sample, &length);
+        targets += count_targets(sampler, at, length);
     }
     return targets;
-}
-
-/* The sequence that begins at token `at`, to place `place`. Large files are not looked through when
- * they are opened. */
-static dt_status fill_tokens(const dt_sampler *sampler, void *const inputs[], int64_t place,
-                             int64_t at, dt_error *err)
-{
-    const dt_dataset *dataset = sampler->dataset;
-    int64_t tokens = sampler->tokens;
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_token_stream_check(&dataset->train, at, tokens + 1, dataset->limit, err));
-    dt_token_stream_read((int32_t *)inputs[0] + place * tokens, &dataset->train, at, tokens);
-    dt_token_stream_read((int32_t *)inputs[1] + place * tokens, &dataset->train, at + 1, tokens);
-    dt_dataset_mark_documents(dataset, inputs, place, tokens);
-out:
-    return st;
 }
 
 dt_status dt_sampler_fill_group(dt_sampler *sampler, dt_pair_shape *shape, void *const inputs[],
@@ -266,7 +278,7 @@ dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t fir
                           dt_error *err)
 {
     const dt_dataset *dataset = sampler->dataset;
-    int64_t epoch = sampler->epoch, sample = sampler->sample + first;
+    int64_t epoch = sampler->epoch, sample = sampler->sample + first, length, at;
     dt_status st = DT_OK;
 
     DT_ASSERT(first >= 0 && count >= 0 && !dataset->has_pairs);
@@ -275,8 +287,11 @@ dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t fir
         make_order(sampler, epoch);
         if (dataset->has_rows)
             dt_rows_copy(inputs, i, &dataset->rows, sampler->order[sample]);
-        else
-            DT_TRY(fill_tokens(sampler, inputs, i, place_of(sampler, sample), err));
+        else {
+            at = place_of(sampler, sample, &length);
+            DT_TRY(dt_dataset_fill_tokens(dataset, &dataset->train, at, length,
+                                          dataset->train_count, inputs, i, sampler->width, err));
+        }
     }
 out:
     return st;

@@ -10,6 +10,8 @@ int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens)
 
     if (dataset->has_pairs)
         return inputs;
+    if (dataset->packed)
+        return dataset->valid_packs.count;
     return inputs > 0 ? (inputs + tokens - 1) / tokens : 0;
 }
 
@@ -24,31 +26,25 @@ static void fill_row(const dt_dataset *dataset, int64_t index, void *const input
 dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t index,
                              void *const inputs[], int64_t place, dt_error *err)
 {
-    int32_t *ids = (int32_t *)inputs[0] + place * tokens;
-    int32_t *targets = (int32_t *)inputs[1] + place * tokens;
-    int64_t start = index * tokens, left = dataset->valid_count - 1 - start, have = 0;
-    dt_status st = DT_OK;
+    int64_t end = dataset->valid_start + dataset->valid_count, start, have;
 
     DT_ASSERT(!dataset->has_pairs);
     if (dataset->has_rows) {
         fill_row(dataset, index, inputs, place);
-        goto out;
+        return DT_OK;
     }
-    if (index >= 0) {
-        have = left < tokens ? left : tokens;
+    if (index < 0) {
+        start = have = 0;
+    } else if (dataset->packed) {
+        start = dataset->valid_packs.starts[index];
+        have = dt_packs_length(&dataset->valid_packs, index);
+    } else {
+        start = dataset->valid_start + index * tokens;
+        have = end - 1 - start < tokens ? end - 1 - start : tokens;
         DT_ASSERT(have > 0);
-        start += dataset->valid_start;
-        DT_TRY(dt_token_stream_check(dataset->valid_stream, start, have + 1, dataset->limit, err));
-        dt_token_stream_read(ids, dataset->valid_stream, start, have);
-        dt_token_stream_read(targets, dataset->valid_stream, start + 1, have);
     }
-    for (int64_t i = have; i < tokens; i++) {
-        ids[i] = 0;
-        targets[i] = -1;
-    }
-    dt_dataset_mark_documents(dataset, inputs, place, tokens);
-out:
-    return st;
+    return dt_dataset_fill_tokens(dataset, dataset->valid_stream, start, have, end, inputs, place,
+                                  tokens, err);
 }
 
 dt_status dt_validation_fill_group(const dt_dataset *dataset, int64_t index, dt_pair_shape *shape,

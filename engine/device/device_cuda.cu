@@ -198,6 +198,7 @@ static void cuda_close(dt_device *device)
     if (state->stream != NULL)
         (void)cudaStreamSynchronize(state->stream);
     dt_cuda_attention_close(state->attention);
+    dt_cuda_own_attention_close(state->own_attention);
     dt_cuda_products_close(state->products);
     (void)cudaFree(state->scratch);
     (void)cudaFree(state->fault);
@@ -276,6 +277,9 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
     DT_TRY(dt_cuda_check(
         cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index),
         "opening the card", err));
+    DT_TRY(dt_cuda_check(cudaDeviceGetAttribute(&state->shared_bytes,
+                                                cudaDevAttrMaxSharedMemoryPerMultiprocessor, index),
+                         "opening the card", err));
     DT_TRY(dt_cuda_check(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking),
                          "opening the card", err));
     DT_TRY(

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "engine/tokens/text_lines.h"
 
 #include "base/banned.h"
@@ -17,7 +18,7 @@ typedef struct lines {
     const dt_continue_options *options;
     dt_loaded from;
     line *items;
-    int64_t count, begun, given; /* given: told of, from the first on */
+    int64_t count, begun, given; /* given: to the caller, from the first on */
     int64_t *active;             /* [batch]: the line that grows as sequence k */
     int64_t active_count, batch;
     int64_t vocab;
@@ -39,6 +40,11 @@ static int64_t count_lines(const dt_continue_options *options)
     return count;
 }
 
+static int64_t number_of(const dt_continue_options *options, int64_t at)
+{
+    return options->numbers != NULL ? options->numbers[at] : at;
+}
+
 static dt_status read_lines(lines *l, dt_error *err)
 {
     const dt_continue_options *options = l->options;
@@ -52,15 +58,16 @@ static dt_status read_lines(lines *l, dt_error *err)
     if (l->items == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines", (long long)most);
     while (dt_text_lines_next(&prompt, &length, &all)) {
+        int64_t number = number_of(options, l->count);
         line *to = &l->items[l->count];
 
         to->prompt = prompt;
         to->length = length;
         st = dt_text_open(&to->text, &l->from, &options->rules, prompt, length,
-                          options->rules.sampling.seed + (uint64_t)l->count, err);
+                          options->rules.sampling.seed + (uint64_t)number, err);
         l->count++; /* it may be closed */
         if (st != DT_OK)
-            dt_error_prefix(err, "line %lld", (long long)l->count);
+            dt_error_prefix(err, "line %lld", (long long)number + 1);
         DT_TRY(st);
     }
 out:
@@ -235,9 +242,9 @@ static dt_status search_next(lines *l, dt_error *err)
 {
     dt_status st = dt_text_search(&l->items[l->begun].text, &l->from, err);
 
-    l->begun++;
     if (st != DT_OK)
-        dt_error_prefix(err, "line %lld", (long long)l->begun);
+        dt_error_prefix(err, "line %lld", (long long)number_of(l->options, l->begun) + 1);
+    l->begun++;
     return st;
 }
 
@@ -257,6 +264,18 @@ out:
     return st;
 }
 
+void dt_continued_line(dt_strbuf *out, const char *prompt, size_t length, const dt_text *text)
+{
+    size_t from = out->length;
+
+    dt_utf8_add_valid(out, prompt, length);
+    dt_utf8_add_valid(out, text->text.data, text->text.length);
+    for (size_t i = from; i < out->length; i++)
+        if (out->data[i] == '\n' || out->data[i] == '\r')
+            out->data[i] = ' ';
+    dt_strbuf_add_char(out, '\n');
+}
+
 dt_status dt_continue(int64_t *step, const dt_continue_options *options, dt_error *err)
 {
     lines l = {.options = options};
@@ -265,6 +284,8 @@ dt_status dt_continue(int64_t *step, const dt_continue_options *options, dt_erro
     DT_TRY(open_lines(&l, err));
     *step = dt_checkpoint_get_info(l.from.checkpoint)->step;
     while (l.given < l.count) {
+        if (options->before != NULL)
+            DT_TRY(options->before(options->context, err));
         DT_TRY(grow(&l, err));
         DT_TRY(give(&l, err));
     }

@@ -100,6 +100,7 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
 {
     size_t bytes = 0, ids, each, wide;
     dt_model_config config;
+    int64_t rows;
     dt_status st = DT_OK;
 
     take_sides(l);
@@ -107,11 +108,13 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
     config.incremental = true;
     config.dtype = dtype;
     each = dt_dtype_bytes(dtype);
-    /* a pass over a token of each sequence has as many rows as one over so many samples */
-    config.batch = larger(room->batch, (room->sequences + config.tokens - 1) / config.tokens);
+    rows = room->sequences * larger(room->versions, 1);
+    /* a pass over a token of each has as many rows as one over so many samples */
+    config.batch = larger(room->batch, (rows + config.tokens - 1) / config.tokens);
     config.sequences = room->sequences;
+    config.versions = room->versions;
     config.kept = room->kept;
-    ids = (size_t)larger(config.decoder.context, larger(room->batch, room->sequences));
+    ids = (size_t)larger(config.decoder.context, larger(room->batch, rows));
     DT_TRY(dt_device_open(&l->device, device, (int)threads, false, err));
     DT_TRY(dt_model_open(&l->model, &config, &l->device, err));
     for (int unit = 0; unit < l->model->unit_count; unit++)

@@ -19,14 +19,16 @@ typedef struct dt_loaded {
     dt_device device;
     dt_model *model;
     dt_device_arena memory;
-    dt_tensor wide;      /* F32, room for a parameter; NULL where the model is F32 */
-    dt_tensor tokens_in; /* I32, room for the context's, and for one of each of what grows */
+    dt_tensor wide; /* F32, room for a parameter; NULL where the model is F32 */
+    dt_tensor
+        tokens_in; /* I32, room for the context's, and for one of each version of what grows */
 } dt_loaded;
 
 typedef struct dt_loaded_room {
-    int64_t batch;     /* versions of a translation */
-    int64_t sequences; /* texts that grow side by side */
-    int64_t kept;      /* tokens of each of them; 0: the context */
+    int64_t batch;     /* texts of a pass over whole ones */
+    int64_t sequences; /* texts or translations that grow side by side */
+    int64_t kept;      /* tokens of each text; 0: the context */
+    int64_t versions;  /* of each translation; 0: one */
 } dt_loaded_room;
 
 /* Recipe and tokenizer; a zeroed one may be closed. */

@@ -245,7 +245,9 @@ dt_status dt_score(const dt_score_options *options, dt_error *err)
         if (st == DT_OK)
             st = options->emit(options->context, s.log_likelihood, s.counted, err);
         if (st != DT_OK)
-            dt_error_prefix(err, "line %lld", (long long)line);
+            dt_error_prefix(
+                err, "line %lld",
+                (long long)(options->numbers != NULL ? options->numbers[line - 1] + 1 : line));
         DT_TRY(st);
     }
     if (s.sides != NULL && dt_text_lines_next(&lines[1], &lengths[1], &target))

@@ -26,8 +26,10 @@ typedef struct dt_score_options {
     const char *checkpoint; /* directory */
     dt_score_lines input;
     dt_score_lines target; /* of a run on sentence pairs: as many */
-    const char *device;    /* "cpu" or "cuda:N" */
-    int64_t threads;       /* CPU; 0: all cores */
+    const int64_t
+        *numbers;       /* [lines] of a longer text's, from 0, for messages; NULL: 0, 1, 2 ... */
+    const char *device; /* "cpu" or "cuda:N" */
+    int64_t threads;    /* CPU; 0: all cores */
     /* Of each line in its order; what it returns ends it. */
     dt_status (*emit)(void *context, double log_likelihood, int64_t tokens, dt_error *err);
     void *context;

@@ -7,87 +7,201 @@
 #include "engine/generate/loaded.h"
 #include "engine/search/translator.h"
 #include "engine/tokens/text_lines.h"
+#include "recipes/architecture/translations.h"
 
 #include "base/banned.h"
 
+typedef struct line {
+    size_t first, count; /* of all sources' tokens */
+    char *translation;   /* NULL until it is done, and once it is given */
+    size_t length;
+    double score;
+} line;
+
 typedef struct translation {
+    const dt_translate_options *options;
     dt_loaded from;
-    dt_side_encoder encoder;
-    dt_translator translator;
-    dt_ids source;
-    dt_strbuf line;
+    const dt_sides *sides;
+    dt_ids sources;
+    line *lines;
+    int64_t count, begun, given; /* given: told of, from the first on */
+    dt_translator *translator;
+    dt_strbuf text;
 } translation;
 
-static dt_status open_translation(translation *t, const dt_translate_options *options,
-                                  dt_error *err)
+/* As it is called in messages, from 1. */
+static long long number_of(const translation *t, int64_t at)
 {
-    const dt_sides *sides;
+    return (t->options->numbers != NULL ? t->options->numbers[at] : at) + 1;
+}
+
+/* --- before any is translated */
+
+static int64_t count_lines(const dt_translate_options *options)
+{
+    dt_text_lines all = {options->text, options->text + options->length};
+    const char *text;
+    int64_t count = 0;
+    size_t length;
+
+    while (dt_text_lines_next(&text, &length, &all))
+        count++;
+    return count;
+}
+
+static dt_status read_line(translation *t, dt_side_encoder *encoder, const char *text,
+                           size_t length, dt_error *err)
+{
+    int64_t most = t->from.recipe.batch.tokens;
+    line *to = &t->lines[t->count];
+    dt_status st = DT_OK;
+
+    to->first = t->sources.count;
+    DT_TRY(dt_side_encode(&t->sources, encoder, text, length, err));
+    to->count = t->sources.count - to->first;
+    if ((int64_t)to->count > most)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "it has %zu tokens, and the run learned of sentences of %lld at most", to->count,
+                 (long long)most);
+out:
+    return st;
+}
+
+static dt_status read_lines(translation *t, dt_error *err)
+{
+    dt_text_lines all = {t->options->text, t->options->text + t->options->length};
+    int64_t most = count_lines(t->options);
+    dt_side_encoder encoder = {0};
+    dt_status st = DT_OK;
+    const char *text;
+    size_t length;
+
+    t->lines = calloc((size_t)most + 1, sizeof *t->lines);
+    if (t->lines == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines", (long long)most);
+    DT_TRY(dt_side_encoder_open(&encoder, t->sides->source, err));
+    for (; dt_text_lines_next(&text, &length, &all); t->count++) {
+        st = read_line(t, &encoder, text, length, err);
+        if (st != DT_OK)
+            dt_error_prefix(err, "line %lld", number_of(t, t->count));
+        DT_TRY(st);
+    }
+out:
+    dt_side_encoder_close(&encoder);
+    return st;
+}
+
+/* Sentences side by side. */
+static int64_t sentences_of(const translation *t)
+{
+    const dt_translate_options *options = t->options;
+    int64_t sentences = options->batch < t->count ? options->batch : t->count;
+    int64_t exact = dt_translations_exact(options->beams);
+
+    return strcmp(options->device, "cpu") == 0 && sentences > exact ? exact : sentences;
+}
+
+static dt_status open_translation(translation *t, dt_error *err)
+{
+    const dt_translate_options *options = t->options;
+    dt_loaded_room room = {.batch = 1};
     dt_status st = DT_OK;
 
     DT_TRY(dt_loaded_open(&t->from, options->checkpoint, err));
-    sides = dt_tokenizer_sides(t->from.tokenizer);
-    if (sides == NULL)
+    t->sides = dt_tokenizer_sides(t->from.tokenizer);
+    if (t->sides == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "the run learned no pairs of sentences, so that it translates no lines");
+    DT_TRY(read_lines(t, err));
+    if (t->count == 0)
+        return DT_OK;
+    room.sequences = sentences_of(t);
+    room.versions = options->beams;
     DT_TRY(dt_loaded_open_model(&t->from, options->device, options->threads, options->precision,
-                                &(dt_loaded_room){.batch = options->beams}, err));
-    DT_TRY(dt_side_encoder_open(&t->encoder, sides->source, err));
-    t->translator = dt_translator_of(t->from.model, &t->from.tokens_in, sides, options->beams,
-                                     options->length_penalty);
+                                &room, err));
+    DT_TRY(dt_translator_open(&t->translator, t->from.model, &t->from.tokens_in, t->sides,
+                              options->length_penalty, err));
 out:
     return st;
 }
 
 static void close_translation(translation *t)
 {
-    dt_side_encoder_close(&t->encoder);
-    dt_ids_release(&t->source);
-    dt_strbuf_release(&t->line);
+    dt_translator_close(t->translator);
+    for (int64_t i = 0; i < t->count; i++)
+        free(t->lines[i].translation);
+    free(t->lines);
+    dt_ids_release(&t->sources);
+    dt_strbuf_release(&t->text);
     dt_loaded_close(&t->from);
 }
 
-static dt_status translate_line(translation *t, const dt_translate_options *options,
-                                const char *text, size_t length, dt_error *err)
+/* --- the translator's work */
+
+static dt_status next(void *context, const int32_t **source, int64_t *count, dt_error *err)
 {
-    int64_t most = t->from.model->config.tokens;
-    dt_beam_result found = {0};
+    translation *t = context;
+    const line *from = &t->lines[t->begun];
+
+    *source = NULL;
+    if (t->begun == t->count)
+        return DT_OK;
+    *source = t->sources.items + from->first;
+    *count = (int64_t)from->count;
+    t->begun++;
+    return DT_OK;
+}
+
+/* In their order, as far as they are done. */
+static dt_status give(translation *t, dt_error *err)
+{
+    const dt_translate_options *options = t->options;
     dt_status st = DT_OK;
 
-    t->source.count = 0;
-    DT_TRY(dt_side_encode(&t->source, &t->encoder, text, length, err));
-    if ((int64_t)t->source.count > most)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "it has %lld tokens, and the run learned of sentences of %lld at most",
-                 (long long)t->source.count, (long long)most);
-    DT_TRY(
-        dt_translator_run(&found, &t->translator, t->source.items, (int64_t)t->source.count, err));
-    if (!isfinite(found.score))
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "the model's numbers are not finite: the run diverged before this checkpoint");
-    dt_translator_line(&t->line, t->translator.target, found.tokens, found.count);
-    DT_TRY(options->emit(options->context, t->line.data, t->line.length, found.score, err));
+    for (; t->given < t->begun && t->lines[t->given].translation != NULL; t->given++) {
+        line *of = &t->lines[t->given];
+
+        DT_TRY(options->emit(options->context, of->translation, of->length, of->score, err));
+        free(of->translation);
+        of->translation = NULL;
+    }
 out:
-    free(found.tokens);
+    return st;
+}
+
+static dt_status done(void *context, int64_t i, const dt_beam_result *found, dt_error *err)
+{
+    translation *t = context;
+    line *to = &t->lines[i];
+    dt_status st = DT_OK;
+
+    if (!isfinite(found->score))
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "line %lld: the model's numbers are not finite: the run diverged before this "
+                 "checkpoint",
+                 number_of(t, i));
+    dt_translator_line(&t->text, t->sides->target, found->tokens, found->count);
+    to->translation = malloc(t->text.length + 1);
+    if (to->translation == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for line %lld", number_of(t, i));
+    memcpy(to->translation, t->text.data, t->text.length);
+    to->length = t->text.length;
+    to->score = found->score;
+    DT_TRY(give(t, err));
+out:
     return st;
 }
 
 dt_status dt_translate(const dt_translate_options *options, dt_error *err)
 {
-    dt_text_lines lines = {options->text, options->text + options->length};
+    translation t = {.options = options};
+    dt_translator_work work = {next, done, &t};
     dt_status st = DT_OK;
-    const char *text;
-    int64_t line = 1;
-    size_t length;
-    translation t = {.source = {0}};
 
-    dt_strbuf_init(&t.line);
-    DT_TRY(open_translation(&t, options, err));
-    for (; dt_text_lines_next(&text, &length, &lines); line++) {
-        st = translate_line(&t, options, text, length, err);
-        if (st != DT_OK)
-            dt_error_prefix(err, "line %lld", (long long)line);
-        DT_TRY(st);
-    }
+    dt_strbuf_init(&t.text);
+    DT_TRY(open_translation(&t, err));
+    if (t.count > 0)
+        DT_TRY(dt_translator_run(t.translator, &work, err));
 out:
     close_translation(&t);
     return st;

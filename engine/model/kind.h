@@ -45,10 +45,11 @@ typedef struct dt_model_passes {
                         dt_error *err);
     dt_status (*extend_each)(dt_model *model, const dt_tensor *tokens, float *logits,
                              dt_error *err);
-    dt_status (*replace)(dt_model *model, int64_t to, int64_t from, dt_error *err);
+    dt_status (*replace)(dt_model *model, int64_t to, int64_t from, dt_error *err); /* or below */
     int64_t (*extended)(const dt_model *model, int64_t sequence);
-    /* MAY, both or none: dt_model_translate, dt_model_translate_next */
-    dt_status (*translate)(dt_model *model, const dt_tensor *source, dt_error *err);
+    /* MAY, both or none, and replace with them: dt_model_translate, dt_model_translate_next */
+    dt_status (*translate)(dt_model *model, int64_t sentence, const dt_tensor *source,
+                           dt_error *err);
     dt_status (*translate_next)(dt_model *model, const dt_tensor *previous, const int32_t *parents,
                                 float *logits, dt_error *err);
 } dt_model_passes;

@@ -119,12 +119,13 @@ int64_t dt_model_extended(const dt_model *model, int64_t sequence)
     return model->kind->passes->extended(model, sequence);
 }
 
-dt_status dt_model_translate(dt_model *model, const dt_tensor *source, dt_error *err)
+dt_status dt_model_translate(dt_model *model, int64_t sentence, const dt_tensor *source,
+                             dt_error *err)
 {
     if (model->kind->passes->translate == NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED, "a model of kind '%s' does not translate",
                        dt_architecture_find(model->config.kind)->name);
-    return model->kind->passes->translate(model, source, err);
+    return model->kind->passes->translate(model, sentence, source, err);
 }
 
 dt_status dt_model_translate_next(dt_model *model, const dt_tensor *previous,

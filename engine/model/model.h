@@ -148,16 +148,19 @@ dt_status dt_model_extend_each(dt_model *model, const dt_tensor *tokens, float *
 dt_status dt_model_replace(dt_model *model, int64_t to, int64_t from, dt_error *err);
 int64_t dt_model_extended(const dt_model *model, int64_t sequence); /* tokens so far */
 
-/* --- of kinds that translate: one sentence, in up to config.batch versions that grow side by side. For
- * config.incremental; DT_ERR_UNSUPPORTED where the kind translates nothing */
+/* --- of kinds that translate: config.sequences sentences side by side, each in config.versions versions
+ * that grow. For config.incremental; DT_ERR_UNSUPPORTED where the kind translates nothing. A sentence's
+ * place is another's by dt_model_replace, which knows no empty one here */
 
-/* Begins with source (I32 (1,S), device memory, without padding): what it is encoded to is kept, and so
- * are the keys and values of it that every block of the decoder attends to. */
-dt_status dt_model_translate(dt_model *model, const dt_tensor *source, dt_error *err);
-/* One token more of each of K versions: `previous` (I32 (K,1), device memory) is what each ended in,
- * parents[k] which of the last call's versions k continues (NULL in the first call). F32 (K,V) in host
- * memory, as dt_model_logits behind the whole version but for rounding, at the cost of one token. More than
- * the context's tokens is a bug. */
+/* Begins a sentence with source (I32 (1,S), device memory, without padding): the keys and values of it that
+ * every block of the decoder attends to are kept. */
+dt_status dt_model_translate(dt_model *model, int64_t sentence, const dt_tensor *source,
+                             dt_error *err);
+/* One token more of every version of the first K / config.versions sentences, K rows: `previous` (I32 (K,1),
+ * device memory) is what each version ended in, parents[k] which row of the same sentence it continues,
+ * which continues itself. F32 (K,V) in host memory, as dt_model_logits behind the whole version but for
+ * rounding, at the cost of one token; the same bits whatever the other sentences are, as dt_model_extend
+ * has it. More than the context's tokens is a bug. */
 dt_status dt_model_translate_next(dt_model *model, const dt_tensor *previous,
                                   const int32_t *parents, float *logits, dt_error *err);
 

@@ -11,52 +11,61 @@ typedef struct candidate {
     int32_t version, token;
 } candidate;
 
-typedef struct search {
+struct dt_beam {
     const dt_beam_options *options;
     int64_t versions, tokens; /* side by side; of each so far */
     double *scores;           /* (beams) */
     int32_t *words, *spare;   /* (beams, most): of each version */
     int32_t *newest, *parents;
-    float *logits;         /* (beams, vocab) */
     candidate *candidates; /* (2 beams), best first */
     int64_t candidate_count, done;
     dt_beam_result best;
-} search;
+};
 
-static dt_status open_search(search *s, const dt_beam_options *options, dt_error *err)
+dt_status dt_beam_open(dt_beam **out, const dt_beam_options *options, dt_error *err)
 {
     size_t beams = (size_t)options->beams, most = (size_t)options->most;
+    dt_beam *s = calloc(1, sizeof *s);
 
-    *s = (search){.options = options, .versions = 1, .best = {.score = -INFINITY}};
+    DT_ASSERT(options->beams >= 1 && options->most >= (options->texts ? 1 : 2) &&
+              options->vocab >= 2);
+    *out = s;
+    if (s == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a search of %zu beams", beams);
+    *s = (dt_beam){.options = options, .versions = 1, .best = {.score = -INFINITY}};
     s->scores = calloc(beams, sizeof *s->scores);
     s->words = calloc(beams * most, sizeof *s->words);
     s->spare = calloc(beams * most, sizeof *s->spare);
     s->newest = calloc(beams, sizeof *s->newest);
     s->parents = calloc(beams, sizeof *s->parents);
-    s->logits = calloc(beams * (size_t)options->vocab, sizeof *s->logits);
     s->candidates = calloc(2 * beams, sizeof *s->candidates);
     s->best.tokens = calloc(most, sizeof *s->best.tokens);
-    if (!s->scores || !s->words || !s->spare || !s->newest || !s->parents || !s->logits ||
-        !s->candidates || !s->best.tokens)
+    if (!s->scores || !s->words || !s->spare || !s->newest || !s->parents || !s->candidates ||
+        !s->best.tokens) {
+        dt_beam_close(s);
+        *out = NULL;
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a search of %zu beams", beams);
+    }
     s->newest[0] = options->end;
     return DT_OK;
 }
 
-static void close_search(search *s)
+void dt_beam_close(dt_beam *s)
 {
+    if (s == NULL)
+        return;
     free(s->scores);
     free(s->words);
     free(s->spare);
     free(s->newest);
     free(s->parents);
-    free(s->logits);
     free(s->candidates);
     free(s->best.tokens);
+    free(s);
 }
 
 /* Keeps the 2 * beams best, equals in the order in which they come. */
-static void consider(search *s, candidate new)
+static void consider(dt_beam *s, candidate new)
 {
     int64_t most = 2 * s->options->beams, at = s->candidate_count;
 
@@ -83,14 +92,14 @@ static double log_sum(const float *logits, int64_t vocab)
     return max + log(sum);
 }
 
-static void consider_all(search *s)
+static void consider_all(dt_beam *s, const float *const *each)
 {
     const dt_beam_options *o = s->options;
     bool first = s->tokens == 0, last = s->tokens + 1 == o->most;
 
     s->candidate_count = 0;
     for (int64_t k = 0; k < s->versions; k++) {
-        const float *logits = s->logits + k * o->vocab;
+        const float *logits = each[k];
         double all = log_sum(logits, o->vocab);
 
         for (int32_t v = 0; v < (o->ids > 0 ? o->ids : o->vocab); v++) {
@@ -102,7 +111,7 @@ static void consider_all(search *s)
     }
 }
 
-static void finish(search *s, const candidate *c)
+static void finish(dt_beam *s, const candidate *c)
 {
     double length = (double)(s->tokens + 1);
     double score = c->score / pow(length, s->options->length_penalty);
@@ -119,7 +128,7 @@ static void finish(search *s, const candidate *c)
         s->best.tokens[s->tokens] = c->token;
 }
 
-static void advance(search *s, const candidate *c, int64_t to, double *score)
+static void advance(dt_beam *s, const candidate *c, int64_t to, double *score)
 {
     int64_t most = s->options->most;
 
@@ -130,13 +139,30 @@ static void advance(search *s, const candidate *c, int64_t to, double *score)
     *score = c->score;
 }
 
-static void step(search *s)
+int64_t dt_beam_versions(const dt_beam *s)
+{
+    bool over = s->done >= s->options->beams || s->tokens >= s->options->most;
+
+    return over ? 0 : s->versions;
+}
+
+const int32_t *dt_beam_newest(const dt_beam *s)
+{
+    return s->newest;
+}
+
+const int32_t *dt_beam_parents(const dt_beam *s)
+{
+    return s->tokens == 0 ? NULL : s->parents;
+}
+
+void dt_beam_step(dt_beam *s, const float *const *logits)
 {
     int64_t beams = s->options->beams, versions = 0;
     bool cut = s->options->texts && s->tokens + 1 == s->options->most;
     int32_t *words = s->words;
 
-    consider_all(s);
+    consider_all(s, logits);
     for (int64_t i = 0; i < s->candidate_count; i++) {
         const candidate *c = &s->candidates[i];
 
@@ -154,22 +180,37 @@ static void step(search *s)
     s->tokens++;
 }
 
+dt_beam_result dt_beam_take(dt_beam *s)
+{
+    dt_beam_result best = s->best;
+
+    s->best = (dt_beam_result){.score = -INFINITY};
+    return best;
+}
+
 dt_status dt_beam_search(dt_beam_result *out, const dt_beam_options *options, dt_beam_next *next,
                          void *self, dt_error *err)
 {
+    size_t beams = (size_t)options->beams, vocab = (size_t)options->vocab;
+    float *logits = calloc(beams * vocab, sizeof *logits);
+    const float **each = calloc(beams, sizeof *each);
+    dt_beam *beam = NULL;
     dt_status st = DT_OK;
-    search s;
 
-    DT_ASSERT(options->beams >= 1 && options->most >= (options->texts ? 1 : 2) &&
-              options->vocab >= 2);
-    DT_TRY(open_search(&s, options, err));
-    while (s.versions > 0 && s.done < options->beams && s.tokens < options->most) {
-        DT_TRY(next(self, s.newest, s.tokens == 0 ? NULL : s.parents, s.versions, s.logits, err));
-        step(&s);
+    if (logits == NULL || each == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a search of %zu beams", beams);
+    for (size_t k = 0; k < beams; k++)
+        each[k] = logits + k * vocab;
+    DT_TRY(dt_beam_open(&beam, options, err));
+    while (dt_beam_versions(beam) > 0) {
+        DT_TRY(next(self, dt_beam_newest(beam), dt_beam_parents(beam), dt_beam_versions(beam),
+                    logits, err));
+        dt_beam_step(beam, each);
     }
-    *out = s.best;
-    s.best.tokens = NULL;
+    *out = dt_beam_take(beam);
 out:
-    close_search(&s);
+    dt_beam_close(beam);
+    free(logits);
+    free(each);
     return st;
 }

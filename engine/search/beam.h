@@ -39,6 +39,27 @@ typedef struct dt_beam_result {
     double score;
 } dt_beam_result;
 
+/* --- by steps, for who has several searches at once */
+
+typedef struct dt_beam dt_beam;
+
+/* DT_ERR_NOMEM. The options are borrowed until it is closed. */
+dt_status dt_beam_open(dt_beam **out, const dt_beam_options *options, dt_error *err);
+/* NULL is accepted. */
+void dt_beam_close(dt_beam *beam);
+
+/* Versions that are to be continued; none where the search is over. What each ended in, and which of those
+ * before the last step it continues (NULL before the first): valid up to the next step. */
+int64_t dt_beam_versions(const dt_beam *beam);
+const int32_t *dt_beam_newest(const dt_beam *beam);
+const int32_t *dt_beam_parents(const dt_beam *beam);
+/* logits[k]: (vocab) behind version k. */
+void dt_beam_step(dt_beam *beam, const float *const *logits);
+/* What was found when it was over, once. */
+dt_beam_result dt_beam_take(dt_beam *beam);
+
+/* --- at once */
+
 /* DT_ERR_NOMEM, or what next fails with; then there is nothing to free. */
 dt_status dt_beam_search(dt_beam_result *out, const dt_beam_options *options, dt_beam_next *next,
                          void *self, dt_error *err);

@@ -2,10 +2,13 @@
 #ifndef DT_ENGINE_TOKENS_BPE_INT_H
 #define DT_ENGINE_TOKENS_BPE_INT_H
 
+#include <stddef.h>
+
 #include "base/arena.h"
 #include "base/json.h"
 #include "engine/tokens/added.h"
 #include "engine/tokens/bpe.h"
+#include "engine/tokens/pairs.h"
 #include "engine/tokens/split.h"
 #include "engine/tokens/vocab.h"
 
@@ -85,7 +88,33 @@ bool dt_byte_map_decode(dt_strbuf *out, const char *text, size_t length);
 /* The other way, for a byte. */
 uint32_t dt_byte_map_code(unsigned char byte);
 
+/* merge: byte pair encoding of one word: of all pairs of neighbours that are in the table the one of
+ * the lowest rank becomes one token, of several such the first, until none is left.
+ *
+ * Time     n * n for short words, which nearly all are; n log n for long ones
+ * Memory   of long ones 20 bytes a token, kept until release
+ */
+
+typedef struct dt_merge_symbol {
+    int32_t id; /* -1: merged into the one before it */
+    uint32_t before, behind;
+} dt_merge_symbol;
+
+/* Scratch memory; zeroed before its first use. */
+typedef struct dt_merge_memory {
+    dt_merge_symbol *symbols;
+    uint64_t *queue; /* a heap of rank << 32 | place */
+    size_t room, queued;
+} dt_merge_memory;
+
+void dt_merge_release(dt_merge_memory *memory);
+
+/* Merges ids[0 .. *count] in place. DT_ERR_NOMEM. */
+dt_status dt_merge(int32_t *ids, size_t *count, const dt_pairs *merges, dt_merge_memory *memory,
+                   dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,21 +1,22 @@
 #define _GNU_SOURCE
 /* A text is cut by added tokens, brought into normal form, cut by those added tokens that are looked
  * for there, split into words, and the pairs of each word are merged. What a short word becomes is
- * remembered: most words of a text are among the last few thousand. */
+ * remembered: most words of a text are among the last few ten thousand. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "engine/tokens/bpe_int.h"
-#include "engine/tokens/merge.h"
 #include "engine/tokens/nfc.h"
 #include "engine/tokens/unicode.h"
 
 #include "base/banned.h"
 
-#define SLOTS       (1u << 15)
+#define SLOTS_LOG   16
+#define SLOTS       (1u << SLOTS_LOG)
 #define SLOT_BYTES  16 /* of a word */
 #define SLOT_TOKENS 11 /* a slot is a cache line */
+#define AHEAD       16 /* words whose slots are asked for before the first of them is looked at */
 
 typedef struct slot {
     uint64_t low, high; /* the word */
@@ -176,31 +177,48 @@ static inline slot *slot_of(const dt_bpe_encoder *e, uint64_t low, uint64_t high
 {
     uint64_t hash = (low ^ length) * 0x9e3779b97f4a7c15ull ^ high * 0xc2b2ae3d27d4eb4full;
 
-    return &e->slots[(hash ^ hash >> 32) * 0x9fb21c651e98df25ull >> 49];
+    return &e->slots[(hash ^ hash >> 32) * 0x9fb21c651e98df25ull >> (64 - SLOTS_LOG)];
 }
 
-static dt_status add_word(dt_bpe_encoder *e, dt_ids *out, const unsigned char *word, size_t length,
-                          dt_error *err)
-{
-    dt_status st = DT_OK;
-    size_t first = out->count;
+/* A word that is cut out, and where it is remembered; known NULL: it is too long for that. */
+typedef struct cut_word {
+    const unsigned char *at;
+    size_t length;
     uint64_t low, high;
     slot *known;
+} cut_word;
 
-    DT_TRY(reserve(out, length > SLOT_TOKENS ? length : SLOT_TOKENS, err));
+static inline cut_word cut_word_of(const dt_bpe_encoder *e, const unsigned char *at, size_t length)
+{
+    cut_word word = {.at = at, .length = length};
+
     if (length > SLOT_BYTES)
-        return merge_word(e, out, word, length, err);
-    make_key(&low, &high, word, length);
-    known = slot_of(e, low, high, length);
-    if (known->length == length && known->low == low && known->high == high) {
+        return word;
+    make_key(&word.low, &word.high, at, length);
+    word.known = slot_of(e, word.low, word.high, length);
+    __builtin_prefetch(word.known);
+    return word;
+}
+
+static dt_status add_word(dt_bpe_encoder *e, dt_ids *out, const cut_word *word, dt_error *err)
+{
+    dt_status st = DT_OK;
+    size_t first = out->count, count;
+    slot *known = word->known;
+
+    DT_TRY(reserve(out, word->length > SLOT_TOKENS ? word->length : SLOT_TOKENS, err));
+    if (known == NULL)
+        return merge_word(e, out, word->at, word->length, err);
+    if (known->length == word->length && known->low == word->low && known->high == word->high) {
         memcpy(out->items + first, known->ids, sizeof(known->ids));
         out->count += known->count;
         return DT_OK;
     }
-    DT_TRY(merge_word(e, out, word, length, err));
-    if (out->count - first <= SLOT_TOKENS) {
-        *known = (slot){low, high, (uint8_t)length, (uint8_t)(out->count - first), {0}};
-        memcpy(known->ids, out->items + first, (out->count - first) * sizeof(known->ids[0]));
+    DT_TRY(merge_word(e, out, word->at, word->length, err));
+    count = out->count - first;
+    if (count <= SLOT_TOKENS) {
+        *known = (slot){word->low, word->high, (uint8_t)word->length, (uint8_t)count, {0}};
+        memcpy(known->ids, out->items + first, count * sizeof(known->ids[0]));
     }
 out:
     return st;
@@ -215,10 +233,17 @@ static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, siz
     dt_status st = DT_OK;
 
     while (at < end) {
-        size_t word = dt_split_next(&e->bpe->split, at, (size_t)(end - at));
+        cut_word words[AHEAD];
+        int count = 0;
 
-        DT_TRY(add_word(e, out, at, word, err));
-        at += word;
+        for (; count < AHEAD && at < end; count++) {
+            size_t used = dt_split_next(&e->bpe->split, at, (size_t)(end - at));
+
+            words[count] = cut_word_of(e, at, used);
+            at += used;
+        }
+        for (int i = 0; i < count; i++)
+            DT_TRY(add_word(e, out, &words[i], err));
     }
 out:
     return st;

@@ -1,4 +1,4 @@
-#include "engine/tokens/merge.h"
+#include "engine/tokens/bpe_int.h"
 
 #include <stdlib.h>
 #include <string.h>

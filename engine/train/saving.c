@@ -47,8 +47,8 @@ static dt_checkpoint_keep keep_of(const dt_recipe *recipe)
 /* Of the last evaluation. */
 static double score_of(const dt_train_session *session)
 {
-    return session->recipe->checkpoint.best_by == DT_BEST_BY_VALID_BLEU ? -session->valid_bleu
-                                                                        : session->valid_loss;
+    return dt_score_by(session->recipe->checkpoint.best_by, session->valid_loss,
+                       session->valid_bleu);
 }
 
 static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)

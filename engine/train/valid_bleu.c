@@ -10,10 +10,11 @@
 #include "engine/device/layout.h"
 #include "engine/progress.h"
 #include "engine/search/translator.h"
+#include "recipes/architecture/translations.h"
 
 #include "base/banned.h"
 
-#define TOGETHER     8 /* sentences of a rank between two looks at the others */
+#define TOGETHER     32 /* sentences of a rank between two looks at the others */
 #define UNKNOWN_WORD "UNKNOWNWORDOFTHETARGET" /* instead of <unk>, which a translation may have */
 
 typedef struct dt_valid_bleu {
@@ -21,9 +22,13 @@ typedef struct dt_valid_bleu {
     dt_device_arena memory;
     dt_tensor ids;
     void **gathered; /* a unit's weights of its own; NULL: where they train */
-    dt_translator translator;
+    dt_translator *translator;
     const dt_sides *sides;
     dt_bleu_counts counts;
+    const dt_micro_batch *parts; /* of a look at some, as what follows */
+    int64_t part_count, part, sample;
+    const int32_t *targets[TOGETHER]; /* of those that are translated */
+    int64_t target_counts[TOGETHER], begun;
     dt_strbuf line, target;
 } dt_valid_bleu;
 
@@ -51,7 +56,8 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
 
     DT_TRY(dt_config_inference(&config, session->recipe, dt_tokenizer_vocab(tokenizer), err));
     config.dtype = session->model->config.dtype;
-    dt_translator_config(&config, session->recipe->evaluate.beam);
+    dt_translations_configure(&config, dt_translations_exact(session->recipe->evaluate.beam),
+                              session->recipe->evaluate.beam);
     DT_TRY(dt_model_open(&bleu->model, &config, &session->device, err));
     DT_ASSERT(bleu->model->unit_count == session->model->unit_count);
     if (!session->state.keeps_weights)
@@ -60,8 +66,7 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of units");
     DT_TRY(dt_layout_open(&bleu->memory, &session->device, lay_out, session, err));
     bleu->sides = dt_tokenizer_sides(tokenizer);
-    bleu->translator =
-        dt_translator_of(bleu->model, &bleu->ids, bleu->sides, session->recipe->evaluate.beam, 1);
+    DT_TRY(dt_translator_open(&bleu->translator, bleu->model, &bleu->ids, bleu->sides, 1, err));
 out:
     return st;
 }
@@ -87,6 +92,7 @@ void dt_valid_bleu_close(dt_valid_bleu *bleu)
 {
     if (bleu == NULL)
         return;
+    dt_translator_close(bleu->translator);
     dt_device_arena_close(&bleu->memory);
     dt_model_close(bleu->model);
     free(bleu->gathered);
@@ -99,7 +105,8 @@ int64_t dt_valid_bleu_bytes(const dt_valid_bleu *bleu)
 {
     return bleu == NULL
                ? 0
-               : (int64_t)bleu->model->activation_bytes + (int64_t)bleu->memory.capacity_bytes;
+               : (int64_t)bleu->model->activation_bytes + (int64_t)bleu->memory.capacity_bytes +
+                     dt_translator_bytes(&bleu->model->config);
 }
 
 /* --- an evaluation */
@@ -150,58 +157,57 @@ static void read_target(dt_strbuf *out, const dt_side *side, const int32_t *ids,
             dt_side_decode(out, side, ids[i]);
 }
 
-/* What a model whose numbers are not finite says is no line. */
-static dt_status add_pair(dt_valid_bleu *bleu, const int32_t *source, int64_t source_count,
-                          const int32_t *target, int64_t target_count, dt_error *err)
+/* The next sample that counts something, at most TOGETHER of them; none where a stop is asked for. */
+static dt_status next_sample(void *context, const int32_t **source, int64_t *count, dt_error *err)
 {
-    dt_beam_result found = {0};
-    dt_status st = DT_OK;
+    dt_valid_bleu *bleu = context;
 
-    DT_TRY(dt_translator_run(&found, &bleu->translator, source, source_count, err));
-    dt_translator_line(&bleu->line, bleu->sides->target, found.tokens,
-                       isfinite(found.score) ? found.count : 0);
-    read_target(&bleu->target, bleu->sides->target, target, target_count);
-    DT_TRY(dt_bleu_add(&bleu->counts, DT_BLEU_WORDS_13A, bleu->line.data, bleu->line.length,
-                       bleu->target.data, bleu->target.length, err));
-out:
-    free(found.tokens);
-    return st;
-}
+    *source = NULL;
+    while (bleu->part < bleu->part_count && bleu->begun < TOGETHER && !dt_stop_asked()) {
+        const dt_micro_batch *part = &bleu->parts[bleu->part];
+        int64_t S = part->inputs[DT_TRANSFORMER_SOURCE].dim[1];
+        int64_t T = part->inputs[DT_TRANSFORMER_TARGETS].dim[1], i = bleu->sample;
+        const int32_t *from = (const int32_t *)part->inputs[DT_TRANSFORMER_SOURCE].data + i * S;
+        const int32_t *target = (const int32_t *)part->inputs[DT_TRANSFORMER_TARGETS].data + i * T;
+        int64_t target_count = length_of(target, T, -1);
 
-static dt_status add_sample(dt_valid_bleu *bleu, const dt_micro_batch *part, int64_t i,
-                            dt_error *err)
-{
-    int64_t S = part->inputs[DT_TRANSFORMER_SOURCE].dim[1];
-    int64_t T = part->inputs[DT_TRANSFORMER_TARGETS].dim[1], target_count;
-    const int32_t *source = (const int32_t *)part->inputs[DT_TRANSFORMER_SOURCE].data + i * S;
-    const int32_t *target = (const int32_t *)part->inputs[DT_TRANSFORMER_TARGETS].data + i * T;
-
-    dt_progress_made();
-    target_count = length_of(target, T, -1);
-    if (target_count == 0) /* a sample that counts nothing */
-        return DT_OK;
-    return add_pair(bleu, source, length_of(source, S, bleu->sides->source->pad), target,
-                    target_count, err);
-}
-
-/* The next ones of this rank's batches, at most TOGETHER of them; *left: not all. */
-static dt_status add_some(bool *left, dt_train_session *session, int64_t *r, int64_t *i,
-                          dt_error *err)
-{
-    int64_t done = 0;
-    dt_status st = DT_OK;
-
-    while (*r < session->replicas && done < TOGETHER && !dt_stop_asked()) {
-        const dt_micro_batch *part = &session->parts[*r];
-
-        DT_TRY(add_sample(session->bleu, part, *i, err));
-        done++;
-        if (++*i == part->samples) {
-            *i = 0;
-            ++*r;
+        dt_progress_made();
+        if (++bleu->sample == part->samples) {
+            bleu->sample = 0;
+            bleu->part++;
         }
+        if (target_count == 0)
+            continue;
+        bleu->targets[bleu->begun] = target;
+        bleu->target_counts[bleu->begun++] = target_count;
+        *source = from;
+        *count = length_of(from, S, bleu->sides->source->pad);
+        return DT_OK;
     }
-    *left = *r < session->replicas;
+    return DT_OK;
+}
+
+/* What a model whose numbers are not finite says is no line. */
+static dt_status add_pair(void *context, int64_t i, const dt_beam_result *found, dt_error *err)
+{
+    dt_valid_bleu *bleu = context;
+
+    dt_translator_line(&bleu->line, bleu->sides->target, found->tokens,
+                       isfinite(found->score) ? found->count : 0);
+    read_target(&bleu->target, bleu->sides->target, bleu->targets[i], bleu->target_counts[i]);
+    return dt_bleu_add(&bleu->counts, DT_BLEU_WORDS_13A, bleu->line.data, bleu->line.length,
+                       bleu->target.data, bleu->target.length, err);
+}
+
+/* The next ones of this rank's batches; *left: not all. */
+static dt_status add_some(bool *left, dt_valid_bleu *bleu, dt_error *err)
+{
+    dt_translator_work work = {next_sample, add_pair, bleu};
+    dt_status st = DT_OK;
+
+    bleu->begun = 0;
+    DT_TRY(dt_translator_run(bleu->translator, &work, err));
+    *left = bleu->part < bleu->part_count;
 out:
     return st;
 }
@@ -210,12 +216,17 @@ out:
 dt_status dt_valid_bleu_add(dt_train_session *session, bool *stopped, dt_error *err)
 {
     double sums[2] = {1, 0}; /* that have some left, that were asked to stop */
-    int64_t r = 0, i = 0;
+    dt_valid_bleu *bleu = session->bleu;
     dt_status st = DT_OK;
     bool left;
 
-    while (session->bleu != NULL && sums[0] > 0 && sums[1] == 0) {
-        DT_TRY(add_some(&left, session, &r, &i, err));
+    if (bleu != NULL) {
+        bleu->parts = session->parts;
+        bleu->part_count = session->replicas;
+        bleu->part = bleu->sample = 0;
+    }
+    while (bleu != NULL && sums[0] > 0 && sums[1] == 0) {
+        DT_TRY(add_some(&left, bleu, err));
         sums[0] = left ? 1 : 0;
         sums[1] = dt_stop_asked() ? 1 : 0;
         DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));

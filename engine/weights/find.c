@@ -1,4 +1,4 @@
-/* Where a parameter lies in Hugging Face's files, and whether it is the model's. */
+/* Where a parameter lies in files of others, and whether it is the model's. */
 #include <string.h>
 
 #include "engine/weights/weights_int.h"
@@ -121,6 +121,7 @@ dt_status dt_weights_find_tensor(dt_weights_piece *out, const char **key, dt_wei
     out->start_bytes = there.start_bytes;
     out->dtype = there.dtype;
     out->transposed = row->transposed;
+    out->paired_rows = row->paired ? weights->head_width : 0;
     out->slice = dt_slice_whole(&box);
 out:
     return st;

@@ -96,6 +96,35 @@ out:
     return st;
 }
 
+/* Where a row of ours lies in theirs. */
+static int64_t paired_row(int64_t row, int64_t head_rows)
+{
+    int64_t at = row % head_rows, half = head_rows / 2;
+
+    return row - at + 2 * (at % half) + at / half;
+}
+
+/* A row of ours at a time; the first and the last may be cut. */
+static dt_status read_paired(float *out, const dt_weights_piece *piece, int64_t first,
+                             int64_t elems, dt_error *err)
+{
+    int64_t columns = piece->slice.box.size[1];
+    uint16_t *raw = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(take(&raw, columns, sizeof(*raw), piece, err));
+    for (int64_t done = 0, count; done < elems; done += count) {
+        int64_t row = (first + done) / columns, column = (first + done) % columns;
+
+        count = columns - column < elems - done ? columns - column : elems - done;
+        DT_TRY(read_elems(out + done, raw, piece,
+                          paired_row(row, piece->paired_rows) * columns + column, count, err));
+    }
+out:
+    free(raw);
+    return st;
+}
+
 static dt_status check_finite(const float *values, int64_t elems, const dt_weights_piece *piece,
                               const char *name, dt_error *err)
 {
@@ -113,8 +142,9 @@ dt_status dt_weights_read_piece(float *out, const dt_weights_piece *piece, int64
 
     if (elems == 0)
         return DT_OK;
-    DT_TRY(piece->transposed ? read_turned(out, piece, first, elems, err)
-                             : read_straight(out, piece, first, elems, err));
+    DT_TRY(piece->transposed        ? read_turned(out, piece, first, elems, err)
+           : piece->paired_rows > 0 ? read_paired(out, piece, first, elems, err)
+                                    : read_straight(out, piece, first, elems, err));
     DT_TRY(check_finite(out, elems, piece, name, err));
 out:
     return st;

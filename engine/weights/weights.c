@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/weights/weights_int.h"
+#include "recipes/architecture/weights_bin.h"
 
 #include "base/banned.h"
 
@@ -40,6 +41,26 @@ static dt_status open_huggingface(dt_weights *weights, dt_error *err)
     weights->family = model.family;
     for (int64_t i = 0; i < files->files.count; i++)
         DT_TRY(open_file(&weights->parts[i], files->files.items[i], err));
+out:
+    return st;
+}
+
+static dt_status open_bin(dt_weights *weights, dt_error *err)
+{
+    const char *path = weights->files->files.items[0];
+    dt_checkpoint_part *part = &weights->parts[0];
+    dt_weights_bin bin;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_weights_bin_read(&bin, path, err));
+    weights->family = bin.family;
+    weights->head_width = bin.head_width;
+    part->header = (dt_safetensors){json_incref(bin.tensors), bin.header_bytes};
+    dt_weights_bin_release(&bin);
+    part->path = path;
+    part->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (part->fd < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
 out:
     return st;
 }
@@ -90,6 +111,7 @@ dt_status dt_weights_open(dt_weights **out, const dt_weights_files *files, dt_er
         opened->parts[i].fd = -1;
     DT_TRY(dt_weights_describe(&opened->description, files, err));
     DT_TRY(files->kind == DT_WEIGHTS_CHECKPOINT ? open_checkpoint(opened, err)
+           : files->kind == DT_WEIGHTS_BIN      ? open_bin(opened, err)
                                                 : open_huggingface(opened, err));
     *out = opened; /* caller owns *out */
     opened = NULL;

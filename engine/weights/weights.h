@@ -1,9 +1,10 @@
 /* weights: the parameters that a model begins from, in files of others or of a checkpoint.
  *
  * Files      recipes/weights.h finds them; names and layouts of Hugging Face's are in
- *            recipes/architecture/published.h. F32, BF16 and F16 become fp32
+ *            recipes/architecture/published.h, those of .bin files in bin_published.c beside it. F32, BF16
+ *            and F16 become fp32
  * Reading    each rank reads the slices that it holds, by pread; a matrix that lies transposed is
- *            turned while it is read. The moments of an optimizer are left at zero
+ *            turned while it is read, and rows that lie in another order are put into ours. The moments of an optimizer are left at zero
  * Padding    rows behind the vocabulary are zero: no target and no softmax takes them in, so that their
  *            gradient is zero too, and they are never written out
  * Errors     DT_ERR_RECIPE naming tensor and shapes where the files are of another model;

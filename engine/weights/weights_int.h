@@ -14,10 +14,11 @@ extern "C" {
 struct dt_weights {
     dt_arena arena;
     const dt_weights_files *files;
-    dt_checkpoint_part *parts; /* [files->files.count]: an open file, and its header */
-    json_t *description;       /* config.json or index.json */
-    const dt_published *family;
-    dt_checkpoint_index index; /* of a checkpoint */
+    dt_checkpoint_part *parts;  /* [files->files.count]: an open file, and its header */
+    json_t *description;        /* config.json or index.json; of a .bin file, what it says */
+    const dt_published *family; /* of all but a checkpoint's */
+    int64_t head_width;         /* of a .bin file: rows of a head of queries or keys */
+    dt_checkpoint_index index;  /* of a checkpoint */
 };
 
 /* A piece of a parameter, as it lies in a file. */
@@ -26,6 +27,7 @@ typedef struct dt_weights_piece {
     int64_t start_bytes;
     dt_dtype dtype;
     bool transposed;
+    int64_t paired_rows; /* dt_published_tensor.paired: rows of a head; 0: they lie as ours */
     dt_slice
         slice; /* of the parameter, untransposed; its box may have more rows than the parameter */
 } dt_weights_piece;

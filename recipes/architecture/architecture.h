@@ -104,11 +104,12 @@ typedef struct dt_model_config {
     dt_architecture_kind kind;
     int64_t batch, tokens; /* samples of the largest pass, and tokens of each (B and T) */
     dt_recompute_kind recompute;
-    dt_dtype dtype;   /* of activations and of the weights that enter ops: F32, BF16 or F16 */
-    bool inference;   /* no backward */
-    bool incremental; /* inference: room for what dt_model_extend keeps */
+    dt_dtype dtype;    /* of activations and of the weights that enter ops: F32, BF16 or F16 */
+    bool inference;    /* no backward */
+    bool incremental;  /* inference: room for what dt_model_extend keeps */
     int64_t sequences; /* incremental: how many grow side by side; 0: one */
     int64_t kept;      /* incremental: tokens of each that are kept at most; 0: the context */
+    int64_t versions;  /* incremental, where sequences are translations: of each; 0: one */
     dt_decoder_config decoder;
     union { /* by kind */
         dt_gpt2_config gpt2;

@@ -156,6 +156,7 @@ static const char *const reads[] = {
     "batch.tokens",
     "data.tokens",
     "data.cross_documents",
+    "data.pack",
     "data.end_of_text",
     "model.scale_embedding",
     NULL,

@@ -233,6 +233,7 @@ static const char *const reads[] = {
     "batch.tokens",
     "data.tokens",
     "data.cross_documents",
+    "data.pack",
     "data.end_of_text",
     "model.rope_low_freq_factor",
     "model.rope_high_freq_factor",

@@ -45,6 +45,8 @@ typedef struct dt_published_tensor {
     const char *ours, *theirs;
     bool transposed; /* theirs is (in, out), ours (out, in) */
     bool longer;     /* theirs may have more rows: the first are taken */
+    bool paired;     /* rows of a head: theirs 2i and 2i + 1 are ours i and i + D/2, the two that a
+                      * rotary position turns together, for i < D/2 (D: rows of a head) */
 } dt_published_tensor;
 
 typedef struct dt_published {
@@ -57,6 +59,9 @@ typedef struct dt_published {
     const char *const *buffers;         /* tensors that hold nothing learned; ends with NULL */
     const char *head, *embedding; /* theirs: a tied model may hold the head too, the same values */
 } dt_published;
+
+/* Of files that have no config.json (recipes/architecture/weights_bin.h): without keys. */
+extern const dt_published dt_published_llmc, dt_published_llama2c;
 
 /* Fields of every config.json that change nothing of what is computed. Ends with NULL. */
 extern const char *const dt_published_ignored[];

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "recipes/architecture/decoder.h"
+#include "recipes/architecture/translations.h"
 
 #include "base/banned.h"
 
@@ -319,20 +320,23 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
                          scratch};
 }
 
-/* Elements that translations keep: keys and values of theirs, twice, and of the source. */
+/* Bytes that translations keep: keys and values of every version, and of the sources; places and lengths. */
 static int64_t growth(const dt_model_config *config)
 {
     int64_t rows = dt_size_times(config->transformer.decoder_layers, config->decoder.context);
+    int64_t sentences = dt_translations_sentences(config);
+    int64_t versions = dt_size_times(sentences, dt_translations_versions(config));
+    int64_t elems = dt_size_times(dt_size_times(rows, dt_size_plus(versions, sentences)),
+                                  2 * config->decoder.embed);
 
-    return dt_size_times(dt_size_times(rows, 2 * config->batch + 1), 2 * config->decoder.embed);
+    return dt_size_plus(dt_size_times(elems, (int64_t)dt_dtype_bytes(config->dtype)),
+                        4 * (2 * versions + sentences));
 }
 
-/* And sinusoidal positions, T C. */
+/* A decoder's, and sinusoidal positions, T C, and where texts grow, what they keep. */
 static int64_t activation_bytes(const dt_model_config *config)
 {
-    int64_t kept = config->incremental
-                       ? dt_size_times(growth(config), (int64_t)dt_dtype_bytes(config->dtype))
-                       : 0;
+    int64_t kept = config->incremental ? growth(config) : 0;
     int64_t width = config->decoder.embed * (int64_t)dt_dtype_bytes(config->dtype);
     int64_t positions = config->transformer.positions == DT_POSITIONS_SINUSOIDAL
                             ? dt_size_times(config->decoder.context, width)

@@ -56,7 +56,8 @@ typedef struct dt_agent_rank {
     dt_agent *agent;
     int64_t rank, local_rank, threads;
     char device[32];
-    pid_t pid; /* 0: not started */
+    int64_t replicas; /* devices of it, from `device` on */
+    pid_t pid;        /* 0: not started */
     int64_t start_ticks;
     int kernel_log;    /* what the kernel has said since before its start; -1: not readable */
     bool running;      /* started, and its death not yet seen */

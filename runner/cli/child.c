@@ -6,8 +6,9 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,22 +26,59 @@ static void close_both(int *pair)
     pair[0] = pair[1] = -1;
 }
 
-static dt_status start(pid_t *pid, int out, int errors, char *const *argv, dt_error *err)
-{
-    posix_spawn_file_actions_t actions;
-    int failed = posix_spawn_file_actions_init(&actions);
+typedef struct beginning {
+    int out, errors;
+    char *const *argv;
+    bool follows; /* it is killed where we end first */
+} beginning;
 
+/* After fork. What fails is told as an errno to `failed`, which the program does not get. */
+static void be_child(const beginning *of, pid_t parent, int failed)
+{
+    int why;
+
+    if (of->follows && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
+        _exit(127);
+    if (dup2(of->out, STDOUT_FILENO) >= 0 && dup2(of->errors, STDERR_FILENO) >= 0)
+        execve(of->argv[0], of->argv, environ);
+    why = errno;
+    while (write(failed, &why, sizeof(why)) < 0 && errno == EINTR)
+        ;
+    _exit(127);
+}
+
+static int read_errno(int end)
+{
+    ssize_t got;
+    int why = 0;
+
+    do
+        got = read(end, &why, sizeof(why));
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof(why) ? why : 0;
+}
+
+static dt_status start(pid_t *pid, const beginning *of, dt_error *err)
+{
+    int pair[2] = {-1, -1}, failed;
+    pid_t parent = getpid();
+    dt_status st = DT_OK;
+
+    if (pipe2(pair, O_CLOEXEC) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    *pid = fork();
+    if (*pid == 0)
+        be_child(of, parent, pair[1]);
+    failed = *pid < 0 ? errno : 0;
+    close(pair[1]);
+    pair[1] = -1;
+    if (*pid > 0)
+        failed = read_errno(pair[0]);
     if (failed != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(failed));
-    failed = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-    if (failed == 0)
-        failed = posix_spawn(pid, argv[0], &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (failed != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(failed));
-    return DT_OK;
+        DT_THROW(err, DT_ERR_IO, "cannot run '%s': %s", of->argv[0], strerror(failed));
+out:
+    close_both(pair);
+    return st;
 }
 
 /* Milliseconds until `deadline`, as poll has them; -1: there is none. */
@@ -94,7 +132,7 @@ out:
 }
 
 static dt_status run(int *exit_code, const reader *out, dt_strbuf *errors, char *const *argv,
-                     double seconds, dt_error *err)
+                     double seconds, bool follows, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + seconds;
     int out_pipe[2] = {-1, -1}, errors_pipe[2] = {-1, -1}, ended = 0;
@@ -103,7 +141,7 @@ static dt_status run(int *exit_code, const reader *out, dt_strbuf *errors, char 
 
     if (pipe2(out_pipe, O_CLOEXEC) != 0 || pipe2(errors_pipe, O_CLOEXEC) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
-    DT_TRY(start(&pid, out_pipe[1], errors_pipe[1], argv, err));
+    DT_TRY(start(&pid, &(beginning){out_pipe[1], errors_pipe[1], argv, follows}, err));
     close(out_pipe[1]);
     close(errors_pipe[1]);
     out_pipe[1] = errors_pipe[1] = -1;
@@ -130,13 +168,13 @@ dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *
 dt_status dt_child_run_within(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
                               double seconds, dt_error *err)
 {
-    return run(exit_code, &(reader){keep, out}, errors, argv, seconds, err);
+    return run(exit_code, &(reader){keep, out}, errors, argv, seconds, false, err);
 }
 
 dt_status dt_child_stream(int *exit_code, dt_child_take_fn *take, void *context, dt_strbuf *errors,
                           char *const *argv, dt_error *err)
 {
-    return run(exit_code, &(reader){take, context}, errors, argv, INFINITY, err);
+    return run(exit_code, &(reader){take, context}, errors, argv, INFINITY, true, err);
 }
 
 const char *dt_child_complaint(dt_strbuf *errors, const char *name)

@@ -13,7 +13,8 @@ dt_status dt_child_run(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *
 dt_status dt_child_run_within(int *exit_code, dt_strbuf *out, dt_strbuf *errors, char *const *argv,
                               double seconds, dt_error *err);
 
-/* The same; what it writes to stdout goes to `take` as it comes, which ends it by an error. */
+/* The same; what it writes to stdout goes to `take` as it comes, which ends it by an error. It is killed
+ * where the calling thread ends first, whatever that died of: an engine that makes text holds a card. */
 typedef dt_status dt_child_take_fn(void *context, const char *bytes, size_t length, dt_error *err);
 dt_status dt_child_stream(int *exit_code, dt_child_take_fn *take, void *context, dt_strbuf *errors,
                           char *const *argv, dt_error *err);

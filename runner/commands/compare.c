@@ -24,35 +24,61 @@ static dt_status add_run(dt_run_entries *io, const dt_run *run, dt_error *err)
     return DT_OK;
 }
 
-/* Those that are named, in that order, then those of the group, oldest first. */
-static dt_status find_runs(dt_run_entries *out, dt_store *store, const dt_call *call, dt_error *err)
+/* The runs of a group, oldest first; DT_ERR_NOT_FOUND where none is of it. */
+static dt_status add_group(dt_run_entries *io, dt_store *store, const char *name,
+                           const dt_call *call, dt_error *err)
 {
-    dt_run_selection selection = {.state = -1,
-                                  .group = dt_arguments_get(call->args, "group")->text};
+    dt_run_selection selection = {.state = -1, .group = name};
     dt_run_entries group = {0};
     dt_status st = DT_OK;
-    dt_run *run;
+
+    DT_TRY(dt_run_select(&group, store, &selection, call->arena, err));
+    if (group.count == 0)
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no run is of a group '%s' ('dtrun list' shows all)", name);
+    for (size_t i = group.count; i-- > 0;)
+        DT_TRY(add_run(io, group.items[i].run, err));
+out:
+    dt_run_entries_release(&group);
+    return st;
+}
+
+/* A run, or the runs of a group where none has the name. */
+static dt_status add_operand(dt_run_entries *io, dt_store *store, const char *ref,
+                             const dt_call *call, dt_error *err)
+{
+    dt_error unknown = DT_ERROR_INIT;
+    dt_run *run = dt_arena_alloc(call->arena, sizeof(*run));
+    dt_status st;
+
+    if (run == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    st = dt_runs_find(store, run, ref, call, &unknown);
+    if (st == DT_OK)
+        return add_run(io, run, err);
+    if (st == DT_ERR_NOT_FOUND && add_group(io, store, ref, call, err) == DT_OK)
+        return DT_OK;
+    dt_error_clear(err);
+    return DT_FAIL(err, st, "%s", unknown.message);
+}
+
+/* Those that are named, in that order, then those of --group. */
+static dt_status find_runs(dt_run_entries *out, dt_store *store, const dt_call *call, dt_error *err)
+{
+    const char *group = dt_arguments_get(call->args, "group")->text;
+    dt_status st = DT_OK;
 
     out->items = dt_arena_alloc_array(call->arena, RUNS_MOST, sizeof(out->items[0]));
     if (out->items == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    for (int i = 0; i < call->args->operands_count; i++) {
-        run = dt_arena_alloc(call->arena, sizeof(*run));
-        if (run == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
-        DT_TRY(dt_runs_find(store, run, call->args->operands[i], call, err));
-        DT_TRY(add_run(out, run, err));
-    }
-    if (selection.group != NULL)
-        DT_TRY(dt_run_select(&group, store, &selection, call->arena, err));
-    for (size_t i = group.count; i-- > 0;)
-        DT_TRY(add_run(out, group.items[i].run, err));
+    for (int i = 0; i < call->args->operands_count; i++)
+        DT_TRY(add_operand(out, store, call->args->operands[i], call, err));
+    if (group != NULL)
+        DT_TRY(add_group(out, store, group, call, err));
     if (out->count < 2)
         DT_THROW(err, DT_ERR_USAGE,
                  "two runs at least are compared, here %s: 'dtrun list' shows all",
                  out->count == 1 ? "is one" : "are none");
 out:
-    dt_run_entries_release(&group);
     return st;
 }
 
@@ -132,6 +158,7 @@ const dt_command dt_command_compare = {
     .operands_max = -1,
     .options = options,
     .notes =
+        "RUN may be a group, as a sweep is one: all its runs, the oldest first.\n"
         "The keys in which the recipes differ; best and last value of the metrics, with the\n"
         "difference to the first run; their curves over each other. Best is the lowest value,\n"
         "of a throughput or an accuracy the highest. --json has all metrics.\n",

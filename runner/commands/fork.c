@@ -6,10 +6,12 @@
 #include "runner/cli/label_options.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/tags.h"
+#include "runner/gc/quota.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/resume_check.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/view/follow_options.h"
 #include "runner/view/runs.h"
 
@@ -57,9 +59,11 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     dt_run parent;
 
     DT_TRY(dt_follow_options_check(call, err));
+    DT_TRY(dt_quotas_check(err));
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(split(&ref, &which, call, err));
     DT_TRY(dt_runs_open(&store, &parent, ref, call, err));
+    DT_TRY(dt_task_refuse(&parent, "be forked", call->arena, err));
     DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, &parent, call, err));
     DT_TRY(choose_name(&begun.name, &parent, &recipe, call, err));
     DT_TRY(dt_existing_run_checkpoint(&checkpoint, &begun.checkpoint, store, &parent, which,

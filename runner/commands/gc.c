@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/gc/gc.h"
+#include "runner/gc/quota.h"
 #include "runner/term/format.h"
 #include "runner/view/run_filter.h"
 
@@ -18,25 +18,16 @@ typedef struct sum {
     int64_t count, bytes;
 } sum;
 
-/* "20GB": powers of 1000. */
-static dt_status read_size(int64_t *out, const char *option, const dt_call *call, dt_error *err)
+/* Without the option that of the environment stays. */
+static dt_status read_quota(int64_t *out, const char *option, const dt_call *call, dt_error *err)
 {
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
     const char *text = dt_arguments_get(call->args, option)->text;
-    double value, scale = 1;
-    char *end;
+    char name[32];
 
-    *out = -1;
     if (text == NULL)
         return DT_OK;
-    value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++, scale *= 1000)
-        if (end > text && strcasecmp(end + strspn(end, " "), units[i]) == 0 && value >= 0 &&
-            value * scale < 9e18) {
-            *out = (int64_t)(value * scale);
-            return DT_OK;
-        }
-    return DT_FAIL(err, DT_ERR_USAGE, "--%s '%s': expected a size, as in 20GB", option, text);
+    snprintf(name, sizeof(name), "--%s", option);
+    return dt_quota_parse(out, name, text, err);
 }
 
 static dt_status read_kinds(unsigned *out, const dt_call *call, dt_error *err)
@@ -64,13 +55,12 @@ static dt_status read_call(dt_gc *out, const dt_call *call, dt_error *err)
     *out = (dt_gc){.arena = call->arena,
                    .keep = dt_arguments_get(call->args, "keep")->integer,
                    .now_ms = dt_clock_wall_ms()};
-    for (int kind = 0; kind < DT_GC_KINDS; kind++)
-        out->quota[kind] = -1;
+    DT_TRY(dt_quotas_read(out->quota, err));
     DT_TRY(read_kinds(&out->kinds, call, err));
     DT_TRY(dt_since_parse(&out->before_ms, dt_arguments_get(call->args, "older")->text, out->now_ms,
                           err));
-    DT_TRY(read_size(&out->quota[DT_GC_CACHE], "cache-quota", call, err));
-    DT_TRY(read_size(&out->quota[DT_GC_LOGS], "log-quota", call, err));
+    DT_TRY(read_quota(&out->quota[DT_GC_CACHE], "cache-quota", call, err));
+    DT_TRY(read_quota(&out->quota[DT_GC_LOGS], "log-quota", call, err));
 out:
     return st;
 }
@@ -241,6 +231,10 @@ const dt_command dt_command_gc = {
         "leftovers    of a removal that was cut short\n"
         "\n"
         "Nothing of a run that has not ended, of another user, or that a fork is copying is\n"
-        "touched. The history itself stays: 'dtrun rm' removes runs.\n",
+        "touched. The history itself stays: 'dtrun rm' removes runs.\n"
+        "\n"
+        "Quotas are also heeded without being asked: where DTRUN_CACHE_QUOTA or DTRUN_LOG_QUOTA\n"
+        "is set (20GB) when a run is launched, its supervisor removes what is beyond them when\n"
+        "the run ends, and its log says what.\n",
     .run = collect,
 };

@@ -4,8 +4,10 @@
 #include "runner/cli/report.h"
 #include "runner/export/output.h"
 #include "runner/launch/from_checkpoint.h"
+#include "runner/launch/task.h"
 #include "runner/view/bleu.h"
 #include "runner/view/runs.h"
+#include "runner/view/task_end.h"
 
 #include "base/banned.h"
 
@@ -20,7 +22,8 @@ static dt_status check_prompt(const dt_call *call, dt_error *err)
 }
 
 /* That it can be written is found out before there is something to write. */
-static dt_status check_output(const dt_call *call, dt_error *err)
+/* ranks: a run makes it, of which JSON tells. */
+static dt_status check_output(const dt_call *call, bool ranks, dt_error *err)
 {
     const char *path = dt_arguments_get(call->args, "output")->text;
     dt_output output;
@@ -30,7 +33,7 @@ static dt_status check_output(const dt_call *call, dt_error *err)
         return DT_OK;
     if (!dt_arguments_get(call->args, "input")->given)
         DT_THROW(err, DT_ERR_USAGE, "--output is for the lines of a file: give them (--input)");
-    if (call->json)
+    if (call->json && !ranks)
         DT_THROW(err, DT_ERR_USAGE, "--output and --json are both given; leave one out");
     DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
     (void)dt_output_close(&output, DT_ERR_USAGE, NULL); /* nothing is left of it */
@@ -118,23 +121,46 @@ static void join_lines(dt_strbuf *out, const json_t *object)
     }
 }
 
-static dt_status generate(dt_call *call, dt_error *err)
+/* Of the options, those that the engine is not told. */
+#define OURS                                                                                      \
+    "reference", "tokenize", "output", "force", "ranks", "nodes", "gpus", "name", "tag", "group", \
+        "note", "wait", "detach"
+
+/* By the ranks of a run. */
+static dt_status generate_on_ranks(dt_store *store, const dt_run *parent, const char *checkpoint,
+                                   dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {"reference", "tokenize", "output", "force", NULL};
-    const char *checkpoint;
-    dt_store *store = NULL;
+    static const char *const here[] = {OURS,     "prompt",  "prompt-file", "input",
+                                       "device", "threads", NULL};
+    json_t *object = NULL;
+    dt_status st = DT_OK;
+    const char *run;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_task_launch(&run, parent, checkpoint, here, call, err));
+    DT_TRY(dt_task_follow(&text, &object, store, run, call, err));
+    if (call->exit_code == 0 && !dt_arguments_flag(call->args, "detach"))
+        DT_TRY(compare(&text, call, object, err));
+    if (object != NULL)
+        DT_TRY(dt_report_json(json_incref(object), err));
+out:
+    json_decref(object);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* By one engine on this machine. */
+static dt_status generate_here(const dt_run *run, const char *checkpoint, dt_call *call,
+                               dt_error *err)
+{
+    static const char *const here[] = {OURS, NULL};
     json_t *object = NULL;
     dt_status st = DT_OK;
     dt_strbuf text;
-    dt_run run;
 
     dt_strbuf_init(&text);
-    DT_TRY(check_prompt(call, err));
-    DT_TRY(check_reference(call, err));
-    DT_TRY(check_output(call, err));
-    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
-    DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, call, err));
-    DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint, here,
+    DT_TRY(dt_from_checkpoint_call(&object, &text, run, checkpoint, here,
                                    dt_arguments_get(call->args, "output")->given, call, err));
     DT_TRY(write_output(&text, call, err));
     if (object != NULL)
@@ -144,8 +170,48 @@ static dt_status generate(dt_call *call, dt_error *err)
         DT_TRY(dt_report_json(json_incref(object), err));
 out:
     json_decref(object);
-    dt_store_close(store);
     dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status check_run(bool *ranks, const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_task_is_wanted(ranks, call, err));
+    if (!*ranks)
+        return DT_OK;
+    if (dt_arguments_get(call->args, "prompt")->given ||
+        dt_arguments_get(call->args, "prompt-file")->given)
+        DT_THROW(err, DT_ERR_USAGE, "--input and a prompt are both given; leave one out");
+    if (dt_arguments_get(call->args, "beam")->integer > 1 &&
+        dt_arguments_get(call->args, "stop")->given)
+        DT_THROW(err, DT_ERR_USAGE, "--beam and --stop are both given; leave one out");
+    if (dt_arguments_flag(call->args, "detach") && dt_arguments_get(call->args, "reference")->given)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--reference is compared with once the lines are there: leave out --detach");
+out:
+    return st;
+}
+
+static dt_status generate(dt_call *call, dt_error *err)
+{
+    const char *checkpoint;
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    bool ranks;
+    dt_run run;
+
+    DT_TRY(check_prompt(call, err));
+    DT_TRY(check_reference(call, err));
+    DT_TRY(check_run(&ranks, call, err));
+    DT_TRY(check_output(call, ranks, err));
+    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, call, err));
+    DT_TRY(ranks ? generate_on_ranks(store, &run, checkpoint, call, err)
+                 : generate_here(&run, checkpoint, call, err));
+out:
+    dt_store_close(store);
     return st;
 }
 
@@ -174,7 +240,7 @@ static const dt_option options[] = {
      .fallback = "16",
      .low = 1,
      .high = 1024,
-     .help = "with --input: so many texts grow side by side"},
+     .help = "with --input: so many lines grow side by side"},
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
@@ -202,7 +268,8 @@ static const dt_option options[] = {
     {.name = "reference",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "with --input: translations of its lines, to which BLEU is told of ours"},
+     .help =
+         "with --input: reference translations of its lines; prints the BLEU of ours against them"},
     {.name = "tokenize",
      .kind = DT_OPTION_CHOICE,
      .value = "HOW",
@@ -286,6 +353,7 @@ static const dt_option options[] = {
      .fallback = "fp32",
      .choices = precisions,
      .help = "of weights and activations: fp32, or bf16, which reads half as many bytes a token"},
+    DT_TASK_OPTIONS,
     {0},
 };
 
@@ -311,7 +379,15 @@ const dt_command dt_command_generate = {
         "likeliest, as transformers searches (early_stopping); with --json its score.\n"
         "With --input, of a run on sentence pairs, each line is translated, in its order: --beam,\n"
         "as fairseq searches, with the score log-probability / length^A; the end counts in both.\n"
+        "On a CPU a line has the same translation to the bit, whatever the --batch: fewer grow\n"
+        "side by side where they and their beams are more than 16.\n"
         "With --json: run, checkpoint, and of each of lines text and score. With --reference,\n"
-        "BLEU as `dtrun score` has it, on stderr or as bleu.\n",
+        "BLEU as `dtrun score` has it, on stderr or as bleu.\n"
+        "\n"
+        "With --ranks or --nodes the lines are shared out to the ranks of a run, which is\n"
+        "followed, stopped, resumed, shown and restarted like any other: a lost rank's lines\n"
+        "are made again. What it makes is the same for every number of ranks, in the order\n"
+        "of the lines: the file of --output, written by the supervisor of the run, or printed\n"
+        "at its end. With --json what `launch` has, and bleu.\n",
     .run = generate,
 };

@@ -6,6 +6,7 @@
 #include "runner/cli/label_options.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/gc/quota.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/dry_run.h"
 #include "runner/launch/fit.h"
@@ -78,6 +79,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     dt_fit fit;
 
     DT_TRY(dt_follow_options_check(call, err));
+    DT_TRY(dt_quotas_check(err));
     if (dt_arguments_get(call->args, "gpus-as")->given && !dt_arguments_flag(call->args, "dry-run"))
         DT_THROW(err, DT_ERR_USAGE,
                  "--gpus-as is for --dry-run: a run takes the GPUs that there are");

@@ -4,10 +4,13 @@
 #include "runner/cli/interrupt.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/gc/quota.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/resume_check.h"
+#include "runner/launch/task.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/sweep/report.h"
 #include "runner/view/follow_options.h"
 #include "runner/view/runs.h"
@@ -54,6 +57,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     dt_run run;
 
     DT_TRY(dt_follow_options_check(call, err));
+    DT_TRY(dt_quotas_check(err));
     if (dt_group_is_meant(&group, call->args->operands[0], call))
         return resume_sweep(&group, call, err);
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
@@ -61,6 +65,11 @@ static dt_status resume(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE,
                  "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
                  run.id, dt_run_state_name(run.state), run.id);
+    if (dt_task_of(&run) != NULL) {
+        DT_TRY(dt_task_resume(store, &run, call, err));
+        DT_TRY(dt_follow_as_asked(store, run.id, call, err));
+        goto out;
+    }
     DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, &run, call, err));
     DT_TRY(dt_existing_run_checkpoint(&checkpoint, &path, store, &run,
                                       dt_arguments_get(call->args, "from")->text, call->arena,
@@ -127,6 +136,7 @@ const dt_command dt_command_resume = {
         "The model may not, nor, without --new-data, what a position in the data means: the\n"
         "content and order of the files, data.split, data.tail, batch.tokens and the seed.\n"
         "With it the data begin at their start, and so do epochs; the tokenizer stays.\n"
+        "A run of generate or score makes what is missing of its lines, and takes no --set.\n"
         "With --new-model what is computed with the parameters may change (rope_theta, norm_eps,\n"
         "activation, heads, ...): training continues from them, as of the other model.\n",
     .run = resume,

@@ -4,40 +4,95 @@
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/export/output.h"
 #include "runner/launch/from_checkpoint.h"
+#include "runner/launch/task.h"
 #include "runner/view/bleu.h"
 #include "runner/view/runs.h"
+#include "runner/view/task_end.h"
 
 #include "base/banned.h"
 
 /* --- a run and lines; the engine does the work */
 
+/* Of the options, those that the engine is not told. */
+#define OURS                                                                                    \
+    "hypothesis", "reference", "tokenize", "output", "force", "ranks", "nodes", "gpus", "name", \
+        "tag", "group", "note", "wait", "detach"
+
+static dt_status check_lines(bool *ranks, const dt_call *call, dt_error *err)
+{
+    static const char *const of_files[] = {"hypothesis", "reference", "tokenize", NULL};
+    const dt_value *output = dt_arguments_get(call->args, "output");
+    dt_status st = DT_OK;
+    dt_output file;
+
+    if (!dt_arguments_get(call->args, "input")->given)
+        DT_THROW(err, DT_ERR_USAGE, "--input is missing: the file whose lines are scored");
+    for (size_t i = 0; of_files[i] != NULL; i++)
+        if (dt_arguments_get(call->args, of_files[i])->given)
+            DT_THROW(err, DT_ERR_USAGE, "--%s is for files alone: leave out it, or the run",
+                     of_files[i]);
+    DT_TRY(dt_task_is_wanted(ranks, call, err));
+    if (!*ranks && output->given)
+        DT_THROW(err, DT_ERR_USAGE, "--output is of a run: ask for one (--ranks or --nodes)");
+    if (output->given) {
+        DT_TRY(dt_output_open(&file, output->text, dt_arguments_flag(call->args, "force"),
+                              call->arena, err));
+        (void)dt_output_close(&file, DT_ERR_USAGE, NULL); /* nothing is left of it */
+    }
+out:
+    return st;
+}
+
+static dt_status score_on_ranks(json_t **object, dt_store *store, const dt_run *parent,
+                                const char *checkpoint, dt_call *call, dt_error *err)
+{
+    static const char *const here[] = {OURS, "input", "target", "device", "threads", NULL};
+    dt_status st = DT_OK;
+    const char *run;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_task_launch(&run, parent, checkpoint, here, call, err));
+    DT_TRY(dt_task_follow(&text, object, store, run, call, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status score_here(json_t **object, const dt_run *run, const char *checkpoint,
+                            dt_call *call, dt_error *err)
+{
+    static const char *const here[] = {OURS, NULL};
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    st = dt_from_checkpoint_call(object, &text, run, checkpoint, here, false, call, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 static dt_status score_lines(dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {"hypothesis", "reference", "tokenize", NULL};
     const char *checkpoint;
     dt_store *store = NULL;
     json_t *object = NULL;
     dt_status st = DT_OK;
-    dt_strbuf text;
+    bool ranks;
     dt_run run;
 
-    dt_strbuf_init(&text);
-    if (!dt_arguments_get(call->args, "input")->given)
-        DT_THROW(err, DT_ERR_USAGE, "--input is missing: the file whose lines are scored");
-    for (size_t i = 0; here[i] != NULL; i++)
-        if (dt_arguments_get(call->args, here[i])->given)
-            DT_THROW(err, DT_ERR_USAGE, "--%s is for files alone: leave out it, or the run",
-                     here[i]);
+    DT_TRY(check_lines(&ranks, call, err));
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, call, err));
-    DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint, here, false, call, err));
+    DT_TRY(ranks ? score_on_ranks(&object, store, &run, checkpoint, call, err)
+                 : score_here(&object, &run, checkpoint, call, err));
     if (object != NULL)
         DT_TRY(dt_report_json(json_incref(object), err));
 out:
     json_decref(object);
     dt_store_close(store);
-    dt_strbuf_release(&text);
     return st;
 }
 
@@ -147,6 +202,15 @@ static const dt_option options[] = {
      .fallback = "13a",
      .choices = dt_bleu_tokenizers,
      .help = "what a word is"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "with --ranks or --nodes: write the scores there, once all of them are known"},
+    {.name = "force",
+     .kind = DT_OPTION_FLAG,
+     .help = "with --output: replace a file that is there"},
+    DT_TASK_OPTIONS,
     {0},
 };
 
@@ -164,6 +228,8 @@ const dt_command dt_command_score = {
         "sentence pairs the lines of --target are foretold, given those of --input. With\n"
         "--json: run, checkpoint, of each of lines log_likelihood and tokens, and of all\n"
         "log_likelihood, tokens, loss and perplexity.\n"
+        "With --ranks or --nodes the lines are shared out to the ranks of a run, as `dtrun\n"
+        "generate` does it; with --json then what `launch` has.\n"
         "Of two files: corpus BLEU as sacreBLEU has it: n-grams of one to four words, one\n"
         "reference a line, case kept, `exp` smoothing; its signature stands before the score.\n"
         "With --json: bleu, precisions, brevity_penalty, ratio, hypothesis_words,\n"

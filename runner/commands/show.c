@@ -9,6 +9,7 @@
 #include "runner/cli/report.h"
 #include "runner/launch/overrides.h"
 #include "runner/launch/provenance.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/term/plot.h"
@@ -56,6 +57,7 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     json_t *object = dt_report_object(), *recipe = NULL, *names = json_array();
     json_t *status = NULL, *paths = json_array(), *origins = NULL;
     dt_status st = DT_OK;
+    dt_plan plan;
 
     json_object_set_new(object, "changes",
                         dt_overrides_to_json(all->attempts, all->attempts_count));
@@ -78,6 +80,8 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     json_object_set(object, "checkpoints", paths);
     json_object_set(object, "metrics", names);
     json_object_set(object, "recipe", recipe);
+    if (dt_task_of(run) != NULL && dt_task_plan(&plan, run, arena, NULL) == DT_OK)
+        json_object_set_new(object, "output", dt_json_text(plan.task.output));
     DT_TRY(dt_report_json(json_incref(object), err));
 out:
     json_decref(object);
@@ -103,6 +107,24 @@ static void add_time(dt_table *table, const char *label, int64_t wall_ms)
         add_fact(table, label, dt_clock_iso(time, wall_ms));
 }
 
+/* Of a run that does not train: what of, and where to. */
+static void add_task(dt_table *table, const dt_run *run, dt_arena *arena)
+{
+    const char *task = dt_task_of(run), *step;
+    dt_plan plan;
+
+    if (task == NULL)
+        return;
+    add_fact(table, "task", task);
+    if (dt_task_plan(&plan, run, arena, NULL) != DT_OK)
+        return;
+    step = strrchr(plan.resume_from, '/');
+    dt_table_add(table, DT_STYLE_DIM, "with");
+    dt_table_add(table, DT_STYLE_PLAIN, "%s of run %s", step != NULL ? step + 1 : plan.resume_from,
+                 plan.task.run);
+    add_fact(table, "output", plan.task.output);
+}
+
 static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
                       const dt_timing *timing, const facts *all, dt_arena *arena)
 {
@@ -122,6 +144,7 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
         dt_table_add(&table, DT_STYLE_PLAIN, "%s at step %lld", run->parent,
                      (long long)run->parent_step);
     }
+    add_task(&table, run, arena);
     dt_table_add(&table, DT_STYLE_DIM, "state");
     dt_table_add(&table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
     if (run->reason[0] != '\0')

@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* Who is told of each check, as soon as it is known. */
+/* Reports each check as soon as its result is known. */
 typedef struct teller {
     const dt_call *call;
     const char *recipe; /* that is tried */

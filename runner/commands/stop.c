@@ -12,6 +12,7 @@
 #include "runner/stop/orphans.h"
 #include "runner/stop/stop.h"
 #include "runner/supervisor/folder/room.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/report.h"
 #include "runner/term/live.h"
@@ -153,7 +154,9 @@ static dt_status say_end(dt_store *store, const dt_run *run, bool already, const
         dt_strbuf_add_fmt(&text, "checkpoint of step %lld: %s\n", (long long)step, path);
     if (path != NULL && run->state != DT_RUN_FINISHED)
         dt_strbuf_add_fmt(&text, "'dtrun resume %s' continues from it\n", run->id);
-    if (path == NULL)
+    if (dt_task_of(run) != NULL && run->state != DT_RUN_FINISHED)
+        dt_strbuf_add_fmt(&text, "'dtrun resume %s' makes the lines that are missing\n", run->id);
+    else if (path == NULL && dt_task_of(run) == NULL)
         dt_strbuf_add_str(&text, "no checkpoint was saved\n");
     DT_TRY(dt_report_text(&text, err));
 out:

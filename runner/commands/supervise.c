@@ -3,8 +3,10 @@
  */
 #include <stdio.h>
 
+#include "base/log.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/gc/quota.h"
 #include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs.h"
@@ -38,13 +40,24 @@ out:
     return st;
 }
 
+/* A quota that cannot be kept to is no failure of the run. */
+static dt_status supervise_one(const char *run, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = dt_supervisor_main(run, err);
+
+    if (st == DT_OK && dt_quotas_keep(run, &problem) != DT_OK)
+        dt_log_warn("quota: %s", problem.message);
+    return st;
+}
+
 static dt_status supervise(dt_call *call, dt_error *err)
 {
     bool all = dt_arguments_flag(call->args, "all-active");
 
     if (all != (call->args->operands_count == 0))
         return DT_FAIL(err, DT_ERR_USAGE, "either RUN or --all-active");
-    return all ? supervise_all(call, err) : dt_supervisor_main(call->args->operands[0], err);
+    return all ? supervise_all(call, err) : supervise_one(call->args->operands[0], err);
 }
 
 static const dt_option options[] = {

@@ -129,7 +129,7 @@ out:
     return st;
 }
 
-/* What is said where no condition was met. */
+/* The message where no condition was met. */
 static void judge(dt_call *call, const dt_run *run, const char *met, size_t conditions)
 {
     if (met != NULL)

@@ -58,8 +58,8 @@ static dt_status set_model(dt_draft *draft, const dt_flags *flags, dt_error *err
                        text);
     if (weights)
         dt_draft_left(draft, from,
-                      "dtrun does not read llm.c's weights: 'model.from' takes safetensors; the "
-                      "model has these dimensions and is drawn");
+                      "the model has these dimensions and is drawn; 'model.from' begins from the "
+                      "file's weights");
     dt_draft_word(draft, "model.kind", "gpt2", "%s", from);
     dt_draft_number(draft, "model.layers", models[row].layers, "%s", from);
     dt_draft_number(draft, "model.heads", models[row].heads, "%s", from);

@@ -1,4 +1,4 @@
-#include "runner/corpus/pair_files.h"
+#include "runner/corpus/pairs_int.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "engine/data/sides.h"
 #include "runner/corpus/documents.h"
-#include "runner/corpus/pair_reader.h"
+#include "runner/corpus/pairs_int.h"
 #include "runner/corpus/work.h"
 #include "runner/node_setup/transfer/content.h"
 
@@ -302,7 +302,7 @@ out:
     return st;
 }
 
-/* What the model is told of the tokenizers. */
+/* What the model needs to know of the tokenizers. */
 static dt_status tell_model(dt_recipe *recipe, const dt_sides *sides, dt_error *err)
 {
     int64_t given = recipe->model.source_vocab, vocab = sides->source->vocab;

@@ -1,4 +1,4 @@
-#include "runner/corpus/pair_tokenizer.h"
+#include "runner/corpus/pairs_int.h"
 
 #include <string.h>
 #include <sys/stat.h>

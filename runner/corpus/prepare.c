@@ -3,7 +3,7 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
-#include "runner/corpus/pair_tokenizer.h"
+#include "runner/corpus/pairs_int.h"
 #include "runner/corpus/prepared.h"
 #include "runner/corpus/work.h"
 #include "runner/term/format.h"

@@ -10,7 +10,7 @@
  *   leftovers     what a removal that was cut short has left
  *
  * What is older than `before_ms` goes (a run's age is since its end, that of a cached file since somebody asked for it),
- * and of logs and cache the oldest beyond a quota.
+ * and of logs and cache the oldest beyond a quota (quota.h: which a supervisor keeps to by itself).
  * Never       anything of a run that has not ended, of another user, or that somebody copies; a fork has its own
  *             copies. Each thing is looked at again when it goes, under the run's locks, so that what was seen
  *             before a question was answered does no harm.
@@ -44,8 +44,9 @@ typedef struct dt_gc_item {
 typedef struct dt_gc {
     dt_store *store;
     dt_arena *arena;
-    unsigned kinds; /* 1 << kind */
-    int64_t keep;   /* checkpoints of a run */
+    unsigned kinds;     /* 1 << kind */
+    int64_t keep;       /* checkpoints of a run */
+    const char *spared; /* a run of which all stays, and counts for no quota; NULL: none */
     int64_t before_ms, now_ms;
     int64_t quota[DT_GC_KINDS]; /* bytes; of logs and of the cache; -1: none */
     dt_gc_item *items;          /* filled by dt_gc_look; the oldest first */

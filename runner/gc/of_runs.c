@@ -96,7 +96,8 @@ static dt_status look_at_run(dt_gc *gc, const dt_run *run, dt_error *err)
     dt_status st;
 
     DT_TRY(dt_run_path(&folder, run->id, NULL, gc->arena, err));
-    if (!dt_run_state_is_terminal(run->state) || !dt_file_exists(folder) ||
+    if ((gc->spared != NULL && strcmp(run->id, gc->spared) == 0) ||
+        !dt_run_state_is_terminal(run->state) || !dt_file_exists(folder) ||
         dt_run_check_owner(run->id, folder, &other) != DT_OK)
         return DT_OK;
     if (gc->kinds & 1u << DT_GC_CHECKPOINTS)

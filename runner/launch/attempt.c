@@ -21,6 +21,7 @@
 #include "runner/launch/weights.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/remove.h"
+#include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -106,6 +107,7 @@ typedef struct beginning {
     const dt_recipe_source *source;
     const dt_labels *labels;
     const dt_fork *fork;             /* NULL: from nothing */
+    const dt_task_start *task;       /* NULL: it trains */
     const char *checkpoint, *digest; /* its own copy; "" none */
     const dt_preflight *flight;
 } beginning;
@@ -144,8 +146,9 @@ static dt_status add_row(dt_store *store, const beginning *of, dt_arena *arena, 
 {
     const dt_recipe *recipe = &of->flight->recipe;
     const dt_fork *fork = of->fork;
-    json_t *changes = fork != NULL ? dt_overrides_of_resume(fork->parent, recipe, arena)
-                                   : dt_overrides_of_launch(of->source, recipe, arena);
+    json_t *changes = fork != NULL       ? dt_overrides_of_resume(fork->parent, recipe, arena)
+                      : of->task != NULL ? json_array()
+                                         : dt_overrides_of_launch(of->source, recipe, arena);
     json_t *origin = dt_provenance_make(of->source->path, &of->flight->plan, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
@@ -199,18 +202,19 @@ static dt_status supervise(dt_store *store, const char *run, dt_error *err)
     return st;
 }
 
-/* The checkpoint that a fork begins from, as its own. */
+/* The checkpoint that a fork or a task begins from, as its own. */
 static dt_status take_checkpoint(beginning *io, dt_arena *arena, dt_error *err)
 {
     const char *parent = dt_arena_printf(arena, "%s/checkpoints", io->folder);
 
     io->checkpoint = io->digest = "";
-    if (io->fork == NULL)
+    if (io->fork == NULL && io->task == NULL)
         return DT_OK;
     if (parent == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    return dt_checkpoint_copy(&io->checkpoint, &io->digest, io->fork->checkpoint, parent, io->run,
-                              arena, err);
+    return dt_checkpoint_copy(&io->checkpoint, &io->digest,
+                              io->fork != NULL ? io->fork->checkpoint : io->task->checkpoint,
+                              parent, io->run, arena, err);
 }
 
 /* What the weights came with, so that the run can be exported with it. */
@@ -227,41 +231,88 @@ out:
     return st;
 }
 
-dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
-                            const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
-                            dt_arena *arena, dt_error *err)
+static dt_status keep_text(const char **path, const char *folder, const char *name,
+                           const dt_strbuf *text, dt_arena *arena, dt_error *err)
 {
-    const char *folder = NULL, *copy, *below = NULL;
-    beginning of;
     dt_status st = DT_OK;
 
-    /* whoever launches: a point of a sweep is one, too */
-    if (fork == NULL && flight->plan.weights.kind == DT_WEIGHTS_NONE)
-        DT_TRY(dt_weights_preflight(flight, arena, err));
+    *path = dt_arena_printf(arena, "%s/%s", folder, name);
+    DT_TRY(check_text(*path, err));
+    if (text != NULL)
+        DT_TRY(dt_file_write_atomic(*path, text->data, text->length, 0600, err));
+out:
+    return st;
+}
+
+/* What a task is given, as files of its own. */
+static dt_status take_task(const beginning *of, dt_plan_task *task, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (of->task == NULL)
+        return DT_OK;
+    DT_TRY(keep_text(&task->input, of->folder, DT_TASK_INPUT, of->task->input, arena, err));
+    task->target = "";
+    if (of->task->target != NULL)
+        DT_TRY(keep_text(&task->target, of->folder, DT_TASK_TARGET, of->task->target, arena, err));
+    if (task->output[0] == '\0')
+        DT_TRY(keep_text(&task->output, of->folder, DT_TASK_OUTPUT, NULL, arena, err));
+out:
+    return st;
+}
+
+static dt_status begin(const char **run, dt_store *store, beginning *of, dt_preflight *flight,
+                       dt_arena *arena, dt_error *err)
+{
+    const char *folder = NULL, *copy, *below = NULL;
+    dt_status st = DT_OK;
+
     DT_TRY(dt_run_id_take(run, &folder, arena, err));
-    of = (beginning){.run = *run,
-                     .folder = folder,
-                     .source = source,
-                     .labels = labels,
-                     .fork = fork,
-                     .flight = flight};
-    copy = dt_arena_printf(arena, "%s/recipe.yaml", folder);
-    DT_TRY(check_text(copy, err));
-    DT_TRY(dt_file_write_atomic(copy, source->text, strlen(source->text), 0600, err));
-    DT_TRY(take_checkpoint(&of, arena, err));
-    DT_TRY(take_origin(&of, arena, err));
-    DT_TRY(write_plan(flight, *run, 1, of.checkpoint, folder, arena, err));
-    if (fork != NULL)
-        DT_TRY(dt_run_path(&below, fork->parent->id, NULL, arena, err));
-    write_origins(flight, 1, folder, below, fork != NULL ? fork->parent->attempt : 0, arena);
+    of->run = *run;
+    of->folder = folder;
+    of->flight = flight;
+    DT_TRY(keep_text(&copy, folder, "recipe.yaml", NULL, arena, err));
+    DT_TRY(dt_file_write_atomic(copy, of->source->text, strlen(of->source->text), 0600, err));
+    DT_TRY(take_checkpoint(of, arena, err));
+    DT_TRY(take_origin(of, arena, err));
+    DT_TRY(take_task(of, &flight->plan.task, arena, err));
+    DT_TRY(write_plan(flight, *run, 1, of->checkpoint, folder, arena, err));
+    if (of->fork != NULL)
+        DT_TRY(dt_run_path(&below, of->fork->parent->id, NULL, arena, err));
+    write_origins(flight, 1, folder, below, of->fork != NULL ? of->fork->parent->attempt : 0,
+                  arena);
     DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
-    DT_TRY(add_row(store, &of, arena, err));
+    DT_TRY(add_row(store, of, arena, err));
     folder = NULL; /* belongs to the row now */
     DT_TRY(supervise(store, *run, err));
 out:
     if (folder != NULL)
         (void)dt_file_remove_tree(folder, NULL);
     return st;
+}
+
+dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
+                            const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
+                            dt_arena *arena, dt_error *err)
+{
+    beginning of = {.source = source, .labels = labels, .fork = fork};
+    dt_status st = DT_OK;
+
+    /* whoever launches: a point of a sweep is one, too */
+    if (fork == NULL && flight->plan.weights.kind == DT_WEIGHTS_NONE)
+        DT_TRY(dt_weights_preflight(flight, arena, err));
+    DT_TRY(begin(run, store, &of, flight, arena, err));
+out:
+    return st;
+}
+
+dt_status dt_attempt_launch_task(const char **run, dt_store *store, const dt_recipe_source *source,
+                                 const dt_labels *labels, const dt_task_start *start,
+                                 dt_preflight *flight, dt_arena *arena, dt_error *err)
+{
+    beginning of = {.source = source, .labels = labels, .task = start};
+
+    return begin(run, store, &of, flight, arena, err);
 }
 
 /* Beyond those that failed before their first step, too. */

@@ -8,6 +8,7 @@
 #ifndef DT_RUNNER_LAUNCH_ATTEMPT_H
 #define DT_RUNNER_LAUNCH_ATTEMPT_H
 
+#include "base/strbuf.h"
 #include "recipes/plan.h"
 #include "recipes/reader.h"
 #include "runner/launch/preflight.h"
@@ -22,6 +23,17 @@ typedef struct dt_fork {
     double score;           /* the same; store.h */
     dt_budget_place at;
 } dt_fork;
+
+/* Where a run begins whose task is not to train (recipes/plan.h): flight->plan.task has the rest. */
+typedef struct dt_task_start {
+    const char *checkpoint;          /* it gets a copy of its own */
+    const dt_strbuf *input, *target; /* what is in its files; target NULL: none */
+} dt_task_start;
+
+/* Such a run; its plan's input, target, and output where that is "", become files of its folder. */
+dt_status dt_attempt_launch_task(const char **run, dt_store *store, const dt_recipe_source *source,
+                                 const dt_labels *labels, const dt_task_start *start,
+                                 dt_preflight *flight, dt_arena *arena, dt_error *err);
 
 /* A new run with tags, note and group (NULL: none), from nothing or, by
  * `fork` (may be NULL), from a checkpoint with its history up to there as its past; flight->plan gets its run, attempt and directory.

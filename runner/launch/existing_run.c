@@ -12,6 +12,7 @@
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/resume_point.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -209,6 +210,7 @@ dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, co
     dt_checkpoint *checkpoint = NULL;
     dt_status st = DT_OK;
 
+    DT_TRY(dt_task_refuse(run, "give a checkpoint", arena, err));
     if (which != NULL && strcmp(which, "last") == 0)
         which = NULL;
     if (which != NULL && strchr(which, '/') != NULL) {

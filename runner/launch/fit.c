@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/data/packs.h"
 #include "recipes/architecture/architecture.h"
 #include "recipes/matrices.h"
 #include "recipes/traffic.h"
@@ -183,6 +184,8 @@ static double epochs_of(const dt_preflight *flight)
 
     if (flight->plan.recipe.schedule.epochs > 0 && flight->plan.recipe.schedule.steps == 0)
         return (double)flight->plan.recipe.schedule.epochs;
+    if (dt_packs_asked(&flight->plan.recipe)) /* whose tokens leave room for padding */
+        tokens = (double)(flight->data.train_packs * flight->plan.recipe.batch.tokens);
     return tokens > 0 && steps > 0 ? (double)flight->tokens_per_step * (double)steps / tokens : NAN;
 }
 

@@ -43,6 +43,18 @@ static const char *tokenizer_of(const dt_recipe *recipe)
     return NULL;
 }
 
+/* Sequences of whole documents, and how much of them is none. */
+static void add_packs(dt_strbuf *out, const dt_preflight *flight)
+{
+    int64_t packs = flight->data.train_packs;
+    char count[DT_FORMAT_SIZE];
+
+    if (packs > 0)
+        dt_strbuf_add_fmt(out, " in %s sequences, %.1f %% of which is padding",
+                          dt_format_whole(count, sizeof(count), packs),
+                          100 * dt_preflight_padding(flight));
+}
+
 /* "65 characters", "50,257 ids", "vocabulary not known" */
 static void add_vocab(dt_strbuf *out, const dt_preflight *flight)
 {
@@ -82,6 +94,7 @@ const char *dt_fit_data_text(const dt_fit *fit, dt_arena *arena)
         dt_strbuf_add_fmt(
             &out, ", %s %ss to train on",
             dt_format_count(tokens, sizeof(tokens), (double)flight->data.train_tokens), kind->item);
+    add_packs(&out, flight);
     if (!kind->reads_rows)
         add_vocab(&out, flight);
     text = dt_arena_strdup(arena, out.data);
@@ -138,6 +151,10 @@ void dt_fit_to_json(json_t *object, const dt_fit *fit)
     json_object_set_new(data, "train_items",
                         flight->data.train_tokens > 0 ? json_integer(flight->data.train_tokens)
                                                       : json_null());
+    if (flight->data.train_packs > 0) {
+        json_object_set_new(data, "sequences", json_integer(flight->data.train_packs));
+        json_object_set_new(data, "padding", dt_json_number(dt_preflight_padding(flight)));
+    }
     json_object_set_new(data, "kind",
                         flight->data_kind != NULL ? json_string(flight->data_kind) : json_null());
     json_object_set_new(data, "tokenizer",

@@ -7,6 +7,7 @@
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
 #include "runner/launch/existing_run.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -18,6 +19,7 @@ dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_r
     const char *parent, *newest = "";
     dt_status st = DT_OK;
 
+    DT_TRY(dt_task_refuse(run, "give a checkpoint", call->arena, err));
     if (which == NULL) {
         DT_TRY(dt_run_path(&parent, run->id, "checkpoints", call->arena, err));
         DT_TRY(dt_checkpoint_find_newest(&newest, parent, call->arena, err));
@@ -80,27 +82,59 @@ out:
     return st;
 }
 
-static dt_status list_words(words *out, const char *checkpoint, const char *const *here,
-                            const dt_call *call, dt_error *err)
+/* Room for them and a few more. */
+static dt_status open_words(words *out, const dt_call *call, dt_error *err)
 {
     const dt_arguments *args = call->args;
     size_t most = 8;
-    dt_status st = DT_OK;
 
     for (size_t i = 0; i < args->options_count; i++)
         most += 2 * (1 + args->values[i].items_count);
     *out = (words){.arena = call->arena};
     out->items = dt_arena_alloc_array(call->arena, most, sizeof(*out->items));
     if (out->items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     memset(out->items, 0, most * sizeof(*out->items));
-    DT_TRY(dt_program_engine(&out->items[out->count++], call->arena, err));
-    out->items[out->count++] = args->command->name;
-    out->items[out->count++] = "--checkpoint";
-    out->items[out->count++] = checkpoint;
+    return DT_OK;
+}
+
+static dt_status add_options(words *out, const char *const *here, const dt_call *call,
+                             dt_error *err)
+{
+    const dt_arguments *args = call->args;
+    dt_status st = DT_OK;
+
     for (size_t i = 0; i < args->options_count; i++)
         if (!is_ours(&args->options[i], here))
             DT_TRY(add_option(out, &args->options[i], &args->values[i], err));
+out:
+    return st;
+}
+
+static dt_status list_words(words *out, const char *checkpoint, const char *const *here,
+                            const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(open_words(out, call, err));
+    DT_TRY(dt_program_engine(&out->items[out->count++], call->arena, err));
+    out->items[out->count++] = call->args->command->name;
+    out->items[out->count++] = "--checkpoint";
+    out->items[out->count++] = checkpoint;
+    DT_TRY(add_options(out, here, call, err));
+out:
+    return st;
+}
+
+dt_status dt_from_checkpoint_arguments(dt_string_list *out, const char *const *here,
+                                       const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    words all;
+
+    DT_TRY(open_words(&all, call, err));
+    DT_TRY(add_options(&all, here, call, err));
+    *out = (dt_string_list){all.items, (int64_t)all.count};
 out:
     return st;
 }

@@ -5,12 +5,18 @@
 #define DT_LAUNCH_FROM_CHECKPOINT_H
 
 #include "base/json.h"
+#include "recipes/recipe.h"
 #include "runner/cli/command.h"
 #include "store/store.h"
 
 /* The one that --checkpoint names; without it the newest. DT_ERR_NOT_FOUND. */
 dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
                                   const dt_call *call, dt_error *err);
+
+/* What was given, as the engine's command of that name takes it, but for the options that `here` lists (ends
+ * with NULL). In the arena of the call. */
+dt_status dt_from_checkpoint_arguments(dt_string_list *out, const char *const *here,
+                                       const dt_call *call, dt_error *err);
 
 /* Calls `dtrun-engine COMMAND` with what was given, but for the options that `here` lists (ends with NULL).
  * What it says is kept in `text`, and shown as it comes, unless it is `quiet`; with --json *object is its answer, with version and

@@ -52,6 +52,8 @@ int64_t dt_preflight_replicas(const dt_preflight *flight); /* of all ranks */
 int64_t dt_preflight_samples(const dt_preflight *flight);
 /* Tokens or rows of one step; of sentence pairs the target tokens of a mean one. */
 int64_t dt_preflight_items(const dt_preflight *flight);
+/* With data.pack: the share of an epoch's places that hold no token. */
+double dt_preflight_padding(const dt_preflight *flight);
 /* Whether the recipe's steps fit its data, as far as these are known. DT_ERR_RECIPE. */
 dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err);
 /* Steps of the whole run, as the engine will count them with this plan, from its start (NULL) or

@@ -1,4 +1,5 @@
 /* How many steps a run will have: what the engine counts when it is ready, counted before. */
+#include "engine/data/packs.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/launch/preflight.h"
 
@@ -37,6 +38,13 @@ int64_t dt_preflight_items(const dt_preflight *flight)
                       : samples * flight->plan.recipe.batch.max_tokens;
 }
 
+double dt_preflight_padding(const dt_preflight *flight)
+{
+    double places = (double)flight->data.train_packs * (double)flight->plan.recipe.batch.tokens;
+
+    return places > 0 ? 1 - (double)flight->data.train_tokens / places : 0;
+}
+
 /* Of the plan's recipe and the data's tokens; false where these are not known. */
 static bool count_in(dt_sampler *out, const dt_preflight *flight)
 {
@@ -45,9 +53,12 @@ static bool count_in(dt_sampler *out, const dt_preflight *flight)
     int64_t ahead = dt_architecture_find(recipe->model.kind)->reads_rows ? 0 : 1;
 
     if (has_pairs(flight)) {
-        dt_sampler_count(out, flight->data.train_groups, 1, 0, (uint64_t)recipe->seed);
-        out->groups = true;
+        dt_sampler_count_known(out, flight->data.train_groups, false, (uint64_t)recipe->seed);
         return flight->data.train_groups > 0;
+    }
+    if (dt_packs_asked(recipe)) {
+        dt_sampler_count_known(out, flight->data.train_packs, true, (uint64_t)recipe->seed);
+        return flight->data.train_packs > 0;
     }
     if (flight->data.train_tokens < recipe->batch.tokens + ahead)
         return false;

@@ -182,7 +182,8 @@ json_t *dt_provenance_make(const char *recipe_path, const dt_plan *plan, dt_aren
     json_object_set_new(out, "host", dt_json_text(host));
     json_object_set_new(out, "user", user != NULL ? dt_json_text(user->pw_name) : json_null());
     json_object_set_new(out, "git", ask_git(recipe_path, arena));
-    add_data(out, &plan->recipe, arena);
+    if (plan->recipe.task == DT_TASK_TRAIN)
+        add_data(out, &plan->recipe, arena);
     weights = dt_weights_provenance(plan);
     if (weights != NULL)
         json_object_set_new(out, "weights", weights);

@@ -90,7 +90,7 @@ dt_status dt_weights_keep_origin(const dt_weights_files *files, const char *run_
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (files->kind == DT_WEIGHTS_HUGGINGFACE)
         return copy_small(files->folder, into, arena, err);
-    if (files->kind == DT_WEIGHTS_NONE)
+    if (files->kind != DT_WEIGHTS_CHECKPOINT) /* a .bin file comes with nothing */
         return DT_OK;
     above = dt_arena_printf(arena, "%s/../..", files->folder); /* RUN/checkpoints/step-00000100 */
     if (above == NULL)

@@ -87,6 +87,10 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
                             join(layout->checkpoints, slash != NULL ? slash + 1 : from));
     }
     move_weights(json_object_get(out, "weights"), layout->paths);
+    if (json_object_get(out, "task") != NULL) {
+        move_text(json_object_get(out, "task"), "input", layout->paths);
+        move_text(json_object_get(out, "task"), "target", layout->paths);
+    }
     data = json_object_get(json_object_get(out, "recipe"), "data");
     json_object_set_new(data, "train", moved(json_object_get(data, "train"), layout->paths));
     json_object_set_new(data, "validation",

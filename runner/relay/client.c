@@ -7,9 +7,8 @@
 #include "base/clock.h"
 #include "base/version.h"
 #include "runner/cli/report.h"
-#include "runner/relay/frames.h"
 #include "runner/relay/relay.h"
-#include "runner/relay/token.h"
+#include "runner/relay/relay_int.h"
 #include "runner/term/term.h"
 #include "web/command.h"
 

@@ -1,4 +1,4 @@
-#include "runner/relay/token.h"
+#include "runner/relay/relay_int.h"
 
 #include <ctype.h>
 #include <stdlib.h>

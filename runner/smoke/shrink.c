@@ -109,7 +109,7 @@ static void shrink_schedule(dt_recipe *out, int64_t steps)
     out->schedule.decay_steps = scaled(out->schedule.decay_steps, by, most);
 }
 
-/* Everything is said and saved often enough to be seen. */
+/* Metrics and checkpoints come often enough to be checked. */
 static void shrink_intervals(dt_recipe *out, int64_t steps)
 {
     out->log.every = 1;

@@ -19,18 +19,21 @@ typedef struct asked {
     dt_direct_seen seen;
     const char *left; /* nodes where it is not proved, and why; "" none */
     bool waits;       /* its supervisor, for room to write the end down */
+    int64_t paused;   /* its supervisor's process, which was stopped by a signal; 0: it was not */
     const char *kept; /* why that could not be ended as well; NULL: nobody tried */
 } asked;
 
-/* A supervisor that is there stops the run in its own way, and writes it down once it can. */
-static dt_status ask(const char *run, bool now, dt_call *call, dt_error *err)
+/* A supervisor that is there stops the run in its own way, and writes it down once it can. why: of
+ * DT_ERR_TIMEOUT, it was asked before. */
+static dt_status ask(const char *run, bool now, const dt_error *why, dt_call *call, dt_error *err)
 {
     const char *folder;
     dt_status st = DT_OK;
 
     DT_TRY(dt_run_path(&folder, run, NULL, call->arena, err));
     DT_TRY(dt_run_check_owner(run, folder, err));
-    (void)dt_supervisor_stop_running(run, now, NULL);
+    if (why->code != DT_ERR_TIMEOUT)
+        (void)dt_supervisor_stop_running(run, now, NULL);
 out:
     return st;
 }
@@ -61,6 +64,7 @@ static void look_at_supervisors(asked *all, int64_t count)
 
     for (int64_t i = 0; i < count; i++)
         while ((all[i].waits = dt_supervisor_is_running(all[i].run)) &&
+               (all[i].paused = dt_supervisor_paused(all[i].run)) == 0 &&
                dt_clock_monotonic_seconds() < deadline)
             dt_clock_sleep_seconds(LOOK_SECONDS);
 }
@@ -107,7 +111,13 @@ static void add_waiting(dt_strbuf *text, const asked *one)
 {
     dt_strbuf_add_fmt(text, "no rank of run %s is left running, and nothing that they held; ",
                       one->run);
-    if (one->waits)
+    if (one->paused != 0)
+        dt_strbuf_add_fmt(
+            text,
+            "its supervisor, process %lld, is paused: 'kill -CONT %lld' lets it write "
+            "the end into the run history\n",
+            (long long)one->paused, (long long)one->paused);
+    else if (one->waits)
         dt_strbuf_add_str(text, "its supervisor waits until it can write the end into the run "
                                 "history\n");
     else
@@ -139,7 +149,10 @@ static void add_json(json_t *object, const asked *one, const char *why)
     json_object_set_new(object, "nodes_asked", json_integer(one->seen.asked));
     json_object_set_new(object, "left", dt_json_text(one->left));
     json_object_set_new(object, "supervisor_waits", json_boolean(one->waits));
+    json_object_set_new(object, "supervisor_paused", json_boolean(one->paused != 0));
     json_object_set_new(object, "agents_wait", json_integer(one->seen.stays));
+    if (one->kept != NULL)
+        json_object_set_new(object, "could_not_end", dt_json_text(one->kept));
     json_object_set_new(object, "reason", dt_json_text(why));
 }
 
@@ -155,7 +168,7 @@ dt_status dt_stop_without_history(const char *ref, bool now, const dt_error *why
     dt_strbuf_init(&text);
     if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
         DT_THROW(err, why->code, "%s", why->message);
-    DT_TRY(ask(run, now, call, err));
+    DT_TRY(ask(run, now, why, call, err));
     DT_TRY(prove(&one, run, now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
     DT_TRY(settle(&one, 1, now, call, err));
     add_text(&text, &one, why->message);
@@ -183,7 +196,7 @@ dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bo
     if (all == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++)
-        DT_TRY(ask(runs[i], now, call, err));
+        DT_TRY(ask(runs[i], now, why, call, err));
     for (int64_t i = 0; i < count; i++)
         DT_TRY(prove(&all[i], runs[i], now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
     DT_TRY(settle(all, count, now, call, err));

@@ -36,7 +36,7 @@ dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err);
 dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err);
 
 /* Asks for a stop (now: no checkpoint, SIGKILL at once); starts a supervisor where there is none.
- * Returns when it is accepted, not when the run has ended. */
+ * Returns when it is accepted, not when the run has ended. DT_ERR_TIMEOUT: it is asked, and has not answered. */
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err);
 
 /* The same of a supervisor that is there; none is started. DT_ERR_NOT_FOUND: there is none. */
@@ -44,6 +44,9 @@ dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err);
 
 /* Whether somebody supervises the run at this moment. */
 bool dt_supervisor_is_running(const char *run);
+/* The process that supervises the run and was stopped by a signal (SIGSTOP): it does nothing until SIGCONT. 0: none,
+ * or it cannot be seen from here. */
+int64_t dt_supervisor_paused(const char *run);
 /* For a stop that nobody can write down: no supervisor is left, and the one that follows the run once it can be
  * written continues with the stop (folder/stop_mark.h). *lock: keeps others from it, the caller's to close. An error:
  * all is as it was. */

@@ -12,9 +12,9 @@
 enum { TAGS_MAX = 64 };
 #define LAUNCH_SECONDS 600.0 /* data may have to be fetched */
 
-/* launch POINT --detach --json --group G --tag a --tag b */
+/* launch POINT --detach --json --group G --set nodes=[...] --tag a --tag b */
 static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_t index,
-                          dt_arena *arena, dt_error *err)
+                          const dt_place *place, dt_arena *arena, dt_error *err)
 {
     char *tags = dt_arena_strdup(arena, group->tags), *rest = tags;
     int count = 0;
@@ -29,7 +29,11 @@ static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_
     argv[count++] = "--json";
     argv[count++] = "--group";
     argv[count++] = group->name;
-    for (char *tag; (tag = strsep(&rest, " ")) != NULL && count < 7 + 2 * TAGS_MAX;) {
+    if (place->nodes != NULL) {
+        argv[count++] = "--set";
+        argv[count++] = place->nodes;
+    }
+    for (char *tag; (tag = strsep(&rest, " ")) != NULL && count < 9 + 2 * TAGS_MAX;) {
         if (tag[0] == '\0')
             continue;
         argv[count++] = "--tag";
@@ -86,30 +90,33 @@ out:
 }
 
 dt_status dt_point_begin(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
-                         dt_arena *arena, dt_error *err)
+                         const dt_place *place, dt_arena *arena, dt_error *err)
 {
-    const char *argv[8 + 2 * TAGS_MAX];
+    const char *argv[10 + 2 * TAGS_MAX];
     bool missing;
     dt_status st;
 
-    DT_TRY(words_of(argv, group, index, arena, err));
+    DT_TRY(words_of(argv, group, index, place, arena, err));
     DT_TRY(call(point, &missing, argv, arena, err));
 out:
     return st;
 }
 
 dt_status dt_point_resume(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
-                          dt_arena *arena, dt_error *err)
+                          const dt_place *place, dt_arena *arena, dt_error *err)
 {
-    const char *argv[] = {NULL, "resume", point->run, "--detach", "--json", NULL};
+    const char *argv[] = {NULL,     "resume", point->run,   "--detach",
+                          "--json", "--set",  place->nodes, NULL};
     bool missing;
     dt_status st;
 
+    if (place->nodes == NULL)
+        argv[5] = NULL;
     DT_TRY(dt_dir_program(&argv[0], "dtrun", NULL, arena, err));
     DT_TRY(call(point, &missing, argv, arena, err));
     if (missing) {
         point->problem = "";
-        DT_TRY(dt_point_begin(point, group, index, arena, err));
+        DT_TRY(dt_point_begin(point, group, index, place, arena, err));
     }
     point->again = false;
 out:

@@ -13,6 +13,7 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/begin.h"
 #include "runner/sweep/halving.h"
+#include "runner/sweep/places.h"
 #include "store/store.h"
 
 #include "base/banned.h"
@@ -25,6 +26,8 @@ typedef struct drive {
     dt_store *store;
     dt_run_state *states; /* of each point's run; meaningless where it has none */
     int64_t *steps;
+    dt_places places;
+    bool waits;     /* for GPUs or nodes, and that was said */
     dt_arena arena; /* for as long as it is driven */
 } drive;
 
@@ -156,25 +159,49 @@ static dt_status stop_all(drive *of, bool now)
     return DT_OK;
 }
 
+/* *begun: it was tried; not where others have what it needs. */
+static dt_status begin(bool *begun, drive *of, int64_t i, dt_error *err)
+{
+    dt_sweep_point *point = &of->group.points[i];
+    dt_status st = DT_OK;
+    dt_place place;
+
+    DT_TRY(dt_place_take(&place, &of->places, &of->group, i, of->store, err));
+    *begun = place.there;
+    if (!place.there) {
+        if (!of->waits)
+            dt_log_info("%s waits for nodes or GPUs that other runs have", point->name);
+        of->waits = true;
+        goto out;
+    }
+    of->waits = false;
+    if (point->again)
+        DT_TRY(dt_point_resume(point, &of->group, i, &place, &of->arena, err));
+    else
+        DT_TRY(dt_point_begin(point, &of->group, i, &place, &of->arena, err));
+    of->states[i] = DT_RUN_QUEUED;
+    DT_TRY(dt_group_write_progress(&of->group, err));
+out:
+    dt_place_let_go(&place);
+    return st;
+}
+
+/* In their order: one that needs much is not passed by those that need less. */
 static dt_status begin_next(drive *of, dt_error *err)
 {
     int64_t running = 0;
+    bool begun = true;
     dt_status st = DT_OK;
 
     for (int64_t i = 0; i < of->group.count; i++)
         running += is_running(of, i);
-    for (int64_t i = 0; i < of->group.count && running < of->group.at_once; i++) {
+    for (int64_t i = 0; begun && i < of->group.count && running < of->group.at_once; i++) {
         dt_sweep_point *point = &of->group.points[i];
 
         if (point->problem[0] != '\0' || (point->run[0] != '\0' && !point->again))
             continue;
-        if (point->again)
-            DT_TRY(dt_point_resume(point, &of->group, i, &of->arena, err));
-        else
-            DT_TRY(dt_point_begin(point, &of->group, i, &of->arena, err));
-        of->states[i] = DT_RUN_QUEUED;
-        running += point->run[0] != '\0' && point->problem[0] == '\0';
-        DT_TRY(dt_group_write_progress(&of->group, err));
+        DT_TRY(begin(&begun, of, i, err));
+        running += begun && point->run[0] != '\0' && point->problem[0] == '\0';
     }
 out:
     return st;
@@ -238,6 +265,7 @@ dt_status dt_drive_main(const char *name, dt_error *err)
     dt_status st;
 
     dt_arena_init(&of.arena, 0);
+    of.places.arena = &of.arena;
     DT_TRY(dt_group_folder(&folder, name, &of.arena, err));
     path = dt_arena_printf(&of.arena, "%s/driver.lock", folder);
     if (path == NULL)

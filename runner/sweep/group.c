@@ -102,10 +102,11 @@ static json_t *to_json(const dt_sweep_group *group)
         json_array_append_new(points,
                               json_pack("{s:o, s:o}", "name", dt_json_text(group->points[i].name),
                                         "values", dt_json_text(group->points[i].values)));
-    return json_pack("{s:i, s:o, s:I, s:o, s:I, s:f, s:o, s:o}", "sweep", 1, "group",
-                     dt_json_text(group->name), "at_once", (json_int_t)group->at_once, "metric",
-                     dt_json_text(group->metric), "after", (json_int_t)group->after, "keep",
-                     group->keep, "tags", dt_json_text(group->tags), "points", points);
+    return json_pack("{s:i, s:o, s:I, s:I, s:o, s:I, s:f, s:o, s:o}", "sweep", 1, "group",
+                     dt_json_text(group->name), "at_once", (json_int_t)group->at_once, "nodes",
+                     (json_int_t)group->nodes, "metric", dt_json_text(group->metric), "after",
+                     (json_int_t)group->after, "keep", group->keep, "tags",
+                     dt_json_text(group->tags), "points", points);
 }
 
 dt_status dt_group_write_progress(const dt_sweep_group *group, dt_error *err)
@@ -255,6 +256,8 @@ dt_status dt_group_read(dt_sweep_group *out, const char *name, dt_arena *arena, 
     DT_TRY(get_text(&out->metric, sweep, "metric", arena, err));
     DT_TRY(get_text(&out->tags, sweep, "tags", arena, err));
     DT_TRY(dt_json_get_int(&out->at_once, sweep, "at_once", "a sweep", err));
+    DT_TRY(
+        dt_json_get_int_or(&out->nodes, sweep, "nodes", 0, "a sweep", err)); /* older ones: all */
     DT_TRY(dt_json_get_int(&out->after, sweep, "after", "a sweep", err));
     DT_TRY(dt_json_get_number(&out->keep, sweep, "keep", "a sweep", err));
     DT_TRY(dt_json_get_bool(&out->ended, progress, "ended", "a sweep", err));

@@ -1,7 +1,7 @@
 /* group: the runs of a sweep, as its folder has them.
  *
  *   $XDG_STATE_HOME/dtrun/sweeps/GROUP/
- *     sweep.json     written once: {"sweep": 1, "group", "at_once", "metric", "after", "keep", "tags",
+ *     sweep.json     written once: {"sweep": 1, "group", "at_once", "nodes", "metric", "after", "keep", "tags",
  *                    "points": [{"name", "values"}]}
  *     point-N.yaml   the recipe of each, resolved, from 1
  *     recipe.yaml    as it was written
@@ -37,6 +37,7 @@ typedef struct dt_sweep_point {
 typedef struct dt_sweep_group {
     const char *name, *folder;
     int64_t at_once;
+    int64_t nodes;      /* of the recipe's, that each run trains on; 0: all */
     const char *metric; /* "": none is stopped early */
     int64_t after;
     double keep;

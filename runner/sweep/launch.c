@@ -1,7 +1,6 @@
 #include "runner/sweep/launch.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/resources.h"
 #include "recipes/fields.h"
@@ -63,6 +62,7 @@ static dt_sweep_group group_of(const dt_recipe *recipe, const dt_labels *labels,
 {
     return (dt_sweep_group){
         .at_once = recipe->search.at_once,
+        .nodes = recipe->search.nodes,
         .metric = recipe->early_stop.metric,
         .after = recipe->early_stop.after,
         .keep = recipe->early_stop.keep,
@@ -71,14 +71,17 @@ static dt_sweep_group group_of(const dt_recipe *recipe, const dt_labels *labels,
     };
 }
 
-/* Points that the processors of this machine are enough for; one where they train elsewhere or on GPUs, whose
- * runs are not kept apart. */
-static int64_t count_side_by_side(const dt_plan *plan)
+/* Points that the processors of this machine are enough for, one where they train elsewhere; as many as
+ * there is room for (places.h) where they have GPUs or nodes of their own. */
+static int64_t count_side_by_side(const dt_plan *plan, int64_t nodes)
 {
     int64_t threads = 0, count;
 
-    if (plan->recipe.gpus > 0 || (plan->recipe.gpus < 0 && access("/dev/nvidiactl", F_OK) == 0))
-        return 1;
+    if (nodes > 0 && nodes < plan->node_count)
+        return AT_ONCE_MOST;
+    for (int64_t i = 0; i < plan->world_size; i++)
+        if (strncmp(plan->ranks[i].device, "cuda", strlen("cuda")) == 0)
+            return AT_ONCE_MOST;
     for (int64_t i = 0; i < plan->world_size; i++) {
         const dt_plan_rank *rank = &plan->ranks[i];
 
@@ -115,7 +118,7 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
     /* The first alone: what is wrong with data or memory of another is that point's own. */
     DT_TRY(dt_preflight_check(&flight, &recipes[0], source, call->arena, err));
     if (group.at_once == 0)
-        group.at_once = count_side_by_side(&flight.plan);
+        group.at_once = count_side_by_side(&flight.plan, group.nodes);
     DT_TRY(dt_group_make(&group, *name, recipes, source->text, call->arena, err));
     *name = group.name;
     DT_TRY(dt_drive_start(&group, source->text, err));

@@ -131,7 +131,7 @@ static bool slurm_broke_off(const char *complaint)
            strstr(complaint, "Node failure on") != NULL;
 }
 
-static bool slurm_is_taken_back(const char *node)
+static bool slurm_is_preempted(const char *node)
 {
     dt_slurm_job now;
     const char *host;
@@ -162,6 +162,6 @@ const dt_transport dt_transport_slurm = {
     .says_itself = slurm_says_itself,
     .broke_off = slurm_broke_off,
     .contact = slurm_contact,
-    .is_preempted = slurm_is_taken_back,
+    .is_preempted = slurm_is_preempted,
     .ends_children = true,
 };

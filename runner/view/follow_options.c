@@ -19,7 +19,7 @@ dt_status dt_follow_options_check(const dt_call *call, dt_error *err)
     return DT_OK;
 }
 
-static dt_status say_started(dt_store *store, const char *id, const dt_call *call, dt_error *err)
+dt_status dt_follow_started(dt_store *store, const char *id, const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf text;
@@ -44,7 +44,7 @@ dt_status dt_follow_as_asked(dt_store *store, const char *run, dt_call *call, dt
     dt_follow_view view = DT_FOLLOW_AUTO;
 
     if (dt_arguments_flag(call->args, "detach"))
-        return say_started(store, run, call, err);
+        return dt_follow_started(store, run, call, err);
     if (dt_arguments_flag(call->args, "log-steps"))
         view = DT_FOLLOW_STEPS;
     else if (wait)

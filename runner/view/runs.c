@@ -8,6 +8,7 @@
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/folder/stop_mark.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/view/node_lines.h"
@@ -105,6 +106,8 @@ json_t *dt_runs_to_json(const dt_run *run)
 
     json_object_set_new(object, "run", json_string(run->id));
     json_object_set_new(object, "name", json_string(run->name));
+    json_object_set_new(object, "task",
+                        json_string(dt_task_of(run) != NULL ? dt_task_of(run) : "train"));
     json_object_set_new(object, "state", json_string(dt_run_state_name(run->state)));
     json_object_set_new(object, "attempt", json_integer(run->attempt));
     json_object_set_new(object, "step", json_integer(run->step));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -40,8 +41,8 @@ static void add_row(dt_table *table, const char *label, const char *value)
 }
 
 static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
-                        const dt_timing *timing, const dt_store_checkpoint *checkpoint,
-                        dt_arena *arena)
+                        const dt_metric_end *bleu, const dt_timing *timing,
+                        const dt_store_checkpoint *checkpoint, dt_arena *arena)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     char text[DT_FORMAT_SIZE];
@@ -52,6 +53,10 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
         add_row(&table, "loss", dt_format_loss(text, sizeof(text), run->loss));
     if (!isnan(run->valid_loss))
         add_row(&table, "validation loss", dt_format_loss(text, sizeof(text), run->valid_loss));
+    if (bleu->there) {
+        snprintf(text, sizeof(text), "%.2f", bleu->value);
+        add_row(&table, "validation BLEU", text);
+    }
     if (!isnan(timing->tokens_per_second))
         add_row(&table, dt_runs_speed(run),
                 dt_format_count(text, sizeof(text), timing->tokens_per_second));
@@ -107,6 +112,7 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
     const dt_store_checkpoint *checkpoint;
     dt_incident incident = {.rank = -1};
     dt_status st = DT_OK;
+    dt_metric_end bleu;
     dt_timing timing;
     dt_strbuf text;
     dt_term term;
@@ -116,6 +122,7 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
     dt_strbuf_init(&text);
     DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    DT_TRY(dt_store_metric_end(store, &bleu, run->id, "valid_bleu", DT_METRIC_LAST, err));
     if (run->state == DT_RUN_FAILED)
         DT_TRY(dt_incident_find(&incident, store, run, arena, err));
 
@@ -128,7 +135,7 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
         dt_term_add(&text, &term, dt_runs_style(run->state), "%s\n", run->reason);
     dt_summary_add_incident(&text, &term, &incident);
     dt_strbuf_add_char(&text, '\n');
-    add_numbers(&text, &term, run, &timing, checkpoint, arena);
+    add_numbers(&text, &term, run, &bleu, &timing, checkpoint, arena);
     add_next(&text, &term, run, checkpoint);
     DT_TRY(dt_report_styled(&text, err));
 out:
@@ -154,25 +161,41 @@ static json_t *trouble_to_json(const dt_incident *incident)
                      lines_to_json(incident->kernel_lines, incident->kernel_lines_count));
 }
 
-dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
+dt_status dt_summary_object(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
+                            dt_error *err)
 {
     const dt_store_checkpoint *checkpoint;
     dt_incident incident = {.rank = -1};
     dt_status st = DT_OK;
+    dt_metric_end bleu;
     dt_timing timing;
     json_t *object;
 
     DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    DT_TRY(dt_store_metric_end(store, &bleu, run->id, "valid_bleu", DT_METRIC_LAST, err));
     if (run->state == DT_RUN_FAILED)
         DT_TRY(dt_incident_find(&incident, store, run, arena, err));
     object = dt_runs_to_json(run);
     json_object_set_new(object, "failure", trouble_to_json(&incident));
     json_object_set_new(object, "steps", json_integer(run->step));
+    if (bleu.there)
+        json_object_set_new(object, "valid_bleu", dt_json_number(bleu.value));
     json_object_set_new(object, "mean_tokens_per_second", dt_json_number(timing.tokens_per_second));
     json_object_set_new(object, "seconds", dt_json_number(timing.elapsed_seconds));
     json_object_set_new(object, "checkpoint",
                         checkpoint != NULL ? dt_json_text(checkpoint->path) : json_null());
+    *out = object;
+out:
+    return st;
+}
+
+dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *object;
+
+    DT_TRY(dt_summary_object(&object, store, run, arena, err));
     DT_TRY(dt_report_json(object, err));
 out:
     return st;

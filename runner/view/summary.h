@@ -2,6 +2,7 @@
 #ifndef DT_RUNNER_VIEW_SUMMARY_H
 #define DT_RUNNER_VIEW_SUMMARY_H
 
+#include "base/json.h"
 #include "runner/term/term.h"
 #include "runner/view/incidents.h"
 #include "store/store.h"
@@ -9,7 +10,9 @@
 /* To stdout; for a failed run with the reason and the last lines of the rank to blame. */
 dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err);
 
-/* One object to stdout: run, name, state, ..., steps, seconds, checkpoint. */
+/* One object (new reference): run, name, state, ..., steps, seconds, checkpoint; the same, to stdout. */
+dt_status dt_summary_object(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
+                            dt_error *err);
 dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err);
 
 /* What the rank to blame said last, and the kernel of it. */

@@ -23,7 +23,7 @@ step() { # what command...: its output only where it fails
     "$@" > "$work/log" 2>&1 || { tail -n 40 "$work/log"; fail "$what"; }
 }
 step configure cmake -S . -B "$work/build" -G Ninja -DDT_WERROR=ON -DDT_PARTS=engine -DDT_BARE=ON \
-    -DDT_CUDA=OFF "${launcher[@]}"
+    -DDT_CUDA=OFF -DCMAKE_BUILD_TYPE=Release -DCMAKE_{C,CXX}_FLAGS_RELEASE=-O2 "${launcher[@]}" # nobody debugs it
 grep 'not found' "$work/log"
 step build cmake --build "$work/build" -j "$(nproc)" \
     --target dtrun-engine tests/unit/all tests/dist/all fuzz_json test_ops_on_card bench_ops bench_step

@@ -35,7 +35,7 @@ typedef struct model_size {
 static const model_size sizes[] = {
     {"char GPT", false, 12, 64, 128, 4, 65, 128, 768, 1, (size_t)64 << 20, false},
     {"GPT-2 124M", false, 4, 1024, 768, 12, 50257, 50304, 1024, 1, (size_t)2 << 30, false},
-    {"GPT-2 124M", true, 32, 1024, 768, 12, 50257, 50304, 2048, 12, (size_t)8 << 30, false},
+    {"GPT-2 124M", true, 32, 1024, 768, 12, 50257, 50304, 2432, 12, (size_t)8 << 30, false},
     {"tiny", true, 2, 32, 128, 2, 97, 128, 64, 1, (size_t)32 << 20, true},
 };
 

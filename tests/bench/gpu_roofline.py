@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What a training step of GPT-2 must cost on a card, kernel by kernel, from the shapes alone.
 
-    tests/bench/gpu_roofline.py [--model 124m|xl] [--batch SEQUENCES] [--accumulate N]
+    tests/bench/gpu_roofline.py [--model 124m|xl] [--batch SEQUENCES] [--accumulate N] [--attention mma|wgmma]
 
 Prints a Markdown table: of each kernel, for all of its calls in a step, the bytes that it must move (each
 operand once), the FLOPs that it must do, the floor (the longer of both at the data sheet's rates, the whole
 card busy) and what we expect on an H100 and an H200, and an empty column for what is measured. Expected is the floor over the shares
 below, which are what such kernels reach elsewhere; attention is expected by what its instructions take to
-issue (tests/gpu/instructions.txt). bf16, no dropout, nothing computed again but GELU, T 1,024.
+issue (tests/gpu/instructions.txt), that by wgmma by its products where these take longer, over all of its tiles,
+those on the diagonal whole. bf16, no dropout, nothing computed again but GELU, T 1,024.
 """
 
 import argparse
@@ -24,10 +25,13 @@ T, ACT, F32, SCHEDULERS = 1024, 2, 4, 4
 LOGITS_BYTES, CHUNK = 64 << 20, 128  # engine/model/gpt2/memory.c
 
 
+WGMMA_ROWS, WGMMA_KEYS = 64, 128  # engine/ops/cuda/attention_wgmma.cu
+
+
 def instructions(width):
     """Of each attention kernel, a warp and tile: {name: count}."""
     lines = (pathlib.Path(__file__).parents[1] / "gpu/instructions.txt").read_text(encoding="utf-8").splitlines()
-    rows = [line.split() for line in lines if line.startswith("sm_90 ")]
+    rows = [line.split() for line in lines if line.startswith("sm_90")]
     return {words[1]: int(words[3]) for words in rows if words[2] == str(width)}
 
 
@@ -41,7 +45,8 @@ def chunk_rows(tokens, embed, padded):
 class Step:
     """Rows: (kernel, calls, bytes, FLOPs, expected seconds or None: by the shares)."""
 
-    def __init__(self, model, batch, accumulate):
+    def __init__(self, model, batch, accumulate, attention="mma"):
+        self.wgmma = attention == "wgmma"
         self.L, self.H, self.C, own = gpu_tables.MODELS[model]
         self.B, self.accumulate = batch or own, accumulate
         self.N, self.Vp = self.B * T, -(-gpu_tables.VOCAB // 128) * 128
@@ -61,6 +66,11 @@ class Step:
         self.add("attention, " + ("forward" if kernels == ["forward"] else "backward: queries; keys, values"), self.L * self.accumulate,
                  moved, products * 2.0 * 64 * 64 * width * tiles, issue)  # fmt: skip
 
+    def attention_by_wgmma(self, width, moved):
+        tiles = self.B * self.H * sum((row + WGMMA_ROWS - 1) // WGMMA_KEYS + 1 for row in range(0, T, WGMMA_ROWS))
+        self.add("attention, forward, by wgmma", self.L * self.accumulate, moved, 2 * 2.0 * WGMMA_ROWS * WGMMA_KEYS * width * tiles,
+                 instructions(width)["wgmma_forward"] * 4 * tiles * self.L * self.accumulate)  # fmt: skip
+
     def make(self):
         N, C, L, Vp, A = self.N, self.C, self.L, self.Vp, self.accumulate
         row, width = N * C * ACT, C // self.H
@@ -72,7 +82,10 @@ class Step:
         self.product("products, forward: projections of attention, onto the stream", L * A, N, C, C, extra=row)
         self.product("products, forward: fc, with GELU", L * A, N, 4 * C, C, extra=4 * row)
         self.product("products, forward: projections of the MLP, onto the stream", L * A, N, C, 4 * C, extra=row)
-        self.attention(["forward"], width, 2, 4 * row)
+        if self.wgmma:
+            self.attention_by_wgmma(width, 4 * row)
+        else:
+            self.attention(["forward"], width, 2, 4 * row)
         self.product(f"head: logits, {chunks} chunks of {chunk} rows", chunks * A, chunk, Vp, C)
         self.add("head: cross entropy and its gradient", chunks * A, 2 * chunk * Vp * ACT)
         self.product("head: gradient of the weight", chunks * A, Vp, C, chunk, extra=F32 * Vp * C, out=F32)
@@ -95,7 +108,8 @@ def seconds(row, card):
     _, _, moved, flops, issue = row
     floor = max(moved / memory, flops / peak)
     if issue:
-        return floor, max(moved / memory / MEMORY, issue / (processors * SCHEDULERS * clock * ISSUE))
+        products = flops / peak / PRODUCTS if "wgmma" in row[0] else 0
+        return floor, max(moved / memory / MEMORY, issue / (processors * SCHEDULERS * clock * ISSUE), products)
     return floor, max(moved / memory / MEMORY, flops / peak / PRODUCTS)
 
 
@@ -104,8 +118,9 @@ def main():
     parser.add_argument("--model", choices=["124m", "xl"], default="124m")
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--accumulate", type=int, default=1)
+    parser.add_argument("--attention", choices=["mma", "wgmma"], default="mma")
     args = parser.parse_args()
-    step = Step(args.model, args.batch, args.accumulate)
+    step = Step(args.model, args.batch, args.accumulate, args.attention)
     rows = step.make()
     times = [[[1e3 * ms for ms in seconds(row, card)] for card in CARDS] for row in rows]
     columns = [f"{card[0]} {what}, ms" for card in CARDS for what in ("floor", "expected")]

@@ -90,9 +90,9 @@ def table_of_ops(results):
     ops, peak = results.get("ops"), results["machine"]["peak_tflops"]
     if not isinstance(ops, list) or not any(row[0] == "copy" for row in ops):
         return []
-    copy = next(row[3] for row in ops if row[0] == "copy")
+    copy = next(row[3] for row in ops if row[0] == "copy") or 1.0  # what is slow enough is printed as 0.0
     fastest = max((row[4] or 0) for row in ops)
-    top = peak * 1e3 if peak else fastest
+    top = (peak * 1e3 if peak else fastest) or 1.0
     lines = ["", f"Ops, bf16, 124M at 32 x 1024. Copy {copy:,.0f} GB/s measured; peak {top / 1e3:,.1f} TFLOP/s published, "
              f"{fastest / 1e3:,.1f} measured at best:", "",
              "| op | rows, in, out | ms | GB/s | of copy | GFLOP/s | of peak | share of the limit |",

@@ -290,6 +290,25 @@ class Page(Browsing):
             self.assertEqual(len(self.points("loss-chart")), len(set(self.points("loss-chart"))))
         self.assertEqual(self.asked("/metrics"), 4, "curves were asked for again")
 
+    def test_the_runs_of_a_group_compared_move_by_what_is_told(self):
+        """Its band is asked for when a run of it has changed, and not for what others do."""
+        with contextlib.closing(sqlite3.connect(self.store)) as store, store:
+            store.execute("UPDATE runs SET run_group = 'growing, \"<i>' WHERE id = 'v6l1ve'")
+        self.open("compare?group=growing%2C%20%22%3Ci%3E&runs=m4x9tr",
+                  lambda: self.browser.find_elements(By.ID, "loss-chart"))
+        self.assertEqual(self.text("#summary"), "1 group, 1 run")
+        self.wait(lambda: self.asked("/band") >= 3)  # again once the streams have opened
+        for step in (1300, 1310):
+            before = self.asked("/band")
+            subprocess.run([FILL, self.store, "live", str(step)], check=True)
+            self.wait(lambda: self.points("loss-chart")[-1] == step)
+            self.assertGreater(self.asked("/band"), before)
+        self.assertEqual(self.points("loss-chart"), sorted(set(self.points("loss-chart"))))
+        before = self.asked("/band")
+        subprocess.run([FILL, self.store, "step", "1020"], check=True)
+        time.sleep(3)
+        self.assertLessEqual(self.asked("/band") - before, 1, "asked for what another run does")
+
     def test_the_loss_is_shown_on_a_logarithmic_scale_on_demand(self):
         self.open_run("m4x9tr")
         kind = "return Chart.getChart('loss-chart').scales.y.type"

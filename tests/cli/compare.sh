@@ -19,6 +19,14 @@ json "o['differ'] == ['optimizer.lr']" "[r['run'] for r in o['runs']] == '${runs
     "o['runs'][0]['metrics']['tokens_per_second']['best']['value'] >= o['runs'][0]['metrics']['tokens_per_second']['last']['value']"
 expect 0 compare --group rates --json -m loss
 json "[r['run'] for r in o['runs']] == '${runs[*]}'.split()" "list(o['runs'][0]['metrics']) == ['loss']"
+expect 0 compare rates --json -m loss # a group where no run has the name
+json "[r['run'] for r in o['runs']] == '${runs[*]}'.split()"
+expect 0 compare "${runs[1]}" rates --json -m loss
+json "[r['run'] for r in o['runs']] == ['${runs[1]}', '${runs[0]}']"
+expect 2 compare --group nosuchgroup
+says "no run is of a group 'nosuchgroup'"
+expect 2 show rates
+says "'rates' is a group of 2 runs" "dtrun list --group rates"
 LC_ALL=C.UTF-8 expect 0 compare "${runs[@]}"
 says "optimizer.lr" "valid_loss" "to first" "%)" "aaa" "bbb" "+----"
 lacks "seed"
@@ -29,6 +37,7 @@ says "two runs at least"
 expect 2 compare "${runs[@]}" -m nosuch
 says "none of these runs has a metric 'nosuch'"
 expect 2 compare "${runs[0]}" nosuchrun
+says "unknown run 'nosuchrun'"
 
 LC_ALL=C.UTF-8 expect 0 show "${runs[0]}"
 says "▇" "█"

@@ -86,3 +86,12 @@ expect 2 generate "$run" --input "$work/short" --tokens 6 --beam 2 --stop x
 says "leave one out"
 expect 2 generate "$run" --input "$work/lines" --batch 0
 expect 3 generate "$run" --input "$work/nothing"
+
+# Killed, it leaves no engine that works for nobody, nor half a file.
+setsid "$dtrun" generate "$run" --input "$work/lines" --tokens 1000000 --output "$work/half" >/dev/null 2>&1 &
+asking=$!
+until engine=$(pgrep -P "$asking" -f dtrun-engine); do sleep 0.05; done
+kill -KILL "$asking"
+wait "$asking" 2>/dev/null || true
+until ! kill -0 "$engine" 2>/dev/null; do sleep 0.05; done
+[ ! -e "$work/half" ] || fail "half a file"

@@ -26,6 +26,13 @@ expect 0 generate "$run" --input "$work/valid.words" --beam 4 --length-penalty 0
 json "len(o['lines']) == 200" "all(l['score'] < 0 for l in o['lines'])"
 field "'\\n'.join(l['text'] for l in o['lines'])" >"$work/beam"
 right 120 "$work/beam"
+cp "$work/out" "$work/beam.json"
+for batch in 1 3 200; do # side by side a line has what it has alone
+    expect 0 generate "$run" --input "$work/valid.words" --batch $batch
+    cmp "$work/out" "$work/greedy" || fail "$batch lines side by side have other translations"
+    expect 0 generate "$run" --input "$work/valid.words" --batch $batch --beam 4 --length-penalty 0.6 --json
+    cmp "$work/out" "$work/beam.json" || fail "$batch lines side by side are searched otherwise"
+done
 
 expect 0 generate "$run" --input "$work/valid.words" --precision bf16
 right 120 "$work/out"

@@ -111,6 +111,25 @@ for family in llama qwen2 qwen3; do
         "$work/$family/config.json" "$work/$family-again/config.json" || fail "config.json is another"
 done
 
+# --- .bin files of llm.c and llama2.c, in; what comes out is what they were made of
+expect 0 launch "$work/tune.yaml" "${still[@]}" --wait --json --set name=llmc --set model.from=tests/golden/bin/llmc.bin
+expect 0 export --to hf llmc "$work/llmc"
+same tests/golden/huggingface/gpt2 "$work/llmc"
+expect 0 show llmc --json
+json "o['provenance'][0]['weights']['kind'] == 'bin'" "o['recipe']['model']['vocab'] == 61"
+expect 0 launch "$work/tune.yaml" --wait --json --set name=stories --set model.from=tests/golden/bin/llama2c_v0.bin \
+    --set batch.tokens=16
+expect 0 resume stories --wait --json --set schedule.steps=6
+json "o['steps'] == 6" "o['attempt'] == 2"
+expect 0 export --to hf stories "$work/stories"
+head -c 15000 tests/golden/bin/llama2c_v0.bin >"$work/short.bin"
+expect 2 validate "$work/tune.yaml" --set model.from="$work/short.bin"
+says "'$work/short.bin': by its header 15696 bytes of weights follow, and 14972 do: the file is cut off or damaged"
+expect 2 validate "$work/tune.yaml" --set model.from=tests/golden/bin/llmc.bin --set model.layers=3
+says "'model.layers' is 3, and" "llmc.bin' has 2 ('n_layer'): leave it out"
+expect 2 validate "$work/tune.yaml" --set model.from="$work/ids.bin"
+says "ids.bin' is no model of llm.c (GPT-2) nor of llama2.c"
+
 # --- it learns, and continues without the folder; another begins from its best
 expect 0 launch "$work/tune.yaml" --wait --json
 tuned=$(field "o['run']")

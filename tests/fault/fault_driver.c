@@ -111,8 +111,9 @@ static dt_status launch(dt_store *store, const char *run, int64_t ranks, int64_t
 
     DT_TRY(make_plan(&plan, run, ranks, nodes, arena, err));
     DT_TRY(write_plan(&plan, arena, err));
+    DT_TRY(dt_supervisor_keep_environment(run, "",
+                                          err)); /* first: whoever sees the row may start one */
     DT_TRY(dt_store_run_add(store, &row, err));
-    DT_TRY(dt_supervisor_keep_environment(run, "", err));
     DT_TRY(dt_supervisor_start(run, err));
 out:
     return st;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `dtrun stop` with nothing but the folder of the run, or the name of a node: the history is deleted,
-# is no database, its disk is full, or the whole state folder cannot be written. Every rank is gone, and
+# is no database, its disk is full, the whole state folder cannot be written, or the supervisor is paused. Every rank is gone, and
 # the exit code says so.
 . "$(dirname "$0")/lib.sh"
 export FAKE_STEPS=100000
@@ -84,6 +84,26 @@ kill_supervisor "$two"
 no_ranks "$two" || fail "ranks of the second are left"
 "$driver" ensure "$two"
 await 30 has_ended "$two"
+
+# A supervisor that is paused (SIGSTOP): its nodes are asked directly; it writes the end down once it continues.
+"$driver" launch paused 2
+await 20 has_step paused 3
+pid=$(processes "supervise paused")
+kill -STOP $pid
+status=0
+"$dtrun" stop paused >"$TMPDIR_OUT/out" 2>&1 || status=$?
+is "exit code of stop, with a paused supervisor" $status 5
+grep -q "process $pid, is paused: 'kill -CONT $pid'" "$TMPDIR_OUT/out" || fail "$(cat "$TMPDIR_OUT/out")"
+no_ranks paused || fail "ranks of a paused supervisor are left"
+kill -CONT $pid
+end_is paused stopped 4
+"$driver" launch paused-now 2
+await 20 has_step paused-now 3
+kill -STOP $(processes "supervise paused-now")
+stop_is_good paused-now --now
+[ -z "$(processes_of paused-now)" ] || fail "stop --now said that nothing is left of a paused supervisor"
+"$driver" ensure paused-now
+end_is paused-now stopped 4
 
 # A full disk, and one that cannot be written to.
 if mkdir -p "$TMPDIR_OUT/keep" && mv "$disk" "$TMPDIR_OUT/keep/" && mkdir "$disk" &&

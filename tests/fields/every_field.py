@@ -117,6 +117,7 @@ FIELDS = {
     'data.tail': [value('drop', 'half'), value('drop', None, {'schedule.epochs': 2,
                                                              'schedule.steps': 0})],
     'data.cross_documents': [value('false', 'divided', APART)],
+    'data.pack': [value('true', 'divided', APART)],
     'data.end_of_text': [value(2, 'llama', {**LLAMA, **APART}), value(3, None, APART)],
     'data.source': [value('t', 'shared', {**ONE_DICTIONARY, 'data.target': 's'})],
     'data.target': [value('s', 'shared', {**ONE_DICTIONARY, 'data.source': 't'})],
@@ -186,10 +187,12 @@ LEFT_OUT = {
     'search.count': 'of sweeps: cli.sweep',
     'search.seed': 'of sweeps: cli.sweep',
     'search.at_once': 'of sweeps: cli.sweep',
+    'search.nodes': 'of sweeps: cli.sweep_gpus',
     'early_stop.metric': 'of sweeps: cli.sweep',
     'early_stop.after': 'of sweeps: cli.sweep',
     'early_stop.keep': 'of sweeps: cli.sweep',
     'tensor': 'only 1 is taken',
+    'task': 'of runs that generate and score begin: cli.task_runs',
 }
 
 

@@ -1,5 +1,5 @@
 /* moment: preloaded into the engine, so that something happens to it at a known moment: when rank 0
- * has told of its first checkpoint, in the first attempt of a run.
+ * has reported its first checkpoint, in the first attempt of a run.
  *
  *   MOMENT=kill   the rank kills itself
  *   MOMENT=stop   it makes the file MOMENT_FILE, and continues once it is asked to stop

@@ -1,4 +1,4 @@
-/* fuzz_convert: any bytes as a command line, as a script of Slurm and as a file of Python's assignments. Each is refused
+/* fuzz_convert: any bytes as a command line, as a script of Slurm or as a file of Python's assignments (ways.h). They are refused
  * with a message, or it makes a recipe that the reader takes or refuses with a message. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "recipes/text.h"
 #include "runner/convert/python_values.h"
 #include "runner/convert/tool.h"
+#include "tests/fuzz/ways.h"
 
 #include "base/banned.h"
 
@@ -62,6 +63,16 @@ static void try_tool(const char *text, size_t size, const dt_convert_tool *tool)
     dt_arena_release(&arena);
 }
 
+static void try_fairseq(const char *text, size_t size)
+{
+    try_tool(text, size, &dt_tool_fairseq);
+}
+
+static void try_llmc(const char *text, size_t size)
+{
+    try_tool(text, size, &dt_tool_llmc);
+}
+
 static void try_slurm(const char *text, size_t size)
 {
     dt_error err = DT_ERROR_INIT;
@@ -103,16 +114,17 @@ static void try_python(const char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
+    static void (*const ways[])(const char *, size_t) = {try_fairseq, try_llmc, try_slurm,
+                                                         try_python};
+    fuzz_ways taken = fuzz_ways_of(bytes, size, sizeof(ways) / sizeof(ways[0]));
     char *text = malloc(size + 1);
 
     DT_ASSERT(text != NULL);
     if (size > 0)
         memcpy(text, bytes, size);
     text[size] = '\0';
-    try_tool(text, size, &dt_tool_fairseq);
-    try_tool(text, size, &dt_tool_llmc);
-    try_slurm(text, size);
-    try_python(text, size);
+    for (size_t i = taken.first; i < taken.end; i++)
+        ways[i](text, size);
     free(text);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* fuzz_recipe: any bytes as a recipe, as a layer on another, as two layers, and as an option. It is
+/* fuzz_recipe: any bytes as a recipe, as a layer on another, as two layers, or as an option (ways.h). It is
  * refused with a message, or it is good; a good one comes back from its JSON, has a plan and an
  * amount of memory. */
 #define _POSIX_C_SOURCE 200809L
@@ -11,6 +11,7 @@
 #include "recipes/plan.h"
 #include "recipes/reader.h"
 #include "recipes/text.h"
+#include "tests/fuzz/ways.h"
 
 #include "base/banned.h"
 
@@ -99,26 +100,55 @@ static void check_read(const char *text, const char *set, const char *layer)
     dt_arena_release(&arena);
 }
 
+static const char least[] = "model: gpt2-small\ndata: a.txt\nschedule: {steps: 100}\n";
+
+static void as_recipe(char *text)
+{
+    check_read(text, NULL, NULL);
+}
+
+static void as_layer(char *text)
+{
+    check_read(least, NULL, text);
+}
+
+/* With an empty line between them. */
+static void as_two_layers(char *text)
+{
+    char *rest = strstr(text, "\n\n");
+
+    if (rest == NULL) {
+        check_read(text, NULL, text);
+        return;
+    }
+    *rest = '\0';
+    check_read(text, NULL, rest + 2);
+    *rest = '\n';
+}
+
+/* Its first line. */
+static void as_option(char *text)
+{
+    char *end = text + strcspn(text, "\n"), was = *end;
+
+    *end = '\0';
+    check_read(least, text, NULL);
+    *end = was;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static const char least[] = "model: gpt2-small\ndata: a.txt\nschedule: {steps: 100}\n";
-    char *text = malloc(size + 1), *rest;
+    static void (*const ways[])(char *) = {as_recipe, as_layer, as_two_layers, as_option};
+    fuzz_ways taken = fuzz_ways_of(bytes, size, sizeof(ways) / sizeof(ways[0]));
+    char *text = malloc(size + 1);
 
     DT_ASSERT(text != NULL);
     DT_ASSERT(setenv("LR", "1e-4", 1) == 0 && setenv("NAME", "${env:LR}\n[", 1) == 0);
     if (size != 0)
         memcpy(text, bytes, size);
     text[size] = '\0';
-    check_read(text, NULL, NULL);
-    check_read(least, NULL, text);
-    rest = strstr(text, "\n\n"); /* two layers with an empty line between */
-    if (rest != NULL) {
-        *rest = '\0';
-        check_read(text, NULL, rest + 2);
-        *rest = '\n';
-    }
-    text[strcspn(text, "\n")] = '\0'; /* its first line as an option */
-    check_read(least, text, NULL);
+    for (size_t i = taken.first; i < taken.end; i++)
+        ways[i](text);
     free(text);
     return 0;
 }

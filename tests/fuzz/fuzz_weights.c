@@ -1,8 +1,9 @@
 /* fuzz_weights: what is read of a folder from the net before anything vouches for it: config.json, the
- * header of a safetensors file. A reader may refuse; what it takes holds together.
+ * header of a safetensors file, the header of a .bin file of llm.c or llama2.c. A reader may refuse; what it takes
+ * holds together.
  *
  * The first byte of an input says which; the rest is the document.
- * Corpus     corpus/weights: '0' config.json, '1' safetensors
+ * Corpus     corpus/weights: '0' config.json, '1' safetensors, '2' .bin
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -10,13 +11,14 @@
 #include <unistd.h>
 
 #include "engine/checkpoint/safetensors.h"
+#include "recipes/architecture/weights_bin.h"
 #include "recipes/fields.h"
 #include "recipes/huggingface.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
 
-enum { CONFIG, TENSORS, TARGETS };
+enum { CONFIG, TENSORS, BIN, TARGETS };
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length);
 
@@ -82,6 +84,38 @@ static void try_tensors(const char *bytes, size_t length)
     close(fd);
 }
 
+/* Tensors lie one behind the other, from the header's end to the file's; what it says of the model is read as
+ * config.json is. */
+static void try_bin(const unsigned char *bytes, size_t length)
+{
+    size_t start = length < DT_WEIGHTS_BIN_HEADER_BYTES ? length : DT_WEIGHTS_BIN_HEADER_BYTES;
+    dt_error err = DT_ERROR_INIT;
+    dt_huggingface_model model;
+    dt_weights_bin bin;
+    dt_arena arena;
+    json_t *tensor;
+    const char *key;
+    int64_t at = 0;
+    dt_status st = dt_weights_bin_parse(&bin, bytes, start, (int64_t)length, "file", &err);
+
+    DT_ASSERT(st == DT_OK || (st == DT_ERR_RECIPE && err.message[0] != '\0'));
+    if (st != DT_OK)
+        return;
+    json_object_foreach(bin.tensors, key, tensor)
+    {
+        const json_t *offsets = json_object_get(tensor, "data_offsets");
+
+        DT_ASSERT(json_integer_value(json_array_get(offsets, 0)) == at);
+        at = json_integer_value(json_array_get(offsets, 1));
+    }
+    DT_ASSERT(at == (int64_t)length - bin.header_bytes);
+    dt_arena_init(&arena, 0);
+    st = dt_huggingface_read(&model, bin.config, "file", &arena, &err);
+    DT_ASSERT(st == DT_OK || st == DT_ERR_RECIPE);
+    dt_arena_release(&arena);
+    dt_weights_bin_release(&bin);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 {
     const char *text = (const char *)data + 1;
@@ -90,7 +124,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
         return 0;
     if (data[0] % TARGETS == CONFIG)
         try_config(text, length - 1);
-    else
+    else if (data[0] % TARGETS == TENSORS)
         try_tensors(text, length - 1);
+    else
+        try_bin(data + 1, length - 1);
     return 0;
 }

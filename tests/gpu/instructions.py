@@ -6,7 +6,8 @@
 Prints a line for each kernel of flash attention in bf16 without dropout: architecture, name, width of heads,
 and of its loop over tiles how many instructions there are (all paths: the diagonal's masks too), how many
 products on the tensor cores, loads for these (ldmatrix), exponentials, copies into shared memory, and
-how much the kernel spills, in loads and stores of local memory. With --most: fails where one has more
+how much the kernel spills, in loads and stores of local memory. A tile of wgmma_forward (sm_90a) has 128 keys,
+those of the others 64; a warp has 16 rows of it, and its products are those of its warpgroup. With --most: fails where one has more
 instructions or spills than FILE allows (the same lines).
 """
 
@@ -15,9 +16,10 @@ import re
 import subprocess
 import sys
 
-KERNEL = re.compile(r"Function : (\S*(forward|backward_queries|backward_keys)I13__nv_bfloat16Li(\d+)ELb0E\S*)")
+KERNEL = re.compile(r"Function : (\S*?(wgmma_forward|forward|backward_queries|backward_keys)I13__nv_bfloat16Li(\d+)E(?:Lb0E|EE)\S*)")
+PRODUCTS = ("HMMA", "HGMMA")
 LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)(.*?);")
-KINDS = {"mma": "HMMA", "ldmatrix": "LDSM", "exp2": "MUFU.EX2", "copies": "LDGSTS"}
+KINDS = {"mma": PRODUCTS, "ldmatrix": "LDSM", "exp2": "MUFU.EX2", "copies": "LDGSTS"}
 
 
 def loop_of(code):
@@ -29,7 +31,7 @@ def loop_of(code):
         if not name.startswith("BRA") or not target or int(target[1], 16) >= address:
             continue
         body = [one for one in code[: at + 1] if one[0] >= int(target[1], 16)]
-        products = [sum(one[1].startswith("HMMA") for one in loop) for loop in (body, best)]
+        products = [sum(one[1].startswith(PRODUCTS) for one in loop) for loop in (body, best)]
         if products[0] > products[1] or (products[0] == products[1] and products[0] and len(body) < len(best)):
             best = body
     return best

@@ -196,7 +196,7 @@ measure() {
 export -f measure
 export python bin keep device quick
 
-ops() { # cudnn|own [PATTERN]
+ops() { # cudnn|wgmma|mma [PATTERN]
     DTRUN_ATTENTION=$1 DTRUN_TEST_DEVICE=$device "$bin/test_ops_on_card" "${@:2}"
 }
 export -f ops
@@ -208,9 +208,13 @@ check() {
     elif [ "$(count ops-with-cudnn "skipped: no cuDNN")" = 0 ]; then
         note ops-with-cudnn "skipped: no cuDNN" 0
     fi
-    step ops 150 bash -c "ops own ${some:+'$some'}"
+    step ops-wgmma 60 bash -c "ops wgmma '${some:-attention_[io]*}'"
+    step ops 150 bash -c "ops mma ${some:+'$some'}"
+    [ -n "$some" ] || step ops-at-1024 60 bash -c "ops mma 'attention_at_1024*'"
+    [ -n "$some" ] || step ops-at-1024-wgmma 60 bash -c "ops wgmma 'attention_at_1024*'"
     step trust-one 90 bash tests/gpu/trust_chain.sh "$device" one
     step first-speed 90 bash -c 'measure first'
+    step trust-lengths 60 bash tests/gpu/trust_chain.sh "$device" lengths
     step trust-bits 120 bash tests/gpu/trust_chain.sh "$device" bits
     step trust-models 120 bash tests/gpu/trust_chain.sh "$device" llama transformer documents
     step trust-ranks 120 bash tests/gpu/trust_chain.sh "$device" ranks

@@ -13,7 +13,7 @@ sanitizer=${DTRUN_SANITIZER:-$(command -v compute-sanitizer || ls /usr/local/cud
     matmul_bias_in_bf16\* matmul_gelu_in_bf16\* adamw_in_bf16\* sums_in_\* gelu_tanh_in_bf16\* \
     attention_with_dropout_in_bf16\* attention_of_views_in_bf16\* attention_in_fp32\* dropout_in_bf16\*
 seconds=${DTRUN_SANITIZE_SECONDS:-270} bad=0
-export DTRUN_ATTENTION=own
+export DTRUN_ATTENTION=mma
 for pattern; do
     left=$((seconds - SECONDS))
     if [ "$left" -lt 10 ]; then

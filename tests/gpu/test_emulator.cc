@@ -14,9 +14,11 @@ extern "C" {
 #include <cmocka.h>
 }
 
+#include "engine/ops/cuda/hopper.cuh"
 #include "engine/ops/cuda/ptx.cuh"
 
 #define THREADS 64
+#define GROUPS (8192 + 16 + 1024) /* of shared memory, where there are warpgroups */
 
 /* --- kernels: FAULT is whether they have theirs */
 
@@ -140,6 +142,84 @@ template <int SKIP> static void loads_matrix(float *out)
     out[threadIdx.x] = (float)dt_ldmatrix(dt_shared_at(tile + threadIdx.x * 8 + SKIP)).r[0];
 }
 
+/* --- sm_90a: the first warp brings a matrix of 64 x 64, a warpgroup multiplies it with itself, transposed */
+
+enum hopper_fault {
+    SOUND,
+    UNSHOWN,       /* barriers that no fence has shown to the copies */
+    UNEXPECTED,    /* bytes that no barrier expects */
+    TOO_FEW,       /* less bytes than are expected: nobody goes on */
+    ODD_PLACE,     /* a copy to where no 128 bytes begin */
+    TWICE,         /* a copy onto one that is under way, by a barrier that waits for one */
+    UNAWAITED,     /* a product of what is still to come */
+    UNFENCED,      /* a product that no fence precedes */
+    UNCOMMITTED,   /* whose group is never closed, and waited for */
+    UNFINISHED,    /* read before it is waited for */
+    FREED_EARLY,   /* its operands are overwritten meanwhile */
+    PARTED,        /* of which a warp gives another one */
+    MADE_FOR_MORE, /* a barrier that waits for more than there are */
+};
+
+template <int FAULT> static void multiplies(float *out)
+{
+    DT_CUDA_DYNAMIC_SHARED(memory);
+    dt_shared at = (dt_shared_at(memory) + 1023) & ~(dt_shared)1023, filled = at + 8192;
+    dt_shared free = filled + 8;
+    int group = (int)threadIdx.x / 128;
+    float c[8][4] = {};
+    unsigned patience = 0;
+    dt_error err = DT_ERROR_INIT;
+    dt_heads_in_memory heads = {out + 256, 64, 1, 64, 1, 64, 64 * 64};
+    dt_tensor_map map;
+
+    dt_tensor_map_make(&map, &heads, 64, &err);
+    if (threadIdx.x == 0) {
+        dt_barrier_make(filled, 1);
+        dt_barrier_make(free, FAULT == MADE_FOR_MORE ? 129 : 128);
+        if (FAULT != UNSHOWN)
+            dt_barriers_made();
+    }
+    __syncthreads();
+    if (group == 0) {
+        if (threadIdx.x != 0)
+            return;
+        for (int turn = 0; turn < 2; turn++) {
+            if (turn > 0 && FAULT != TWICE)
+                dt_barrier_wait(free, 0, patience);
+            dt_barrier_expect(filled, FAULT == UNEXPECTED ? 4096 : FAULT == TOO_FEW ? 16384 : 8192);
+            dt_bulk_load(at + (FAULT == ODD_PLACE ? 16 : 0), &map, filled, 0, 0, turn, 0);
+        }
+        return;
+    }
+    for (unsigned turn = 0; turn < 2; turn++) {
+        uint64_t matrix = dt_matrix(at, 0);
+
+        if (FAULT != UNAWAITED)
+            dt_barrier_wait(filled, turn, patience);
+        if (FAULT != UNFENCED)
+            dt_wgmma_fence();
+        for (unsigned k = 0; k < 4; k++)
+            dt_wgmma<true, false>(
+                c, dt_matrix_from(matrix, k * 32),
+                dt_matrix_from(matrix, k * 32 + (FAULT == PARTED && threadIdx.x >= 224 ? 16 : 0)),
+                __nv_bfloat16());
+        if (FAULT != UNCOMMITTED)
+            dt_wgmma_commit();
+        if (FAULT == FREED_EARLY)
+            dt_barrier_arrive(free);
+        if (FAULT == UNFINISHED)
+            dt_wgmma_wait<1>();
+        else
+            dt_wgmma_wait<0>();
+        if (FAULT != FREED_EARLY)
+            dt_barrier_arrive(free);
+    }
+    if (c[0][0] != c[0][0]) {
+        fprintf(stderr, "a result that is not there\n");
+        abort();
+    }
+}
+
 /* --- each in a process of its own */
 
 struct planted {
@@ -155,10 +235,10 @@ static void launch(const planted *p)
     cudaStream_t stream;
     float *out;
 
-    cudaMalloc(&out, 4096);
-    cudaMemset(out, 0, 4096);
+    cudaMalloc(&out, 16384);
+    cudaMemset(out, 0, 16384);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    DT_CUDA_LAUNCH(p->kernel, p->blocks, THREADS, p->shared_bytes, stream, out);
+    DT_CUDA_LAUNCH(p->kernel, p->blocks, p->shared_bytes == GROUPS ? 256 : THREADS, p->shared_bytes, stream, out);
     cudaStreamSynchronize(stream);
 }
 
@@ -222,6 +302,19 @@ static const planted all[] = {
     {"copies_nobody_waits_for", copies<ENDS>, TILE, 1, "has ended, and copies"},
     {"ldmatrix_as_it_should", loads_matrix<0>, 2 * TILE, 1, NULL},
     {"ldmatrix_of_an_odd_row", loads_matrix<4>, 2 * TILE, 1, "does not begin at 16 bytes"},
+    {"products_as_they_should", multiplies<SOUND>, GROUPS, 1, NULL},
+    {"barriers_not_shown", multiplies<UNSHOWN>, GROUPS, 1, "no fence has shown"},
+    {"bulk_copies_not_expected", multiplies<UNEXPECTED>, GROUPS, 1, "more than its barrier expects"},
+    {"bulk_copies_of_too_little", multiplies<TOO_FEW>, GROUPS, 1, "others never reach"},
+    {"bulk_copies_to_an_odd_place", multiplies<ODD_PLACE>, GROUPS, 1, "128 bytes of shared memory"},
+    {"bulk_copies_onto_another", multiplies<TWICE>, GROUPS, 1, "more arrive at a barrier"},
+    {"products_of_what_is_to_come", multiplies<UNAWAITED>, GROUPS, 1, "not waited for"},
+    {"products_without_a_fence", multiplies<UNFENCED>, GROUPS, 1, "no fence divides"},
+    {"products_never_committed", multiplies<UNCOMMITTED>, GROUPS, 1, "still to read"},
+    {"products_not_waited_for", multiplies<UNFINISHED>, GROUPS, 1, "still to read"},
+    {"products_whose_operands_go", multiplies<FREED_EARLY>, GROUPS, 1, "still to read"},
+    {"products_that_differ", multiplies<PARTED>, GROUPS, 1, "different products"},
+    {"barriers_for_too_many", multiplies<MADE_FOR_MORE>, GROUPS, 1, "others never reach"},
     {"ldmatrix_beyond_the_tile", loads_matrix<16 * THREADS>, 2 * TILE, 1, "not in the launch's"},
 };
 

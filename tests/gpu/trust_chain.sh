@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 . tests/dist/lib.sh
 device=${1:-cuda:0}
 shift $(($# > 0))
-every="one ranks bits moves types llama transformer documents"
+every="one ranks bits moves types lengths llama transformer documents"
 parts=${*:-$every}
 [ "$device" = cpu ] || "$bin/card_info" "$device" || exit $?
 make_text 40
@@ -81,11 +81,11 @@ bits() {
     attention_bits
 }
 
-# Heads that are wide enough for flash attention and cuDNN's, and nothing dropped inside; where there
-# is no cuDNN, ours runs twice.
+# Heads that are wide enough for our kernels on tensor cores and cuDNN's, and nothing dropped inside; where
+# there is no cuDNN, or no card for wgmma, ours for sm_80 runs again.
 attention_bits() {
     local way graphs run
-    for way in own cudnn; do
+    for way in mma wgmma cudnn; do
         run=bits-attention-$way
         for graphs in true false; do
             DTRUN_ATTENTION=$way DTRUN_LOG=info trains 1 $run-$graphs "${card[@]}" batch.accumulate=3 \
@@ -124,12 +124,29 @@ types() {
     done
 }
 
+# Sequences of 1,024 on heads of 64 and 128: flash attention in bf16, the plain kernel in fp32.
+lengths() {
+    local heads long=(model.layers=1 model.embed=128 batch.tokens=1024 batch.sequences=2 batch.accumulate=1
+        schedule.steps=2 evaluate.every=0)
+    [ -z "${DTRUN_LOAN_QUICK:-}" ] || long+=(batch.tokens=16 schedule.steps=1)
+    for heads in 2 1; do
+        train 1 cpu-long-$heads "${long[@]}" model.heads=$heads
+        train 1 card-long-$heads "${long[@]}" "${card[@]}" model.heads=$heads
+        train 1 card-long-bf16-$heads "${long[@]}" "${card[@]}" model.heads=$heads precision.kind=bf16
+        same_metric loss cpu-long-$heads card-long-$heads 1e-5
+        for metric in loss gradient_norm; do
+            same_metric $metric card-long-$heads card-long-bf16-$heads 1e-2
+        done
+    done
+}
+
 # The ops that Llama's blocks alone have, with and without norms of queries and keys.
 llama() {
     local norms again
     for norms in $switches; do
         local model=(model.kind=llama model.kv_heads=2 model.head_width=10 model.ffn=88 model.qk_norm=$norms
             model.qkv_bias=$norms batch.sequences=12 "${common[@]}")
+        [ -z "${DTRUN_LOAN_QUICK:-}" ] || model+=("${size[@]}" model.kv_heads=1 model.ffn=24 batch.sequences=2)
         train 1 cpu-llama "${model[@]}"
         for again in $recomputed; do
             train 1 card-llama-$again "${model[@]}" "${card[@]}" activation_checkpointing=$again
@@ -144,6 +161,7 @@ llama() {
 # products of matrices.
 transformer() {
     local norm again model=("${pairs[@]}" "${common[@]}" schedule.steps=$last)
+    [ -z "${DTRUN_LOAN_QUICK:-}" ] || model+=(batch.max_tokens=16 model.layers=1 model.embed=16 model.heads=2)
     for norm in $places; do
         train 1 cpu-$norm "${model[@]}" model.norm=$norm
         for again in $recomputed; do
@@ -153,7 +171,7 @@ transformer() {
         done
     done
     model+=(model.dropout=0.1 precision.kind=bf16 model.embed=128 model.heads=2 model.layers=1)
-    [ -z "${DTRUN_LOAN_QUICK:-}" ] || model+=(batch.max_tokens=16 schedule.steps=3 evaluate.every=0)
+    [ -z "${DTRUN_LOAN_QUICK:-}" ] || model+=(evaluate.every=0)
     train 1 cpu-wide "${model[@]}"
     for again in true false; do
         train 1 card-wide-$again "${model[@]}" "${card[@]}" cuda_graphs=$again

@@ -44,6 +44,15 @@ for run, row in then.items():
 PY
 version=$(python3 -c "import sqlite3; print(*sqlite3.connect('$work/state/dtrun/store.db').execute('PRAGMA user_version').fetchone())")
 [ "$version" = "$(ls store/schema | wc -l)" ] || fail "the history was not migrated: version $version"
+python3 - "$work/state/dtrun/store.db" "$version" <<'PY' || fail "no backup, or more than one, of before a migration"
+import glob, os, sqlite3, sys
+kept = glob.glob(sys.argv[1] + ".version-*")
+assert len(kept) <= 1, kept
+for path in kept:
+    old = sqlite3.connect(path)
+    assert path.endswith(f"-{old.execute('PRAGMA user_version').fetchone()[0]}") and not path.endswith("-" + sys.argv[2])
+    assert old.execute("PRAGMA integrity_check").fetchone() == ("ok",) and os.stat(path).st_mode & 0o777 == 0o600
+PY
 for run in {plain,epochs,fsdp}-{whole,stopped}; do
     expect 0 show "$run"
     says "$run"

@@ -13,7 +13,7 @@ op_case case_row_lengths, case_embedding, case_embedding_fixed_places, case_embe
     case_dropout, case_residual, case_cast;
 /* products and softmax: cases_products.c */
 op_case case_matmul, case_matmul_gelu, case_matmul_residual, case_cross_entropy;
-op_case case_attention, case_attention_dropout, case_attention_views;
+op_case case_attention, case_attention_dropout, case_attention_views, case_long_attention;
 /* what a product adds: cases_bias.c */
 op_case case_matmul_bias;
 /* of Llama's blocks: cases_llama.c */

@@ -86,6 +86,12 @@ void case_attention(bench *b, const int64_t *dim)
     attention(b, dim, &(dt_attention_args){.mask = DT_MASK_FULL}, NULL);
 }
 
+/* the same, causal alone: as long as those that are trained on */
+void case_long_attention(bench *b, const int64_t *dim)
+{
+    attention(b, dim, &(dt_attention_args){.mask = DT_MASK_CAUSAL}, NULL);
+}
+
 /* Three in ten dropped: their factors, n of them, as ops.h numbers them, and a key that says so by
  * the device's clock. */
 static const double *dropped(bench *b, dt_philox_key *by_clock, double p, int64_t n)

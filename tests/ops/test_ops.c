@@ -1,6 +1,7 @@
 /* Every op of a backend, forward and backward, against double precision, on awkward shapes.
  *
- *     test_ops [PATTERN...]    those alone whose names match one ('attention_in_bf16*')
+ *     test_ops [PATTERN...]    those alone whose names match one ('attention_in_bf16*'); attention_at_1024
+ *                              takes long, and runs where it is asked for
  */
 #include <fnmatch.h>
 #include <setjmp.h>
@@ -135,6 +136,13 @@ static const row rows[] = {
       {1, 131, 2, 64},
       {1, 150, 1, 128},
       {2, 97, 2, 80}}},
+    {"attention_at_1024",
+     case_long_attention,
+     2e-5,
+     3e-2,
+     4e-3,
+     "as above, sums over up to 1,024; fp32 is the plain kernel, 16 bits are flash attention's",
+     {{1, 1024, 1, 64}, {1, 1024, 1, 128}}},
     {"attention_with_dropout",
      case_attention_dropout,
      1e-5,
@@ -380,16 +388,28 @@ static void test_every_op_was_driven(void **state)
     bench_close(&b);
 }
 
-/* argument: a pattern of names ("attention*"), to run only those */
-/* patterns: up to a NULL; without any, all are. */
-static bool is_wanted(const char *name, char **patterns)
+/* Arguments are patterns of names: only those ("attention*"), or all but those
+ * ("!attention*_in_bf16*"), the last that fits counts; without any that asks, every op of the table
+ * must have been called. */
+static bool asks(char **patterns)
 {
-    if (*patterns == NULL)
-        return true;
     for (; *patterns != NULL; patterns++)
-        if (fnmatch(*patterns, name, 0) == 0)
+        if (**patterns != '!')
             return true;
     return false;
+}
+
+static bool is_wanted(const char *name, char **patterns)
+{
+    bool wanted = !asks(patterns);
+
+    for (; *patterns != NULL; patterns++) {
+        bool leaves_out = **patterns == '!';
+
+        if (fnmatch(*patterns + leaves_out, name, 0) == 0)
+            wanted = !leaves_out;
+    }
+    return wanted;
 }
 
 int main(int argc, char **argv)
@@ -400,7 +420,7 @@ int main(int argc, char **argv)
     size_t count = 0;
     dt_error err = DT_ERROR_INIT;
     dt_device device;
-    bool threads;
+    bool threads, asked = asks(argv + 1);
     dt_status st = bench_backend_open(&device, 1, &err);
 
     if (st == DT_ERR_UNSUPPORTED) {
@@ -417,6 +437,8 @@ int main(int argc, char **argv)
         v->threads = i % 6 < 3 ? 1 : 2;
         if (v->threads > 1 && !threads)
             continue;
+        if (v->row->run == case_long_attention && !asked) /* only where a pattern asks for it */
+            continue;
         if (v->row->run == case_sums && v->act != DT_F32) /* of fp32, whatever activations are */
             continue;
         snprintf(v->name, sizeof v->name, "%s_in_%s_with_%d_threads", v->row->op,
@@ -431,7 +453,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "no test has a name like '%s'\n", argv[1]);
         return 2;
     }
-    if (argc == 1) /* one op alone drives no other */
+    if (!asked) /* one op alone drives no other */
         tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_every_op_was_driven);
     return _cmocka_run_group_tests("ops", tests, count, NULL, NULL);
 }

@@ -472,24 +472,34 @@ static job *job_of(int64_t attempt, int64_t world)
     return one;
 }
 
-/* Where the checkpoint stands that the plan resumes from. */
-static int64_t start_of(sim_machine *machine, const char *resume_from)
+/* Where the checkpoint stands that the plan resumes from; false: it is not there. */
+static bool read_start(int64_t *out, sim_machine *machine, const char *resume_from)
 {
-    long long attempt, step = 0, total;
+    long long attempt, step, total;
     char path[512];
     const sim_inode *inode;
 
+    *out = 0;
     if (resume_from[0] == '\0')
-        return 0;
+        return true;
     snprintf(path, sizeof(path), "%s/" DT_CHECKPOINT_MARKER, resume_from);
     inode = sim_fs_find(machine, path);
-    if (inode == NULL) {
-        sim_fail("a rank continues from '%s', which is not on %s", resume_from, machine->name);
-        return 0;
-    }
+    if (inode == NULL)
+        return false;
     snprintf(path, sizeof(path), "%.*s", (int)inode->length, inode->data);
     DT_ASSERT(sscanf(path, "%lld %lld %lld", &attempt, &step, &total) == 3);
-    return step;
+    *out = step;
+    return true;
+}
+
+static void on_nothing_to_continue_from(void *context)
+{
+    sim_engine *engine = context;
+
+    if (engine->proc->over)
+        return;
+    say(engine, "{\"event\":\"failed\",\"status\":\"io\",\"message\":\"no checkpoint\"}\n");
+    sim_proc_exit(engine->proc, 1 << 8);
 }
 
 static const char *word_of(const json_t *json, const char *key)
@@ -521,17 +531,29 @@ static const plan *read_plan(const sim_inode *inode)
     return read;
 }
 
-static void take_plan(sim_engine *engine, const char *path)
+/* False: the node lost its folder after it was made ready, and has no checkpoint to continue from. */
+static bool take_plan(sim_engine *engine, const char *path)
 {
-    engine->plan = read_plan(sim_fs_find(engine->proc->machine, path));
-    engine->job->start_step = start_of(
-        engine->plan->shared ? &sim.machines[0] : engine->proc->machine, engine->plan->resume_from);
+    sim_machine *machine = engine->proc->machine;
+    int64_t start;
+
+    engine->plan = read_plan(sim_fs_find(machine, path));
+    if (!read_start(&start, engine->plan->shared ? &sim.machines[0] : machine,
+                    engine->plan->resume_from)) {
+        if (!machine->wiped)
+            sim_fail("a rank continues from '%s', which is not on %s", engine->plan->resume_from,
+                     machine->name);
+        return false;
+    }
+    engine->job->start_step = engine->job->step = start;
+    return true;
 }
 
 void sim_engine_begin(sim_proc *proc, const char *const *environment, const char *plan_path,
                       sim_end *channel, sim_end *out, sim_end *err)
 {
     sim_engine *engine = sim_alloc(sizeof(*engine));
+    bool ready;
 
     proc->engine = engine;
     engine->proc = proc;
@@ -546,9 +568,9 @@ void sim_engine_begin(sim_proc *proc, const char *const *environment, const char
     channel->heard = on_heard;
     channel->heard_context = engine;
     sim_check_rank_begins(proc, engine->job->attempt, engine->rank);
-    take_plan(engine, plan_path);
-    engine->job->step = engine->job->start_step;
+    ready = take_plan(engine, plan_path);
     engine->job->ranks[engine->rank] = engine;
     sim_fault_moment(SIM_A_RANK_BEGINS);
-    sim_at(sim_now_ns + sim_between(200 * SIM_MS, 2 * SIM_SECOND), on_begun, engine);
+    sim_at(sim_now_ns + sim_between(200 * SIM_MS, 2 * SIM_SECOND),
+           ready ? on_begun : on_nothing_to_continue_from, engine);
 }

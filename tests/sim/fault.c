@@ -227,6 +227,7 @@ static void delete_store(const fault *one)
 static void wipe_node(const fault *one)
 {
     schedule.damaged = true;
+    one->machine->wiped = true;
     delete_below(one->machine, "/cache/runs/" SIM_RUN);
 }
 

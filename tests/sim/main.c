@@ -57,6 +57,7 @@ static void make_world(uint64_t seed, int64_t turns)
     sim_world_begin(seed, turns);
     sim_listener_add(NULL);
     sim_vfs_drop(NULL);
+    sim_opened_begin();
     sim_net_forget();
     sim_engines_forget();
     sim.seed = seed;
@@ -140,6 +141,16 @@ static void keep_store(void)
     empty_store_bytes = inode->length;
     empty_store = malloc((size_t)inode->length);
     memcpy(empty_store, inode->data, (size_t)inode->length);
+}
+
+static void open_stores(void)
+{
+    sim_memory_begin();
+    make_world(0, LIMIT_TURNS);
+    draw_run(SIM_CALM);
+    give_store();
+    sim_opened_prepare();
+    sim_memory_end();
 }
 
 static bool is_over(void)
@@ -421,6 +432,7 @@ int main(int argc, char **argv)
     sim.trace = false;
     keep_store();
     run_schedule(1, SIM_CALM); /* libraries keep what they made at first */
+    open_stores();
     sim.trace = trace;
     if (listed != NULL)
         return run_listed(listed);

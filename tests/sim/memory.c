@@ -27,7 +27,7 @@ typedef struct header {
 } header;
 
 static struct {
-    char *begin, *at;
+    char *begin, *first, *at; /* what is before `first` stays from world to world */
     void *free[SIZES];
     bool open;
 } region;
@@ -41,19 +41,29 @@ void __libc_free(void *memory);
 void sim_memory_begin(void)
 {
     if (region.begin == NULL)
-        region.begin = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        region.begin = region.first = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     DT_ASSERT(region.begin != MAP_FAILED);
-    region.at = region.begin;
+    region.at = region.first;
     memset(region.free, 0, sizeof(region.free));
     region.open = true;
 }
 
+void *sim_memory_slice(void)
+{
+    memset(region.free, 0, sizeof(region.free));
+    region.at += -(uintptr_t)region.at % ALIGN;
+    region.first = region.at;
+    return region.at;
+}
+
 void sim_memory_end(void)
 {
+    char *warm = region.first + WARM_BYTES;
+
     region.open = false;
-    if (region.at > region.begin + WARM_BYTES)
-        madvise(region.begin + WARM_BYTES, REGION_BYTES - WARM_BYTES, MADV_DONTNEED);
+    if (region.at > warm)
+        madvise(warm, REGION_BYTES - (size_t)(warm - region.begin), MADV_DONTNEED);
 }
 
 void *sim_keep(void *memory, size_t bytes)

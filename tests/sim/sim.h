@@ -14,7 +14,7 @@
  *   engine.c    ranks that train                 node.c     how a node is made ready
  *   command.c   what people type                 fault.c    what goes wrong, drawn
  *   check.c     what must hold                   main.c     many schedules
- *   memory.c    what goes with a world
+ *   memory.c    what goes with a world           opened.c   connections that know the schema
  *
  * Units      nanoseconds (_ns) of the world's clock, which begins at SIM_BEGIN_NS
  * Ownership  everything lives until the world ends (memory.c), but for what the programs free
@@ -50,6 +50,8 @@ typedef void sim_fn(void *context);
 /* --- memory.c */
 void sim_memory_begin(void); /* what is allocated from now on goes at the end, all of it */
 void sim_memory_end(void);
+/* What follows is from here on, and in one piece; what was before stays there, in all worlds. */
+void *sim_memory_slice(void);
 void *sim_alloc(size_t bytes);              /* zeroed */
 void *sim_keep(void *memory, size_t bytes); /* as realloc; not of a world */
 
@@ -150,6 +152,7 @@ struct sim_machine {
     sim_proc *procs;
     bool down;             /* it is being booted */
     bool troubled;         /* it could not be reached at some time */
+    bool wiped;            /* it lost the run's folder at some time */
     int64_t full_until_ns; /* its disk */
     int64_t slow_until_ns;
     int64_t slow_ns; /* a sync takes at most so long then */
@@ -238,6 +241,11 @@ void sim_listener_add(sim_listener *listener);
 /* --- vfs.c */
 void sim_vfs_install(void);
 void sim_vfs_drop(sim_proc *proc); /* a process that ended held them */
+void sim_vfs_take(void *file, sim_inode *inode); /* SQLite's open file is that one, of who runs */
+
+/* --- opened.c */
+void sim_opened_prepare(void); /* in a world with an empty store, before all others */
+void sim_opened_begin(void);   /* a new world: all are there again */
 
 /* --- uv_loop.c, uv_handle.c, uv_pipe.c */
 void sim_loop_wake(sim_loop *loop);

@@ -190,6 +190,20 @@ void sim_vfs_drop(sim_proc *proc)
             let_go(all[i]);
 }
 
+/* The file is this machine's, of the process that runs. */
+void sim_vfs_take(void *file, sim_inode *inode)
+{
+    sim_db *db = file;
+
+    db->machine = sim_machine_self();
+    db->inode = inode;
+    db->proc = sim_self();
+    db->next = inode->dbs;
+    inode->dbs = db;
+    DT_ASSERT(all_count < (int)(sizeof(all) / sizeof(all[0])));
+    all[all_count++] = db;
+}
+
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
 {
     static const sqlite3_io_methods methods = {2,
@@ -211,25 +225,18 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
                                                shm_unmap,
                                                NULL,
                                                NULL};
-    sim_db *db = (sim_db *)file;
-    sim_inode *inode;
+    sim_machine *machine = sim_machine_self();
+    sim_inode *inode = name != NULL ? sim_fs_find(machine, name) : NULL;
 
-    memset(db, 0, sizeof(*db));
-    db->machine = sim_machine_self();
-    inode = name != NULL ? sim_fs_find(db->machine, name) : NULL;
+    memset(file, 0, sizeof(sim_db));
     if (inode == NULL && (flags & SQLITE_OPEN_CREATE) == 0)
         return SQLITE_CANTOPEN;
-    if (inode == NULL && db->machine->full_until_ns > sim_now_ns)
+    if (inode == NULL && machine->full_until_ns > sim_now_ns)
         return SQLITE_FULL;
     if (inode == NULL)
-        inode = sim_fs_make(db->machine, name != NULL ? name : "/unnamed", false);
-    db->base.pMethods = &methods;
-    db->inode = inode;
-    db->proc = sim_self();
-    db->next = inode->dbs;
-    inode->dbs = db;
-    DT_ASSERT(all_count < (int)(sizeof(all) / sizeof(all[0])));
-    all[all_count++] = db;
+        inode = sim_fs_make(machine, name != NULL ? name : "/unnamed", false);
+    file->pMethods = &methods;
+    sim_vfs_take(file, inode);
     if (out != NULL)
         *out = flags;
     return SQLITE_OK;
@@ -309,6 +316,7 @@ void sim_vfs_install(void)
 
     sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0); /* no 20 pages at once: most need fewer */
     sqlite3_initialize();
     sqlite3_vfs_register(&vfs, 1);
 }

@@ -24,6 +24,7 @@ int data_folder_make(void **state)
     dt_arena_init(&folder->names, 0);
     folder->recipe.data.split = 0.1;
     folder->recipe.data.cross_documents = true;
+    folder->recipe.data.pack = false;
     folder->recipe.data.end_of_text = -1;
     folder->recipe.batch.tokens = 4;
     folder->recipe.data.train.items = folder->items[0];

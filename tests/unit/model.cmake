@@ -21,6 +21,8 @@ dt_test(NAME model_mlp LABEL unit LIBS dt_model dt_cpu dt_json m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_mlp.c ${harness} ${golden})
 dt_test(NAME model_documents LABEL unit LIBS dt_model dt_data dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_documents.c ${harness})
+dt_test(NAME model_packs LABEL unit LIBS dt_model dt_data dt_cpu m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_packs.c ${CMAKE_CURRENT_SOURCE_DIR}/data_support.c ${harness})
 dt_test(NAME model_llama LABEL unit LIBS dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_llama.c ${harness})
 dt_test(NAME model_transformer LABEL unit LIBS dt_model dt_cpu m

@@ -42,8 +42,8 @@ static void test_only_what_the_ranks_see_counts(void **state)
     static const struct {
         const char *visible;
         int64_t count, first;
-    } cases[] = {{NULL, 3, 0},  {"", 0, 0},       {"1", 1, 1},       {"10", 1, 10},
-                 {"0,1", 2, 0}, {"GPU-ab", 1, 1}, {"GPU-c,0", 2, 0}, {"7", 0, 0}};
+    } cases[] = {{NULL, 3, 0},  {"", 0, 0},       {"1", 1, 1},        {"10", 1, 10},
+                 {"0,1", 2, 0}, {"GPU-ab", 1, 1}, {"GPU-c,0", 2, 10}, {"7", 0, 0}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         dt_devices devices;
@@ -54,6 +54,24 @@ static void test_only_what_the_ranks_see_counts(void **state)
         if (devices.count > 0)
             assert_int_equal(devices.items[0].index, cases[i].first);
     }
+}
+
+/* Another run has the others. */
+static void test_only_what_the_ranks_use_is_kept(void **state)
+{
+    bool used[DT_DEVICES_MAX] = {false, true};
+    dt_devices devices;
+
+    assert_int_equal(dt_devices_parse(&devices, answer, NULL), DT_OK);
+    dt_devices_keep_visible(&devices, "10,1,0");
+    dt_devices_keep_used(&devices, used); /* cuda:1 */
+    assert_int_equal(devices.count, 1);
+    assert_int_equal(devices.items[0].index, 1);
+    used[1] = false;
+    used[3] = true; /* none that nvidia-smi told of */
+    assert_int_equal(dt_devices_parse(&devices, answer, NULL), DT_OK);
+    dt_devices_keep_used(&devices, used);
+    assert_int_equal(devices.count, 3);
 }
 
 static void test_free_is_what_was_held_before_and_a_little(void **state)
@@ -77,6 +95,7 @@ int main(void)
         cmocka_unit_test(test_an_answer_is_read),
         cmocka_unit_test(test_what_is_no_answer_is_refused),
         cmocka_unit_test(test_only_what_the_ranks_see_counts),
+        cmocka_unit_test(test_only_what_the_ranks_use_is_kept),
         cmocka_unit_test(test_free_is_what_was_held_before_and_a_little),
     };
 

@@ -1,4 +1,4 @@
-/* room: what the machine is said to have is what it has. */
+/* resources: what is reported of the machine is what it has. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -174,7 +174,7 @@ static int64_t newest_step(const fake_world *world)
     return step;
 }
 
-/* The last step that a child has told of, or `step` where it told of none. */
+/* The last step that a child has reported, or `step` where it reported none. */
 static int64_t killed_after(fake_world *world, double seconds, int64_t step)
 {
     int pipes[2], code;

@@ -257,7 +257,7 @@ static void test_an_agent_of_no_use_is_ended(void **state)
     close_node(&t);
 }
 
-static void test_a_node_that_was_taken_back_is_lost_for_good(void **state)
+static void test_a_node_that_was_preempted_is_lost_for_good(void **state)
 {
     fixture t;
 
@@ -337,7 +337,7 @@ int main(void)
         cmocka_unit_test(test_from_hello_to_goodbye),
         cmocka_unit_test(test_what_is_cut_is_connected_again),
         cmocka_unit_test(test_an_agent_of_no_use_is_ended),
-        cmocka_unit_test(test_a_node_that_was_taken_back_is_lost_for_good),
+        cmocka_unit_test(test_a_node_that_was_preempted_is_lost_for_good),
         cmocka_unit_test(test_one_that_released_before_is_let_go),
         cmocka_unit_test(test_where_nothing_was_begun),
         cmocka_unit_test(test_final_phases_take_nothing),

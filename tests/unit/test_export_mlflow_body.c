@@ -1,4 +1,4 @@
-/* What MLflow is told of a run: names, values, states, and what it has already. */
+/* What MLflow is sent of a run: names, values, states, and what it has already. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -402,6 +402,8 @@ static void test_the_description_is_what_a_model_takes(void **state)
             config.decoder.vocab;
         config.inference = i % 13 > 9;
         config.incremental = i % 13 > 10;
+        config.sequences = i % 3;
+        config.versions = i % 4;
         blocks = config.decoder.layers + config.transformer.decoder_layers;
         said = dt_architecture_find(DT_MODEL_TRANSFORMER)->activation_bytes(&config);
         taken = (int64_t)dt_model_activation_bytes(&config);
@@ -426,59 +428,116 @@ static void whole_logits(harness *h, float *out, int64_t S, const int32_t *words
     assert_int_equal(dt_model_logits(h->model, &batch, 1, out, &err), DT_OK);
 }
 
-/* Three versions whose parents change at every step, of two sentences. */
-static void expect_growth(dt_model_config config, double bound)
+/* The words of three versions, and which each continues at a step: one that others continue stays. */
+typedef struct versions {
+    int32_t words[3][16];
+    int64_t count;
+} versions;
+
+static const int32_t parents[10][3] = {{0, 1, 2}, {0, 0, 0}, {2, 1, 2}, {0, 1, 1}, {1, 1, 2},
+                                       {0, 1, 2}, {0, 2, 2}, {0, 1, 0}, {1, 1, 1}, {0, 0, 2}};
+
+/* A token more of each; row: of the first in the call. */
+static void place(versions *v, int32_t *newest, int32_t *from, int32_t row)
 {
-    static const int32_t parents[10][3] = {{0, 0, 0}, {2, 0, 1}, {0, 1, 2}, {1, 1, 0}, {2, 2, 2},
-                                           {0, 2, 1}, {1, 0, 2}, {0, 0, 1}, {2, 1, 0}, {0, 1, 1}};
-    dt_error err = DT_ERROR_INIT;
-    float *logits, *whole;
-    harness h;
+    versions last = *v;
 
-    config.batch = 3;
-    config.decoder.dropout = config.decoder.attention_dropout = 0;
-    config.inference = config.incremental = true;
-    open_filled(&h, &config);
-    logits = calloc((size_t)(3 * config.decoder.vocab), sizeof *logits);
-    whole = calloc((size_t)config.decoder.vocab, sizeof *whole);
-    for (int64_t S = 4; S <= 11; S += 7) {
-        int32_t words[3][16] = {{2}}, last[3][16];
-        dt_tensor source = dt_tensor_2d(h.source, DT_I32, 1, S);
-
-        assert_int_equal(dt_model_translate(h.model, &source, &err), DT_OK);
-        for (int64_t t = 0; t < 10; t++) {
-            int64_t versions = t == 0 ? 1 : 3;
-            int32_t newest[3];
-            dt_tensor previous = dt_tensor_2d(newest, DT_I32, versions, 1);
-
-            memcpy(last, words, sizeof last);
-            for (int64_t k = 0; k < versions; k++) {
-                memcpy(words[k], last[t == 0 ? 0 : parents[t - 1][k]], sizeof words[k]);
-                if (t > 0)
-                    words[k][t] = (int32_t)(3 + (7 * t + 11 * k) % 50);
-                newest[k] = words[k][t];
-            }
-            assert_int_equal(dt_model_translate_next(h.model, &previous,
-                                                     t == 0 ? NULL : parents[t - 1], logits, &err),
-                             DT_OK);
-            for (int64_t k = 0; k < versions; k++) {
-                double error;
-
-                whole_logits(&h, whole, S, words[k], t + 1);
-                error =
-                    relative_norm(logits + k * config.decoder.vocab, whole, config.decoder.vocab);
-                if (!(error <= bound))
-                    fail_msg("%s, token %d of version %d: relative error %.3g",
-                             dt_dtype_name(config.dtype), (int)t, (int)k, error);
-            }
-        }
+    for (int32_t k = 0; k < 3; k++) {
+        memcpy(v->words[k], last.words[parents[v->count][k]], sizeof last.words[k]);
+        v->words[k][v->count] = v->count == 0 ? 2 : (int32_t)(3 + (7 * v->count + 11 * k) % 50);
+        newest[k] = v->words[k][v->count];
+        from[k] = row + parents[v->count][k];
     }
-    free(logits);
-    free(whole);
-    harness_close(&h);
+    v->count++;
 }
 
-static void test_a_growing_translation_gives_the_whole_ones_logits(void **state)
+static void expect_whole(harness *h, const float *logits, const versions *v, int64_t S,
+                         double bound)
+{
+    int64_t vocab = h->model->config.decoder.vocab;
+    float *whole = calloc((size_t)vocab, sizeof *whole);
+
+    for (int64_t k = 0; k < 3; k++) {
+        double error;
+
+        whole_logits(h, whole, S, v->words[k], v->count);
+        error = relative_norm(logits + k * vocab, whole, vocab);
+        if (!(error <= bound))
+            fail_msg("%s, token %d of version %d of %d source tokens: relative error %.3g",
+                     dt_dtype_name(h->model->config.dtype), (int)v->count, (int)k, (int)S, error);
+    }
+    free(whole);
+}
+
+static void begin(harness *h, int64_t sentence, int64_t S)
+{
+    dt_tensor source = dt_tensor_2d(h->source, DT_I32, 1, S);
+    dt_error err = DT_ERROR_INIT;
+
+    assert_int_equal(dt_model_translate(h->model, sentence, &source, &err), DT_OK);
+}
+
+static void grow(harness *h, float *logits, versions *const *v, int64_t sentences)
+{
+    int32_t newest[6], from[6];
+    dt_tensor previous = dt_tensor_2d(newest, DT_I32, 3 * sentences, 1);
+    dt_error err = DT_ERROR_INIT;
+
+    for (int64_t i = 0; i < sentences; i++)
+        place(v[i], newest + 3 * i, from + 3 * i, (int32_t)(3 * i));
+    assert_int_equal(dt_model_translate_next(h->model, &previous, from, logits, &err), DT_OK);
+}
+
+static dt_model_config growing(dt_model_config config, int64_t sentences)
+{
+    config.decoder.dropout = config.decoder.attention_dropout = 0;
+    config.inference = true;
+    dt_translations_configure(&config, sentences, 3);
+    return config;
+}
+
+/* Two sentences of three versions each, the second of which begins later, and takes the place of the first when
+ * that has ended; beside them the second alone. */
+static void expect_growth(dt_model_config config, double bound)
+{
+    dt_model_config two = growing(config, 2), one = growing(config, 1);
+    int64_t vocab = config.decoder.vocab, lengths[] = {4, 11};
+    versions first = {.count = 0}, second = first, lonely = first;
+    versions *both_of[] = {&first, &second}, *left[] = {&second}, *alone[] = {&lonely};
+    size_t row_bytes = (size_t)(3 * vocab) * sizeof(float);
+    float *logits = calloc(2, row_bytes), *by_itself = calloc(1, row_bytes);
+    dt_error err = DT_ERROR_INIT;
+    harness h, other;
+
+    open_filled(&h, &two);
+    open_filled(&other, &one);
+    begin(&h, 0, lengths[0]);
+    begin(&other, 0, lengths[1]);
+    for (int round = 0; round < 12; round++) {
+        bool ended = round >= 8;
+        const float *of_second = logits + (ended ? 0 : 3 * vocab);
+
+        if (round == 2)
+            begin(&h, 1, lengths[1]);
+        if (round == 8)
+            assert_int_equal(dt_model_replace(h.model, 0, 1, &err), DT_OK);
+        grow(&h, logits, ended ? left : both_of, round < 2 || ended ? 1 : 2);
+        if (!ended)
+            expect_whole(&h, logits, &first, lengths[0], bound);
+        if (round < 2)
+            continue;
+        expect_whole(&h, of_second, &second, lengths[1], bound);
+        grow(&other, by_itself, alone, 1);
+        assert_memory_equal(of_second, by_itself, row_bytes);
+    }
+    free(logits);
+    free(by_itself);
+    harness_close(&h);
+    harness_close(&other);
+}
+
+static void test_growing_translations_give_the_whole_ones_logits_and_the_bits_of_one_alone(
+    void **state)
 {
     for (int which = 0; which < 2; which++) {
         expect_growth(both(which, DT_F32), 1e-5);
@@ -497,7 +556,8 @@ int main(void)
         cmocka_unit_test(test_hooks_come_in_their_order_and_weights_with_them),
         cmocka_unit_test(test_the_arena_is_used_to_the_last_byte),
         cmocka_unit_test(test_the_description_is_what_a_model_takes),
-        cmocka_unit_test(test_a_growing_translation_gives_the_whole_ones_logits),
+        cmocka_unit_test(
+            test_growing_translations_give_the_whole_ones_logits_and_the_bits_of_one_alone),
     };
 
     return cmocka_run_group_tests_name("model: transformer", tests, NULL, NULL);

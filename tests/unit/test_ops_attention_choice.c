@@ -33,7 +33,7 @@ static dt_status build(void *context, dt_error *err)
     return now.build == DT_OK ? DT_OK : DT_FAIL(err, now.build, "it is not to be had");
 }
 
-static dt_attention_wish ask_with(dt_tuned *tuned, size_t version, int64_t t);
+static bool ask_with(dt_tuned *tuned, size_t version, int64_t t);
 
 static dt_status measure(void *context, float *own_ms, float *cudnn_ms, dt_error *err)
 {
@@ -51,27 +51,32 @@ static dt_status measure(void *context, float *own_ms, float *cudnn_ms, dt_error
     return now.measure == DT_OK ? DT_OK : DT_FAIL(err, now.measure, "its results are not ours");
 }
 
-static dt_attention_wish wish;
+static bool forced;
 
-static dt_attention_wish ask_with(dt_tuned *tuned, size_t version, int64_t t)
+static bool ask_with(dt_tuned *tuned, size_t version, int64_t t)
 {
-    dt_attention_question question = {.wish = wish,
+    char kind[64], name[DT_ATTENTION_NAME_MAX];
+    dt_attention_question question = {.forced = forced,
                                       .tuned = tuned,
                                       .machine = "card sm90 x132 driver 13000 cublaslt 130000",
-                                      .version = version,
-                                      .shape = {16, t, 12, 64, DT_BF16},
+                                      .kind = kind,
+                                      .name = name,
+                                      .own = "ours",
+                                      .rival = "cuDNN",
                                       .context = &now,
                                       .build = build,
                                       .measure = measure};
 
+    snprintf(kind, sizeof(kind), "cudnn %zu; attention forward", version);
+    snprintf(name, sizeof(name), "16 x %lld x 12 x 64 BF16", (long long)t);
     return dt_attention_choose(&question);
 }
 
 /* A process of its own: what it knows is in the file. */
-static dt_attention_wish ask(float own_ms, float cudnn_ms)
+static bool ask(float own_ms, float cudnn_ms)
 {
     dt_tuned *tuned = dt_tuned_open(path);
-    dt_attention_wish way;
+    bool way;
 
     now.built = now.measured = 0;
     now.own_ms = own_ms;
@@ -84,7 +89,7 @@ static dt_attention_wish ask(float own_ms, float cudnn_ms)
 static int start(void **state)
 {
     memset(&now, 0, sizeof(now));
-    wish = DT_ATTENTION_FASTEST;
+    forced = false;
     snprintf(folder, sizeof(folder), "/tmp/dtrun-choice-XXXXXX");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/algorithms", folder);
@@ -99,17 +104,17 @@ static int end(void **state)
 
 static void test_the_faster_one_is_taken_and_remembered(void **state)
 {
-    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_CUDNN);
+    assert_true(ask(0.5f, 0.4f));
     assert_int_equal(now.measured, 1);
-    assert_int_equal(ask(0.4f, 0.5f), DT_ATTENTION_CUDNN); /* another process, another day */
+    assert_true(ask(0.4f, 0.5f)); /* another process, another day */
     assert_int_equal(now.measured, 0);
     assert_int_equal(now.built, 1);
 }
 
 static void test_ours_is_kept_where_theirs_is_not_two_percent_faster(void **state)
 {
-    assert_int_equal(ask(0.500f, 0.495f), DT_ATTENTION_OWN);
-    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    assert_false(ask(0.500f, 0.495f));
+    assert_false(ask(0.5f, 0.1f));
     assert_int_equal(now.built + now.measured, 0); /* nothing is compiled for it any more */
 }
 
@@ -117,12 +122,12 @@ static void test_another_shape_and_another_version_are_other_questions(void **st
 {
     dt_tuned *tuned = dt_tuned_open(path);
 
-    assert_int_equal(ask(0.5f, 0.6f), DT_ATTENTION_OWN);
+    assert_false(ask(0.5f, 0.6f));
     now.own_ms = 0.5f;
     now.cudnn_ms = 0.4f;
-    assert_int_equal(ask_with(tuned, 92600, 2048), DT_ATTENTION_CUDNN);
-    assert_int_equal(ask_with(tuned, 92700, 1024), DT_ATTENTION_CUDNN);
-    assert_int_equal(ask_with(tuned, 92600, 1024), DT_ATTENTION_OWN);
+    assert_true(ask_with(tuned, 92600, 2048));
+    assert_true(ask_with(tuned, 92700, 1024));
+    assert_false(ask_with(tuned, 92600, 1024));
     dt_tuned_close(tuned);
 }
 
@@ -131,7 +136,7 @@ static void test_the_first_rank_decides_for_all(void **state)
     dt_tuned *rival = dt_tuned_open(path);
 
     now.rival = rival;
-    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_OWN); /* the rival has found the opposite */
+    assert_false(ask(0.5f, 0.4f)); /* the rival has found the opposite */
     assert_int_equal(now.measured, 2);
     dt_tuned_close(rival);
 }
@@ -139,61 +144,66 @@ static void test_the_first_rank_decides_for_all(void **state)
 static void test_every_failure_ends_with_ours_and_is_remembered(void **state)
 {
     now.build = DT_ERR_UNSUPPORTED;
-    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    assert_false(ask(0.5f, 0.1f));
     assert_int_equal(now.measured, 0);
     now.build = DT_OK;
-    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    assert_false(ask(0.5f, 0.1f));
     assert_int_equal(now.built, 0);
 }
 
 static void test_want_of_memory_is_not_remembered(void **state)
 {
     now.measure = DT_ERR_NOMEM;
-    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    assert_false(ask(0.5f, 0.1f));
     now.measure = DT_OK;
-    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_CUDNN);
+    assert_true(ask(0.5f, 0.1f));
 }
 
 static void test_results_that_are_not_ours_are_not_taken(void **state)
 {
     now.measure = DT_ERR_UNSUPPORTED;
-    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
-    wish = DT_ATTENTION_CUDNN;
-    assert_int_equal(ask(0.5f, 0.1f), DT_ATTENTION_OWN);
+    assert_false(ask(0.5f, 0.1f));
+    forced = true;
+    assert_false(ask(0.5f, 0.1f));
 }
 
 static void test_what_was_chosen_and_is_gone_is_ours_but_not_forgotten(void **state)
 {
-    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_CUDNN);
+    assert_true(ask(0.5f, 0.4f));
     now.build = DT_ERR_CUDA;
-    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_OWN);
+    assert_false(ask(0.5f, 0.4f));
     now.build = DT_OK;
-    assert_int_equal(ask(0.5f, 0.4f), DT_ATTENTION_CUDNN);
+    assert_true(ask(0.5f, 0.4f));
 }
 
 static void test_a_wish_is_neither_measured_by_nor_kept(void **state)
 {
-    wish = DT_ATTENTION_CUDNN;
-    assert_int_equal(ask(0.4f, 0.5f), DT_ATTENTION_CUDNN);
-    wish = DT_ATTENTION_FASTEST;
-    assert_int_equal(ask(0.4f, 0.5f), DT_ATTENTION_OWN);
-    wish = DT_ATTENTION_CUDNN;
-    assert_int_equal(ask(0.4f, 0.5f), DT_ATTENTION_CUDNN);
+    forced = true;
+    assert_true(ask(0.4f, 0.5f));
+    forced = false;
+    assert_false(ask(0.4f, 0.5f));
+    forced = true;
+    assert_true(ask(0.4f, 0.5f));
 }
 
-static void test_the_switch_has_three_words(void **state)
+static void test_the_switch_has_five_words(void **state)
 {
+    static const struct {
+        const char *word;
+        dt_attention_wish wish;
+    } words[] = {{"own", DT_ATTENTION_OWN},  {"cudnn", DT_ATTENTION_CUDNN},
+                 {"mma", DT_ATTENTION_MMA},  {"wgmma", DT_ATTENTION_WGMMA},
+                 {"", DT_ATTENTION_FASTEST}, {"fastest", DT_ATTENTION_FASTEST}};
     dt_error err = DT_ERROR_INIT;
     dt_attention_wish read;
 
     assert_int_equal(dt_attention_wish_read(&read, &err), DT_OK);
     assert_int_equal(read, DT_ATTENTION_FASTEST);
-    setenv("DTRUN_ATTENTION", "own", 1);
-    assert_int_equal(dt_attention_wish_read(&read, &err), DT_OK);
-    assert_int_equal(read, DT_ATTENTION_OWN);
-    setenv("DTRUN_ATTENTION", "cudnn", 1);
-    assert_int_equal(dt_attention_wish_read(&read, &err), DT_OK);
-    assert_int_equal(read, DT_ATTENTION_CUDNN);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        setenv("DTRUN_ATTENTION", words[i].word, 1);
+        assert_int_equal(dt_attention_wish_read(&read, &err), DT_OK);
+        assert_int_equal(read, words[i].wish);
+    }
     setenv("DTRUN_ATTENTION", "ours", 1);
     assert_int_equal(dt_attention_wish_read(&read, &err), DT_ERR_USAGE);
     assert_non_null(strstr(err.message, "'ours'"));
@@ -213,7 +223,7 @@ int main(void)
         TEST(test_results_that_are_not_ours_are_not_taken),
         TEST(test_what_was_chosen_and_is_gone_is_ours_but_not_forgotten),
         TEST(test_a_wish_is_neither_measured_by_nor_kept),
-        TEST(test_the_switch_has_three_words),
+        TEST(test_the_switch_has_five_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

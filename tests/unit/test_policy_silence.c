@@ -118,6 +118,24 @@ static void test_what_was_never_done_may_take_what_is_not_unusual(void **state)
     assert_float_equal(dt_silence_usual(&silence), 10 * HANG, 0);
 }
 
+static void test_a_save_within_a_millisecond_is_known(void **state)
+{
+    dt_silence silence;
+    int64_t at_ms;
+
+    dt_silence_init(&silence, HANG);
+    at_ms = train(&silence, 1, 10, 1000, 500);
+    dt_silence_enter(&silence, "save", at_ms);
+    dt_silence_enter(&silence, "train", at_ms);
+    dt_silence_enter(&silence, "save", at_ms + 1000);
+    assert_float_equal(dt_silence_usual(&silence), 0.5, 1e-9);
+    assert_float_equal(dt_silence_limit(&silence), 10 * HANG, 0);
+    dt_silence_enter(&silence, "evaluate", at_ms + 2000);
+    dt_silence_enter(&silence, "train", at_ms - 5000); /* a clock that was set back */
+    dt_silence_enter(&silence, "evaluate", at_ms - 4000);
+    assert_float_equal(dt_silence_usual(&silence), 10 * HANG, 0);
+}
+
 static void test_news_that_came_late_is_not_a_slow_step(void **state)
 {
     dt_silence silence;
@@ -140,6 +158,7 @@ int main(void)
         cmocka_unit_test(test_what_a_step_takes_at_least_counts_until_the_first_gap),
         cmocka_unit_test(test_seldom_phases_learn_their_own_time),
         cmocka_unit_test(test_what_was_never_done_may_take_what_is_not_unusual),
+        cmocka_unit_test(test_a_save_within_a_millisecond_is_known),
         cmocka_unit_test(test_news_that_came_late_is_not_a_slow_step),
     };
 

@@ -41,7 +41,7 @@ static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
          "/r/gpt.yaml:4:14: unknown key 'frobnicate' (known here: every, keep, "
          "every_epoch, keep_epochs, keep_best, best_by)"},
         {LEAST "<<: 1\n",
-         "/r/gpt.yaml:4:1: unknown key '<<' (known here: name, nodes, hostfile, nodes_min, "
+         "/r/gpt.yaml:4:1: unknown key '<<' (known here: name, task, nodes, hostfile, nodes_min, "
          "gpus, ranks, threads, tensor, network, slurm, strategy, model, activation_checkpointing, "
          "cuda_graphs, precision, data, batch, optimizer, schedule, time_limit, clip, seed, "
          "evaluate, checkpoint, log, "
@@ -86,7 +86,7 @@ static void test_a_wrong_type_says_what_was_expected(void **state)
                                        "the key 'host'"},
         {LEAST "nodes: [{host: a, cpus: 4}]\n",
          "/r/gpt.yaml:4:19: 'nodes' is text: expected a list of text, 1 to 1024 items of names or "
-         "of maps with the keys host, gpus, ranks"},
+         "of maps with the keys host, gpus, first_gpu, ranks"},
         {LEAST "time_limit: soon\n",
          "/r/gpt.yaml:4:13: 'time_limit' is 'soon': expected seconds, or a time like '90s', '10m', "
          "'2h' or '1d', 0 to 3153600000 seconds"},

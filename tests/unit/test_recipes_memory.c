@@ -9,7 +9,7 @@
 
 #include "recipes/fields.h"
 #include "recipes/memory.h"
-#include "recipes/memory_host.h"
+#include "recipes/memory_int.h"
 
 /* GPT-2 124M at batch 4 x 1024. */
 static void fill(dt_recipe *recipe)

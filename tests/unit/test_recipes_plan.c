@@ -304,6 +304,65 @@ static void test_a_plan_file_is_named_in_its_errors(void **state)
     dt_file_remove_tree(folder, NULL);
 }
 
+static json_t *task_json(dt_arena *arena)
+{
+    static int64_t done[] = {0, 3, 5, 7};
+    static const char *arguments[] = {"--beam", "4"};
+    dt_plan plan;
+
+    make_plan(&plan, 2, arena);
+    plan.recipe.task = DT_TASK_GENERATE;
+    plan.task = (dt_plan_task){.run = "a7c3k9",
+                               .input = "/in",
+                               .target = "",
+                               .output = "/out",
+                               .lines = 50,
+                               .part_lines = 7,
+                               .arguments = {arguments, 2},
+                               .done = done,
+                               .done_count = 2};
+    return dt_plan_to_json(&plan);
+}
+
+static void test_a_task_comes_back_and_older_builds_are_warned(void **state)
+{
+    json_t *json = task_json(*state);
+    dt_plan back;
+
+    assert_string_equal(json_string_value(json_array_get(json_object_get(json, "needs"), 0)),
+                        "task");
+    assert_int_equal(dt_plan_from_json(&back, json, *state, NULL), DT_OK);
+    assert_int_equal(back.recipe.task, DT_TASK_GENERATE);
+    assert_string_equal(back.task.run, "a7c3k9");
+    assert_string_equal(back.task.arguments.items[1], "4");
+    assert_int_equal(back.task.done_count, 2);
+    assert_int_equal(back.task.done[3], 7);
+    assert_int_equal(dt_plan_task_parts(&back.task), 8);
+    assert_int_equal(dt_plan_task_lines_of(&back.task, 6), 7);
+    assert_int_equal(dt_plan_task_lines_of(&back.task, 7), 1);
+    json_decref(json);
+}
+
+static void test_damage_of_a_task_is_refused(void **state)
+{
+    static const char *const broken[] = {"[[0, 0]]",    "[[0, 9]]",        "[[3, 4], [2, 3]]",
+                                         "[[0, 1, 2]]", "[[\"0\", 1]]",    "[3]",
+                                         "[[-1, 2]]",   "[[0, 2], [1, 3]]"};
+    json_t *json;
+    dt_plan back;
+
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        json = task_json(*state);
+        json_object_set_new(json_object_get(json, "task"), "done", json_loads(broken[i], 0, NULL));
+        assert_int_equal(dt_plan_from_json(&back, json, *state, NULL), DT_ERR_CORRUPT);
+        json_decref(json);
+    }
+    json = task_json(*state);
+    json_object_del(json, "task");
+    assert_int_equal(dt_plan_from_json(&back, json, *state, NULL), DT_ERR_CORRUPT);
+    json_decref(json);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, clean)
 
 int main(void)
@@ -319,6 +378,8 @@ int main(void)
         TEST(test_a_newer_version_is_no_damage),
         TEST(test_an_unknown_key_is_a_newer_builds),
         TEST(test_a_plan_file_is_named_in_its_errors),
+        TEST(test_a_task_comes_back_and_older_builds_are_warned),
+        TEST(test_damage_of_a_task_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

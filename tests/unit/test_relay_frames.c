@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/relay/frames.h"
+#include "runner/relay/relay_int.h"
 
 #include "base/banned.h"
 

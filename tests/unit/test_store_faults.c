@@ -1,5 +1,5 @@
 /* Every change of the store with memory that runs out, and a disk that fails, at each place in turn: it says that it
- * failed and nothing of it is there, or that it was done and all of it is.
+ * failed and nothing of it is there, or that it was done and all of it is. So do opening, migrating and backing up.
  *
  * Memory   SQLite's own allocations (SQLITE_CONFIG_MALLOC); from number N on none succeeds
  * Disk     a VFS over the usual one; from number N on no write, sync or extension succeeds (SQLITE_FULL, or
@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "store_support.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -315,8 +316,8 @@ static void fill(test_store *t)
     assert_good(t, dt_store_commit(t->store, &t->err));
 }
 
-/* All that the store says, as text; the caller's to free. */
-static char *contents(test_store *t)
+/* All that a store says, as text; the caller's to free. */
+static char *contents_of(const char *path)
 {
     static const char tables[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT "
                                  "LIKE 'sqlite_%' ORDER BY name";
@@ -326,7 +327,7 @@ static char *contents(test_store *t)
     char sql[200];
 
     dt_strbuf_init(&text);
-    assert_int_equal(sqlite3_open(t->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_prepare_v2(db, tables, -1, &names, NULL), SQLITE_OK);
     while (sqlite3_step(names) == SQLITE_ROW) {
         snprintf(sql, sizeof(sql), "SELECT * FROM \"%s\"", sqlite3_column_text(names, 0));
@@ -346,6 +347,11 @@ static char *contents(test_store *t)
     return dt_strbuf_detach(&text);
 }
 
+static char *contents(const test_store *t)
+{
+    return contents_of(t->path);
+}
+
 static void assert_sound(test_store *t)
 {
     const char **problems;
@@ -355,6 +361,18 @@ static void assert_sound(test_store *t)
     if (count > 0)
         print_error("%s\n", problems[0]);
     assert_int_equal(count, 0);
+}
+
+static void assert_nothing_partial(test_store *t)
+{
+    DIR *dir = opendir(t->folder);
+    struct dirent *entry;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL)
+        if (strstr(entry->d_name, ".partial") != NULL)
+            fail_msg("'%s' is left", entry->d_name);
+    closedir(dir);
 }
 
 /* One operation, with the fault at its call number `from`; false: it needed fewer calls. A store that failed
@@ -410,6 +428,164 @@ static void try_all(int kind)
     }
 }
 
+/* --- the file as a whole */
+
+extern const char dt_embedded_schema_0001[], dt_embedded_schema_0002[], dt_embedded_schema_0003[],
+    dt_embedded_schema_0004[], dt_embedded_schema_0005[];
+#define OLD_VERSION 5
+
+static void run_sql(sqlite3 *db, const char *sql)
+{
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+}
+
+/* What a dtrun of before the pyramid has left, in the place of the test's store. */
+static void make_old(test_store *t)
+{
+    const char *const schemas[] = {dt_embedded_schema_0001, dt_embedded_schema_0002,
+                                   dt_embedded_schema_0003, dt_embedded_schema_0004,
+                                   dt_embedded_schema_0005};
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(t->path, &db), SQLITE_OK);
+    for (int i = 0; i < OLD_VERSION; i++)
+        run_sql(db, schemas[i]);
+    run_sql(
+        db,
+        "PRAGMA user_version = 5; PRAGMA application_id = 0x6474726e; PRAGMA journal_mode = WAL;"
+        "INSERT INTO runs (run, id, name, created_ms, attempt, recipe_path, recipe_text)"
+        " VALUES (1, 'aa', 'old', 1, 1, '', '');"
+        "INSERT INTO attempts (run, attempt, state, start_step, steps_total, created_ms, ended_ms,"
+        " recipe_json, recipe_hash) VALUES (1, 1, 'finished', 0, 3000, 1, 9, '{}', '');"
+        "INSERT INTO series (series, run, name) VALUES (1, 1, 'loss');"
+        "WITH RECURSIVE s (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM s WHERE i < 2999)"
+        " INSERT INTO metrics (series, step, attempt, value, time_ms)"
+        " SELECT 1, i, 1, i * 0.5, i FROM s");
+    sqlite3_close(db);
+}
+
+/* Opening one of before (old) or none yet, with the fault at call number `from`. */
+static bool open_at(bool old, int kind, int64_t from)
+{
+    char *before = NULL, *after, *kept;
+    char backup[128];
+    bool reached;
+    dt_status st;
+    void *state;
+    test_store *t;
+
+    assert_int_equal(test_store_setup(&state), 0);
+    t = state;
+    dt_store_close(t->store);
+    t->store = NULL;
+    assert_int_equal(unlink(t->path), 0);
+    if (old) {
+        make_old(t);
+        before = contents(t);
+    }
+    calls = 0;
+    fails_from = from;
+    fault = kind;
+    st = dt_store_open(&t->store, t->path, &t->err);
+    fault = NOTHING;
+    reached = calls > from;
+    if (st != DT_OK) {
+        assert_true(reached && t->err.message[0] != '\0' && t->store == NULL);
+        dt_error_clear(&t->err);
+        after = contents(t);
+        assert_string_equal(after, old ? before : "");
+        free(after);
+        assert_good(t, dt_store_open(&t->store, t->path, &t->err));
+    }
+    assert_sound(t);
+    test_store_reopen(t);
+    snprintf(backup, sizeof(backup), "%s.version-%d", t->path, OLD_VERSION);
+    assert_int_equal(access(backup, F_OK) == 0, old);
+    if (old) {
+        assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 3000);
+        kept = contents_of(backup);
+        assert_string_equal(kept, before);
+        free(kept);
+    }
+    assert_nothing_partial(t);
+    free(before);
+    assert_int_equal(test_store_teardown(&state), 0);
+    return reached;
+}
+
+/* A backup that fails leaves no file, and the store as it was. */
+static bool back_up_at(bool unused, int kind, int64_t from)
+{
+    char *before, *after;
+    char backup[128];
+    bool reached;
+    dt_status st;
+    void *state;
+    test_store *t;
+
+    (void)unused;
+    assert_int_equal(test_store_setup(&state), 0);
+    t = state;
+    fill(t);
+    before = contents(t);
+    snprintf(backup, sizeof(backup), "%s/copy", t->folder);
+    calls = 0;
+    fails_from = from;
+    fault = kind;
+    st = dt_store_backup(t->store, backup, &t->err);
+    fault = NOTHING;
+    reached = calls > from;
+    assert_int_equal(access(backup, F_OK) == 0, st == DT_OK);
+    assert_nothing_partial(t);
+    if (st != DT_OK) {
+        assert_true(reached && t->err.message[0] != '\0');
+        dt_error_clear(&t->err);
+        assert_good(t, dt_store_backup(t->store, backup, &t->err));
+    }
+    assert_sound(t);
+    after = contents_of(backup);
+    assert_string_equal(after, before);
+    free(before);
+    free(after);
+    assert_int_equal(test_store_teardown(&state), 0);
+    return reached;
+}
+
+static void try_file(const char *name, bool (*at)(bool old, int kind, int64_t from), bool old)
+{
+    static const int kinds[] = {MEMORY, DISK_FULL, DISK_BROKEN};
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        int64_t from = 0, places = 0;
+
+        while (at(old, kinds[k], from)) {
+            from += 1 + from / 4;
+            places++;
+        }
+        print_message("  %s: %lld places\n", name, (long long)places);
+        assert_true(places > 0);
+    }
+}
+
+static void test_a_store_that_cannot_be_made_now_can_be_later(void **state)
+{
+    (void)state;
+    try_file("a store is made", open_at, false);
+}
+
+static void test_a_migration_is_whole_or_not_there_and_what_was_is_kept(void **state)
+{
+    (void)state;
+    try_file("a store is migrated", open_at, true);
+}
+
+static void test_a_backup_is_whole_or_not_there(void **state)
+{
+    (void)state;
+    try_file("a store is backed up", back_up_at, false);
+}
+
 static void test_without_memory_a_change_is_whole_or_not_there(void **state)
 {
     (void)state;
@@ -434,6 +610,9 @@ int main(void)
         cmocka_unit_test(test_without_memory_a_change_is_whole_or_not_there),
         cmocka_unit_test(test_on_a_full_disk_a_change_is_whole_or_not_there),
         cmocka_unit_test(test_on_a_broken_disk_a_change_is_whole_or_not_there),
+        cmocka_unit_test(test_a_store_that_cannot_be_made_now_can_be_later),
+        cmocka_unit_test(test_a_migration_is_whole_or_not_there_and_what_was_is_kept),
+        cmocka_unit_test(test_a_backup_is_whole_or_not_there),
     };
 
     return cmocka_run_group_tests(tests, faults_begin, NULL);

@@ -1,4 +1,4 @@
-/* How a store is opened, and what is said about files that are none. */
+/* How a store is opened, and the messages about files that are none. */
 #define _GNU_SOURCE
 #include "store_support.h"
 

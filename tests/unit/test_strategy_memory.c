@@ -19,7 +19,7 @@
 #include "engine/config.h"
 #include "recipes/fields.h"
 #include "recipes/memory.h"
-#include "recipes/memory_host.h"
+#include "recipes/memory_int.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"

@@ -58,7 +58,7 @@ static void test_only_what_the_history_knows_of_is_gone_on_from(void **state)
     assert_int_equal(newest(t, parent), 100); /* 200 was never reported */
     tell(t, "/elsewhere/step-00000200", 200);
     assert_int_equal(newest(t, parent), 200);
-    tell(t, "/elsewhere/step-00000300", 300); /* told of, and not there */
+    tell(t, "/elsewhere/step-00000300", 300); /* reported, and not there */
     assert_int_equal(newest(t, parent), 200);
 }
 

@@ -24,7 +24,7 @@ typedef struct watch {
     dt_store_writer *writer;
     int64_t stored, until; /* the loop ends there */
     int64_t durable, until_durable;
-    int pulses, taken_back;
+    int pulses, rolled_back;
     dt_status failed;
 } watch;
 
@@ -50,7 +50,7 @@ static void on_settled(void *context, bool committed)
 {
     watch *all = context;
 
-    all->taken_back += committed ? 0 : 1;
+    all->rolled_back += committed ? 0 : 1;
 }
 
 static const dt_store_writer_calls calls = {
@@ -167,7 +167,7 @@ static void test_what_does_not_pass_is_told_once_and_nothing_of_it_is_kept(void 
     add(&all, "bad", 2, DT_ERR_NOT_FOUND);
     uv_run(&all.loop, UV_RUN_DEFAULT);
     assert_int_equal(all.failed, DT_ERR_NOT_FOUND);
-    assert_int_equal(all.taken_back, 1);
+    assert_int_equal(all.rolled_back, 1);
     assert_int_equal(count_points(t->store, "bad"), 1);
     end(&all);
 }

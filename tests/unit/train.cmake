@@ -33,3 +33,4 @@ if(TARGET gloo)
 endif()
 dt_test(NAME ops_tuned LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_tuned.c ${PROJECT_SOURCE_DIR}/engine/ops/cuda/tuned.c)
+dt_test(NAME task_share LABEL unit SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_task_share.c LIBS dt_train)

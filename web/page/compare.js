@@ -11,6 +11,8 @@ const RUNS_MOST = 8; // and groups: curves that can be told apart
 const RECIPES_MOST = 100; // of a group that are read
 const VALUES_SHOWN = 3;
 const DRAW_MS = 250;
+const LISTED = 200; // runs, the newest, whose changes say that a group has changed
+const PAUSE_TIMES = 10; // as long as an answer takes, before bands are asked for again
 
 const byId = (id) => document.getElementById(id);
 
@@ -201,9 +203,35 @@ export async function showCompare() {
       charts.draw();
       tables();
     }
-    if (groups.length > 0) return QUIET_MS; // bands are asked for anew
-    live.follow(null);
-    return live.wait ?? (runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS);
+    streams.forEach((stream) => stream.follow(null));
+    const waits = streams.map((stream) => stream.wait);
+    if (!waits.includes(null)) return Math.min(...waits);
+    return groups.length === 0 && runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS;
   });
-  const live = new Live(() => `/api/v1/live?${new URLSearchParams({runs: ids.join(',')})}`, () => again(true), told);
+
+  // What is new of a group is not told, but that something is: then its band is asked for.
+  const bands = () => runs.filter((run) => run.series instanceof Band);
+  let renewing = 0; // a timer
+  let renewed = 0; // when it may be asked for again
+  const renew = async () => {
+    const began = performance.now();
+    try {
+      const fresh = (await Promise.all(bands().map(update))).includes(true);
+      if (fresh && view.zoomed) await Promise.all(bands().map((run) => run.series.readZoom(view)));
+      if (fresh) draw();
+    } catch {
+      again(true); // which says what is wrong
+    }
+    renewing = 0;
+    renewed = performance.now() + Math.max(ACTIVE_MS, PAUSE_TIMES * (performance.now() - began));
+  };
+  const groupsTold = (news) => {
+    const concerns = (row) => bands().some(({series}) => series.group === row.group || series.runs.includes(row.id));
+    if (runs && renewing === 0 && news.runs.some(concerns))
+      renewing = setTimeout(renew, Math.max(0, renewed - performance.now()));
+  };
+  const streams = [];
+  if (ids.length > 0)
+    streams.push(new Live(() => `/api/v1/live?${new URLSearchParams({runs: ids.join(',')})}`, () => again(true), told));
+  if (groups.length > 0) streams.push(new Live(() => `/api/v1/live?limit=${LISTED}`, () => again(true), groupsTold));
 }

@@ -32,7 +32,8 @@ function showHead(run, nodes, now) {
 
 function showProgress(run) {
   const share = run.steps_total > 0 ? Math.floor(100 * run.step / run.steps_total) : 0;
-  setText(byId('steps'), `Step ${text.count(run.step)}` // a run by epochs learns its steps
+  const step = run.task === 'train' ? 'Step' : 'Line';
+  setText(byId('steps'), `${step} ${text.count(run.step)}` // a run by epochs learns its steps
     + (run.steps_total > 0 ? ` of ${text.count(run.steps_total)} · ${share} %` : ''));
   setText(byId('eta'), run.eta_seconds !== null ? `about ${text.duration(run.eta_seconds)} left`
     : isActive(run.state) ? '' : `took ${text.duration(run.elapsed_seconds)}`);

@@ -194,6 +194,7 @@ export class Band extends Series {
     super(null);
     this.group = group;
     this.runs = [];
+    this.turn = 0;
   }
 
   async askBands(from, to) {
@@ -208,10 +209,14 @@ export class Band extends Series {
     return [...this.whole.keys()];
   }
 
+  // True where anything is new.
   async update() {
+    const turn = ++this.turn;
+    const now = await this.askBands(null, null);
+    if (turn !== this.turn) return false; // it was asked for again meanwhile
     const old = JSON.stringify([...this.whole]);
-    this.whole = await this.askBands(null, null);
-    return old !== JSON.stringify([...this.whole]);
+    this.whole = now;
+    return old !== JSON.stringify([...now]);
   }
 
   async readZoom(view) {

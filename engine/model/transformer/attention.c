@@ -25,8 +25,9 @@ static dt_attention_args args_of(const dt_transformer_call *c, bool cross, dt_ph
     const dt_transformer_state *state = c->model->state;
     dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
 
-    if (grows(c)) { /* one query, and nothing but what it sees */
-        args.mask = DT_MASK_FULL;
+    if (grows(c)) { /* what is kept, of each as much as there is */
+        args.mask = DT_MASK_LENGTHS;
+        args.key_lengths = cross ? state->growth.sources : state->growth.lengths;
     } else if (cross || !c->side->decoder) {
         args.mask = DT_MASK_LENGTHS;
         args.key_lengths = state->lengths;
@@ -136,6 +137,7 @@ dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, con
     dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
     dt_tensor b = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B);
     dt_qkv views = cross_views(c->model, &a->cross_q, &a->cross_kv);
+    dt_tensor att = a->cross_att;
     dt_philox_key key = {0};
     dt_attention_args args = args_of(c, true, &key);
     dt_status st = DT_OK;
@@ -143,11 +145,11 @@ dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, con
     DT_TRY(ops->matmul_forward(device, &a->cross_q, x, &c->w[DT_TRANSFORMER_CROSS_Q_W],
                                &c->w[DT_TRANSFORMER_CROSS_Q_B], err));
     if (grows(c))
-        dt_transformer_view_source(c, &views);
+        dt_transformer_view_sources(c, &views, &att);
     else
         DT_TRY(ops->matmul_forward(device, &a->cross_kv, dt_transformer_encoded(c->model), &w, &b,
                                    err));
-    DT_TRY(ops->attention_forward(device, &a->cross_att, &a->cross_lse, &views, &args, err));
+    DT_TRY(ops->attention_forward(device, &att, &a->cross_lse, &views, &args, err));
     DT_TRY(ops->matmul_forward(device, y, &a->cross_att, &c->w[DT_TRANSFORMER_CROSS_OUT_W],
                                &c->w[DT_TRANSFORMER_CROSS_OUT_B], err));
 out:

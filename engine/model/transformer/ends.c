@@ -28,24 +28,22 @@ static double embedding_scale(const dt_model *model)
                                                      : 1;
 }
 
-/* Rows of the table of positions, from `first` on. */
-static dt_tensor positions_from(const dt_model *model, int param, int64_t first)
+/* The table of positions. */
+static dt_tensor positions_of(const dt_model *model, int param)
 {
     const dt_transformer_state *state = model->state;
-    bool sinusoidal = model->config.transformer.positions == DT_POSITIONS_SINUSOIDAL;
-    dt_tensor table = sinusoidal ? state->positions : dt_transformer_weight(model, 0, param);
-    unsigned char *rows = table.data;
 
-    rows += (size_t)(first * table.dim[1]) * dt_dtype_bytes(table.dtype);
-    return dt_tensor_2d(rows, table.dtype, table.dim[0] - first, table.dim[1]);
+    return model->config.transformer.positions == DT_POSITIONS_SINUSOIDAL
+               ? state->positions
+               : dt_transformer_weight(model, 0, param);
 }
 
 dt_status dt_transformer_embed(dt_model *model, dt_transformer_side *side, const dt_tensor *tokens,
-                               int64_t first, const dt_batch *dropout, dt_error *err)
+                               const dt_batch *dropout, dt_error *err)
 {
     end_params which = params_of(model, side);
     dt_tensor words = dt_transformer_weight(model, 0, which.embed);
-    dt_tensor positions = positions_from(model, which.positions, first);
+    dt_tensor positions = positions_of(model, which.positions);
     dt_tensor *y = &side->stream[0];
     dt_status st = DT_OK;
 
@@ -54,6 +52,28 @@ dt_status dt_transformer_embed(dt_model *model, dt_transformer_side *side, const
     if (dt_transformer_drops(model, dropout))
         DT_TRY(dt_transformer_drop(model, y, y, dropout, side->first_layer,
                                    DT_PHILOX_DROPOUT_EMBEDDING, false, err));
+out:
+    return st;
+}
+
+/* Their rows of positions first: a table for one sequence of as many tokens. */
+dt_status dt_transformer_embed_each(dt_model *model, const dt_tensor *tokens, dt_error *err)
+{
+    const dt_transformer_state *state = model->state;
+    const dt_transformer_side *side = &state->decoder;
+    end_params which = params_of(model, side);
+    const dt_ops *ops = model->device->ops;
+    dt_tensor words = dt_transformer_weight(model, 0, which.embed), none = {0};
+    dt_tensor table = positions_of(model, which.positions);
+    int64_t rows = tokens->dim[0], C = model->config.decoder.embed;
+    dt_tensor line = dt_tensor_2d(tokens->data, DT_I32, 1, rows), y = side->stream[0];
+    dt_tensor positions = dt_tensor_2d(state->narrow, model->config.dtype, rows, C);
+    dt_status st = DT_OK;
+
+    DT_TRY(ops->embedding_forward(model->device, &positions, &state->growth.places, &table, &none,
+                                  1, err));
+    DT_TRY(ops->embedding_forward(model->device, &y, &line, &words, &positions,
+                                  embedding_scale(model), err));
 out:
     return st;
 }

@@ -37,6 +37,7 @@ static dt_status open_model(dt_model *model, dt_error *err)
     state->wide_chunks = !model->device->host_reads;
     DT_TRY(open_side(&state->encoder, config->decoder.layers, err));
     DT_TRY(open_side(&state->decoder, config->transformer.decoder_layers, err));
+    DT_TRY(dt_transformer_open_growth(model, err));
     state->targets = calloc((size_t)(config->batch * config->tokens), sizeof *state->targets);
     if (!state->targets)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
@@ -61,6 +62,7 @@ static void close_model(dt_model *model)
     if (!state)
         return;
     dt_device_arena_close(&state->arena);
+    dt_transformer_close_growth(&state->growth);
     free(state->targets);
     free(state->encoder.blocks);
     free(state->encoder.stream);
@@ -91,10 +93,10 @@ static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch 
     DT_TRY(dt_model_before_unit(model, 0, false, err));
     DT_TRY(model->device->ops->row_lengths(model->device, &state->lengths, source,
                                            (int32_t)model->config.transformer.pad, err));
-    DT_TRY(dt_transformer_embed(model, &state->encoder, source, 0, dropout, err));
+    DT_TRY(dt_transformer_embed(model, &state->encoder, source, dropout, err));
     DT_TRY(blocks(model, &state->encoder, dropout, err));
     DT_TRY(dt_transformer_norm_end(model, &state->encoder, err));
-    DT_TRY(dt_transformer_embed(model, &state->decoder, &batch->inputs[DT_TRANSFORMER_PREVIOUS], 0,
+    DT_TRY(dt_transformer_embed(model, &state->decoder, &batch->inputs[DT_TRANSFORMER_PREVIOUS],
                                 dropout, err));
     DT_TRY(blocks(model, &state->decoder, dropout, err));
     DT_TRY(dt_transformer_norm_end(model, &state->decoder, err));
@@ -219,6 +221,7 @@ const dt_model_passes dt_transformer_passes = {
     .loss = loss,
     .evaluate = evaluate,
     .logits = logits,
+    .replace = dt_transformer_replace,
     .translate = dt_transformer_translate,
     .translate_next = dt_transformer_translate_next,
 };

@@ -278,12 +278,17 @@ static void lay_out_growth(layout *plan, dt_transformer_growth *growth)
 {
     const dt_model_config *config = plan->config;
     int64_t layers = config->transformer.decoder_layers, C = config->decoder.embed;
-    int64_t rows = layers * config->batch * config->decoder.context;
+    int64_t sentences = dt_translations_sentences(config);
+    int64_t versions = sentences * dt_translations_versions(config);
+    int64_t context = config->decoder.context;
 
-    for (int i = 0; i < 2; i++)
-        growth->kept[i] = take(plan, dt_tensor_2d(NULL, config->dtype, rows, 2 * C));
+    growth->kept =
+        take(plan, dt_tensor_2d(NULL, config->dtype, layers * versions * context, 2 * C));
     growth->encoded =
-        take(plan, dt_tensor_3d(NULL, config->dtype, layers, config->decoder.context, 2 * C));
+        take(plan, dt_tensor_2d(NULL, config->dtype, layers * sentences * context, 2 * C));
+    growth->places = take(plan, dt_tensor_2d(NULL, DT_I32, versions, 1));
+    growth->lengths = take(plan, dt_tensor_1d(NULL, DT_I32, versions));
+    growth->sources = take(plan, dt_tensor_1d(NULL, DT_I32, sentences));
 }
 
 /* Without blocks and streams it counts only. */

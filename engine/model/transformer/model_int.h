@@ -14,8 +14,8 @@
  *                block.c      a block's sublayers in turn
  *                head.c       logits and loss (engine/model/token_head.h)
  *                ends.c       embedding and last norm of either side
- *                kept.c       what a growing translation keeps
- *                translate.c  a translation, token by token
+ *                kept.c       what growing translations keep
+ *                translate.c  translations side by side, token by token
  *                kind.c       whole passes
  *
  * B sentences, S and T tokens of each on either side, C H V Vp as in ops.h; F the perceptron's width.
@@ -44,6 +44,7 @@
 #include "engine/model/kind.h"
 #include "engine/ops/ops.h"
 #include "recipes/architecture/tokens.h"
+#include "recipes/architecture/translations.h"
 
 #define DT_TRANSFORMER_NORM_EPS 1e-5
 
@@ -81,16 +82,21 @@ typedef struct dt_transformer_side {
     dt_tensor norm, norm_mean, norm_rstd; /* of the end, where pre: its output and statistics */
 } dt_transformer_side;
 
-/* A translation that grows; everything lies at the arena's start and outlives passes. */
+/* Translations that grow side by side: sentences, a sentence's versions one behind another. Tensors lie at
+ * the arena's start and outlive passes. */
 typedef struct dt_transformer_growth {
-    bool decoding;    /* the pass adds a token to each version */
-    int64_t tokens;   /* of each version so far */
-    int64_t source;   /* of the sentence */
-    int64_t versions; /* in the last call */
-    int now;          /* which of kept has them */
-    dt_tensor kept
-        [2]; /* act (layers * versions * context, 2C): keys and values of the versions' tokens */
-    dt_tensor encoded; /* act (layers, context, 2C): of the source */
+    bool decoding;     /* the pass adds a token to each version of the first sentences */
+    int64_t *tokens;   /* [sentences]: of each version so far */
+    int64_t *source;   /* [sentences]: of what is translated */
+    int64_t sentence;  /* that the pass encodes */
+    int64_t longest;   /* of those that the pass adds to: the new token with it ... */
+    int64_t farthest;  /* ... and of the sources */
+    dt_tensor kept;    /* act (layers * sentences * versions * context, 2C): keys and values */
+    dt_tensor encoded; /* act (layers * sentences * context, 2C): of the sources */
+    dt_tensor places;  /* I32 (rows,1): where the new token of each version stands */
+    dt_tensor lengths; /* I32 (rows): places + 1 */
+    dt_tensor sources; /* I32 (sentences): of each source */
+    int32_t *on_host;  /* [2 * rows + sentences]: the same three */
 } dt_transformer_growth;
 
 /* model->state. */
@@ -154,27 +160,32 @@ dt_tensor dt_transformer_scratch(const dt_model *model, const dt_transformer_sid
                                  int64_t columns);
 
 /* --- kept.c */
-/* Token `at` of a version in a layer of the decoder; which: of growth.kept. */
-void *dt_transformer_kept_at(const dt_model *model, int which, int64_t layer, int64_t version,
-                             int64_t at);
-dt_status dt_transformer_copy_kept(dt_model *model, void *to, void *from, int64_t elems,
-                                   dt_error *err);
-/* A layer's part of what is kept of the source, (1,S,2C). */
-dt_tensor dt_transformer_kept_source(const dt_model *model, int layer);
+dt_status dt_transformer_open_growth(dt_model *model, dt_error *err);
+void dt_transformer_close_growth(dt_transformer_growth *growth);
+/* A layer's part of what is kept of a sentence's source, (1,S,2C). */
+dt_tensor dt_transformer_kept_source(const dt_model *model, int64_t layer, int64_t sentence);
+/* What a version has becomes another's, in all layers. */
+dt_status dt_transformer_copy_version(dt_model *model, int64_t to, int64_t from, int64_t tokens,
+                                      dt_error *err);
+/* As dt_model_passes has it. */
+dt_status dt_transformer_replace(dt_model *model, int64_t to, int64_t from, dt_error *err);
 /* Of a pass that adds a token to each version: */
 /* The new rows' keys and values go behind those that are kept; *views: all of them. */
 dt_status dt_transformer_grow(dt_transformer_call *c, dt_qkv *views, dt_error *err);
-/* The source's, which all versions share. */
-void dt_transformer_view_source(const dt_transformer_call *c, dt_qkv *views);
+/* The sources' and the queries of their versions: *views and *out have a row a version of each. */
+void dt_transformer_view_sources(const dt_transformer_call *c, dt_qkv *views, dt_tensor *out);
 /* --- translate.c: dt_model_passes' */
-dt_status dt_transformer_translate(dt_model *model, const dt_tensor *source, dt_error *err);
+dt_status dt_transformer_translate(dt_model *model, int64_t sentence, const dt_tensor *source,
+                                   dt_error *err);
 dt_status dt_transformer_translate_next(dt_model *model, const dt_tensor *previous,
                                         const int32_t *parents, float *logits, dt_error *err);
 
 /* --- passes' parts, in ends.c */
-/* Tokens of a side to its stream; first: the position of each row's first. */
+/* Tokens of a side to its stream. */
 dt_status dt_transformer_embed(dt_model *model, dt_transformer_side *side, const dt_tensor *tokens,
-                               int64_t first, const dt_batch *dropout, dt_error *err);
+                               const dt_batch *dropout, dt_error *err);
+/* Of a pass that adds a token to each version: tokens I32 (rows,1), at growth.places. */
+dt_status dt_transformer_embed_each(dt_model *model, const dt_tensor *tokens, dt_error *err);
 dt_status dt_transformer_embed_backward(dt_model *model, dt_transformer_side *side,
                                         const dt_tensor *tokens, const dt_batch *dropout,
                                         dt_error *err);

@@ -1,4 +1,4 @@
-/* translate: a translation that grows by a token at a time, in versions side by side. */
+/* translate: translations that grow side by side, by a token at a time, each in versions. */
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/transformer/model_int.h"
 
@@ -10,7 +10,7 @@ static dt_status keep_source(dt_model *model, int layer, dt_error *err)
     const dt_transformer_state *state = model->state;
     int unit = state->decoder.first_layer + layer + 1;
     dt_tensor params[DT_TRANSFORMER_BLOCK_PARAMS] = {0},
-              kv = dt_transformer_kept_source(model, layer), w, b;
+              kv = dt_transformer_kept_source(model, layer, state->growth.sentence), w, b;
     dt_status st = DT_OK;
 
     DT_TRY(dt_model_before_unit(model, unit, false, err));
@@ -31,22 +31,25 @@ static dt_status blocks(dt_model *model, const dt_transformer_side *side, dt_err
                                    dt_transformer_block_forward, NULL, err);
 }
 
-dt_status dt_transformer_translate(dt_model *model, const dt_tensor *source, dt_error *err)
+dt_status dt_transformer_translate(dt_model *model, int64_t sentence, const dt_tensor *source,
+                                   dt_error *err)
 {
     dt_transformer_state *state = model->state;
+    dt_transformer_growth *growth = &state->growth;
     dt_status st = DT_OK;
 
     DT_ASSERT(model->config.incremental && source->dim[0] == 1 &&
               source->dim[1] <= model->config.tokens);
+    DT_ASSERT(sentence >= 0 && sentence < dt_translations_sentences(&model->config));
     dt_transformer_lay_out(model, 1, source->dim[1], 1, false);
-    state->growth.decoding = false;
-    state->growth.tokens = 0;
-    state->growth.versions = 1;
-    state->growth.source = source->dim[1];
+    growth->decoding = false;
+    growth->sentence = sentence;
+    growth->tokens[sentence] = 0;
+    growth->source[sentence] = source->dim[1];
     DT_TRY(dt_model_before_unit(model, 0, false, err));
     DT_TRY(model->device->ops->row_lengths(model->device, &state->lengths, source,
                                            (int32_t)model->config.transformer.pad, err));
-    DT_TRY(dt_transformer_embed(model, &state->encoder, source, 0, NULL, err));
+    DT_TRY(dt_transformer_embed(model, &state->encoder, source, NULL, err));
     DT_TRY(blocks(model, &state->encoder, err));
     DT_TRY(dt_transformer_norm_end(model, &state->encoder, err));
     for (int layer = 0; layer < state->decoder.layers; layer++)
@@ -57,28 +60,57 @@ out:
 }
 
 /* What each version continues becomes its own. */
-static dt_status take_parents(dt_model *model, int64_t versions, const int32_t *parents,
-                              dt_error *err)
+static dt_status take_parents(dt_model *model, int64_t rows, const int32_t *parents, dt_error *err)
 {
-    dt_transformer_state *state = model->state;
-    dt_transformer_growth *growth = &state->growth;
-    int64_t elems = growth->tokens * growth->kept[0].dim[1];
-    bool same = true;
+    const dt_transformer_state *state = model->state;
+    int64_t versions = dt_translations_versions(&model->config);
     dt_status st = DT_OK;
 
-    for (int64_t k = 0; parents != NULL && k < versions; k++) {
-        DT_ASSERT(parents[k] >= 0 && parents[k] < growth->versions);
-        same = same && parents[k] == k;
+    for (int64_t k = 0; k < rows; k++) {
+        int64_t from = parents[k], tokens = state->growth.tokens[k / versions];
+
+        DT_ASSERT(from / versions == k / versions && parents[from] == from);
+        if (from != k && tokens > 0)
+            DT_TRY(dt_transformer_copy_version(model, k, from, tokens, err));
     }
-    growth->versions = versions;
-    if (growth->tokens == 0 || same)
-        return DT_OK;
-    for (int layer = 0; layer < state->decoder.layers; layer++)
-        for (int64_t k = 0; k < versions; k++)
-            DT_TRY(dt_transformer_copy_kept(
-                model, dt_transformer_kept_at(model, 1 - growth->now, layer, k, 0),
-                dt_transformer_kept_at(model, growth->now, layer, parents[k], 0), elems, err));
-    growth->now = 1 - growth->now;
+out:
+    return st;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Places and lengths to the device. */
+static dt_status place_each(dt_model *model, int64_t rows, dt_error *err)
+{
+    int64_t versions = dt_translations_versions(&model->config), sentences = rows / versions;
+    dt_transformer_state *state = model->state;
+    dt_transformer_growth *growth = &state->growth;
+    int32_t *places = growth->on_host, *lengths = places + rows, *sources = lengths + rows;
+    dt_device *device = model->device;
+    dt_status st = DT_OK;
+
+    growth->longest = growth->farthest = 0;
+    for (int64_t k = 0; k < rows; k++) {
+        DT_ASSERT(growth->tokens[k / versions] < model->config.decoder.context);
+        places[k] = (int32_t)growth->tokens[k / versions];
+        lengths[k] = places[k] + 1;
+        growth->longest = larger(growth->longest, lengths[k]);
+    }
+    for (int64_t i = 0; i < sentences; i++) {
+        sources[i] = (int32_t)growth->source[i];
+        growth->farthest = larger(growth->farthest, growth->source[i]);
+    }
+    growth->places.dim[0] = growth->lengths.dim[0] = rows;
+    growth->sources.dim[0] = sentences;
+    DT_TRY(
+        device->copy_in(device, growth->places.data, places, (size_t)rows * sizeof *places, err));
+    DT_TRY(device->copy_in(device, growth->lengths.data, lengths, (size_t)rows * sizeof *lengths,
+                           err));
+    DT_TRY(device->copy_in(device, growth->sources.data, sources,
+                           (size_t)sentences * sizeof *sources, err));
 out:
     return st;
 }
@@ -87,21 +119,23 @@ dt_status dt_transformer_translate_next(dt_model *model, const dt_tensor *previo
                                         const int32_t *parents, float *logits, dt_error *err)
 {
     dt_transformer_state *state = model->state;
-    int64_t versions = previous->dim[0];
+    int64_t rows = previous->dim[0], versions = dt_translations_versions(&model->config);
     dt_status st = DT_OK;
 
-    DT_ASSERT(previous->dim[1] == 1 && versions <= model->config.batch);
-    DT_ASSERT(state->growth.tokens < model->config.decoder.context);
-    dt_transformer_lay_out(model, versions, 1, 1, false);
+    DT_ASSERT(previous->dim[1] == 1 && rows > 0 && rows % versions == 0 &&
+              rows / versions <= dt_translations_sentences(&model->config));
+    dt_transformer_lay_out(model, rows, 1, 1, false);
     state->growth.decoding = true;
     DT_TRY(dt_model_before_unit(model, 0, false, err));
-    DT_TRY(take_parents(model, versions, parents, err));
-    DT_TRY(dt_transformer_embed(model, &state->decoder, previous, state->growth.tokens, NULL, err));
+    DT_TRY(take_parents(model, rows, parents, err));
+    DT_TRY(place_each(model, rows, err));
+    DT_TRY(dt_transformer_embed_each(model, previous, err));
     DT_TRY(blocks(model, &state->decoder, err));
     DT_TRY(dt_transformer_norm_end(model, &state->decoder, err));
     DT_TRY(dt_transformer_head_logits(model, 1, logits, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
-    state->growth.tokens++;
+    for (int64_t i = 0; i < rows / versions; i++)
+        state->growth.tokens[i]++;
 out:
     return st;
 }

@@ -1,20 +1,55 @@
-#include "engine/ops/cpu/matmul_few.h"
+#include "engine/ops/cpu/matmul_int.h"
 
 #include "engine/ops/cpu/rows_int.h"
+#include "engine/ops/cpu/tile_int.h"
 
 #include "base/banned.h"
 
-#define OUTPUTS 4   /* rows of w side by side: as many sums that do not wait for each other */
-#define CHUNK   512 /* of k: OUTPUTS rows of it, widened, stay in the first-level cache */
+#define ONE \
+    8 /* rows of w side by side for one row of x: as many sums that do not wait for each other */
+#define SOME  4 /* the same for ROWS rows of x: all their sums are in registers */
+#define ROWS  3
+#define SUMS  (SOME * ROWS) /* ONE or more */
+#define CHUNK 256 /* of k: of all rows of x, and SOME of w, widened: in the first-level cache */
+#define LANES DT_TILE_LANES
+#define STEP  (2 * LANES) /* of k */
+
+typedef dt_tile_vector vector;
+typedef uint32_t words __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
 
 typedef struct few {
     const dt_cpu_product *product;
-    const float *x; /* (m,k), wide */
+    int64_t whole;  /* of k: in steps */
+    const float *x; /* (m,k), wide; the steps of BF16 split */
     const void *w, *bias;
     void *y;
 } few;
 
-/* n values from `start` on, wide. */
+/* Two vectors of a step. Of BF16 they are what costs least to widen: the lower halves of its words, the
+ * elements 0 2 4 .., and the upper ones; x and w are split alike. */
+typedef struct step {
+    vector half[2];
+} step;
+
+static inline __attribute__((always_inline)) step step_of(const void *data, int64_t at,
+                                                          const dt_dtype type)
+{
+    const float *floats = (const float *)data + at;
+    step s = {{{0}}};
+
+    if (type == DT_F32) {
+        s.half[0] = *(const vector *)floats;
+        s.half[1] = *(const vector *)(floats + LANES);
+    } else {
+        const words both = *(const words *)((const uint16_t *)data + at);
+
+        s.half[0] = (vector)(both << 16);
+        s.half[1] = (vector)(both & 0xffff0000u);
+    }
+    return s;
+}
+
+/* n values from `start` on, wide, as they lie. */
 static inline const float *wide(const void *data, dt_dtype type, int64_t start, int64_t n,
                                 float *scratch)
 {
@@ -24,84 +59,214 @@ static inline const float *wide(const void *data, dt_dtype type, int64_t start, 
     return scratch;
 }
 
-/* Of two rows of x. Which one of them a row is, and what the other is, changes nothing in its sums. */
-static inline void add_products(float *first, float *second, const float *x0, const float *x1,
-                                const float *const *w, int64_t n)
+/* The same of whole steps, those of BF16 split. */
+static inline const float *steps_of(const void *data, dt_dtype type, int64_t start, int64_t n,
+                                    float *scratch)
 {
-    const float *w0 = w[0], *w1 = w[1], *w2 = w[2], *w3 = w[3];
-    float s0 = 0, s1 = 0, s2 = 0, s3 = 0, t0 = 0, t1 = 0, t2 = 0, t3 = 0;
+    if (type != DT_BF16)
+        return wide(data, type, start, n, scratch);
+    for (int64_t p = 0; p < n; p += STEP) {
+        const step s = step_of(data, start + p, DT_BF16);
 
-#pragma omp simd reduction(+ : s0, s1, s2, s3, t0, t1, t2, t3)
-    for (int64_t i = 0; i < n; i++) {
-        s0 += x0[i] * w0[i];
-        s1 += x0[i] * w1[i];
-        s2 += x0[i] * w2[i];
-        s3 += x0[i] * w3[i];
-        t0 += x1[i] * w0[i];
-        t1 += x1[i] * w1[i];
-        t2 += x1[i] * w2[i];
-        t3 += x1[i] * w3[i];
+        *(vector *)(scratch + p) = s.half[0];
+        *(vector *)(scratch + p + LANES) = s.half[1];
     }
-    first[0] += s0;
-    first[1] += s1;
-    first[2] += s2;
-    first[3] += s3;
-    second[0] += t0;
-    second[1] += t1;
-    second[2] += t2;
-    second[3] += t3;
+    return scratch;
 }
 
-/* Columns j .. j + count of every row of y. Where there are fewer than OUTPUTS the last stands for the rest. */
-static void columns(const few *f, int64_t j, int64_t count, float *scratch)
+/* Sums of `rows` rows of x, `stride` apart, with `outputs` of w, over n of k in steps: lane l has every
+ * LANES-th product from l on, in order, whatever `rows` and `outputs` are. ahead: bytes from what is read of w
+ * to what will be; 0: nothing. */
+static inline __attribute__((always_inline)) void add_products(vector *sums, const float *x,
+                                                               int64_t stride, const void *const *w,
+                                                               int64_t n, int64_t ahead,
+                                                               const dt_dtype type, const int rows,
+                                                               const int outputs)
 {
-    const dt_cpu_product *p = f->product;
-    float sums[DT_CPU_FEW_ROWS + 1][OUTPUTS] = {{0}}, bias[OUTPUTS] = {0};
-    dt_tensor y = dt_tensor_1d(f->y, p->c_type, p->m * p->n);
-    const float *w[OUTPUTS];
+    const int64_t bytes = type == DT_F32 ? 4 : 2;
+    vector s[SUMS];
 
-    for (int64_t at = 0; at < p->k; at += CHUNK) {
-        int64_t n = dt_cpu_min(CHUNK, p->k - at);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows * outputs; i++)
+        s[i] = sums[i];
+    for (int64_t p = 0; p < n; p += STEP) {
+#pragma GCC unroll 8
+        for (int o = 0; rows == 1 && o < outputs; o++) {
+            const step left = step_of(x, p, DT_F32), right = step_of(w[o], p, type);
 
-        for (int64_t o = 0; o < OUTPUTS; o++)
-            w[o] = o < count ? wide(f->w, p->type, (j + o) * p->k + at, n, scratch + o * CHUNK)
-                             : w[count - 1];
-        for (int64_t i = 0; i < p->m; i += 2) {
-            const float *x = f->x + i * p->k + at;
+            if (ahead > 0 && p * bytes % 64 == 0)
+                __builtin_prefetch((const char *)w[o] + p * bytes + ahead);
+            s[o] += left.half[0] * right.half[0];
+            s[o] += left.half[1] * right.half[1];
+        }
+        for (int half = 0; rows > 1 && half < 2; half++) {
+            const int64_t q = p + half * LANES;
+            vector left[ROWS];
 
-            add_products(sums[i], sums[i + 1], x, i + 1 < p->m ? x + p->k : x, w, n);
+#pragma GCC unroll 8
+            for (int i = 0; i < rows; i++)
+                left[i] = *(const vector *)(x + i * stride + q);
+#pragma GCC unroll 8
+            for (int o = 0; o < outputs; o++) {
+                const vector right = *(const vector *)((const float *)w[o] + q);
+
+#pragma GCC unroll 8
+                for (int i = 0; i < rows; i++)
+                    s[i * outputs + o] += left[i] * right;
+            }
         }
     }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows * outputs; i++)
+        sums[i] = s[i];
+}
+
+/* Where row o of those from j on starts. Where there are fewer than are read the last stands for the rest. */
+static inline int64_t row_start(const few *f, int64_t j, int64_t count, int64_t o)
+{
+    return (j + dt_cpu_min(o, count - 1)) * f->product->k;
+}
+
+/* One row of x: w goes from memory into registers, and what follows it is asked for meanwhile. */
+static inline void read_once(const few *f, vector *sums, int64_t j, int64_t count)
+{
+    const dt_cpu_product *p = f->product;
+    int64_t bytes = p->type == DT_F32 ? 4 : 2;
+    int64_t ahead = j + 2 * ONE <= p->n ? ONE * p->k * bytes : 0;
+    const void *w[ONE];
+
+    for (int64_t o = 0; o < ONE; o++)
+        w[o] = (const char *)f->w + row_start(f, j, count, o) * bytes;
+    if (p->type == DT_BF16)
+        add_products(sums, f->x, 0, w, f->whole, ahead, DT_BF16, 1, ONE);
+    else
+        add_products(sums, f->x, 0, w, f->whole, ahead, DT_F32, 1, ONE);
+}
+
+/* k from `at` on, n of it, which the scratch holds of the rows of w. */
+static inline __attribute__((always_inline)) void read_chunk(const few *f, vector *sums, int64_t j,
+                                                             int64_t count, int64_t at, int64_t n,
+                                                             float *scratch, const int outputs)
+{
+    const dt_cpu_product *p = f->product;
+    const void *w[ONE];
+    int64_t i = 0;
+
+    for (int64_t o = 0; o < outputs; o++)
+        w[o] = o < count
+                   ? steps_of(f->w, p->type, row_start(f, j, count, o) + at, n, scratch + o * CHUNK)
+                   : w[count - 1];
+    for (; outputs == SOME && i + ROWS <= p->m; i += ROWS)
+        add_products(sums + i * outputs, f->x + i * p->k + at, p->k, w, n, 0, DT_F32, ROWS,
+                     outputs);
+    for (; i < p->m; i++)
+        add_products(sums + i * outputs, f->x + i * p->k + at, p->k, w, n, 0, DT_F32, 1, outputs);
+}
+
+/* The last of k, less than a step, and zeros behind them. */
+static inline __attribute__((always_inline)) void read_rest(const few *f, vector *sums, int64_t j,
+                                                            int64_t count, const int outputs)
+{
+    const dt_cpu_product *p = f->product;
+    float rows[ONE][STEP] = {{0}}, x[STEP] = {0};
+    int64_t n = p->k - f->whole;
+    const void *w[ONE];
+
+    for (int64_t o = 0; o < outputs; o++) {
+        const float *row = wide(f->w, p->type, row_start(f, j, count, o) + f->whole, n, rows[o]);
+
+        memmove(rows[o], row, (size_t)n * sizeof *row);
+        w[o] = rows[o];
+    }
+    for (int64_t i = 0; i < p->m; i++) {
+        memcpy(x, f->x + i * p->k + f->whole, (size_t)n * sizeof *x);
+        add_products(sums + i * outputs, x, 0, w, STEP, 0, DT_F32, 1, outputs);
+    }
+}
+
+static inline float sum_of(vector lanes)
+{
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+/* Columns j .. j + count of every row of y. */
+static inline __attribute__((always_inline)) void columns(const few *f, int64_t j, int64_t count,
+                                                          float *scratch, const int outputs)
+{
+    const dt_cpu_product *p = f->product;
+    vector sums[DT_CPU_FEW_ROWS * ONE];
+    dt_tensor y = dt_tensor_1d(f->y, p->c_type, p->m * p->n);
+    float bias[ONE] = {0};
+
+    memset(sums, 0, (size_t)(p->m * outputs) * sizeof *sums);
+    if (p->m == 1 && p->type != DT_F16)
+        read_once(f, sums, j, count);
+    else
+        for (int64_t at = 0; at < f->whole; at += CHUNK)
+            read_chunk(f, sums, j, count, at, dt_cpu_min(CHUNK, f->whole - at), scratch, outputs);
+    if (f->whole < p->k)
+        read_rest(f, sums, j, count, outputs);
     if (p->bias)
         memcpy(bias, wide(f->bias, p->type, j, count, scratch), (size_t)count * sizeof(bias[0]));
     for (int64_t i = 0; i < p->m; i++) {
         float *out = dt_row_open(&y, i * p->n + j, scratch);
 
         for (int64_t o = 0; o < count; o++)
-            out[o] = sums[i][o] + bias[o];
+            out[o] = sum_of(sums[i * outputs + o]) + bias[o];
         dt_row_close(&y, i * p->n + j, count, out);
     }
+}
+
+static void columns_of_one(const few *f, int64_t j, int64_t count, float *scratch)
+{
+    columns(f, j, count, scratch, ONE);
+}
+
+static void columns_of_some(const few *f, int64_t j, int64_t count, float *scratch)
+{
+    columns(f, j, count, scratch, SOME);
+}
+
+/* x, wide. */
+static const float *rows_of(const few *f, const void *x, float *scratch)
+{
+    const dt_cpu_product *p = f->product;
+
+    if (p->type == DT_F32)
+        return x;
+    for (int64_t i = 0; i < p->m; i++) {
+        float *row = scratch + i * p->k;
+
+        steps_of(x, p->type, i * p->k, f->whole, row);
+        wide(x, p->type, i * p->k + f->whole, p->k - f->whole, row + f->whole);
+    }
+    return scratch;
 }
 
 dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *product, void *y,
                                   const void *x, const void *w, const void *bias, dt_error *err)
 {
-    int64_t m = product->m, n = product->n, k = product->k, each = OUTPUTS * CHUNK;
-    few f = {.product = product, .w = w, .bias = bias, .y = y};
+    int64_t m = product->m, n = product->n, k = product->k, each = ONE * CHUNK;
+    int64_t together = m == 1 ? ONE : SOME;
+    few f = {.product = product, .whole = k / STEP * STEP, .w = w, .bias = bias, .y = y};
     dt_cpu_scratch scratch;
     dt_status st = DT_OK;
 
     DT_ASSERT(m <= DT_CPU_FEW_ROWS && product->b_transposed && !product->accumulate);
     /* a piece of each thread, and x in one behind the last of them */
     DT_TRY(dt_cpu_scratch_take(&scratch, device, each + m * k / device->threads + 16, err));
-    f.x = wide(x, product->type, 0, m * k, scratch.base + each * device->threads);
+    f.x = rows_of(&f, x, scratch.base + each * device->threads);
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *k))
     {
-        dt_cpu_share share = dt_cpu_share_mine(n, OUTPUTS);
+        dt_cpu_share share = dt_cpu_share_mine(n, together);
         float *mine = scratch.base + each * omp_get_thread_num();
 
-        for (int64_t j = share.begin; j < share.end; j += OUTPUTS)
-            columns(&f, j, dt_cpu_min(OUTPUTS, share.end - j), mine);
+        for (int64_t j = share.begin; j < share.end; j += together)
+            (m == 1 ? columns_of_one : columns_of_some)(&f, j, dt_cpu_min(together, share.end - j),
+                                                        mine);
     }
 out:
     return st;

@@ -1,4 +1,4 @@
-#include "engine/ops/cpu/matmul_wide.h"
+#include "engine/ops/cpu/matmul_int.h"
 
 #include "engine/ops/cpu/rows_int.h"
 

@@ -1,5 +1,5 @@
 /* product without oneDNN: plain loops over fp32, for builds that have no such library and do their
- * work on GPUs (cmake -DDT_PARTS=engine). Half precision goes the way round of matmul_wide.h. Rows
+ * work on GPUs (cmake -DDT_PARTS=engine). Half precision goes the way round of matmul_int.h. Rows
  * of c are shared out among the threads; a sum is over k in order.
  */
 #include <omp.h>

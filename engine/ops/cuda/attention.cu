@@ -88,7 +88,7 @@ dt_status dt_cuda_attention_forward(dt_device *device, dt_tensor *out, dt_tensor
     if (done)
         return DT_OK;
     if (dt_attention_flash_has(a, x->q.dtype))
-        return dt_attention_flash_forward(state, a, x->q.dtype, err);
+        return dt_attention_own_forward(device, a, x->q.dtype, err);
     return dt_attention_plain_forward(state, a, x->q.dtype, err);
 out:
     return st;

@@ -4,6 +4,9 @@
  *   attention_plain.cu   any type, mask and head of up to 256, a warp a row: fp32, and odd sizes
  *   attention_flash.cu   bf16 and fp16, heads of 64 and 128, tiles on the tensor cores; causal and
  *                        full, backward of as many queries as keys
+ *   attention_wgmma.cu   forward of these without dropout, for sm_90a: products of warpgroups, tiles by
+ *                        bulk copies
+ *   attention_own.cu     which of these two
  *   attention_cudnn.cu   causal, forward alone, of packed heads that attention_flash.cu takes, by
  *                        cuDNN
  */
@@ -110,7 +113,16 @@ dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, d
 bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype);
 dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
                                      dt_error *err);
+/* As above, by the kernels for sm_90a where they are there and the faster ones (attention_own.cu). */
+dt_status dt_attention_own_forward(dt_device *device, const dt_attention &a, dt_dtype dtype,
+                                   dt_error *err);
 dt_status dt_attention_flash_backward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
                                       dt_error *err);
+
+/* Of what dt_attention_flash_has(), without dropout, on cards of compute capability 9.0.
+ * patience: how often a thread looks whether a barrier is reached before it goes on all the same, which
+ * makes wrong numbers of what would hang; 0: for ever. */
+dt_status dt_attention_wgmma_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
+                                     unsigned patience, dt_error *err);
 
 #endif

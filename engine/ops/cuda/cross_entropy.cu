@@ -1,21 +1,26 @@
 /* cross_entropy: the loss of each row of logits, and its gradient in place of the logits.
  *
- * A block a row. The row is read twice from memory at most: once for the maximum and the sum of
- * exponentials together (each thread keeps both, rescaling its sum when its maximum grows: Milakov
- * and Gimelshein 2018), once to write the gradient; a row of 50,304 bf16 fits the L2 cache.
+ * A block a row. The row is read once for the maximum and the sum of exponentials together (each
+ * thread keeps both, rescaling its sum when its maximum grows: Milakov and Gimelshein 2018). Backward
+ * needs it again for the gradient: each thread leaves what it has read in shared memory, where two such
+ * blocks fit on a multiprocessor (50,304 of bf16 on sm_90), else it reads the memory again, which the
+ * second-level cache may have or not: the rows of all blocks that run are as large as that. The same
+ * bits either way.
  * Errors       a target beyond the vocabulary counts nothing, is noted on the device and told by
  *              synchronize()
- * Bytes        forward reads 2 V a row (bf16); backward reads them twice and writes them once
+ * Bytes        forward reads 2 V a row (bf16); backward reads and writes them once, or reads them twice
  */
 #include <limits.h>
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
-#define THREADS 512
+#define THREADS       512
+#define SHARED_BESIDE 1280 /* of a block: what the driver takes, and the sums */
 
-/* Maximum and sum of exp(x - maximum) over the block. */
-template <typename T>
-__device__ void row_statistics(float *max_out, float *sum_out, const T *row, int64_t vocab,
+/* Maximum and sum of exp(x - maximum) over the block. Where KEPT, the row is aligned, and its whole vectors
+ * are in `kept` too when it returns. */
+template <typename T, bool KEPT>
+__device__ void row_statistics(float *max_out, float *sum_out, T *kept, const T *row, int64_t vocab,
                                bool aligned, float *shared)
 {
     constexpr int N = dt_vec<T>::N;
@@ -26,6 +31,8 @@ __device__ void row_statistics(float *max_out, float *sum_out, const T *row, int
         dt_vec<T> x = *(const dt_vec<T> *)(row + j);
         float top = max;
 
+        if (KEPT)
+            *(dt_vec<T> *)(kept + j) = x;
 #pragma unroll
         for (int k = 0; k < N; k++)
             top = fmaxf(top, dt_to_float(x.v[k]));
@@ -65,20 +72,21 @@ __device__ float row_mean(const T *row, int64_t vocab, float max, float *shared)
     return dt_block_sum(sum, shared) / (float)vocab;
 }
 
-template <typename T, bool BACKWARD>
-__global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t vocab,
-                     int64_t padded, const double *scale_at, float smoothing, bool aligned,
-                     int *fault)
+template <typename T, bool BACKWARD, bool KEPT>
+__global__ void __launch_bounds__(THREADS, 2)
+    rows(float *losses, T *logits, const int32_t *targets, int64_t vocab, int64_t padded,
+         const double *scale_at, float smoothing, bool aligned, int *fault)
 {
+    DT_CUDA_DYNAMIC_SHARED(memory); /* KEPT: a row */
     constexpr int N = dt_vec<T>::N;
     __shared__ float shared[32];
-    int64_t row = blockIdx.x;
-    T *x = logits + row * padded;
+    int64_t row = blockIdx.x, whole_end = KEPT ? vocab / N * N : 0;
+    T *kept = (T *)memory, *x = logits + row * padded;
     int32_t target = targets[row];
     bool counts = target >= 0 && target < vocab;
     float max, sum, factor, even, mean = 0.0f, scale;
 
-    row_statistics(&max, &sum, x, vocab, aligned, shared);
+    row_statistics<T, KEPT>(&max, &sum, kept, x, vocab, aligned, shared);
     if (smoothing > 0.0f)
         mean = row_mean(x, vocab, max, shared);
     if (threadIdx.x == 0 && target >= vocab)
@@ -97,7 +105,9 @@ __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t v
         dt_vec<T> in, out;
         bool whole = aligned && j + N <= padded;
 
-        if (whole)
+        if (KEPT && j < whole_end)
+            in = *(const dt_vec<T> *)(kept + j); /* this thread's own */
+        else if (whole)
             in = *(const dt_vec<T> *)(x + j);
         else
             for (int k = 0; k < N && j + k < padded; k++)
@@ -119,6 +129,30 @@ __global__ void rows(float *losses, T *logits, const int32_t *targets, int64_t v
     }
 }
 
+/* Backward, with the row in shared memory; *done is false where it is not that a row fits twice. */
+template <typename T>
+static dt_status run_kept(dt_cuda_state *state, dt_tensor *losses, const dt_tensor *logits,
+                          const dt_tensor *targets, int64_t vocab, const double *scale,
+                          double smoothing, bool *done, dt_error *err)
+{
+    int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
+    size_t bytes = (size_t)padded * sizeof(T);
+    dt_status st = DT_OK;
+
+    *done = 2 * (bytes + SHARED_BESIDE) <= (size_t)state->shared_bytes;
+    if (!*done)
+        return DT_OK;
+    DT_TRY(
+        dt_cuda_check(cudaFuncSetAttribute((const void *)rows<T, true, true>,
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
+                      "cross entropy", err));
+    DT_CUDA_LAUNCH((rows<T, true, true>), (unsigned)n, THREADS, bytes, state->stream,
+                   (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data, vocab,
+                   padded, scale, (float)smoothing, true, state->fault);
+out:
+    return st;
+}
+
 template <bool BACKWARD>
 static dt_status run(dt_device *device, dt_tensor *losses, const dt_tensor *logits,
                      const dt_tensor *targets, int64_t vocab, const double *scale, double smoothing,
@@ -126,19 +160,26 @@ static dt_status run(dt_device *device, dt_tensor *losses, const dt_tensor *logi
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
+    dt_status st = DT_OK;
 
     DT_ASSERT(losses->dtype == DT_F32 && targets->dtype == DT_I32 && dt_tensor_elems(losses) == n &&
               dt_tensor_elems(targets) == n && vocab >= 1 && vocab <= padded);
     if (n == 0)
         return DT_OK;
     DT_CUDA_DISPATCH(logits->dtype, "cross entropy", err, {
-        bool aligned = dt_cuda_aligned<T>(logits->data, padded);
+        bool aligned = dt_cuda_aligned<T>(logits->data, padded), done = false;
 
-        DT_CUDA_LAUNCH((rows<T, BACKWARD>), (unsigned)n, THREADS, 0, state->stream,
-                       (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data,
-                       vocab, padded, scale, (float)smoothing, aligned, state->fault);
+        if (BACKWARD && aligned)
+            DT_TRY(
+                run_kept<T>(state, losses, logits, targets, vocab, scale, smoothing, &done, err));
+        if (!done)
+            DT_CUDA_LAUNCH((rows<T, BACKWARD, false>), (unsigned)n, THREADS, 0, state->stream,
+                           (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data,
+                           vocab, padded, scale, (float)smoothing, aligned, state->fault);
     });
-    return dt_cuda_launched("cross entropy", err);
+    DT_TRY(dt_cuda_launched("cross entropy", err));
+out:
+    return st;
 }
 
 dt_status dt_cuda_cross_entropy_forward(dt_device *device, dt_tensor *losses,

@@ -28,15 +28,18 @@
 
 struct dt_cuda_products;  /* product.cu: handles, plans, workspace */
 struct dt_cuda_attention; /* attention_cudnn.cu: cuDNN, and what was chosen for which shape */
+struct dt_cuda_own_attention; /* attention_own.cu: which of our own kernels was chosen for which */
 
 struct dt_cuda_state {
-    int index;      /* of the card */
-    int processors; /* streaming multiprocessors */
-    bool tf32;      /* fp32 products may round their inputs to tf32 */
-    bool recording; /* the stream is being captured (graph.h) */
+    int index;        /* of the card */
+    int processors;   /* streaming multiprocessors */
+    int shared_bytes; /* of each of these, for all blocks on it */
+    bool tf32;        /* fp32 products may round their inputs to tf32 */
+    bool recording;   /* the stream is being captured (graph.h) */
     cudaStream_t stream;
     dt_cuda_products *products;
-    dt_cuda_attention *attention; /* NULL before it is needed */
+    dt_cuda_attention *attention;         /* NULL before it is needed */
+    dt_cuda_own_attention *own_attention; /* NULL before it is needed */
     void *scratch;                /* grows in the first step, then stays */
     size_t scratch_bytes;
     int64_t scratch_moves; /* how often it has grown: what was recorded before knows another one */
@@ -252,7 +255,8 @@ DT_OPS(DT_CUDA_DECLARE)
 dt_status dt_cuda_products_open(dt_cuda_products **out, dt_error *err);
 void dt_cuda_products_close(dt_cuda_products *products);
 
-/* --- attention_cudnn.cu */
-void dt_cuda_attention_close(dt_cuda_attention *attention); /* accepts NULL */
+/* --- attention_cudnn.cu, attention_own.cu; both accept NULL */
+void dt_cuda_attention_close(dt_cuda_attention *attention);
+void dt_cuda_own_attention_close(dt_cuda_own_attention *own);
 
 #endif

@@ -1,18 +1,26 @@
 /* reduce: the sum, and the sum of squares, of whole tensors.
  *
- * A fixed number of blocks sums a fixed cut of the elements in double; one block adds their results
- * in a tree of a fixed shape. The result depends on the elements and the card's size alone.
+ * Blocks sum a fixed cut of the elements in double, as many as have an element for each of their
+ * threads and PIECES_MOST at most; one block adds their results in a tree of a fixed shape. The result
+ * depends on the elements and their number alone.
  */
 #include <string.h>
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
-#define PIECES 1024
+#define PIECES_MOST 1024
+
+static int pieces_of(const dt_tensor *x)
+{
+    int64_t wanted = dt_cuda_ceil(dt_tensor_elems(x), DT_CUDA_BLOCK);
+
+    return (int)(wanted < 1 ? 1 : wanted < PIECES_MOST ? wanted : PIECES_MOST);
+}
 
 template <bool SQUARES> __global__ void pieces(double *parts, const float *x, int64_t elems)
 {
     __shared__ double shared[32];
-    int64_t begin = elems * blockIdx.x / PIECES, end = elems * (blockIdx.x + 1) / PIECES;
+    int64_t begin = elems * blockIdx.x / gridDim.x, end = elems * (blockIdx.x + 1) / gridDim.x;
     double total = 0;
 
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
@@ -25,14 +33,19 @@ template <bool SQUARES> __global__ void pieces(double *parts, const float *x, in
         parts[blockIdx.x] = total;
 }
 
+/* How many each tensor has; PIECES_MOST of room for each. */
+struct piece_counts {
+    int of[DT_CUDA_VALUES];
+};
+
 /* out[blockIdx.x] = the sum of its pieces. */
-__global__ void join(double *out, const double *parts)
+__global__ void join(double *out, const double *parts, piece_counts counts)
 {
     __shared__ double shared[32];
     double total = 0;
 
-    for (int i = (int)threadIdx.x; i < PIECES; i += (int)blockDim.x)
-        total += parts[(int64_t)blockIdx.x * PIECES + i];
+    for (int i = (int)threadIdx.x; i < counts.of[blockIdx.x]; i += (int)blockDim.x)
+        total += parts[(int64_t)blockIdx.x * PIECES_MOST + i];
     total = dt_block_sum(total, shared);
     if (threadIdx.x == 0)
         out[blockIdx.x] = total;
@@ -46,23 +59,25 @@ static dt_status run(dt_device *device, double *out, const dt_tensor *x, int cou
     size_t bytes = (size_t)count * sizeof(double);
     dt_status st = DT_OK;
     double *parts, *sums;
+    piece_counts counts = {};
     void *scratch;
 
-    DT_TRY(dt_cuda_scratch(&scratch, device, (PIECES + 1) * bytes, err));
+    DT_TRY(dt_cuda_scratch(&scratch, device, (PIECES_MOST + 1) * bytes, err));
     parts = (double *)scratch;
-    sums = parts + (size_t)count * PIECES;
+    sums = parts + (size_t)count * PIECES_MOST;
     for (int i = 0; i < count; i++) {
         DT_ASSERT(x[i].dtype == DT_F32);
+        counts.of[i] = pieces_of(&x[i]);
         if (squares)
-            DT_CUDA_LAUNCH((pieces<true>), PIECES, DT_CUDA_BLOCK, 0, state->stream,
-                           parts + (size_t)i * PIECES, (const float *)x[i].data,
+            DT_CUDA_LAUNCH((pieces<true>), (unsigned)counts.of[i], DT_CUDA_BLOCK, 0, state->stream,
+                           parts + (size_t)i * PIECES_MOST, (const float *)x[i].data,
                            dt_tensor_elems(&x[i]));
         else
-            DT_CUDA_LAUNCH((pieces<false>), PIECES, DT_CUDA_BLOCK, 0, state->stream,
-                           parts + (size_t)i * PIECES, (const float *)x[i].data,
+            DT_CUDA_LAUNCH((pieces<false>), (unsigned)counts.of[i], DT_CUDA_BLOCK, 0, state->stream,
+                           parts + (size_t)i * PIECES_MOST, (const float *)x[i].data,
                            dt_tensor_elems(&x[i]));
     }
-    DT_CUDA_LAUNCH(join, (unsigned)count, PIECES, 0, state->stream, sums, parts);
+    DT_CUDA_LAUNCH(join, (unsigned)count, DT_CUDA_BLOCK, 0, state->stream, sums, parts, counts);
     DT_TRY(dt_cuda_launched("sum", err));
     DT_TRY(dt_cuda_check(
         cudaMemcpyAsync(state->host_values, sums, bytes, cudaMemcpyDeviceToHost, state->stream),

@@ -46,22 +46,40 @@ static bool is_meant(const dt_device_memory *device, const char *word, size_t le
     return strncmp(device->uuid, word, length) == 0;
 }
 
+static bool is_among(const dt_devices *devices, const dt_device_memory *device)
+{
+    for (int64_t i = 0; i < devices->count; i++)
+        if (devices->items[i].index == device->index)
+            return true;
+    return false;
+}
+
 void dt_devices_keep_visible(dt_devices *devices, const char *visible)
 {
-    int64_t kept = 0;
+    dt_devices kept = {.count = 0};
 
     if (visible == NULL)
         return;
-    for (int64_t i = 0; i < devices->count; i++) {
-        bool meant = false;
-
-        for (const char *word = visible, *end; *word != '\0'; word = *end != '\0' ? end + 1 : end) {
-            end = strchrnul(word, ',');
-            meant = meant || is_meant(&devices->items[i], word, (size_t)(end - word));
-        }
-        if (meant)
-            devices->items[kept++] = devices->items[i];
+    for (const char *word = visible, *end; *word != '\0'; word = *end != '\0' ? end + 1 : end) {
+        end = strchrnul(word, ',');
+        for (int64_t i = 0; i < devices->count; i++)
+            if (is_meant(&devices->items[i], word, (size_t)(end - word)) &&
+                !is_among(&kept, &devices->items[i]))
+                kept.items[kept.count++] = devices->items[i];
     }
+    *devices = kept;
+}
+
+void dt_devices_keep_used(dt_devices *devices, const bool used[DT_DEVICES_MAX])
+{
+    int64_t kept = 0;
+
+    for (int64_t i = devices->count; i < DT_DEVICES_MAX; i++)
+        if (used[i])
+            return;
+    for (int64_t i = 0; i < devices->count; i++)
+        if (used[i])
+            devices->items[kept++] = devices->items[i];
     devices->count = kept;
 }
 

@@ -34,8 +34,13 @@ extern const char *const dt_devices_question[];
 /* All devices of an answer, used_bytes set. */
 dt_status dt_devices_parse(dt_devices *out, const char *answer, dt_error *err);
 
-/* Keeps those that `visible` (CUDA_VISIBLE_DEVICES; NULL: all) lets a process see. */
+/* Keeps those that `visible` (CUDA_VISIBLE_DEVICES; NULL: all) lets a process see, in its order: the N-th is
+ * a rank's cuda:N. */
 void dt_devices_keep_visible(dt_devices *devices, const char *visible);
+
+/* Of those that are visible keeps the ones that are used: others may be another run's. All, where one is
+ * used that is not among them. */
+void dt_devices_keep_used(dt_devices *devices, const bool used[DT_DEVICES_MAX]);
 
 /* used_bytes of the same devices; one that is not in the answer keeps what it had. */
 void dt_devices_update(dt_devices *devices, const dt_devices *now);

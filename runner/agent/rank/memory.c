@@ -26,6 +26,25 @@ static bool uses_devices(const dt_agent *agent)
     return false;
 }
 
+/* A run beside this one, on other cards, takes and gives back as it likes. */
+static void keep_used(dt_agent *agent)
+{
+    static const char kind[] = "cuda:";
+    bool used[DT_DEVICES_MAX] = {false};
+
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        const dt_agent_rank *rank = &agent->ranks[i];
+        long first;
+
+        if (strncmp(rank->device, kind, strlen(kind)) != 0)
+            continue;
+        first = strtol(rank->device + strlen(kind), NULL, 10);
+        for (int64_t j = 0; j < rank->replicas && first >= 0 && first + j < DT_DEVICES_MAX; j++)
+            used[first + j] = true;
+    }
+    dt_devices_keep_used(&agent->devices, used);
+}
+
 static void give_up(dt_agent *agent, const char *why)
 {
     agent->devices.count = 0;
@@ -49,6 +68,7 @@ static void on_baseline(void *context, const char *text, const char *problem)
     if (err.code != DT_OK)
         give_up(agent, err.message);
     dt_devices_keep_visible(&agent->devices, agent->devices_visible);
+    keep_used(agent);
     agent->memory_known(agent);
 }
 

@@ -73,6 +73,7 @@ static dt_status ranks_read(dt_agent *agent, const layout *world, int64_t node, 
         DT_TRY(dt_json_get_int(&rank->local_rank, entry, "local_rank", "plan: rank", err));
         DT_TRY(dt_json_get_int_or(&rank->threads, entry, "threads", 0, "plan: rank", err));
         DT_TRY(dt_json_get_string(&device, entry, "device", "plan: rank", err));
+        DT_TRY(dt_json_get_int_or(&rank->replicas, entry, "replicas", 1, "plan: rank", err));
         if (rank->rank < 0 || rank->rank >= world->world_size)
             DT_THROW(err, DT_ERR_CORRUPT, "plan: rank %lld is not below the world size",
                      (long long)rank->rank);
@@ -131,6 +132,8 @@ static void environment_for_node(dt_environment *out, const dt_agent *agent, con
     dt_environment_init(out);
     if (getenv("OMP_WAIT_POLICY") == NULL && getenv("GOMP_SPINCOUNT") == NULL)
         dt_environment_set(out, "GOMP_SPINCOUNT", OMP_SPIN_COUNT);
+    if (getenv("CUDA_DEVICE_ORDER") == NULL) /* cuda:N is the card that nvidia-smi calls N */
+        dt_environment_set(out, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     dt_environment_set(out, "MASTER_ADDR", world->first_node);
     dt_environment_set_int(out, "MASTER_PORT", master_port(agent->run));
     json_object_foreach(command->environment, name, value)

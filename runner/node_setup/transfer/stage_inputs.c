@@ -121,6 +121,7 @@ out:
     return st;
 }
 
+/* One file, as it is called. */
 static dt_status place_weight(const json_t *path, const staging *all, dt_error *err)
 {
     const char *here = json_string_value(path), *there;
@@ -152,6 +153,21 @@ out:
     return st;
 }
 
+/* Its lines; what the checkpoint was trained on nobody reads. */
+static dt_status place_task(staging *all, dt_error *err)
+{
+    const json_t *task = json_object_get(all->request->plan, "task");
+    const char *target = json_string_value(json_object_get(task, "target"));
+    dt_status st = DT_OK;
+
+    all->never = false; /* of the data; these are on this machine alone */
+    DT_TRY(place_weight(json_object_get(task, "input"), all, err));
+    if (target != NULL && target[0] != '\0')
+        DT_TRY(place_weight(json_object_get(task, "target"), all, err));
+out:
+    return st;
+}
+
 dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err)
 {
@@ -164,6 +180,8 @@ dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_reque
                    .arena = arena};
     dt_status st = DT_OK;
 
+    if (json_object_get(request->plan, "task") != NULL)
+        return place_task(&all, err);
     DT_TRY(place_list(json_object_get(data, "train"), &all, err));
     DT_TRY(place_list(json_object_get(data, "validation"), &all, err));
     DT_TRY(place_text(json_object_get(data, "tokenizer"), &all, err));

@@ -16,7 +16,8 @@
 #include "base/banned.h"
 
 #define CONNECT_SECONDS 20.0 /* one that cannot write the store is back after a pause */
-#define ANSWER_SECONDS  40
+#define ANSWER_SECONDS  40.0
+#define LOOK_SECONDS    2 /* without an answer, until it is looked whether it is paused */
 #define TRY_SECONDS     0.1
 #define ASK_TIMES       5
 #define AGENT_MAX_BYTES 512
@@ -46,11 +47,27 @@ static dt_status reach(int *fd, const char *run, const char *folder, dt_error *e
     }
 }
 
-/* DT_ERR_PEER: it ended before it answered. */
-static dt_status read_answer(dt_strbuf *out, int fd, dt_error *err)
+/* No answer yet. DT_ERR_TIMEOUT: nobody need wait for it. */
+static dt_status check_patience(const char *run, double deadline, dt_error *err)
 {
-    struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+    int64_t paused = dt_supervisor_paused(run);
+
+    if (paused != 0)
+        return DT_FAIL(err, DT_ERR_TIMEOUT, "the supervisor, process %lld, is paused",
+                       (long long)paused);
+    if (dt_clock_monotonic_seconds() > deadline)
+        return DT_FAIL(err, DT_ERR_TIMEOUT, "the supervisor did not answer within %.0f s",
+                       ANSWER_SECONDS);
+    return DT_OK;
+}
+
+/* DT_ERR_PEER: it ended before it answered. */
+static dt_status read_answer(dt_strbuf *out, int fd, const char *run, dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + ANSWER_SECONDS;
+    struct timeval patience = {.tv_sec = LOOK_SECONDS};
     char bytes[1024];
+    dt_status st;
     ssize_t got;
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -60,6 +77,12 @@ static dt_status read_answer(dt_strbuf *out, int fd, dt_error *err)
             continue;
         if (got == 0 || (got < 0 && errno == ECONNRESET))
             return DT_FAIL(err, DT_ERR_PEER, "the supervisor ended before it answered");
+        if (got < 0 && errno == EAGAIN) {
+            st = check_patience(run, deadline, err);
+            if (st != DT_OK)
+                return st;
+            continue;
+        }
         if (got < 0)
             return DT_FAIL(err, DT_ERR_TIMEOUT, "the supervisor did not answer: %s",
                            strerror(errno));
@@ -68,7 +91,7 @@ static dt_status read_answer(dt_strbuf *out, int fd, dt_error *err)
     return DT_OK;
 }
 
-static dt_status exchange(int fd, const char *request, dt_error *err)
+static dt_status exchange(int fd, const char *run, const char *request, dt_error *err)
 {
     json_t *answer = NULL;
     const char *message;
@@ -78,7 +101,7 @@ static dt_status exchange(int fd, const char *request, dt_error *err)
     dt_strbuf_init(&line);
     if (send(fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request))
         DT_THROW(err, DT_ERR_PEER, "the supervisor ended before it was asked");
-    DT_TRY(read_answer(&line, fd, err));
+    DT_TRY(read_answer(&line, fd, run, err));
     DT_TRY(dt_json_parse(&answer, line.data, line.length, "answer", err));
     if (json_is_true(json_object_get(answer, "ok")))
         goto out;
@@ -114,7 +137,7 @@ static dt_status ask_any(const char *run, const char *folder, const char *reques
         DT_TRY(reach(&fd, run, folder, err));
         if (fd < 0)
             break;
-        st = exchange(fd, request, err);
+        st = exchange(fd, run, request, err);
         if (st != DT_ERR_PEER || i == ASK_TIMES)
             break;
         dt_error_clear(err);
@@ -135,7 +158,7 @@ static dt_status ask_running(const char *run, const char *folder, const char *re
     int fd = -1;
 
     DT_TRY(dt_socket_connect(&fd, folder, "control.sock", err));
-    st = exchange(fd, request, err);
+    st = exchange(fd, run, request, err);
     close(fd);
 out:
     return st;

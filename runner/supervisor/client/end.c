@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "runner/supervisor/client/lock_holder.h"
+#include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -59,7 +59,7 @@ static dt_status take_lock(int *lock, const char *path, const char *run, dt_erro
            dt_clock_monotonic_seconds() < deadline) {
         pid = dt_lock_holder_find(path, run);
         if (pid != 0)
-            (void)dt_lock_holder_kill(pid, path);
+            (void)dt_lock_holder_kill(pid, path, run);
         else /* it is being started, or another machine's */
             dt_clock_sleep_seconds(LOOK_SECONDS);
     }

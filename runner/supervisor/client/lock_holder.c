@@ -1,14 +1,10 @@
 #define _GNU_SOURCE
-#include "runner/supervisor/client/lock_holder.h"
+#include "runner/supervisor/client/client_int.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -17,19 +13,9 @@
 #include "base/banned.h"
 
 #define KILLED_SECONDS 5.0
-#define TRY_SECONDS    0.05
+#define TRY_SECONDS    0.005
 #define LINE_BYTES     256
 #define WORDS_BYTES    ((size_t)4096)
-
-bool dt_lock_holder_is_free(const char *lock)
-{
-    int fd = open(lock, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    bool found = fd < 0 ? errno == ENOENT : flock(fd, LOCK_SH | LOCK_NB) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return found;
-}
 
 static bool supervises(pid_t pid, const char *run)
 {
@@ -69,13 +55,13 @@ pid_t dt_lock_holder_find(const char *lock, const char *run)
     return pid > 0 ? pid : 0;
 }
 
-bool dt_lock_holder_kill(pid_t pid, const char *lock)
+bool dt_lock_holder_kill(pid_t pid, const char *lock, const char *run)
 {
     double until = dt_clock_monotonic_seconds() + KILLED_SECONDS;
     bool ended;
 
     kill(pid, SIGKILL);
-    while (!(ended = dt_lock_holder_is_free(lock)) && dt_clock_monotonic_seconds() < until)
+    while (!(ended = dt_lock_holder_find(lock, run) != pid) && dt_clock_monotonic_seconds() < until)
         dt_clock_sleep_seconds(TRY_SECONDS);
     return ended;
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/supervisor/client/outdated.h"
+#include "runner/supervisor/client/client_int.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "runner/channel/socket.h"
-#include "runner/supervisor/client/lock_holder.h"
 
 #include "base/banned.h"
 
@@ -60,7 +59,7 @@ bool dt_outdated_end(const char *run, const char *folder)
         "the supervisor of run '%s' (process %d) is another dtrun's and listens to nobody: it is "
         "ended, and one of this dtrun continues",
         run, (int)pid);
-    ended = dt_lock_holder_kill(pid, lock.data);
+    ended = dt_lock_holder_kill(pid, lock.data, run);
 out:
     dt_strbuf_release(&lock);
     return ended;

@@ -5,9 +5,10 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/proc_stat.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/socket.h"
-#include "runner/supervisor/client/outdated.h"
+#include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/folder/room.h"
 #include "runner/supervisor/folder/stop_mark.h"
@@ -32,6 +33,20 @@ bool dt_supervisor_is_running(const char *run)
         close(lock);
     dt_arena_release(&arena);
     return st == DT_ERR_BUSY;
+}
+
+int64_t dt_supervisor_paused(const char *run)
+{
+    dt_proc_stat stat;
+    const char *path;
+    dt_arena arena;
+    pid_t pid = 0;
+
+    dt_arena_init(&arena, 0);
+    if (dt_run_path(&path, run, "supervisor.lock", &arena, NULL) == DT_OK)
+        pid = dt_lock_holder_find(path, run);
+    dt_arena_release(&arena);
+    return pid != 0 && dt_proc_stat_read(&stat, pid) && stat.state == 'T' ? pid : 0;
 }
 
 static dt_status start(const char *run, const dt_detach_place *place, dt_error *err)

@@ -41,6 +41,8 @@ dt_status dt_collector_open(dt_collector **out, const dt_collector_setup *setup,
     collector->progress = (dt_progress){0, NAN, NAN, NAN};
     collector->history = dt_history_open(&setup->history);
     dt_arena_init(&collector->arena, 0);
+    if (setup->task != NULL && dt_task_progress_open(&collector->task, collector, err) != DT_OK)
+        return err != NULL ? err->code : DT_ERR_IO;
     return lay_out(collector, err);
 }
 
@@ -157,6 +159,11 @@ bool dt_collector_has_gaps(const dt_collector *collector)
 void dt_collector_remember_gap(dt_collector *collector)
 {
     collector->gaps = true;
+}
+
+int64_t dt_collector_lines_done(const dt_collector *collector)
+{
+    return collector->task != NULL ? dt_task_progress_lines(collector->task) : 0;
 }
 
 void dt_collector_set_step(dt_collector *collector, int64_t step)

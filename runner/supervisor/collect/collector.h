@@ -23,6 +23,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "recipes/plan.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/supervisor/collect/history.h"
 #include "runner/supervisor/protocol/message.h"
@@ -66,6 +67,7 @@ typedef struct dt_collector_setup {
     const dt_poll_clock *clock;
     const char *checkpoints; /* the plan's directory */
     int64_t world_size, node_count;
+    const dt_plan_task *task; /* NULL: to train */
 } dt_collector_setup;
 
 dt_status dt_collector_open(dt_collector **out, const dt_collector_setup *setup,
@@ -125,6 +127,8 @@ bool dt_collector_is_idle(const dt_collector *collector); /* all is stored */
 bool dt_collector_is_paused(const dt_collector *collector);
 bool dt_collector_has_gaps(const dt_collector *collector); /* events of a journal were lost */
 void dt_collector_remember_gap(dt_collector *collector);
+/* Lines of the task that something was made of; 0 where there is none. */
+int64_t dt_collector_lines_done(const dt_collector *collector);
 void dt_collector_set_step(dt_collector *collector, int64_t step); /* that the store has */
 const dt_progress *dt_collector_progress(const dt_collector *collector);
 int64_t dt_collector_steps_total(const dt_collector *collector); /* as told; 0: not yet */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runner/supervisor/folder/task_folder.h"
 
 #include "base/banned.h"
 
@@ -312,6 +313,44 @@ dt_status dt_history_kept(dt_history *history, const dt_kept *attempt, dt_error 
     const kept one = {history->setup.folder, *attempt};
 
     return put(history, write_kept, &one, sizeof(one), err);
+}
+
+/* --- a piece of a task's part */
+
+typedef struct piece {
+    const char *folder;
+    dt_history_piece of;
+} piece;
+
+static int nibble(char digit)
+{
+    return digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10;
+}
+
+static dt_status write_part(dt_store *store, const void *what, dt_error *err)
+{
+    const piece *one = what;
+    const char *text = one->of.text;
+    dt_strbuf bytes;
+    dt_status st;
+
+    dt_strbuf_init(&bytes);
+    if (!one->of.hex)
+        dt_strbuf_add_str(&bytes, text);
+    for (size_t i = 0; one->of.hex && text[i] != '\0' && text[i + 1] != '\0'; i += 2)
+        dt_strbuf_add_char(&bytes, (char)(nibble(text[i]) << 4 | nibble(text[i + 1])));
+    st = dt_task_folder_write(one->folder, one->of.part, one->of.offset, one->of.last, bytes.data,
+                              bytes.length, err);
+    dt_strbuf_release(&bytes);
+    return st;
+}
+
+dt_status dt_history_part(dt_history *history, const dt_history_piece *of, dt_error *err)
+{
+    piece one = {.folder = history->setup.folder, .of = *of};
+
+    one.of.text = keep(history, of->text);
+    return put(history, write_part, &one, sizeof(one), err);
 }
 
 /* --- a line of a rank's log */

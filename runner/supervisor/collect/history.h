@@ -56,6 +56,13 @@ dt_status dt_history_state(dt_history *history, dt_run_state state, dt_error *er
 /* The attempt, in its folder. What is wrong with that is no error of the history. The strings of
  * `attempt` must live as long as the history. */
 dt_status dt_history_kept(dt_history *history, const dt_kept *attempt, dt_error *err);
+/* A piece of a task's part, in its folder (task_folder.h). */
+typedef struct dt_history_piece {
+    int64_t part, offset;
+    bool last, hex; /* hex: the bytes are told in hexadecimal */
+    const char *text;
+} dt_history_piece;
+dt_status dt_history_part(dt_history *history, const dt_history_piece *piece, dt_error *err);
 /* A line at the end of the rank's log, with its newline. */
 dt_status dt_history_log(dt_history *history, dt_rank_log *log, int64_t rank, const char *text,
                          size_t length, dt_error *err);

@@ -204,6 +204,8 @@ static dt_status store_rows(dt_collector *collector, int64_t node, const dt_mess
         return store_log(collector, message, err);
     case DT_MESSAGE_PACE:
         return store_straggler(collector, message, err);
+    case DT_MESSAGE_PART: /* the folder has it */
+        return dt_collector_part(collector, message, err);
     case DT_MESSAGE_PHASE: /* of no interest afterwards */
         return DT_OK;
     case DT_MESSAGE_CHECKPOINT:

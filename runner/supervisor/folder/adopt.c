@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/supervisor/folder/adopt.h"
+#include "runner/supervisor/folder/rebuild_int.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "runner/supervisor/folder/behind.h"
+#include "runner/supervisor/folder/rebuild_int.h"
 
 #include "runner/supervisor/folder/kept.h"
 

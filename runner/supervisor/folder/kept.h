@@ -3,7 +3,7 @@
  * The supervisor writes it when it begins to follow the attempt, when a stop is asked for, and when the
  * attempt has ended. Of points and events it has none: those are in the agents' journals. From it the
  * rows of a run are written anew where the store was deleted or set back (rebuild.h). How far the journals
- * were stored says whether it was set back, or lacks the end alone (behind.h).
+ * were stored says whether it was set back, or lacks the end alone (rebuild_int.h).
  *
  * File       mode 0600, replaced whole and synced
  * Ownership  strings of what is read live in the arena

@@ -93,6 +93,8 @@ static const char *const kept[] = {
     "DTRUN_CPU_ISA",
     "DTRUN_KEEP_ENV",
     "DTRUN_ATTENTION",
+    "DTRUN_CACHE_QUOTA",
+    "DTRUN_LOG_QUOTA",
 };
 
 static bool matches(const char *pattern, size_t length, const char *name, size_t name_length)

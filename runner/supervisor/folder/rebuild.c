@@ -11,10 +11,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "runner/node_setup/node_setup.h"
-#include "runner/supervisor/folder/adopt.h"
-#include "runner/supervisor/folder/behind.h"
 #include "runner/supervisor/folder/kept.h"
 #include "runner/supervisor/folder/labels.h"
+#include "runner/supervisor/folder/rebuild_int.h"
 #include "runner/supervisor/folder/run_folder.h"
 
 #include "base/banned.h"

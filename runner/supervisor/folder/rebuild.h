@@ -1,7 +1,7 @@
 /* rebuild: the rows of a run written anew from its folder, where the run store lacks them (it was deleted
  * while nobody had it open) or has fewer than there were (it was set back to an older copy). How an
  * attempt ended is kept in the folder first: where a supervisor was killed before the store had it, it is
- * written there, and nothing is missing (behind.h).
+ * written there, and nothing is missing (rebuild_int.h).
  *
  * The folder has history.json of each attempt (kept.h), the recipe, and the checkpoints. Of the newest
  * attempt the agents tell all that their journals still hold once a supervisor attaches; what nobody has

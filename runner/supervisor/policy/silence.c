@@ -50,12 +50,15 @@ bool dt_silence_enter(dt_silence *silence, const char *phase, int64_t time_ms)
         next = DT_SILENCE_EVALUATE;
     else if (strcmp(phase, "save") == 0)
         next = DT_SILENCE_SAVE;
-    else if (strcmp(phase, "train") == 0)
+    else if (strcmp(phase, "train") == 0 || strcmp(phase, "generate") == 0 ||
+             strcmp(phase, "score") == 0)
         next = silence->step > 0 ? DT_SILENCE_TRAIN : DT_SILENCE_FIRST;
     else
         return false;
     if (took > silence->longest[silence->phase])
         silence->longest[silence->phase] = took;
+    if (time_ms >= silence->since_ms) /* else the clock was set back: nobody knows what it took */
+        silence->ended[silence->phase] = true;
     progress(silence, next, time_ms);
     return true;
 }
@@ -119,7 +122,7 @@ static bool is_known(const dt_silence *silence)
         return silence->gaps_count > 0;
     case DT_SILENCE_EVALUATE:
     case DT_SILENCE_SAVE:
-        return silence->longest[silence->phase] > 0;
+        return silence->ended[silence->phase];
     default:
         return true; /* nobody waits for a step */
     }

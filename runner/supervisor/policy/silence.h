@@ -47,6 +47,7 @@ typedef struct dt_silence {
     double gaps[DT_SILENCE_GAPS];
     int64_t gaps_count;
     double longest[DT_SILENCE_PHASE_COUNT]; /* of evaluate and save */
+    bool ended[DT_SILENCE_PHASE_COUNT];     /* whether one has: `longest` is 0 ms for a short one */
 } dt_silence;
 
 void dt_silence_init(dt_silence *silence, double hang_seconds);

@@ -53,6 +53,21 @@ static void take_recipe(dt_session *session, const dt_plan *plan)
     dt_launcher_lost_seconds(&session->launcher_lost_seconds, plan->recipe.failure.launcher_lost);
 }
 
+/* A salvaged plan has none: nothing of the run is made any more. */
+static dt_status take_task(dt_session *session, const dt_plan *plan, dt_error *err)
+{
+    dt_plan *copy;
+
+    if (plan->recipe.task == DT_TASK_TRAIN || session->salvaged != NULL)
+        return DT_OK;
+    copy = dt_arena_alloc(&session->arena, sizeof(*copy));
+    if (copy == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    *copy = *plan;
+    session->task_plan = copy;
+    return DT_OK;
+}
+
 static void plan_ranks(dt_session *session, const dt_plan *plan)
 {
     for (int64_t i = 0; i < plan->world_size; i++)
@@ -92,6 +107,7 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
     dt_status st;
 
     take_recipe(session, plan);
+    DT_TRY(take_task(session, plan, err));
     session->world_size = plan->world_size;
     DT_TRY(plan_nodes(session, plan, err));
     DT_TRY(dt_parts_open_collector(session, err));
@@ -153,7 +169,7 @@ out:
 }
 
 /* That there is the attempt is on the disk of the store before its folder says so: else a power loss
- * would make the store an older one (behind.h). */
+ * would make the store an older one (rebuild_int.h). */
 static dt_status keep_first(dt_session *session, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "recipes/plan.h"
 #include "runner/supervisor/folder/resume_point.h"
+#include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/session/session_int.h"
 
 #include "base/banned.h"
@@ -35,6 +36,8 @@ dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_er
         next->checkpoint = before;
         next->start_step = session->start_step;
     }
+    if (session->task_plan != NULL) /* whole parts are what is saved */
+        next->start_step = dt_collector_lines_done(session->collector);
 out:
     return st;
 }
@@ -77,6 +80,8 @@ static dt_status write_plan(dt_session *session, const dt_next_attempt *next, dt
     DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
     plan.attempt = next->attempt;
     plan.resume_from = next->checkpoint;
+    if (session->task_plan != NULL)
+        DT_TRY(dt_task_folder_look(&plan.task, session->folder, &session->arena, err));
     if (next->nodes_lost > 0)
         leave_out_lost(&plan, session);
     json = dt_plan_to_json(&plan);
@@ -139,7 +144,7 @@ static void keep_next(const dt_session *session, const dt_next_attempt *next)
         dt_log_warn("%s", problem.message); /* the next supervisor does it */
 }
 
-/* Once the store has it on its disk: else a power loss would make it an older one (behind.h). */
+/* Once the store has it on its disk: else a power loss would make it an older one (rebuild_int.h). */
 static void keep_both(dt_session *session, const dt_next_attempt *next, int code,
                       const char *reason)
 {

@@ -70,6 +70,12 @@ static void look_at_peers(dt_liveness_facts *facts, const dt_supervised_node *no
             facts->peers = DT_PEERS_HEARD;
         ended = ended && (released || dt_node_link_has_ended(peer->link));
     }
+    if (session->task_plan != NULL) { /* what others make or have made says nothing of this one */
+        facts->peer_step = -1;
+        if (ended)
+            facts->peers = DT_PEERS_HEARD;
+        return;
+    }
     if (session->silence.recalled && facts->peer_step < session->begun_seconds)
         facts->peer_step = session->begun_seconds; /* the one before may have heard a step then */
     if (ended)

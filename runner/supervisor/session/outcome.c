@@ -2,11 +2,13 @@
  * follows is decided by policy/restart.h.
  */
 #define _GNU_SOURCE
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/node_setup/slurm_nodes.h"
+#include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/policy/restart.h"
 #include "runner/supervisor/session/session_int.h"
 
@@ -123,6 +125,25 @@ bool dt_restart_is_due(dt_session *session)
     return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
 }
 
+/* Of a task that has ended well the file is written that was asked for; where that does not work, it has not. */
+static void finish_task(dt_session *session, dt_run_state *state, int *code, const char **reason)
+{
+    dt_error problem = DT_ERROR_INIT;
+    double loss;
+
+    if (session->task_plan == NULL || *state != DT_RUN_FINISHED)
+        return;
+    if (dt_task_folder_finish(&loss, session->task_plan, session->folder, &problem) == DT_OK) {
+        (void)dt_store_run_set_progress(session->store, session->run,
+                                        session->task_plan->task.lines, loss, NAN, NAN,
+                                        dt_clock_wall_ms(), NULL);
+        return;
+    }
+    *state = DT_RUN_FAILED;
+    *code = DT_EXIT_SYSTEM;
+    *reason = dt_arena_printf(&session->arena, "%s", problem.message);
+}
+
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
 {
     const char *reason, *why_not;
@@ -148,9 +169,12 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
     } else {
         if (why_not != NULL && why_not[0] != '\0')
             reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
+        finish_task(session, &state, &code, &reason);
         dt_nodes_slurm_end(session->folder, state == DT_RUN_FINISHED);
         DT_TRY(end_attempt(session, state, code, reason, err));
         dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);
+        if (session->task_plan != NULL && state == DT_RUN_FINISHED)
+            dt_task_folder_clear(session->task_plan, session->folder);
         if (state != DT_RUN_STOPPED)
             notify(session, dt_run_state_name(state), session->attempt, reason);
     }

@@ -105,7 +105,9 @@ dt_status dt_parts_open_collector(dt_session *session, dt_error *err)
                                 .clock = &session->clock,
                                 .checkpoints = session->checkpoints,
                                 .world_size = session->world_size,
-                                .node_count = session->node_count};
+                                .node_count = session->node_count,
+                                .task =
+                                    session->task_plan != NULL ? &session->task_plan->task : NULL};
 
     return dt_collector_open(&session->collector, &setup, &calls, session, err);
 }

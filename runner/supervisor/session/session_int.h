@@ -76,10 +76,11 @@ struct dt_session {
     dt_kept kept; /* of the attempt; its strings are the arena's */
     bool has_run; /* its ranks were all ready once */
     json_t *plan;
-    const char *checkpoints; /* the plan's directory */
-    const char *webhook;     /* with its references, "" none */
-    dt_notifier *notifier;   /* of the process; borrowed */
-    const char *secret;      /* of the run, hexadecimal */
+    const dt_plan *task_plan; /* the same, read: where the task is not to train; else NULL */
+    const char *checkpoints;  /* the plan's directory */
+    const char *webhook;      /* with its references, "" none */
+    dt_notifier *notifier;    /* of the process; borrowed */
+    const char *secret;       /* of the run, hexadecimal */
     double grace_seconds, launcher_lost_seconds, hang_seconds;
     int64_t nodes_min, max_restarts;
     int64_t steps, epochs; /* the recipe's schedule */

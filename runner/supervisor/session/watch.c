@@ -207,6 +207,16 @@ static double passed(dt_supervised_node *node, const dt_message *message)
     return seconds < BEAT_MAX_SECONDS ? seconds : BEAT_MAX_SECONDS;
 }
 
+/* The node whose clock counts: rank 0's, or where that has ended, as one of a task may long before the others,
+ * that of the first which has not. -1: all have. */
+static int64_t leader_of(const dt_session *session)
+{
+    for (int64_t i = 0; i < session->world_size; i++)
+        if (!dt_session_rank(session, i)->exited)
+            return dt_session_rank(session, i)->row.node;
+    return -1;
+}
+
 void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
 {
     dt_session *session = node->session;
@@ -227,7 +237,7 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
             dt_session_rank(session, rank)->row.node == node->index)
             dt_watchdog_observe(&session->watchdog, rank, &fact, seconds);
     }
-    if (session->world_size > 0 && dt_session_rank(session, 0)->row.node == node->index)
+    if (leader_of(session) == node->index)
         dt_silence_pass(&session->silence, seconds);
     st = look(session, &err);
     if (st != DT_OK)
@@ -261,6 +271,9 @@ void dt_watch_event(dt_session *session, const dt_message *message)
     else if (message->kind == DT_MESSAGE_METRICS &&
              json_object_get(json_object_get(message->json, "values"), "loss") != NULL)
         advanced = dt_silence_step(&session->silence, dt_message_int(message, "step", 0),
+                                   message->time_ms);
+    else if (message->kind == DT_MESSAGE_PART)
+        advanced = dt_silence_step(&session->silence, dt_collector_lines_done(session->collector),
                                    message->time_ms);
     if (advanced)
         dt_watchdog_advanced(&session->watchdog);

@@ -33,6 +33,7 @@
 #define __global__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct dim3 {
     unsigned x, y, z;
@@ -158,7 +159,12 @@ typedef enum cudaMemcpyKind {
 } cudaMemcpyKind;
 enum { cudaStreamNonBlocking = 1, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 typedef enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize } cudaFuncAttribute;
-typedef enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount } cudaDeviceAttr;
+typedef enum cudaDeviceAttr {
+    cudaDevAttrMultiProcessorCount,
+    cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+    cudaDevAttrComputeCapabilityMajor,
+    cudaDevAttrComputeCapabilityMinor
+} cudaDeviceAttr;
 typedef struct cudaDeviceProp {
     char name[256];
     int multiProcessorCount, major, minor, pciDomainID, pciBusID, pciDeviceID;

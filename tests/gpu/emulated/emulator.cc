@@ -9,13 +9,16 @@
 #include <vector>
 
 #include "emulator.h"
+#include "hopper.h"
 
 #define STACK_BYTES    ((size_t)256 << 10)
 #define SHARED_UNASKED ((size_t)48 << 10) /* more must be asked for */
 #define SHARED_MOST \
     ((size_t)99 << 10) /* of sm_86 and sm_89, the least of those that we build for */
+#define SHARED_HOPPER ((size_t)227 << 10)
 
-#define WINDOW_BYTES ((size_t)100 << 10) /* in pages */
+#define WINDOW_BYTES ((size_t)228 << 10) /* in pages */
+#define WINDOW_ALIGN ((size_t)256 << 10)
 #define GUARD_BYTES  ((size_t)4096)
 
 dt_emulated_place dt_emulated;
@@ -24,7 +27,7 @@ struct dt_emulated_now dt_emulated_now;
 namespace
 {
 
-enum waiting { RUNS, AT_WARP, AT_BLOCK, ENDED };
+enum waiting { RUNS, AT_WARP, AT_BLOCK, AT_PHASE, ENDED };
 
 struct copy {
     void *to;
@@ -46,6 +49,8 @@ struct fiber {
     unsigned exchanges;      /* so far: two sets of slots in turn */
     std::deque<copy> copies; /* those of groups, then the rest */
     std::deque<size_t> groups;
+    uintptr_t barrier; /* in shared memory, and the phase of it that is waited for */
+    unsigned parity;
 };
 
 struct warp {
@@ -61,6 +66,7 @@ size_t shared_allowed = SHARED_UNASKED;
 const std::function<void()> *work;
 unsigned char *shared_window; /* and a page behind it that faults */
 size_t shared_bytes;
+bool hopper; /* this block's kernel is for sm_90 */
 /* The stack of the kernel's thread that runs; NULL on the host's threads, which may be in the ops'
  * own code meanwhile. */
 __attribute__((tls_model("initial-exec"))) thread_local const unsigned char *stack;
@@ -69,10 +75,12 @@ void make_shared_window()
 {
     if (shared_window != NULL)
         return;
-    shared_window = (unsigned char *)mmap(NULL, WINDOW_BYTES + GUARD_BYTES, PROT_READ | PROT_WRITE,
+    shared_window = (unsigned char *)mmap(NULL, 2 * WINDOW_ALIGN, PROT_READ | PROT_WRITE,
                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (shared_window == MAP_FAILED ||
-        mprotect(shared_window + WINDOW_BYTES, GUARD_BYTES, PROT_NONE) != 0)
+    if (shared_window == MAP_FAILED)
+        abort();
+    shared_window += WINDOW_ALIGN - (uintptr_t)shared_window % WINDOW_ALIGN;
+    if (mprotect(shared_window + WINDOW_BYTES, GUARD_BYTES, PROT_NONE) != 0)
         abort();
 }
 
@@ -96,6 +104,7 @@ void serve()
         (*work)();
         if (!fibers[current].copies.empty())
             dt_emulated_refuse("a thread has ended, and copies of it are under way");
+        dt_emulated_hopper_ends();
         wait(ENDED);
     }
 }
@@ -173,11 +182,17 @@ void run_block(unsigned threads)
     for (warp &each : warps)
         each.epoch = 0;
     dt_emulated_now.epoch = 0;
+    hopper = false;
+    dt_emulated_hopper_block(threads);
     while (left) {
         left = false;
         for (unsigned i = 0; i < threads; i++)
             if (fibers[i].state == RUNS)
                 resume(i);
+        for (unsigned i = 0; i < threads; i++)
+            if (fibers[i].state == AT_PHASE &&
+                dt_emulated_barrier_over(fibers[i].barrier, fibers[i].parity))
+                fibers[i].state = RUNS;
         for (unsigned first = 0; first < threads; first += 32)
             release(first, first + 32 < threads ? first + 32 : threads, AT_WARP);
         release(0, threads, AT_BLOCK);
@@ -187,6 +202,8 @@ void run_block(unsigned threads)
     for (unsigned i = 0; i < threads; i++)
         if (fibers[i].state != ENDED)
             dt_emulated_refuse("threads wait at a barrier that the others never reach");
+    if (shared_bytes > SHARED_MOST && !hopper)
+        dt_emulated_refuse("more shared memory than a card of sm_86 has, and no kernel for sm_90");
 }
 
 } // namespace
@@ -243,7 +260,7 @@ void dt_emulated_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t
 
 cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int bytes)
 {
-    if (bytes < 0 || (size_t)bytes > SHARED_MOST)
+    if (bytes < 0 || (size_t)bytes > SHARED_HOPPER)
         return dt_emulated_fail(cudaErrorInvalidValue);
     shared_allowed = (size_t)bytes > SHARED_UNASKED ? (size_t)bytes : SHARED_UNASKED;
     return cudaSuccess;
@@ -253,6 +270,30 @@ void dt_emulated_block_barrier(int line)
 {
     fibers[current].line = line;
     wait(AT_BLOCK);
+}
+
+void dt_emulated_barrier_wait(uintptr_t at, unsigned parity)
+{
+    if (dt_emulated_barrier_over(at, parity))
+        return;
+    fibers[current].barrier = at;
+    fibers[current].parity = parity;
+    wait(AT_PHASE);
+}
+
+void dt_emulated_let_others(void)
+{
+    wait(RUNS);
+}
+
+void dt_emulated_uses_hopper(void)
+{
+    hopper = true;
+}
+
+uintptr_t dt_emulated_window(void)
+{
+    return (uintptr_t)shared_window;
 }
 
 static void meet(unsigned mask, int line, bool orders)

@@ -26,6 +26,28 @@ bool dt_emulated_watches(const void *memory, size_t bytes);
 /* Shared memory of the block, of either kind. */
 bool dt_emulated_is_shared(const void *memory);
 
+/* Where the window of shared memory begins: at a multiple of 256 KB. */
+uintptr_t dt_emulated_window(void);
+/* This thread goes on when the others have had their turn. */
+void dt_emulated_let_others(void);
+/* The block's kernel is one for sm_90, whose blocks may have 227 KB; others may have 99. */
+void dt_emulated_uses_hopper(void);
+
+/* Where what would lie there lies, swizzled by 128 bytes. */
+static inline uintptr_t dt_emulated_swizzled(uintptr_t at)
+{
+    return at ^ (at >> 7 & 7) << 4;
+}
+
+/* --- hopper.cc */
+
+/* A block of so many threads begins. */
+void dt_emulated_hopper_block(unsigned threads);
+/* This thread ends. */
+void dt_emulated_hopper_ends(void);
+/* Whether nobody need wait any longer; what is to come by this barrier has come then. */
+bool dt_emulated_barrier_over(uintptr_t at, unsigned parity);
+
 /* --- races.cc */
 
 /* A launch begins: what was done before it is before it. */
@@ -36,6 +58,11 @@ void dt_emulated_races_block(void);
 void dt_emulated_read(const void *memory, size_t bytes);
 /* This thread has begun, or ended, to copy there. */
 void dt_emulated_copy_mark(void *memory, size_t bytes, bool under_way);
+
+/* Bulk copies and products, whose order barriers in shared memory give, which are not looked at here: a
+ * copy is to land there, or has landed; a product reads there. */
+void dt_emulated_async_mark(void *memory, size_t bytes, bool under_way);
+void dt_emulated_async_read(const void *memory, size_t bytes);
 
 /* --- streams.cc */
 

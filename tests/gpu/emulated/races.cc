@@ -33,6 +33,7 @@ struct cell {
     moment wrote, read;
     readers who;
     bool written, elsewhere, under_way; /* read by more blocks than the last; a copy will write */
+    bool landed;                        /* a bulk copy has written */
 };
 
 struct page {
@@ -195,6 +196,42 @@ void dt_emulated_copy_mark(void *memory, size_t bytes, bool under_way)
     touch_all(memory, bytes, true);
     for (size_t i = 0; i < bytes && under_way; i += CELL_BYTES)
         cell_of((uintptr_t)memory + i)->under_way = true;
+}
+
+static cell *cell_of_block(uintptr_t at)
+{
+    cell *c = cell_of(at);
+
+    if (c->stamp != block_stamp) {
+        *c = cell();
+        c->stamp = block_stamp;
+    }
+    return c;
+}
+
+void dt_emulated_async_mark(void *memory, size_t bytes, bool under_way)
+{
+    for (size_t i = 0; i < bytes; i += CELL_BYTES) {
+        cell *c = cell_of_block((uintptr_t)memory + i);
+
+        if (under_way && c->under_way)
+            dt_emulated_refuse("a copy onto memory that another one is still to write");
+        c->under_way = under_way;
+        c->landed = !under_way;
+    }
+}
+
+void dt_emulated_async_read(const void *memory, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += CELL_BYTES) {
+        const cell *c = cell_of_block((uintptr_t)memory + i);
+
+        if (c->under_way)
+            dt_emulated_refuse(
+                "memory that a copy is still to write was read by a product: it was not waited for");
+        if (!c->landed && !c->written)
+            dt_emulated_refuse("a product reads memory that nobody has written");
+    }
 }
 
 /* --- what the compiler calls */

@@ -284,9 +284,22 @@ cudaError_t cudaGetDeviceCount(int *out)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr, int)
+cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr which, int)
 {
-    *out = 3; /* few: grids then loop, and stripes are uneven */
+    switch (which) {
+    case cudaDevAttrComputeCapabilityMajor:
+        *out = 9;
+        break;
+    case cudaDevAttrComputeCapabilityMinor:
+        *out = 0;
+        break;
+    case cudaDevAttrMultiProcessorCount:
+        *out = 3; /* few: grids then loop, and stripes are uneven */
+        break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+        *out = 200 * 1024; /* less than sm_90 has: two blocks of what emulator.cc allows */
+        break;
+    }
     return cudaSuccess;
 }
 
@@ -294,7 +307,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
 {
     memset(out, 0, sizeof(*out));
     strcpy(out->name, "emulated");
-    out->major = 8;
+    out->major = 9;
     return cudaSuccess;
 }
 

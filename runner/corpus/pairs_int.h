@@ -1,0 +1,121 @@
+/* pairs_int: sentence pairs, from the files that a recipe names to tokens. */
+#ifndef DT_RUNNER_CORPUS_PAIRS_INT_H
+#define DT_RUNNER_CORPUS_PAIRS_INT_H
+
+#include "base/arena.h"
+#include "base/strbuf.h"
+#include "engine/data/data.h"
+#include "engine/data/mapping.h"
+#include "engine/data/sentences.h"
+#include "recipes/recipe.h"
+
+/* pair_files: the files of sentence pairs that an entry of data.train or data.validation stands for.
+ *
+ * Languages SOURCE and TARGET are data.source and data.target, "de" and "en" for example. An entry is
+ *   NAME.jsonl, NAME.json   objects a line, with the keys "de" and "en"
+ *   NAME.csv, NAME.tsv      with columns of those names in the first line; numbers name columns of a file
+ *                           whose first line has no names. A .tsv knows no quotes
+ *   NAME                    two text files, NAME.de and NAME.en, line n of the one being the translation
+ *                           of line n of the other
+ *   NAME                    what fairseq-preprocess wrote, NAME.de-en.de.bin, NAME.de-en.en.bin and their
+ *                           .idx (recipes/databin.h), or NAME.en-de.*
+ * Patterns stand for the first two.
+ *
+ * Errors  DT_ERR_RECIPE naming field and file, and what was looked for
+ */
+
+typedef enum dt_pair_format {
+    DT_PAIR_TEXT,
+    DT_PAIR_JSONL,
+    DT_PAIR_CSV,
+    DT_PAIR_TSV,
+    DT_PAIR_DATABIN
+} dt_pair_format;
+
+typedef struct dt_pair_file {
+    dt_pair_format format;
+    const char *paths[DT_LANGUAGES]; /* in the arena; the second is NULL where one file has both */
+    const char *indexes[DT_LANGUAGES]; /* data-bin: .idx */
+    int width_bytes;                   /* data-bin: of an id */
+} dt_pair_file;
+
+typedef struct dt_pair_files {
+    dt_pair_file *items; /* in the arena */
+    int64_t count;
+} dt_pair_files;
+
+/* names: of the languages. `field` is "data.train" or "data.validation", for messages. */
+dt_status dt_pair_files_find(dt_pair_files *out, const dt_string_list *entries,
+                             const char *const names[DT_LANGUAGES], const char *field,
+                             dt_arena *arena, dt_error *err);
+
+/* pair_reader: the sentence pairs of files (above), one after another.
+ *
+ * A line of which a side is missing or empty is counted as broken and left out.
+ * Errors  DT_ERR_RECIPE with file and line: text that is not UTF-8, files of different length, a .csv
+ *         or .tsv without the columns; what `add` returns
+ */
+
+/* A pair: text, or ids without the end. Where one side turns out to be empty, *empty says which. */
+typedef struct dt_pair_text {
+    const char *text[DT_LANGUAGES];
+    size_t length[DT_LANGUAGES];
+} dt_pair_text;
+
+typedef struct dt_pair_sink {
+    void *context;
+    /* DT_ERR_USAGE, and *side: what is wrong with the text of that side. *empty: the pair has been left
+     * out, as that side has no word. */
+    dt_status (*add_text)(void *context, const dt_pair_text *pair, dt_language *side, bool *empty,
+                          dt_error *err);
+    dt_status (*add_ids)(void *context, int32_t *const ids[DT_LANGUAGES],
+                         const int64_t count[DT_LANGUAGES], bool *empty, dt_error *err);
+} dt_pair_sink;
+
+#define DT_PAIRS_NAMED 3
+
+typedef struct dt_pair_tally {
+    int64_t lines, pairs, bytes, broken;
+    dt_strbuf broken_words; /* the first ones: "train.de:3 (it is empty), train.en:8" */
+} dt_pair_tally;
+
+/* Adds to *out, whose words are initialized. */
+dt_status dt_pairs_read(dt_pair_tally *out, const dt_pair_file *file,
+                        const char *const names[DT_LANGUAGES], const dt_pair_sink *sink,
+                        dt_error *err);
+
+/* pair_tally: what the readers of all formats count.
+ *
+ * A line that is left out, and why. */
+void dt_pair_tally_broken(dt_pair_tally *out, const char *path, int64_t line, const char *why);
+/* A pair of text to the sink. `paths`: of each side, or one and NULL. */
+dt_status dt_pair_tally_add(dt_pair_tally *out, const dt_pair_text *pair, const char *const *paths,
+                            int64_t line, const dt_pair_sink *sink, dt_error *err);
+
+/* dt_pairs_read by format; text: the file's that has both sides. */
+dt_status dt_pairs_read_lines(dt_pair_tally *out, const dt_pair_file *file,
+                              const dt_pair_sink *sink, dt_error *err);
+dt_status dt_pairs_read_objects(dt_pair_tally *out, const dt_mapping *text,
+                                const dt_pair_file *file, const char *const names[],
+                                const dt_pair_sink *sink, dt_error *err);
+dt_status dt_pairs_read_table(dt_pair_tally *out, const dt_mapping *text, const dt_pair_file *file,
+                              const char *const names[], const dt_pair_sink *sink, dt_error *err);
+dt_status dt_pairs_read_databin(dt_pair_tally *out, const dt_pair_file *file,
+                                const dt_pair_sink *sink, dt_error *err);
+
+/* pair_tokenizer: the tokenizers of sentence pairs that a recipe names, as one (engine/data/sides.h).
+ *
+ * data.tokenizer  dict.txt                          of both languages
+ *                 tokenizer.json                    of both languages
+ *                 a folder with dict.SOURCE.txt and dict.TARGET.txt, or with one of the above
+ *                 translation.json                  what a checkpoint has beside it
+ *                 left out                          the folder of a fairseq data-bin
+ * data.codes      codes of subword-nmt, before a dictionary
+ *
+ * Errors  DT_ERR_RECIPE naming field and file
+ */
+
+dt_status dt_pair_tokenizer_make(dt_tokenizer **out, const dt_recipe *recipe, dt_arena *arena,
+                                 dt_error *err);
+
+#endif

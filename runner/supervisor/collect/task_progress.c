@@ -1,0 +1,152 @@
+/* task_progress: how far a task is (recipes/plan.h), from the parts that its ranks tell of.
+ *
+ * The step of such a run is the number of lines of whole parts. Parts are counted once, whoever tells of them
+ * again; at the start those that the folder has (folder/task_folder.h).
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "runner/supervisor/collect/collector_int.h"
+
+#include "base/banned.h"
+
+#define RATE_SECONDS 20.0
+
+/* What a rank made of late, and how long it took: once it is so long, half of it is forgotten. Several parts may
+ * be done at the same moment, since lines are made side by side. */
+typedef struct rate {
+    double lines, tokens, seconds;
+} rate;
+
+struct dt_task_progress {
+    const dt_plan_task *task;
+    bool *there; /* [parts] */
+    int64_t lines;
+    rate *rates; /* [world_size] */
+};
+
+dt_status dt_task_progress_open(dt_task_progress **out, dt_collector *collector, dt_error *err)
+{
+    const dt_plan_task *task = collector->setup.task;
+    dt_plan_task now = *task;
+    dt_task_progress *made;
+    dt_arena *arena = &collector->arena;
+    dt_status st = DT_OK;
+
+    made = dt_arena_alloc_array(arena, 1, sizeof(*made));
+    if (made == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    made->task = task;
+    made->there = dt_arena_alloc_array(arena, (size_t)dt_plan_task_parts(task), 1);
+    made->rates =
+        dt_arena_alloc_array(arena, (size_t)collector->setup.world_size, sizeof(*made->rates));
+    if (made->there == NULL || made->rates == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_task_folder_look(&now, collector->setup.history.folder, arena, err));
+    for (int64_t i = 0; i < now.done_count; i++)
+        for (int64_t part = now.done[2 * i]; part < now.done[2 * i + 1]; part++)
+            made->there[part] = true;
+    made->lines = dt_task_lines_done(&now);
+    *out = made;
+out:
+    return st;
+}
+
+int64_t dt_task_progress_lines(const dt_task_progress *progress)
+{
+    return progress->lines;
+}
+
+/* Of the ranks that still run, the one that tells now with them. */
+static rate rate_of_all(const dt_collector *collector, int64_t teller)
+{
+    rate sum = {.seconds = 1};
+
+    for (int64_t i = 0; i < collector->setup.world_size; i++) {
+        const rate *of = &collector->task->rates[i];
+
+        if (of->seconds <= 0 || (i != teller && collector->ranks[i].exited))
+            continue;
+        sum.lines += of->lines / of->seconds;
+        sum.tokens += of->tokens / of->seconds;
+    }
+    return sum;
+}
+
+static void add_rate(rate *of, double lines, double tokens, double seconds)
+{
+    if (of->seconds > RATE_SECONDS)
+        *of = (rate){of->lines / 2, of->tokens / 2, of->seconds / 2};
+    of->lines += lines;
+    of->tokens += tokens;
+    of->seconds += seconds;
+}
+
+/* NaN says nothing. */
+static dt_status add_metric(dt_collector *collector, const char *name, double value,
+                            const dt_message *message, dt_error *err)
+{
+    if (isnan(value))
+        return DT_OK;
+    return dt_history_metric(collector->history, collector->task->lines, name, value,
+                             message->time_ms, err);
+}
+
+/* Of a part that is whole now. */
+static dt_status tell(dt_collector *collector, const dt_message *message, int64_t part,
+                      dt_error *err)
+{
+    dt_task_progress *progress = collector->task;
+    double seconds = dt_message_number(message, "seconds");
+    double tokens = (double)dt_message_int(message, "tokens", 0);
+    double lines = (double)dt_plan_task_lines_of(progress->task, part), loss = NAN;
+    dt_status st = DT_OK;
+    rate now;
+
+    if (seconds > 0)
+        add_rate(&progress->rates[message->rank], lines, tokens, seconds);
+    now = rate_of_all(collector, message->rank);
+    if (tokens > 0)
+        loss = -dt_message_number(message, "log_likelihood") / tokens;
+    DT_TRY(add_metric(collector, "loss", loss, message, err));
+    DT_TRY(add_metric(collector, "lines_per_second", now.lines, message, err));
+    if (now.tokens > 0)
+        DT_TRY(add_metric(collector, "tokens_per_second", now.tokens, message, err));
+    collector->progressed = true;
+    collector->progress.step = progress->lines;
+    if (!isnan(loss))
+        collector->progress.loss = loss;
+    if (now.tokens > 0)
+        collector->progress.tokens_per_second = now.tokens;
+out:
+    return st;
+}
+
+dt_status dt_collector_part(dt_collector *collector, const dt_message *message, dt_error *err)
+{
+    dt_task_progress *progress = collector->task;
+    const char *text = dt_message_string(message, "text"), *hex = dt_message_string(message, "hex");
+    dt_history_piece piece = {.part = dt_message_int(message, "part", -1),
+                              .offset = dt_message_int(message, "offset", -1),
+                              .last = json_is_true(json_object_get(message->json, "last")),
+                              .hex = hex[0] != '\0',
+                              .text = hex[0] != '\0' ? hex : text};
+    dt_status st = DT_OK;
+
+    if (progress == NULL || piece.offset < 0 || piece.part < 0 ||
+        piece.part >= dt_plan_task_parts(progress->task)) {
+        dt_log_warn("rank %lld tells of part %lld, which there is not", (long long)message->rank,
+                    (long long)piece.part);
+        return DT_OK;
+    }
+    DT_TRY(dt_history_part(collector->history, &piece, err));
+    if (!piece.last || progress->there[piece.part])
+        return DT_OK;
+    progress->there[piece.part] = true;
+    progress->lines += dt_plan_task_lines_of(progress->task, piece.part);
+    DT_TRY(tell(collector, message, piece.part, err));
+out:
+    return st;
+}

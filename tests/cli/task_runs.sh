@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Lines that the ranks of a run continue, translate or score: the same file for 1, 2 and 3 ranks and for one
+# process, to the byte; what cannot be shared out, and what such a run cannot, is said.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=1
+run=$(field "o['run']")
+python3 - "$work" <<'PY'
+import random, sys
+random.seed(2)
+words = "the quick brown fox jumps over a lazy dog and then it sleeps until the morning".split()
+with open(sys.argv[1] + "/lines", "w") as out:
+    for i in range(57):
+        out.write(" ".join(random.choice(words) for _ in range(random.randint(0, 4))) + ("\r\n" if i % 5 == 0 else "\n"))
+    out.write("fox") # no line break at the end
+PY
+
+same() { # ranks options...: of the run `run`, as one process writes it
+    local ranks=$1
+    shift
+    rm -f "$work/shared"
+    expect 0 generate "$run" --input "$work/lines" --ranks "$ranks" --threads 1 --output "$work/shared" "$@"
+    cmp "$work/one" "$work/shared" || fail "$ranks ranks write something else: $(diff "$work/one" "$work/shared" | head -n 4)"
+}
+for options in "--tokens 20" "--tokens 9 --temperature 0 --batch 3" "--tokens 12 --seed 7 --top-k 5 --stop ow"; do
+    expect 0 generate "$run" --input "$work/lines" --threads 1 $options
+    cp "$work/out" "$work/one"
+    for ranks in 1 2 3; do same $ranks $options; done
+done
+[ "$(wc -l <"$work/shared")" -eq 58 ] || fail "$(wc -l <"$work/shared") lines of 58"
+cp "$work/lines" "$work/all"
+cut -c 1-8 "$work/all" >"$work/lines" # a search is bound to the 16 tokens that the model sees
+expect 0 generate "$run" --input "$work/lines" --threads 1 --tokens 6 --beam 3
+cp "$work/out" "$work/one"
+same 2 --tokens 6 --beam 3
+cp "$work/all" "$work/lines"
+
+# Without --output they are printed; more ranks than lines; from stdin.
+head -n 2 "$work/lines" >"$work/two"
+expect 0 generate "$run" --input "$work/two" --threads 1 --tokens 5
+cp "$work/out" "$work/one"
+expect 0 generate "$run" --input "$work/two" --threads 1 --tokens 5 --ranks 3 --wait
+cmp "$work/one" "$work/out" || fail "not what one process prints"
+"$dtrun" generate "$run" --input - --tokens 5 --ranks 2 --threads 1 <"$work/two" >"$work/out" 2>"$work/err" || fail "stdin"
+cmp "$work/one" "$work/out" || fail "not what one process prints"
+subject="the last run"
+expect 0 generate "$run" --input "$work/two" --tokens 5 --ranks 2 --json --name mine --tag a --note b
+json "o['task'] == 'generate'" "o['state'] == 'finished'" "o['step'] == 2 == o['steps_total']" "o['name'] == 'mine'" \
+    "o['tags'] == ['a']" "open(o['output']).read().count('\\n') == 2"
+shared=$(field "o['run']")
+
+# Scores: every digit, and their total.
+expect 0 score "$run" --input "$work/lines" --threads 1
+cp "$work/out" "$work/scores"
+expect 0 score "$run" --input "$work/lines" --ranks 3 --threads 1 --wait
+cmp "$work/scores" "$work/out" || fail "other scores: $(diff "$work/scores" "$work/out" | head -n 4)"
+expect 0 score "$run" --input "$work/lines" --ranks 2 --threads 1 --output "$work/scored" --json
+cmp "$work/scores" "$work/scored" || fail "other scores"
+json "o['task'] == 'score'" "abs(o['loss'] - $(tail -n 1 "$work/scores" | sed 's/.*loss \([0-9.]*\),.*/\1/')) < 1e-5"
+scored=$(field "o['run']")
+expect 0 metrics "$scored"
+says "lines_per_second" "tokens_per_second" "loss"
+
+# It is shown as what it is, and nothing stays of it but what was asked for.
+expect 0 show "$scored"
+says "task" "score" "of run $run" "$work/scored"
+expect 0 list
+says "tiny-score" "tiny-generate"
+expect 0 list --json
+json "[r['task'] for r in o['runs'] if r['run'] == '$scored'] == ['score']" \
+    "[r['task'] for r in o['runs'] if r['run'] == '$run'] == ['train']"
+folder=$work/state/dtrun/runs/$scored
+for gone in parts input.txt checkpoints; do
+    [ ! -e "$folder/$gone" ] || fail "$folder has $gone"
+done
+
+# What it cannot, and what cannot be shared out.
+for command in "generate $shared --prompt x" "score $shared --input $work/two" "fork $shared" \
+    "export $shared --to hf $work/hf"; do
+    expect 2 $command
+    says "is a generate run with a checkpoint of run '$run'"
+done
+expect 2 resume "$shared"
+says "is finished: its lines are in"
+printf 'model: {from: "run:%s"}\n' "$shared" >"$work/from.yaml"
+expect 2 validate "$work/from.yaml"
+echo 'task: score' | cat - "$work/tiny.yaml" >"$work/task.yaml"
+expect 2 validate "$work/task.yaml"
+says "'dtrun score RUN --input FILE --ranks N' begins such a run"
+: >"$work/empty"
+expect 2 generate "$run" --input "$work/empty" --ranks 2
+says "has no line that could be shared out"
+expect 2 generate "$run" --prompt x --ranks 2
+says "give them (--input)"
+expect 2 generate "$run" --input "$work/two" --prompt x --ranks 2
+says "--input and a prompt are both given"
+expect 2 generate "$run" --input "$work/two" --ranks 2 --device cpu
+says "--gpus says what the ranks compute on"
+expect 2 generate "$run" --input "$work/two" --detach
+says "--detach is of a run"
+expect 2 score "$run" --input "$work/two" --output "$work/x"
+says "--output is of a run"
+expect 2 score "$run" --input "$work/two" --target "$work/two" --ranks 2
+says "leave out --target"
+expect 2 generate "$run" --input "$work/two" --ranks 2 --output "$work/scored"
+says "is there already: --force replaces it"
+cmp "$work/scores" "$work/scored" || fail "it was replaced"
+expect 0 generate "$run" --input "$work/two" --ranks 2 --tokens 5 --threads 1 --output "$work/scored" --force
+cmp "$work/one" "$work/scored" || fail "it was not replaced"
+# A line that cannot be continued ends the run, by its number in the file, and once.
+printf 'the\nfox\nthé\nfox\n' >"$work/strange"
+expect 1 generate "$run" --input "$work/strange" --ranks 2 --json --output "$work/strange.out"
+json "'line 3' in o['reason']" "o['attempt'] == 1" "o['state'] == 'failed'"
+[ ! -e "$work/strange.out" ] || fail "there is an output"
