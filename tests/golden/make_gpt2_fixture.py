@@ -17,16 +17,20 @@ start   parameters F32 by GPT-2's names, weights (out,in), wte and lm_head witho
         tokens, targets I32 (20,B,T), a target of -1 is not counted
 expect  logits F32 (B,T,V), loss F64 (1): sum over counted tokens / their number,
         grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20);
-        positions F32 (context,C) where they are sinusoidal
+        positions F32 (context,C) where they are sinusoidal;
+        BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py)
 Hyperparameters are in both files' metadata.
 """
 
+import copy
 import math
 import pathlib
 
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
+
+import half_precision
 
 LAYERS, HEADS, VOCAB, CONTEXT, B, T, STEPS = 2, 3, 61, 16, 3, 13, 20
 LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 0.1, 1.0
@@ -108,7 +112,7 @@ class FairseqLm(Gpt2):
 
 def loss_of(model, tokens, targets):
     logits = model(tokens)
-    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten().long(), ignore_index=-1)
+    loss = F.cross_entropy(half_precision.widened(logits).flatten(0, 1), targets.flatten().long(), ignore_index=-1)
     return logits, loss
 
 
@@ -153,12 +157,17 @@ def write(name, model, embed):
     start = {n: p.detach().clone() for n, p in named.items()} | {"tokens": tokens, "targets": targets}
 
     positions = {n: b.clone() for n, b in model.named_buffers()}
+    single = copy.deepcopy(model)
     model.double()
     logits, loss = loss_of(model, tokens[0], targets[0])
     loss.backward()
     expect = {"logits": logits.detach().float(), "loss": loss.detach()[None]}
     expect |= positions
     expect |= {f"grad.{n}": p.grad.float().clone() for n, p in named.items()}
+    expect |= half_precision.errors(
+        single, lambda m: loss_of(m, tokens[0], targets[0]),
+        lambda m: {n: p.grad for n, p in m.named_parameters()}, expect,
+    )  # fmt: skip
 
     groups = [
         {"params": [p for p in named.values() if p.ndim >= 2], "weight_decay": DECAY},

@@ -16,10 +16,12 @@ with clipping and a cosine learning rate.
 start   parameters F32 by transformers' names, without padding; tokens, targets I32 (20,B,T), a target
         of -1 is not counted
 expect  logits F32 (B,T,V), loss F64 (1): sum over counted tokens / their number,
-        grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20)
+        grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20),
+        BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py)
 The configuration by a recipe's words, and hyperparameters, are in both files' metadata.
 """
 
+import copy
 import math
 import pathlib
 
@@ -27,6 +29,8 @@ import torch
 import torch.nn.functional as F
 import transformers
 from safetensors.torch import save_file
+
+import half_precision
 
 VOCAB, CONTEXT, B, T, STEPS = 61, 32, 3, 13, 20
 LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 0.1, 1.0
@@ -89,7 +93,7 @@ def build(name, m):
 
 def loss_of(model, tokens, targets):
     logits = model(input_ids=tokens.long()).logits
-    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten().long(), ignore_index=-1)
+    loss = F.cross_entropy(half_precision.widened(logits).flatten(0, 1), targets.flatten().long(), ignore_index=-1)
     return logits, loss
 
 
@@ -154,12 +158,17 @@ def write(name, m):
     tokens, targets = batches(random)
     start = {n: p.detach().clone() for n, p in named.items()} | {"tokens": tokens, "targets": targets}
 
+    single = copy.deepcopy(model)
     model.double()
     named = dict(model.named_parameters())
     logits, loss = loss_of(model, tokens[0], targets[0])
     loss.backward()
     expect = {"logits": logits.detach().float(), "loss": loss.detach()[None].double()}
     expect |= {f"grad.{n}": p.grad.float().clone() for n, p in named.items()}
+    expect |= half_precision.errors(
+        single, lambda m: loss_of(m, tokens[0], targets[0]),
+        lambda m: {n: p.grad for n, p in m.named_parameters()}, expect,
+    )  # fmt: skip
     losses, norms, rates = train(model, named, tokens, targets)
     for key, values in ("losses", losses), ("norms", norms), ("rates", rates):
         expect[key] = torch.tensor(values, dtype=torch.float64)

@@ -18,16 +18,20 @@ then twenty AdamW steps with clipping and a cosine learning rate.
 start   parameters F32 by fairseq's names, without padding; source I32 (20,B,S), previous and targets
         I32 (20,B,T)
 expect  logits F32 (B,T,V), 0 where the target is not counted, loss F64 (1): sum over counted targets / their number, nll F64 (1): the
-        same without smoothing, grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20)
+        same without smoothing, grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20),
+        BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py)
 The configuration by a recipe's words, and hyperparameters, are in both files' metadata.
 """
 
+import copy
 import math
 import pathlib
 
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
+
+import half_precision
 
 CONTEXT, B, S, T, STEPS, PAD, EOS = 16, 5, 11, 11, 20, 1, 2
 LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 0.1, 1.0
@@ -141,7 +145,7 @@ def put_attention(out, name, module, of):
 def loss_of(model, batch, smoothing):
     source, previous, targets = batch
     logits = model(source, previous)
-    scores = F.log_softmax(logits, dim=-1)[targets >= 0]
+    scores = F.log_softmax(half_precision.widened(logits), dim=-1)[targets >= 0]
     nll = -scores.gather(1, targets[targets >= 0].long()[:, None]).sum()
     loss = (1 - smoothing) * nll - smoothing / model.m["vocab"] * scores.sum()
     return logits, loss / len(scores), nll / len(scores)
@@ -211,12 +215,20 @@ def write(name, m):
     data = batches(m, random)
     start = model.published(lambda p: p) | dict(zip(("source", "previous", "targets"), data))
 
+    single = copy.deepcopy(model)
     model.double()
-    logits, loss, nll = loss_of(model, [x[0] for x in data], m["smoothing"])
+
+    def forward(model):
+        logits, loss, nll = loss_of(model, [x[0] for x in data], m["smoothing"])
+        return logits * (data[2][0] >= 0)[..., None], loss, nll  # logits of padding are not compared
+
+    logits, loss, nll = forward(model)
     loss.backward()
-    logits = logits * (data[2][0] >= 0)[..., None]  # of padding nobody asks
     expect = {"logits": logits.detach().float(), "loss": loss.detach()[None], "nll": nll.detach()[None]}
     expect |= {f"grad.{n}": g for n, g in model.published(lambda p: p.grad).items()}
+    expect |= half_precision.errors(
+        single, lambda m: forward(m)[:2], lambda m: m.published(lambda p: p.grad), expect
+    )
     losses, norms, rates = train(model, data, m["smoothing"])
     for key, values in ("losses", losses), ("norms", norms), ("rates", rates):
         expect[key] = torch.tensor(values, dtype=torch.float64)
