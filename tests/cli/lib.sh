@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 dtrun=$(realpath "$DTRUN_BIN")/dtrun
 work=$(mktemp -d)
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config
-export OMP_NUM_THREADS=1
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 unset NO_COLOR
 subject=""
 

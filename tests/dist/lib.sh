@@ -3,7 +3,7 @@ set -euo pipefail
 bin=${DTRUN_BIN:?set DTRUN_BIN to the bin folder of a build}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export OMP_NUM_THREADS=1 DTRUN_LOG=warn
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} DTRUN_LOG=warn
 
 fail() {
     echo "FAILED: $*"

@@ -7,10 +7,10 @@ dt_test(NAME strategy_queues LABEL unit LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_queues.c)
 dt_test(NAME strategy_graph_cache LABEL unit LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_graph_cache.c)
-dt_test(NAME strategy_recorded LABEL unit THREADS LIBS dt_strategy
+dt_test(NAME strategy_recorded LABEL unit THREADS NUMERIC LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_recorded.c
     ${CMAKE_CURRENT_SOURCE_DIR}/strategy_support.c)
-dt_test(NAME strategy_ddp LABEL unit THREADS LIBS dt_strategy
+dt_test(NAME strategy_ddp LABEL unit THREADS NUMERIC LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_ddp.c)
 dt_test(NAME train_sample LABEL unit LIBS dt_train
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_train_sample.c)
@@ -26,7 +26,7 @@ dt_test(NAME strategy_thread_pool LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_thread_pool.c)
 if(TARGET gloo)
   foreach(name accounts memory ragged shards)
-    dt_test(NAME strategy_${name} LABEL unit THREADS LIBS dt_checkpoint_writer dt_strategy dt_events dt_recipe dt_config
+    dt_test(NAME strategy_${name} LABEL unit THREADS NUMERIC LIBS dt_checkpoint_writer dt_strategy dt_events dt_recipe dt_config
       SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_${name}.c
         ${CMAKE_CURRENT_SOURCE_DIR}/strategy_support.c ${PROJECT_SOURCE_DIR}/tests/dist/ranks.c)
   endforeach()
