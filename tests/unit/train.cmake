@@ -30,6 +30,9 @@ if(TARGET gloo)
       SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_${name}.c
         ${CMAKE_CURRENT_SOURCE_DIR}/strategy_support.c ${PROJECT_SOURCE_DIR}/tests/dist/ranks.c)
   endforeach()
+  add_test(NAME unit.strategy_memory_of_every_optimizer COMMAND test_strategy_memory all)
+  set_tests_properties(unit.strategy_memory_of_every_optimizer PROPERTIES LABELS "unit;threads;long;numeric"
+    TIMEOUT ${DT_TEST_SECONDS} SKIP_RETURN_CODE 77)
 endif()
 dt_test(NAME ops_tuned LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_tuned.c ${PROJECT_SOURCE_DIR}/engine/ops/cuda/tuned.c)
