@@ -76,8 +76,7 @@ kind epochs schedule.steps=0 schedule.epochs=2 checkpoint.every_epoch=1
 kind fsdp strategy=fsdp ranks=2
 # --- what it says of them; and the crash
 cat >state/about.json <<JSON
-{"build": "$("$root/bin/dtrun" --version)", "root": "$root",
- "avx512_bf16": $(grep -qw avx512_bf16 /proc/cpuinfo && echo true || echo false)}
+{"build": "$("$root/bin/dtrun" --version)", "root": "$root"}
 JSON
 for whole in plain epochs fsdp; do
     dtrun generate "$whole-whole" --seed 1 --tokens 40 --prompt the >"state/$whole.txt"
