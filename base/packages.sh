@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs the packages that dtrun is built with (build) and tested with (test) on Debian and
-# Ubuntu. What is there already is left alone, and then neither root nor a network is needed.
+# Installs the packages that dtrun is built with (build), that the gate needs (test), and that the long tests
+# need besides (long), on Debian and Ubuntu. Installed packages are left alone; if all are installed, neither
+# root nor a network is needed.
 #
-#   base/packages.sh build [test]
+#   base/packages.sh build [test [long]]
 #
-# Where there is nvcc, test also brings cuobjdump and nvdisasm, from Python's packages into build/cuobjdump, if the
+# Where there is nvcc, long also brings cuobjdump and nvdisasm, from Python's packages into build/cuobjdump, if the
 # CUDA toolkit came without them: one of its tests reads the machine code of the GPU part.
 set -euo pipefail
 
@@ -18,17 +19,17 @@ build=(build-essential cmake ninja-build pkg-config git
        libdnnl-dev libgloo-dev nettle-dev          # engine: matrix products, collectives, proofs, sha256
        fortunes fortunes-min)                      # the English text of the quickstart
 test=(libcmocka-dev python3 curl openssl sqlite3 procps util-linux)
-# Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap,
-# under other names.
-hosts=(openssh-server openssh-client iproute2 faketime) # test hosts that are reached by ssh; clocks
-shells=(zsh fish groff-base file)               # completion there; manual pages; the .deb
-emulator=(qemu-user)                            # a processor that has less
-schemas=(python3-jsonschema python3-yaml)       # the recipe's schema, by another validator
-slurm=(slurmctld slurmd slurm-client munge)     # a cluster of the tests' own, on those hosts
-wanted=(python3-selenium chromium chromium-driver "${hosts[@]}" "${shells[@]}" "${emulator[@]}" "${schemas[@]}"
-        "${slurm[@]}")
-wanted_ubuntu=(python3-selenium chromium-browser chromium-chromedriver "${hosts[@]}"
-               "${shells[@]}" "${emulator[@]}" "${schemas[@]}" "${slurm[@]}")
+# Wanted: without them their tests say that they are skipped. On Ubuntu the browser is a snap, under other names.
+test_wanted=(ccache                               # a second build takes a third of the time
+             openssh-server openssh-client iproute2 # test hosts that are reached by ssh
+             python3-jsonschema python3-yaml      # the recipe's schema, by another validator
+             python3-selenium)
+long_wanted=(faketime                             # clocks of test hosts
+             zsh fish groff-base file             # completion there; manual pages; the .deb
+             qemu-user                            # a processor that has less
+             slurmctld slurmd slurm-client munge) # a cluster of the tests' own, on those hosts
+browser=(chromium chromium-driver)
+browser_ubuntu=(chromium-browser chromium-chromedriver)
 
 die() { printf '%s\n' "$*" >&2; exit 1; }
 
@@ -51,21 +52,24 @@ missing_of() {
     for name in "$@"; do installed "$name" || printf '%s\n' "$name"; done
 }
 
-[ $# -gt 0 ] || die "usage: base/packages.sh build [test]"
+[ $# -gt 0 ] || die "usage: base/packages.sh build [test [long]]"
 needed=()
 optional=()
-case " $* " in *" test "*) bring_cuobjdump ;; esac
 for set in "$@"; do
     case $set in
     build) needed+=("${build[@]}") ;;
     test)
         needed+=("${test[@]}")
+        optional+=("${test_wanted[@]}")
         if grep -qs '^ID=ubuntu' /etc/os-release; then
-            optional+=("${wanted_ubuntu[@]}")
+            optional+=("${browser_ubuntu[@]}")
         else
-            optional+=("${wanted[@]}")
+            optional+=("${browser[@]}")
         fi ;;
-    *) die "unknown package set '$set': build or test" ;;
+    long)
+        bring_cuobjdump
+        optional+=("${long_wanted[@]}") ;;
+    *) die "unknown package set '$set': build, test or long" ;;
     esac
 done
 
@@ -94,6 +98,7 @@ echo "installing packages: ${missing[*]} ${missing_optional[*]}"
 if [ ${#missing[@]} -gt 0 ]; then
     apt_install "${missing[@]}" || { tail -n 15 "$log" >&2; die "apt-get install failed"; }
 fi
-for name in "${missing_optional[@]}"; do
+[ ${#missing_optional[@]} -eq 0 ] || apt_install "${missing_optional[@]}" && exit 0
+for name in "${missing_optional[@]}"; do # one at a time: a name that this release lacks fails alone
     apt_install "$name" || echo "could not install $name: the tests that want it will be skipped"
 done

@@ -4,8 +4,8 @@
     tests/costs.py [--build DIR] [--jobs N] [--write] [REGEX]
 
 Processor seconds are those of the test and of everything that it started, detached or not: on a busy
-machine they stay what they are, which seconds of a clock do not. --write: what takes longest by the
-clock is written to tests/longest, by which ctest starts these first (CMakeLists.txt).
+machine they stay the same, which seconds of a clock do not. --write: the measured tests of 10 seconds or more
+are written to tests/longest, by which ctest starts these first (CMakeLists.txt); lines of other tests stay.
 """
 import argparse
 import concurrent.futures
@@ -64,6 +64,20 @@ def measure(test):
     return json.loads(told)
 
 
+def write_longest(path, rows):
+    """Lines 'NAME SECONDS PROCESSOR_SECONDS', the longest first, below the file's comment."""
+    lines = path.read_text().splitlines()
+    comment = [line for line in lines if line.startswith('#')]
+    kept = {name: (int(seconds), int(processor))
+            for name, seconds, processor in (line.split() for line in lines if line and not line.startswith('#'))}
+    for name, status, seconds, processor in rows:
+        kept.pop(name, None)
+        if seconds >= LONGEST_SECONDS:
+            kept[name] = round(seconds), round(processor)
+    ordered = sorted(kept.items(), key=lambda item: -item[1][0])
+    path.write_text('\n'.join(comment + [f'{name} {costs[0]} {costs[1]}' for name, costs in ordered]) + '\n')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--build', type=pathlib.Path, default=TESTS.parent / 'build/test')
@@ -82,8 +96,7 @@ def main():
         print(f'{processor:8.1f} {seconds:8.1f}  {name}{"" if status == 0 else f"  (exit {status})"}')
     print(f'{sum(row[3] for row in rows):8.1f} {sum(row[2] for row in rows):8.1f}  {len(rows)} tests')
     if options.write:
-        longest = sorted((row for row in rows if row[2] >= LONGEST_SECONDS), key=lambda row: -row[2])
-        (TESTS / 'longest').write_text(''.join(f'{row[0]} {row[2]:.0f}\n' for row in longest))
+        write_longest(TESTS / 'longest', rows)
 
 
 if __name__ == '__main__':

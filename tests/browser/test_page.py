@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """The page in a headless Chromium, over a store that fill_store makes.
 
-usage: test_page.py FILL_STORE SERVE_STORE [FOLDER_FOR_SCREENSHOTS]
+usage: test_page.py FILL_STORE SERVE_STORE [TEST...]     all tests, or those that are named: Page.test_x
+DTRUN_SHOTS names a folder for screenshots.
 Exits 77 where python3-selenium, Chromium or its driver is missing.
 """
 import contextlib
@@ -657,5 +658,5 @@ if __name__ == "__main__":
         print("Chromium or its driver is missing")
         sys.exit(77)
     FILL, SERVE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    SHOTS = sys.argv[3] if len(sys.argv) > 3 else None
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    SHOTS = os.environ.get("DTRUN_SHOTS")
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

@@ -90,7 +90,7 @@ plan() {
 ranks() {
     local world=$1 name=$2
     shift 2
-    "$bin/dist_spawn" --ranks "$world" --events "$work/$name" --timeout 100 "$@" -- \
+    "$bin/dist_spawn" --ranks "$world" --events "$work/$name" --timeout 300 "$@" -- \
         "$bin/dtrun-engine" train --plan "$work/$name.json"
 }
 

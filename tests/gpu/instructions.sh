@@ -7,6 +7,6 @@ for one in ${DTRUN_CUOBJDUMP:-} cuobjdump /usr/local/cuda*/bin/cuobjdump build/c
     /usr/local/lib/python3*/*-packages/nvidia/*/bin/cuobjdump; do
     found=$(command -v "$one") && break
 done
-[ -n "$found" ] || { echo "skipped: cuobjdump is not installed (base/packages.sh test brings it, or DTRUN_CUOBJDUMP names it)"; exit 77; }
+[ -n "$found" ] || { echo "skipped: cuobjdump is not installed (base/packages.sh long brings it, or DTRUN_CUOBJDUMP names it)"; exit 77; }
 PATH=$(dirname "$found"):$PATH # it runs nvdisasm, which lies beside it
 python3 tests/gpu/instructions.py "$found" "$bin/libdtrun-cuda.so" --most tests/gpu/instructions.txt

@@ -8,6 +8,7 @@ endforeach()
 add_executable(data_show ${CMAKE_CURRENT_SOURCE_DIR}/data_show.c)
 target_link_libraries(data_show PRIVATE dt_flags dt_data)
 dt_tests_need(unit data_show)
+dt_tests_need(gate data_show)
 dt_script_test(NAME data_bins LABEL unit
   COMMAND python3 tests/unit/data_bins.py $<TARGET_FILE:data_show>)
 

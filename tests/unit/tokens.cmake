@@ -11,6 +11,7 @@ dt_test(NAME corpus_learn LABEL unit LIBS dt_corpus dt_tokens
 # What texts become, for tests/golden/tokens_by_libraries.py, and how fast.
 add_executable(tokens_show ${CMAKE_CURRENT_SOURCE_DIR}/tokens_show.c)
 target_link_libraries(tokens_show PRIVATE dt_flags dt_tokens)
+dt_tests_need(gate tokens_show)
 
 dt_test(NAME corpus_pairs LABEL unit LIBS dt_corpus dt_data dt_tokens
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_corpus_pairs.c ${CMAKE_CURRENT_SOURCE_DIR}/data_support.c)
