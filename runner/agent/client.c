@@ -3,11 +3,11 @@
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/channel/protocol.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
-#define QUEUE_BYTES    ((size_t)256 << 10) /* unsent; the rest waits in the journal's file */
-#define SILENT_SECONDS 300.0               /* who answers no `alive` for so long is not there */
+#define QUEUE_BYTES ((size_t)256 << 10) /* unsent; the rest waits in the journal's file */
 
 void dt_agent_client_send(dt_agent *agent, json_t *message)
 {
@@ -66,7 +66,7 @@ void dt_agent_client_check(dt_agent *agent)
 {
     double silent = agent->clock.seconds - agent->client_seconds;
 
-    if (agent->client == NULL || silent <= SILENT_SECONDS)
+    if (agent->client == NULL || silent <= dt_times()->client_silent_seconds)
         return;
     dt_log_warn("nothing was said over the connection for %.0f s: it is closed", silent);
     dt_agent_client_close(agent);

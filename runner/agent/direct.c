@@ -25,13 +25,11 @@
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
 #include "runner/channel/protocol.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
 #define KILL_SECONDS      10.0
-#define BEYOND_SECONDS    15.0 /* the grace: for the kill and the proof */
-#define GRACE_SECONDS     30.0 /* where the plan does not say */
-#define LEAVE_SECONDS     6.0  /* for an agent that nobody needs */
 #define LOOK_SECONDS      0.05
 #define PLAN_BYTES        ((size_t)16 << 20)
 #define ENVIRONMENT_BYTES ((size_t)4 << 20)
@@ -93,7 +91,7 @@ static double grace_of(const char *folder)
 {
     const json_t *grace;
     json_t *plan = NULL;
-    double seconds = GRACE_SECONDS;
+    double seconds = dt_times()->default_grace_seconds;
     dt_strbuf path;
 
     dt_strbuf_init(&path);
@@ -111,7 +109,7 @@ static double grace_of(const char *folder)
 dt_status dt_agent_stop(const char *folder, bool now, dt_error *err)
 {
     double grace = now ? 0 : grace_of(folder);
-    double deadline = dt_clock_monotonic_seconds() + grace + BEYOND_SECONDS;
+    double deadline = dt_clock_monotonic_seconds() + grace + dt_times()->direct_stop_seconds;
     bool asked = dt_agent_holder_ask(folder, now ? SIGUSR2 : SIGUSR1);
     dt_process *found = NULL;
     dt_status st = DT_OK;
@@ -127,7 +125,7 @@ dt_status dt_agent_stop(const char *folder, bool now, dt_error *err)
         DT_TRY(dt_agent_end(folder, true, err));
         goto out;
     }
-    deadline = dt_clock_monotonic_seconds() + LEAVE_SECONDS;
+    deadline = dt_clock_monotonic_seconds() + dt_times()->direct_leave_seconds;
     while (!now && dt_agent_holder_is_here(folder) && dt_clock_monotonic_seconds() < deadline)
         dt_clock_sleep_seconds(LOOK_SECONDS);
     if (!now && dt_agent_holder_is_here(folder)) /* now: whoever wants it gone says `end` next */

@@ -9,10 +9,9 @@
 #define _GNU_SOURCE
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
-
-#define GRACE_SECONDS 30.0 /* where the plan does not say */
 
 void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start)
 {
@@ -22,7 +21,7 @@ void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start)
     agent->lease_seconds = start->launcher_lost_seconds;
     agent->lease_grace_seconds = json_is_number(grace) && json_number_value(grace) >= 0
                                      ? json_number_value(grace)
-                                     : GRACE_SECONDS;
+                                     : dt_times()->default_grace_seconds;
     agent->heard_seconds = agent->clock.seconds;
 }
 

@@ -17,16 +17,9 @@
 #include "runner/agent/rank/helper.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/protocol.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
-
-/* With neither ranks nor a supervisor it leaves: `connect --start` begins anew on the journal. One
- * that it did not start (node_setup/keepalive.c) stays: what it starts there would end with the
- * connection.
- */
-#define QUIET_SECONDS    10.0
-#define HELD_SECONDS     600.0
-#define SHUTDOWN_SECONDS 30.0 /* for what was begun when the agent itself gets SIGTERM */
 
 /* Whoever reads finds a gap in the numbers; this says why. */
 static void tell_damaged(dt_agent *agent)
@@ -92,8 +85,9 @@ static void on_stop_signal(uv_signal_t *handle, int number)
     dt_agent *agent = handle->data;
 
     dt_log_warn("signal %d: the ranks are told to stop", number);
-    dt_agent_ending_begin(agent, agent->started ? agent->lease_grace_seconds : SHUTDOWN_SECONDS,
-                          "agent_stopped");
+    dt_agent_ending_begin(
+        agent, agent->started ? agent->lease_grace_seconds : dt_times()->shutdown_grace_seconds,
+        "agent_stopped");
     dt_agent_ending_advance(agent);
 }
 
@@ -112,7 +106,7 @@ static void on_asked(uv_signal_t *handle, int number)
 static void loop_init(dt_agent *agent)
 {
     static const int stops[] = {SIGTERM, SIGINT};
-    uint64_t alive_ms = (uint64_t)(DT_PROTOCOL_ALIVE_SECONDS * 1e3);
+    uint64_t alive_ms = dt_times_ms(dt_times()->heartbeat_seconds);
 
     uv_prepare_init(&agent->loop, &agent->before_wait);
     uv_timer_init(&agent->loop, &agent->alive_timer);
@@ -195,7 +189,11 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
     agent.offers = json_object();
     agent.answers = json_object();
     agent.ending_reason = "";
-    agent.quiet_max_seconds = ready >= 0 ? QUIET_SECONDS : HELD_SECONDS;
+    /* An agent with neither ranks nor a supervisor exits: `connect --start` starts the next one on the
+     * journal. An agent that `connect` did not start (node_setup/keepalive.c) stays, because what a
+     * connection starts there would end with the connection. */
+    agent.quiet_max_seconds =
+        ready >= 0 ? dt_times()->agent_quiet_seconds : dt_times()->agent_held_seconds;
     uv_loop_init(&agent.loop);
     dt_poll_clock_open(&agent.clock, &agent.loop);
     agent.quiet_since_seconds = agent.clock.seconds;

@@ -2,16 +2,18 @@
 #include "runner/channel/poll_clock.h"
 
 #include "base/clock.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
 void dt_poll_clock_turn(dt_poll_clock *clock, double monotonic_seconds)
 {
-    double took = monotonic_seconds - clock->monotonic_seconds;
+    double took = monotonic_seconds - clock->monotonic_seconds,
+           most = dt_times()->clock_turn_seconds;
 
     clock->monotonic_seconds = monotonic_seconds;
     if (took > 0)
-        clock->seconds += took < DT_POLL_CLOCK_TURN_SECONDS ? took : DT_POLL_CLOCK_TURN_SECONDS;
+        clock->seconds += took < most ? took : most;
 }
 
 static void on_polled(uv_check_t *check)

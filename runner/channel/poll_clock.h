@@ -3,10 +3,10 @@
  * A process that is stopped, a machine that is paused or suspended, a call that blocks: afterwards
  * the monotonic clock has moved, timers are due, and what others said meanwhile has not been read
  * yet. Silence measured by that clock is none. This clock moves once in a turn of the loop, after
- * input was read, by what the turn took, but by DT_POLL_CLOCK_TURN_SECONDS at most. Between two
+ * input was read, by what the turn took, but by clock_turn_seconds (runner/times.h) at most. Between two
  * reads of input it stands still, whatever timers see.
  *
- * The loop must turn at least once in DT_POLL_CLOCK_TURN_SECONDS (a repeating timer), or the clock
+ * The loop must turn at least once in clock_turn_seconds (a repeating timer), or the clock
  * is slow.
  * Units      seconds; only differences make sense. It began at the monotonic clock's value
  * Threads    the loop's
@@ -15,8 +15,6 @@
 #define DT_RUNNER_POLL_CLOCK_H
 
 #include <uv.h>
-
-#define DT_POLL_CLOCK_TURN_SECONDS 2.5
 
 typedef struct dt_poll_clock {
     uv_check_t after_poll;

@@ -19,8 +19,6 @@
 /* A command: `start` holds the plan, of at most 16 MiB, which may name ten thousand files. */
 #define DT_PROTOCOL_MAX_COMMAND_BYTES ((size_t)17 << 20)
 
-#define DT_PROTOCOL_ALIVE_SECONDS 2.0 /* an agent says so this often */
-
 #define DT_PROTOCOL_MAX_RANKS 65536
 
 #endif

@@ -7,10 +7,10 @@
 #include "runner/stop/direct.h"
 #include "runner/stop/stop.h"
 #include "runner/supervisor/supervisor.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
-#define END_SECONDS  3.0 /* of a supervisor that has nothing to wait for */
 #define LOOK_SECONDS 0.05
 
 /* A run that was asked, and what is known of it then. */
@@ -60,7 +60,7 @@ out:
 /* Until their supervisors have ended, or are such that wait. */
 static void look_at_supervisors(asked *all, int64_t count)
 {
-    double deadline = dt_clock_monotonic_seconds() + END_SECONDS;
+    double deadline = dt_clock_monotonic_seconds() + dt_times()->direct_supervisor_end_seconds;
 
     for (int64_t i = 0; i < count; i++)
         while ((all[i].waits = dt_supervisor_is_running(all[i].run)) &&

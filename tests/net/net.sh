@@ -16,6 +16,7 @@
 # Where namespaces are not allowed, or with NET_KIND=loopback, the hosts are several sshd on ports of
 # 127.0.0.1 with a home each; then `cut` is not to be had and 'kind' in the env says so.
 # Names and addresses are this run's own: several networks may stand side by side.
+# DTRUN_TEST_TIMES, where it is set, is set for every command on the hosts too.
 # Wants openssh-server and, for namespaces, root and iproute2.
 set -euo pipefail
 
@@ -62,6 +63,8 @@ PermitRootLogin yes
 PermitUserEnvironment yes
 LogLevel VERBOSE
 END
+    # agents there use the same limits as the supervisor here (runner/times.h)
+    [ -z "${DTRUN_TEST_TIMES:-}" ] || echo "SetEnv DTRUN_TEST_TIMES=$DTRUN_TEST_TIMES" >>"$dir/sshd_config"
     cp "$net/id.pub" "$dir/authorized_keys"
     local place=$2
     [ "$3" = 22 ] || place="[$2]:$3"

@@ -54,6 +54,7 @@ static void test_what_matters_is_kept_and_secrets_are_not(void **state)
         {"https_proxy=http://me:word@proxy:3128", NULL, false},
         {"HTTPS_PROXY=http://me:word@proxy:3128", NULL, false},
         {"DTRUN_ENGINE=/a", NULL, true},
+        {"DTRUN_TEST_TIMES=0.5", NULL, true},
         {"DTRUN_READY_FD=3", NULL, false},
         {"DTRUN_RUN_SECRET=ab", NULL, false},
         {"DTRUN_LAUNCH_UMASK=0000", NULL, false}, /* would be read as ours */

@@ -15,12 +15,12 @@
 #include "runner/agent/process/process.h"
 #include "runner/agent/rank/helper.h"
 #include "runner/agent/rank/text.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
-#define LOOK_EVERY_MS      50
-#define PEER_GRACE_SECONDS 10.0
-#define KILL_MAX_SECONDS   10.0 /* what is then still there waits in the kernel, and is reported */
+#define LOOK_EVERY_MS    50
+#define KILL_MAX_SECONDS 10.0 /* what is then still there waits in the kernel, and is reported */
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -138,7 +138,7 @@ void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *re
  * they were given. */
 void dt_agent_ending_peers(dt_agent *agent)
 {
-    double grace = PEER_GRACE_SECONDS;
+    double grace = dt_times()->failed_grace_seconds;
 
     if (agent->ending != DT_ENDING_NO)
         return;

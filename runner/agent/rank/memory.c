@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/agent/rank/helper.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
 #define QUESTION_SECONDS 10.0
-#define PROOF_SECONDS    20.0
 #define AGAIN_MS         250
 
 static bool uses_devices(const dt_agent *agent)
@@ -130,6 +130,6 @@ void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent))
         agent->memory_known(agent);
         return;
     }
-    agent->proof_deadline_seconds = dt_clock_monotonic_seconds() + PROOF_SECONDS;
+    agent->proof_deadline_seconds = dt_clock_monotonic_seconds() + dt_times()->gpu_proof_seconds;
     ask_again(&agent->proof_timer);
 }

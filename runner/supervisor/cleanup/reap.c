@@ -8,12 +8,9 @@
 #include "base/strbuf.h"
 #include "runner/supervisor/connection/node_process.h"
 #include "runner/supervisor/folder/copies.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
-
-#define FIRST_MS 5000
-#define AGAIN_MS 15000
-#define LAST_MS  12000 /* that the end of the run waits; and what one try may take */
 
 typedef struct lost_node {
     dt_reaper *reaper;
@@ -151,7 +148,8 @@ dt_status dt_reaper_open(dt_reaper **out, const dt_reaper_setup *setup,
 void dt_reaper_begin(dt_reaper *reaper)
 {
     if (reaper->count > 0)
-        uv_timer_start(&reaper->timer, on_time, FIRST_MS, AGAIN_MS);
+        uv_timer_start(&reaper->timer, on_time, dt_times_ms(dt_times()->reap_first_seconds),
+                       dt_times_ms(dt_times()->reap_again_seconds));
 }
 
 /* --- the end */
@@ -164,7 +162,7 @@ bool dt_reaper_is_done(dt_reaper *reaper)
         reaper->stage = LAST;
         for (int64_t i = 0; i < reaper->count; i++)
             try_one(&reaper->nodes[i]);
-        uv_timer_start(&reaper->timer, on_time, LAST_MS, 0);
+        uv_timer_start(&reaper->timer, on_time, dt_times_ms(dt_times()->reap_last_seconds), 0);
     }
     for (int64_t i = 0; i < reaper->count; i++)
         if (reaper->nodes[i].process != NULL)

@@ -12,12 +12,10 @@
 #include "runner/channel/socket.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/supervisor.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
-#define CONNECT_SECONDS 20.0 /* one that cannot write the store is back after a pause */
-#define ANSWER_SECONDS  40.0
-#define LOOK_SECONDS    2 /* without an answer, until it is looked whether it is paused */
 #define TRY_SECONDS     0.1
 #define ASK_TIMES       5
 #define AGENT_MAX_BYTES 512
@@ -25,7 +23,7 @@
 /* *fd -1: the run has ended, there is nobody to ask. */
 static dt_status reach(int *fd, const char *run, const char *folder, dt_error *err)
 {
-    double deadline = dt_clock_monotonic_seconds() + CONNECT_SECONDS;
+    double deadline = dt_clock_monotonic_seconds() + dt_times()->ask_connect_seconds;
     dt_error problem = DT_ERROR_INIT;
     dt_status st;
 
@@ -57,15 +55,17 @@ static dt_status check_patience(const char *run, double deadline, dt_error *err)
                        (long long)paused);
     if (dt_clock_monotonic_seconds() > deadline)
         return DT_FAIL(err, DT_ERR_TIMEOUT, "the supervisor did not answer within %.0f s",
-                       ANSWER_SECONDS);
+                       dt_times()->ask_answer_seconds);
     return DT_OK;
 }
 
 /* DT_ERR_PEER: it ended before it answered. */
 static dt_status read_answer(dt_strbuf *out, int fd, const char *run, dt_error *err)
 {
-    double deadline = dt_clock_monotonic_seconds() + ANSWER_SECONDS;
-    struct timeval patience = {.tv_sec = LOOK_SECONDS};
+    double deadline = dt_clock_monotonic_seconds() + dt_times()->ask_answer_seconds;
+    uint64_t paused_ms = dt_times_ms(dt_times()->ask_paused_seconds);
+    struct timeval patience = {.tv_sec = (time_t)(paused_ms / 1000),
+                               .tv_usec = (suseconds_t)(paused_ms % 1000 * 1000)};
     char bytes[1024];
     dt_status st;
     ssize_t got;

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
-#define AGAIN_MS     5000
 #define TRIES        20
 #define TRIES_ENDING 3
 #define NAME_SIZE    128
@@ -110,7 +110,7 @@ static void on_brought(uv_work_t *work, int status)
         tell_let_go(fetcher, one);
     } else {
         dt_log_warn("checkpoint '%s' is not here yet: %s", one->name, one->err.message);
-        uv_timer_start(&fetcher->again, on_again, AGAIN_MS, 0);
+        uv_timer_start(&fetcher->again, on_again, dt_times_ms(dt_times()->fetch_again_seconds), 0);
         return;
     }
     drop_first(fetcher);

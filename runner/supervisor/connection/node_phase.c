@@ -7,15 +7,11 @@
 #include "runner/channel/protocol.h"
 #include "runner/supervisor/connection/node_int.h"
 #include "runner/supervisor/policy/node_loss.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
-#define LOOK_MS          1000 /* while connected: is it silent? */
-#define PREPARE_AGAIN_MS 5000
-#define BACKOFF_FIRST_MS 100
-#define BACKOFF_MOST_MS  2000
-#define END_MS           40000 /* that one `end` may take: killing takes 10 s, proof of GPUs 20 s */
-#define END_AGAIN_MS     5000
+#define END_MS 40000 /* that one `end` may take: killing takes 10 s, proof of GPUs 20 s */
 
 typedef void handler(dt_node_link *link);
 
@@ -107,7 +103,7 @@ static void on_time(uv_timer_t *timer)
 
 static void wait_for(dt_node_link *link, uint64_t wait_ms)
 {
-    uv_timer_start(&link->timer, on_time, wait_ms, LOOK_MS);
+    uv_timer_start(&link->timer, on_time, wait_ms, dt_times_ms(dt_times()->link_look_seconds));
 }
 
 static void disconnect(dt_node_link *link)
@@ -178,7 +174,7 @@ static void use_preparation(dt_node_link *link)
     if (link->calls.may_wait(link->context, link->setup.index, st)) {
         on_news(link, link->problem);
         link->phase = DT_NODE_AWAY;
-        wait_for(link, PREPARE_AGAIN_MS);
+        wait_for(link, dt_times_ms(dt_times()->prepare_again_seconds));
         return;
     }
     link->unrecoverable = dt_node_loss_is_final(st);
@@ -230,7 +226,7 @@ static void connect_to(dt_node_link *link, bool start)
 {
     dt_error err = DT_ERROR_INIT;
 
-    wait_for(link, LOOK_MS);
+    wait_for(link, dt_times_ms(dt_times()->link_look_seconds));
     link->problem[0] = '\0';
     link->connected_seconds = dt_node_now(link);
     if (open_bridge(link, start, &err) != DT_OK) {
@@ -304,7 +300,10 @@ static void look(dt_node_link *link)
 
 static void cut(dt_node_link *link)
 {
-    uint64_t wait_ms = (uint64_t)BACKOFF_FIRST_MS << (link->tries < 8 ? link->tries : 8);
+    const dt_time_limits *times = dt_times();
+    uint64_t first_ms = dt_times_ms(times->backoff_first_seconds);
+    uint64_t most_ms = dt_times_ms(times->backoff_most_seconds);
+    uint64_t wait_ms = first_ms << (link->tries < 8 ? link->tries : 8);
 
     disconnect(link);
     link->phase = DT_NODE_BETWEEN;
@@ -318,7 +317,7 @@ static void cut(dt_node_link *link)
         return;
     }
     link->tries++;
-    wait_for(link, wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS);
+    wait_for(link, wait_ms < most_ms ? wait_ms : most_ms);
     act_on_silence(link);
 }
 
@@ -359,7 +358,7 @@ static void on_end_exited(void *context, int64_t code, int number)
     if (code == 0 && number == 0)
         dt_node_take(link, DT_NODE_EVENT_ENDED, NULL);
     else if (link->end_tries < DT_REFUSAL_END_TRIES)
-        wait_for(link, END_AGAIN_MS);
+        wait_for(link, dt_times_ms(dt_times()->end_again_seconds));
     else
         dt_node_take(link, DT_NODE_EVENT_GIVE_UP, NULL);
 }

@@ -95,6 +95,7 @@ static const char *const kept[] = {
     "DTRUN_ATTENTION",
     "DTRUN_CACHE_QUOTA",
     "DTRUN_LOG_QUOTA",
+    "DTRUN_TEST_TIMES",
 };
 
 static bool matches(const char *pattern, size_t length, const char *name, size_t name_length)

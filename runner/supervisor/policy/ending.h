@@ -7,6 +7,7 @@
  *   the agent hears nothing of this machine for      the recipe's grace_seconds
  *   failure.launcher_lost (a lost launcher)
  *
+ * Limits     runner/times.h
  * Units      seconds
  */
 #ifndef DT_POLICY_ENDING_H

@@ -2,21 +2,9 @@
 
 #include <math.h>
 
-#include "base/banned.h"
+#include "runner/times.h"
 
-#define SILENT_SECONDS      6.0
-#define CONNECT_MORE        3.0 /* for each try that came to nothing: the node may be slow */
-#define CONNECT_MOST        20.0
-#define DOUBT_SECONDS       8.0
-#define PROBE_EVERY_SECONDS 3.0
-#define LATE_SECONDS        2.0
-#define UNPROVEN_SECONDS    10.0 /* more than until the first probe, or from one to the next */
-#define FRESH_SECONDS       10.0
-#define GONE_SECONDS        16.0
-#define STOPPING_SECONDS    20.0
-#define TRAINING_SECONDS    60.0
-#define REPLACED_SECONDS    15.0
-#define PATIENCE_SECONDS    3600.0
+#include "base/banned.h"
 
 static double later(double a, double b)
 {
@@ -42,7 +30,7 @@ static double newest_sign(const dt_liveness_facts *facts)
 /* Nothing could be asked of it, for a reason of our own: no silence of it says anything. */
 static bool is_unknown(const dt_liveness_facts *facts)
 {
-    return facts->unknown >= 0 && facts->now - facts->unknown <= GONE_SECONDS;
+    return facts->unknown >= 0 && facts->now - facts->unknown <= dt_times()->lost_seconds;
 }
 
 static bool is_lost(const dt_liveness_facts *facts)
@@ -52,12 +40,12 @@ static bool is_lost(const dt_liveness_facts *facts)
     if (facts->here)
         return false;
     if (facts->stopping)
-        return facts->now - newest_sign(facts) > GONE_SECONDS;
+        return facts->now - newest_sign(facts) > dt_times()->lost_seconds;
     if (facts->peers == DT_PEERS_SILENT && facts->lease > 0)
         return silent > facts->lease;
     if (facts->peers != DT_PEERS_HEARD)
-        return silent > PATIENCE_SECONDS && !is_unknown(facts);
-    return facts->now - newest_sign(facts) > GONE_SECONDS;
+        return silent > dt_times()->node_patience_seconds && !is_unknown(facts);
+    return facts->now - newest_sign(facts) > dt_times()->lost_seconds;
 }
 
 /* A new agent that says nothing, and that could. */
@@ -77,17 +65,18 @@ static bool hangs(const dt_liveness_facts *facts)
         return false;
     heard = later(facts->heard, facts->reached);
     if (facts->stopping)
-        return facts->now - heard > STOPPING_SECONDS;
-    return facts->now - later(heard, steps_speak(facts)) > TRAINING_SECONDS;
+        return facts->now - heard > dt_times()->stopping_hang_seconds;
+    return facts->now - later(heard, steps_speak(facts)) > dt_times()->training_hang_seconds;
 }
 
 static bool is_stuck(const dt_liveness_facts *facts)
 {
-    double most = SILENT_SECONDS;
+    const dt_time_limits *times = dt_times();
+    double most = times->silent_seconds;
 
     if (facts->heard < facts->connected) {
-        most += CONNECT_MORE * facts->tries;
-        most = most < CONNECT_MOST ? most : CONNECT_MOST;
+        most += times->connect_more_seconds * facts->tries; /* the node may be slow */
+        most = most < times->connect_most_seconds ? most : times->connect_most_seconds;
     }
     return facts->connection && facts->now - later(facts->heard, facts->connected) > most;
 }
@@ -99,11 +88,12 @@ static dt_liveness_act act_on(const dt_liveness_facts *facts)
     if (!facts->started && !facts->idle) {
         bool waits = (facts->waits || is_unknown(facts)) && !facts->stopping;
 
-        if (silent > (waits ? PATIENCE_SECONDS : FRESH_SECONDS))
+        if (silent > (waits ? dt_times()->node_patience_seconds : dt_times()->no_agent_seconds))
             return DT_LIVENESS_NO_AGENT;
     } else if (is_lost(facts)) {
         return DT_LIVENESS_LOST;
-    } else if (facts->replaced && facts->now - newest_excuse(facts) > REPLACED_SECONDS) {
+    } else if (facts->replaced &&
+               facts->now - newest_excuse(facts) > dt_times()->replaced_seconds) {
         return DT_LIVENESS_NO_AGENT;
     } else if (!facts->replaced && hangs(facts)) {
         return DT_LIVENESS_REPLACE;
@@ -113,20 +103,21 @@ static dt_liveness_act act_on(const dt_liveness_facts *facts)
 
 double dt_liveness_reached(double reached, double proven, double begun, double now, bool ran)
 {
-    double since = later(begun, now - LATE_SECONDS);
+    double since = later(begun, now - dt_times()->probe_late_seconds);
 
     if (!ran)
         return INFINITY;
     if (isinf(reached))
         return now;
-    return since - proven > UNPROVEN_SECONDS ? since : reached;
+    return since - proven > dt_times()->unproven_seconds ? since : reached;
 }
 
 dt_liveness_verdict dt_liveness_judge(const dt_liveness_facts *facts)
 {
-    bool doubt = !facts->here && facts->now - facts->heard > DOUBT_SECONDS;
+    bool doubt = !facts->here && facts->now - facts->heard > dt_times()->doubt_seconds;
 
     return (dt_liveness_verdict){.act = act_on(facts),
-                                 .probe = doubt && facts->now - facts->probed > PROBE_EVERY_SECONDS,
+                                 .probe = doubt && facts->now - facts->probed >
+                                                       dt_times()->probe_every_seconds,
                                  .unreachable = doubt};
 }

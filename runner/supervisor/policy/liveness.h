@@ -24,6 +24,7 @@
  *   1 h          all others have ended, and well: so has it, and it    lost
  *                says so when it can be reached
  *
+ * Limits     runner/times.h
  * Units      seconds of a clock that moves only while input is read (channel/poll_clock.h)
  */
 #ifndef DT_POLICY_LIVENESS_H

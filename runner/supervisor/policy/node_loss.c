@@ -1,8 +1,8 @@
 #include "runner/supervisor/policy/node_loss.h"
 
-#include "base/banned.h"
+#include "runner/times.h"
 
-#define PATIENCE_SECONDS 3600.0
+#include "base/banned.h"
 
 /* DT_ERR_IO: this machine cannot do it now (ssh is not there, no process can be started);
  * DT_ERR_TIMEOUT: a home that stalls. */
@@ -16,7 +16,7 @@ bool dt_node_loss_waits(const dt_preparation_facts *facts)
     bool dispensable = facts->nodes_min > 0 && facts->nodes > facts->nodes_min;
 
     return may_pass(facts->failed) && facts->preparing && facts->restarts > 0 && !dispensable &&
-           facts->waited_seconds <= PATIENCE_SECONDS;
+           facts->waited_seconds <= dt_times()->node_patience_seconds;
 }
 
 bool dt_node_loss_is_final(dt_status failed)

@@ -12,11 +12,11 @@
 #include "runner/channel/stream.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/session/state.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
 #define REQUEST_MAX_BYTES 4096
-#define STORED_MS         5000 /* that an answer waits for the store */
 
 struct dt_control {
     dt_control *next;
@@ -115,7 +115,8 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     dt_control_stored(session);
     session->answer_timer.data = session;
     if (control->answer.length > 0)
-        uv_timer_start(&session->answer_timer, on_answer_time, STORED_MS, 0);
+        uv_timer_start(&session->answer_timer, on_answer_time,
+                       dt_times_ms(dt_times()->stop_stored_seconds), 0);
 }
 
 static void on_ended(void *context, const char *why)

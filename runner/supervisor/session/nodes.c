@@ -11,10 +11,9 @@
 #include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/policy/node_loss.h"
 #include "runner/supervisor/session/state.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
-
-#define PEER_HEARD_SECONDS 5.0
 
 static dt_supervised_node *node_of(void *context, int64_t index)
 {
@@ -66,7 +65,7 @@ static void look_at_peers(dt_liveness_facts *facts, const dt_supervised_node *no
         if (dt_session_row(peer)->step_seconds > facts->peer_step)
             facts->peer_step = dt_session_row(peer)->step_seconds;
         if (!released && dt_node_link_is_attached(peer->link) &&
-            facts->now - dt_node_link_heard_seconds(peer->link) < PEER_HEARD_SECONDS)
+            facts->now - dt_node_link_heard_seconds(peer->link) < dt_times()->peer_heard_seconds)
             facts->peers = DT_PEERS_HEARD;
         ended = ended && (released || dt_node_link_has_ended(peer->link));
     }

@@ -2,10 +2,9 @@
 #include "runner/supervisor/session/state.h"
 
 #include "base/log.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
-
-#define LEAVE_MS 3000 /* for the agents to take their leave */
 
 static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
     [DT_RUN_QUEUED] =
@@ -106,7 +105,8 @@ void dt_state_take(dt_session *session, dt_state_event event, dt_supervised_node
     else if (has_consequences(event))
         dt_state_consider(session);
     if (session->leave == DT_LEAVE_WAITS && !uv_is_active((uv_handle_t *)&session->leave_timer))
-        uv_timer_start(&session->leave_timer, on_leave_time, LEAVE_MS, 0);
+        uv_timer_start(&session->leave_timer, on_leave_time,
+                       dt_times_ms(dt_times()->agents_leave_seconds), 0);
 }
 
 dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err)

@@ -16,11 +16,11 @@
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/session/state.h"
 #include "runner/supervisor/supervisor.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
-#define NOTIFY_SECONDS        90.0 /* that the end of the process waits for the webhook */
-#define FAILURE_PAUSE_SECONDS 5.0
+#define NOTIFY_SECONDS 90.0 /* that the end of the process waits for the webhook */
 
 /* One that was started anew, without the variables that the webhook refers to, cannot notify:
  * better known now than at the end of the run. */
@@ -93,7 +93,7 @@ static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, b
     while ((again || st == DT_ERR_BUSY) && (restarted || worth_another(st))) {
         if (!restarted) {
             dt_log_error("%s: trying again", problem.message);
-            dt_clock_sleep_seconds(FAILURE_PAUSE_SECONDS);
+            dt_clock_sleep_seconds(dt_times()->supervisor_retry_seconds);
         }
         dt_error_clear(&problem);
         restarted = false;

@@ -18,11 +18,11 @@
 #include "base/log.h"
 #include "runner/supervisor/session/diagnosis.h"
 #include "runner/supervisor/session/state.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
 #define DIAGNOSE_SECONDS 8.0 /* an agent takes 6 */
-#define BEAT_MAX_SECONDS 4.0 /* an agent that looks later than that was held up itself */
 
 /* --- when */
 
@@ -200,11 +200,12 @@ static double passed(dt_supervised_node *node, const dt_message *message)
 {
     int64_t now_ms = dt_message_int(message, "clock_ms", 0), before_ms = node->beat_ms;
     double seconds = (double)(now_ms - before_ms) / 1e3;
+    double longest = dt_times()->heartbeat_longest_seconds;
 
     node->beat_ms = now_ms;
     if (before_ms == 0 || now_ms <= before_ms)
         return 0;
-    return seconds < BEAT_MAX_SECONDS ? seconds : BEAT_MAX_SECONDS;
+    return seconds < longest ? seconds : longest;
 }
 
 /* The node whose clock counts: rank 0's, or where that has ended, as one of a task may long before the others,

@@ -1,0 +1,96 @@
+#define _GNU_SOURCE
+#include "runner/times.h"
+
+#ifdef DT_TEST_TIMES
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#endif
+
+#include "base/banned.h"
+
+static const dt_time_limits limits = {
+    .heartbeat_seconds = 2,
+    .heartbeat_longest_seconds = 4, /* an agent that looks later than that was held up itself */
+    .clock_turn_seconds = 2.5,
+    .link_look_seconds = 1,
+
+    .silent_seconds = 6,
+    .connect_more_seconds = 3,
+    .connect_most_seconds = 20,
+    .doubt_seconds = 8,
+    .probe_every_seconds = 3,
+    .probe_late_seconds = 2,
+    .unproven_seconds = 10, /* more than until the first probe, or from one probe to the next */
+    .no_agent_seconds = 10,
+    .lost_seconds = 16,
+    .stopping_hang_seconds = 20,
+    .training_hang_seconds = 60,
+    .replaced_seconds = 15,
+    .node_patience_seconds = 3600,
+    .peer_heard_seconds = 5,
+    .backoff_first_seconds = 0.1,
+    .backoff_most_seconds = 2,
+    .prepare_again_seconds = 5,
+    .end_again_seconds = 5,
+
+    .failed_grace_seconds = 10,
+    .default_grace_seconds = 30,
+    .shutdown_grace_seconds = 30,
+    .lease_margin_seconds = 30,
+
+    .agent_quiet_seconds = 10,
+    .agent_held_seconds = 600,
+    .client_silent_seconds = 300,
+    .gpu_proof_seconds = 20,
+
+    .agents_leave_seconds = 3,
+    .reap_first_seconds = 5,
+    .reap_again_seconds = 15,
+    .reap_last_seconds = 12,
+    .supervisor_retry_seconds = 5,
+    .fetch_again_seconds = 5,
+
+    .stop_stored_seconds = 5,
+    .ask_connect_seconds = 20, /* longer than supervisor_retry_seconds */
+    .ask_answer_seconds = 40,
+    .ask_paused_seconds = 2,
+    .direct_stop_seconds = 15, /* for the kill and the proof */
+    .direct_leave_seconds = 6,
+    .direct_supervisor_end_seconds = 3,
+};
+
+#ifndef DT_TEST_TIMES
+
+const dt_time_limits *dt_times(void)
+{
+    return &limits;
+}
+
+#else
+
+static dt_time_limits scaled;
+
+static void scale(void)
+{
+    const char *text = getenv("DTRUN_TEST_TIMES");
+    double factor = text != NULL && text[0] != '\0' ? strtod(text, NULL) : 1;
+    double *fields = (double *)&scaled;
+
+    DT_ASSERT(factor > 0 && factor <= 1);
+    scaled = limits;
+    for (size_t i = 0; i < sizeof(scaled) / sizeof(*fields); i++)
+        fields[i] *= factor;
+}
+
+const dt_time_limits *dt_times(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, scale);
+    return &scaled;
+}
+
+#endif
