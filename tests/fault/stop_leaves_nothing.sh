@@ -11,6 +11,7 @@ end_is good stopped 4
 is reason "$(get good reason)" "stopped by request"
 is checkpoints "$(get good checkpoints)" 1
 
+export FAULT_GRACE_MS=500 # nobody uses the grace to save any more
 FAKE_MODE=stubborn "$driver" launch stubborn 2
 await 20 has_step stubborn 3
 "$driver" stop stubborn
@@ -29,7 +30,7 @@ for run in grand escaped; do
     start=$(date +%s%N)
     "$driver" stop $run
     end_is $run stopped 4
-    figure 6 "stop: ranks deaf to SIGTERM with grandchildren that called setsid ($run), grace 1.5 s" \
+    figure 6 "stop: ranks deaf to SIGTERM with grandchildren that called setsid ($run), grace 0.5 s" \
         "30 s" "$(seconds_since "$start")"
 done
 [ -z "$(processes 'sleep 600')" ] || fail "a grandchild is left"
