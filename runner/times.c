@@ -53,6 +53,7 @@ static const dt_time_limits limits = {
     .supervisor_retry_seconds = 5,
     .fetch_again_seconds = 5,
 
+    .stop_check_seconds = 2,
     .stop_stored_seconds = 5,
     .ask_connect_seconds = 20, /* longer than supervisor_retry_seconds */
     .ask_answer_seconds = 40,

@@ -62,6 +62,7 @@ typedef struct dt_time_limits {
     double fetch_again_seconds;      /* pause between two tries to fetch a checkpoint */
 
     /* A stop. */
+    double stop_check_seconds;   /* period at which a stop checks supervisor and free space */
     double stop_stored_seconds;  /* most that the answer to a stop waits for the store */
     double ask_connect_seconds;  /* most that a command waits for a supervisor to listen */
     double ask_answer_seconds;   /* most that a command waits for a supervisor's answer */

@@ -16,12 +16,12 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/report.h"
 #include "runner/term/live.h"
+#include "runner/times.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
 
-#define LOOK_SECONDS   0.2
-#define ENSURE_SECONDS 2.0
+#define LOOK_SECONDS 0.2
 /* Beyond the grace of the recipe: for the kill, the proof and the last rows. */
 #define PATIENCE_SECONDS 60.0
 
@@ -90,7 +90,7 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
                      "run '%s' is still %s after %.0f s: see 'dtrun logs %s', or end it at once"
                      " with 'dtrun stop %s --now'",
                      id, dt_run_state_name(seen.state), now - start, id, id);
-        if (now - ensured > ENSURE_SECONDS) {
+        if (now - ensured > dt_times()->stop_check_seconds) {
             ensured = now;
             DT_TRY(dt_run_check_room(call->arena, err)); /* else nobody can say that it has ended */
             (void)dt_supervisor_ensure(&seen, NULL);     /* asked again in two seconds */

@@ -2,6 +2,7 @@
 # The disk of the history is full: a run, one without its supervisor, and a sweep can be stopped all the same, what
 # stop says of them is so, and once there is room the history has their ends.
 . "$(dirname "$0")/lib.sh"
+export DTRUN_TEST_TIMES=0.25 # on a full disk a stop waits for the store, the supervisor and the agents
 make_tiny
 mkdir "$work/small"
 if ! mount -t tmpfs -o size=80m none "$work/small" 2>/dev/null; then

@@ -85,6 +85,9 @@ no_ranks "$two" || fail "ranks of the second are left"
 "$driver" ensure "$two"
 await 30 has_ended "$two"
 
+# From here on a stop waits for the store, for the supervisor and for the agents.
+export DTRUN_TEST_TIMES=0.2
+
 # A supervisor that is paused (SIGSTOP): its nodes are asked directly; it writes the end down once it continues.
 "$driver" launch paused 2
 await 20 has_step paused 3
