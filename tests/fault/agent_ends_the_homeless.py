@@ -1,6 +1,7 @@
 """The home of a node was wiped under an attempt: what still runs of it is ended before the next one starts
 there. Where its folder is still there, its own agent is what ends it."""
 import os, shutil, tempfile, time
+os.environ['DTRUN_TEST_TIMES'] = '0.2'  # an agent without ranks and supervisor exits after 2 s
 from agent_talk import Agent, check
 
 top = tempfile.mkdtemp(prefix='dtrun-talk.')

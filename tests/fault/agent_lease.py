@@ -2,9 +2,10 @@
 agent without ranks and supervisor leaves, but for one that is held there, and for a connection that
 has ended none is started."""
 import os, socket, subprocess, time
+os.environ['DTRUN_TEST_TIMES'] = '0.2'  # an agent without ranks and supervisor exits after 2 s
 from agent_talk import BIN, Agent, check
 
-LEASE = 3
+LEASE = 2
 endless = {'FAKE_STEP_MS': '20', 'FAKE_STEPS': '1000000'}
 
 # one that is left before it got a plan; looked at again in the end

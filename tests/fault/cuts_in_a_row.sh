@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A node that is cut off for 9 s, again and again, with 9 s between: nothing restarts, every step is
-# there once. FAULT_FULL=1: six times.
+# there once. FAULT_FULL=1: six times, else twice with half the limits and cuts.
+[ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
 if ! apart; then
     echo "skipped: hosts on 127.0.0.1 cannot be cut off"
@@ -15,9 +16,9 @@ launch cuts
 await 120 past cuts 50
 for round in $(seq $rounds); do
     "$net_sh" cut "$net" host2
-    sleep 9
+    sleep "$(scaled 9)"
     "$net_sh" heal "$net" host2
-    sleep 9
+    sleep "$(scaled 9)"
     is "attempt in round $round ($(value cuts "o['reason']"))" "$(value cuts "o['attempt']")" 1
 done
 step=$(value cuts "o['step']")

@@ -3,6 +3,7 @@
 # given up where it hangs again and again.
 . "$(dirname "$0")/lib.sh"
 export FAULT_RESTARTS=3 FAULT_HANG_SECONDS=2
+[ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.25 FAULT_HANG_SECONDS=1 # a heartbeat each half a second
 hung() { # run [kind]
     python3 - "$runs/$1/../../store.db" "$1" "${2:-hung}" <<'PY'
 import json, sqlite3, sys
@@ -18,7 +19,7 @@ start=$(date +%s%N)
 kill -STOP "$(get stopped pids | head -n 1)"
 is_again() { [ "$(get stopped attempt)" = 2 ]; }
 await 30 is_again
-figure 8 "SIGSTOP of a rank, floor of 2 s (a program in the engine's place): the next attempt" "17 s" \
+figure 8 "SIGSTOP of a rank, floor of $FAULT_HANG_SECONDS s (a program in the engine's place): the next attempt" "17 s" \
     "$(seconds_since "$start")"
 end_is stopped finished 0
 is points "$(get stopped points)" 400
@@ -43,29 +44,29 @@ like "what is said" "$(hung loop)" "no step for * s while training: rank 0 on lo
 await 10 nothing_left
 
 # a step far longer than all before it, whose engine says that it gets on
-FAKE_MODE=slow FAKE_PIECES=80 "$driver" launch long 1
+FAKE_MODE=slow FAKE_PIECES=40 "$driver" launch long 1
 await 60 has_ended long
 end_is long finished 0
 is attempt "$(get long attempt)" 1
 like "what is said" "$(hung long slow)" "no step for * s while training: slow, since rank 0 on localhost *"
 
 # a supervisor that is halted for longer than any step may take hears what waited for it
-FAKE_STEPS=1200 "$driver" launch halted 1
+FAULT_HANG_SECONDS=2 FAKE_STEPS=800 "$driver" launch halted 1
 await 20 has_step halted 5
 supervisor=$(processes 'supervise halted')
 kill -STOP "$supervisor"
-sleep 7
+sleep 4
 kill -CONT "$supervisor"
 end_is halted finished 0
 is attempt "$(get halted attempt)" 1
 is "what is said" "$(hung halted)$(hung halted slow)" ""
 
 # one that is slow from the beginning, and one that stopped for a moment, do not hang
-FAKE_STEPS=8 FAKE_STEP_MS=1000 "$driver" launch slow 1
+FAULT_HANG_SECONDS=1 FAKE_STEPS=8 FAKE_STEP_MS=500 "$driver" launch slow 1
 await 20 has_step slow 3
 rank=$(get slow pids)
 kill -STOP "$rank"
-sleep 2.2
+sleep 1.2
 kill -CONT "$rank"
 end_is slow finished 0
 is attempt "$(get slow attempt)" 1

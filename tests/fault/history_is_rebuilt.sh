@@ -2,6 +2,7 @@
 # The history is deleted while nobody has it open, or set back to an older copy than the newest attempt:
 # the next command writes the run's rows anew from its folder, and no attempt is begun twice.
 . "$(dirname "$0")/lib.sh"
+export DTRUN_TEST_TIMES=0.25
 database=$XDG_STATE_HOME/dtrun/store.db
 dtrun=$DTRUN_BIN/dtrun
 field() { # run key, as status tells it

@@ -3,6 +3,7 @@
 # bytes, a history that is older than what the agent still keeps, an agent of another protocol. Each
 # comes to a right end by itself, what was lost is said, and `stop` ends all of it.
 . "$(dirname "$0")/lib.sh"
+export DTRUN_TEST_TIMES=0.25
 
 # Lies about its protocol while the file `mismatch` is there.
 cat >"$XDG_STATE_HOME/agent" <<SH

@@ -2,12 +2,13 @@
 # Nobody may sign in to a node for a while, and the connections that stood are gone: its ranks train
 # on, and so does the run, which says that the node is not reachable. A restart that falls into such
 # a time waits for its end; a stop says what it could not ask.
+[ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
 if ! apart; then
     echo "skipped: several sshd on 127.0.0.1 do not tell whose connections are whose"
     exit 77
 fi
-withdrawn=30
+withdrawn=$(scaled 30)
 
 connections() { # host: its sshd but the first
     local pid
@@ -36,7 +37,7 @@ for host in host1 host2; do
     start=$(date +%s%N)
     await 60 node_is key $host 'not reachable*'
     is "state of key" "$(value key "o['state']")" running
-    [ $host = host1 ] && seconds=20 || seconds=$withdrawn
+    [ $host = host1 ] && seconds=$(scaled 20) || seconds=$withdrawn
     while [ $(($(date +%s%N) - start)) -lt $((seconds * 1000000000)) ]; do
         is "state of key ($(value key "o['reason']"))" "$(value key "o['state']")" running
         is "attempt of key" "$(value key "o['attempt']")" 1
@@ -56,7 +57,7 @@ withdraw host2
 kill -9 "$(pid_of key 0)"
 await 90 in_attempt key 2
 await 60 node_is key host2 '*lets nobody in*'
-sleep 15
+sleep "$(scaled 15)"
 is "state of key ($(value key "o['reason']"))" "$(value key "o['state']")" preparing
 is "attempt of key" "$(value key "o['attempt']")" 2
 give_back host2

@@ -44,6 +44,9 @@ figure() { # number what limit seen
     printf '%s: %s (limit %s)\n' "$2" "$4" "$3"
     [ -z "${FAULT_FIGURES:-}" ] || printf '%s\t%s\t%s\t%s\n' "$@" >>"$FAULT_FIGURES"
 }
+scaled() { # seconds, where the limits of runner/times.h are the real ones: what DTRUN_TEST_TIMES makes of them
+    awk -v seconds="$1" -v factor="${DTRUN_TEST_TIMES:-1}" 'BEGIN { print seconds * factor }'
+}
 seconds_since() { # what `date +%s%N` said
     awk -v ns=$(($(date +%s%N) - $1)) 'BEGIN { printf "%.1f s", ns / 1e9 }'
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # A node that is cut off: for ten seconds nothing is lost and nothing restarted; for good it is told
-# within 20 s, and the run continues with the others, or when it is back. What it still ran is ended.
+# within 20 s, and the run continues with the others, or when it is back. What it still ran is ended. Without
+# FAULT_FULL=1 both times are half as long.
+[ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
 if ! apart; then
     echo "skipped: hosts on 127.0.0.1 cannot be cut off"
@@ -19,13 +21,13 @@ stopped() { # run id
 launch cut "${endless[@]}"
 await 60 past cut 50
 "$net_sh" cut "$net" host2
-sleep 10
+sleep "$(scaled 10)"
 "$net_sh" heal "$net" host2
 step=$(value cut "o['step']")
 start=$(date +%s%N)
 await 90 past cut $((step + 50))
 is attempt "$(value cut "o['attempt']")" 1
-figure 3 "a node cut off for 10 s: attempts begun beyond the first" 0 "$(($(value cut "o['attempt']") - 1))"
+figure 3 "a node cut off for $(scaled 10) s: attempts begun beyond the first" 0 "$(($(value cut "o['attempt']") - 1))"
 figure 3 "... and the ranks continue after the cut" "30 s" "$(seconds_since "$start")"
 stopped cut "$id"
 
@@ -38,7 +40,7 @@ for strategy in ddp fsdp; do
     "$net_sh" cut "$net" host2
     is_told() { [[ $("$dtrun" status $run --json) == *'"lost"'* ]] || in_attempt $run 2; }
     await 60 is_told
-    figure 3 "a node cut off for good ($strategy): the verdict" "20 s" "$(seconds_since "$start")"
+    figure 3 "a node cut off for good ($strategy): the verdict" "$(scaled 20) s" "$(seconds_since "$start")"
     await 90 in_attempt $run 2
     figure 3 "... and the survivors freed, the next attempt begun" "60 s" "$(seconds_since "$start")"
     from=$("$dtrun" show $run --json | python3 -c "
@@ -73,7 +75,7 @@ await 90 in_attempt waits 2
 on_host1() { "$net_sh" pids "$net" host1 | xargs -r ps -o args= -p | grep -c 'dtrun-engine.* train' || true; }
 await 60 eval '[ "$(on_host1)" = 0 ]'
 is state "$(value waits "o['state']")" preparing
-sleep 5
+sleep "$(scaled 5)"
 "$net_sh" heal "$net" host2
 start=$(date +%s%N)
 await 90 past waits 70

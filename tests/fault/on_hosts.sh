@@ -2,6 +2,7 @@
 # The faults that a network matters to, over real sshd, 2 nodes x 2 ranks, with the real engine:
 # a rank, an agent, the supervisor killed; a node that cannot be prepared; stop; two runs; a hang.
 # FAULT_FULL=1: the supervisor stays away for 0, 20 and 60 s, three times; a hang is one after 30 s.
+[ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
 away="0 3" rounds=1 hang=3 steps=4000
 [ -z "${FAULT_FULL:-}" ] || { away="0 20 60" rounds=3 hang=30; }

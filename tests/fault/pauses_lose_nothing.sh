@@ -2,8 +2,9 @@
 # The supervisor is paused, or the run store is held by another process, for longer than any limit
 # of silence, over real sshd: the ranks train on, no node is lost, nothing restarts, every step is
 # there once. FAULT_FULL=1: the supervisor is paused twice.
+[ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
-seconds=20 times=$((1 + ${FAULT_FULL:-0})) held=24
+seconds=$(scaled 20) times=$((1 + ${FAULT_FULL:-0})) held=$(scaled 24)
 
 launch golden
 await 120 past golden 600

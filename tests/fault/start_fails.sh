@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What cannot be started ends in a failed run with the reason, and leaves nothing.
 . "$(dirname "$0")/lib.sh"
+export DTRUN_TEST_TIMES=0.25 # a new agent that does not answer within 2.5 s is given up
 DTRUN_ENGINE=$XDG_STATE_HOME/none "$driver" launch engine 2
 end_is engine failed 3
 is reason "$(get engine reason)" \

@@ -2,6 +2,7 @@
 # The history is deleted, or replaced by an empty one, while a run is supervised: it is noticed, the run's
 # rows are in the store that is there now, no point is missing, and the run continues.
 . "$(dirname "$0")/lib.sh"
+export DTRUN_TEST_TIMES=0.25 # a supervisor whose session failed tries again after 1.25 s
 database=$XDG_STATE_HOME/dtrun/store.db
 events() {
     python3 -c "import sqlite3
@@ -9,7 +10,7 @@ with sqlite3.connect('$database', timeout=30) as store:
     print(store.execute('SELECT count(*) FROM events WHERE kind = \'restored\'').fetchone()[0])"
 }
 for how in deleted replaced; do
-    FAKE_STEPS=400 FAKE_STEP_MS=20 "$driver" launch $how 2
+    FAKE_STEPS=200 FAKE_STEP_MS=20 "$driver" launch $how 2
     await 20 has_step $how 5
     rm "$database" "$database"-*
     [ $how = deleted ] || "$DTRUN_BIN/dtrun" list >/dev/null # which makes a new one
@@ -17,7 +18,7 @@ for how in deleted replaced; do
     await 40 is_known
     await 60 has_ended $how
     end_is $how finished 0
-    is points "$(get $how points)" 400
+    is points "$(get $how points)" 200
     is attempt "$(get $how attempt)" 1
     is "events that say so" "$(events)" 1
 done

@@ -2,6 +2,7 @@
 # Over ssh: `stop --node HOST` ends a run there, past its supervisor and its history; and a node whose home
 # was wiped, or that nobody may sign in to any more, keeps no stop from a right end.
 . "$(dirname "$0")/lib.sh"
+export DTRUN_TEST_TIMES=0.5
 hosts 2 apart
 past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 is_now() { [ "$(value "$1" "o['state']")" = "$2" ]; }
