@@ -36,21 +36,3 @@ open=$(ssh host1 'find ~/.local/state/dtrun ~/.cache/dtrun -perm /077 ! -path "*
 is "what others may enter on a host" "$open" ""
 open=$(find "$net/launch/state/dtrun/runs" -maxdepth 2 -perm /077 ! -path '*/checkpoints')
 is "what others may enter here" "$open" ""
-
-# The same machines by a hostfile, ranges, a user's name.
-printf '# two of ours\nhost1 slots=2\n%s@host2 slots=1\n' "$(id -un)" >"$net/launch/hosts"
-sed -i 's/^nodes:.*/hostfile: hosts/; s/warmup_steps: 5, steps: 40/steps: 3/' "$net/launch/r.yaml"
-launch by-hostfile
-is ranks "$(value by-hostfile "[(n['host'], len(n['ranks'])) for n in o['nodes']]")" "[('host1', 2), ('$(id -un)@host2', 1)]"
-sed -i 's/^hostfile:.*/nodes: "host[1-2]"/' "$net/launch/r.yaml"
-launch by-range
-is nodes "$(value by-range "[n['host'] for n in o['nodes']]")" "['host1', 'host2']"
-
-# Data of several files: a host that has others of such names takes ours.
-head -n 900 "$net/launch/corpus.txt" >"$net/launch/part-1.txt"
-tail -n 1100 "$net/launch/corpus.txt" >"$net/launch/part-2[x].txt"
-sed -i 's/train: corpus.txt/train: "part-*.txt"/' "$net/launch/r.yaml"
-launch parts-hosts
-launch parts-here --set 'nodes=[localhost, localhost#2]'
-same_curve parts-hosts parts-here 7
-wants 2 "twice" "$dtrun" launch "$net/launch/r.yaml" --set 'nodes=[host1, "host[1-2]"]'
