@@ -1,6 +1,7 @@
 /* Rules about the run as a whole: its name, its nodes, and what becomes of it: recipes/rules.h. */
 #include <string.h>
 
+#include "base/run_name.h"
 #include "recipes/durations.h"
 #include "recipes/nodes.h"
 #include "recipes/rules.h"
@@ -8,25 +9,18 @@
 
 #include "base/banned.h"
 
-#define NAME_MAX_LENGTH 64
-
-/* It names folders and is typed in commands. */
 void dt_rule_name(const dt_rule_case *c)
 {
-    static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const char *name = c->recipe->name;
-    size_t length = strlen(name);
     dt_strbuf shown;
 
-    if (length >= 1 && length <= NAME_MAX_LENGTH && strspn(name, taken) == length &&
-        name[0] != '-' && name[0] != '.')
+    if (dt_run_name_is_valid(name))
         return;
     dt_strbuf_init(&shown);
     dt_text_show_word(&shown, name);
-    dt_rule_broken(c, "name",
-                   "'name' is %s%s: expected 1 to 64 letters, digits, '.', '_' or '-', the first "
-                   "neither '.' nor '-'",
-                   shown.data, name == c->reading->stem ? " (from the file's name)" : "");
+    dt_rule_broken(c, "name", "'name' is %s%s: expected %s", shown.data,
+                   name == c->reading->stem ? " (from the file's name)" : "",
+                   dt_run_name_expected(name));
     dt_strbuf_release(&shown);
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/run_name.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -143,7 +144,7 @@ dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_ar
                        "the name of the run is empty: give an id, the "
                        "beginning of one, a name, or 'last'");
     DT_TRY(first_of(store, out, &found, DT_RUN_COLUMNS "WHERE r.id = ?1", ref, arena, err));
-    if (!found && strcmp(ref, "last") == 0) {
+    if (!found && strcmp(ref, DT_RUN_LAST) == 0) {
         DT_TRY(first_of(store, out, &found,
                         DT_RUN_COLUMNS "WHERE ?1 IS NOT NULL ORDER BY r.run DESC LIMIT 1", ref,
                         arena, err));

@@ -5,6 +5,7 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/run_name.h"
 #include "recipes/fields.h"
 #include "store/store.h"
 
@@ -61,7 +62,7 @@ static dt_status offer_runs(dt_strbuf *out, const char *typed, dt_arena *arena, 
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
     DT_TRY(dt_store_run_list(store, &runs, &count, -1, RUNS_MOST, arena, err));
     if (count > 0)
-        offer(out, typed, "", "last", "", "the newest");
+        offer(out, typed, "", DT_RUN_LAST, "", "the newest");
     for (int64_t i = 0; i < count; i++) {
         bool first = true;
 

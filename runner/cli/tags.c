@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/run_name.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -35,12 +36,10 @@ dt_status dt_tag_check(const char *what, const char *text, dt_error *err)
 
 dt_status dt_run_name_check(const char *name, dt_error *err)
 {
-    if (is_made_of(name, "._-") && name[0] != '.' && name[0] != '-')
-        return DT_OK;
-    return DT_FAIL(err, DT_ERR_USAGE,
-                   "the name '%s': expected 1 to 64 letters, digits, '.', '_' or '-', the first "
-                   "neither '.' nor '-'",
-                   name);
+    return dt_run_name_is_valid(name)
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_USAGE, "the name '%s': expected %s", name,
+                         dt_run_name_expected(name));
 }
 
 /* The next of the tags at *at, which moves on; NULL: no more. */

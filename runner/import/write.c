@@ -5,28 +5,27 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/run_name.h"
 #include "runner/import/import.h"
 #include "runner/launch/run_id.h"
 #include "runner/supervisor/folder/labels.h"
 
 #include "base/banned.h"
 
-enum { NAME_MOST = 64 };
-
-/* What a run may be called, of what the file calls it. */
+/* Turns the name in the file into a valid name of a run. */
 static const char *make_name(const char *given, dt_arena *arena)
 {
-    char name[NAME_MOST + 1];
+    char name[DT_RUN_NAME_MAX_BYTES + 1];
     size_t length = 0;
 
-    for (; *given != '\0' && length < NAME_MOST; given++) {
+    for (; *given != '\0' && length < DT_RUN_NAME_MAX_BYTES; given++) {
         bool plain = (unsigned char)*given < 128 && isalnum((unsigned char)*given);
         bool inside = *given == '_' || (length > 0 && (*given == '.' || *given == '-'));
 
         name[length++] = plain || inside ? *given : '_';
     }
     name[length] = '\0';
-    return dt_arena_strdup(arena, length > 0 ? name : "imported");
+    return dt_arena_strdup(arena, dt_run_name_is_valid(name) ? name : "imported");
 }
 
 static int by_place(const void *a, const void *b)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/run_name.h"
 
 #include "base/banned.h"
 
@@ -52,7 +53,7 @@ static int fit_of(const candidate *one, const char *ref)
 {
     if (strcmp(one->id, ref) == 0)
         return 4;
-    if (strcmp(ref, "last") == 0)
+    if (strcmp(ref, DT_RUN_LAST) == 0)
         return 3;
     if (strcmp(one->name, ref) == 0)
         return 2;

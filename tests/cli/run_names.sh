@@ -38,6 +38,17 @@ expect 0 status first --json
 json "o['run'] == 'xyz789'"
 expect 0 status last --json
 json "o['run'] == 'xyz789'" "o['state'] == 'finished'" "o['eta_seconds'] == 0"
+
+# No run can be called by the word that stands for the newest one.
+make_tiny
+for words in "rename first last" "launch --wait $work/tiny.yaml --set name=last"; do
+    expect 2 $words
+    one_line
+    says "last" "stands for the newest run"
+done
+grep -v "^name:" "$work/tiny.yaml" >"$work/last.yaml"
+expect 2 validate "$work/last.yaml"
+says "'name' is 'last' (from the file's name)"
 expect 0 status --json
 json "o['run'] == 'xyz789'"
 expect 0 list --json --limit 2

@@ -1,0 +1,26 @@
+/* run_name: what a run may be called.
+ *
+ * A name is typed in commands and names folders: 1 to 64 letters, digits, '.', '_' or '-', the first neither '.'
+ * nor '-'. DT_RUN_LAST is reserved: in commands it is the newest run, whatever that is called.
+ */
+#ifndef DT_BASE_RUN_NAME_H
+#define DT_BASE_RUN_NAME_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_RUN_LAST           "last"
+#define DT_RUN_NAME_MAX_BYTES 64
+
+bool dt_run_name_is_valid(const char *name);
+/* For the message about an invalid name: what is expected in its place. Static text. */
+const char *dt_run_name_expected(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
