@@ -116,8 +116,8 @@ static dt_status apply_field(dt_reading *reading, const dt_field *field, dt_yaml
     double number;
     dt_status st = DT_OK;
 
-    if (!field->keeps_references)
-        DT_TRY(dt_references_fill(reading, node));
+    DT_TRY(field->keeps_references ? dt_references_check(reading, node)
+                                   : dt_references_fill(reading, node));
     if (field->number_means != NULL && node->kind == DT_YAML_SCALAR && node->plain &&
         dt_text_number(&number, node->text))
         field = dt_field_find(field->number_means);

@@ -129,3 +129,20 @@ dt_status dt_references_fill(dt_reading *reading, dt_yaml_node *node)
 out:
     return st;
 }
+
+dt_status dt_references_check(dt_reading *reading, const dt_yaml_node *node)
+{
+    const char *at = node->kind == DT_YAML_SCALAR ? strstr(node->text, opening) : NULL;
+    dt_status st = DT_OK;
+    dt_strbuf value;
+    reference r = {0};
+
+    dt_strbuf_init(&value);
+    for (; at != NULL; at = strstr(r.end, opening)) {
+        DT_TRY(parse(&r, reading, node, at));
+        DT_TRY(add_value(&value, reading, node, &r));
+    }
+out:
+    dt_strbuf_release(&value);
+    return st;
+}

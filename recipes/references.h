@@ -18,6 +18,8 @@ extern "C" {
 
 /* The node's scalars and those below it, once. DT_ERR_RECIPE at the mark of what cannot be filled in. */
 dt_status dt_references_fill(dt_reading *reading, dt_yaml_node *node);
+/* The same errors for a scalar whose field keeps references; the node does not change. */
+dt_status dt_references_check(dt_reading *reading, const dt_yaml_node *node);
 
 #ifdef __cplusplus
 }
