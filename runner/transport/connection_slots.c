@@ -10,11 +10,13 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "runner/transport/ssh_socket.h"
 
 #include "base/banned.h"
 
-/* A socket's path: the folder, "/", ssh's %C (40) and the suffix of its temporary name (17). */
-#define FOLDER_MAX_BYTES  (107 - 1 - 40 - 17)
+/* A socket's path has at most 107 bytes: the folder, "/", the socket's name and the suffix of ssh's temporary
+ * name (17). */
+#define FOLDER_MAX_BYTES  (107 - 1 - DT_SSH_SOCKET_NAME_BYTES - 17)
 #define TRY_EVERY_SECONDS 0.05
 
 dt_status dt_connection_slots_folder(const char **out, dt_arena *arena, dt_error *err)

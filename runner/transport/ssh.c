@@ -11,6 +11,7 @@
 #include "runner/transport/connection_slots.h"
 #include "runner/transport/quote.h"
 #include "runner/transport/ssh_errors.h"
+#include "runner/transport/ssh_socket.h"
 #include "runner/transport/transport.h"
 
 #include "base/banned.h"
@@ -57,11 +58,12 @@ static const char *script(const char *const *words, dt_arena *arena)
 }
 
 /* "ssh" and the options, with room for EXTRA_WORDS more. */
-static dt_status begin(const char ***argv, size_t *count, dt_arena *arena, dt_error *err)
+static dt_status begin(const char ***argv, size_t *count, const char *node, dt_arena *arena,
+                       dt_error *err)
 {
     const char **out =
         dt_arena_alloc_array(arena, 2 * OPTION_COUNT + 3 + EXTRA_WORDS, sizeof(out[0]));
-    const char *folder;
+    const char *folder, *socket_name;
     dt_status st = DT_OK;
     size_t n = 0;
 
@@ -69,13 +71,14 @@ static dt_status begin(const char ***argv, size_t *count, dt_arena *arena, dt_er
     if (out == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_connection_slots_folder(&folder, arena, err));
+    DT_TRY(dt_ssh_socket_name(&socket_name, node, arena, err));
     out[n++] = "ssh";
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         out[n++] = "-o";
         out[n++] = options[i];
     }
     out[n++] = "-o";
-    out[n++] = dt_arena_printf(arena, "ControlPath=%s/%%C", folder);
+    out[n++] = dt_arena_printf(arena, "ControlPath=%s/%s", folder, socket_name);
     if (out[n - 1] == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     *argv = out;
@@ -90,7 +93,7 @@ static dt_status ssh_command(const char ***argv, const char *node, const char *c
     dt_status st;
     size_t n;
 
-    DT_TRY(begin(argv, &n, arena, err));
+    DT_TRY(begin(argv, &n, node, arena, err));
     (*argv)[n++] = "--";
     (*argv)[n++] = node;
     (*argv)[n++] = script(words, arena);
@@ -107,7 +110,7 @@ static dt_status ssh_renew(const char ***argv, const char *node, dt_arena *arena
     dt_status st;
     size_t n;
 
-    DT_TRY(begin(argv, &n, arena, err));
+    DT_TRY(begin(argv, &n, node, arena, err));
     (*argv)[n++] = "-O";
     (*argv)[n++] = "stop"; /* the master takes no new session and ends with its last one */
     (*argv)[n++] = "--";
@@ -135,7 +138,7 @@ static dt_status ssh_knock(const char ***argv, const char *node, dt_arena *arena
     size_t n;
 
     *argv = NULL;
-    DT_TRY(begin(&usual, &n, arena, err));
+    DT_TRY(begin(&usual, &n, node, arena, err));
     out = dt_arena_alloc_array(arena, own_count + n + 3, sizeof(out[0]));
     if (out == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");

@@ -129,6 +129,60 @@ static void test_a_name_that_ssh_would_take_for_an_option_is_refused(void **stat
     dt_arena_release(&arena);
 }
 
+/* The value of ControlPath in the command for a node. */
+static void socket_of(char *out, size_t size, const char *node)
+{
+    const char *const words[] = {"/bin/true", NULL};
+    static const char key[] = "ControlPath=";
+    const dt_transport *transport;
+    dt_error err = DT_ERROR_INIT;
+    const char **argv;
+    dt_arena arena;
+
+    out[0] = '\0';
+    dt_arena_init(&arena, 0);
+    assert_int_equal(dt_transport_find(&transport, node, NULL), DT_OK);
+    assert_int_equal(transport->command(&argv, node, words, &arena, &err), DT_OK);
+    for (; *argv != NULL; argv++)
+        if (strncmp(*argv, key, strlen(key)) == 0)
+            snprintf(out, size, "%s", *argv + strlen(key));
+    dt_arena_release(&arena);
+    assert_true(out[0] == '/' && strlen(out) <= 107 - 17);
+}
+
+static void write_config(const char *jump_address)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "Host west\n HostName 192.0.2.1\n ProxyJump j1\n HostKeyAlias west\n"
+             "Host east\n HostName 192.0.2.1\n ProxyJump j2\n HostKeyAlias east\n"
+             "Host j1 j2\n HostName %s\n",
+             jump_address);
+    assert_int_equal(dt_file_write_atomic("config", text, strlen(text), 0600, NULL), DT_OK);
+}
+
+/* ssh's own %C is the same for both nodes: it covers neither the jump host nor the alias. */
+static void test_nodes_that_end_elsewhere_do_not_share_a_connection(void **state)
+{
+    char west[128], east[128], again[128], by_url[128], moved[128];
+
+    if (access("/usr/bin/ssh", X_OK) != 0)
+        skip();
+    write_ssh("[ \"$1\" != -G ] || exec /usr/bin/ssh -F \"$PWD/config\" \"$@\"; exit 1");
+    write_config("192.0.2.9");
+    socket_of(west, sizeof(west), "west");
+    socket_of(east, sizeof(east), "east");
+    socket_of(again, sizeof(again), "west");
+    socket_of(by_url, sizeof(by_url), "ssh://west:2222");
+    assert_string_not_equal(west, east);
+    assert_string_equal(west, again);
+    assert_string_not_equal(west, by_url);
+    write_config("192.0.2.10"); /* the jump host's alias is another machine now */
+    socket_of(moved, sizeof(moved), "west");
+    assert_string_not_equal(west, moved);
+}
+
 static void ask_expecting(const char *ssh, dt_status wanted, const char *part)
 {
     const char *const words[] = {"/bin/echo", "hello", NULL};
@@ -270,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_arrive_as_they_are_through_every_login_shell),
+        cmocka_unit_test(test_nodes_that_end_elsewhere_do_not_share_a_connection),
         cmocka_unit_test(test_a_name_that_ssh_would_take_for_an_option_is_refused),
         cmocka_unit_test(test_a_banner_is_skipped_and_one_without_end_is_an_error),
         cmocka_unit_test(test_every_complaint_says_what_helps),
