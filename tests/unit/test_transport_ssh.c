@@ -45,14 +45,18 @@ static const char *const nasty[] = {"/usr/bin/printf",
                                     "ends\n",
                                     NULL};
 
-/* The ssh of these tests: the last word of its command line, as sshd would hand it to $LOGIN_SHELL.
- */
+/* The ssh of these tests: the last word of its command line, as sshd would hand it to $LOGIN_SHELL. It resolves
+ * no configuration (-G), or that of the file `config` beside it. */
 static void write_ssh(const char *body)
 {
     char path[64], text[1024];
 
     snprintf(path, sizeof(path), "%s/ssh", root);
-    snprintf(text, sizeof(text), "#!/bin/sh\nfor last; do :; done\n%s\n", body);
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\nif [ \"$1\" = -G ]; then\n"
+             "    [ -e %s/config ] && exec /usr/bin/ssh -F %s/config \"$@\"\n    exit 1\nfi\n"
+             "for last; do :; done\n%s\n",
+             root, root, body);
     assert_int_equal(dt_file_write_atomic(path, text, strlen(text), 0755, NULL), DT_OK);
 }
 
@@ -169,7 +173,7 @@ static void test_nodes_that_end_elsewhere_do_not_share_a_connection(void **state
 
     if (access("/usr/bin/ssh", X_OK) != 0)
         skip();
-    write_ssh("[ \"$1\" != -G ] || exec /usr/bin/ssh -F \"$PWD/config\" \"$@\"; exit 1");
+    write_ssh("exit 1");
     write_config("192.0.2.9");
     socket_of(west, sizeof(west), "west");
     socket_of(east, sizeof(east), "east");
@@ -181,6 +185,7 @@ static void test_nodes_that_end_elsewhere_do_not_share_a_connection(void **state
     write_config("192.0.2.10"); /* the jump host's alias is another machine now */
     socket_of(moved, sizeof(moved), "west");
     assert_string_not_equal(west, moved);
+    assert_int_equal(unlink("config"), 0);
 }
 
 static void ask_expecting(const char *ssh, dt_status wanted, const char *part)
