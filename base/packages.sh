@@ -98,7 +98,7 @@ echo "installing packages: ${missing[*]} ${missing_optional[*]}"
 if [ ${#missing[@]} -gt 0 ]; then
     apt_install "${missing[@]}" || { tail -n 15 "$log" >&2; die "apt-get install failed"; }
 fi
-[ ${#missing_optional[@]} -eq 0 ] || apt_install "${missing_optional[@]}" && exit 0
+if [ ${#missing_optional[@]} -eq 0 ] || apt_install "${missing_optional[@]}"; then exit 0; fi
 for name in "${missing_optional[@]}"; do # one at a time: a name that this release lacks fails alone
     apt_install "$name" || echo "could not install $name: the tests that want it will be skipped"
 done

@@ -89,25 +89,40 @@ static dt_status add_value(dt_strbuf *out, dt_reading *reading, const dt_yaml_no
     return DT_OK;
 }
 
-static dt_status fill_scalar(dt_reading *reading, dt_yaml_node *node)
+/* Adds a scalar's text with its references filled in; *whole: the scalar is one reference and no more. */
+static dt_status expand(dt_strbuf *out, bool *whole, dt_reading *reading, const dt_yaml_node *node)
 {
-    const char *from = node->text, *at = strstr(from, opening);
+    const char *from = node->text, *at;
     dt_status st = DT_OK;
-    bool whole = false;
-    dt_strbuf text;
     reference r = {0};
 
-    if (node->written != NULL || at == NULL)
+    *whole = false;
+    for (; (at = strstr(from, opening)) != NULL; from = r.end) {
+        DT_TRY(parse(&r, reading, node, at));
+        *whole = at == node->text && *r.end == '\0';
+        dt_strbuf_add(out, from, (size_t)(at - from));
+        DT_TRY(add_value(out, reading, node, &r));
+    }
+    dt_strbuf_add_str(out, from);
+out:
+    return st;
+}
+
+static bool has_reference(const dt_yaml_node *node)
+{
+    return node->kind == DT_YAML_SCALAR && strstr(node->text, opening) != NULL;
+}
+
+static dt_status fill_scalar(dt_reading *reading, dt_yaml_node *node)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    bool whole;
+
+    if (node->written != NULL || !has_reference(node))
         return DT_OK;
     dt_strbuf_init(&text);
-    for (; at != NULL; at = strstr(from, opening)) {
-        DT_TRY(parse(&r, reading, node, at));
-        whole = at == node->text && *r.end == '\0';
-        dt_strbuf_add(&text, from, (size_t)(at - from));
-        DT_TRY(add_value(&text, reading, node, &r));
-        from = r.end;
-    }
-    dt_strbuf_add_str(&text, from);
+    DT_TRY(expand(&text, &whole, reading, node));
     node->written = node->text;
     node->plain = node->plain || whole;
     node->text = dt_arena_strdup(reading->arena, text.data);
@@ -132,17 +147,14 @@ out:
 
 dt_status dt_references_check(dt_reading *reading, const dt_yaml_node *node)
 {
-    const char *at = node->kind == DT_YAML_SCALAR ? strstr(node->text, opening) : NULL;
     dt_status st = DT_OK;
-    dt_strbuf value;
-    reference r = {0};
+    dt_strbuf text;
+    bool whole;
 
-    dt_strbuf_init(&value);
-    for (; at != NULL; at = strstr(r.end, opening)) {
-        DT_TRY(parse(&r, reading, node, at));
-        DT_TRY(add_value(&value, reading, node, &r));
-    }
-out:
-    dt_strbuf_release(&value);
+    if (!has_reference(node))
+        return DT_OK;
+    dt_strbuf_init(&text);
+    st = expand(&text, &whole, reading, node);
+    dt_strbuf_release(&text);
     return st;
 }

@@ -4,8 +4,8 @@
  * set, or empty, stands for the default; without one it is an error. What comes from the environment
  * is never looked through again. A value that is one reference and no more may be a number, with
  * quotes or without: `lr: "${env:LR:-1e-4}"`; inside of {} and [] YAML wants the quotes.
- * Fields that keep references (notify.webhook) are filled in where they are used, and never stored:
- * that is for secrets.
+ * Fields that keep references (notify.webhook) are filled in where they are used, and never stored, because they
+ * hold secrets. Reading such a field only checks that its variables are set.
  */
 #ifndef DT_RECIPES_REFERENCES_H
 #define DT_RECIPES_REFERENCES_H

@@ -14,7 +14,7 @@ jobs=$((2 * $(nproc)))
 failed=()
 passed=0
 
-# configure PRESET [OPTION OF CMAKE...], then build PRESET [TARGET...]
+# configure PRESET [OPTION OF CMAKE...] and build PRESET [TARGET...]: on failure print what went wrong, and exit
 configure() {
     cmake --preset "$@" >"build/$1.log" 2>&1 || { tail -n 30 "build/$1.log"; exit 1; }
 }
@@ -38,6 +38,7 @@ run_tests() {
     sed -n '/^The following tests did not run:/,/^$/p; /% tests passed/p; /^Total Test time/p' "$log"
 }
 
+# finish: prints the names of all tests that failed and the totals; exits 1 if a test failed
 finish() {
     local name
     for name in "${failed[@]}"; do echo "FAILED: $name"; done
@@ -46,14 +47,22 @@ finish() {
     exit
 }
 
-# The gate compiles GPU code to PTX alone, which finds what does not compile in a third of the time.
-gate_options=(-DDT_CUDA_ARCHITECTURES=90-virtual)
+# The gate compiles GPU code to PTX only: errors show as well, and the compiler needs less time. Long tests read
+# machine code, so that every other call compiles for all cards.
+gate_cards=-DDT_CUDA_ARCHITECTURES=90-virtual
+all_cards=-UDT_CUDA_ARCHITECTURES
+
+usage() {
+    echo "usage: tests/run.sh [--all | --failed | OPTION OF CTEST...]" >&2
+    exit 2
+}
+case ${1:-} in --all | --failed) [ $# -eq 1 ] || usage ;; esac
 
 case ${1:-} in
 --all)
     base/packages.sh build test long
     echo "== tests"
-    configure test -UDT_CUDA_ARCHITECTURES
+    configure test "$all_cards"
     build test
     set -m # what the sanitizers run is built while tests wait, in a process group that ends with this script
     (
@@ -77,7 +86,7 @@ case ${1:-} in
     for preset in test asan tsan; do
         [ -s "build/$preset/Testing/Temporary/LastTestsFailed.log" ] || continue
         echo "== $preset"
-        configure "$preset"
+        configure "$preset" "$all_cards"
         build "$preset"
         names=$(sed 's/^[0-9]*://; s/[.]/\\&/g; s/.*/^&$/' "build/$preset/Testing/Temporary/LastTestsFailed.log" | paste -sd'|')
         run_tests "$preset" -j "$jobs" -R "$names"
@@ -85,19 +94,16 @@ case ${1:-} in
     ;;
 -*)
     base/packages.sh build test long
-    configure test
+    configure test "$all_cards"
     build test
     run_tests test -j "$jobs" "$@"
     ;;
 '')
     base/packages.sh build test
-    configure test "${gate_options[@]}"
+    configure test "$gate_cards"
     build test tests_gate
     run_tests test -j "$jobs" -LE long
     ;;
-*)
-    echo "usage: tests/run.sh [--all | --failed | OPTION OF CTEST...]" >&2
-    exit 2
-    ;;
+*) usage ;;
 esac
 finish

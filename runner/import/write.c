@@ -25,7 +25,9 @@ static const char *make_name(const char *given, dt_arena *arena)
         name[length++] = plain || inside ? *given : '_';
     }
     name[length] = '\0';
-    return dt_arena_strdup(arena, dt_run_name_is_valid(name) ? name : "imported");
+    if (strcmp(name, DT_RUN_LAST) == 0)
+        return DT_RUN_LAST "_";
+    return dt_arena_strdup(arena, length > 0 ? name : "imported");
 }
 
 static int by_place(const void *a, const void *b)

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -54,7 +53,7 @@ static bool resolve(dt_strbuf *out, const char *host)
     const char *argv[] = {"ssh", "-G", "--", host, NULL};
     double deadline = dt_clock_monotonic_seconds() + RESOLVE_SECONDS;
     posix_spawn_file_actions_t actions;
-    int ends[2], status = -1;
+    int ends[2], status = 0; /* stays 0 if a parent made us ignore SIGCHLD */
     bool whole = false;
     pid_t pid;
 
@@ -85,7 +84,7 @@ static bool resolve(dt_strbuf *out, const char *host)
 }
 
 /* The value of the line "proxyjump ..." of what ssh -G printed, in the arena; NULL if there is none. */
-static const char *proxy_jump(const char *resolved, dt_arena *arena)
+static char *proxy_jump(const char *resolved, dt_arena *arena)
 {
     static const char key[] = "\nproxyjump ";
     const char *at = strstr(resolved, key);
@@ -94,6 +93,15 @@ static const char *proxy_jump(const char *resolved, dt_arena *arena)
         return NULL;
     at += sizeof(key) - 1;
     return dt_arena_strndup(arena, at, strcspn(at, "\n"));
+}
+
+/* A jump host, [user@]host[:port] or a URL, as a URL: ssh takes a port on its command line in no other form. */
+static const char *as_url(const char *jump, dt_arena *arena)
+{
+    static const char scheme[] = "ssh://";
+
+    return strncmp(jump, scheme, strlen(scheme)) == 0 ? jump
+                                                      : dt_arena_printf(arena, "%s%s", scheme, jump);
 }
 
 static void add(XXH3_state_t *hash, const char *text)
@@ -112,11 +120,10 @@ static void add_host(XXH3_state_t *hash, const char *host, const char **jumps, s
     add(hash, host);
     if (resolve(&resolved, host)) {
         add(hash, resolved.data);
-        list = (char *)(uintptr_t)proxy_jump(resolved.data, arena);
+        list = proxy_jump(resolved.data, arena);
         while (list != NULL && (next = strsep(&list, ",")) != NULL)
-            if (*count < JUMPS_MAX && next[0] != '\0' && next[0] != '-')
-                /* ssh -G takes a port only in a URL */
-                jumps[(*count)++] = dt_arena_printf(arena, "ssh://%s", next);
+            if (*count < JUMPS_MAX && next[0] != '\0')
+                jumps[(*count)++] = as_url(next, arena);
     }
     dt_strbuf_release(&resolved);
 }

@@ -61,3 +61,9 @@ expect 0 list --state failed
 says "no runs in this state"
 expect 0 stop last
 says "had already ended: finished"
+
+# A file that is called by that word gives its run another name.
+printf 'step,loss\n1,2.5\n' >"$work/last.csv"
+expect 0 import csv "$work/last.csv"
+expect 0 status last_ --json
+json "o['name'] == 'last_'"
