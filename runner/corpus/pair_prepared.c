@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/version.h"
 #include "engine/data/sides.h"
 #include "runner/corpus/documents.h"
 #include "runner/corpus/pairs_int.h"
@@ -18,7 +19,7 @@
 
 #include "base/banned.h"
 
-#define KEY_VERSION  "pairs 1" /* of what is in a folder */
+#define KEY_VERSION  "pairs 1 " DT_VERSION /* as in prepared.c */
 #define FILE_NAME    "all.pairs"
 #define TELL_SECONDS 5.0
 

@@ -11,12 +11,14 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/version.h"
 #include "runner/corpus/work.h"
 #include "runner/node_setup/transfer/content.h"
 
 #include "base/banned.h"
 
-#define KEY_VERSION  "1" /* of what is in a folder, and of how files are cut */
+#define KEY_VERSION \
+    "1 " DT_VERSION /* changes with the format, and with the program, which may tokenize differently */
 #define FACTS_MAX    ((size_t)1 << 16)
 #define POLL_SECONDS 0.2
 

@@ -7,8 +7,8 @@
  *   CACHE/tokens/KEY.lock                 held by who makes it
  *   CACHE/tokens/tokenizers/DIGEST/NAME   a tokenizer's file
  *
- * KEY        a digest of the contents of the files in their order, what they are, the field, and the
- *            tokenizer's file: names and places do not count, nor does how many threads work
+ * KEY        a digest of the program's version, the field, the tokenizer's file, and the contents and kinds of
+ *            the files in their order. The names of files and the number of threads are not part of it
  * Resumed    a part's facts (part-00000.json) are written when its tokens are on the disk: who
  *            comes after one that was killed continues behind the whole parts
  * Threads    one a processor; two commands that want the same wait for each other
