@@ -132,6 +132,12 @@ out:
     return st;
 }
 
+dt_status dt_loaded_diverged(dt_error *err)
+{
+    return DT_FAIL(err, DT_ERR_CORRUPT,
+                   "the model's numbers are not finite: the run diverged before this checkpoint");
+}
+
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err)
 {
     int32_t end = dt_tokenizer_end_of_text(l->tokenizer);

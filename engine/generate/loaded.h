@@ -36,6 +36,8 @@ dt_status dt_loaded_open(dt_loaded *out, const char *path, dt_error *err);
 /* Then the model, for sequences that grow. dtype: of weights and activations. */
 dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, dt_dtype dtype,
                                const dt_loaded_room *room, dt_error *err);
+/* DT_ERR_CORRUPT: the model computed a NaN or an infinity, so its weights hold them or are too large. */
+dt_status dt_loaded_diverged(dt_error *err);
 /* What a text begins with that no prompt begins: the end of the text before, else a line break. The caller
  * frees. */
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err);

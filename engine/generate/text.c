@@ -82,14 +82,25 @@ out:
     return st;
 }
 
-void dt_text_take(dt_text *t, float *logits)
+static bool are_finite(const float *logits, int64_t vocab)
+{
+    float sum = 0;
+
+    for (int64_t v = 0; v < vocab; v++)
+        sum += logits[v] * 0; /* NaN for a NaN and for an infinity */
+    return sum == 0;
+}
+
+dt_status dt_text_take(dt_text *t, float *logits, dt_error *err)
 {
     int32_t end = t->rules->past_end ? -1 : dt_tokenizer_end_of_text(t->tokenizer), token;
+    int64_t vocab = dt_tokenizer_vocab(t->tokenizer);
     dt_sampling sampling = t->rules->sampling;
 
+    if (!are_finite(logits, vocab))
+        return dt_loaded_diverged(err);
     sampling.seed = t->seed;
-    token = dt_sample_token(logits, dt_tokenizer_vocab(t->tokenizer), &sampling, t->seen,
-                            (uint32_t)t->added);
+    token = dt_sample_token(logits, vocab, &sampling, t->seen, (uint32_t)t->added);
     t->added++;
     if (end >= 0 && token == end) {
         t->end = DT_TEXT_END_OF_TEXT;
@@ -102,4 +113,5 @@ void dt_text_take(dt_text *t, float *logits)
     t->done = t->end != DT_TEXT_TOKENS || t->added == t->rules->tokens;
     if (t->done)
         t->whole = t->text.length;
+    return DT_OK;
 }

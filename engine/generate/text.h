@@ -62,8 +62,9 @@ void dt_text_close(dt_text *t);
  * token in it is another one. */
 dt_status dt_text_logits(float *logits, const dt_text *t, dt_loaded *from, int64_t sequence,
                          dt_error *err);
-/* Draws the next token from them; they are written over. */
-void dt_text_take(dt_text *t, float *logits);
+/* Adds the token drawn from logits (V), which are overwritten. DT_ERR_CORRUPT if one of them is not finite: nothing
+ * is added then. */
+dt_status dt_text_take(dt_text *t, float *logits, dt_error *err);
 
 /* All of it, by a search over growing sequences 0 up to 2 * rules->beams of the model; stop texts are not
  * looked for. DT_ERR_USAGE where the context does not hold it. */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/search/beam.h"
 #include "engine/generate/text.h"
+#include "engine/search/beam.h"
 
 #include "base/banned.h"
 
@@ -74,8 +74,7 @@ dt_status dt_text_search(dt_text *t, dt_loaded *from, dt_error *err)
     DT_TRY(dt_model_replace(from->model, 0, DT_SEQUENCE_EMPTY, err));
     DT_TRY(dt_beam_search(&found, &options, next, &search, err));
     if (!isfinite(found.score))
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "the model's numbers are not finite: the run diverged before this checkpoint");
+        DT_TRY(dt_loaded_diverged(err));
     for (int64_t i = 0; i < found.count; i++) {
         dt_tokenizer_decode(&t->text, t->tokenizer, found.tokens[i]);
         t->tokens[t->count++] = found.tokens[i];

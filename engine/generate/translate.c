@@ -175,11 +175,11 @@ static dt_status done(void *context, int64_t i, const dt_beam_result *found, dt_
     line *to = &t->lines[i];
     dt_status st = DT_OK;
 
-    if (!isfinite(found->score))
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "line %lld: the model's numbers are not finite: the run diverged before this "
-                 "checkpoint",
-                 number_of(t, i));
+    if (!isfinite(found->score)) {
+        st = dt_loaded_diverged(err);
+        dt_error_prefix(err, "line %lld", number_of(t, i));
+        goto out;
+    }
     dt_translator_line(&t->text, t->sides->target, found->tokens, found->count);
     to->translation = malloc(t->text.length + 1);
     if (to->translation == NULL)
