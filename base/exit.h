@@ -2,6 +2,8 @@
 #ifndef DT_BASE_EXIT_H
 #define DT_BASE_EXIT_H
 
+#define DT_EXIT_WORDS_BYTES 96
+
 typedef enum dt_exit {
     DT_EXIT_GOOD = 0,
     DT_EXIT_FAILED = 1,        /* the run failed */
@@ -12,5 +14,9 @@ typedef enum dt_exit {
     DT_EXIT_TIME_LIMIT = 124,  /* the recipe gives no more time */
     DT_EXIT_INTERRUPTED = 130, /* Ctrl-C; a followed run continues */
 } dt_exit;
+
+/* How a process ended, in words: "ended with exit code 3", "was ended by SIGKILL (Killed)". `code` is negative for a
+ * signal's number. Returns `out`. */
+const char *dt_exit_words(char out[DT_EXIT_WORDS_BYTES], int code);
 
 #endif

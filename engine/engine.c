@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/startup.h"
 #include "base/version.h"
 #include "engine/commands.h"
 
@@ -63,6 +64,7 @@ int main(int argc, char **argv)
     const char *command = argc > 1 ? argv[1] : "";
     dt_status st;
 
+    dt_startup();
     if (strcmp(command, "--version") == 0) {
         printf("dtrun-engine %s (%s)\n", DT_VERSION, DT_COMMIT);
         return 0;

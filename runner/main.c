@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/startup.h"
 #include "base/version.h"
 #include "runner/cli/command.h"
 #include "runner/cli/help.h"
@@ -178,6 +179,7 @@ int main(int argc, char **argv)
     dt_error err = DT_ERROR_INIT;
     int exit_code = DT_EXIT_GOOD;
 
+    dt_startup();
     dt_relay_follow_server();
     if (argc < 2)
         return print_overview(STDERR_FILENO);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/startup.h"
 #include "web/request.h"
 
 #include "base/banned.h"
@@ -130,22 +131,15 @@ static int spawn(pid_t *pid, const char *program, char *const *argv, char *const
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, all;
     int failed;
 
-    sigemptyset(&none);
-    sigfillset(&all);
     failed = posix_spawn_file_actions_init(&actions);
     if (failed != 0)
         return failed;
-    failed = posix_spawnattr_init(&attributes);
+    failed = dt_startup_spawn_attributes(&attributes, POSIX_SPAWN_SETPGROUP);
     if (failed != 0)
         goto out;
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
     failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (failed == 0)
         failed = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/startup.h"
 #include "base/version.h"
 #include "runner/agent/agent_int.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
@@ -34,6 +35,7 @@ int main(int argc, char **argv)
 {
     dt_error err = DT_ERROR_INIT;
 
+    dt_startup();
     dt_log_init("agent");
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("dtrun-agent %s (%s)\n", DT_VERSION, DT_COMMIT);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/startup.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -65,7 +65,6 @@ static void become(const char *const *argv, const char *log_path, const dt_detac
 {
     char number[16];
     int log, nothing;
-    sigset_t none;
 
     nothing = open("/dev/null", O_RDONLY);
     log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
@@ -79,9 +78,7 @@ static void become(const char *const *argv, const char *log_path, const dt_detac
     fcntl(ready, F_SETFD, 0);
     snprintf(number, sizeof(number), "%d", ready);
     setenv(READY_VARIABLE, number, 1);
-    signal(SIGPIPE, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    dt_startup_child_detached();
     execv("/proc/self/exe", (char *const *)argv);
     dprintf(ready, "%d cannot run '%s': %s", (int)DT_ERR_IO, argv[0], strerror(errno));
     _exit(127);

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/exit.h"
+#include "base/startup.h"
 
 #include "base/banned.h"
 
@@ -37,6 +39,7 @@ static void be_child(const beginning *of, pid_t parent, int failed)
 {
     int why;
 
+    dt_startup_child();
     if (of->follows && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
         _exit(127);
     if (dup2(of->out, STDOUT_FILENO) >= 0 && dup2(of->errors, STDERR_FILENO) >= 0)
@@ -181,23 +184,28 @@ const char *dt_child_complaint(dt_strbuf *errors, const char *name)
 {
     const char *found = NULL, *last = "";
 
-    for (char *line = errors->data, *next; line != NULL && line[0] != '\0'; line = next) {
+    for (char *line = errors->data, *next; line != NULL; line = next) {
         next = strchr(line, '\n');
         if (next != NULL)
             *next++ = '\0';
         if (strncmp(line, name, strlen(name)) == 0)
             found = line + strlen(name);
-        last = line;
+        if (line[0] != '\0')
+            last = line;
     }
     return found != NULL ? found : last;
 }
 
 dt_status dt_child_engine_status(int exit_code, dt_strbuf *errors, dt_error *err)
 {
+    char end[DT_EXIT_WORDS_BYTES];
+    const char *complaint;
+
     if (exit_code == 0)
         return DT_OK;
-    if (errors->length > 0)
-        return DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s",
-                       dt_child_complaint(errors, "dtrun-engine: "));
-    return DT_FAIL(err, DT_ERR_IO, "dtrun-engine ended with code %d without saying why", exit_code);
+    complaint = dt_child_complaint(errors, "dtrun-engine: ");
+    if (complaint[strspn(complaint, " ")] != '\0')
+        return DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s", complaint);
+    return DT_FAIL(err, DT_ERR_IO, "dtrun-engine %s, without a message",
+                   dt_exit_words(end, exit_code > 128 ? 128 - exit_code : exit_code));
 }

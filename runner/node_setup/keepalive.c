@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/exit.h"
 #include "base/file.h"
+#include "base/startup.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/transport.h"
 
@@ -30,21 +32,31 @@ static const char await_script[] = "i=0\n"
 static dt_status start_apart(const char *const *argv, const char *log, dt_error *err)
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    char end[DT_EXIT_WORDS_BYTES];
     int problem, status = 0;
     pid_t pid;
 
+    problem = dt_startup_spawn_attributes(&attributes, 0);
+    if (problem != 0)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot start a process: %s", strerror(problem));
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
                                      0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    problem = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    problem = posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     if (problem != 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(problem));
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return status == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "'%s' failed", argv[0]);
+    return status == 0
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_IO, "'%s' %s", argv[0],
+                         dt_exit_words(end, WIFEXITED(status) ? WEXITSTATUS(status)
+                                                              : -WTERMSIG(status)));
 }
 
 static dt_status hold_argv(const char ***argv, const dt_transport *transport,
@@ -105,7 +117,7 @@ dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepar
         dt_strbuf_reset(&answer);
         add_log(&answer, log);
         DT_THROW(err, DT_ERR_PEER, "node '%s': its agent does not start: %.600s", layout->node,
-                 answer.data);
+                 answer.length > 0 ? answer.data : problem.message);
     }
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/exit.h"
 #include "base/file.h"
+#include "base/startup.h"
 
 #include "base/banned.h"
 
@@ -40,20 +42,15 @@ static dt_status start(pid_t *pid, const ends *files, const char *const *argv, d
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, pipe;
     int problem;
 
-    sigemptyset(&none);
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
+    problem = dt_startup_spawn_attributes(&attributes, 0);
+    if (problem != 0)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot start a process: %s", strerror(problem));
     posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_adddup2(&actions, files->in, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, files->out, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, files->errors, STDERR_FILENO);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &pipe);
     problem = posix_spawnp(pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
@@ -122,6 +119,8 @@ dt_status dt_slurm_tool(dt_strbuf *answer, const char *const *argv, const char *
     ends files = {-1, -1, -1};
     dt_status st = DT_OK;
     dt_strbuf problems;
+    char end[DT_EXIT_WORDS_BYTES];
+    const char *words;
     pid_t pid = 0;
     int status;
 
@@ -135,8 +134,10 @@ dt_status dt_slurm_tool(dt_strbuf *answer, const char *const *argv, const char *
         read_all(answer, files.out);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         read_all(&problems, files.errors);
-        DT_THROW(err, DT_ERR_IO, "%s: %.600s", argv[0],
-                 problems.length > 0 ? last_words(problems.data) : "failed without a word");
+        words = last_words(problems.data);
+        dt_exit_words(end, WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+        DT_THROW(err, DT_ERR_IO, "%s%s%.600s", argv[0], words[0] != '\0' ? ": " : " ",
+                 words[0] != '\0' ? words : end);
     }
 out:
     dt_strbuf_release(&problems);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dirs.h"
+#include "base/exit.h"
 #include "runner/channel/protocol.h"
 #include "runner/cli/child.h"
 #include "runner/node_setup/bootstrap.h"
@@ -34,6 +35,7 @@ out:
 static dt_status run_there(dt_strbuf *out, const char **problem, const char *node,
                            const char *const *words, dt_arena *arena, dt_error *err)
 {
+    char end[DT_EXIT_WORDS_BYTES];
     dt_strbuf complaint;
     dt_status st = DT_OK;
     const char **argv;
@@ -53,8 +55,12 @@ static dt_status run_there(dt_strbuf *out, const char **problem, const char *nod
         *problem = dt_arena_strdup(arena, *problem != NULL ? *problem + 1 : complaint.data);
         if (*problem == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
-        if ((*problem)[0] == '\0')
-            *problem = "it ended without a word";
+        if ((*problem)[0] == '\0') {
+            dt_exit_words(end, code > 128 ? 128 - code : code);
+            *problem = dt_arena_printf(arena, "the command %s, without a message", end);
+            if (*problem == NULL)
+                DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        }
     }
 out:
     dt_strbuf_release(&complaint);

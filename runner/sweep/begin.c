@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dirs.h"
+#include "base/exit.h"
 #include "base/json.h"
 #include "runner/cli/child.h"
 
@@ -48,6 +49,7 @@ out:
 static dt_status take_answer(dt_sweep_point *point, bool *missing, const dt_strbuf *said,
                              const dt_strbuf *errors, int exit_code, dt_arena *arena, dt_error *err)
 {
+    char end[DT_EXIT_WORDS_BYTES];
     const char *run, *message, *status;
     json_t *answer = NULL, *error;
 
@@ -63,8 +65,10 @@ static dt_status take_answer(dt_sweep_point *point, bool *missing, const dt_strb
     else if (message != NULL)
         point->problem = dt_arena_strdup(arena, message);
     else
-        point->problem = dt_arena_printf(arena, "dtrun ended with exit code %d: %.500s", exit_code,
-                                         errors->data);
+        point->problem = dt_arena_printf(
+            arena, "dtrun %s%s%.500s",
+            dt_exit_words(end, exit_code > 128 ? 128 - exit_code : exit_code),
+            errors->length > 0 ? ": " : ", without a message", errors->data);
     json_decref(answer);
     return point->run != NULL && point->problem != NULL ? DT_OK
                                                         : DT_FAIL(err, DT_ERR_NOMEM, "no memory");

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/startup.h"
 #include "runner/transport/remote.h"
 
 #include "base/banned.h"
@@ -36,7 +37,7 @@ static void be_child(const char **argv, int complaint)
     int nothing = open("/dev/null", O_RDWR);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_DFL);
+    dt_startup_child();
     if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(nothing, 1) == 1 && dup2(complaint, 2) == 2)
         execvp(argv[0], (char *const *)argv);
     dprintf(complaint, "%s '%s': %s\n", cannot_run, argv[0], strerror(errno));

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/startup.h"
 #include "runner/transport/remote.h"
 
 #include "base/banned.h"
@@ -89,6 +90,7 @@ int main(int argc, char **argv)
 
     bool renew = argc > 1 && strcmp(argv[1], "--renew") == 0;
 
+    dt_startup();
     if (argc > 3 && strcmp(argv[1], "--probe") == 0)
         return dt_contact_try(argv[2], (const char *const *)argv + 3);
     argv += renew ? 1 : 0;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/startup.h"
 #include "runner/transport/connection_slots.h"
 
 #include "base/banned.h"
@@ -27,13 +28,11 @@ static dt_status spawn(dt_remote *remote, const char **argv, dt_error *err)
     posix_spawnattr_t attributes;
     int ends[2] = {-1, -1}, problem;
     dt_status st = DT_OK;
-    sigset_t none, pipe;
 
-    sigemptyset(&none);
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
+    problem = dt_startup_spawn_attributes(&attributes, 0);
+    if (problem != 0)
+        return DT_FAIL(err, DT_ERR_NOMEM, "cannot start a process: %s", strerror(problem));
     posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
     remote->problems = memfd_create("problems", MFD_CLOEXEC);
     if (remote->problems < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot make the pipes to node '%s': %s", remote->node,
@@ -42,9 +41,6 @@ static dt_status spawn(dt_remote *remote, const char **argv, dt_error *err)
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, remote->problems, STDERR_FILENO);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &pipe);
     problem = posix_spawnp(&remote->pid, argv[0], &actions, &attributes, (char **)argv, environ);
     if (problem != 0) {
         remote->pid = 0;
@@ -61,8 +57,9 @@ out:
 /* It ended before our command ran. */
 static dt_status ended_early(dt_remote *remote, dt_error *err)
 {
-    char complaint[DT_REMOTE_COMPLAINT_BYTES];
+    char complaint[DT_REMOTE_COMPLAINT_BYTES], end[DT_EXIT_WORDS_BYTES];
     double deadline = dt_clock_monotonic_seconds() + 5.0;
+    const char *words;
     int code = DT_REMOTE_SSH_FAILED;
 
     while (!dt_remote_reap(remote, &code) && dt_clock_monotonic_seconds() < deadline)
@@ -70,12 +67,11 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
     dt_remote_read_problems(remote, complaint, sizeof(complaint));
     if (code == DT_REMOTE_SSH_FAILED || remote->transport->says_itself != NULL)
         return remote->transport->explain(remote->node, complaint, err);
-    return DT_FAIL(
-        err, DT_ERR_UNSUPPORTED,
-        "node '%s': its login shell ended with code %d instead of running a command: "
-        "%.300s (an account that may log in, and /bin/sh, are needed)",
-        remote->node, code,
-        dt_remote_last_words(remote, complaint[0] != '\0' ? complaint : remote->early.data));
+    words = dt_remote_last_words(remote, complaint[0] != '\0' ? complaint : remote->early.data);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   "node '%s': its login shell %s instead of running a command%s%.300s (an account "
+                   "that may log in, and /bin/sh, are needed)",
+                   remote->node, dt_exit_words(end, code), words[0] != '\0' ? ": " : "", words);
 }
 
 /* Reads up to the mark; what came after it stays in `early`. */
@@ -92,11 +88,13 @@ static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
         st = dt_remote_wait(remote, POLLIN, deadline, NULL);
         if (st == DT_ERR_TIMEOUT && remote->transport->says_itself != NULL) {
             char complaint[DT_REMOTE_COMPLAINT_BYTES];
+            const char *words;
 
             dt_remote_read_problems(remote, complaint, sizeof(complaint));
-            return DT_FAIL(err, st, "node '%s': %s has begun nothing there after %.0f s: %.300s",
+            words = dt_remote_last_words(remote, complaint);
+            return DT_FAIL(err, st, "node '%s': %s has begun nothing there after %.0f s%s%.300s",
                            remote->node, remote->transport->kind, DT_REMOTE_OPEN_SECONDS,
-                           dt_remote_last_words(remote, complaint));
+                           words[0] != '\0' ? ": " : "", words);
         }
         if (st == DT_ERR_TIMEOUT)
             return DT_FAIL(err, st,

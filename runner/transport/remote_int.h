@@ -8,6 +8,7 @@
 #ifndef DT_RUNNER_REMOTE_INT_H
 #define DT_RUNNER_REMOTE_INT_H
 
+#include "base/exit.h"
 #include "runner/transport/remote.h"
 
 #define DT_REMOTE_COMPLAINT_BYTES   8192
@@ -23,6 +24,12 @@ bool dt_remote_reap(dt_remote *remote, int *code);
 
 /* The end of what was written to stderr, as one C string. */
 void dt_remote_read_problems(const dt_remote *remote, char *out, size_t size);
+
+/* Why a command failed, never empty: its last words (dt_remote_last_words of `text`), or how it ended if it wrote
+ * nothing. `code` as dt_remote_finish returns it. Returns `out`. */
+#define DT_REMOTE_REASON_BYTES 400
+const char *dt_remote_reason(char out[DT_REMOTE_REASON_BYTES], const dt_remote *remote, char *text,
+                             int code);
 
 /* The last line of `text` (not empty where there is one) that is not the transport's own, without
  * control characters; `text` is changed. */

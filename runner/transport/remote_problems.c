@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "runner/transport/remote_int.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,6 +42,20 @@ const char *dt_remote_last_words(const dt_remote *remote, char *text)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             *p = ' ';
     return line;
+}
+
+const char *dt_remote_reason(char out[DT_REMOTE_REASON_BYTES], const dt_remote *remote, char *text,
+                             int code)
+{
+    const char *line = dt_remote_last_words(remote, text);
+    char end[DT_EXIT_WORDS_BYTES];
+
+    if (line[strspn(line, " ")] != '\0')
+        snprintf(out, DT_REMOTE_REASON_BYTES, "%s", line);
+    else
+        snprintf(out, DT_REMOTE_REASON_BYTES, "the command %s, without a message",
+                 dt_exit_words(end, code));
+    return out;
 }
 
 void dt_remote_print_problems(const dt_remote *remote, int fd)

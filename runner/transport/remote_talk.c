@@ -102,7 +102,7 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
                            dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
-    char complaint[DT_REMOTE_COMPLAINT_BYTES];
+    char complaint[DT_REMOTE_COMPLAINT_BYTES], reason[DT_REMOTE_REASON_BYTES];
     int ended = 0;
 
     dt_remote_write_end(remote);
@@ -122,9 +122,9 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
     if (code != NULL) {
         *code = ended;
         if (ended != 0)
-            DT_FAIL(problem, DT_ERR_IO, "%.400s", dt_remote_last_words(remote, complaint));
+            DT_FAIL(problem, DT_ERR_IO, "%s", dt_remote_reason(reason, remote, complaint, ended));
     } else if (ended != 0)
-        return DT_FAIL(err, DT_ERR_PEER, "node '%s': %.400s (code %d)", remote->node,
-                       dt_remote_last_words(remote, complaint), ended);
+        return DT_FAIL(err, DT_ERR_PEER, "node '%s': %s (code %d)", remote->node,
+                       dt_remote_reason(reason, remote, complaint, ended), ended);
     return DT_OK;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/startup.h"
 #include "runner/transport/remote.h"
 
 #include "base/banned.h"
@@ -36,16 +37,23 @@ static void run_quietly(const char **argv)
 {
     double deadline = dt_clock_monotonic_seconds() + PATIENCE_SECONDS;
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     bool started;
     pid_t pid;
 
     if (posix_spawn_file_actions_init(&actions) != 0)
         return;
+    if (dt_startup_spawn_attributes(&attributes, 0) != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return;
+    }
     started = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0) == 0 &&
               posix_spawn_file_actions_adddup2(&actions, 0, 1) == 0 &&
               posix_spawn_file_actions_adddup2(&actions, 0, 2) == 0 &&
-              posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ) == 0;
+              posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv,
+                           environ) == 0;
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     if (!started)
         return;
     while (!has_ended(pid)) {

@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/startup.h"
 #include "base/strbuf.h"
 
 #include "base/banned.h"
@@ -53,18 +54,23 @@ static bool resolve(dt_strbuf *out, const char *host)
     const char *argv[] = {"ssh", "-G", "--", host, NULL};
     double deadline = dt_clock_monotonic_seconds() + RESOLVE_SECONDS;
     posix_spawn_file_actions_t actions;
-    int ends[2], status = 0; /* stays 0 if a parent made us ignore SIGCHLD */
+    posix_spawnattr_t attributes;
+    int ends[2], status = -1;
     bool whole = false;
     pid_t pid;
 
     dt_strbuf_reset(out);
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (dt_startup_spawn_attributes(&attributes, 0) != 0)
         return false;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        posix_spawnattr_destroy(&attributes);
+        return false;
+    }
     if (posix_spawn_file_actions_init(&actions) == 0) {
         if (posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0 &&
             posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) == 0 &&
             posix_spawn_file_actions_adddup2(&actions, ends[1], 1) == 0 &&
-            posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ) == 0) {
+            posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ) == 0) {
             close(ends[1]);
             ends[1] = -1;
             whole = read_until(out, ends[0], deadline);
@@ -75,6 +81,7 @@ static bool resolve(dt_strbuf *out, const char *host)
         }
         posix_spawn_file_actions_destroy(&actions);
     }
+    posix_spawnattr_destroy(&attributes);
     close(ends[0]);
     if (ends[1] >= 0)
         close(ends[1]);

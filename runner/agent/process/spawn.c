@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -11,6 +10,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/startup.h"
 
 #include "base/banned.h"
 
@@ -50,16 +51,9 @@ static dt_status plumbing_make(plumbing *pipes, dt_error *err)
 static void become(const plumbing *pipes, char *const *argv, char *const *environment,
                    const dt_spawn_place *place, pid_t agent)
 {
-    struct sigaction usual;
     int nothing, channel;
-    sigset_t none;
 
-    memset(&usual, 0, sizeof(usual));
-    usual.sa_handler = SIG_DFL;
-    for (int number = 1; number < NSIG; number++)
-        sigaction(number, &usual, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    dt_startup_child_detached();
     setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
         return;

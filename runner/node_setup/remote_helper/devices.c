@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/startup.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 
 #include "base/banned.h"
@@ -38,18 +39,24 @@ static bool ask(dt_strbuf *out, const char *const *argv)
 {
     double deadline = dt_clock_monotonic_seconds() + ASK_SECONDS;
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     int ends[2], status = 0, problem;
     bool ended = false;
     char bytes[4096];
     pid_t pid;
 
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (dt_startup_spawn_attributes(&attributes, 0) != 0)
         return false;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        posix_spawnattr_destroy(&attributes);
+        return false;
+    }
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
-    problem = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    problem = posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     close(ends[1]);
     while (problem == 0 && !ended) {
         struct pollfd end = {ends[0], POLLIN, 0};

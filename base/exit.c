@@ -1,0 +1,20 @@
+#define _GNU_SOURCE
+#include "base/exit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+const char *dt_exit_words(char out[DT_EXIT_WORDS_BYTES], int code)
+{
+    const char *name = code < 0 ? sigabbrev_np(-code) : NULL;
+
+    if (code >= 0)
+        snprintf(out, DT_EXIT_WORDS_BYTES, "ended with exit code %d", code);
+    else if (name != NULL)
+        snprintf(out, DT_EXIT_WORDS_BYTES, "was ended by SIG%s (%s)", name, sigdescr_np(-code));
+    else
+        snprintf(out, DT_EXIT_WORDS_BYTES, "was ended by signal %d", -code);
+    return out;
+}

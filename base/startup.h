@@ -1,0 +1,40 @@
+/* startup: sets what a program inherits from its parent, and what its children inherit from it.
+ *
+ * A parent can hand down ignored signals, blocked signals and closed standard streams. Each breaks a program that
+ * does not expect it: with SIGCHLD ignored waitpid loses exit codes, with SIGTERM blocked nobody can end the
+ * program, and with fd 2 closed error messages go into the next database that is opened.
+ *
+ * Threads    dt_startup before there are threads; the others any
+ * Errors     none: what cannot be set stays as it is
+ */
+#ifndef DT_BASE_STARTUP_H
+#define DT_BASE_STARTUP_H
+
+#include <spawn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The first call of every main. Afterwards no signal is blocked, and none is ignored except:
+ *   SIGHUP, SIGINT, SIGQUIT   if the parent ignored them: nohup, or '&' in a script
+ *   SIGXFSZ                   a file at the limit of 'ulimit -f' then fails with EFBIG, like ENOSPC on a full disk
+ * Standard streams that were closed are opened on /dev/null. */
+void dt_startup(void);
+
+/* In a child between fork and exec: no blocked signal, and default dispositions except an ignored SIGHUP, SIGINT or
+ * SIGQUIT as above. Calls only functions that are safe there. */
+void dt_startup_child(void);
+
+/* The same without the exception, for a child in a session of its own (a supervisor, a rank). */
+void dt_startup_child_detached(void);
+
+/* dt_startup_child for posix_spawn: initializes `attributes` and adds `flags` (POSIX_SPAWN_SETPGROUP or 0). Returns 0
+ * or an errno; the caller destroys the attributes after 0. */
+int dt_startup_spawn_attributes(posix_spawnattr_t *attributes, short flags);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# dtrun started by a parent that ignores signals, blocks signals or closes the standard streams: runs on nodes work, what
+# dtrun starts has default dispositions and no blocked signal, and nohup and kill mean what they always mean.
+. "$(dirname "$0")/lib.sh"
+hosts 1
+usual='nodes: [host1]'
+recipe <<'END'
+ranks: 1
+END
+odd="env --ignore-signal=CHLD,PIPE,TERM,USR1,XFSZ --block-signal=CHLD,TERM,INT,HUP,ALRM"
+# Blocked and ignored signals of a process. Left out: SIGXFSZ, which we ignore, SIGPIPE, which ssh and most of ours
+# ignore, and glibc's own 32 and 33, which posix_spawn ignores.
+masks() { # pid
+    awk '/^Sig(Ign|Blk)/ {print $2}' "/proc/$1/status" 2>/dev/null |
+        while read -r mask; do printf '%x ' $((0x$mask & ~0x181001000)); done
+}
+pids_of() { # words of its command line, of this test
+    local p
+    for p in $(pgrep -f -- "$1"); do
+        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qF "$net" && echo "$p"
+    done
+}
+left() { # pid: whether it ends within 10 s
+    local i
+    for i in $(seq 100); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done
+    return 1
+}
+
+# A command on a node keeps its exit code, and one that says nothing gets a reason.
+got=0
+$odd "$DTRUN_BIN/dtrun-reach" host1 /bin/sh -c 'exit 7' </dev/null >"$net/out" 2>&1 || got=$?
+is "the exit code of a command on a node" "$got: $(cat "$net/out")" "7: "
+
+# A whole run, of which a rank, its agent and ssh are looked at.
+$odd "$dtrun" launch "$net/launch/r.yaml" --set name=odd --set schedule.steps=1000000000 \
+    --set checkpoint.every=0 --detach >"$net/out" 2>&1 ||
+    fail "launch under a parent that ignores SIGCHLD: $(cat "$net/out")"
+for _ in $(seq 200); do
+    [ "$("$dtrun" status odd --json | python3 -c 'import json, sys; print(json.load(sys.stdin).get("step") or 0)')" -lt 3 ] || break
+    sleep 0.1
+done
+for name in 'ssh -F' dtrun-reach 'dtrun supervise' 'dtrun-engine train'; do
+    found=0
+    for pid in $(pids_of "$name"); do
+        found=1
+        is "blocked and ignored signals of '$name' ($pid)" "$(masks "$pid")" '0 0 '
+    done
+    [ $found -eq 1 ] || [ "$name" = 'dtrun-engine train' ] || fail "no process '$name' of the run"
+done
+
+# kill ends what was started with SIGTERM blocked and ignored.
+$odd "$dtrun" wait odd >"$net/out" 2>&1 &
+pid=$!
+sleep 1
+kill -TERM $pid
+left $pid || fail "SIGTERM does not end 'dtrun wait'"
+# nohup: the end of the session ends nothing.
+nohup "$dtrun" wait odd >"$net/out" 2>&1 &
+pid=$!
+sleep 1
+kill -HUP $pid
+sleep 1
+kill -0 $pid 2>/dev/null || fail "SIGHUP ended 'nohup dtrun wait': $(cat "$net/out")"
+"$dtrun" stop --now odd >"$net/out" 2>&1 || fail "stop: $(cat "$net/out")"
+left $pid || fail "'dtrun wait' does not end with its run"
+
+# No standard stream: the history is not where messages go to.
+"$dtrun" launch "$net/launch/r.yaml" --set name=mute --wait <&- >&- 2>&-
+is "exit code of a launch without standard streams" $? 0
+is "the history after it" "$(python3 -c 'import sqlite3, sys
+print(sqlite3.connect(sys.argv[1]).execute("PRAGMA integrity_check").fetchone()[0])' "$XDG_STATE_HOME/dtrun/store.db")" ok
