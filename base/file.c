@@ -212,11 +212,12 @@ static dt_status remove_at(int parent, const char *name, const char *shown, dt_e
     while ((entry = readdir(dir)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        DT_TRY(remove_at(fd, entry->d_name, entry->d_name, err));
+        /* Continue with the other entries; err keeps the first failure. */
+        if (remove_at(fd, entry->d_name, entry->d_name, err) != DT_OK)
+            st = DT_ERR_IO;
     }
-    if (unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
-        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
-out:
+    if (st == DT_OK && unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
     closedir(dir);
     return st;
 }

@@ -35,7 +35,8 @@ dt_status dt_file_write_all(int fd, const void *bytes, size_t length, dt_error *
 dt_status dt_file_make_dirs(const char *path, mode_t mode, dt_error *err);
 dt_status dt_file_sync_dir(const char *path, dt_error *err);
 
-/* Removes a file or a whole directory tree; good where it is not there. Follows no link. */
+/* Removes a file or a whole directory tree; good where it is not there. Follows no link. Where something
+ * cannot be removed the rest goes all the same, and the first failure is returned. */
 dt_status dt_file_remove_tree(const char *path, dt_error *err);
 
 bool dt_file_exists(const char *path);

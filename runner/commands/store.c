@@ -64,8 +64,10 @@ static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t co
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            add_problem(problems, "'%s/%s' is left of a run that was being removed", runs,
-                        entry->d_name);
+            add_problem(
+                problems,
+                "'%s/%s' is left of a run that was being removed ('dtrun rm %s' removes it)", runs,
+                entry->d_name, entry->d_name + strlen(prefix));
         else if (entry->d_name[0] != '.' && !has_row(marks, count, entry->d_name))
             add_problem(problems,
                         "'%s/%s' is of no run of the history, and nothing in it says of which",
