@@ -189,6 +189,35 @@ dt_status dt_file_sync_dir(const char *path, dt_error *err)
     return st;
 }
 
+/* renameat2 where the file system has it, else a second name. */
+static bool rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if ((errno != EINVAL && errno != ENOSYS) || link(from, to) != 0)
+        return false;
+    (void)unlink(from);
+    return true;
+}
+
+dt_status dt_file_name(const char *from, const char *to, bool replace, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf directory;
+
+    dt_strbuf_init(&directory);
+    if (!(replace ? rename(from, to) == 0 : rename_new(from, to)))
+        DT_THROW(err, errno == EEXIST ? DT_ERR_BUSY : DT_ERR_IO, "cannot write '%s': %s", to,
+                 strerror(errno));
+    directory_of(&directory, to);
+    st = dt_file_sync_dir(directory.data, err);
+    if (st != DT_OK && !replace)
+        (void)unlink(to);
+out:
+    dt_strbuf_release(&directory);
+    return st;
+}
+
 static dt_status remove_at(int parent, const char *name, const char *shown, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -161,7 +161,8 @@ const dt_command dt_command_store = {
         "check reads all of store.db, holds what charts are drawn from against the points, and\n"
         "says which runs have no folder, which folders no run, and what is left of a removal;\n"
         "the exit code is 1 where there is anything. backup writes FILE, which must not be there,\n"
-        "as the history is at that moment, while runs continue. To use it, put it in the place\n"
-        "of store.db while nothing runs.\n",
+        "as the history is at that moment, while runs continue, and checks it: of a damaged\n"
+        "history there is no copy (exit code 3). To use a copy, put it in the place of\n"
+        "store.db while nothing runs.\n",
     .run = maintain,
 };

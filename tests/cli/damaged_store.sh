@@ -85,3 +85,33 @@ expect 2 rm --yes two
 expect 0 store check --json
 json "o['runs'] == 1" "o['problems'] == []"
 put_back
+
+# --- backup: a copy is whole, or there is none
+no_copy() {
+    expect 3 store backup "$work/copies/copy.db"
+    one_line
+    says "is damaged" "'dtrun store repair'"
+    [ "$(ls -A "$work/copies")" = copy.db.partial ] || fail "a file is left: $(ls -A "$work/copies")"
+}
+mkdir "$work/copies"
+echo mine >"$work/copies/copy.db.partial"
+for table in metrics pyramid events series; do
+    damage $table
+    no_copy
+    put_back
+done
+python3 - "$db" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("INSERT INTO series (run, name) VALUES (999, 'of no run')")
+db.commit()
+PY
+no_copy
+put_back
+[ "$(cat "$work/copies/copy.db.partial")" = mine ] || fail "another file was written over"
+expect 0 store backup "$work/copies/copy.db"
+python3 - "$db" "$work/copies/copy.db" <<'PY' || fail "the copy is not the history"
+import sqlite3, sys
+one, other = (list(sqlite3.connect(path).iterdump()) for path in sys.argv[1:])
+assert one == other
+PY
