@@ -64,8 +64,10 @@ static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t co
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            add_problem(problems, "'%s/%s' is left of a run that was being removed", runs,
-                        entry->d_name);
+            add_problem(
+                problems,
+                "'%s/%s' is left of a run that was being removed ('dtrun rm %s' removes it)", runs,
+                entry->d_name, entry->d_name + strlen(prefix));
         else if (entry->d_name[0] != '.' && !has_row(marks, count, entry->d_name))
             add_problem(problems,
                         "'%s/%s' is of no run of the history, and nothing in it says of which",
@@ -159,7 +161,8 @@ const dt_command dt_command_store = {
         "check reads all of store.db, holds what charts are drawn from against the points, and\n"
         "says which runs have no folder, which folders no run, and what is left of a removal;\n"
         "the exit code is 1 where there is anything. backup writes FILE, which must not be there,\n"
-        "as the history is at that moment, while runs continue. To use it, put it in the place\n"
-        "of store.db while nothing runs.\n",
+        "as the history is at that moment, while runs continue, and checks it: of a damaged\n"
+        "history there is no copy (exit code 3). To use a copy, put it in the place of\n"
+        "store.db while nothing runs.\n",
     .run = maintain,
 };
