@@ -3,6 +3,7 @@
  *
  * Exit codes  0 good; 1 training, the checkpoint or the channel failed; 2 called wrongly
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +65,8 @@ int main(int argc, char **argv)
     const char *command = argc > 1 ? argv[1] : "";
     dt_status st;
 
-    dt_startup();
+    dt_startup(strcmp(command, "train") == 0 ? SIGTERM
+                                             : 0); /* a stop may be pending: channel/stop.h */
     if (strcmp(command, "--version") == 0) {
         printf("dtrun-engine %s (%s)\n", DT_VERSION, DT_COMMIT);
         return 0;

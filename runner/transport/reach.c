@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 
     bool renew = argc > 1 && strcmp(argv[1], "--renew") == 0;
 
-    dt_startup();
+    dt_startup(0);
     if (argc > 3 && strcmp(argv[1], "--probe") == 0)
         return dt_contact_try(argv[2], (const char *const *)argv + 3);
     argv += renew ? 1 : 0;
