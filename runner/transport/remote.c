@@ -5,9 +5,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 
 #define SLOT_SECONDS 60.0
 #define END_SECONDS  5.0 /* that a command which was given up may take to end */
+#define LOOK_SECONDS 0.1 /* between two looks whether a new connection has been let in */
 
 extern char **environ;
 
@@ -74,8 +77,71 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
                    remote->node, dt_exit_words(end, code), words[0] != '\0' ? ": " : "", words);
 }
 
+/* --- slots */
+
+/* A slot among the connections that are being opened (connection_slots.h). */
+typedef struct turn {
+    int slot;           /* -1: none is held */
+    const char *socket; /* of the connection that commands share; NULL: none is shared */
+} turn;
+
+/* Whether the connection that commands share stands. */
+static bool stands(const char *socket_path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    bool good;
+    int fd;
+
+    if (socket_path == NULL || strlen(socket_path) >= sizeof(at.sun_path))
+        return false;
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s", socket_path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    good = fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static dt_status take_turn(turn *out, const dt_remote *remote, const char *const *argv,
+                           dt_error *err)
+{
+    const dt_transport *transport = remote->transport;
+
+    *out = (turn){.slot = -1};
+    if (transport->explain == NULL)
+        return DT_OK;
+    out->socket = transport->shared_socket != NULL ? transport->shared_socket(argv) : NULL;
+    return stands(out->socket)
+               ? DT_OK
+               : dt_connection_slot_take(&out->slot, SLOT_SECONDS, remote->cancelled, err);
+}
+
+static void give_back(turn *one)
+{
+    if (one->slot >= 0)
+        close(one->slot);
+    one->slot = -1;
+}
+
+/* Waits for output, and gives the slot back as soon as the connection has been let in. */
+static dt_status wait_for_login(dt_remote *remote, turn *one, double deadline)
+{
+    for (;;) {
+        double look = dt_clock_monotonic_seconds() + LOOK_SECONDS;
+        bool waits = one->slot >= 0 && one->socket != NULL && look < deadline;
+        dt_status st = dt_remote_wait(remote, POLLIN, waits ? look : deadline, NULL);
+
+        if (st != DT_ERR_TIMEOUT || !waits)
+            return st;
+        if (stands(one->socket))
+            give_back(one);
+    }
+}
+
+/* --- until the command runs */
+
 /* Reads up to the mark; what came after it stays in `early`. */
-static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
+static dt_status skip_noise(dt_remote *remote, turn *one, double deadline, dt_error *err)
 {
     static const char mark[] = "\n" DT_TRANSPORT_MARK "\n";
     char bytes[4096];
@@ -85,7 +151,7 @@ static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
     for (;;) {
         size_t got;
 
-        st = dt_remote_wait(remote, POLLIN, deadline, NULL);
+        st = wait_for_login(remote, one, deadline);
         if (st == DT_ERR_TIMEOUT && remote->transport->says_itself != NULL) {
             char complaint[DT_REMOTE_COMPLAINT_BYTES];
             const char *words;
@@ -129,21 +195,19 @@ dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *wo
     const char **argv;
     dt_status st = DT_OK;
     dt_arena arena;
-    int slot = -1;
+    turn one = {.slot = -1};
 
     *out = (dt_remote){.node = node, .cancelled = cancelled, .fd = -1, .problems = -1};
     dt_arena_init(&arena, 4096);
     dt_strbuf_init(&out->early);
     DT_TRY(dt_transport_find(&out->transport, node, err));
     DT_TRY(out->transport->command(&argv, node, words, &arena, err));
-    if (out->transport->explain != NULL)
-        DT_TRY(dt_connection_slot_take(&slot, SLOT_SECONDS, cancelled, err));
+    DT_TRY(take_turn(&one, out, argv, err));
     DT_TRY(spawn(out, argv, err));
     if (out->transport->explain != NULL)
-        DT_TRY(skip_noise(out, dt_clock_monotonic_seconds() + DT_REMOTE_OPEN_SECONDS, err));
+        DT_TRY(skip_noise(out, &one, dt_clock_monotonic_seconds() + DT_REMOTE_OPEN_SECONDS, err));
 out:
-    if (slot >= 0)
-        close(slot);
+    give_back(&one);
     if (st != DT_OK)
         dt_remote_close(out);
     dt_arena_release(&arena);

@@ -25,6 +25,7 @@ static const char *const options[] = {
     "ForwardX11=no",     "RemoteCommand=none",        "PermitLocalCommand=no", "RequestTTY=no",
     "LogLevel=INFO", /* ssh_errors.c reads it */
 };
+#define CONTROL_PATH "ControlPath="
 enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]), EXTRA_WORDS = 5 };
 
 /* ProxyCommand and Match exec hand the name to a shell: what a shell knows is not in a name. */
@@ -78,7 +79,7 @@ static dt_status begin(const char ***argv, size_t *count, const char *node, dt_a
         out[n++] = options[i];
     }
     out[n++] = "-o";
-    out[n++] = dt_arena_printf(arena, "ControlPath=%s/%s", folder, socket_name);
+    out[n++] = dt_arena_printf(arena, CONTROL_PATH "%s/%s", folder, socket_name);
     if (out[n - 1] == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     *argv = out;
@@ -103,6 +104,16 @@ out:
     if (st != DT_OK)
         *argv = NULL;
     return st;
+}
+
+static const char *ssh_shared_socket(const char *const *argv)
+{
+    const size_t front = sizeof(CONTROL_PATH) - 1;
+
+    for (; *argv != NULL; argv++)
+        if (strncmp(*argv, CONTROL_PATH, front) == 0)
+            return *argv + front;
+    return NULL;
 }
 
 static dt_status ssh_renew(const char ***argv, const char *node, dt_arena *arena, dt_error *err)
@@ -161,4 +172,5 @@ const dt_transport dt_transport_ssh = {
     .renew = ssh_renew,
     .contact = dt_ssh_error_contact,
     .knock = ssh_knock,
+    .shared_socket = ssh_shared_socket,
 };

@@ -49,6 +49,9 @@ typedef struct dt_transport {
     dt_contact (*contact)(const char *complaint);
     /* MAY: the argv that asks only whether the machine answers, signing in to nothing. */
     dt_status (*knock)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
+    /* MAY: the path of a socket in an argv of `command` that can be connected to while a connection to the node
+     * stands. Then no new connection is opened, and who opened it has been let in. NULL: nothing is shared. */
+    const char *(*shared_socket)(const char *const *argv);
     bool ends_children; /* what a command leaves running there is ended with it */
 } dt_transport;
 

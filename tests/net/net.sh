@@ -17,6 +17,7 @@
 # NET_HIDE (default: this repository and $net/launch): nothing is installed there.
 # Where namespaces are not allowed, or with NET_KIND=loopback, the hosts are several sshd on ports of
 # 127.0.0.1 with a home each; then `cut` is not to be had and 'kind' in the env says so.
+# Host N has $net_prefix6::(10 + N) too; net_prefix6 is empty where there is no IPv6.
 # Names and addresses are this run's own: several networks may stand side by side.
 # DTRUN_TEST_TIMES, where it is set, is set for every command on the hosts too.
 # Wants openssh-server and, for namespaces, root and iproute2.
@@ -96,7 +97,9 @@ up_namespace_host() { # index
     ip -n "$space" link set lo up
     ip -n "$space" addr add "$address/24" dev eth0
     ip -n "$space" link set eth0 up
+    [ -z "$prefix6" ] || ip -n "$space" addr add "$prefix6::$((10 + $1))/64" dev eth0 nodad
     write_sshd_config "$host" "$address" 22 none
+    [ -z "$prefix6" ] || echo "ListenAddress ::" >>"$net/$host/sshd_config"
     # The network of the namespace's own: /sys and /etc/resolv.conf stay as they are.
     # The first unshare waits outside of the host for the host's process 1, which becomes sshd.
     setsid unshare -p --fork --kill-child nsenter --net="/run/netns/$space" unshare -m -u bash -c '
@@ -181,7 +184,9 @@ END
         ip link add "$id" type bridge
         ip link set "$id" up
         pick_subnet
-        echo "net_address=$subnet.1" >>"$net/env"
+        prefix6=fd78:${subnet//./:}
+        ip addr add "$prefix6::1/64" dev "$id" nodad 2>/dev/null || prefix6=
+        echo "net_address=$subnet.1 net_prefix6=$prefix6" >>"$net/env"
     fi
     for i in $(seq "$count"); do up_"${kind}"_host "$i"; done
     trap - EXIT
