@@ -67,6 +67,9 @@ static dt_status take(dt_generate_arguments *w, int option, const char *text, dt
     case 'e':
         out->rules.past_end = true;
         return DT_OK;
+    case 'o':
+        out->rules.no_special = true;
+        return DT_OK;
     case 't':
         return dt_argument_number(&out->rules.sampling.temperature, text, "--temperature", 0,
                                   TEMPERATURE_MOST, err);
@@ -105,6 +108,7 @@ dt_status dt_generate_arguments_parse(dt_generate_arguments *out, int argc, char
                                             {"tokens", required_argument, NULL, 'n'},
                                             {"stop", required_argument, NULL, 'x'},
                                             {"past-end", no_argument, NULL, 'e'},
+                                            {"no-special", no_argument, NULL, 'o'},
                                             {"temperature", required_argument, NULL, 't'},
                                             {"top-k", required_argument, NULL, 'k'},
                                             {"top-p", required_argument, NULL, 'q'},

@@ -1,4 +1,5 @@
 /* Rules about the model, how it is stepped, and for how long: recipes/rules.h. */
+#include <math.h>
 #include <string.h>
 
 #include "recipes/architecture/architecture.h"
@@ -36,6 +37,19 @@ void dt_rule_preset_kind(const dt_rule_case *c)
         dt_rule_broken(c, "model.preset",
                        "the preset '%s' is a model of kind '%s', and 'model.kind' says '%s'",
                        preset->name, kind, name);
+}
+
+void dt_rule_end_ids(const dt_rule_case *c)
+{
+    const dt_string_list *ids = &c->recipe->model.end_ids;
+    double number;
+
+    for (int64_t i = 0; i < ids->count; i++)
+        if (!dt_text_number(&number, ids->items[i]) || number != floor(number) || number < 0 ||
+            number > INT32_MAX)
+            dt_rule_broken(c, "model.end_ids",
+                           "'model.end_ids' has '%s': expected ids of tokens, 0 or more",
+                           ids->items[i]);
 }
 
 static bool rotates(const dt_recipe *recipe)

@@ -55,10 +55,12 @@ dt_status dt_text_search(dt_text *t, dt_loaded *from, dt_error *err)
     int64_t context = from->model->config.decoder.context;
     dt_beam_options options = {.beams = rules->beams,
                                .vocab = from->model->config.decoder.vocab,
-                               .ids = dt_tokenizer_vocab(t->tokenizer),
+                               .ids = dt_tokenizer_vocab(t->from->tokenizer),
                                .most = rules->tokens,
                                .length_penalty = rules->length_penalty,
-                               .end = rules->past_end ? -1 : dt_tokenizer_end_of_text(t->tokenizer),
+                               .end = -1,
+                               .ends = from->ends.items,
+                               .ends_count = rules->past_end ? 0 : (int64_t)from->ends.count,
                                .pad = -1,
                                .texts = true};
     text_search search = {t, from, rules->beams};
@@ -76,7 +78,7 @@ dt_status dt_text_search(dt_text *t, dt_loaded *from, dt_error *err)
     if (!isfinite(found.score))
         DT_TRY(dt_loaded_diverged(err));
     for (int64_t i = 0; i < found.count; i++) {
-        dt_tokenizer_decode(&t->text, t->tokenizer, found.tokens[i]);
+        dt_tokenizer_decode(&t->text, t->from->tokenizer, found.tokens[i]);
         t->tokens[t->count++] = found.tokens[i];
     }
     t->end = found.count < rules->tokens ? DT_TEXT_END_OF_TEXT : DT_TEXT_TOKENS;

@@ -158,6 +158,7 @@ static const char *const reads[] = {
     "data.cross_documents",
     "data.pack",
     "data.end_of_text",
+    "model.end_ids",
     "model.scale_embedding",
     NULL,
 };

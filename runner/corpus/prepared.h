@@ -32,9 +32,10 @@ typedef struct dt_prepared_facts {
 typedef struct dt_prepared {
     dt_string_list files; /* of the parts, absolute */
     dt_prepared_facts facts;
-    int64_t vocab; /* of the tokenizer */
-    bool found;    /* it was there already */
-    bool pairs;    /* of sentences */
+    int64_t vocab;     /* of the tokenizer */
+    const char *texts; /* how documents become texts: ", each as '<s>' TEXT '</s>'", or "" */
+    bool found;        /* it was there already */
+    bool pairs;        /* of sentences */
 } dt_prepared;
 
 typedef struct dt_prepare_options {

@@ -65,7 +65,7 @@ static dt_status make_part(work *all, int64_t index, dt_ids *ids, dt_bpe_encoder
         goto out; /* of one that was cut short */
     ids->count = 0;
     DT_TRY(dt_corpus_part_encode(ids, &documents, &all->parts.items[index], all->options->field,
-                                 encoder, dt_bpe_end_of_text(all->bpe), err));
+                                 encoder, all->bpe, err));
     path_of(&path, all, index, "bin");
     if (ids->count > INT32_MAX)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "a document has %zu tokens", ids->count);

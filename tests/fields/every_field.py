@@ -76,6 +76,7 @@ FIELDS = {
     'model.heads': [value(4, 'plain')],
     'model.embed': [value(32, 'three')],
     'model.vocab': [value(100, 'plain')],
+    'model.end_ids': [value('[3, 7]', 'plain')],
     'model.dropout': [value(0.1, 'sgd', bound=OTHER)],
     'model.attention_dropout': [value(0.1, 'sgd', bound=OTHER)],
     'model.activation': [value('gelu', 'plain')],
