@@ -6,9 +6,15 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/exit.h"
+
 #include "base/banned.h"
+
+#define STACK_LEAST ((rlim_t)128 << 10)
+#define STACK_USUAL ((rlim_t)8 << 20)
 
 static bool is_ignored(int number)
 {
@@ -51,9 +57,30 @@ static void open_standard_streams(void)
             return;
 }
 
+/* A small soft limit is raised as far as it may: the main thread's stack grows up to the limit of the moment. With less
+ * than STACK_LEAST a program would be killed somewhere by SIGSEGV, without a word. */
+static void ensure_stack(void)
+{
+    static const char message[] = "dtrun: a stack may not exceed the limit of 'ulimit -s' here, "
+                                  "which is below 128 KiB: raise it\n";
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_USUAL)
+        return;
+    limit.rlim_cur = limit.rlim_max < STACK_USUAL ? limit.rlim_max : STACK_USUAL;
+    (void)setrlimit(RLIMIT_STACK, &limit);
+    if (limit.rlim_cur < STACK_LEAST) {
+        ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
+
+        (void)written;
+        _exit(DT_EXIT_SYSTEM);
+    }
+}
+
 void dt_startup(int held)
 {
     open_standard_streams();
+    ensure_stack();
     for (int number = 1; number < NSIG; number++)
         if (!is_kept(number) && is_ignored(number)) /* a sanitizer's handlers stay */
             set_default(number);

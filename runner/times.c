@@ -57,6 +57,8 @@ static const dt_time_limits limits = {
 
     .stop_check_seconds = 2,
     .stop_stored_seconds = 5,
+    .starts_settled_seconds = 5,
+    .starts_window_seconds = 600,
     .ask_connect_seconds = 20, /* longer than supervisor_retry_seconds */
     .ask_answer_seconds = 40,
     .ask_paused_seconds = 2,

@@ -67,6 +67,8 @@ typedef struct dt_time_limits {
     /* A stop. */
     double stop_check_seconds;   /* period at which a stop checks supervisor and free space */
     double stop_stored_seconds;  /* most that the answer to a stop waits for the store */
+    double starts_settled_seconds; /* a supervisor that stores journals this late does not end at once */
+    double starts_window_seconds; /* starts further apart are not in a row (channel/starts.h) */
     double ask_connect_seconds;  /* most that a command waits for a supervisor to listen */
     double ask_answer_seconds;   /* most that a command waits for a supervisor's answer */
     double ask_paused_seconds;   /* a supervisor without an answer is checked for a pause */

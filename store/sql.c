@@ -34,6 +34,12 @@ dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *er
     case SQLITE_IOERR:
         if (system_error == ENOSPC || system_error == EDQUOT)
             return dt_sql_fail(store, SQLITE_FULL, doing, err);
+        if (system_error == EFBIG)
+            return DT_FAIL(err, DT_ERR_IO,
+                           "cannot %s: the run store '%s' may not grow any more in this process: "
+                           "raise its limit of a file's size ('ulimit -f'; nothing of this change "
+                           "is kept)",
+                           doing, store->path);
         break;
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/agent/rank/helper.h"
@@ -202,6 +203,7 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
         DT_THROW(err, DT_ERR_IO, "cannot use the folder '%s': %s", folder, strerror(errno));
     agent.folder = absolute;
     dt_log_bound("agent.log", DT_LOG_BYTES_MOST);
+    dt_crash_report("agent");
     if (asprintf(&agent.mark, "DTRUN_NODE_DIR=%s", absolute) < 0) {
         agent.mark = NULL;
         DT_THROW(err, DT_ERR_NOMEM, "no memory");

@@ -21,6 +21,7 @@
 
 #define READY_VARIABLE "DTRUN_READY_FD"
 #define REPORT_BYTES   4096
+#define LAST_BYTES     2048
 
 int dt_detach_claim(void)
 {
@@ -84,8 +85,65 @@ static void become(const char *const *argv, const char *log_path, const dt_detac
     _exit(127);
 }
 
+static int64_t size_of(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 ? (int64_t)info.st_size : 0;
+}
+
+/* The line without "2026-11-26T01:24:58.852Z ", if it has that. */
+static const char *without_time(const char *line)
+{
+    const char *blank = strchr(line, ' ');
+
+    return blank != NULL && blank - line == 24 && blank[-1] == 'Z' ? blank + 1
+                                                                                      : line;
+}
+
+void dt_detach_last_words(dt_strbuf *out, const char *log_path, int64_t from)
+{
+    const char *last[2] = {NULL, NULL};
+    char text[LAST_BYTES + 1], *rest;
+    int64_t size = size_of(log_path);
+    int fd = open(log_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t got = 0;
+
+    if (size < from)
+        from = 0; /* the log was begun anew */
+    if (fd >= 0) {
+        got = pread(fd, text, LAST_BYTES, size - from > LAST_BYTES ? size - LAST_BYTES : from);
+        close(fd);
+    }
+    text[got > 0 ? got : 0] = '\0';
+    rest = text;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (line[0] != '\0') {
+            last[0] = last[1];
+            last[1] = without_time(line);
+        }
+    for (int i = 0; i < 2; i++)
+        if (last[i] != NULL)
+            dt_strbuf_add_fmt(out, "%s%s", i > 0 && last[0] != NULL ? "; " : "", last[i]);
+}
+
+static dt_status ended_early(const char *const *argv, const char *log_path, int64_t from,
+                             dt_error *err)
+{
+    dt_strbuf words;
+    dt_status st;
+
+    dt_strbuf_init(&words);
+    dt_detach_last_words(&words, log_path, from);
+    st = DT_FAIL(err, DT_ERR_IO, "'%s %s' ended before it was ready: %s (see '%s')", argv[0],
+                 argv[1] != NULL ? argv[1] : "",
+                 words.length > 0 ? words.data : "it wrote no message", log_path);
+    dt_strbuf_release(&words);
+    return st;
+}
+
 static dt_status wait_for_report(int ready, const char *const *argv, const char *log_path,
-                                 double timeout_seconds, dt_error *err)
+                                 int64_t from, double timeout_seconds, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
     char report[REPORT_BYTES], *text;
@@ -110,14 +168,14 @@ static dt_status wait_for_report(int ready, const char *const *argv, const char 
     report[length] = '\0';
     code = strtol(report, &text, 10);
     if (text == report || code < 0 || code >= DT_STATUS_COUNT)
-        return DT_FAIL(err, DT_ERR_IO, "'%s %s' ended before it was ready: see '%s'", argv[0],
-                       argv[1] != NULL ? argv[1] : "", log_path);
+        return ended_early(argv, log_path, from, err);
     return code == DT_OK ? DT_OK : DT_FAIL(err, (dt_status)code, "%s", text + (*text == ' '));
 }
 
 dt_status dt_detach_start(const char *const *argv, const char *log_path,
                           const dt_detach_place *place, double timeout_seconds, dt_error *err)
 {
+    int64_t from = size_of(log_path);
     dt_status st;
     int ready[2], ended;
     pid_t child;
@@ -137,7 +195,7 @@ dt_status dt_detach_start(const char *const *argv, const char *log_path,
     } else {
         while (waitpid(child, &ended, 0) < 0 && errno == EINTR)
             ;
-        st = wait_for_report(ready[0], argv, log_path, timeout_seconds, err);
+        st = wait_for_report(ready[0], argv, log_path, from, timeout_seconds, err);
     }
     close(ready[0]);
     return st;

@@ -5,12 +5,15 @@
  * DTRUN_READY_FD, that it serves, or why it cannot: nobody sleeps and hopes.
  *
  * Errors  what the program itself reported, code and message; DT_ERR_IO where it died without a
- *         word (the message names the log); DT_ERR_TIMEOUT
+ *         word (the message has the log's last lines, and its name); DT_ERR_TIMEOUT
  */
 #ifndef DT_RUNNER_DETACH_H
 #define DT_RUNNER_DETACH_H
 
+#include <stdint.h>
+
 #include "base/error.h"
+#include "base/strbuf.h"
 
 /* What the program gets of its own; what is not said is the caller's. */
 typedef struct dt_detach_place {
@@ -22,6 +25,10 @@ typedef struct dt_detach_place {
 /* argv[0] is only what lists of processes show. place: may be NULL. */
 dt_status dt_detach_start(const char *const *argv, const char *log_path,
                           const dt_detach_place *place, double timeout_seconds, dt_error *err);
+
+/* Appends the last two lines that were written to a log after its first `from` bytes, without their times and joined by
+ * "; ". Nothing if there is none. */
+void dt_detach_last_words(dt_strbuf *out, const char *log_path, int64_t from);
 
 /* First thing in the program: the pipe to who waits, kept from its own children; -1 where nobody
  * does. */

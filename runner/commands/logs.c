@@ -8,12 +8,12 @@
 #include "runner/view/log_print.h"
 #include "runner/view/log_tail.h"
 #include "runner/view/runs.h"
+#include "runner/view/upkeep.h"
 #include "runner/view/step_log.h"
 
 #include "base/banned.h"
 
 #define LOOK_SECONDS   0.25
-#define ENSURE_SECONDS 2.0
 
 static const char *const formats[] = {"text", "jsonl", NULL};
 enum { FORMAT_TEXT, FORMAT_JSONL };
@@ -58,7 +58,8 @@ static dt_status print(const dt_log_line *lines, int64_t count, const source *fr
 static dt_status follow(source *from, dt_log_boundaries *between, const dt_term *term,
                         dt_store *store, const char *id, dt_call *call, dt_error *err)
 {
-    double ensured = dt_clock_monotonic_seconds();
+    dt_upkeep upkeep = {0};
+    const char *news;
     dt_status st = DT_OK;
     dt_log_line *lines;
     dt_arena arena;
@@ -76,10 +77,9 @@ static dt_status follow(source *from, dt_log_boundaries *between, const dt_term 
                           &run, &arena, err));
         DT_TRY(dt_log_boundaries_read(between, store, id, &arena, err));
         DT_TRY(print(lines, count, from, between, term, &arena, err));
-        if (dt_clock_monotonic_seconds() - ensured > ENSURE_SECONDS) {
-            ensured = dt_clock_monotonic_seconds();
-            (void)dt_runs_ensure(&run, call);
-        }
+        DT_TRY(dt_upkeep_look(&news, &upkeep, &run, err));
+        if (news != NULL)
+            dt_report_say("dtrun: run '%s': %s", id, news);
         if (!dt_run_state_is_terminal(run.state))
             dt_clock_sleep_seconds(LOOK_SECONDS);
     } while (!dt_run_state_is_terminal(run.state) && !dt_interrupt_seen());

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/supervisor.h"
 #include "runner/sweep/report.h"
 #include "runner/term/bar.h"
 #include "runner/term/format.h"
@@ -42,7 +43,7 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE], c[DT_FORMAT_SIZE];
 
     dt_term_add(out, term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
-    dt_term_add(out, term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_term_add(out, term, dt_runs_style(run->state), "%s", dt_runs_shown_state(run));
     dt_term_add(out, term, DT_STYLE_DIM, run->attempt > 1 ? ", attempt %lld\n" : "\n",
                 (long long)run->attempt);
     if (run->reason[0] != '\0')
@@ -159,6 +160,17 @@ out:
     return st;
 }
 
+/* With --json it is in the object. */
+static void say_trouble(const dt_run *run, const dt_call *call)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (!dt_run_state_is_terminal(run->state) && dt_supervisor_trouble(&text, run->id))
+        dt_report_note(call, "dtrun: run '%s': %s", run->id, text.data);
+    dt_strbuf_release(&text);
+}
+
 static dt_status status(dt_call *call, dt_error *err)
 {
     const char *ref = call->args->operands_count > 0 ? call->args->operands[0] : "last";
@@ -180,6 +192,7 @@ static dt_status status(dt_call *call, dt_error *err)
         goto out;
     }
     DT_TRY(dt_runs_open(&store, &run, ref, call, err));
+    say_trouble(&run, call);
     if (dt_arguments_flag(call->args, "watch") && !dt_run_state_is_terminal(run.state)) {
         DT_TRY(dt_follow_to_end(store, run.id, call->json ? DT_FOLLOW_QUIET : DT_FOLLOW_AUTO,
                                 DT_FOLLOW_FROM_NOW, call, err));
@@ -213,7 +226,8 @@ const dt_command dt_command_status = {
         "'dtrun top'. The object of --json has at least run, name, state, attempt, step,\n"
         "steps_total, loss, tokens_per_second, eta_seconds and\n"
         "nodes[{host, state, ranks[{rank, pid, state}]}]; what is not known is null. slowest is\n"
-        "{rank, seconds}: the rank that the others wait for, and how long in a step.\n"
+        "{rank, seconds}: the rank that the others wait for, and how long in a step. trouble\n"
+        "says why the supervisor of an active run cannot do its work; else it is null.\n"
         "GROUP is a sweep: a line a point; its object has group, ended and points[{name, values,\n"
         "state, run, step, loss, valid_loss}].\n",
     .travels = true,

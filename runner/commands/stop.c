@@ -18,12 +18,15 @@
 #include "runner/term/live.h"
 #include "runner/times.h"
 #include "runner/view/runs.h"
+#include "runner/view/upkeep.h"
 
 #include "base/banned.h"
 
 #define LOOK_SECONDS 0.2
 /* Beyond the grace of the recipe: for the kill, the proof and the last rows. */
 #define PATIENCE_SECONDS 60.0
+#define TELL_SECONDS     10.0 /* between two lines of progress */
+#define TROUBLES_MOST    10   /* looks, two seconds apart, that find the supervisor in trouble */
 
 /* The recipe's grace; a day where the stored recipe cannot be read, so that waiting still ends. */
 static double grace_seconds(const dt_run *run, dt_arena *arena)
@@ -58,10 +61,13 @@ static void draw(dt_live *live, const dt_run *run, double seconds)
 static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_call *call,
                            dt_error *err)
 {
-    double start = dt_clock_monotonic_seconds(), now = start, ensured = start;
+    double start = dt_clock_monotonic_seconds(), now = start, checked = start,
+           told = start;
     double patience = grace_seconds(run, call->arena) + PATIENCE_SECONDS;
     const char *id = run->id;
     dt_status st = DT_OK;
+    dt_upkeep upkeep = {0};
+    const char *news;
     dt_arena arena;
     dt_live live;
     dt_term term;
@@ -90,10 +96,19 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
                      "run '%s' is still %s after %.0f s: see 'dtrun logs %s', or end it at once"
                      " with 'dtrun stop %s --now'",
                      id, dt_run_state_name(seen.state), now - start, id, id);
-        if (now - ensured > dt_times()->stop_check_seconds) {
-            ensured = now;
+        DT_TRY(dt_upkeep_look(&news, &upkeep, &seen, err));
+        if (now - checked > dt_times()->stop_check_seconds) {
+            checked = now;
             DT_TRY(dt_run_check_room(call->arena, err)); /* else nobody can say that it has ended */
-            (void)dt_supervisor_ensure(&seen, NULL);     /* asked again in two seconds */
+        }
+        if (upkeep.troubles > TROUBLES_MOST || (news != NULL && dt_supervisor_paused(id) != 0))
+            DT_THROW(err, DT_ERR_TIMEOUT, "%s", upkeep.said); /* the nodes are asked without it */
+        if (news != NULL)
+            dt_report_say("dtrun stop: %s", news);
+        if (!term.live && now - told > TELL_SECONDS) {
+            told = now;
+            dt_report_say("dtrun stop: run %s is %s at step %lld, after %.0f s", id,
+                          dt_run_state_name(seen.state), (long long)seen.step, now - start);
         }
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }

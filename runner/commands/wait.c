@@ -7,12 +7,12 @@
 #include "runner/cli/report.h"
 #include "runner/view/run_filter.h"
 #include "runner/view/runs.h"
+#include "runner/view/upkeep.h"
 
 #include "base/banned.h"
 
 #define LOOK_SECONDS \
     0.2 /* the history has no bell: every command that follows a run looks so often */
-#define ENSURE_SECONDS 2.0
 
 typedef struct condition {
     const char *text;
@@ -103,7 +103,9 @@ static dt_status follow(const char **met, dt_run *run, condition *conditions, si
                         dt_store *store, double seconds, dt_arena *arena, const dt_call *call,
                         dt_error *err)
 {
-    double now = dt_clock_monotonic_seconds(), end = now + seconds, ensured = now;
+    double now = dt_clock_monotonic_seconds(), end = now + seconds;
+    dt_upkeep upkeep = {0};
+    const char *news;
     const char *id = dt_arena_strdup(call->arena, run->id);
     dt_status st = DT_OK;
 
@@ -115,10 +117,9 @@ static dt_status follow(const char **met, dt_run *run, condition *conditions, si
         DT_TRY(look_at_all(met, conditions, count, store, run, arena, err));
         if (*met != NULL || ended || now > end)
             break;
-        if (now > ensured + ENSURE_SECONDS) {
-            (void)dt_runs_ensure(run, call);
-            ensured = now;
-        }
+        DT_TRY(dt_upkeep_look(&news, &upkeep, run, err));
+        if (news != NULL)
+            dt_report_say("dtrun: run '%s': %s", id, news);
         dt_clock_sleep_seconds(LOOK_SECONDS);
         now = dt_clock_monotonic_seconds();
         dt_arena_reset(arena);

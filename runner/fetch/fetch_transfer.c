@@ -147,6 +147,13 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
             t->st = full_disk(t);
             return 0;
         }
+        if (got < 0 && errno == EFBIG) {
+            t->st = DT_FAIL(t->err, DT_ERR_IO,
+                            "cannot fetch '%s': '%s' may not grow any more: raise the limit of a "
+                            "file's size ('ulimit -f'); what is here is kept",
+                            t->url->shown, t->part->path);
+            return 0;
+        }
         if (got < 0) {
             fails(t, DT_ERR_IO, strerror(errno));
             return 0;

@@ -15,6 +15,7 @@
 #include "runner/launch/placement.h"
 #include "runner/launch/slurm_plan.h"
 #include "runner/supervisor/session/notify.h"
+#include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 
 #include "base/banned.h"
@@ -66,6 +67,7 @@ static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_erro
     int64_t free_bytes;
     dt_status st = DT_OK;
 
+    DT_TRY(dt_supervisor_check_limits(err));
     DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
     DT_TRY(dt_resources_disk(&free_bytes, state, err));
     wanted += flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER;

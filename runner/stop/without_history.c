@@ -20,18 +20,27 @@ typedef struct asked {
     const char *left; /* nodes where it is not proved, and why; "" none */
     bool waits;       /* its supervisor, for room to write the end down */
     int64_t paused;   /* its supervisor's process, which was stopped by a signal; 0: it was not */
+    const char *unmarked; /* why the stop could not be written down; NULL: it was */
     const char *kept; /* why that could not be ended as well; NULL: nobody tried */
 } asked;
 
 /* A supervisor that is there stops the run in its own way, and writes it down once it can. why: of
  * DT_ERR_TIMEOUT, it was asked before. */
-static dt_status ask(const char *run, bool now, const dt_error *why, dt_call *call, dt_error *err)
+static dt_status ask(asked *out, const char *run, bool now, const dt_error *why, dt_call *call,
+                     dt_error *err)
 {
+    dt_error problem = DT_ERROR_INIT;
     const char *folder;
     dt_status st = DT_OK;
 
+    *out = (asked){.run = run};
     DT_TRY(dt_run_path(&folder, run, NULL, call->arena, err));
     DT_TRY(dt_run_check_owner(run, folder, err));
+    if (dt_supervisor_mark_stop(run, now, &problem) != DT_OK) {
+        out->unmarked = dt_arena_strdup(call->arena, problem.message);
+        if (out->unmarked == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    }
     if (why->code != DT_ERR_TIMEOUT)
         (void)dt_supervisor_stop_running(run, now, NULL);
 out:
@@ -45,7 +54,7 @@ static dt_status prove(asked *out, const char *run, dt_direct_how how, dt_call *
     dt_strbuf left;
 
     dt_strbuf_init(&left);
-    *out = (asked){.run = run};
+    *out = (asked){.run = run, .unmarked = out->unmarked};
     DT_TRY(dt_direct_stop(&out->seen, &left, run, how, call->arena, err));
     out->left = dt_arena_strdup(call->arena, left.data);
     if (out->left == NULL)
@@ -92,6 +101,12 @@ static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, d
     return st;
 }
 
+/* No agent has the stop in its journal, and it is written down nowhere else: a supervisor may begin the run again. */
+static bool may_continue(const asked *one)
+{
+    return one->unmarked != NULL && one->seen.asked == 0;
+}
+
 /* Who is left, once the ranks are gone. */
 static dt_status settle(asked *all, int64_t count, bool now, dt_call *call, dt_error *err)
 {
@@ -101,7 +116,7 @@ static dt_status settle(asked *all, int64_t count, bool now, dt_call *call, dt_e
     if (now)
         DT_TRY(end_those_that_wait(all, count, call, err));
     for (int64_t i = 0; i < count; i++)
-        if (all[i].waits || all[i].seen.stays > 0)
+        if (all[i].waits || all[i].seen.stays > 0 || may_continue(&all[i]))
             call->exit_code = DT_EXIT_LEFT;
 out:
     return st;
@@ -138,6 +153,11 @@ static void add_text(dt_strbuf *text, const asked *one, const char *why)
         add_waiting(text, one);
     else
         dt_strbuf_add_fmt(text, "nothing of run %s is left running\n", one->run);
+    if (may_continue(one))
+        dt_strbuf_add_fmt(text,
+                          "a supervisor that is started later may continue the run: the stop could "
+                          "not be written down: %s\n",
+                          one->unmarked);
     dt_strbuf_add_fmt(text, "its %lld node%s asked without the run history: %s\n",
                       (long long)one->seen.asked, one->seen.asked == 1 ? " was" : "s were", why);
 }
@@ -151,6 +171,8 @@ static void add_json(json_t *object, const asked *one, const char *why)
     json_object_set_new(object, "supervisor_waits", json_boolean(one->waits));
     json_object_set_new(object, "supervisor_paused", json_boolean(one->paused != 0));
     json_object_set_new(object, "agents_wait", json_integer(one->seen.stays));
+    if (may_continue(one))
+        json_object_set_new(object, "stop_not_noted", dt_json_text(one->unmarked));
     if (one->kept != NULL)
         json_object_set_new(object, "could_not_end", dt_json_text(one->kept));
     json_object_set_new(object, "reason", dt_json_text(why));
@@ -168,7 +190,7 @@ dt_status dt_stop_without_history(const char *ref, bool now, const dt_error *why
     dt_strbuf_init(&text);
     if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
         DT_THROW(err, why->code, "%s", why->message);
-    DT_TRY(ask(run, now, why, call, err));
+    DT_TRY(ask(&one, run, now, why, call, err));
     DT_TRY(prove(&one, run, now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
     DT_TRY(settle(&one, 1, now, call, err));
     add_text(&text, &one, why->message);
@@ -196,7 +218,7 @@ dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bo
     if (all == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++)
-        DT_TRY(ask(runs[i], now, why, call, err));
+        DT_TRY(ask(&all[i], runs[i], now, why, call, err));
     for (int64_t i = 0; i < count; i++)
         DT_TRY(prove(&all[i], runs[i], now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
     DT_TRY(settle(all, count, now, call, err));

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/policy/straggler.h"
@@ -28,12 +29,24 @@ dt_status dt_supervisor_start(const char *run, dt_error *err);
 
 /* The same with the environment that was kept, for a run that is active and has none. deliberate: a
  * person acts on the run (folder/launch_env.h). DT_ERR_UNSUPPORTED where the run is another user's, DT_ERR_IO
- * where it was stopped on a full disk that still is (folder/stop_mark.h). */
+ * where it was stopped on a full disk that still is (folder/stop_mark.h), or its supervisors end at once
+ * (channel/starts.h). */
 dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err);
+
+/* Whether a supervisor that this process starts could keep the run history under the limits of this process. */
+dt_status dt_supervisor_check_limits(dt_error *err);
+
+/* Whether the run's supervisors end at once, so that none is started any more (channel/starts.h): nobody supervises it.
+ * The message of dt_supervisor_ensure then says why. */
+bool dt_supervisor_is_broken(const char *run);
 
 /* For a command that only looks: starts one where the run is active and has none (its lock is free);
  * else does nothing. What fails here is no evidence about the run, and changes nothing of it. */
 dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err);
+
+/* Writes down, for whoever supervises the run from now on, that a person wants it stopped; on the disk when it returns.
+ * Comes before anything that is reported of a stop. */
+dt_status dt_supervisor_mark_stop(const char *run, bool now, dt_error *err);
 
 /* Asks for a stop (now: no checkpoint, SIGKILL at once); starts a supervisor where there is none.
  * Returns when it is accepted, not when the run has ended. DT_ERR_TIMEOUT: it is asked, and has not answered. */
@@ -47,6 +60,9 @@ bool dt_supervisor_is_running(const char *run);
 /* The process that supervises the run and was stopped by a signal (SIGSTOP): it does nothing until SIGCONT. 0: none,
  * or it cannot be seen from here. */
 int64_t dt_supervisor_paused(const char *run);
+/* Appends one sentence if the run's supervisor is paused, does not answer, or cannot write the run history, and returns
+ * whether it did. Waits for dt_times()->ask_paused_seconds at most. */
+bool dt_supervisor_trouble(dt_strbuf *out, const char *run);
 /* For a stop that nobody can write down: no supervisor is left, and the one that follows the run once it can be
  * written continues with the stop (folder/stop_mark.h). *lock: keeps others from it, the caller's to close. An error:
  * all is as it was. */

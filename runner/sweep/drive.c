@@ -2,18 +2,22 @@
 #include "runner/sweep/drive.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/channel/detach.h"
+#include "runner/channel/starts.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/begin.h"
 #include "runner/sweep/halving.h"
 #include "runner/sweep/places.h"
+#include "runner/times.h"
 #include "store/store.h"
 
 #include "base/banned.h"
@@ -27,6 +31,8 @@ typedef struct drive {
     dt_run_state *states; /* of each point's run; meaningless where it has none */
     int64_t *steps;
     dt_places places;
+    double begun_seconds;
+    bool settled;   /* it has lived for a while */
     bool waits;     /* for GPUs or nodes, and that was said */
     dt_arena arena; /* for as long as it is driven */
 } drive;
@@ -236,12 +242,27 @@ out:
     return st;
 }
 
+/* A driver that lives for a while is none that ends at once. */
+static void note_progress(drive *of)
+{
+    const char *path;
+
+    if (of->settled ||
+        dt_clock_monotonic_seconds() < of->begun_seconds + dt_times()->starts_settled_seconds)
+        return;
+    of->settled = true;
+    path = dt_arena_printf(&of->arena, "%s/" DT_DRIVE_STARTS, of->group.folder);
+    if (path != NULL)
+        dt_starts_clear(path);
+}
+
 static dt_status run(drive *of, dt_error *err)
 {
     bool now = false, stopping = false;
     dt_status st = DT_OK;
 
     for (;;) {
+        note_progress(of);
         DT_TRY(look(of, err));
         stopping = dt_group_stop_asked(&of->group, &now);
         if (is_over(of, stopping))
@@ -261,11 +282,15 @@ dt_status dt_drive_main(const char *name, dt_error *err)
 {
     int ready = dt_detach_claim(), lock = -1;
     const char *folder, *path;
+    static char who[128];
     drive of = {0};
     dt_status st;
 
     dt_arena_init(&of.arena, 0);
     of.places.arena = &of.arena;
+    of.begun_seconds = dt_clock_monotonic_seconds();
+    snprintf(who, sizeof(who), "the driver of sweep '%.64s'", name);
+    dt_crash_report(who);
     DT_TRY(dt_group_folder(&folder, name, &of.arena, err));
     path = dt_arena_printf(&of.arena, "%s/driver.lock", folder);
     if (path == NULL)

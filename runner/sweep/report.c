@@ -235,7 +235,7 @@ dt_status dt_group_follow(const char *name, dt_call *call, dt_error *err)
             call->exit_code = DT_EXIT_INTERRUPTED;
             goto out;
         }
-        dt_drive_ensure_all();
+        DT_TRY(dt_drive_ensure(name, err));
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }
     DT_TRY(dt_group_print(&group, store, call, err));

@@ -1,10 +1,13 @@
 /* start: a driver for a group, from whatever command found it without one. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/file.h"
 #include "runner/channel/detach.h"
+#include "runner/channel/starts.h"
+#include "runner/cli/report.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/sweep/drive.h"
 
@@ -12,20 +15,34 @@
 
 #define READY_SECONDS 30.0
 
+static dt_status starts_path(const char **out, const char *folder, dt_arena *arena)
+{
+    *out = dt_arena_printf(arena, "%s/" DT_DRIVE_STARTS, folder);
+    return *out != NULL ? DT_OK : DT_ERR_NOMEM;
+}
+
 static dt_status start(const char *name, const char *folder, const dt_detach_place *place,
                        dt_arena *arena, dt_error *err)
 {
     const char *const argv[] = {"dtrun", "drive", name, NULL};
     const char *log = dt_arena_printf(arena, "%s/driver.log", folder);
     dt_error problem = DT_ERROR_INIT;
+    const char *starts;
+    bool crashed;
     dt_status st;
 
     if (log == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(starts_path(&starts, folder, arena));
+    crashed = dt_starts_follow_crash(log);
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
     if (st == DT_ERR_BUSY)
         return DT_OK; /* somebody was quicker */
-    return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
+    dt_starts_add(starts, st != DT_OK || crashed);
+    if (st != DT_OK)
+        DT_FAIL(err, st, "%s", problem.message);
+out:
+    return st;
 }
 
 dt_status dt_drive_start(const dt_sweep_group *group, const char *text, dt_error *err)
@@ -52,15 +69,21 @@ static bool is_driven(const char *folder, dt_arena *arena)
     return st != DT_OK; /* one that cannot be locked cannot be driven either */
 }
 
-static dt_status ensure(const char *name, dt_arena *arena)
+/* An error without a message: the next command tries again. */
+static dt_status ensure(const char *name, dt_arena *arena, dt_error *err)
 {
-    const char *folder, *state;
+    const char *folder, *state, *starts;
+    char who[128];
     dt_launch_env env;
     dt_status st;
 
     DT_TRY(dt_group_folder(&folder, name, arena, NULL));
     if (is_driven(folder, arena))
         return DT_OK;
+    DT_TRY(starts_path(&starts, folder, arena));
+    snprintf(who, sizeof(who), "the driver of sweep '%.64s'", name);
+    DT_TRY(dt_starts_check(starts, DT_STARTS_MOST, who,
+                           dt_arena_printf(arena, "%s/driver.log", folder), err));
     DT_TRY(dt_dir_path(&state, DT_DIR_STATE, arena, NULL));
     state = dt_arena_printf(arena, "%.*s", (int)(strrchr(state, '/') - state), state);
     if (state == NULL)
@@ -72,15 +95,31 @@ out:
     return st;
 }
 
+dt_status dt_drive_ensure(const char *name, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_arena arena;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    st = ensure(name, &arena, &problem);
+    dt_arena_release(&arena);
+    return st == DT_OK || problem.code == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
+}
+
 void dt_drive_ensure_all(void)
 {
+    dt_error problem = DT_ERROR_INIT;
     const char **names;
     int64_t count;
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
     if (dt_group_list(&names, &count, false, &arena, NULL) == DT_OK)
-        for (int64_t i = 0; i < count; i++)
-            (void)ensure(names[i], &arena); /* the next command tries again */
+        for (int64_t i = 0; i < count; i++) {
+            if (dt_drive_ensure(names[i], &problem) != DT_OK)
+                dt_report_say("dtrun: %s", problem.message);
+            dt_error_clear(&problem);
+        }
     dt_arena_release(&arena);
 }

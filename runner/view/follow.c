@@ -10,16 +10,15 @@
 #include "base/json.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/supervisor.h"
 #include "runner/view/incidents.h"
 #include "runner/view/runs.h"
 #include "runner/view/summary.h"
+#include "runner/view/upkeep.h"
 #include "runner/view/view.h"
 
 #include "base/banned.h"
 
-#define FRAME_SECONDS  0.2
-#define ENSURE_SECONDS 2.0
+#define FRAME_SECONDS 0.2
 
 /* How far the view has been told. */
 typedef struct cursors {
@@ -185,6 +184,27 @@ out:
     return st;
 }
 
+/* What is wrong with the supervisor comes after what the history tells. */
+static dt_status add_news(follower *f, dt_upkeep *upkeep, dt_error *err)
+{
+    const char *news, **sentences;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_upkeep_look(&news, upkeep, &f->row, err));
+    if (news == NULL)
+        return DT_OK;
+    sentences = dt_arena_alloc_array(&f->arena, (size_t)f->frame.troubles_count + 1,
+                                     sizeof(sentences[0]));
+    if (sentences == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < f->frame.troubles_count; i++)
+        sentences[i] = f->frame.troubles[i];
+    sentences[f->frame.troubles_count++] = news;
+    f->frame.troubles = sentences;
+out:
+    return st;
+}
+
 static dt_status make_view(dt_view **out, dt_follow_view kind, const follower *f, dt_error *err)
 {
     dt_term term;
@@ -205,7 +225,7 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
                     dt_follow_from from, const dt_call *call, dt_error *err)
 {
     follower f = {.store = store, .call = call, .run = run};
-    double ensured = dt_clock_monotonic_seconds();
+    dt_upkeep upkeep = {0};
     dt_view *view = NULL;
     dt_status st = DT_OK;
 
@@ -217,6 +237,7 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
     DT_TRY(make_view(&view, kind, &f, err));
     for (;;) {
         DT_TRY(next_frame(&f, err));
+        DT_TRY(add_news(&f, &upkeep, err));
         if (view != NULL)
             view->show(view, &f.frame);
         if (dt_run_state_is_terminal(f.row.state))
@@ -224,10 +245,6 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
         *left = dt_interrupt_seen();
         if (*left)
             break;
-        if (f.frame.now_seconds - ensured > ENSURE_SECONDS) {
-            ensured = f.frame.now_seconds;
-            (void)dt_supervisor_ensure(&f.row, NULL); /* asked again in two seconds */
-        }
         dt_clock_sleep_seconds(FRAME_SECONDS);
     }
     DT_TRY(look(out, &f, call->arena, err));

@@ -115,7 +115,7 @@ static void add_usual(dt_table *table, const dt_run *run, const usual_cells *cel
     if (cells->count == 1)
         return;
     dt_table_add(table, DT_STYLE_PLAIN, "%s", run->name);
-    dt_table_add(table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_table_add(table, dt_runs_style(run->state), "%s", dt_runs_shown_state(run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
                  dt_runs_total(b, sizeof(b), run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));

@@ -35,9 +35,38 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call)
         dt_report_say("dtrun: run '%s' was stopped, and nothing of it runs; the history says so "
                       "once it can be written: %s",
                       run->id, incident.message);
-    else if (st != DT_OK) /* with --json too: the object has no place for it */
+    else if (st != DT_OK && dt_supervisor_is_broken(run->id)) /* the message names the run */
+        dt_report_say("dtrun: %s; 'dtrun stop %s' ends the run", incident.message, run->id);
+    else if (st != DT_OK)
         dt_report_say("dtrun: nobody supervises run '%s' just now: %s", run->id, incident.message);
     return st;
+}
+
+const char *dt_runs_shown_state(const dt_run *run)
+{
+    if (dt_run_state_is_terminal(run->state))
+        return dt_run_state_name(run->state);
+    return dt_supervisor_is_broken(run->id)         ? "broken"
+           : dt_supervisor_paused(run->id) != 0     ? "paused"
+                                                    : dt_run_state_name(run->state);
+}
+
+/* What keeps its supervisor from its work; null: nothing that is seen from here. */
+static json_t *trouble_json(const dt_run *run)
+{
+    dt_error problem = DT_ERROR_INIT;
+    json_t *out = NULL;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (!dt_run_state_is_terminal(run->state)) {
+        if (dt_supervisor_ensure(run, &problem) != DT_OK)
+            out = dt_json_text(problem.message);
+        else if (dt_supervisor_trouble(&text, run->id))
+            out = dt_json_text(text.data);
+    }
+    dt_strbuf_release(&text);
+    return out != NULL ? out : json_null();
 }
 
 /* The run that `ref` names, also where the store had lost it. */
@@ -218,6 +247,7 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
     json_object_set_new(
         *out, "nodes",
         nodes_to_json(lines.nodes, lines.nodes_count, lines.ranks, lines.ranks_count));
+    json_object_set_new(*out, "trouble", trouble_json(run));
     json_object_set_new(*out, "slowest",
                         lines.slowest_rank < 0
                             ? json_null()

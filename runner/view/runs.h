@@ -44,6 +44,9 @@ const struct dt_architecture *dt_runs_architecture(const dt_run *run);
 /* What its speed is counted in: "tokens/s", "rows/s". Static. */
 const char *dt_runs_speed(const dt_run *run);
 
+/* The state as a person sees it: the row's, or for an active run "broken" if its supervisors end at once, "paused" if its
+ * supervisor is stopped by a signal. Static. */
+const char *dt_runs_shown_state(const dt_run *run);
 /* How a state is coloured. */
 dt_style dt_runs_style(dt_run_state state);
 

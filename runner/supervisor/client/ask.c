@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "runner/channel/detach.h"
 #include "runner/channel/socket.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/supervisor.h"
@@ -18,7 +19,25 @@
 
 #define TRY_SECONDS     0.1
 #define ASK_TIMES       5
+#define START_TIMES     3
 #define AGENT_MAX_BYTES 512
+
+/* Each start was reported as good, and nobody listens. */
+static dt_status start_failed(const char *run, const char *folder, dt_error *err)
+{
+    dt_strbuf log, words;
+    dt_status st;
+
+    dt_strbuf_init(&log);
+    dt_strbuf_init(&words);
+    dt_strbuf_add_fmt(&log, "%s/supervisor.log", folder);
+    dt_detach_last_words(&words, log.data, 0);
+    st = DT_FAIL(err, DT_ERR_IO, "the supervisor of run '%s' ends right after its start: %s (see '%s')",
+                 run, words.length > 0 ? words.data : "it wrote no message", log.data);
+    dt_strbuf_release(&log);
+    dt_strbuf_release(&words);
+    return st;
+}
 
 /* *fd -1: the run has ended, there is nobody to ask. */
 static dt_status reach(int *fd, const char *run, const char *folder, dt_error *err)
@@ -27,10 +46,12 @@ static dt_status reach(int *fd, const char *run, const char *folder, dt_error *e
     dt_error problem = DT_ERROR_INIT;
     dt_status st;
 
-    for (;;) {
+    for (int started = 0;; started++) {
         st = dt_socket_connect(fd, folder, "control.sock", NULL);
         if (st == DT_OK)
             return DT_OK;
+        if (started == START_TIMES && !dt_supervisor_is_running(run))
+            return start_failed(run, folder, err);
         dt_error_clear(&problem);
         st = dt_supervisor_revive(run, true, &problem);
         if (st == DT_ERR_USAGE)
@@ -187,6 +208,7 @@ out:
 
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
 {
+    (void)dt_supervisor_mark_stop(run, now, NULL); /* a supervisor that hears it needs no mark */
     return stop(run, now, ask_any, err);
 }
 

@@ -35,6 +35,21 @@ static int64_t newest_attempt(const char *folder)
     return newest;
 }
 
+dt_status dt_supervisor_mark_stop(const char *run, bool now, dt_error *err)
+{
+    const char *folder;
+    dt_arena arena;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
+    DT_TRY(dt_run_check_owner(run, folder, err));
+    DT_TRY(dt_stop_mark_ask(folder, newest_attempt(folder), now, err));
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
 /* Before anybody is ended for it. */
 static dt_status check_place(const char *lock, dt_error *err)
 {

@@ -1,13 +1,16 @@
 /* start: a supervisor for a run, from whatever command found it without one. */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/proc_stat.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/socket.h"
+#include "runner/channel/starts.h"
 #include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/folder/room.h"
@@ -17,6 +20,7 @@
 #include "base/banned.h"
 
 #define READY_SECONDS 30.0
+#define FILE_BYTES    ((int64_t)16 << 20) /* store, journal and logs of a long run */
 
 bool dt_supervisor_is_running(const char *run)
 {
@@ -35,25 +39,79 @@ bool dt_supervisor_is_running(const char *run)
     return st == DT_ERR_BUSY;
 }
 
-int64_t dt_supervisor_paused(const char *run)
+/* A supervisor inherits our limit of a file's size. With less room than the run history needs it would wait for ever, and
+ * keep the run from one without the limit. */
+static dt_status check_file_limit(dt_arena *arena, dt_error *err)
 {
-    dt_proc_stat stat;
-    const char *path;
+    const char *state, *store;
+    struct rlimit limit;
+    struct stat info;
+    int64_t need = FILE_BYTES;
+    dt_status st = DT_OK;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return DT_OK;
+    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
+    store = dt_arena_printf(arena, "%s/store.db", state);
+    if (store == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (stat(store, &info) == 0)
+        need += (int64_t)info.st_size;
+    if ((int64_t)limit.rlim_cur < need)
+        DT_THROW(err, DT_ERR_IO,
+                 "a file may not exceed %lld KiB here, and the run history '%s' and the logs need "
+                 "up to %lld KiB: raise the limit ('ulimit -f unlimited')",
+                 (long long)limit.rlim_cur / 1024, store, (long long)need / 1024);
+out:
+    return st;
+}
+
+dt_status dt_supervisor_check_limits(dt_error *err)
+{
     dt_arena arena;
-    pid_t pid = 0;
+    dt_status st;
 
     dt_arena_init(&arena, 0);
-    if (dt_run_path(&path, run, "supervisor.lock", &arena, NULL) == DT_OK)
-        pid = dt_lock_holder_find(path, run);
+    st = check_file_limit(&arena, err);
     dt_arena_release(&arena);
-    return pid != 0 && dt_proc_stat_read(&stat, pid) && stat.state == 'T' ? pid : 0;
+    return st;
+}
+
+/* In a row: those before it brought no progress (channel/starts.h). */
+static dt_status check_starts(const char *run, bool deliberate, dt_arena *arena, dt_error *err)
+{
+    const char *path, *log;
+    dt_status st = DT_OK;
+    char who[128];
+
+    DT_TRY(dt_run_path(&path, run, DT_SUPERVISOR_STARTS, arena, err));
+    DT_TRY(dt_run_path(&log, run, "supervisor.log", arena, err));
+    snprintf(who, sizeof(who), "the supervisor of run '%.64s'", run);
+    DT_TRY(dt_starts_check(path, deliberate ? DT_STARTS_MOST_DELIBERATE : DT_STARTS_MOST, who, log,
+                           err));
+out:
+    return st;
+}
+
+bool dt_supervisor_is_broken(const char *run)
+{
+    const char *path;
+    bool broken = false;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    if (dt_run_path(&path, run, DT_SUPERVISOR_STARTS, &arena, NULL) == DT_OK)
+        broken = dt_starts_are_spent(path) && !dt_supervisor_is_running(run);
+    dt_arena_release(&arena);
+    return broken;
 }
 
 static dt_status start(const char *run, const dt_detach_place *place, dt_error *err)
 {
     const char *const argv[] = {"dtrun", "supervise", run, NULL};
     dt_error problem = DT_ERROR_INIT;
-    const char *folder, *log;
+    const char *folder, *log, *starts;
+    bool crashed;
     dt_arena arena;
     dt_status st;
 
@@ -61,8 +119,13 @@ static dt_status start(const char *run, const dt_detach_place *place, dt_error *
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
     DT_TRY(dt_run_check_owner(run, folder, err));
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
+    DT_TRY(check_file_limit(&arena, err));
     DT_TRY(dt_run_path(&log, run, "supervisor.log", &arena, err));
+    DT_TRY(dt_run_path(&starts, run, DT_SUPERVISOR_STARTS, &arena, err));
+    crashed = dt_starts_follow_crash(log);
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
+    if (st != DT_ERR_BUSY && st != DT_ERR_USAGE) /* busy: somebody else's; usage: the run has ended */
+        dt_starts_add(starts, st != DT_OK || crashed);
     if (st == DT_ERR_BUSY && dt_outdated_end(run, folder)) {
         dt_error_clear(&problem);
         st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
@@ -94,6 +157,13 @@ out:
 
 dt_status dt_supervisor_start(const char *run, dt_error *err)
 {
+    const char *starts;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    if (dt_run_path(&starts, run, DT_SUPERVISOR_STARTS, &arena, NULL) == DT_OK)
+        dt_starts_clear(starts); /* a person starts it */
+    dt_arena_release(&arena);
     return start(run, NULL, err);
 }
 
@@ -120,6 +190,7 @@ dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err)
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run, NULL, &arena, err));
     DT_TRY(dt_run_check_owner(run, folder, err));
+    DT_TRY(check_starts(run, deliberate, &arena, err));
     DT_TRY(find_state_home(&state_home, &arena, err));
     if (dt_stop_mark_covers(folder, 0)) /* all that one could do is to write the end */
         DT_TRY(dt_run_check_room(&arena, err));
@@ -144,8 +215,8 @@ dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err)
     dt_status st;
     int fd = -1;
 
-    if (dt_run_state_is_terminal(run->state))
-        return DT_OK;
+    if (dt_run_state_is_terminal(run->state) || dt_supervisor_paused(run->id) != 0)
+        return DT_OK; /* one that is paused would only collect connections */
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run->id, NULL, &arena, err));
     st = dt_socket_connect(&fd, folder, "control.sock", NULL);

@@ -141,6 +141,11 @@ void dt_collector_hurry(dt_collector *collector)
         dt_store_writer_hurry(writer);
 }
 
+bool dt_collector_is_stalled(const dt_collector *collector, dt_strbuf *why)
+{
+    return dt_store_writer_is_stalled(dt_history_writer(collector->history), why);
+}
+
 bool dt_collector_is_idle(const dt_collector *collector)
 {
     return dt_store_writer_is_idle(dt_history_writer(collector->history));

@@ -23,6 +23,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/strbuf.h"
 #include "recipes/plan.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/supervisor/collect/history.h"
@@ -124,6 +125,8 @@ int64_t dt_collector_submit(dt_collector *collector); /* the number of the last 
 bool dt_collector_is_durable(const dt_collector *collector, int64_t batch);
 void dt_collector_hurry(dt_collector *collector);
 bool dt_collector_is_idle(const dt_collector *collector); /* all is stored */
+/* Whether the history cannot be written at the moment; then the reason is appended to `why`. */
+bool dt_collector_is_stalled(const dt_collector *collector, dt_strbuf *why);
 bool dt_collector_is_paused(const dt_collector *collector);
 bool dt_collector_has_gaps(const dt_collector *collector); /* events of a journal were lost */
 void dt_collector_remember_gap(dt_collector *collector);

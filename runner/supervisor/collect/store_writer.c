@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "runner/supervisor/collect/store_writer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ struct dt_store_writer {
 
     /* the thread's */
     dt_store *store;
-    bool stalled;
+    bool stalled;    /* with the lock; what was submitted cannot be stored now, */
+    char stall[400]; /* ... and why */
     double synced_seconds; /* when */
 
     uv_mutex_t lock; /* of what follows */
@@ -123,7 +125,11 @@ static void note_stall(dt_store_writer *writer, dt_status st, const dt_error *er
         dt_log_warn("the history waits: %s", err->message);
     else if (st == DT_OK && writer->stalled)
         dt_log_info("the history is written again");
+    uv_mutex_lock(&writer->lock);
     writer->stalled = st != DT_OK;
+    if (writer->stalled)
+        snprintf(writer->stall, sizeof(writer->stall), "%.390s", err->message);
+    uv_mutex_unlock(&writer->lock);
 }
 
 static dt_status sync_all(dt_store_writer *writer, dt_error *err)
@@ -235,6 +241,18 @@ static void serve(void *context)
 }
 
 /* --- on the loop */
+
+bool dt_store_writer_is_stalled(dt_store_writer *writer, dt_strbuf *why)
+{
+    bool stalled;
+
+    uv_mutex_lock(&writer->lock);
+    stalled = writer->stalled;
+    if (stalled)
+        dt_strbuf_add_str(why, writer->stall);
+    uv_mutex_unlock(&writer->lock);
+    return stalled;
+}
 
 static void on_news(uv_async_t *async)
 {

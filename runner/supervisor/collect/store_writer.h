@@ -27,6 +27,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "store/store.h"
 
 typedef struct dt_store_writer dt_store_writer;
@@ -69,6 +70,9 @@ int64_t dt_store_writer_submit(dt_store_writer *writer);
 
 /* What was submitted is wanted on the disk at once. */
 void dt_store_writer_hurry(dt_store_writer *writer);
+
+/* Whether what was submitted cannot be stored at the moment; then the reason is appended to `why`. */
+bool dt_store_writer_is_stalled(dt_store_writer *writer, dt_strbuf *why);
 
 /* All that was added is stored, and was reported; also where there is none. */
 bool dt_store_writer_is_idle(const dt_store_writer *writer);

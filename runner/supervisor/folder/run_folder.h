@@ -1,6 +1,6 @@
 /* run_folder: $XDG_STATE_HOME/dtrun/runs/ID, that a run has on the launch machine.
  *
- *   recipe.yaml, labels.json (labels.h), environment (launch_env.h), secret, logs/, checkpoints/, supervisor.{lock,log}
+ *   recipe.yaml, labels.json (labels.h), environment (launch_env.h), secret, logs/, checkpoints/, supervisor.{lock,log,starts}
  *   attempt-N/plan.json, history.json (kept.h), node-K/place.json (copies.h)
  */
 #ifndef DT_FOLDER_RUN_FOLDER_H
@@ -8,6 +8,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+
+#define DT_SUPERVISOR_STARTS "supervisor.starts" /* channel/starts.h */
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,6 +2,7 @@
 #include "runner/supervisor/folder/stop_mark.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,18 +47,51 @@ dt_status dt_stop_mark_clear(int lock, dt_error *err)
     return write_mark(lock, "follow", 0, err);
 }
 
-bool dt_stop_mark_covers(const char *folder, int64_t attempt)
+dt_stop_mark dt_stop_mark_read(const char *folder, int64_t attempt)
 {
+    static const char *const words[] = {
+        [DT_STOP_MARK_ASKED] = "asked",
+        [DT_STOP_MARK_ASKED_NOW] = "asked-now",
+        [DT_STOP_MARK_STOPPED] = "stopped",
+    };
+    dt_stop_mark found = DT_STOP_MARK_NONE;
     dt_strbuf path, text;
+    char word[16] = "";
     long long until = 0;
-    bool found;
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
     dt_strbuf_add_fmt(&path, "%s/supervisor.lock", folder);
-    found = dt_file_read(&text, path.data, 4096, NULL) == DT_OK &&
-            sscanf(text.data, "stopped %lld", &until) == 1 && attempt <= until;
+    if (dt_file_read(&text, path.data, 4096, NULL) == DT_OK &&
+        sscanf(text.data, "%15s %lld", word, &until) == 2 && attempt <= until)
+        for (int i = DT_STOP_MARK_ASKED; i <= DT_STOP_MARK_STOPPED; i++)
+            found = strcmp(word, words[i]) == 0 ? (dt_stop_mark)i : found;
     dt_strbuf_release(&path);
     dt_strbuf_release(&text);
     return found;
+}
+
+bool dt_stop_mark_covers(const char *folder, int64_t attempt)
+{
+    return dt_stop_mark_read(folder, attempt) == DT_STOP_MARK_STOPPED;
+}
+
+dt_status dt_stop_mark_ask(const char *folder, int64_t attempt, bool now, dt_error *err)
+{
+    dt_strbuf path;
+    dt_status st;
+    int lock;
+
+    if (dt_stop_mark_covers(folder, attempt))
+        return DT_OK;
+    now = now || dt_stop_mark_read(folder, attempt) == DT_STOP_MARK_ASKED_NOW;
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/supervisor.lock", folder);
+    lock = open(path.data, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    st = lock >= 0 ? write_mark(lock, now ? "asked-now" : "asked", attempt, err)
+                   : DT_FAIL(err, DT_ERR_IO, "cannot open '%s': %s", path.data, strerror(errno));
+    if (lock >= 0)
+        close(lock);
+    dt_strbuf_release(&path);
+    return st;
 }

@@ -71,14 +71,18 @@ static void take_agent(dt_session *session, const char *agent)
     dt_log_info("the ssh-agent of the launch is gone: that of the login that asked is used");
 }
 
-static dt_status obey(dt_session *session, const char *text, size_t length, dt_error *err)
+/* *changes: the answer has to wait until the store has what follows from the request. */
+static dt_status obey(bool *changes, dt_session *session, const char *text, size_t length,
+                      dt_error *err)
 {
     json_t *request = NULL;
     const char *command;
     dt_status st;
 
+    *changes = false;
     DT_TRY(dt_json_parse(&request, text, length, "request", err));
     DT_TRY(dt_json_get_string(&command, request, "command", "request", err));
+    *changes = strcmp(command, "stop") == 0;
     if (strcmp(command, "stop") == 0)
         take_agent(session, json_string_value(json_object_get(request, "ssh_auth_sock")));
     if (strcmp(command, "stop") == 0)
@@ -95,6 +99,8 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     dt_control *control = context;
     dt_error err = DT_ERROR_INIT;
     dt_session *session = control->session;
+    bool changes = false;
+    dt_strbuf waits;
     json_t *answer;
 
     if (control->session->restarted)
@@ -102,14 +108,22 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     if (cut)
         DT_FAIL(&err, DT_ERR_USAGE, "the request is longer than %d bytes", REQUEST_MAX_BYTES);
     else
-        obey(control->session, text, length, &err);
+        obey(&changes, control->session, text, length, &err);
     answer =
         err.code == DT_OK
             ? json_pack("{s:b, s:s}", "ok", 1, "state", dt_run_state_name(control->session->state))
             : json_pack("{s:b, s:o}", "ok", 0, "message", dt_json_text(err.message));
+    dt_strbuf_init(&waits);
+    if (dt_collector_is_stalled(session->collector, &waits))
+        json_object_set_new(answer, "history_waits", dt_json_text(waits.data));
+    dt_strbuf_release(&waits);
     dt_json_write(&control->answer, answer);
     dt_strbuf_add_char(&control->answer, '\n');
     json_decref(answer);
+    if (!changes) {
+        send_answer(control);
+        return;
+    }
     control->batch = dt_collector_submit(session->collector);
     dt_collector_hurry(session->collector);
     dt_control_stored(session);

@@ -180,18 +180,25 @@ static dt_status keep_first(dt_session *session, dt_error *err)
     return DT_OK;
 }
 
-/* A person ended the supervisor before this one, and the agents with it: what died with them was stopped. */
+/* A person asked for a stop that the supervisor before this one may not have heard; or ended that one, and the agents
+ * with it: what died with them was stopped. */
 static dt_status obey_mark(dt_session *session, dt_error *err)
 {
+    dt_stop_mark mark = dt_stop_mark_read(session->folder, session->attempt);
     bool known = session->verdict.stop_asked;
     dt_status st = DT_OK;
 
-    if (!dt_stop_mark_covers(session->folder, session->attempt))
+    if (mark == DT_STOP_MARK_NONE)
         goto out;
-    session->verdict.stop_asked = session->verdict.asked_there = session->stop_now = true;
+    session->verdict.stop_asked = true;
+    session->stop_now = session->stop_now || mark != DT_STOP_MARK_ASKED;
+    session->verdict.asked_there =
+        session->verdict.asked_there || mark == DT_STOP_MARK_STOPPED;
     if (!known) {
         DT_TRY(dt_collector_note(session->collector,
-                                 json_pack("{s:s, s:b}", "event", "stop", "now", 1), err));
+                                 json_pack("{s:s, s:b}", "event", "stop", "now",
+                                           (int)session->stop_now),
+                                 err));
         DT_TRY(dt_collector_commit(session->collector, err));
     }
 out:

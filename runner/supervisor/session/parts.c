@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "runner/channel/starts.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/session/state.h"
+#include "runner/times.h"
 
 #include "base/banned.h"
 
@@ -52,11 +55,26 @@ static bool on_checkpoint(void *context, const dt_message *message)
     return true;
 }
 
+/* The run's history has grown, a while after the start: this supervisor is none that ends at once. */
+static void note_progress(dt_session *session)
+{
+    const char *path;
+
+    if (session->progressed ||
+        dt_session_now(session) - session->begun_seconds < dt_times()->starts_settled_seconds)
+        return;
+    session->progressed = true;
+    path = dt_arena_printf(&session->arena, "%s/" DT_SUPERVISOR_STARTS, session->folder);
+    if (path != NULL)
+        dt_starts_clear(path);
+}
+
 static void on_acknowledge(void *context, int64_t node, int64_t sequence)
 {
     dt_session *session = context;
     dt_node_link *link = session->nodes[node].link;
 
+    note_progress(session);
     if (dt_node_link_is_attached(link))
         dt_node_link_send(
             link, json_pack("{s:s, s:I}", "command", "ack", "sequence", (json_int_t)sequence));

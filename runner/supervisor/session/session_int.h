@@ -118,6 +118,7 @@ struct dt_session {
         DT_LEAVE_WAITS,
         DT_LEAVE_OVER
     } leave;           /* agents are let go, then it ends */
+    bool progressed;   /* journals were stored a while after the start (parts.c) */
     bool restarted;    /* another attempt follows this one */
     dt_status failure; /* why the session ends before the run does */
     dt_error failure_error;

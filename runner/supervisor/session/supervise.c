@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/channel/detach.h"
@@ -180,13 +181,14 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     const char *path;
     dt_status st;
     dt_arena arena;
-    char who[128];
+    static char who[128];
     int ready = dt_detach_claim();
     bool begun = false;
 
     dt_arena_init(&arena, 0);
     snprintf(who, sizeof(who), "supervisor %.100s", run);
     dt_log_init(who);
+    dt_crash_report(who);
     signal(SIGPIPE, SIG_IGN);
     setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are made ready at the same time */
     setenv("SSH_AUTH_SOCK", "", 0); /* control.c only puts another in its place: threads read */

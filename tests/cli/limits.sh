@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Limits of a process (ulimit): what cannot work is refused with the limit that is too low; a supervisor that ends at once
+# is not started for ever, and everybody says why; a run that was stopped never continues.
+. "$(dirname "$0")/lib.sh"
+export DTRUN_TEST_TIMES=0.1 # between two looks at a supervisor
+make_tiny
+supervisor() { pgrep -f "dtrun supervise $1\$"; }
+under() { # limit, exit code, arguments...: as expect, under `ulimit LIMIT`
+    local limit=$1 wanted=$2 got=0
+    shift 2
+    subject="ulimit $limit; dtrun $*"
+    (ulimit $limit && exec timeout 100 "$dtrun" "$@") >"$work/out" 2>"$work/err" </dev/null || got=$?
+    [ $got -eq "$wanted" ] || fail "exit code $got, wanted $wanted"
+}
+long_run() { # name
+    expect 0 launch --detach "$work/tiny.yaml" --set "name=$1" --set schedule.steps=1000000000 \
+        --set checkpoint.every=0 --set evaluate.every=0
+    run=$(cat "$work/out")
+    within 20 step_reached "$run" 3
+}
+
+# A file size limit.
+under '-f 100' 3 launch "$work/tiny.yaml" --wait
+says "a file may not exceed 100 KiB here" "ulimit -f unlimited"
+nothing_half_made
+under '-s 64' 3 list
+says "ulimit -s"
+
+# Whoever looks at a run under such a limit gives it no supervisor that cannot work, and kills it not.
+long_run sized
+kill -9 "$(supervisor "$run")"
+under '-f 100' 0 status "$run"
+says "nobody supervises run '$run' just now" "ulimit -f"
+[ -z "$(supervisor "$run")" ] || fail "a supervisor was started"
+# A stop from there is written down before it is reported: no supervisor continues the run afterwards.
+under '-f 100' 0 stop --now "$run"
+says "nothing of run $run is left running"
+grep -q '^asked-now 1 ' "$work/state/dtrun/runs/$run/supervisor.lock" ||
+    grep -q '^stopped 1 ' "$work/state/dtrun/runs/$run/supervisor.lock" || fail "the stop is not written down"
+expect 0 status "$run"
+within 30 state_is "$run" stopped
+expect 0 show "$run" --json
+json "len(o['attempts']) == 1"
+
+# Supervisors that end at once: of memory, here.
+long_run broken
+kill -9 "$(supervisor "$run")"
+under '-v 60000' 3 wait "$run"
+says "the supervisor of run '$run' ended 10 times in a row" "supervisor.log"
+expect 0 list
+says "broken"
+[ -z "$(supervisor "$run")" ] || fail "one more supervisor was started"
+expect 0 status "$run" --json
+json "'10 times in a row' in o['trouble']"
+expect 0 stop "$run"
+within 30 state_is "$run" stopped
+expect 0 resume --detach "$run" --set schedule.steps=10000000
+within 20 step_reached "$run" 20
+expect 0 stop --now "$run"
