@@ -114,6 +114,8 @@ static dt_status check(dt_store *store, dt_call *call, dt_error *err)
     DT_TRY(dt_store_verify(store, &damages, &count, call->arena, err));
     for (int64_t i = 0; i < count; i++)
         add_problem(problems, "%s", damages[i]);
+    if (count > 0)
+        dt_report_note(call, "the history is damaged: 'dtrun store repair' makes a new one");
     DT_TRY(dt_store_run_marks(store, &marks, &runs_count, call->arena, err));
     check_rows(problems, marks, runs_count, runs, call->arena);
     check_folders(problems, marks, runs_count, runs);
