@@ -144,7 +144,8 @@ const dt_command dt_command_rm = {
     .notes =
         "Says what would go and asks. A run that has not ended is refused; forks of a run have\n"
         "their own history and checkpoints, and stay. Only the run's own folder and its rows\n"
-        "are removed: no recipe, no data. The rows go first, in one transaction; if files cannot\n"
-        "be removed, the same command removes the rest. In a damaged history nothing is removed.\n",
+        "are removed: no recipe, no data. The rows go first, in one transaction: where a damaged\n"
+        "history does not let them go, the files stay, too. If files cannot be removed, the same\n"
+        "command removes the rest.\n",
     .run = remove_runs,
 };

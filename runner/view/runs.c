@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/rebuild/mend.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
