@@ -3,6 +3,7 @@
  *   local.c   this machine                 ssh.c     the system's ssh, with the user's own setup
  *   slurm.c   srun, into a job's nodes      remote*.c one command there, as a descriptor
  *   quote.c   words through a login shell  ssh_errors.c what ssh complains of, with the remedy
+ *   ssh_config.c  what ssh's configuration says of a host: jump hosts, all of it
  *   ssh_socket.c  the socket of the connection that commands to a node share
  *   connection_slots.c  how many connections are being opened at once
  *   renew.c   past a connection that is stuck
