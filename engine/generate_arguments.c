@@ -76,7 +76,7 @@ static dt_status take(dt_generate_arguments *w, int option, const char *text, dt
     case 'k':
         return dt_argument_whole(&out->rules.sampling.top_k, text, "--top-k", 0, 1 << 24, err);
     case 'q':
-        return dt_argument_number(&out->rules.sampling.top_p, text, "--top-p", 0, 1, err);
+        return dt_argument_number(&out->rules.sampling.top_p, text, "--top-p", 1e-9, 1, err);
     case 'r':
         return dt_argument_number(&out->rules.sampling.penalty, text, "--repetition-penalty", 0.01,
                                   100, err);

@@ -174,6 +174,15 @@ static dt_status write_facts(const char *folder, const work *all, dt_error *err)
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
+    if (all->counts.broken > 0) {
+        dt_strbuf_add_fmt(&text, "%s: left out %lld pairs that lack a side: %s", all->field,
+                          (long long)all->counts.broken, all->counts.broken_words.data);
+        if (all->counts.broken > DT_PAIRS_NAMED)
+            dt_strbuf_add_fmt(&text, " and %lld more",
+                              (long long)all->counts.broken - DT_PAIRS_NAMED);
+        json_object_set_new(facts, DT_CORPUS_LEFT_OUT, dt_json_text(text.data));
+        dt_strbuf_reset(&text);
+    }
     dt_json_write(&text, facts);
     dt_strbuf_add_fmt(&path, "%s/" DT_CORPUS_FACTS, folder);
     DT_TRY(dt_file_write_atomic(path.data, text.data, text.length, 0600, err));
@@ -187,7 +196,6 @@ out:
 static dt_status check(const work *all, dt_error *err)
 {
     const dt_pair_tally *counts = &all->counts;
-    dt_strbuf words;
 
     if (dt_documents_too_broken(counts->broken, counts->lines))
         return DT_FAIL(err, DT_ERR_RECIPE,
@@ -197,13 +205,6 @@ static dt_status check(const work *all, dt_error *err)
     if (all->pairs == 0)
         return DT_FAIL(err, DT_ERR_RECIPE, "%s has no sentence pair%s%s", all->field,
                        counts->broken > 0 ? ": " : "", counts->broken_words.data);
-    if (counts->broken == 0 || all->tell == NULL)
-        return DT_OK;
-    dt_strbuf_init(&words);
-    dt_strbuf_add_fmt(&words, "%s: left out %lld pairs that lack a side: %s", all->field,
-                      (long long)counts->broken, counts->broken_words.data);
-    all->tell(words.data);
-    dt_strbuf_release(&words);
     return DT_OK;
 }
 

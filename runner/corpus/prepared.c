@@ -78,6 +78,9 @@ static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *aren
         if (items[i] == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
+    if (json_is_string(json_object_get(facts, DT_CORPUS_LEFT_OUT)))
+        out->left_out =
+            dt_arena_strdup(arena, json_string_value(json_object_get(facts, DT_CORPUS_LEFT_OUT)));
     out->files.items = items;
     out->files.count = out->facts.parts = (int64_t)json_array_size(parts);
 out:
@@ -150,6 +153,8 @@ dt_status dt_prepared_folder(dt_prepared *out, const dt_prepared_job *job, bool 
     if (!out->found)
         DT_TRY(make(folder, job, arena, err));
     DT_TRY(read_facts(out, folder, arena, err));
+    if (out->left_out != NULL && job->tell != NULL)
+        job->tell(out->left_out);
 out:
     return st;
 }

@@ -32,10 +32,11 @@ typedef struct dt_prepared_facts {
 typedef struct dt_prepared {
     dt_string_list files; /* of the parts, absolute */
     dt_prepared_facts facts;
-    int64_t vocab;     /* of the tokenizer */
-    const char *texts; /* how documents become texts: ", each as '<s>' TEXT '</s>'", or "" */
-    bool found;        /* it was there already */
-    bool pairs;        /* of sentences */
+    const char *left_out; /* a sentence about texts that are not in it; NULL: all are */
+    int64_t vocab;        /* of the tokenizer */
+    const char *texts;    /* how documents become texts: ", each as '<s>' TEXT '</s>'", or "" */
+    bool found;           /* it was there already */
+    bool pairs;           /* of sentences */
 } dt_prepared;
 
 typedef struct dt_prepare_options {

@@ -85,6 +85,11 @@ says "bad.txt" "byte 5"
 expect 0 data prepare "$work/own.yaml" --set data.train="$work/more.jsonl" --json
 json "o['train']['documents'] == 600" "o['train']['broken'] == 3" "o['train']['tokens'] == $jsonl"
 says "left out 3 lines" "more.jsonl:601" "more.jsonl:602" "more.jsonl:605"
+printf 'no text\n' >>"$work/more.jsonl"
+for again in 1 2; do # of the tokens that are there, too
+    expect 0 data prepare "$work/own.yaml" --set data.train="$work/more.jsonl"
+    says "left out 4 lines" "more.jsonl:605 and 1 more"
+done
 printf '{"body": ""}\n' >"$work/nothing.jsonl"
 expect 2 data prepare "$work/own.yaml" --set data.train="$work/nothing.jsonl"
 says "all documents are empty"
@@ -97,7 +102,7 @@ says "exists" "--force"
 expect 0 data train-tokenizer "$work/*.jsonl" --field body --vocab 100000 --split qwen --force -o "$work/learned.json"
 says "fewer than the 100000"
 expect 0 data train-tokenizer "$work/more.jsonl" --field body --force -o "$work/learned.json"
-says "left out 3 lines"
+says "left out 4 lines"
 expect 0 launch --wait --json "$work/own.yaml" --set data.tokenizer="$work/learned.json" --set name=learned
 json "o['state'] == 'finished'"
 expect 2 data train-tokenizer

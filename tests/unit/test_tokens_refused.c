@@ -33,6 +33,8 @@ static const wrong_file wrong[] = {
     {"{\"model\": {\"type\": \"WordPiece\", \"vocab\": {}}}", "'WordPiece'", DT_ERR_UNSUPPORTED},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}", "'vocab'", DT_ERR_CORRUPT},
     {"{\"colour\": 1, " MODEL "}", "'colour'", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\u0000\": 0}, \"merges\": []}}", "U+0000",
+     DT_ERR_CORRUPT},
     {"{\"version\": \"2.0\", " MODEL "}", "2.0", DT_ERR_UNSUPPORTED},
     {"{\"normalizer\": {\"type\": \"Lowercase\"}, " MODEL "}", "'Lowercase'", DT_ERR_UNSUPPORTED},
     {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFKC\"}]}, " MODEL
