@@ -84,7 +84,8 @@ void dt_rule_ffn(const dt_rule_case *c)
     long long embed = c->recipe->model.embed;
     long long usual = three ? (embed * 8 / 3 + 63) / 64 * 64 : 4 * embed;
 
-    if (c->recipe->model.ffn == 0 && !dt_architecture_ignores(c->recipe->model.kind, "model.ffn"))
+    if (c->recipe->model.ffn == 0 && !dt_architecture_ignores(c->recipe->model.kind, "model.ffn") &&
+        !dt_architecture_find(c->recipe->model.kind)->ffn_follows)
         dt_rule_broken(c, "model.ffn",
                        "'model.ffn' is missing (width inside the multi-layer perceptron): %s "
                        "'model.embed' is usual, here %lld",
