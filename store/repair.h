@@ -37,6 +37,8 @@ dt_status dt_store_runs_incomplete(dt_store *store, const char ***ids, int64_t *
                                    dt_arena *arena, dt_error *err);
 /* Adds rows of which only the reason says something for the attempts that such a run lacks. */
 dt_status dt_store_run_complete(dt_store *store, const char *run, dt_error *err);
+/* Removes what journals gave of an attempt, but for the points that a fork has of its parent; in a transaction. */
+dt_status dt_store_attempt_clear(dt_store *store, const char *run, int64_t attempt, dt_error *err);
 /* Makes the pyramid from the points of a run; NULL: of all. */
 dt_status dt_store_pyramid_renew(dt_store *store, const char *run, dt_error *err);
 

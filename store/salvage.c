@@ -21,6 +21,7 @@ typedef struct salvage {
     dt_store *to;
     sqlite3 *from;
     bool with_numbers; /* runs and events keep theirs */
+    bool of_run;       /* the row of a run: a path in it may be any bytes */
     int64_t rows;
     dt_arena arena;
 } salvage;
@@ -60,7 +61,7 @@ static void write_insert(dt_strbuf *out, const char *table, const dt_strbuf *col
 }
 
 /* A page of a long text that was written over still reads as a text, of other bytes. */
-static bool is_text(sqlite3_stmt *row)
+static bool is_text(sqlite3_stmt *row, bool all)
 {
     for (int i = 0; i < sqlite3_column_count(row); i++) {
         const char *text;
@@ -68,7 +69,7 @@ static bool is_text(sqlite3_stmt *row)
         if (sqlite3_column_type(row, i) != SQLITE_TEXT)
             continue;
         text = (const char *)sqlite3_column_text(row, i);
-        if (sqlite3_column_bytes(row, i) < LONG_TEXT_BYTES)
+        if (!all && sqlite3_column_bytes(row, i) < LONG_TEXT_BYTES)
             continue;
         if (text == NULL || strlen(text) != (size_t)sqlite3_column_bytes(row, i) ||
             dt_utf8_valid_length(text, strlen(text)) != strlen(text))
@@ -98,7 +99,7 @@ static bool copy(dt_status *st, salvage *s, const char *select, const char *inse
     }
     while (*st == DT_OK && write != NULL && (code = sqlite3_step(read)) == SQLITE_ROW) {
         *reached = sqlite3_column_int64(read, 0);
-        if (!is_text(read))
+        if (!is_text(read, !s->of_run))
             continue;
         (void)sqlite3_bind_int64(write, 1, number);
         for (int i = 1; i < sqlite3_column_count(read); i++)
@@ -266,8 +267,10 @@ static dt_status copy_run(salvage *s, const numbered *run, dt_error *err)
     dt_strbuf_add(&select, columns.data, columns.length);
     dt_strbuf_add_str(&select, " FROM runs WHERE run = ?1");
     write_insert(&insert, "runs", &columns, s->with_numbers ? "?1" : "nullif(?1, ?1)");
+    s->of_run = true;
     if (columns.length > 0)
         (void)copy(&st, s, select.data, insert.data, run->number, 0, run->number, &reached, err);
+    s->of_run = false;
     dt_strbuf_release(&columns);
     dt_strbuf_release(&select);
     dt_strbuf_release(&insert);
@@ -276,8 +279,12 @@ static dt_status copy_run(salvage *s, const numbered *run, dt_error *err)
 
 static dt_status copy_curves(salvage *s, const numbered *run, int64_t number, dt_error *err)
 {
-    static const char insert[] = "INSERT OR IGNORE INTO metrics (series, step, attempt, value,"
-                                 " time_ms, in_pyramid) VALUES (?1, ?2, ?3, ?4, ?5, 1)";
+    static const char insert[] =
+        "INSERT OR IGNORE INTO metrics (series, step, attempt, value, time_ms, in_pyramid)"
+        " SELECT ?1, ?2, ?3, ?4, ?5, 1 WHERE typeof(?2) = 'integer' AND typeof(?3) = 'integer' AND"
+        " typeof(?4) IN ('real', 'integer', 'null') AND typeof(?5) = 'integer' AND EXISTS"
+        " (SELECT 1 FROM attempts a JOIN series s USING (run) WHERE s.series = ?1 AND"
+        " a.attempt = ?3)";
     numbered *curves;
     int64_t count;
     dt_status st = DT_OK;
@@ -405,6 +412,24 @@ dt_status dt_store_run_complete(dt_store *store, const char *run, dt_error *err)
         " 'what the history had of this attempt was damaged', '{}', '' FROM runs r, n"
         " WHERE r.id = ?1",
         DT_TEXT(run));
+}
+
+dt_status dt_store_attempt_clear(dt_store *store, const char *run, int64_t attempt, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "DELETE FROM metrics WHERE series IN (SELECT series FROM series JOIN runs"
+                      " USING (run) WHERE id = ?1) AND attempt = ?2 AND (attempt > 1 OR"
+                      " step > coalesce((SELECT parent_step FROM runs WHERE id = ?1"
+                      " AND parent <> ''), -1))",
+                      DT_TEXT(run), DT_INT(attempt)));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "DELETE FROM events WHERE run = (SELECT run FROM runs WHERE id = ?1)"
+                      " AND attempt = ?2 AND node >= 0",
+                      DT_TEXT(run), DT_INT(attempt)));
+out:
+    return st;
 }
 
 dt_status dt_store_pyramid_renew(dt_store *store, const char *run, dt_error *err)

@@ -79,6 +79,15 @@ static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t co
         closedir(dir);
 }
 
+static void check_repaired(json_t *problems, const char *runs, dt_arena *arena)
+{
+    const char *path = dt_arena_printf(arena, "%s/../" DT_REPAIRED_FILE, runs);
+
+    if (path != NULL && dt_file_exists(path))
+        add_problem(problems, "a repair was ended before it was done: 'dtrun store repair' "
+                              "completes it");
+}
+
 /* Points and events that are in a journal alone. */
 static dt_status check_journals(json_t *problems, dt_store *store, const dt_run_mark *marks,
                                 int64_t count, dt_error *err)
@@ -119,6 +128,7 @@ static dt_status check(dt_store *store, dt_call *call, dt_error *err)
     DT_TRY(dt_store_run_marks(store, &marks, &runs_count, call->arena, err));
     check_rows(problems, marks, runs_count, runs, call->arena);
     check_folders(problems, marks, runs_count, runs);
+    check_repaired(problems, runs, call->arena);
     DT_TRY(check_journals(problems, store, marks, runs_count, err));
     call->exit_code = json_array_size(problems) > 0 ? DT_EXIT_FAILED : DT_EXIT_GOOD;
     if (call->json) {

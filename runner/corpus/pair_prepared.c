@@ -148,8 +148,9 @@ static dt_status write_file(const char *path, const work *all, dt_error *err)
     DT_TRY(dt_file_write_all(fd, head.data, head.length, err));
     for (int i = 0; i < DT_LANGUAGES; i++)
         DT_TRY(dt_file_write_all(fd, all->ids[i].data, all->ids[i].length, err));
-    if (fsync(fd) != 0 || rename(temporary.data, path) != 0)
+    if (fsync(fd) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    DT_TRY(dt_file_name(temporary.data, path, true, err));
 out:
     if (st != DT_OK && fd >= 0) {
         dt_error_prefix(err, "'%s'", path);

@@ -250,8 +250,9 @@ dt_status dt_corpus_tokens_write(const char *path, const dt_ids *ids, bool wide,
     put_header(header, (int64_t)ids->count, wide);
     DT_TRY(dt_file_write_all(fd, header, sizeof(header), err));
     DT_TRY(write_tokens(fd, ids, wide, err));
-    if (fsync(fd) != 0 || rename(partial.data, path) != 0)
+    if (fsync(fd) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    DT_TRY(dt_file_name(partial.data, path, true, err));
 out:
     if (st != DT_OK)
         dt_error_prefix(err, "'%s'", path);

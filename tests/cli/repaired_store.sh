@@ -106,6 +106,24 @@ says "'dtrun store repair'"
 expect 0 store repair
 same_rows "a file without a head"
 
+# --- a repair that was ended between its last two steps: its file is there, and another command made a new history
+put_back
+printf 'step,loss\n1,2\n' >"$work/other.csv" # a run without a folder that says anything
+expect 0 import csv "$work/other.csv" --name imported
+flock --timeout 20 "$runs/$one/supervisor.lock" true
+python3 -c "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(TRUNCATE)')" "$db"
+mv "$db" "$db.repaired"
+rm -f "$db"-*
+expect 0 list --json
+json "len(o['runs']) == 3"
+expect 1 store check
+says "'dtrun store repair' completes it"
+expect 0 store repair
+[ ! -e "$db.repaired" ] || fail "the file is left"
+expect 0 list --json
+json "len(o['runs']) == 4" "o['runs'][0]['name'] == 'imported'"
+expect 0 store check
+
 # --- gc: a checkpoint goes when one that stays can be read
 put_back
 for index in "$runs/$one"/checkpoints/step-00000150/model-0.safetensors; do

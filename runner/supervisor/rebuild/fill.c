@@ -143,9 +143,26 @@ out:
     return st;
 }
 
-static dt_status write_all(filling *all, dt_error *err)
+/* Rows of a damaged file may have other steps and values than they had: where the journals, whose lines have
+ * checksums, have all of the attempt, nothing else stays of it. */
+static dt_status write_attempt(filling *all, const dt_replay *what, bool anew, dt_error *err)
 {
-    bool begun = false, whole;
+    dt_status st;
+    bool whole;
+
+    DT_TRY(add_nodes(all, what, err));
+    DT_TRY(dt_replay_write(&whole, what, err));
+    if (anew && whole && what->node_count > 0) {
+        DT_TRY(dt_store_attempt_clear(all->store, all->run, what->attempt, err));
+        DT_TRY(dt_replay_write(&whole, what, err));
+    }
+out:
+    return st;
+}
+
+static dt_status write_all(filling *all, bool anew, dt_error *err)
+{
+    bool begun = false;
     dt_status st;
     dt_replay what;
 
@@ -155,8 +172,7 @@ static dt_status write_all(filling *all, dt_error *err)
         if (!has_ended(all, i))
             continue;
         DT_TRY(find(&what, all, all->attempts[i].attempt, err));
-        DT_TRY(add_nodes(all, &what, err));
-        DT_TRY(dt_replay_write(&whole, &what, err));
+        DT_TRY(write_attempt(all, &what, anew, err));
     }
     DT_TRY(dt_store_commit(all->store, err));
     begun = false;
@@ -167,7 +183,7 @@ out:
     return st;
 }
 
-dt_status dt_fill_run(int64_t *filled, dt_store *store, const char *run, bool all_of_it,
+dt_status dt_fill_run(int64_t *filled, dt_store *store, const char *run, bool of_damaged,
                       dt_error *err)
 {
     dt_error busy = DT_ERROR_INIT;
@@ -190,8 +206,8 @@ dt_status dt_fill_run(int64_t *filled, dt_store *store, const char *run, bool al
     if (st != DT_OK)
         DT_THROW(err, st, "%s", busy.message);
     DT_TRY(compare(filled, &all, err));
-    if (*filled > 0 || all_of_it)
-        DT_TRY(write_all(&all, err));
+    if (*filled > 0 || of_damaged)
+        DT_TRY(write_all(&all, of_damaged, err));
 out:
     if (lock >= 0)
         close(lock);

@@ -17,9 +17,9 @@ dt_status dt_fill_missing_of(int64_t *missing, dt_store *store, const char *run,
                              int64_t node, dt_error *err);
 /* The same for all journals of all attempts of a run that have ended. */
 dt_status dt_fill_missing(int64_t *missing, dt_store *store, const char *run, dt_error *err);
-/* Writes these rows, each once; *filled counts them. all_of_it: also where none of them is missing, for the derived
- * points that are not compared (replay.h). Not in a transaction. A run that is supervised just now is left alone. */
-dt_status dt_fill_run(int64_t *filled, dt_store *store, const char *run, bool all_of_it,
+/* Writes these rows, each once; *filled counts them. of_damaged: the rows come from a damaged file; then what whole
+ * journals have replaces them, and derived points, which are not compared (replay.h), are written too. Not in a transaction. A run that is supervised just now is left alone. */
+dt_status dt_fill_run(int64_t *filled, dt_store *store, const char *run, bool of_damaged,
                       dt_error *err);
 
 #ifdef __cplusplus

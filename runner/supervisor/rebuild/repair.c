@@ -28,6 +28,7 @@ enum { ENDINGS = sizeof(endings) / sizeof(endings[0]), SHARED_MEMORY = 2 };
 typedef struct repair {
     dt_repaired *out;
     const char *state, *path, *fresh; /* store.db, and the new one next to it */
+    const char *done;                 /* the name of the new one once it is complete */
     dt_arena *arena;
 } repair;
 
@@ -134,6 +135,21 @@ out:
     return st;
 }
 
+/* A repair that was ended at its last step left a complete file, and other commands have made another one since. */
+static dt_status take_done(repair *r, dt_store *store, dt_error *err)
+{
+    int64_t more;
+    dt_status st = DT_OK;
+
+    if (!dt_file_exists(r->done))
+        return DT_OK;
+    DT_TRY(dt_store_salvage(&more, store, r->done, false, err));
+    DT_TRY(dt_store_pyramid_renew(store, NULL, err));
+    r->out->salvaged += more;
+out:
+    return st;
+}
+
 static dt_status make_fresh(repair *r, dt_error *err)
 {
     dt_store *store = NULL;
@@ -147,6 +163,7 @@ static dt_status make_fresh(repair *r, dt_error *err)
     dt_mend_all(store);
     DT_TRY(dt_store_salvage(&more, store, r->path, false, err));
     r->out->salvaged += more;
+    DT_TRY(take_done(r, store, err));
     DT_TRY(fill_all(r, store, true, err));
     DT_TRY(fill_forks(r, store, err));
     DT_TRY(dt_store_pyramid_renew(store, NULL, err));
@@ -191,8 +208,10 @@ static dt_status move_aside(const char **aside, const repair *r, int number, dt_
 /* Another command may make a new file between the two names: that one goes aside, too. */
 static dt_status put_in_place(repair *r, dt_error *err)
 {
-    dt_status st = DT_ERR_BUSY;
+    dt_status st;
 
+    DT_TRY(dt_file_name(r->fresh, r->done, true, err));
+    st = DT_ERR_BUSY;
     for (int i = 0; i < TRIES_MOST && st == DT_ERR_BUSY; i++) {
         dt_error problem = DT_ERROR_INIT;
         const char *aside;
@@ -202,11 +221,12 @@ static dt_status put_in_place(repair *r, dt_error *err)
             return st;
         if (r->out->aside == NULL)
             r->out->aside = aside;
-        st = dt_file_name(r->fresh, r->path, false, &problem);
+        st = dt_file_name(r->done, r->path, false, &problem);
         if (st != DT_OK && (st != DT_ERR_BUSY || i + 1 == TRIES_MOST))
             return DT_FAIL(err, st, "%s; the damaged history is in '%s'", problem.message,
                            r->out->aside);
     }
+out:
     return st;
 }
 
@@ -239,13 +259,17 @@ dt_status dt_repair_store(dt_repaired *out, dt_arena *arena, dt_error *err)
     DT_TRY(dt_dir_make(&r.state, DT_DIR_STATE, arena, err));
     r.path = dt_arena_printf(arena, "%s/store.db", r.state);
     r.fresh = dt_arena_printf(arena, "%s/store.db.repair", r.state);
+    r.done = dt_arena_printf(arena, "%s/" DT_REPAIRED_FILE, r.state);
     lock_path = dt_arena_printf(arena, "%s/store.db.repair-lock", r.state);
-    if (r.path == NULL || r.fresh == NULL || lock_path == NULL)
+    if (r.path == NULL || r.fresh == NULL || r.done == NULL || lock_path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_lock(&lock, lock_path, err));
     DT_TRY(open_sound(&store, &sound, &r, err));
     if (sound) {
+        DT_TRY(take_done(&r, store, err));
         DT_TRY(fill_all(&r, store, false, err));
+        DT_TRY(dt_store_sync(store, err));
+        (void)unlink(r.done); /* its rows are here */
         goto out;
     }
     DT_TRY(check_idle(&r, err));

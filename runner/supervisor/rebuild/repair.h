@@ -19,6 +19,9 @@
 extern "C" {
 #endif
 
+/* In the state folder: left where a repair was ended at its last step. The next repair takes its rows. */
+#define DT_REPAIRED_FILE "store.db.repaired"
+
 typedef struct dt_repaired {
     const char *aside;     /* where the damaged file is; NULL: it was sound */
     int64_t salvaged;      /* rows that could be read of it */
