@@ -156,6 +156,9 @@ dt_status dt_agent_serve_end(const char *folder, bool asked, dt_error *err);
 /* --- direct.c: without anybody who supervises */
 /* Kills the agent in the folder, ends all that is left of its ranks, and returns. */
 dt_status dt_agent_end(const char *folder, bool asked, dt_error *err);
+/* Kills commands that a supervisor has left on this node: bridges to the folder (connect; all, or those that are paused by a
+ * signal), and other commands of the run that are paused, which do not end with their connection. */
+void dt_agent_end_commands(const char *folder, bool paused_only);
 /* The agent in the folder ends its ranks as a stop does, or they are ended without it. */
 dt_status dt_agent_stop(const char *folder, bool now, dt_error *err);
 /* Kills all that carries the mark of the folder, which need not be there. */
@@ -177,6 +180,8 @@ dt_status dt_agent_folder_make(const char *folder, dt_error *err);
 /* --- holder.c: the lock's file names the process that holds it */
 dt_status dt_agent_holder_write(int lock, dt_error *err);
 dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* good where none holds it */
+/* Whether that agent is stopped by a signal: it obeys nobody. */
+bool dt_agent_holder_is_paused(const char *folder);
 bool dt_agent_holder_ask(const char *folder,
                          int number);             /* by a signal; false where none holds it */
 bool dt_agent_holder_is_here(const char *folder); /* a living process of this machine */

@@ -75,6 +75,7 @@ dt_status dt_agent_end(const char *folder, bool asked, dt_error *err)
     dt_error problem = DT_ERROR_INIT;
     dt_status st = dt_agent_folder_check(folder, &problem);
 
+    dt_agent_end_commands(folder, false);
     if (st == DT_OK)
         st = dt_agent_holder_kill(folder, &problem);
     if (st == DT_OK)
@@ -110,7 +111,8 @@ dt_status dt_agent_stop(const char *folder, bool now, dt_error *err)
 {
     double grace = now ? 0 : grace_of(folder);
     double deadline = dt_clock_monotonic_seconds() + grace + dt_times()->direct_stop_seconds;
-    bool asked = dt_agent_holder_ask(folder, now ? SIGUSR2 : SIGUSR1);
+    bool asked = !(now && dt_agent_holder_is_paused(folder)) &&
+                 dt_agent_holder_ask(folder, now ? SIGUSR2 : SIGUSR1);
     dt_process *found = NULL;
     dt_status st = DT_OK;
     size_t count = 1;

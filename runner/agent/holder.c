@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/proc_end.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
 
@@ -78,6 +79,13 @@ bool dt_agent_holder_is_here(const char *folder)
     dt_process process;
 
     return find_holder(&process, folder);
+}
+
+bool dt_agent_holder_is_paused(const char *folder)
+{
+    dt_process process;
+
+    return find_holder(&process, folder) && dt_proc_is_paused(process.state);
 }
 
 bool dt_agent_holder_ask(const char *folder, int number)

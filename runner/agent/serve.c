@@ -227,6 +227,7 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
         uv_run(&agent.loop, UV_RUN_DEFAULT);
     dt_journal_flush(&agent.journal, NULL);
     unlink("agent.sock");
+    dt_agent_end_commands(absolute, true);
 out:
     if (st != DT_OK)
         dt_detach_ready(&ready, st, err);

@@ -236,6 +236,8 @@ static dt_status stop(dt_call *call, dt_error *err)
             goto out;
         }
     }
+    if (!left)
+        (void)dt_supervisor_end_helpers(run.id, true);
     if (left) {
         dt_report_note(call, "left run %s, which is being stopped ('dtrun status %s')", run.id,
                        run.id);

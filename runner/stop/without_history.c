@@ -94,6 +94,10 @@ static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, d
             continue;
         }
         st = prove(&all[i], all[i].run, DT_DIRECT_ALL, call, err);
+        if (st == DT_OK && all[i].left[0] == '\0' && dt_supervisor_end_helpers(all[i].run, false) > 0) {
+            all[i].left = "what its supervisor started on this machine cannot be killed";
+            call->exit_code = DT_EXIT_LEFT;
+        }
         close(lock);
         if (st != DT_OK)
             return st;

@@ -68,6 +68,14 @@ bool dt_supervisor_trouble(dt_strbuf *out, const char *run);
  * all is as it was. */
 dt_status dt_supervisor_end(int *lock, const char *run, dt_error *err);
 
+/* In the environment of what a supervisor starts on this machine: the run's folder. */
+#define DT_SUPERVISOR_MARK "DTRUN_SUPERVISOR_OF"
+
+/* Kills what supervisors of the run have started on this machine, agents and ranks of an earlier start among it: for a run
+ * without a supervisor. paused_only: what is stopped by a signal, which a supervisor that has ended leaves behind. Returns
+ * how many processes are left. */
+int64_t dt_supervisor_end_helpers(const char *run, bool paused_only);
+
 /* The main of `dtrun supervise ID`. */
 dt_status dt_supervisor_main(const char *run, dt_error *err);
 

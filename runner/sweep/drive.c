@@ -111,27 +111,26 @@ static dt_status cut_at(drive *of, int64_t rung, dt_error *err)
     int64_t count = of->group.count;
     dt_status st = DT_OK;
     dt_arena arena;
-    double *values;
-    bool *there;
+    dt_halving_run *runs;
 
     dt_arena_init(&arena, 0);
-    values = dt_arena_alloc_array(&arena, (size_t)count, sizeof(*values));
-    there = dt_arena_alloc_array(&arena, (size_t)count, sizeof(*there));
-    if (values == NULL || there == NULL)
+    runs = dt_arena_alloc_array(&arena, (size_t)count, sizeof(*runs));
+    if (runs == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    for (int64_t i = 0; i < count; i++)
-        DT_TRY(value_at(&values[i], &there[i], of, i, rung, &arena, err));
-    for (int64_t i = 0; more_is_better && i < count; i++)
-        values[i] = -values[i];
+    for (int64_t i = 0; i < count; i++) {
+        DT_TRY(value_at(&runs[i].value, &runs[i].there, of, i, rung, &arena, err));
+        runs[i].value = more_is_better ? -runs[i].value : runs[i].value;
+        runs[i].cut = of->group.points[i].cut;
+    }
     for (int64_t i = 0; i < count; i++) {
         dt_sweep_point *point = &of->group.points[i];
 
         if (!is_running(of, i) || point->cut > 0 ||
-            !dt_halving_cuts(values, there, count, i, of->group.keep))
+            !dt_halving_cuts(runs, count, i, rung, of->group.keep))
             continue;
-        point->cut = rung;
+        point->cut = runs[i].cut = rung;
         dt_log_info("%s is stopped: %s is %g at step %lld", point->name, of->group.metric,
-                    more_is_better ? -values[i] : values[i], (long long)rung);
+                    more_is_better ? -runs[i].value : runs[i].value, (long long)rung);
         DT_TRY(dt_group_write_progress(&of->group, err));
         (void)dt_supervisor_stop(point->run, false, NULL);
     }

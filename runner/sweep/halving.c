@@ -9,21 +9,28 @@ static bool is_better(double a, double b)
     return !isnan(a) && (isnan(b) || a < b);
 }
 
-bool dt_halving_cuts(const double *values, const bool *there, int64_t count, int64_t which,
+static bool competes(const dt_halving_run *run, int64_t rung)
+{
+    return run->there && (run->cut == 0 || run->cut >= rung);
+}
+
+bool dt_halving_cuts(const dt_halving_run *runs, int64_t count, int64_t which, int64_t rung,
                      double keep)
 {
-    int64_t reached = 0, ahead = 0, places;
+    int64_t reached = 0, ahead = 0, uncut_ahead = 0, places;
 
-    if (!there[which])
+    if (!competes(&runs[which], rung))
         return false;
     for (int64_t i = 0; i < count; i++) {
-        if (!there[i])
+        if (!competes(&runs[i], rung))
             continue;
         reached++;
-        if (i != which && (is_better(values[i], values[which]) ||
-                           (i < which && !is_better(values[which], values[i]))))
+        if (i != which && (is_better(runs[i].value, runs[which].value) ||
+                           (i < which && !is_better(runs[which].value, runs[i].value)))) {
             ahead++;
+            uncut_ahead += runs[i].cut == 0;
+        }
     }
     places = (int64_t)ceil(keep * (double)reached - 1e-9);
-    return ahead >= (places > 1 ? places : 1);
+    return uncut_ahead > 0 && ahead >= (places > 1 ? places : 1);
 }

@@ -9,11 +9,14 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/proc_end.h"
 #include "base/startup.h"
+#include "runner/transport/connection_slots.h"
 #include "runner/transport/remote.h"
 
 #include "base/banned.h"
@@ -63,6 +66,26 @@ static void run_quietly(const char **argv)
     }
 }
 
+/* "ssh: FOLDER/NAME [mux]", as ssh calls a master. */
+static bool is_paused_master(const void *context, char state, const char *words, size_t length)
+{
+    const char *socket = context;
+
+    return dt_proc_is_paused(state) && length > 0 &&
+           strncmp(words, socket, strlen(socket)) == 0 && strstr(words, "[mux]") != NULL;
+}
+
+/* A master that is stopped by a signal serves nobody, of this run or another, and does not answer 'ssh -O stop'. */
+static void end_paused_masters(dt_arena *arena)
+{
+    const char *folder, *socket = NULL;
+
+    if (dt_connection_slots_folder(&folder, arena, NULL) == DT_OK)
+        socket = dt_arena_printf(arena, "ssh: %s/", folder);
+    if (socket != NULL)
+        (void)dt_proc_end_all("cmdline", is_paused_master, socket, PATIENCE_SECONDS);
+}
+
 void dt_remote_renew(const char *node)
 {
     const dt_transport *transport;
@@ -70,6 +93,7 @@ void dt_remote_renew(const char *node)
     dt_arena arena;
 
     dt_arena_init(&arena, 4096);
+    end_paused_masters(&arena);
     if (dt_transport_find(&transport, node, NULL) == DT_OK && transport->renew != NULL &&
         transport->renew(&argv, node, &arena, NULL) == DT_OK)
         run_quietly(argv);

@@ -108,6 +108,16 @@ stop_is_good paused-now --now
 "$driver" ensure paused-now
 end_is paused-now stopped 4
 
+# Everything is paused, as on a machine that freezes: supervisor, bridges, agents, ranks. --now ends all of it.
+"$driver" launch frozen 2 2
+await 20 has_step frozen 3
+kill -STOP $(processes_of frozen) $(ranks_of frozen)
+stop_is_good frozen --now
+left=$(processes_of frozen)
+[ -z "$left" ] || fail "stop --now left paused processes: $(ps -o pid=,stat=,args= -p "${left//$'\n'/,}")"
+"$driver" ensure frozen
+end_is frozen stopped 4
+
 # A full disk, and one that cannot be written to.
 if mkdir -p "$TMPDIR_OUT/keep" && mv "$disk" "$TMPDIR_OUT/keep/" && mkdir "$disk" &&
     mount -t tmpfs -o size=8m none "$disk" 2>/dev/null; then

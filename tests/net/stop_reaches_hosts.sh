@@ -43,6 +43,16 @@ rm -rf "$net/launch/state" && mv "$net/away" "$net/launch/state"
 ended() { is_now alone stopped; }
 await 60 ended
 
+# All of it is frozen (SIGSTOP): supervisor, dtrun-reach, ssh and its master here; agent, bridge and rank there.
+start frozen --set 'nodes=[host1]'
+id=$(id_of frozen)
+of_run() { pgrep -f "[ /]$id( |/|\$)"; }
+kill -STOP $(of_run) $(ranks_of "$id") $(pgrep -f "^ssh: $net/.*\[mux\]")
+wants 0 "nothing of run $id is left running" "$dtrun" stop frozen --now
+[ -z "$(of_run)" ] || fail "frozen processes are left: $(ps -o pid=,stat=,args= -p "$(of_run | paste -sd,)")"
+ended() { is_now frozen stopped; }
+await 60 ended
+
 # A home that was wiped under a run: what ran there is found and ended by an agent that is put there anew.
 start wiped
 id=$(id_of wiped)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/proc_end.h"
 #include "base/proc_stat.h"
 #include "runner/channel/socket.h"
 #include "runner/supervisor/client/client_int.h"
@@ -36,17 +37,12 @@ static pid_t find_process(char *state, const char *run)
     return pid;
 }
 
-static bool is_paused(char state)
-{
-    return state == 'T' || state == 't';
-}
-
 int64_t dt_supervisor_paused(const char *run)
 {
     char state;
     pid_t pid = find_process(&state, run);
 
-    return is_paused(state) ? pid : 0;
+    return dt_proc_is_paused(state) ? pid : 0;
 }
 
 /* One line, without its end; false if none came in time. */
@@ -106,7 +102,7 @@ static heard ping(json_t **answer, const char **waits, const char *folder)
 
 static void describe_silence(dt_strbuf *out, pid_t pid, char state, const char *run)
 {
-    if (is_paused(state))
+    if (dt_proc_is_paused(state))
         dt_strbuf_add_fmt(out,
                           "its supervisor, process %d, is paused by a signal (state %c): 'kill -CONT "
                           "%d' lets it continue, 'dtrun stop %s --now' ends the run without it",
@@ -131,7 +127,7 @@ bool dt_supervisor_trouble(dt_strbuf *out, const char *run)
     pid_t pid = find_process(&state, run);
 
     dt_arena_init(&arena, 0);
-    if (is_paused(state))
+    if (dt_proc_is_paused(state))
         describe_silence(out, pid, state, run);
     else if (dt_run_path(&folder, run, NULL, &arena, NULL) == DT_OK)
         switch (ping(&answer, &waits, folder)) {

@@ -192,6 +192,8 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     signal(SIGPIPE, SIG_IGN);
     setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are made ready at the same time */
     setenv("SSH_AUTH_SOCK", "", 0); /* control.c only puts another in its place: threads read */
+    DT_TRY(dt_run_path(&path, run, NULL, &arena, &problem));
+    setenv(DT_SUPERVISOR_MARK, path, 1);
     DT_TRY(dt_run_path(&path, run, "supervisor.log", &arena, &problem));
     dt_log_bound(path, DT_LOG_BYTES_MOST);
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));

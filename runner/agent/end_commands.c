@@ -1,0 +1,59 @@
+/* end_commands: commands that a supervisor has started on this node and left behind. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/proc_end.h"
+#include "runner/agent/agent_int.h"
+
+#include "base/banned.h"
+
+#define COMMANDS_SECONDS 5.0
+
+typedef struct commands {
+    const char *folder; /* absolute: .../RUN/attempt-1/node-0 */
+    size_t run;         /* length of ".../RUN/" in it */
+    bool paused_only;
+} commands;
+
+/* "dtrun-agent connect FOLDER ...", by whatever name the program has; "dtrun-agent node OPERATION PATH ..." of the run if it
+ * is paused: others end with their connection, and may be those of another node's supervisor that lives. */
+static bool is_command(const void *context, char state, const char *words, size_t length)
+{
+    const commands *of = context;
+    const char *word = words, *end = words + length;
+    size_t count = 0;
+    bool connects = false, works = false, paused = dt_proc_is_paused(state);
+
+    if (of->paused_only && !paused)
+        return false;
+    for (; word < end; word += strnlen(word, (size_t)(end - word)) + 1, count++) {
+        if (count == 1) {
+            connects = strcmp(word, "connect") == 0;
+            works = strcmp(word, "node") == 0 && paused;
+        }
+        if (count > 1 && ((connects && strcmp(word, of->folder) == 0) ||
+                          (works && strncmp(word, of->folder, of->run) == 0)))
+            return true;
+    }
+    return false;
+}
+
+void dt_agent_end_commands(const char *folder, bool paused_only)
+{
+    char absolute[PATH_MAX];
+    const char *end;
+
+    if (realpath(folder, absolute) == NULL) /* it is gone: what names it names it as we do */
+        snprintf(absolute, sizeof(absolute), "%s", folder);
+    end = absolute + strlen(absolute);
+    for (int i = 0; i < 2 && end != NULL; i++)
+        end = memrchr(absolute, '/', (size_t)(end - absolute));
+    if (end == NULL || end == absolute)
+        return;
+    (void)dt_proc_end_all("cmdline", is_command,
+                          &(commands){absolute, (size_t)(end - absolute) + 1, paused_only},
+                          COMMANDS_SECONDS);
+}
