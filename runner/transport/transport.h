@@ -26,6 +26,12 @@
  * before it is noise of the login shell. */
 #define DT_TRANSPORT_MARK "dtrun-begins-here"
 
+/* What the remote shell prints after the command's last byte, with digits that differ for each command, a blank, the
+ * exit code and a newline. The end of the output is not waited for: a program that a login shell's files have started in
+ * the background may hold it open. */
+#define DT_TRANSPORT_END        "\036dtrun-ends-here-"
+#define DT_TRANSPORT_END_DIGITS 16
+
 typedef struct dt_transport {
     const char *kind;
     bool (*reaches)(const char *node); /* MUST: whether this transport is for that node */
@@ -53,6 +59,9 @@ typedef struct dt_transport {
     /* MAY: the path of a socket in an argv of `command` that can be connected to while a connection to the node
      * stands. Then no new connection is opened, and who opened it has been let in. NULL: nothing is shared. */
     const char *(*shared_socket)(const char *const *argv);
+    /* MAY: `command` over a connection of its own, which ends with the command. NULL: every one does. */
+    dt_status (*command_apart)(const char ***argv, const char *node, const char *const *words,
+                               dt_arena *arena, dt_error *err);
     bool ends_children; /* what a command leaves running there is ended with it */
 } dt_transport;
 

@@ -151,6 +151,8 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
                                ask.errors[i].message);
     DT_TRY(dt_bootstrap_probe(&here, &skew_ms, &bootstrap, "localhost", "-", wish->cancelled, err));
     dt_probe_judge(out, wish, &ask.bundles, here, arena);
+    if (wish->outlive)
+        DT_TRY(dt_probe_outliving(out, wish, &bootstrap, arena, err));
     if (wish->count > 1) {
         DT_TRY(find_addresses(out, wish, arena, err));
         if (wish->meet)
