@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "web/answer.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -102,15 +103,50 @@ out:
     return st;
 }
 
-/* Where a link leads once it has done its work: to a page that the routes know, and nowhere else.
- */
-static const char *place_of(const dt_web_request *request)
+/* As a part of a query: what is neither a letter nor a digit is %XX. */
+static void add_escaped(dt_strbuf *out, const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
+        if ((*c < 0x80 && isalnum(*c)) || strchr("-_.~,", *c) != NULL)
+            dt_strbuf_add_char(out, (char)*c);
+        else
+            dt_strbuf_add_fmt(out, "%%%02X", *c);
+}
+
+static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    dt_strbuf *out = context;
+
+    if (strcmp(name, "token") == 0)
+        return MHD_YES;
+    dt_strbuf_add_char(out, strchr(out->data, '?') == NULL ? '?' : '&');
+    add_escaped(out, name);
+    if (value != NULL) {
+        dt_strbuf_add_char(out, '=');
+        add_escaped(out, value);
+    }
+    return MHD_YES;
+}
+
+/* Where a link leads once it has done its work: to the page of the route, without the token and with its other
+ * arguments. A path is that of the table, or that of a run. */
+static const char *place_of(const dt_web_request *request, const dt_web_route *route)
 {
     static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
-    const char *place = NULL;
+    bool run = request->run[0] != '\0' && request->run[strspn(request->run, plain)] == '\0';
+    const char *place;
+    dt_strbuf out;
 
-    if (request->run[0] != '\0' && request->run[strspn(request->run, plain)] == '\0')
-        place = dt_arena_printf(request->arena, "/runs/%s", request->run);
+    dt_strbuf_init(&out);
+    if (run)
+        dt_strbuf_add_fmt(&out, "/runs/%s", request->run);
+    else
+        dt_strbuf_add_str(
+            &out, route->pattern[0] != '\0' && request->run[0] == '\0' ? route->pattern : "/");
+    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, add_argument, &out);
+    place = dt_arena_strdup(request->arena, out.data);
+    dt_strbuf_release(&out);
     return place != NULL ? place : "/";
 }
 
@@ -140,7 +176,7 @@ static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt
         return true;
     if (entry == DT_WEB_WELCOME) {
         dt_web_reply_file(reply, 303, "locked.html");
-        reply->location = place_of(request);
+        reply->location = place_of(request, route);
         DT_ASSERT(snprintf(reply->cookie, sizeof(reply->cookie),
                            "%s=%s; Path=/; Max-Age=31536000; HttpOnly; SameSite=Strict", name,
                            site->token) < (int)sizeof(reply->cookie));
