@@ -4,6 +4,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
+#include "runner/launch/from_checkpoint.h"
 #include "runner/view/run_select.h"
 #include "runner/view/runs.h"
 
@@ -12,7 +13,8 @@
 typedef struct wish {
     const dt_export_format *format;
     const char *target;
-    int refs_count; /* so many operands are runs */
+    int refs_count;    /* so many operands are runs */
+    const char *which; /* hf: the checkpoint; NULL: the newest */
 } wish;
 
 static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
@@ -36,7 +38,10 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
 
     if (!to->given)
         return DT_FAIL(err, DT_ERR_USAGE, "--to says what runs are exported to: --to csv");
-    *out = (wish){.format = dt_export_formats[to->choice], .target = output, .refs_count = count};
+    *out = (wish){.format = dt_export_formats[to->choice],
+                  .target = output,
+                  .refs_count = count,
+                  .which = dt_arguments_get(call->args, "checkpoint")->text};
     if (output == NULL && !out->format->to_stdout &&
         (count > 1 || (count == 1 && dt_arguments_get(call->args, "group")->given)))
         out->target = call->args->operands[--out->refs_count];
@@ -74,12 +79,18 @@ static dt_status add_run(dt_run *runs, size_t *count, const dt_run *run, const w
 }
 
 /* A name that is none may have been meant for the file. */
-static dt_status find_named(dt_run *out, dt_store *store, int at, const wish *asked,
-                            const dt_call *call, dt_error *err)
+static dt_status find_named(dt_run *out, dt_store *store, int at, wish *asked, const dt_call *call,
+                            dt_error *err)
 {
     const char *ref = call->args->operands[at];
     dt_error problem = DT_ERROR_INIT;
-    dt_status st = dt_runs_find(store, out, ref, call, &problem);
+    dt_status st = DT_OK;
+
+    if (asked->format == &dt_export_hf)
+        st = dt_from_checkpoint_ref(&ref, &asked->which, ref, true, call, err);
+    if (st != DT_OK)
+        return st;
+    st = dt_runs_find(store, out, ref, call, &problem);
 
     if (st == DT_ERR_NOT_FOUND && asked->target == NULL && at > 0 && at + 1 == asked->refs_count)
         return DT_FAIL(err, st, "%s; --output %s writes to a file of that name", problem.message,
@@ -90,7 +101,7 @@ static dt_status find_named(dt_run *out, dt_store *store, int at, const wish *as
 }
 
 /* Those that are named, in that order, then those of the group, oldest first. */
-static dt_status find_runs(dt_run **out, size_t *count, dt_store *store, const wish *asked,
+static dt_status find_runs(dt_run **out, size_t *count, dt_store *store, wish *asked,
                            const dt_call *call, dt_error *err)
 {
     dt_run_selection selection = {.state = -1,
@@ -171,6 +182,7 @@ static dt_status export_runs(dt_call *call, dt_error *err)
     DT_TRY(find_runs(&runs, &job.count, job.store, &asked, call, err));
     job.runs = runs;
     job.target = asked.target;
+    job.which = asked.which;
     DT_TRY(check_metric(&job, err));
     DT_TRY(asked.format->write(&job, err));
     DT_TRY(say_done(&job, asked.format, err));

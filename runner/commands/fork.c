@@ -9,6 +9,7 @@
 #include "runner/gc/quota.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
+#include "runner/launch/from_checkpoint.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/resume_check.h"
 #include "runner/supervisor/folder/task_run.h"
@@ -16,16 +17,6 @@
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
-
-/* RUN@WHICH in its two parts; *which NULL: the newest. No name has an '@'. */
-static dt_status split(const char **run, const char **which, const dt_call *call, dt_error *err)
-{
-    const char *ref = call->args->operands[0], *at = strrchr(ref, '@');
-
-    *which = at != NULL ? at + 1 : NULL;
-    *run = at != NULL ? dt_arena_printf(call->arena, "%.*s", (int)(at - ref), ref) : ref;
-    return *run != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-}
 
 /* --name, or what --set calls it, or as the run it comes from. */
 static dt_status choose_name(const char **out, const dt_run *parent, const dt_recipe *recipe,
@@ -61,7 +52,7 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     DT_TRY(dt_follow_options_check(call, err));
     DT_TRY(dt_quotas_check(err));
     DT_TRY(dt_label_options_read(&labels, call, err));
-    DT_TRY(split(&ref, &which, call, err));
+    DT_TRY(dt_from_checkpoint_ref(&ref, &which, call->args->operands[0], false, call, err));
     DT_TRY(dt_runs_open(&store, &parent, ref, call, err));
     DT_TRY(dt_task_refuse(&parent, "be forked", call->arena, err));
     DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, &parent, call, err));

@@ -196,7 +196,7 @@ out:
 
 static dt_status generate(dt_call *call, dt_error *err)
 {
-    const char *checkpoint;
+    const char *checkpoint, *ref, *which;
     dt_store *store = NULL;
     dt_status st = DT_OK;
     bool ranks;
@@ -206,8 +206,9 @@ static dt_status generate(dt_call *call, dt_error *err)
     DT_TRY(check_reference(call, err));
     DT_TRY(check_run(&ranks, call, err));
     DT_TRY(check_output(call, ranks, err));
-    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
-    DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, call, err));
+    DT_TRY(dt_from_checkpoint_ref(&ref, &which, call->args->operands[0], true, call, err));
+    DT_TRY(dt_runs_open(&store, &run, ref, call, err));
+    DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, which, call, err));
     DT_TRY(ranks ? generate_on_ranks(store, &run, checkpoint, call, err)
                  : generate_here(&run, checkpoint, call, err));
 out:
@@ -363,7 +364,7 @@ static const dt_option options[] = {
 const dt_command dt_command_generate = {
     .name = "generate",
     .summary = "text from a checkpoint of a run",
-    .operands = "RUN",
+    .operands = "RUN[@STEP|@best]",
     .operands_min = 1,
     .operands_max = 1,
     .options = options,

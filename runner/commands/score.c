@@ -76,7 +76,7 @@ static dt_status score_here(json_t **object, const dt_run *run, const char *chec
 
 static dt_status score_lines(dt_call *call, dt_error *err)
 {
-    const char *checkpoint;
+    const char *checkpoint, *ref, *which;
     dt_store *store = NULL;
     json_t *object = NULL;
     dt_status st = DT_OK;
@@ -84,8 +84,9 @@ static dt_status score_lines(dt_call *call, dt_error *err)
     dt_run run;
 
     DT_TRY(check_lines(&ranks, call, err));
-    DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
-    DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, call, err));
+    DT_TRY(dt_from_checkpoint_ref(&ref, &which, call->args->operands[0], true, call, err));
+    DT_TRY(dt_runs_open(&store, &run, ref, call, err));
+    DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, which, call, err));
     DT_TRY(ranks ? score_on_ranks(&object, store, &run, checkpoint, call, err)
                  : score_here(&object, &run, checkpoint, call, err));
     if (object != NULL)
@@ -217,7 +218,7 @@ static const dt_option options[] = {
 const dt_command dt_command_score = {
     .name = "score",
     .summary = "how likely lines are to a run; BLEU of translations",
-    .operands = "[RUN]",
+    .operands = "[RUN[@STEP|@best]]",
     .operands_min = 0,
     .operands_max = 1,
     .options = options,

@@ -24,6 +24,7 @@ typedef struct dt_export_job {
     size_t count;       /* at least one */
     const char *target; /* the file, folder or address; NULL: stdout */
     const char *metric; /* this one alone; NULL: all */
+    const char *which;  /* hf: the checkpoint; NULL: the newest */
     bool replace;       /* a file that is there already */
     const dt_call *call;
 } dt_export_job;

@@ -52,8 +52,7 @@ static dt_status write_folder(const dt_export_job *job, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_existing_run_checkpoint_path(&checkpoint, job->store, &job->runs[0],
-                                           dt_arguments_get(job->call->args, "checkpoint")->text,
-                                           job->call->arena, err));
+                                           job->which, job->call->arena, err));
     DT_TRY(call_engine(checkpoint, job, err));
 out:
     return st;

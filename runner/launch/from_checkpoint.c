@@ -12,10 +12,27 @@
 
 #include "base/banned.h"
 
-dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
-                                  const dt_call *call, dt_error *err)
+dt_status dt_from_checkpoint_ref(const char **run, const char **which, const char *ref, bool option,
+                                 const dt_call *call, dt_error *err)
 {
-    const char *which = dt_arguments_get(call->args, "checkpoint")->text;
+    const char *at = strrchr(ref, '@');
+    const char *given = option ? dt_arguments_get(call->args, "checkpoint")->text : NULL;
+
+    *run = ref;
+    *which = given;
+    if (at == NULL)
+        return DT_OK;
+    if (given != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "'%s' and --checkpoint both name a checkpoint; leave one out", ref);
+    *which = at + 1;
+    *run = dt_arena_strndup(call->arena, ref, (size_t)(at - ref));
+    return *run != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
+                                  const char *which, const dt_call *call, dt_error *err)
+{
     const char *parent, *newest = "";
     dt_status st = DT_OK;
 

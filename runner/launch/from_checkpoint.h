@@ -9,9 +9,14 @@
 #include "runner/cli/command.h"
 #include "store/store.h"
 
-/* The one that --checkpoint names; without it the newest. DT_ERR_NOT_FOUND. */
+/* RUN@WHICH as its two parts; no run name has an '@'. *which is what --checkpoint says if there is no '@', NULL if
+ * there is neither. DT_ERR_USAGE if there are both. For a command without --checkpoint: `option` is false. */
+dt_status dt_from_checkpoint_ref(const char **run, const char **which, const char *ref, bool option,
+                                 const dt_call *call, dt_error *err);
+
+/* The folder of that checkpoint, of the newest if `which` is NULL. DT_ERR_NOT_FOUND. */
 dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
-                                  const dt_call *call, dt_error *err);
+                                  const char *which, const dt_call *call, dt_error *err);
 
 /* What was given, as the engine's command of that name takes it, but for the options that `here` lists (ends
  * with NULL). In the arena of the call. */

@@ -15,6 +15,17 @@ one_line
 says "step-00000060"
 expect 0 generate "$run" --tokens 5 --json
 json "o['step'] == 40"
+expect 0 generate "$run@20" --tokens 5 --json # RUN@STEP, wherever a checkpoint is meant
+json "o['step'] == 20"
+expect 3 generate "$run@60"
+expect 2 generate "$run@best" --checkpoint 20
+says "both name a checkpoint"
+expect 2 generate "$run@7"
+says "has no checkpoint of step 7"
+printf 'the lazy dog\n' >"$work/line"
+expect 0 score "$run@40" --input "$work/line"
+expect 0 export --to hf "$run@20" "$work/hf"
+expect 3 export --to hf "$run@60" "$work/none"
 expect 0 resume "$run" --wait --json
 json "o['steps'] == 60" "o['loss'] == $whole"
 says "step-00000060"

@@ -64,7 +64,7 @@ cd "$work" || exit 1
 mkdir -p folder
 same "'dtrun st' in bash" "$(in_bash "dtrun st")" $'stop\nstatus\nstore'
 same "'dtrun stop shi' in bash" "$(in_bash "dtrun stop shi")" shining
-same "'dtrun store ' in bash" "$(in_bash "dtrun store ")" $'check\nbackup'
+same "'dtrun store ' in bash" "$(in_bash "dtrun store ")" $'check\nrepair\nbackup'
 same "'dtrun launch t' in bash" "$(in_bash "dtrun launch t")" tiny.yaml
 same "'dtrun launch fo' in bash" "$(in_bash "dtrun launch fo")" folder
 same "a value behind '=' in bash" "$(in_bash "dtrun launch tiny.yaml --set strategy.kind=f")" fsdp
