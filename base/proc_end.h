@@ -1,4 +1,4 @@
-/* proc_end: ends processes that /proc shows to match, until none is left.
+/* proc_end: finds processes that /proc shows to match, and ends them until none is left.
  *
  * Only processes whose files in /proc this user may read are seen; this process and zombies are left out.
  *
@@ -22,6 +22,9 @@ typedef bool dt_proc_match_fn(const void *context, char state, const char *words
  * many are left then. */
 int64_t dt_proc_end_all(const char *file, dt_proc_match_fn *matches, const void *context,
                         double seconds);
+
+/* The pid of a process that matches; 0: none does. */
+int64_t dt_proc_find(const char *file, dt_proc_match_fn *matches, const void *context);
 
 /* Stopped by a signal, or held by a debugger. */
 static inline bool dt_proc_is_paused(char state)

@@ -26,7 +26,7 @@
 /* Beyond the grace of the recipe: for the kill, the proof and the last rows. */
 #define PATIENCE_SECONDS 60.0
 #define TELL_SECONDS     10.0 /* between two lines of progress */
-#define TROUBLES_MOST    10   /* looks, two seconds apart, that find the supervisor in trouble */
+#define TROUBLES_MOST    30   /* looks, two seconds apart, that find the supervisor in trouble */
 
 /* The recipe's grace; a day where the stored recipe cannot be read, so that waiting still ends. */
 static double grace_seconds(const dt_run *run, dt_arena *arena)

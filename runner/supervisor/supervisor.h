@@ -60,8 +60,8 @@ bool dt_supervisor_is_running(const char *run);
 /* The process that supervises the run and was stopped by a signal (SIGSTOP): it does nothing until SIGCONT. 0: none,
  * or it cannot be seen from here. */
 int64_t dt_supervisor_paused(const char *run);
-/* Appends one sentence if the run's supervisor is paused, does not answer, or cannot write the run history, and returns
- * whether it did. Waits for dt_times()->ask_paused_seconds at most. */
+/* Appends one sentence if the run's supervisor is paused, does not answer, or cannot write the run history, or if an agent,
+ * a rank or a bridge of the run is paused on this machine, and returns whether it did. Waits for dt_times()->ask_paused_seconds at most. */
 bool dt_supervisor_trouble(dt_strbuf *out, const char *run);
 /* For a stop that nobody can write down: no supervisor is left, and the one that follows the run once it can be
  * written continues with the stop (folder/stop_mark.h). *lock: keeps others from it, the caller's to close. An error:

@@ -93,6 +93,12 @@ export DTRUN_TEST_TIMES=0.2
 await 20 has_step paused 3
 pid=$(processes "supervise paused")
 kill -STOP $pid
+"$dtrun" list 2>&1 | grep -q 'paused  *paused' || fail "the list shows no paused run: $("$dtrun" list 2>&1)"
+for command in "status paused" "wait paused --limit 2" "logs -f paused"; do
+    timeout 3 "$dtrun" $command >"$TMPDIR_OUT/out" 2>&1 || true
+    grep -q "process $pid, is paused by a signal (state T): 'kill -CONT $pid'" "$TMPDIR_OUT/out" ||
+        fail "dtrun $command does not name the paused process: $(cat "$TMPDIR_OUT/out")"
+done
 status=0
 "$dtrun" stop paused >"$TMPDIR_OUT/out" 2>&1 || status=$?
 is "exit code of stop, with a paused supervisor" $status 5

@@ -3,6 +3,7 @@
 #define DT_RUNNER_SUPERVISOR_CLIENT_CLIENT_INT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* lock_holder: the process that holds a run's supervisor.lock on this machine, and its end.
@@ -14,6 +15,10 @@
 pid_t dt_lock_holder_find(const char *lock, const char *run);
 /* SIGKILL; whether that process holds it no more: the next may have it by then. */
 bool dt_lock_holder_kill(pid_t pid, const char *lock, const char *run);
+
+/* helpers: a process that the run's supervisor has started on this machine (an agent, a rank, a bridge) and that is stopped by
+ * a signal. 0: none. */
+int64_t dt_helpers_find_paused(const char *run);
 
 /* outdated: a supervisor of another build that holds a run and cannot follow it.
  *

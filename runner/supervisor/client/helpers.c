@@ -49,3 +49,19 @@ int64_t dt_supervisor_end_helpers(const char *run, bool paused_only)
     dt_arena_release(&arena);
     return left;
 }
+
+int64_t dt_helpers_find_paused(const char *run)
+{
+    int64_t found = 0;
+    const char *folder, *mark;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    if (dt_run_path(&folder, run, NULL, &arena, NULL) == DT_OK) {
+        mark = dt_arena_printf(&arena, DT_SUPERVISOR_MARK "=%s", folder);
+        if (mark != NULL)
+            found = dt_proc_find("environ", carries_mark, &(wanted){mark, true});
+    }
+    dt_arena_release(&arena);
+    return found;
+}

@@ -117,6 +117,18 @@ static void describe_silence(dt_strbuf *out, pid_t pid, char state, const char *
                           state);
 }
 
+static void describe_paused(dt_strbuf *out, const char *run)
+{
+    int64_t pid = dt_helpers_find_paused(run);
+    dt_proc_stat stat;
+
+    if (pid != 0 && dt_proc_stat_read(&stat, pid))
+        dt_strbuf_add_fmt(out,
+                          "process %lld of the run (%s) is paused by a signal (state %c): 'kill -CONT "
+                          "%lld' lets it continue",
+                          (long long)pid, stat.command, stat.state, (long long)pid);
+}
+
 bool dt_supervisor_trouble(dt_strbuf *out, const char *run)
 {
     size_t before = out->length;
@@ -143,6 +155,8 @@ bool dt_supervisor_trouble(dt_strbuf *out, const char *run)
         case HEARD_NOBODY:
             break;
         }
+    if (out->length == before)
+        describe_paused(out, run);
     json_decref(answer);
     dt_arena_release(&arena);
     return out->length > before;
