@@ -160,6 +160,8 @@ typedef struct dt_recipe {
         int64_t rope_original_tokens; /* llama3: what the frequencies were trained for */
         double norm_eps;
         bool qkv_bias, qk_norm;
+        bool o_bias;   /* of the projection of what attention gives */
+        bool mlp_bias; /* of the multi-layer perceptron */
         /* transformer, whose `layers` are its encoder's, and whose `vocab` the targets' */
         int64_t decoder_layers; /* 0: as many as layers */
         dt_norm_kind norm;

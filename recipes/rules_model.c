@@ -39,6 +39,12 @@ void dt_rule_preset_kind(const dt_rule_case *c)
                        preset->name, kind, name);
 }
 
+void dt_rule_attention_biases(const dt_rule_case *c)
+{
+    if (c->recipe->model.o_bias && !c->recipe->model.qkv_bias)
+        dt_rule_broken(c, "model.o_bias", "'model.o_bias' needs 'model.qkv_bias'");
+}
+
 void dt_rule_end_ids(const dt_rule_case *c)
 {
     const dt_string_list *ids = &c->recipe->model.end_ids;

@@ -27,6 +27,8 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
         .rope_high_freq_factor = recipe->model.rope_high_freq_factor,
         .rope_original_tokens = recipe->model.rope_original_tokens,
         .qkv_bias = recipe->model.qkv_bias,
+        .o_bias = recipe->model.o_bias,
+        .mlp_bias = recipe->model.mlp_bias,
         .qk_norm = recipe->model.qk_norm,
     };
 }
@@ -110,10 +112,14 @@ static const dt_param_row block_shapes[DT_LLAMA_BLOCK_PARAMS] = {
     [DT_LLAMA_Q_NORM] = {"self_attn.q_norm.weight", HEAD, NONE, DT_INIT_ONE, false, false},
     [DT_LLAMA_K_NORM] = {"self_attn.k_norm.weight", HEAD, NONE, DT_INIT_ONE, false, false},
     [DT_LLAMA_O_W] = {"self_attn.o_proj.weight", EMBED, QUERIES, DT_INIT_NORMAL, false, false},
+    [DT_LLAMA_O_B] = {"self_attn.o_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, false},
     [DT_LLAMA_NORM_2] = {"post_attention_layernorm.weight", EMBED, NONE, DT_INIT_ONE, false, false},
     [DT_LLAMA_GATE_W] = {"mlp.gate_proj.weight", FFN, EMBED, DT_INIT_NORMAL, false, false},
     [DT_LLAMA_UP_W] = {"mlp.up_proj.weight", FFN, EMBED, DT_INIT_NORMAL, true, false},
+    [DT_LLAMA_GATE_B] = {"mlp.gate_proj.bias", FFN, NONE, DT_INIT_ZERO, false, false},
+    [DT_LLAMA_UP_B] = {"mlp.up_proj.bias", FFN, NONE, DT_INIT_ZERO, true, false},
     [DT_LLAMA_DOWN_W] = {"mlp.down_proj.weight", EMBED, FFN, DT_INIT_NORMAL, false, false},
+    [DT_LLAMA_DOWN_B] = {"mlp.down_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, false},
 };
 
 static int64_t size_elems(const dt_model_config *config, int size)
@@ -137,6 +143,9 @@ bool dt_llama_lacks(const dt_model_config *config, int unit, int param)
     if (unit == 0)
         return param == DT_LLAMA_HEAD && !config->decoder.own_lm_head;
     return (!own->qkv_bias && param >= DT_LLAMA_Q_B && param <= DT_LLAMA_V_B) ||
+           (!own->o_bias && param == DT_LLAMA_O_B) ||
+           (!own->mlp_bias &&
+            (param == DT_LLAMA_GATE_B || param == DT_LLAMA_UP_B || param == DT_LLAMA_DOWN_B)) ||
            (!own->qk_norm && (param == DT_LLAMA_Q_NORM || param == DT_LLAMA_K_NORM));
 }
 
@@ -229,6 +238,8 @@ static const char *const reads[] = {
     "model.rope_factor",
     "model.norm_eps",
     "model.qkv_bias",
+    "model.o_bias",
+    "model.mlp_bias",
     "model.qk_norm",
     "batch.tokens",
     "data.tokens",

@@ -26,12 +26,14 @@ typedef struct dt_llama_config {
     double rope_factor, rope_low_freq_factor, rope_high_freq_factor;
     int64_t rope_original_tokens;
     bool qkv_bias; /* Qwen2 */
-    bool qk_norm;  /* Qwen3: before the rotation, a weight for all heads */
+    bool o_bias;   /* of attention's output projection */
+    bool mlp_bias;
+    bool qk_norm; /* Qwen3: before the rotation, a weight for all heads */
 } dt_llama_config;
 
 /* Places in the parameter table, within unit 0 and within a block's unit. Matrices of one input lie
- * one behind the other (dt_param_shape.joined), so that they are one matrix as well: q, k and v, their
- * biases, gate and up. */
+ * one behind the other (dt_param_shape.joined), so that they are one matrix as well: q, k and v, gate and up,
+ * and the biases of both. */
 typedef enum dt_llama_root_param {
     DT_LLAMA_EMBED,
     DT_LLAMA_NORM,
@@ -50,10 +52,14 @@ typedef enum dt_llama_block_param {
     DT_LLAMA_Q_NORM,
     DT_LLAMA_K_NORM,
     DT_LLAMA_O_W,
+    DT_LLAMA_O_B,
     DT_LLAMA_NORM_2,
     DT_LLAMA_GATE_W,
     DT_LLAMA_UP_W,
+    DT_LLAMA_GATE_B,
+    DT_LLAMA_UP_B,
     DT_LLAMA_DOWN_W,
+    DT_LLAMA_DOWN_B,
     DT_LLAMA_BLOCK_PARAMS
 } dt_llama_block_param;
 

@@ -42,12 +42,17 @@ static const dt_published_word scalings[] = {
     {.key = "hidden_act",              .must = "\"silu\""},                                           \
     ROPE
 
+/* No other biases than those of q, k and v. */
+#define PLAIN                                                                                         \
+    {.path = "model.o_bias", .absent = "false"},                                                      \
+    {.path = "model.mlp_bias", .absent = "false"}
+
 static const dt_published_key llama[] = {
     COMMON("0", "0"),
-    {.path = "model.qkv_bias", .absent = "false"},
-    {.path = "model.qk_norm",  .absent = "false"},
-    {.key = "attention_bias", .must = "false"},
-    {.key = "mlp_bias",       .must = "false"},
+    {.key = "attention_bias", .path = "model.qkv_bias", .absent = "false"},
+    {.key = "attention_bias", .path = "model.o_bias",   .absent = "false"},
+    {.key = "mlp_bias",       .path = "model.mlp_bias", .absent = "false"},
+    {.path = "model.qk_norm", .absent = "false"},
     {0},
 };
 
@@ -61,6 +66,7 @@ static const dt_published_key llama[] = {
 static const dt_published_key qwen2[] = {
     COMMON("0", "0"),
     {.path = "model.qkv_bias", .absent = "true"},
+    PLAIN,
     {.path = "model.qk_norm",  .absent = "false"},
     WINDOW,
     {0},
@@ -69,6 +75,7 @@ static const dt_published_key qwen2[] = {
 static const dt_published_key mistral[] = {
     COMMON("8", "0"),
     {.path = "model.qkv_bias", .absent = "false"},
+    PLAIN,
     {.path = "model.qk_norm",  .absent = "false"},
     /* its class takes a window of 4096 where the field is left out */
     {.key = "sliding_window", .must = "null", .needed = true},
@@ -78,6 +85,7 @@ static const dt_published_key mistral[] = {
 static const dt_published_key qwen3[] = {
     COMMON("0", "128"),
     {.path = "model.qkv_bias", .absent = "false"},
+    PLAIN,
     {.path = "model.qk_norm",  .absent = "true"},
     {.key = "attention_bias", .must = "false"},
     WINDOW,
@@ -96,10 +104,14 @@ static const dt_published_tensor tensors[] = {
     {.ours = "model.layers.*.self_attn.q_norm.weight", .theirs = "layers.*.self_attn.q_norm.weight"},
     {.ours = "model.layers.*.self_attn.k_norm.weight", .theirs = "layers.*.self_attn.k_norm.weight"},
     {.ours = "model.layers.*.self_attn.o_proj.weight", .theirs = "layers.*.self_attn.o_proj.weight"},
+    {.ours = "model.layers.*.self_attn.o_proj.bias", .theirs = "layers.*.self_attn.o_proj.bias"},
     {.ours = "model.layers.*.post_attention_layernorm.weight", .theirs = "layers.*.post_attention_layernorm.weight"},
     {.ours = "model.layers.*.mlp.gate_proj.weight", .theirs = "layers.*.mlp.gate_proj.weight"},
     {.ours = "model.layers.*.mlp.up_proj.weight", .theirs = "layers.*.mlp.up_proj.weight"},
+    {.ours = "model.layers.*.mlp.gate_proj.bias", .theirs = "layers.*.mlp.gate_proj.bias"},
+    {.ours = "model.layers.*.mlp.up_proj.bias", .theirs = "layers.*.mlp.up_proj.bias"},
     {.ours = "model.layers.*.mlp.down_proj.weight", .theirs = "layers.*.mlp.down_proj.weight"},
+    {.ours = "model.layers.*.mlp.down_proj.bias", .theirs = "layers.*.mlp.down_proj.bias"},
     {.ours = "model.norm.weight", .theirs = "norm.weight"},
     {.ours = "lm_head.weight", .theirs = "/lm_head.weight"},
     {0},
@@ -113,10 +125,11 @@ static const char *const buffers[] = {"layers.*.self_attn.rotary_emb.inv_freq", 
      .buffers = buffers, .head = "/lm_head.weight", .embedding = "embed_tokens.weight"}
 
 const dt_published dt_published_llama[] = {
-    FAMILY("llama", "LlamaForCausalLM", llama),
-    FAMILY("mistral", "MistralForCausalLM", mistral),
+    /* an export is of the first that the recipe is like: llama, whose biases are free, comes after qwen2 */
     FAMILY("qwen2", "Qwen2ForCausalLM", qwen2),
     FAMILY("qwen3", "Qwen3ForCausalLM", qwen3),
+    FAMILY("llama", "LlamaForCausalLM", llama),
+    FAMILY("mistral", "MistralForCausalLM", mistral),
     {0},
 };
 /* clang-format on */

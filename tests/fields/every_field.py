@@ -95,6 +95,8 @@ FIELDS = {
     'model.rope_original_tokens': [value(16, 'llama', LONG_WAVES)],
     'model.norm_eps': [value(1e-6, 'llama', LLAMA), value(1e-6, 'plain')],
     'model.qkv_bias': [value('true', 'llama', LLAMA)],
+    'model.o_bias': [value('true', 'llama', {**LLAMA, 'model.qkv_bias': 'true'})],
+    'model.mlp_bias': [value('true', 'llama', LLAMA)],
     'model.qk_norm': [value('true', 'llama', LLAMA)],
     'model.decoder_layers': [value(2, 'pairs', PAIRS)],
     'model.norm': [value('pre', 'pairs', PAIRS)],

@@ -45,6 +45,7 @@ CONFIGS = {
                                     bos_token_id=None, eos_token_id=None),
     "gpt2_narrow": transformers.GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=48, n_layer=2, n_head=4,
                                            n_inner=100, layer_norm_epsilon=1e-3, bos_token_id=None, eos_token_id=None),
+    "llama_biases": transformers.LlamaConfig(**LLAMA, attention_bias=True, mlp_bias=True, tie_word_embeddings=False),
     "mistral": transformers.MistralConfig(**LLAMA, sliding_window=None),
     "gpt2_untied": transformers.GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=48, n_layer=2,
                                            n_head=4, activation_function="gelu", bos_token_id=5,

@@ -124,7 +124,6 @@ dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor
     dt_llama_block *a = dt_llama_block_of(model, layer);
     dt_philox_key key = {0};
     dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
-    dt_tensor no_bias = {0};
     dt_status st = DT_OK;
     dt_qkv views;
 
@@ -137,8 +136,8 @@ dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor
     if (((const dt_decoder *)model->state)->growth.each)
         DT_TRY(keep_each(&views, model, layer, a, err));
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
-    DT_TRY(dt_decoder_project(model, &a->mid, x, &a->att, &w[DT_LLAMA_O_W], &no_bias, dropout,
-                              layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(dt_decoder_project(model, &a->mid, x, &a->att, &w[DT_LLAMA_O_W], &w[DT_LLAMA_O_B],
+                              dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
 out:
     return st;
 }
@@ -195,7 +194,7 @@ dt_status dt_llama_attention_backward(dt_model *model, int layer, const dt_tenso
     const dt_model_config *config = &model->config;
     dt_decoder *state = model->state;
     dt_llama_block *a = dt_llama_block_of(model, layer);
-    dt_tensor datt = state->dnarrow, dqkv = state->wide, dproj, no_bias = {0};
+    dt_tensor datt = state->dnarrow, dqkv = state->wide, dproj;
     dt_philox_key key = {0};
     dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
     dt_qkv views = seen(config, a), dviews;
@@ -205,7 +204,8 @@ dt_status dt_llama_attention_backward(dt_model *model, int layer, const dt_tenso
     dqkv.dim[2] = dt_llama_qkv_width(config);
     dviews = views_of(config, &dqkv, &dqkv);
     DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
-    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_LLAMA_O_W], &no_bias, &dproj, &a->att, err));
+    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_LLAMA_O_W], &dw[DT_LLAMA_O_B], &dproj,
+                                       &a->att, err));
     DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_LLAMA_O_W], err));
     if (config->recompute == DT_RECOMPUTE_SELECTIVE && config->llama.qk_norm)
         DT_TRY(turn(model, a, w, err)); /* a later block has written over it */

@@ -6,12 +6,13 @@
 static dt_status make_gate_up(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
 {
     dt_device *device = model->device;
-    dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_GATE_W, DT_LLAMA_UP_W), no_bias = {0};
+    dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_GATE_W, DT_LLAMA_UP_W);
+    dt_tensor bias = dt_decoder_joined(w, DT_LLAMA_GATE_B, DT_LLAMA_UP_B);
     dt_status st = DT_OK;
 
     DT_TRY(device->ops->rmsnorm_forward(device, &a->norm_2, &a->norm_2_rstd, &a->mid,
                                         &w[DT_LLAMA_NORM_2], model->config.llama.norm_eps, err));
-    DT_TRY(device->ops->matmul_forward(device, &a->gate_up, &a->norm_2, &weight, &no_bias, err));
+    DT_TRY(device->ops->matmul_forward(device, &a->gate_up, &a->norm_2, &weight, &bias, err));
 out:
     return st;
 }
@@ -33,14 +34,13 @@ dt_status dt_llama_block_forward(dt_model *model, int layer, dt_tensor *y, const
 {
     dt_device *device = model->device;
     dt_llama_block *a = dt_llama_block_of(model, layer);
-    dt_tensor no_bias = {0};
     dt_status st = DT_OK;
 
     DT_TRY(dt_llama_block_products(model, layer, x, w, dropout, err));
     /* gate_up (B,T,2F) -> act (B,T,F) -> out (B,T,C) */
     DT_TRY(device->ops->swiglu_forward(device, &a->act, &a->gate_up, err));
-    DT_TRY(dt_decoder_project(model, y, &a->mid, &a->act, &w[DT_LLAMA_DOWN_W], &no_bias, dropout,
-                              layer, DT_PHILOX_DROPOUT_MLP, err));
+    DT_TRY(dt_decoder_project(model, y, &a->mid, &a->act, &w[DT_LLAMA_DOWN_W], &w[DT_LLAMA_DOWN_B],
+                              dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
 out:
     return st;
 }
@@ -57,19 +57,20 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     dt_llama_block *a = dt_llama_block_of(model, layer);
     dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_GATE_W, DT_LLAMA_UP_W);
     dt_tensor dweight = dt_decoder_joined(dw, DT_LLAMA_GATE_W, DT_LLAMA_UP_W);
-    dt_tensor dproj, no_bias = {0};
+    dt_tensor dbias = dt_decoder_joined(dw, DT_LLAMA_GATE_B, DT_LLAMA_UP_B);
+    dt_tensor dproj;
     dt_status st = DT_OK;
 
     DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
     DT_TRY(ops->swiglu_forward(device, &a->act, &a->gate_up, err));
-    DT_TRY(
-        ops->matmul_backward_weight(device, &dw[DT_LLAMA_DOWN_W], &no_bias, &dproj, &a->act, err));
+    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_LLAMA_DOWN_W], &dw[DT_LLAMA_DOWN_B], &dproj,
+                                       &a->act, err));
     DT_TRY(ops->matmul_backward_input(device, &a->act, &dproj, &w[DT_LLAMA_DOWN_W], err));
     DT_TRY(ops->swiglu_backward(device, &a->gate_up, &a->act, &a->gate_up, err));
     if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
         DT_TRY(ops->rmsnorm_forward(device, &a->norm_2, &a->norm_2_rstd, &a->mid,
                                     &w[DT_LLAMA_NORM_2], model->config.llama.norm_eps, err));
-    DT_TRY(ops->matmul_backward_weight(device, &dweight, &no_bias, &a->gate_up, &a->norm_2, err));
+    DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, &a->gate_up, &a->norm_2, err));
     DT_TRY(ops->matmul_backward_input(device, &state->dnarrow, &a->gate_up, &weight, err));
     DT_TRY(ops->rmsnorm_backward(device, &state->dstream, &dw[DT_LLAMA_NORM_2], &state->dnarrow,
                                  &a->mid, &a->norm_2_rstd, &w[DT_LLAMA_NORM_2], err));
