@@ -21,7 +21,7 @@ checkpoint: {every: 30}
 evaluate: 0
 END
 
-slow 15 host1 host2
+slow 10 host1 host2
 wants 0 good "$dtrun" doctor "$net/launch/r.yaml"
 # longer than silent_seconds, and with the connection that is begun then longer than no_agent_seconds (runner/times.h)
 slow 7 host1 host2
@@ -33,7 +33,7 @@ is "attempts" "$(value slow 'o["attempt"]')" 1
 # A supervisor that follows another logs in again, while ranks run; so does a stop.
 wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set name=long --set schedule.steps=10000000 --set checkpoint.every=0
 trains() { [ "$(value long 'o["step"] or 0')" -gt 0 ]; }
-await 120 trains
+await 200 trains
 kill -9 "$(pgrep -f "dtrun supervise $("$dtrun" list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["runs"][0]["run"])')")"
 wants 0 "" "$dtrun" stop long
 is "attempts of a run whose supervisor was killed" "$(value long 'o["attempt"]')" 1
