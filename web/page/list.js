@@ -127,18 +127,19 @@ export function showList() {
   const ticked = new Set();
   let asked = 0;
 
-  const showTicked = () => {
+  const showTicked = (full) => {
+    setText(byId('full'), full ? `At most ${TICKED_MOST} runs can be compared: untick one first.` : '');
     byId('compare').hidden = ticked.size < 2;
     byId('compare').href = `/compare?runs=${[...ticked].map(encodeURIComponent).join(',')}`;
     setText(byId('compare'), `Compare ${ticked.size} runs`);
   };
   const tick = (id, on) => {
-    if (on) ticked.add(id);
+    const full = on && ticked.size === TICKED_MOST; // the new tick is refused, the earlier ones stay
+    if (on && !full) ticked.add(id);
     else ticked.delete(id);
-    if (ticked.size > TICKED_MOST) ticked.delete(ticked.values().next().value);
     for (const box of document.querySelectorAll('#runs .tick input'))
       box.checked = [...ticked].some((run) => box.closest('tr').querySelector('code').textContent === run);
-    showTicked();
+    showTicked(full);
   };
 
   let shown = {runs: [], total: 0, time_ms: 0};
