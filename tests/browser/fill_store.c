@@ -345,7 +345,8 @@ int main(int argc, char **argv)
     const char *slash;
 
     if ((argc != 2 && argc != 4) || (slash = strrchr(argv[1], '/')) == NULL) {
-        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N | live N | many N | long N | imported N | remove ID]\n");
+        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N | live N | many N | long N | "
+                        "imported N | remove ID]\n");
         return 2;
     }
     snprintf(folder, sizeof(folder), "%.*s", (int)(slash - argv[1]), argv[1]);

@@ -140,7 +140,7 @@ class Page(Browsing):
         self.assertEqual(self.texts("#runs tbody code"),
                          ["p8s6ze", "k3v9x2", "b1d5wn", "m4x9tr", "h7c2qa", "v6l1ve"])
         self.assertEqual(self.texts("#runs .steps")[3], "2,000 / 2,000")
-        self.assertIn("6 in all, 3 active", self.text("#summary"))
+        self.assertEqual(self.text(".heading p"), "6 in all, 3 active")
         numbers = self.texts("#runs tbody tr:nth-child(4) .number")
         self.assertEqual(numbers[1], "1.7519")
         self.assertEqual(numbers[4], "1 min 30 s")
@@ -521,8 +521,10 @@ class History(Browsing):
         self.open("", lambda: len(rows()) == 100)
         self.assertIn("257 in all", self.text("#summary"))
         self.assertEqual(self.text("#page"), "Page 1 of 3")
+        self.assertEqual(self.text("#active"), "3 active")
         self.browser.find_element(By.ID, "after").click()
         self.wait(lambda: self.text("#page") == "Page 2 of 3")
+        self.assertEqual(self.text("#active"), "3 active")  # of the store, not of this page
         self.browser.find_element(By.ID, "after").click()
         self.wait(lambda: len(rows()) == 57)
         self.assertIn("page=3", self.browser.current_url)
@@ -537,6 +539,15 @@ class History(Browsing):
         self.wait(lambda: len(rows()) == 11 and rows()[0] == "sweep249")
         Select(self.browser.find_element(By.ID, "of-state")).select_by_visible_text("failed")
         self.wait(lambda: self.browser.find_element(By.ID, "nothing").is_displayed())
+        self.browser.find_element(By.ID, "active").click()
+        self.wait(lambda: rows() == ["p8s6ze", "k3v9x2", "v6l1ve"])
+        self.assertEqual(Select(self.browser.find_element(By.ID, "of-state")).first_selected_option.text, "active")
+        # a run of another page ends: the count is told though the list stays
+        self.open("?page=2", lambda: len(rows()) == 100)
+        self.wait(lambda: self.text("#active") == "3 active")
+        with contextlib.closing(sqlite3.connect(self.store)) as store, store:
+            store.execute("UPDATE attempts SET state = 'stopped', ended_ms = 1 WHERE state = 'queued'")
+        self.wait(lambda: self.text("#active") == "2 active")
 
     def test_groups_are_compared_as_bands_and_the_address_holds_all_of_it(self):
         self.open("?q=sweep010", lambda: len(self.texts("#runs tbody code")) == 1)
