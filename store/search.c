@@ -8,9 +8,11 @@
 
 #include "base/banned.h"
 
+#define ACTIVE "active" /* in place of a state in MATCHES: a run that has not ended */
 #define MATCHES                                                                 \
     " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt"   \
-    " WHERE (?1 IS NULL OR a.state = ?1)"                                       \
+    " WHERE (?1 IS NULL OR a.state = ?1 OR (?1 = 'active' AND"                  \
+    " a.state NOT IN ('finished', 'failed', 'stopped')))"                       \
     " AND (?2 IS NULL OR instr(lower(r.name || ' ' || r.id || ' ' || r.tags ||" \
     " ' ' || r.run_group || ' ' || r.note), lower(?2)) > 0)"
 
@@ -77,7 +79,9 @@ out:
 dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count, int64_t *total,
                               const dt_run_search *search, dt_arena *arena, dt_error *err)
 {
-    const char *state = search->state >= 0 ? dt_run_state_name((dt_run_state)search->state) : NULL;
+    const char *state = search->state >= 0 ? dt_run_state_name((dt_run_state)search->state)
+                        : search->state == DT_RUN_SEARCH_ACTIVE ? ACTIVE
+                                                                : NULL;
     const char *sql = order_of(search);
     dt_sql_rows rows = {0};
     dt_status st = DT_OK;
@@ -96,4 +100,9 @@ out:
     *ids = items;
     dt_sql_close(&rows);
     return st;
+}
+
+dt_status dt_store_run_count_active(dt_store *store, int64_t *count, dt_error *err)
+{
+    return total_read(store, count, ACTIVE, NULL, err);
 }

@@ -152,8 +152,9 @@ typedef void (*dt_query_take)(void *context, const char *const *names, const dt_
 dt_status dt_store_query(dt_store *store, const char *sql, double seconds, dt_query_take take,
                          void *context, dt_error *err);
 /* --- search.c */
+#define DT_RUN_SEARCH_ACTIVE (-2) /* runs that have not ended */
 typedef struct dt_run_search {
-    int state;         /* -1: any */
+    int state;         /* -1: any; or DT_RUN_SEARCH_ACTIVE */
     const char *words; /* in name, id, tags, group or note, as they stand but for case; NULL: any */
     const char *sort; /* created, name, state, step, loss, valid_loss, tokens_per_second, elapsed */
     bool rising;      /* else the largest or newest first; what is not known comes last */
@@ -163,6 +164,8 @@ typedef struct dt_run_search {
  * that is none. */
 dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count, int64_t *total,
                               const dt_run_search *search, dt_arena *arena, dt_error *err);
+/* Counts the runs of the store that have not ended. */
+dt_status dt_store_run_count_active(dt_store *store, int64_t *count, dt_error *err);
 /* --- run.c again */
 /* Moves the newest attempt; a terminal state also sets ended_ms, exit_code and reason, the first
  * one past queued started_ms. DT_ERR_BUSY where the attempt has ended already. */

@@ -14,7 +14,7 @@
 typedef struct listing {
     dt_arena ids_arena, arena; /* the latter of one run */
     const char **ids;
-    int64_t count, total, offset, at, now_ms;
+    int64_t count, total, active, offset, at, now_ms;
     bool begun, any;
 } listing;
 
@@ -45,8 +45,9 @@ static dt_status runs_next(void *state, dt_store *store, dt_strbuf *out, bool *m
     dt_status st = DT_OK;
 
     if (!l->begun)
-        dt_strbuf_add_fmt(out, "{\"time_ms\":%lld,\"total\":%lld,\"offset\":%lld,\"runs\":[",
-                          (long long)l->now_ms, (long long)l->total, (long long)l->offset);
+        dt_strbuf_add_fmt(
+            out, "{\"time_ms\":%lld,\"total\":%lld,\"active\":%lld,\"offset\":%lld,\"runs\":[",
+            (long long)l->now_ms, (long long)l->total, (long long)l->active, (long long)l->offset);
     l->begun = true;
     while (st == DT_OK && l->at < l->count && out->length < DT_WEB_PART_BYTES)
         st = run_add(l, store, out, err);
@@ -81,6 +82,7 @@ dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *er
     l->offset = search.offset;
     DT_TRY(dt_store_run_search(request->store, &l->ids, &l->count, &l->total, &search,
                                &l->ids_arena, err));
+    DT_TRY(dt_store_run_count_active(request->store, &l->active, err));
 out:
     return st;
 }

@@ -39,7 +39,7 @@ typedef struct dt_web_list {
     char *after;  /* the cursor of who has all of it */
     char *order;  /* its ids as JSON */
     json_t *rows; /* by their mark in a cursor, each as JSON text */
-    int64_t total, version, now_ms;
+    int64_t total, active, version, now_ms;
     double made, cost; /* when, monotonic, and the seconds that it took */
 } dt_web_list;
 
@@ -92,7 +92,7 @@ dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *f
                           dt_error *err);
 
 /* --- live_list.c: of a list, the runs in it that have changed, its order and how many there are. Its cursor says which
- * runs it had, and by a hash of each how it was: "STORE.TOTAL.ID-HASH.ID-HASH." */
+ * runs it had, and by a hash of each how it was: "STORE.TOTAL-ACTIVE.ID-HASH.ID-HASH." */
 #define DT_WEB_LIVE_LIST_MOST 200  /* runs */
 #define DT_WEB_LIVE_LATER     (-2) /* version of a follower who is told more after a pause */
 /* A list is read once for all who follow it, and not again before 20 times as long as that took has gone. */

@@ -89,8 +89,9 @@ static dt_status list_make(dt_web_list *list, dt_web_live *live, dt_store *store
     dt_strbuf_init(&after);
     dt_strbuf_init(&order);
     DT_TRY(dt_store_run_search(store, &ids, &count, &list->total, search, &arena, err));
-    dt_strbuf_add_fmt(&after, "%" PRIx64 ".%" PRId64 ".", dt_web_cursor_store(live->stores->path),
-                      list->total);
+    DT_TRY(dt_store_run_count_active(store, &list->active, err));
+    dt_strbuf_add_fmt(&after, "%" PRIx64 ".%" PRId64 "-%" PRId64 ".",
+                      dt_web_cursor_store(live->stores->path), list->total, list->active);
     for (int64_t i = 0; i < count; i++)
         DT_TRY(row_add(list, &after, &order, store, ids[i], err));
     list->after = dt_strbuf_detach(&after);
@@ -141,8 +142,9 @@ static void body_add(dt_strbuf *body, const dt_web_list *list, const char *befor
     json_t *row;
 
     dt_strbuf_add_fmt(body,
-                      "\"time_ms\":%" PRId64 ",\"total\":%" PRId64 ",\"order\":[%s],\"runs\":[",
-                      list->now_ms, list->total, list->order);
+                      "\"time_ms\":%" PRId64 ",\"total\":%" PRId64 ",\"active\":%" PRId64
+                      ",\"order\":[%s],\"runs\":[",
+                      list->now_ms, list->total, list->active, list->order);
     json_object_foreach(list->rows, mark, row)
     {
         if (strstr(before, mark) != NULL)

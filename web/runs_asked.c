@@ -67,9 +67,11 @@ dt_status dt_web_search_asked(dt_run_search *out, dt_web_request *request, int64
     *out = (dt_run_search){.state = -1, .words = dt_web_argument(request, "q")};
     DT_TRY(dt_web_argument_int(&out->limit, request, "limit", LIMIT_DEFAULT, 1, limit_most, err));
     DT_TRY(dt_web_argument_int(&out->offset, request, "offset", 0, 0, INT32_MAX, err));
-    if (wanted != NULL && !dt_run_state_parse(&state, wanted))
+    if (wanted != NULL && strcmp(wanted, "active") == 0)
+        out->state = DT_RUN_SEARCH_ACTIVE;
+    else if (wanted != NULL && !dt_run_state_parse(&state, wanted))
         DT_THROW(err, DT_ERR_USAGE, "'state': '%.32s' is not a state of a run", wanted);
-    if (wanted != NULL)
+    else if (wanted != NULL)
         out->state = (int)state;
     read_sort(out, dt_web_argument(request, "sort"));
 out:

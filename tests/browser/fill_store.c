@@ -293,6 +293,43 @@ static void add_long(dt_store *store, int64_t points)
     must(dt_store_commit(store, &err));
 }
 
+/* Adds a run as `dtrun import` does: no hash, no ranks; the metrics have the user's names and extreme values. */
+static void add_imported(dt_store *store, int64_t points)
+{
+    int64_t now = dt_clock_wall_ms() - 86400000 * 8;
+    dt_run run = {.id = "i9mprt",
+                  .name = "imported",
+                  .created_ms = now,
+                  .steps_total = points - 1,
+                  .recipe_path = "/home/ada/metrics.csv",
+                  .recipe_text = "",
+                  .recipe_json = "{}",
+                  .recipe_hash = "",
+                  .tags = "keep old",
+                  .group = "from elsewhere",
+                  .note = "imported from '/home/ada/metrics.csv'"};
+
+    must(dt_store_begin(store, &err));
+    must(dt_store_run_add(store, &run, &err));
+    must(dt_store_run_set_state(store, run.id, DT_RUN_RUNNING, -1, "", now, &err));
+    for (int64_t step = 0; step < points; step++) {
+        const struct {
+            const char *name;
+            double value;
+        } values[] = {{"train/loss", 3 - (double)step / 50},
+                      {"constant_bytes", 13200000},
+                      {"huge", step % 2 == 0 ? -1e308 : 1e308}};
+
+        for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+            must(dt_store_metric_add(store, run.id, 1, step, values[i].name, values[i].value, now,
+                                     &err));
+    }
+    must(dt_store_metric_add(store, run.id, 1, 1, "once", 0.33, now, &err));
+    must(dt_store_run_set_progress(store, run.id, points - 1, NAN, NAN, NAN, now, &err));
+    must(dt_store_run_set_state(store, run.id, DT_RUN_FINISHED, 0, "", now + 1000, &err));
+    must(dt_store_commit(store, &err));
+}
+
 /* Points of the steps that it has are there already, and stay as they are. */
 static void add_steps(dt_store *store, const char *id, int64_t step)
 {
@@ -308,7 +345,8 @@ int main(int argc, char **argv)
     const char *slash;
 
     if ((argc != 2 && argc != 4) || (slash = strrchr(argv[1], '/')) == NULL) {
-        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N | live N | many N | long N]\n");
+        fprintf(stderr, "usage: fill_store FOLDER/store.db [step N | live N | many N | long N | "
+                        "imported N | remove ID]\n");
         return 2;
     }
     snprintf(folder, sizeof(folder), "%.*s", (int)(slash - argv[1]), argv[1]);
@@ -317,6 +355,10 @@ int main(int argc, char **argv)
         fill(store, folder);
     else if (strcmp(argv[2], "many") == 0)
         add_many(store, strtoll(argv[3], NULL, 10));
+    else if (strcmp(argv[2], "imported") == 0)
+        add_imported(store, strtoll(argv[3], NULL, 10));
+    else if (strcmp(argv[2], "remove") == 0)
+        must(dt_store_run_remove(store, argv[3], &err));
     else if (strcmp(argv[2], "long") == 0)
         add_long(store, strtoll(argv[3], NULL, 10));
     else

@@ -140,7 +140,7 @@ class Page(Browsing):
         self.assertEqual(self.texts("#runs tbody code"),
                          ["p8s6ze", "k3v9x2", "b1d5wn", "m4x9tr", "h7c2qa", "v6l1ve"])
         self.assertEqual(self.texts("#runs .steps")[3], "2,000 / 2,000")
-        self.assertIn("6 in all, 3 active", self.text("#summary"))
+        self.assertEqual(self.text(".heading p"), "6 in all, 3 active")
         numbers = self.texts("#runs tbody tr:nth-child(4) .number")
         self.assertEqual(numbers[1], "1.7519")
         self.assertEqual(numbers[4], "1 min 30 s")
@@ -375,6 +375,18 @@ class Page(Browsing):
         self.assertIn("None on disk yet.", self.text("#checkpoints"))
         self.assertEqual(self.texts("#output-tabs .tab"), ["Events"])
 
+    def test_an_imported_run_is_over_and_has_its_own_names(self):
+        subprocess.run([FILL, self.store, "imported", "20"], check=True)
+        self.addCleanup(subprocess.run, [FILL, self.store, "remove", "i9mprt"], check=True)
+        self.open_run("i9mprt")
+        self.assertEqual(self.text("#ranks"), "None: this run was imported.")
+        self.wait(lambda: self.text("#checkpoints") == "None: this run was imported.")
+        self.assertEqual(self.text("#output"), "Nothing was recorded.")
+        self.assertEqual(self.text("#recipe"), "This run was imported without a recipe.")
+        self.wait(lambda: "train/loss" in self.texts("#charts h2"))
+        self.wait(lambda: self.browser.find_element(By.ID, "metric-train/loss-chart").get_attribute("aria-label").startswith(
+            "By step: train/loss 2.62 at step 19"))
+
     def test_an_unknown_run_is_a_friendly_page(self):
         self.open("runs/nope", lambda: "Nothing here" in self.text("h1"))
         self.assertEqual(self.text("main a"), "All runs")
@@ -433,7 +445,7 @@ class History(Browsing):
         self.assertEqual(steps, sorted(set(steps)))
         self.assertEqual(max(self.helpers("loss-chart")), 50)
         self.assertEqual(self.texts("#charts h2"), ["Loss", "Tokens per second", "Step time",
-                                                    "Held bytes"])
+                                                    "Memory in use"])
         self.shoot("band")
 
     def test_dragging_zooms_all_charts_and_the_address_says_so(self):
@@ -509,8 +521,10 @@ class History(Browsing):
         self.open("", lambda: len(rows()) == 100)
         self.assertIn("257 in all", self.text("#summary"))
         self.assertEqual(self.text("#page"), "Page 1 of 3")
+        self.assertEqual(self.text("#active"), "3 active")
         self.browser.find_element(By.ID, "after").click()
         self.wait(lambda: self.text("#page") == "Page 2 of 3")
+        self.assertEqual(self.text("#active"), "3 active")  # of the store, not of this page
         self.browser.find_element(By.ID, "after").click()
         self.wait(lambda: len(rows()) == 57)
         self.assertIn("page=3", self.browser.current_url)
@@ -525,6 +539,15 @@ class History(Browsing):
         self.wait(lambda: len(rows()) == 11 and rows()[0] == "sweep249")
         Select(self.browser.find_element(By.ID, "of-state")).select_by_visible_text("failed")
         self.wait(lambda: self.browser.find_element(By.ID, "nothing").is_displayed())
+        self.browser.find_element(By.ID, "active").click()
+        self.wait(lambda: rows() == ["p8s6ze", "k3v9x2", "v6l1ve"])
+        self.assertEqual(Select(self.browser.find_element(By.ID, "of-state")).first_selected_option.text, "active")
+        # a run of another page ends: the count is told though the list stays
+        self.open("?page=2", lambda: len(rows()) == 100)
+        self.wait(lambda: self.text("#active") == "3 active")
+        with contextlib.closing(sqlite3.connect(self.store)) as store, store:
+            store.execute("UPDATE attempts SET state = 'stopped', ended_ms = 1 WHERE state = 'queued'")
+        self.wait(lambda: self.text("#active") == "2 active")
 
     def test_groups_are_compared_as_bands_and_the_address_holds_all_of_it(self):
         self.open("?q=sweep010", lambda: len(self.texts("#runs tbody code")) == 1)
@@ -591,9 +614,44 @@ class History(Browsing):
         self.wait(lambda: self.points("loss-chart")[-1] < 2500)
         self.shoot("compare-dark")
 
-    def test_a_comparison_with_a_run_that_is_not_there_says_so(self):
-        self.open("compare?runs=m4x9tr,nope", lambda: "unknown run 'nope'" in self.text("#link"))
-        self.browser.get_log("browser")  # the 404 is there
+    def test_a_comparison_shows_the_runs_that_are_there_and_names_the_others(self):
+        self.open("compare?runs=m4x9tr,nope", lambda: "There is no run 'nope'" in self.text("#left-out"))
+        self.assertEqual(self.text("#summary"), "1 run")
+        self.wait(lambda: len(self.points("loss-chart") or []) == 201)
+        names = ["sweep%03d" % at for at in range(1, 11)]
+        self.open("compare?runs=" + ",".join(names), lambda: self.text("#summary") == "8 runs")
+        self.assertEqual(self.text("#left-out"),
+                         "Only 8 curves can be told apart: 2 of 10 are left out (sweep009, sweep010).")
+        self.open("compare?runs=sweep211,sweep212", lambda: self.text("#summary") == "2 runs")
+        self.wait(lambda: len(self.points("loss-chart", 1) or []) == 3)
+        subprocess.run([FILL, self.store, "remove", "sweep212"], check=True)
+        self.wait(lambda: "sweep 212 sweep212 was removed" in self.text("#left-out"))
+        self.assertEqual(len(self.points("loss-chart", 1)), 3)  # what was known stays
+        self.assertEqual(self.text("#link"), "")
+        self.browser.get_log("browser")  # the 404s are there
+
+    def test_a_run_that_is_removed_while_its_page_is_open_says_so(self):
+        self.open_run("sweep213")
+        self.wait(lambda: len(self.points("loss-chart") or []) == 3)
+        subprocess.run([FILL, self.store, "remove", "sweep213"], check=True)
+        self.wait(lambda: self.text("#state") == "removed")
+        self.assertIn("This run was removed.", self.text("#removed"))
+        self.assertEqual(len(self.points("loss-chart")), 3)
+        self.assertFalse(self.browser.find_element(By.ID, "link").is_displayed())
+        self.browser.get_log("browser")
+
+    def test_a_ninth_tick_is_refused_and_the_earlier_ones_stay(self):
+        self.open("?q=sweep%2022", lambda: len(self.texts("#runs tbody code")) == 11)
+        boxes = self.browser.find_elements(By.CSS_SELECTOR, "#runs .tick input")
+        for box in boxes[:9]:
+            box.click()
+        self.assertEqual([box.is_selected() for box in boxes], [True] * 8 + [False] * 3)
+        self.assertEqual(self.text("#compare"), "Compare 8 runs")
+        self.assertIn("At most 8 runs", self.text("#full"))
+        boxes[0].click()
+        self.assertEqual(self.text("#full"), "")
+        boxes[8].click()
+        self.assertEqual(self.text("#compare"), "Compare 8 runs")
 
     def test_a_phone_shows_them_too(self):
         self.look(390, 844)

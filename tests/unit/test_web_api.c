@@ -447,6 +447,7 @@ static void test_runs_are_searched_sorted_and_paged(void **state)
     static const char *const names[] = {"alpha", "Beta", "gamma", "alphabet"};
     test_web *web = *state;
     test_store *t = &web->rows;
+    json_t *answer;
 
     for (int i = 0; i < 4; i++) {
         char id[8];
@@ -462,6 +463,12 @@ static void test_runs_are_searched_sorted_and_paged(void **state)
     json_decref(runs_at(web, "q=keep", 1, "r2"));
     json_decref(runs_at(web, "q=%25", 0, ""));
     json_decref(runs_at(web, "q=alpha&state=running", 1, "r3"));
+    assert_good(t, dt_store_run_set_state(t->store, "r1", DT_RUN_RUNNING, -1, "", 5, &t->err));
+    assert_good(t, dt_store_run_set_state(t->store, "r1", DT_RUN_FINISHED, 0, "", 6, &t->err));
+    json_decref(runs_at(web, "state=active&limit=2", 3, "r3 r2"));
+    answer = runs_at(web, "limit=1&q=gamma", 1, "r2");
+    assert_int_equal(int_at(answer, "active"), 3); /* of the store, whatever is asked for */
+    json_decref(answer);
     json_decref(runs_at(web, "sort=loss", 4, "r1 r3 r0 r2"));
     json_decref(runs_at(web, "sort=-loss", 4, "r0 r3 r1 r2"));
     json_decref(runs_at(web, "sort=created&limit=2&offset=1", 4, "r1 r2"));

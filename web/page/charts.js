@@ -37,7 +37,7 @@ function smoothed(points, weight) {
 }
 
 export class Curves {
-  // series: [{name, title, colour, dots, fromZero, source, x}]; source has the points of `name`, x says where
+  // series: [{name, title, words (the title in a sentence), short (in a narrow place), colour, dots, fromZero, source, x}]; source has the points of `name`, x says where
   // one is drawn: (point, axis) => number. marks: () => what stands on the axis.
   constructor(canvas, series, format, view, marks = () => []) {
     Object.assign(this, {canvas, series, format, view, marks});
@@ -139,8 +139,8 @@ export class Curves {
   describe() {
     const newest = this.series.map((s) => {
       const last = s.shown[s.shown.length - 1];
-      return !last ? `no ${s.title.toLowerCase()} yet`
-        : `${s.title.toLowerCase()} ${this.format(last.last)} at step ${text.count(last.step)}`;
+      return !last ? `no ${s.words} yet`
+        : `${s.words} ${this.format(last.last)} at step ${text.count(last.step)}`;
     });
     this.canvas.setAttribute('aria-label', `By ${this.view.axis}: ${newest.join(', ')}`);
   }
@@ -228,7 +228,7 @@ export class Curves {
     const point = series.shown?.[low];
     if (!point) return null;
     const mean = this.format(Number.isFinite(point.mean) ? point.mean : null);
-    if (this.series.length > 2) return {words: `${series.title.split(' ').pop()} ${mean}`, step: point.step};
+    if (this.series.length > 2) return {words: `${series.short} ${mean}`, step: point.step};
     const [least, most] = [this.format(point.min), this.format(point.max)];
     return {words: `${this.series.length > 1 ? `${series.title} ` : ''}${mean}`
       + (point.count > 1 && least !== most ? ` (${least} to ${most})` : ''), step: point.step};

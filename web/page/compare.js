@@ -133,9 +133,20 @@ async function update(run) {
 export async function showCompare() {
   const given = new URLSearchParams(location.search);
   const listed = (text) => (text ?? '').split(',').filter((id) => id !== '');
-  const groups = given.getAll('group').slice(0, RUNS_MOST); // a name may have a comma
-  const ids = listed(document.body.dataset.runs ?? given.get('runs')).slice(0, RUNS_MOST - groups.length);
+  const allGroups = given.getAll('group'); // a name may have a comma
+  const allIds = [...new Set(listed(document.body.dataset.runs ?? given.get('runs')))];
+  const groups = allGroups.slice(0, RUNS_MOST);
+  const ids = allIds.slice(0, RUNS_MOST - groups.length);
   const count = ids.length + groups.length;
+  const leftOut = new Set(); // what is not in the comparison, in words
+  const asked = allGroups.length + allIds.length;
+  if (asked > RUNS_MOST)
+    leftOut.add(`Only ${RUNS_MOST} curves can be told apart: ${asked - RUNS_MOST} of ${asked} are left out (${
+      [...allGroups.slice(groups.length), ...allIds.slice(ids.length)].join(', ')}).`);
+  const showLeftOut = () => {
+    byId('left-out').hidden = leftOut.size === 0;
+    setText(byId('left-out'), [...leftOut].join('\n'));
+  };
   const view = new View();
   const charts = new RunCharts(byId('charts'), view);
   let runs = null;
@@ -146,21 +157,48 @@ export async function showCompare() {
     showMetrics(runs, base);
   };
 
+  const readZooms = (list) => Promise.all(list.filter((run) => !run.gone).map((run) => run.series.readZoom(view)));
+
   bindControls(view);
   view.listen(async (changes) => {
     if (!runs) return;
     if ('from' in changes || 'to' in changes)
-      await Promise.all(runs.map((run) => run.series.readZoom(view)));
+      await readZooms(runs);
     charts.draw();
   }, () => {});
 
+  // null for a run that is not there
+  const readThere = async (id) => {
+    try {
+      return await readRun(id);
+    } catch (error) {
+      if (!error.gone) throw error;
+      leftOut.add(`There is no run '${id}': it may have been removed.`);
+      return null;
+    }
+  };
+  // As update(); a run that was removed stays as it was last.
+  const renewed = async (run) => {
+    if (run.gone) return false;
+    try {
+      return await update(run);
+    } catch (error) {
+      if (!error.gone) throw error;
+      run.gone = true;
+      leftOut.add(`${run.title} was removed; its curves are shown as they last were.`);
+      return false;
+    }
+  };
+  const there = () => runs.filter((run) => !run.gone && !(run.series instanceof Band)).map((run) => run.id);
+
   const begin = async () => {
-    runs = await Promise.all([...groups.map(readGroup), ...ids.map(readRun)]);
+    runs = (await Promise.all([...groups.map(readGroup), ...ids.map(readThere)])).filter((run) => run !== null);
+    base = Math.min(base, Math.max(0, runs.length - 1));
     nameItems(runs.map((run) => run.item));
-    charts.setSources(runs.map((run) => ({source: run.series, title: run.title, begun: () => run.begun,
+    charts.setSources(runs.map((run) => ({source: run.series, title: run.title, short: run.id, begun: () => run.begun,
                                       item: () => run.item})),
-                      undefined, keepAddress && ids.length === count
-                        ? (name) => keepAddress({runs: ids.join(',')}, name, view)
+                      undefined, keepAddress && groups.length === 0
+                        ? (name) => keepAddress({runs: there().join(',')}, name, view)
                         : keepAddress && count === 1 ? (name) => keepAddress({group: groups[0]}, name, view) : null);
     chooseBase(runs, base, (at) => {
       base = at;
@@ -171,6 +209,7 @@ export async function showCompare() {
     });
   };
 
+  let followedBefore = ''; // the runs of the stream
   let drawing = 0; // a timer: what is told is drawn so often
   const draw = () => {
     drawing = 0;
@@ -192,19 +231,27 @@ export async function showCompare() {
     byId('comparison').hidden = count === 0;
     if (count === 0) return QUIET_MS;
     if (!runs) await begin();
+    byId('comparison').hidden = runs.length === 0;
+    showLeftOut();
+    if (runs.length === 0) return null;
     const end = Math.max(...runs.map((run) => run.series.lastStep));
-    const fresh = (await Promise.all(runs.map(update))).includes(true);
+    const fresh = (await Promise.all(runs.map(renewed))).includes(true);
+    showLeftOut();
     if (view.zoomed && (runs[0].series.zoom === null || (fresh && (view.to ?? end) >= end)))
-      await Promise.all(runs.map((run) => run.series.readZoom(view)));
+      await readZooms(runs);
     const words = (n, word) => n === 0 ? [] : [`${n} ${word}${n > 1 ? 's' : ''}`];
-    setText(byId('summary'), [...words(groups.length, 'group'), ...words(ids.length, 'run')].join(', '));
+    setText(byId('summary'), [...words(groups.length, 'group'), ...words(runs.length - groups.length, 'run')].join(', '));
     charts.setNames([...new Set(runs.flatMap((run) => run.metrics))]);
     if (fresh) {
       charts.draw();
       tables();
     }
-    streams.forEach((stream) => stream.follow(null));
-    const waits = streams.map((stream) => stream.wait);
+    const followed = there();
+    if (followed.join() !== followedBefore) streams.forEach((stream) => stream.stop());
+    followedBefore = followed.join();
+    const open = streams.filter((stream) => stream.ofGroups || followed.length > 0);
+    open.forEach((stream) => stream.follow(null));
+    const waits = open.map((stream) => stream.wait);
     if (!waits.includes(null)) return Math.min(...waits);
     return groups.length === 0 && runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS;
   });
@@ -212,26 +259,27 @@ export async function showCompare() {
   // What is new of a group is not told, but that something is: then its band is asked for.
   const bands = () => runs.filter((run) => run.series instanceof Band);
   let renewing = 0; // a timer
-  let renewed = 0; // when it may be asked for again
+  let renewAfter = 0; // when it may be asked for again
   const renew = async () => {
     const began = performance.now();
     try {
       const fresh = (await Promise.all(bands().map(update))).includes(true);
-      if (fresh && view.zoomed) await Promise.all(bands().map((run) => run.series.readZoom(view)));
+      if (fresh && view.zoomed) await readZooms(bands());
       if (fresh) draw();
     } catch {
       again(true); // which says what is wrong
     }
     renewing = 0;
-    renewed = performance.now() + Math.max(ACTIVE_MS, PAUSE_TIMES * (performance.now() - began));
+    renewAfter = performance.now() + Math.max(ACTIVE_MS, PAUSE_TIMES * (performance.now() - began));
   };
   const groupsTold = (news) => {
     const concerns = (row) => bands().some(({series}) => series.group === row.group || series.runs.includes(row.id));
     if (runs && renewing === 0 && news.runs.some(concerns))
-      renewing = setTimeout(renew, Math.max(0, renewed - performance.now()));
+      renewing = setTimeout(renew, Math.max(0, renewAfter - performance.now()));
   };
   const streams = [];
   if (ids.length > 0)
-    streams.push(new Live(() => `/api/v1/live?${new URLSearchParams({runs: ids.join(',')})}`, () => again(true), told));
-  if (groups.length > 0) streams.push(new Live(() => `/api/v1/live?limit=${LISTED}`, () => again(true), groupsTold));
+    streams.push(new Live(() => `/api/v1/live?${new URLSearchParams({runs: there().join(',')})}`, () => again(true), told));
+  if (groups.length > 0)
+    streams.push(Object.assign(new Live(() => `/api/v1/live?limit=${LISTED}`, () => again(true), groupsTold), {ofGroups: true}));
 }

@@ -24,7 +24,7 @@ export function setText(node, text) {
 }
 
 const states = ['queued', 'preparing', 'starting', 'running', 'stopping', 'finished', 'failed',
-                'stopped'];
+                'stopped', 'removed'];
 
 export function pill(state) {
   const known = states.includes(state) ? state : 'queued';

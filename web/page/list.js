@@ -127,32 +127,35 @@ export function showList() {
   const ticked = new Set();
   let asked = 0;
 
-  const showTicked = () => {
+  const showTicked = (full) => {
+    setText(byId('full'), full ? `At most ${TICKED_MOST} runs can be compared: untick one first.` : '');
     byId('compare').hidden = ticked.size < 2;
     byId('compare').href = `/compare?runs=${[...ticked].map(encodeURIComponent).join(',')}`;
     setText(byId('compare'), `Compare ${ticked.size} runs`);
   };
   const tick = (id, on) => {
-    if (on) ticked.add(id);
+    const full = on && ticked.size === TICKED_MOST; // the new tick is refused, the earlier ones stay
+    if (on && !full) ticked.add(id);
     else ticked.delete(id);
-    if (ticked.size > TICKED_MOST) ticked.delete(ticked.values().next().value);
     for (const box of document.querySelectorAll('#runs .tick input'))
       box.checked = [...ticked].some((run) => box.closest('tr').querySelector('code').textContent === run);
-    showTicked();
+    showTicked(full);
   };
 
-  let shown = {runs: [], total: 0, time_ms: 0};
+  let shown = {runs: [], total: 0, active: 0, time_ms: 0};
 
   const show = () => {
     const {runs, time_ms: now, total} = shown;
-    const active = runs.filter((run) => isActive(run.state)).length;
+    const active = runs.filter((run) => isActive(run.state)).length; // of this page
     const searched = query.q !== '' || query.state !== '';
     byId('runs').hidden = runs.length === 0;
     byId('empty').hidden = total > 0 || searched;
     byId('nothing').hidden = total > 0 || !searched;
     byId('search').hidden = total === 0 && !searched;
-    setText(byId('summary'), total === 0 ? ''
-      : `${text.count(total)} ${searched ? 'found' : 'in all'}` + (active > 0 ? `, ${active} active` : ''));
+    setText(byId('summary'), total === 0 && !searched ? '' : `${text.count(total)} ${searched ? 'found' : 'in all'}`
+      + (shown.active > 0 ? ', ' : ''));
+    byId('active').hidden = !(shown.active > 0);
+    setText(byId('active'), `${text.count(shown.active)} active${searched ? ' in all' : ''}`);
     setText(document.querySelector('#runs th[data-sort=tokens_per_second] button'), speedUnit(runs));
     rows.show(runs, now, ticked, tick);
     showPages(query, total);

@@ -26,13 +26,14 @@ export async function getJson(path) {
   if (!answer.ok) {
     const error = new Error(body.error ? body.error.message : answer.statusText);
     error.answered = true;
+    error.gone = answer.status === 404;
     error.locked = answer.status === 401 || answer.status === 403;
     throw error;
   }
   return body;
 }
 
-// Calls `step` now and then again after the milliseconds that it gives; one call at a time. While
+// Calls `step` now and then again after the milliseconds that it gives (null: never); one call at a time. While
 // the page is hidden nothing is asked; coming back asks at once. A failure shows the note in the
 // page's head and is tried again. The function that is returned asks at once; with `again` also once more
 // where it finds another call on its way.
@@ -56,7 +57,7 @@ export function poll(step) {
       note.hidden = false;
     }
     busy = false;
-    timer = setTimeout(run, wanted ? 0 : wait);
+    if (wait !== null) timer = setTimeout(run, wanted ? 0 : wait);
     wanted = false;
   }
 
@@ -114,6 +115,12 @@ export class Live {
       this.timer = setTimeout(() => this.start(), RETRY_MS);
     }
     if (wasOn) this.opened();
+  }
+
+  // For good: a page that comes back to the front does not begin to follow again.
+  end() {
+    this.stop();
+    this.start = () => {};
   }
 
   stop() {

@@ -1,6 +1,6 @@
 // panels: what lies below the charts of a run.
 import {Tabs, el, pill, setText, table} from '/dom.js';
-import {getJson} from '/live.js';
+import {getJson, isActive} from '/live.js';
 import * as text from '/text.js';
 
 const LINES = 400;
@@ -20,11 +20,22 @@ function nothing(words) {
   return el('p', {class: 'quiet', text: words});
 }
 
-export function showRanks(node, nodes) {
+// An imported run has points alone; a recipe that dtrun launched has a hash.
+export function isImported(run) {
+  return run.recipe_hash === '';
+}
+
+// What an empty panel says: `yet` while the run may still fill it.
+function emptyWords(run, imported, ended, yet) {
+  return isImported(run) ? imported : isActive(run.state) ? yet : ended;
+}
+
+export function showRanks(node, nodes, run) {
   const items = nodes.flatMap((n) => n.ranks.map((rank) => ({...rank, host: n.host})));
   const ended = (r) => r.exit_signal !== null ? `signal ${r.exit_signal}`
     : r.exit_code !== null ? `code ${r.exit_code}` : '–';
-  showWhenChanged(node, items, () => items.length === 0 ? nothing('Not started yet.') : table([
+  const empty = emptyWords(run, 'None: this run was imported.', 'No rank was started.', 'Not started yet.');
+  showWhenChanged(node, [items, empty], () => items.length === 0 ? nothing(empty) : table([
     {title: 'Rank', cell: (r) => String(r.rank)},
     {title: 'Node', cell: (r) => r.host},
     {title: 'Device', cell: (r) => r.device},
@@ -64,7 +75,7 @@ export class Checkpoints {
     this.present = [];
   }
 
-  async update() {
+  async update(run) {
     const {checkpoints} = await getJson(this.path);
     const present = checkpoints.filter((c) => c.present);
     this.present = present;
@@ -73,8 +84,9 @@ export class Checkpoints {
     const validLoss = (c) => scores.length > 1 && c.score === best
       ? el('span', {}, el('span', {class: 'tag', text: 'best'}), text.loss(c.valid_loss))
       : text.loss(c.valid_loss);
-    showWhenChanged(this.node, present, () => present.length === 0
-      ? nothing('None on disk yet.') : table([
+    const empty = emptyWords(run, 'None: this run was imported.', 'None on disk.', 'None on disk yet.');
+    showWhenChanged(this.node, [present, empty], () => present.length === 0
+      ? nothing(empty) : table([
         {title: 'Step', class: 'number', cell: (c) => text.count(c.step)},
         {title: 'Validation', class: 'number', cell: validLoss},
         {title: 'Size', class: 'number', cell: (c) => text.bytes(c.bytes)},
@@ -103,9 +115,13 @@ export class Recipe {
     if (attempt === this.attempt) return;
     const recipe = await getJson(this.path);
     this.attempt = attempt;
-    this.texts = {written: recipe.text, resolved: JSON.stringify(recipe.resolved, null, 2)};
+    const resolved = recipe.resolved ?? {};
+    this.texts = {written: recipe.text, resolved: JSON.stringify(resolved, null, 2), none: 'This run was imported without a recipe.'};
     setText(this.pathNode, recipe.path);
-    this.tabs.set([{key: 'written', title: 'As written'}, {key: 'resolved', title: 'Resolved'}]);
+    const tabs = [];
+    if (recipe.text !== '') tabs.push({key: 'written', title: 'As written'});
+    if (Object.keys(resolved).length > 0) tabs.push({key: 'resolved', title: recipe.text === '' ? 'Parameters' : 'Resolved'});
+    this.tabs.set(tabs.length > 0 ? tabs : [{key: 'none', title: 'None'}]);
     this.show();
   }
 }
@@ -162,7 +178,8 @@ export class Output {
     return this.tabs.selected?.startsWith('rank-') ? Number(this.tabs.selected.slice('rank-'.length)) : null;
   }
 
-  setRanks(ranks) {
+  setRanks(ranks, run) {
+    this.ended = !isActive(run.state);
     this.tabs.set([{key: 'events', title: 'Events'},
                    ...ranks.map((rank) => ({key: `rank-${rank}`, title: `Rank ${rank}`}))]);
   }
@@ -204,7 +221,7 @@ export class Output {
     const below = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight;
     const toEnd = this.toEnd || below < 24; // follow, but not where the reader has scrolled up
     this.toEnd = false;
-    showWhenChanged(this.node, [key, lines], () => lines.length === 0 ? nothing(words === '' ? 'Nothing yet.' : 'No line has that.')
+    showWhenChanged(this.node, [key, lines, this.ended], () => lines.length === 0 ? nothing(words !== '' ? 'No line has that.' : this.ended ? 'Nothing was recorded.' : 'Nothing yet.')
       : el('ol', {class: 'lines'}, ...lines.map((line) =>
         el('li', {}, el('time', {text: line.time}),
           line.label === undefined ? null : el('b', {text: line.label}),

@@ -50,4 +50,8 @@ export class Live {
   wait = null;
 
   follow() {}
+
+  stop() {}
+
+  end() {}
 }

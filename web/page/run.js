@@ -87,12 +87,12 @@ export function showRun() {
     showHead(shown.run, shown.nodes, shown.time_ms);
     showChanges(byId('changes'), shown.attempts);
     showProgress(shown.run);
-    showRanks(byId('ranks'), shown.nodes);
+    showRanks(byId('ranks'), shown.nodes, shown.run);
     showAttempts(byId('attempts-card'), byId('attempts'), shown.attempts);
     item = shown.run.item;
     nameItems([item]);
     begun = shown.attempts[0].started_ms ?? shown.run.created_ms;
-    output.setRanks(shown.nodes.flatMap((node) => node.ranks.map((rank) => rank.rank)));
+    output.setRanks(shown.nodes.flatMap((node) => node.ranks.map((rank) => rank.rank)), shown.run);
   };
   const showCurves = (shown, fresh) => {
     const old = JSON.stringify(marks);
@@ -103,15 +103,35 @@ export function showRun() {
   };
 
   let newest = null; // the run as it was shown last
+  let removed = false;
+  // What was shown stays readable; nothing is asked for any more.
+  const showRemoved = () => {
+    live.end();
+    removed = true;
+    byId('state').replaceChildren(pill('removed'));
+    byId('removed').hidden = false;
+    byId('eta').textContent = '';
+    byId('keep').hidden = true;
+    for (const link of document.querySelectorAll('#charts .keep')) link.hidden = true;
+    return null;
+  };
   const again = poll(async () => {
-    const shown = await getJson(path);
+    if (removed) return null;
+    let shown;
+    try {
+      shown = await getJson(path);
+    } catch (error) {
+      if (error.gone) return showRemoved();
+      throw error;
+    }
+    if (newest && shown.run.id !== newest.run.id) return showRemoved(); // a name that is now another run's
     newest = shown;
     showView(shown);
     const end = series.lastStep;
     const fresh = await series.update(shown.run.attempt, shown.metrics.length);
     if (view.zoomed && (series.zoom === null || (fresh && (view.to ?? end) >= end)))
       await series.readZoom(view);
-    await checkpoints.update();
+    await checkpoints.update(shown.run);
     showCurves(shown, fresh);
     await Promise.all([output.update(), recipe.update(shown.run.attempt)]);
     live.follow(output.rank);
@@ -119,7 +139,7 @@ export function showRun() {
   });
 
   const told = (news) => {
-    if (!newest) return;
+    if (!newest || removed) return;
     newest = news.view ?? newest;
     const known = !news.attempt || series.add(news.attempt, news.series ?? {}, view);
     if (!known || newest.run.attempt !== series.attempt) {
@@ -129,7 +149,7 @@ export function showRun() {
     showView(newest);
     output.add(news);
     if ((news.events ?? []).some((event) => event.event === 'checkpoint'))
-      checkpoints.update().then(() => showCurves(newest, false)).catch(() => {});
+      checkpoints.update(newest.run).then(() => showCurves(newest, false)).catch(() => {});
     if (drawing === 0)
       drawing = setTimeout(() => {
         drawing = 0;

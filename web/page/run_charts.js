@@ -1,6 +1,7 @@
 // run_charts: a chart for every metric, the important ones first, of one run or of several over each other.
 import {Curves} from '/charts.js';
 import {el} from '/dom.js';
+import {formatOf, splitRank, titleOf, wordsOf} from '/metrics.js';
 import * as text from '/text.js';
 
 const HUES = 8; // --curve-1 and on
@@ -15,23 +16,17 @@ const CHARTS = [
   {id: 'step-time', hue: 6, title: 'Step time', names: ['step_seconds'], fromZero: true,
    format: text.shortTime},
 ];
-const TITLES = {loss: 'Loss', valid_loss: 'Validation loss', learning_rate: 'Learning rate',
-                tokens_per_second: 'Tokens/s', gradient_norm: 'Gradient norm',
-                step_seconds: 'Step time', valid_bleu: 'Validation BLEU'};
 const DOTS = new Set(['valid_loss', 'valid_bleu']);
 
 function otherChart(name) {
-  const words = name.replaceAll('_', ' ');
-  return {id: `metric-${name}`, hue: 7, title: words[0].toUpperCase() + words.slice(1), names: [name],
-          format: name.endsWith('_bytes') ? text.bytes
-            : name.endsWith('_seconds') ? text.shortTime : text.compact};
+  return {id: `metric-${name}`, hue: 7, title: titleOf(name), names: [name], format: formatOf(name)};
 }
 
 // What every rank has for itself is one chart, a line a rank.
 function rankCharts(names) {
   const charts = new Map();
   for (const name of names) {
-    const [, base, rank] = /^(.+)_rank_(\d+)$/.exec(name) ?? [null, name, null];
+    const {base, rank} = splitRank(name);
     if (rank === null) charts.set(name, otherChart(name));
     else {
       const chart = charts.get(`${base} ranks`) ?? {...otherChart(base), id: `ranks-${base}`, hue: 1, names: [], titles: {}};
@@ -48,7 +43,7 @@ function rankCharts(names) {
 // Of several runs a chart has one metric.
 function apart(chart) {
   return chart.names.map((name, at) => at === 0 ? {...chart, names: [name]}
-    : {id: `metric-${name}`, title: TITLES[name], names: [name]});
+    : {id: `metric-${name}`, title: titleOf(name), names: [name]});
 }
 
 export class RunCharts {
@@ -65,7 +60,7 @@ export class RunCharts {
     }), {rootMargin: '200px'});
   }
 
-  // sources: [{source, title, begun: () => ms, item: () => what it reads}], one a run or a group of them
+  // sources: [{source, title, short, begun: () => ms, item: () => what it reads}], one a run or a group of them
   // keep: (metric) => the address of a file with its points; null: there is none
   setSources(sources, marks = () => [], keep = null) {
     this.sources = sources;
@@ -122,15 +117,16 @@ export class RunCharts {
   // Of what is zoomed to at the moment when it is taken.
   keepLink(chart, name) {
     return el('a', {href: this.keep(name), download: '', 'aria-label': `${name} as CSV`,
-                    text: chart.names.length > 1 ? `${TITLES[name] ?? name} CSV` : 'CSV',
+                    text: chart.names.length > 1 ? `${titleOf(name)} CSV` : 'CSV',
                     onclick: (event) => event.currentTarget.setAttribute('href', this.keep(name))});
   }
 
   seriesOf(chart) {
     const several = this.sources.length > 1;
-    return this.sources.flatMap(({source, title, begun}, run) => chart.names.map((name, at) => ({
-      name, source, dots: DOTS.has(name), fromZero: chart.fromZero,
-      title: several ? title : chart.titles?.[name] ?? (name === 'tokens_per_second' ? chart.title : TITLES[name] ?? chart.title),
+    const named = (name) => chart.titles?.[name] ?? (chart.names.length > 1 ? titleOf(name) : chart.title);
+    return this.sources.flatMap(({source, title, short, begun}, run) => chart.names.map((name, at) => ({
+      name, source, dots: DOTS.has(name), fromZero: chart.fromZero, title: several ? title : named(name),
+      words: several ? title : wordsOf(name, named(name)), short: several ? short : named(name),
       colour: `curve-${1 + (several ? run : chart.hue - 1 + at) % HUES}`,
       x: (point, axis) => this.place(source, begun(), point, axis)})));
   }
