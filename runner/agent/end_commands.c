@@ -18,6 +18,22 @@ typedef struct commands {
     bool paused_only;
 } commands;
 
+/* The shell that a transport starts a command by: "/bin/sh -c '... dtrun-agent connect FOLDER ...'". Its text can have
+ * characters of the path written otherwise, but not those from the run's id on. */
+static bool is_shell_of(const commands *of, const char *text, size_t length, bool paused)
+{
+    const char *run = of->folder + of->run;
+    size_t id = 0;
+
+    while (run > of->folder && (run[-1] != '/' || id++ == 0))
+        run--; /* to the beginning of "RUN/attempt-1/node-0" */
+    id = strcspn(run, "/") + 1;
+    return (memmem(text, length, " connect ", 9) != NULL &&
+            memmem(text, length, run, strlen(run)) != NULL) ||
+           (paused && memmem(text, length, " node ", 6) != NULL &&
+            memmem(text, length, run, id) != NULL);
+}
+
 /* "dtrun-agent connect FOLDER ...", by whatever name the program has; "dtrun-agent node OPERATION PATH ..." of the run if it
  * is paused: others end with their connection, and may be those of another node's supervisor that lives. */
 static bool is_command(const void *context, char state, const char *words, size_t length)
@@ -29,6 +45,8 @@ static bool is_command(const void *context, char state, const char *words, size_
 
     if (of->paused_only && !paused)
         return false;
+    if (length > strlen(words) + 4 && strcmp(words + strlen(words) + 1, "-c") == 0)
+        return is_shell_of(of, words, length, paused);
     for (; word < end; word += strnlen(word, (size_t)(end - word)) + 1, count++) {
         if (count == 1) {
             connects = strcmp(word, "connect") == 0;
