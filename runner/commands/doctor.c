@@ -112,14 +112,14 @@ static void add_probe(dt_table *table, const dt_node_probe *probe, bool good)
     if (facts == NULL)
         dt_table_add(table, DT_STYLE_PLAIN, "-");
     else if (off_ms < 1000)
-        dt_table_add(table, DT_STYLE_PLAIN, "right");
+        dt_table_add(table, DT_STYLE_PLAIN, "in sync");
     else
         dt_table_add(table, DT_STYLE_WARN, "%s%s", probe->skew_ms < 0 ? "-" : "+",
                      dt_clock_duration(skew, sizeof(skew), (double)off_ms / 1e3));
     has_engine = dt_node_is_here(probe->node) || json_is_true(json_object_get(facts, "bundle"));
     dt_table_add(table, DT_STYLE_PLAIN, "%s",
                  facts == NULL ? "-"
-                 : has_engine  ? "there"
+                 : has_engine  ? "installed"
                                : "will be copied");
     add_devices(table, facts);
 }

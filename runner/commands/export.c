@@ -154,7 +154,7 @@ static dt_status say_done(const dt_export_job *job, const dt_export_format *form
 
     if (job->target == NULL)
         return DT_OK;
-    dt_report_note(job->call, "%zu run%s: '%s'", job->count, job->count > 1 ? "s" : "",
+    dt_report_note(job->call, "wrote %zu run%s to '%s'", job->count, job->count > 1 ? "s" : "",
                    job->target);
     if (!job->call->json)
         return DT_OK;

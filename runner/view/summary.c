@@ -86,7 +86,7 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
     const dt_architecture *kind = dt_runs_architecture(run);
     const char *dtrun = program_invocation_name;
 
-    dt_term_add(out, term, DT_STYLE_DIM, "\nworth trying next:\n");
+    dt_term_add(out, term, DT_STYLE_DIM, "\nNext:\n");
     if (run->state == DT_RUN_FINISHED && checkpoint != NULL && kind != NULL && kind->reads_pairs)
         dt_term_add(out, term, DT_STYLE_PLAIN,
                     "  %s generate %s --input FILE    its lines, translated\n", dtrun, run->id);

@@ -113,7 +113,7 @@ json "o['steps'] == 80" "o['attempt'] == 2" "o['state'] == 'finished'"
 # machine may take its first look late, and one that has ended by then has no state but that to be told.
 expect 0 launch "$work/tiny.yaml" --set schedule.steps=500
 grep -q 'finished at step 500' "$work/out" || fail "no summary on stdout"
-says "validation loss" "checkpoint saved" "worth trying next:"
+says "validation loss" "checkpoint saved" "Next:"
 grep -qE " (preparing|starting|running)$" "$work/err" || fail "states are not told on stderr"
 grep -q " finished$" "$work/err" || fail "the end is not told on stderr"
 ! grep -q $'\x1b' "$work/out" "$work/err" || fail "escape sequences without a terminal"
