@@ -189,6 +189,35 @@ dt_status dt_file_sync_dir(const char *path, dt_error *err)
     return st;
 }
 
+/* renameat2 where the file system has it, else a second name. */
+static bool rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if ((errno != EINVAL && errno != ENOSYS) || link(from, to) != 0)
+        return false;
+    (void)unlink(from);
+    return true;
+}
+
+dt_status dt_file_name(const char *from, const char *to, bool replace, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf directory;
+
+    dt_strbuf_init(&directory);
+    if (!(replace ? rename(from, to) == 0 : rename_new(from, to)))
+        DT_THROW(err, errno == EEXIST ? DT_ERR_BUSY : DT_ERR_IO, "cannot write '%s': %s", to,
+                 strerror(errno));
+    directory_of(&directory, to);
+    st = dt_file_sync_dir(directory.data, err);
+    if (st != DT_OK && !replace)
+        (void)unlink(to);
+out:
+    dt_strbuf_release(&directory);
+    return st;
+}
+
 static dt_status remove_at(int parent, const char *name, const char *shown, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -212,11 +241,12 @@ static dt_status remove_at(int parent, const char *name, const char *shown, dt_e
     while ((entry = readdir(dir)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        DT_TRY(remove_at(fd, entry->d_name, entry->d_name, err));
+        /* Continue with the other entries; err keeps the first failure. */
+        if (remove_at(fd, entry->d_name, entry->d_name, err) != DT_OK)
+            st = DT_ERR_IO;
     }
-    if (unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
-        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
-out:
+    if (st == DT_OK && unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
     closedir(dir);
     return st;
 }

@@ -28,6 +28,10 @@ dt_status dt_file_read_fd(dt_strbuf *out, int fd, const char *name, size_t max_b
 dt_status dt_file_write_atomic(const char *path, const void *bytes, size_t length, mode_t mode,
                                dt_error *err);
 
+/* Gives a file that is complete and synced its final name, in the same directory, and syncs that. With `replace`
+ * false it takes the place of nothing (DT_ERR_BUSY), and after a failure nothing has the name. */
+dt_status dt_file_name(const char *from, const char *to, bool replace, dt_error *err);
+
 /* All of it, through short writes and EINTR. */
 dt_status dt_file_write_all(int fd, const void *bytes, size_t length, dt_error *err);
 
@@ -35,7 +39,8 @@ dt_status dt_file_write_all(int fd, const void *bytes, size_t length, dt_error *
 dt_status dt_file_make_dirs(const char *path, mode_t mode, dt_error *err);
 dt_status dt_file_sync_dir(const char *path, dt_error *err);
 
-/* Removes a file or a whole directory tree; good where it is not there. Follows no link. */
+/* Removes a file or a whole directory tree; good where it is not there. Follows no link. Where something
+ * cannot be removed the rest goes all the same, and the first failure is returned. */
 dt_status dt_file_remove_tree(const char *path, dt_error *err);
 
 bool dt_file_exists(const char *path);

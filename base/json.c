@@ -14,10 +14,15 @@ dt_status dt_json_parse(json_t **out, const char *text, size_t length, const cha
     json_error_t problem;
 
     *out = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
-    if (*out == NULL)
-        return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%d:%d: not JSON: %s", where, problem.line,
-                       problem.column, problem.text);
-    return DT_OK;
+    if (*out != NULL)
+        return DT_OK;
+    if (strstr(problem.text, "\\u0000") != NULL || strstr(problem.text, "NUL byte") != NULL)
+        return DT_FAIL(
+            err, DT_ERR_CORRUPT,
+            "%s:%d:%d: a text has the character U+0000 (\\u0000), which is not supported", where,
+            problem.line, problem.column);
+    return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%d:%d: not JSON: %s", where, problem.line,
+                   problem.column, problem.text);
 }
 
 dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_error *err)

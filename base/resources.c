@@ -9,11 +9,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/cgroups.h"
 #include "base/file.h"
 
 #include "base/banned.h"
-
-#define CGROUP_ROOT "/sys/fs/cgroup"
 
 int64_t dt_resources_cores(void)
 {
@@ -39,13 +38,22 @@ static bool number_after(int64_t *out, const char *text, const char *key)
     return false;
 }
 
+/* --- memory that the control groups allow */
+
+static const struct {
+    const char *limit, *used, *cache; /* cache: file pages that the kernel gives back */
+} files[] = {
+    [1] = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
+    [2] = {"memory.max", "memory.current", "inactive_file "},
+};
+
 /* A control file that holds one number; false where it is absent or says "max". */
-static bool cgroup_number(int64_t *out, const char *directory, const char *file, dt_strbuf *text)
+static bool cgroup_number(int64_t *out, const char *folder, const char *file, dt_strbuf *text)
 {
-    char path[4096 + 64];
+    char path[DT_CGROUP_PATH_SIZE + 64];
     char *end;
 
-    snprintf(path, sizeof(path), "%s/%s", directory, file);
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
     if (dt_file_read(text, path, 4096, NULL) != DT_OK)
         return false;
     *out = strtoll(text->data, &end, 10);
@@ -53,60 +61,67 @@ static bool cgroup_number(int64_t *out, const char *directory, const char *file,
 }
 
 /* What one group still allows; INT64_MAX where it sets no limit. */
-static int64_t group_allows(const char *directory, dt_strbuf *text)
+static int64_t group_allows(const dt_cgroup_place *place, dt_strbuf *text)
 {
-    int64_t limit, used, cache = 0;
-    char path[4096 + 64];
+    int64_t limit = INT64_MAX, above, used, cache = 0, allows;
+    char path[DT_CGROUP_PATH_SIZE + 64];
+    bool limited = cgroup_number(&limit, place->folder, files[place->version].limit, text);
 
-    if (!cgroup_number(&limit, directory, "memory.max", text) ||
-        !cgroup_number(&used, directory, "memory.current", text))
+    if (!cgroup_number(&used, place->folder, files[place->version].used, text))
         return INT64_MAX;
-    snprintf(path, sizeof(path), "%s/memory.stat", directory);
-    if (dt_file_read(text, path, 65536, NULL) == DT_OK)
-        (void)number_after(&cache, text->data, "inactive_file ");
-    return limit - used + cache > 0 ? limit - used + cache : 0;
+    snprintf(path, sizeof(path), "%s/memory.stat", place->folder);
+    if (dt_file_read(text, path, 65536, NULL) == DT_OK) {
+        (void)number_after(&cache, text->data, files[place->version].cache);
+        /* Version 1 says so of parents that cannot be seen from within a container, too. */
+        if (number_after(&above, text->data, "hierarchical_memory_limit ") && above > 0 &&
+            above < limit) {
+            limit = above;
+            limited = true;
+        }
+    }
+    if (!limited)
+        return INT64_MAX;
+    allows = limit - used + cache;
+    return allows > 0 ? allows : 0;
 }
 
-static int64_t groups_allow(dt_strbuf *text)
+static int64_t groups_allow(const char *root, dt_strbuf *text)
 {
     int64_t least = INT64_MAX;
-    char directory[4096];
-    char *end, *slash;
-    const char *own;
+    dt_cgroup_place place;
 
-    if (dt_file_read(text, "/proc/self/cgroup", 65536, NULL) != DT_OK)
+    if (!dt_cgroups_find(&place, root, "memory"))
         return least;
-    own = strstr(text->data, "0::/");
-    if (own == NULL)
-        return least;
-    snprintf(directory, sizeof(directory), CGROUP_ROOT "%s", own + strlen("0::"));
-    end = strchr(directory, '\n');
-    if (end != NULL)
-        *end = '\0';
-    while (strlen(directory) >= strlen(CGROUP_ROOT)) {
-        int64_t allows = group_allows(directory, text);
+    do {
+        int64_t allows = group_allows(&place, text);
+
         least = allows < least ? allows : least;
-        slash = strrchr(directory, '/');
-        *slash = '\0';
-    }
+    } while (dt_cgroups_up(&place));
     return least;
 }
 
-dt_status dt_resources_memory(int64_t *bytes, dt_error *err)
+dt_status dt_resources_memory_in(int64_t *bytes, const char *root, dt_error *err)
 {
+    char path[DT_CGROUP_PATH_SIZE];
     int64_t available_kib, allowed;
     dt_status st = DT_OK;
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    DT_TRY(dt_file_read(&text, "/proc/meminfo", 65536, err));
+    snprintf(path, sizeof(path), "%s/proc/meminfo", root);
+    DT_TRY(dt_file_read(&text, path, 65536, err));
     if (!number_after(&available_kib, text.data, "MemAvailable:"))
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "/proc/meminfo has no MemAvailable");
-    allowed = groups_allow(&text);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "%s has no MemAvailable", path);
+    allowed = groups_allow(root, &text);
     *bytes = available_kib * 1024 < allowed ? available_kib * 1024 : allowed;
 out:
     dt_strbuf_release(&text);
     return st;
+}
+
+dt_status dt_resources_memory(int64_t *bytes, dt_error *err)
+{
+    return dt_resources_memory_in(bytes, "", err);
 }
 
 dt_status dt_resources_disk(int64_t *bytes, const char *path, dt_error *err)

@@ -39,12 +39,14 @@ static void set_default(int number)
     sigaction(number, &usual, NULL);
 }
 
-static void block_nothing(void)
+static void block_only(int number)
 {
-    sigset_t none;
+    sigset_t blocked;
 
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigemptyset(&blocked);
+    if (number != 0)
+        sigaddset(&blocked, number);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
 /* open returns the lowest free number, which is the closed stream's. */
@@ -75,7 +77,7 @@ static void ensure_stack(void)
     }
 }
 
-void dt_startup(void)
+void dt_startup(int held)
 {
     open_standard_streams();
     ensure_stack();
@@ -83,7 +85,7 @@ void dt_startup(void)
         if (!is_kept(number) && is_ignored(number)) /* a sanitizer's handlers stay */
             set_default(number);
     signal(SIGXFSZ, SIG_IGN);
-    block_nothing();
+    block_only(held);
 }
 
 void dt_startup_child(void)
@@ -91,14 +93,14 @@ void dt_startup_child(void)
     for (int number = 1; number < NSIG; number++)
         if (!is_kept(number) || !is_ignored(number))
             set_default(number);
-    block_nothing();
+    block_only(0);
 }
 
 void dt_startup_child_detached(void)
 {
     for (int number = 1; number < NSIG; number++)
         set_default(number);
-    block_nothing();
+    block_only(0);
 }
 
 int dt_startup_spawn_attributes(posix_spawnattr_t *attributes, short flags)

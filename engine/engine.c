@@ -3,6 +3,7 @@
  *
  * Exit codes  0 good; 1 training, the checkpoint or the channel failed; 2 called wrongly
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ static const char help[] =
     "usage: dtrun-engine train --plan FILE\n"
     "       dtrun-engine generate --checkpoint DIR [--prompt TEXT | --prompt-file FILE]\n"
     "                             [--input FILE] [--beam N] [--length-penalty A]\n"
-    "                             [--tokens N] [--stop TEXT]... [--past-end] [--temperature X]\n"
+    "                             [--tokens N] [--stop TEXT]... [--past-end] [--no-special] [--temperature X]\n"
     "                             [--top-k K] [--top-p P] [--repetition-penalty R] [--seed S]\n"
     "                             [--device NAME] [--threads N] [--json]\n"
     "       dtrun-engine score --checkpoint DIR --input FILE [--target FILE] [--device NAME]\n"
@@ -44,7 +45,8 @@ static const char help[] =
     "  --prompt-file FILE the same from a file\n"
     "  --tokens N         how many tokens to add at most (default 300)\n"
     "  --stop TEXT        ends before this text; may be given again\n"
-    "  --past-end         continues behind an end-of-text token\n"
+    "  --past-end         continues after a token that ends texts\n"
+    "  --no-special       puts no special tokens of the tokenizer before a prompt\n"
     "  --temperature X    0 takes the likeliest, 1 samples as learnt (default 0.8)\n"
     "  --top-k K          samples among the K likeliest only (default 0: all)\n"
     "  --top-p P          samples among the likeliest whose chances add up to P (default 1: all)\n"
@@ -64,7 +66,8 @@ int main(int argc, char **argv)
     const char *command = argc > 1 ? argv[1] : "";
     dt_status st;
 
-    dt_startup();
+    dt_startup(strcmp(command, "train") == 0 ? SIGTERM
+                                             : 0); /* a stop may be pending: channel/stop.h */
     if (strcmp(command, "--version") == 0) {
         printf("dtrun-engine %s (%s)\n", DT_VERSION, DT_COMMIT);
         return 0;

@@ -67,13 +67,16 @@ static dt_status take(dt_generate_arguments *w, int option, const char *text, dt
     case 'e':
         out->rules.past_end = true;
         return DT_OK;
+    case 'o':
+        out->rules.no_special = true;
+        return DT_OK;
     case 't':
         return dt_argument_number(&out->rules.sampling.temperature, text, "--temperature", 0,
                                   TEMPERATURE_MOST, err);
     case 'k':
         return dt_argument_whole(&out->rules.sampling.top_k, text, "--top-k", 0, 1 << 24, err);
     case 'q':
-        return dt_argument_number(&out->rules.sampling.top_p, text, "--top-p", 0, 1, err);
+        return dt_argument_number(&out->rules.sampling.top_p, text, "--top-p", 1e-9, 1, err);
     case 'r':
         return dt_argument_number(&out->rules.sampling.penalty, text, "--repetition-penalty", 0.01,
                                   100, err);
@@ -105,6 +108,7 @@ dt_status dt_generate_arguments_parse(dt_generate_arguments *out, int argc, char
                                             {"tokens", required_argument, NULL, 'n'},
                                             {"stop", required_argument, NULL, 'x'},
                                             {"past-end", no_argument, NULL, 'e'},
+                                            {"no-special", no_argument, NULL, 'o'},
                                             {"temperature", required_argument, NULL, 't'},
                                             {"top-k", required_argument, NULL, 'k'},
                                             {"top-p", required_argument, NULL, 'q'},

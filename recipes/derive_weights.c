@@ -9,6 +9,8 @@
 
 #include "base/banned.h"
 
+#define GENERATION_MAX ((size_t)1 << 20)
+
 /* The recipe says something else. */
 static dt_status refuse(const dt_reading *reading, const char *path, const char *text,
                         const char *where, const char *key)
@@ -83,6 +85,63 @@ out:
     return st;
 }
 
+/* One id, or a list of them, as texts. */
+static dt_status set_end_ids(dt_reading *reading, const json_t *ids)
+{
+    size_t count = json_is_array(ids) ? json_array_size(ids) : 1;
+    const char **items = dt_arena_alloc_array(reading->arena, count, sizeof(items[0]));
+    dt_strbuf shown;
+
+    dt_strbuf_init(&shown);
+    if (items == NULL)
+        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory to read end ids");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *id = json_is_array(ids) ? json_array_get(ids, i) : ids;
+
+        items[i] = dt_arena_printf(reading->arena, "%lld", (long long)json_integer_value(id));
+        dt_strbuf_add_fmt(&shown, "%s%s", i > 0 ? ", " : "[", items[i]);
+    }
+    dt_strbuf_add_char(&shown, ']');
+    reading->recipe->model.end_ids = (dt_string_list){.items = items, .count = (int64_t)count};
+    dt_reading_derived(reading, "model.end_ids", dt_arena_strdup(reading->arena, shown.data),
+                       "model.from");
+    dt_strbuf_release(&shown);
+    return DT_OK;
+}
+
+static bool are_ids(const json_t *ids)
+{
+    for (size_t i = 0; i < json_array_size(ids); i++)
+        if (!json_is_integer(json_array_get(ids, i)))
+            return false;
+    return json_is_integer(ids) || json_array_size(ids) > 0;
+}
+
+/* Where generation ends, as transformers has it: generation_config.json, which counts alone if it is there, or
+ * config.json. */
+static dt_status take_end_ids(dt_reading *reading, const json_t *config, const char *folder)
+{
+    const char *path = dt_arena_printf(reading->arena, "%s/" DT_HUGGINGFACE_GENERATION, folder);
+    json_t *generation = NULL;
+    const json_t *ids;
+    dt_status st = DT_OK;
+
+    if (path != NULL && dt_file_exists(path))
+        DT_TRY(at_from(reading, dt_json_read(&generation, path, GENERATION_MAX, reading->err)));
+    ids = json_object_get(generation != NULL ? generation : config, "eos_token_id");
+    if (ids == NULL || json_is_null(ids) || dt_reading_given(reading, "model.end_ids") ||
+        dt_architecture_ignores(reading->recipe->model.kind, "model.end_ids"))
+        goto out;
+    if (!are_ids(ids))
+        DT_THROW(reading->err, DT_ERR_RECIPE,
+                 "'%s': 'eos_token_id' is neither an id nor a list of ids",
+                 generation != NULL ? path : folder);
+    DT_TRY(set_end_ids(reading, ids));
+out:
+    json_decref(generation);
+    return st;
+}
+
 bool dt_reading_trains_on_ids(const dt_reading *reading)
 {
     const dt_recipe *recipe = reading->recipe;
@@ -126,7 +185,7 @@ out:
 static bool is_free(const dt_field *field)
 {
     static const char *const paths[] = {"model.from", "model.preset", "model.dropout",
-                                        "model.attention_dropout"};
+                                        "model.attention_dropout", "model.end_ids"};
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         if (strcmp(field->path, paths[i]) == 0)
@@ -171,6 +230,8 @@ static dt_status take_checkpoint(dt_reading *reading, const json_t *index, const
         if (!is_free(&dt_fields[i]))
             DT_TRY(take_recipe_field(reading, &theirs, &dt_fields[i], where));
     DT_TRY(take_recipe_field(reading, &theirs, dt_field_find("batch.tokens"), where));
+    if (!dt_reading_given(reading, "model.end_ids"))
+        reading->recipe->model.end_ids = theirs.model.end_ids;
 out:
     return st;
 }
@@ -219,9 +280,10 @@ static dt_status derive(dt_reading *reading)
         DT_TRY(take_checkpoint(reading, description, files.folder));
     } else {
         DT_TRY(take_config(reading, description, files.description));
-        if (files.kind ==
-            DT_WEIGHTS_HUGGINGFACE) /* a .bin file says nothing of what lies beside it */
+        if (files.kind == DT_WEIGHTS_HUGGINGFACE) { /* files next to a .bin file are not its own */
             DT_TRY(take_tokenizer(reading, files.folder));
+            DT_TRY(take_end_ids(reading, description, files.folder));
+        }
     }
 out:
     json_decref(description);

@@ -168,22 +168,15 @@ static dt_status check_must(const reading *in, const dt_published_key *key, cons
     return same ? DT_OK : refuse_value(in, key, value, key->must, err);
 }
 
-static dt_status check_times(const reading *in, const dt_published_key *key, const json_t *value,
-                             dt_error *err)
+static const char *shortest(double value, dt_arena *arena)
 {
-    char expected[64] = "null";
+    char text[40];
+    int digits = 15;
 
-    if (json_is_null(value))
-        return DT_OK;
-    for (size_t i = 0; i < in->out->count; i++)
-        if (strcmp(in->out->values[i].path, "model.embed") == 0) {
-            int64_t embed = strtoll(in->out->values[i].text, NULL, 10);
-
-            if (json_is_integer(value) && json_integer_value(value) == key->times * embed)
-                return DT_OK;
-            snprintf(expected, sizeof(expected), "%lld", (long long)key->times * (long long)embed);
-        }
-    return refuse_value(in, key, value, expected, err);
+    do
+        snprintf(text, sizeof(text), "%.*g", digits++, value);
+    while (digits <= 17 && strtod(text, NULL) != value);
+    return dt_arena_strdup(arena, text);
 }
 
 /* As it stands in a recipe; NULL: it cannot. */
@@ -201,7 +194,7 @@ const char *dt_huggingface_text_of(const json_t *value, const dt_published_key *
     if (json_is_integer(value))
         return dt_arena_printf(arena, "%lld", (long long)json_integer_value(value));
     if (json_is_real(value))
-        return dt_arena_printf(arena, "%.17g", json_real_value(value));
+        return shortest(json_real_value(value), arena);
     if (json_is_boolean(value))
         return json_is_true(value) ? "true" : "false";
     return NULL;
@@ -274,8 +267,6 @@ static dt_status check_key(const reading *in, const char *name, const json_t *va
                  in->where, name);
     if (key != NULL && key->must != NULL)
         DT_TRY(check_must(in, key, value, err));
-    if (key != NULL && key->times != 0)
-        DT_TRY(check_times(in, key, value, err));
 out:
     return st;
 }
@@ -337,9 +328,15 @@ dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, c
     *out = (dt_huggingface_model){0};
     DT_TRY(find_family(&out->family, &kind, config, where, err));
     out->kind = dt_architecture_find(kind)->name;
-    for (const dt_published_key *key = out->family->keys; !dt_huggingface_ends(key); key++)
+    for (const dt_published_key *key = out->family->keys; !dt_huggingface_ends(key); key++) {
         if (key->path != NULL && !key->least && applies(&in, key))
             DT_TRY(take_field(&in, key, err));
+        if (key->needed && json_object_get(config, key->key) == NULL)
+            DT_THROW(
+                err, DT_ERR_RECIPE,
+                "'%s' has no '%s', which is then not %s: dtrun computes such a model only with %s",
+                where, key->key, key->must, key->must);
+    }
     DT_TRY(check_others(&in, err));
 out:
     return st;

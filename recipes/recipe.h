@@ -143,6 +143,7 @@ typedef struct dt_recipe {
         const char *from;   /* "", or where the parameters begin (recipes/weights.h), absolute */
         int64_t layers, heads, embed;
         int64_t vocab; /* 0: taken from the data; the engine pads it to a multiple of 128 */
+        dt_string_list end_ids; /* numbers; empty: the tokenizer's end-of-text token */
         double dropout;
         double attention_dropout; /* of the attention's probabilities */
         dt_activation_kind activation;

@@ -67,6 +67,7 @@ void dt_rule_pairs(const dt_rule_case *c);
 void dt_rule_heads(const dt_rule_case *c);
 void dt_rule_preset_kind(const dt_rule_case *c);
 void dt_rule_kv_heads(const dt_rule_case *c);
+void dt_rule_end_ids(const dt_rule_case *c);
 void dt_rule_head_width(const dt_rule_case *c);
 void dt_rule_ffn(const dt_rule_case *c);
 void dt_rule_shared_embeddings(const dt_rule_case *c);

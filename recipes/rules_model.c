@@ -1,4 +1,5 @@
 /* Rules about the model, how it is stepped, and for how long: recipes/rules.h. */
+#include <math.h>
 #include <string.h>
 
 #include "recipes/architecture/architecture.h"
@@ -38,6 +39,19 @@ void dt_rule_preset_kind(const dt_rule_case *c)
                        preset->name, kind, name);
 }
 
+void dt_rule_end_ids(const dt_rule_case *c)
+{
+    const dt_string_list *ids = &c->recipe->model.end_ids;
+    double number;
+
+    for (int64_t i = 0; i < ids->count; i++)
+        if (!dt_text_number(&number, ids->items[i]) || number != floor(number) || number < 0 ||
+            number > INT32_MAX)
+            dt_rule_broken(c, "model.end_ids",
+                           "'model.end_ids' has '%s': expected ids of tokens, 0 or more",
+                           ids->items[i]);
+}
+
 static bool rotates(const dt_recipe *recipe)
 {
     return !dt_architecture_ignores(recipe->model.kind, "model.rope_theta");
@@ -70,7 +84,8 @@ void dt_rule_ffn(const dt_rule_case *c)
     long long embed = c->recipe->model.embed;
     long long usual = three ? (embed * 8 / 3 + 63) / 64 * 64 : 4 * embed;
 
-    if (c->recipe->model.ffn == 0 && !dt_architecture_ignores(c->recipe->model.kind, "model.ffn"))
+    if (c->recipe->model.ffn == 0 && !dt_architecture_ignores(c->recipe->model.kind, "model.ffn") &&
+        !dt_architecture_find(c->recipe->model.kind)->ffn_follows)
         dt_rule_broken(c, "model.ffn",
                        "'model.ffn' is missing (width inside the multi-layer perceptron): %s "
                        "'model.embed' is usual, here %lld",

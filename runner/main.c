@@ -179,7 +179,7 @@ int main(int argc, char **argv)
     dt_error err = DT_ERROR_INIT;
     int exit_code = DT_EXIT_GOOD;
 
-    dt_startup();
+    dt_startup(0);
     dt_relay_follow_server();
     if (argc < 2)
         return print_overview(STDERR_FILENO);

@@ -20,6 +20,7 @@ static const dt_time_limits limits = {
     .silent_seconds = 6,
     .connect_more_seconds = 3,
     .connect_most_seconds = 20,
+    .login_seconds = 25,
     .doubt_seconds = 8,
     .probe_every_seconds = 3,
     .probe_late_seconds = 2,
@@ -35,6 +36,7 @@ static const dt_time_limits limits = {
     .backoff_most_seconds = 2,
     .prepare_again_seconds = 5,
     .end_again_seconds = 5,
+    .end_most_seconds = 60, /* 20 s for the login, 10 s for the kill, 20 s for the proof of GPUs */
 
     .failed_grace_seconds = 10,
     .default_grace_seconds = 30,
@@ -49,7 +51,7 @@ static const dt_time_limits limits = {
     .agents_leave_seconds = 3,
     .reap_first_seconds = 5,
     .reap_again_seconds = 15,
-    .reap_last_seconds = 12,
+    .reap_last_seconds = 40, /* a login and a kill; a machine that is off is known after 8 s */
     .supervisor_retry_seconds = 5,
     .fetch_again_seconds = 5,
 

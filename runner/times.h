@@ -25,6 +25,8 @@ typedef struct dt_time_limits {
     double silent_seconds;        /* a connection that is silent this long is replaced */
     double connect_more_seconds;  /* added to silent_seconds for each failed connection */
     double connect_most_seconds;  /* upper bound of the sum of the two */
+    double login_seconds;         /* a connection on which no command has run yet may still log in;
+                                   * more than DT_REMOTE_OPEN_SECONDS (transport/remote.h) */
     double doubt_seconds;         /* a silent node is probed, and shown as not reachable */
     double probe_every_seconds;   /* least time between two probes of a node */
     double probe_late_seconds;    /* a probe that took longer proves only this last part */
@@ -40,6 +42,7 @@ typedef struct dt_time_limits {
     double backoff_most_seconds;  /* longest pause between two connections to a node */
     double prepare_again_seconds; /* pause between two tries to prepare a node */
     double end_again_seconds;     /* pause between two tries to end what an unusable agent left */
+    double end_most_seconds;      /* most that one try may take: the login, the kill and the proof */
 
     /* How ranks are ended (supervisor/policy/ending.h). */
     double failed_grace_seconds;   /* grace of the other ranks after a rank or node failed */
@@ -56,7 +59,7 @@ typedef struct dt_time_limits {
     /* The end of an attempt and of a run. */
     double agents_leave_seconds;     /* most that the end of an attempt waits for agents to exit */
     double reap_first_seconds;       /* until nodes of earlier attempts are first asked again */
-    double reap_again_seconds;       /* period of asking them; also the longest try */
+    double reap_again_seconds;       /* period of asking them */
     double reap_last_seconds;        /* most that the end of a run waits for their answers */
     double supervisor_retry_seconds; /* pause of a supervisor after a failed session */
     double fetch_again_seconds;      /* pause between two tries to fetch a checkpoint */

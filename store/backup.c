@@ -1,11 +1,17 @@
-/* backup: the history as one more file, while others use it: for whoever asks, and before a migration. */
+/* backup: copies the history to another file while other processes use it: on request, and before a migration.
+ *
+ * The copy is checked before it gets its name: SQLite's own check, references between tables, and as many rows in
+ * each table as the source has at the same moment.
+ */
 #define _GNU_SOURCE
 #include "store/store_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -27,15 +33,80 @@ static dt_status copy_pages(sqlite3 *source, sqlite3 *target, dt_error *err)
     return DT_OK;
 }
 
-/* Made here for its mode; whatever a backup that was cut short left there is written over. */
-static dt_status make_file(const char *path, dt_error *err)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+/* --- the copy is checked */
 
-    if (fd < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-    close(fd);
-    return DT_OK;
+/* The first column of a query's first row, as text, into `out`; empty where there is no row. */
+static dt_status read_one(dt_strbuf *out, sqlite3 *db, const char *sql, const char *path,
+                          dt_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+    dt_strbuf_reset(out);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    if (code == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL)
+        dt_strbuf_add_str(out, (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    if (code == SQLITE_ROW || code == SQLITE_DONE)
+        return DT_OK;
+    if ((code & 0xff) == SQLITE_CORRUPT)
+        return DT_FAIL(err, DT_ERR_CORRUPT,
+                       "cannot copy the run store: '%s' is damaged (" DT_STORE_REMEDY ")", path);
+    return DT_FAIL(err, DT_ERR_IO, "cannot copy the run store: '%s': %s", path,
+                   sqlite3_errstr(code));
+}
+
+/* "attempts 3, checkpoints 4, ...": each table with its number of rows. */
+static dt_status count_rows(dt_strbuf *out, sqlite3 *db, const char *path, dt_error *err)
+{
+    dt_strbuf sql;
+    dt_status st;
+
+    dt_strbuf_init(&sql);
+    DT_TRY(read_one(&sql, db,
+                    "SELECT 'SELECT group_concat(n, '', '') FROM (' || group_concat("
+                    "printf('SELECT %Q || count(*) AS n FROM \"%w\"', name || ' ', name),"
+                    " ' UNION ALL ') || ')'"
+                    " FROM (SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name)",
+                    path, err));
+    if (sql.length > 0)
+        DT_TRY(read_one(out, db, sql.data, path, err));
+out:
+    dt_strbuf_release(&sql);
+    return st;
+}
+
+static dt_status check_copy(sqlite3 *target, const dt_strbuf *wanted, const char *path,
+                            dt_error *err)
+{
+    const char *found;
+    dt_status st;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(read_one(&text, target, "SELECT integrity_check FROM pragma_integrity_check(1)", path,
+                    err));
+    found = strchr(text.data, '\n'); /* the line before it says which database */
+    if (strcmp(text.data, "ok") != 0)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "cannot copy the run store: '%s' is damaged: %s (" DT_STORE_REMEDY ")", path,
+                 found != NULL ? found + 1 : text.data);
+    DT_TRY(read_one(&text, target, "SELECT \"table\" FROM pragma_foreign_key_check", path, err));
+    if (text.length > 0)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "cannot copy the run store: '%s' is damaged: a row of %s belongs to nothing"
+                 " (" DT_STORE_REMEDY ")",
+                 path, text.data);
+    DT_TRY(count_rows(&text, target, path, err));
+    if (strcmp(text.data, wanted->data) != 0)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "cannot copy the run store: the copy of '%s' has other rows: %s; expected %s"
+                 " (" DT_STORE_REMEDY ")",
+                 path, text.data, wanted->data);
+out:
+    dt_strbuf_release(&text);
+    return st;
 }
 
 static dt_status sync_file(const char *path, dt_error *err)
@@ -48,24 +119,30 @@ static dt_status sync_file(const char *path, dt_error *err)
     return good ? DT_OK : DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
-/* On the disk, and a file of its own, that is read without others beside it. */
-static dt_status copy_to(sqlite3 *source, const char *path, dt_error *err)
+/* `to`, an empty file, becomes a copy of `source`, whose path is `from`: checked, on the disk, and read without
+ * other files next to it. `source` is in a transaction: rows are counted and copied as they are at one moment. */
+static dt_status copy_to(sqlite3 *source, const char *from, const char *to, dt_error *err)
 {
     sqlite3 *target = NULL;
     dt_status st = DT_OK;
+    dt_strbuf wanted;
 
-    DT_TRY(make_file(path, err));
-    if (sqlite3_open_v2(path, &target, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+    dt_strbuf_init(&wanted);
+    if (sqlite3_open_v2(to, &target, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
         SQLITE_OK)
-        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, sqlite3_errmsg(target));
+        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", to, sqlite3_errmsg(target));
+    DT_TRY(count_rows(&wanted, source, from, err));
     DT_TRY(copy_pages(source, target, err));
     if (sqlite3_exec(target, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK)
-        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, sqlite3_errmsg(target));
-    sqlite3_close(target);
+        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", to, sqlite3_errmsg(target));
+    DT_TRY(check_copy(target, &wanted, from, err));
+    if (sqlite3_close(target) != SQLITE_OK)
+        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", to, sqlite3_errmsg(target));
     target = NULL;
-    DT_TRY(sync_file(path, err));
+    DT_TRY(sync_file(to, err));
 out:
     sqlite3_close(target);
+    dt_strbuf_release(&wanted);
     return st;
 }
 
@@ -84,22 +161,52 @@ static void remove_partial(const char *path)
     dt_strbuf_release(&name);
 }
 
+/* A file of a name that nobody has, for its mode; the caller removes it. */
+static dt_status make_new(dt_strbuf *path, dt_error *err)
+{
+    int fd = mkostemp(path->data, O_CLOEXEC);
+
+    if (fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path->data, strerror(errno));
+    close(fd);
+    return DT_OK;
+}
+
 dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err)
 {
+    dt_sql_group group = {0};
     dt_status st = DT_OK;
+    bool made = false;
+    struct stat info;
     dt_strbuf partial;
 
     dt_strbuf_init(&partial);
-    dt_strbuf_add_fmt(&partial, "%s.partial", path);
-    if (dt_file_exists(path))
+    dt_strbuf_add_fmt(&partial, "%s.partial-XXXXXX", path);
+    if (lstat(path, &info) == 0)
         DT_THROW(err, DT_ERR_USAGE, "'%s' is there already: a backup replaces nothing", path);
-    DT_TRY(copy_to(store->db, partial.data, err));
-    if (link(partial.data, path) != 0) /* takes no other's place */
-        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    DT_TRY(make_new(&partial, err));
+    made = true;
+    DT_TRY(dt_sql_group_begin_reading(&group, store, err));
+    st = copy_to(store->db, store->path, partial.data, err);
+    st = dt_sql_group_end(&group, st, err);
+    if (st == DT_OK)
+        st = dt_file_name(partial.data, path, false, err);
 out:
-    remove_partial(partial.data);
+    if (made)
+        remove_partial(partial.data);
     dt_strbuf_release(&partial);
     return st;
+}
+
+/* What a backup that was cut short left there is written over. */
+static dt_status make_file(const char *path, dt_error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    close(fd);
+    return DT_OK;
 }
 
 /* By a connection of its own, for the one that holds the lock may not be read from by a backup. */
@@ -111,17 +218,16 @@ dt_status dt_store_backup_version(dt_store *store, int64_t version, dt_error *er
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&partial);
-    dt_strbuf_add_fmt(&path, "%s%s.version-%lld", strchr(store->path, '/') == NULL ? "./" : "",
-                      store->path, (long long)version);
+    dt_strbuf_add_fmt(&path, "%s.version-%lld", store->path, (long long)version);
     dt_strbuf_add_fmt(&partial, "%s.partial", path.data);
     if (sqlite3_open_v2(store->path, &source, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
         SQLITE_OK)
         DT_THROW(err, DT_ERR_IO, "cannot open '%s': %s", store->path, sqlite3_errmsg(source));
-    DT_TRY(copy_to(source, partial.data, err));
-    if (rename(partial.data, path.data) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path.data, strerror(errno));
-    *strrchr(path.data, '/') = '\0';
-    DT_TRY(dt_file_sync_dir(path.data, err));
+    DT_TRY(make_file(partial.data, err));
+    if (sqlite3_exec(source, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", store->path, sqlite3_errmsg(source));
+    DT_TRY(copy_to(source, store->path, partial.data, err));
+    DT_TRY(dt_file_name(partial.data, path.data, true, err));
 out:
     if (st != DT_OK)
         dt_error_prefix(err, "the run store is copied before it is migrated");

@@ -5,6 +5,7 @@
  * since: what ends in "/runs/ID/checkpoints/NAME" is looked for below the store's present folder,
  * and stays as it is where it is not there.
  */
+#include "store/repair.h"
 #include "store/store_int.h"
 
 #include <string.h>
@@ -71,6 +72,24 @@ dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
 out:
     dt_arena_release(&arena);
     return dt_sql_group_end(&group, st, err);
+}
+
+dt_status dt_store_checkpoint_has(dt_store *store, bool *has, const char *run,
+                                  const dt_store_checkpoint *checkpoint, dt_error *err)
+{
+    const char *name = strrchr(checkpoint->path, '/');
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+
+    *has = false;
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT 1 FROM checkpoints c JOIN runs r USING (run) WHERE r.id = ?1"
+                       " AND substr(c.path, -length(?2)) = ?2",
+                       DT_TEXT(run), DT_TEXT(name != NULL ? name : checkpoint->path)));
+    DT_TRY(dt_sql_next(&rows, has, err));
+out:
+    dt_sql_close(&rows);
+    return st;
 }
 
 static dt_status checkpoint_read(void *item, dt_sql_rows *rows, dt_error *err)

@@ -1,6 +1,7 @@
 /* event: what happened, in the order in which it was stored. A node's journal number is stored
  * once, however often it is sent.
  */
+#include "store/repair.h"
 #include "store/store_int.h"
 
 #include "base/banned.h"
@@ -20,6 +21,25 @@ dt_status dt_store_event_add(dt_store *store, const char *run, const dt_store_ev
                       DT_INT(event->sequence), DT_INT(event->rank), DT_INT(event->time_ms),
                       DT_TEXT(event->kind), DT_TEXT(event->json)));
 out:
+    return st;
+}
+
+dt_status dt_store_event_has(dt_store *store, bool *has, const char *run,
+                             const dt_store_event *event, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+
+    *has = false;
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT 1 FROM events e JOIN runs r USING (run) WHERE r.id = ?1 AND"
+                       " e.attempt = ?2 AND e.node = ?3 AND e.sequence = ?4 AND e.node >= 0 AND"
+                       " e.kind = ?5",
+                       DT_TEXT(run), DT_INT(event->attempt), DT_INT(event->node),
+                       DT_INT(event->sequence), DT_TEXT(event->kind)));
+    DT_TRY(dt_sql_next(&rows, has, err));
+out:
+    dt_sql_close(&rows);
     return st;
 }
 

@@ -3,6 +3,7 @@
  * A point is (series, step, attempt). One that is there already stays as it is, so that an event
  * that is sent twice changes nothing.
  */
+#include "store/repair.h"
 #include "store/store_int.h"
 
 #include <string.h>
@@ -66,6 +67,38 @@ dt_status dt_store_metric_add(dt_store *store, const char *run, int64_t attempt,
     DT_TRY(point_insert(store, &point, run, series, err));
 out:
     return dt_sql_group_end(&group, st, err);
+}
+
+/* A row of another time is that of another event, which came first. */
+dt_status dt_store_metric_has(dt_store *store, bool *has, const char *run, const dt_metric *point,
+                              dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_sql_rows rows = {0};
+
+    *has = false;
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT m.value IS ?5 OR m.time_ms <> ?6 FROM metrics m"
+                       " JOIN series s USING (series) JOIN runs r USING (run)"
+                       " WHERE r.id = ?1 AND s.name = ?2 AND m.step = ?3 AND m.attempt = ?4",
+                       DT_TEXT(run), DT_TEXT(point->name), DT_INT(point->step),
+                       DT_INT(point->attempt), DT_REAL(point->value), DT_INT(point->time_ms)));
+    DT_TRY(dt_sql_next(&rows, has, err));
+    *has = *has && dt_sql_int(&rows) != 0;
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+dt_status dt_store_metric_mend(dt_store *store, const char *run, const dt_metric *point,
+                               dt_error *err)
+{
+    return DT_SQL_RUN(store, err,
+                      "UPDATE metrics SET value = ?5 WHERE series = (SELECT series FROM series"
+                      " JOIN runs USING (run) WHERE id = ?1 AND series.name = ?2) AND step = ?3"
+                      " AND attempt = ?4 AND time_ms = ?6 AND value IS NOT ?5",
+                      DT_TEXT(run), DT_TEXT(point->name), DT_INT(point->step),
+                      DT_INT(point->attempt), DT_REAL(point->value), DT_INT(point->time_ms));
 }
 
 static dt_status name_read(void *item, dt_sql_rows *rows, dt_error *err)

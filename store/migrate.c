@@ -75,11 +75,10 @@ static dt_status version_read(dt_store *store, int64_t *version, dt_error *err)
                  "set XDG_STATE_HOME to another folder)",
                  store->path);
     if (*version < 1) /* it is written together with the application's */
-        DT_THROW(
-            err, DT_ERR_CORRUPT,
-            "cannot open the run store: '%s' is damaged, its version is %lld (save what is left "
-            "with 'sqlite3 FILE .recover', or move it away; a new one is then made)",
-            store->path, (long long)*version);
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "cannot open the run store: '%s' is damaged, its version is %lld (" DT_STORE_REMEDY
+                 ")",
+                 store->path, (long long)*version);
     if (*version > dt_store_version)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "cannot open the run store '%s': a newer dtrun wrote it (version %lld, this "

@@ -23,13 +23,12 @@ dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *er
                        store->path, store->patience_ms / 1000);
     case SQLITE_NOTADB:
         return DT_FAIL(err, DT_ERR_CORRUPT,
-                       "cannot %s: '%s' is not a run store (move it away; a new one is then made)",
-                       doing, store->path);
+                       "cannot %s: '%s' is not a run store (" DT_STORE_REMEDY ")", doing,
+                       store->path);
     case SQLITE_CORRUPT:
         return DT_FAIL(err, DT_ERR_CORRUPT,
-                       "cannot %s: the run store '%s' is damaged (save what is left with 'sqlite3 "
-                       "FILE .recover', or move it away; a new one is then made)",
-                       doing, store->path);
+                       "cannot %s: the run store '%s' is damaged (" DT_STORE_REMEDY ")", doing,
+                       store->path);
     case SQLITE_NOMEM:
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot %s: no memory", doing);
     case SQLITE_IOERR:

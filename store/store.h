@@ -131,7 +131,8 @@ dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count,
 /* All rows of a run, as one change. */
 dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
 /* --- backup.c */
-/* The store as it is now to a new file, mode 0600, while others write. DT_ERR_USAGE: it is there. */
+/* Copies the store as it is now to a new file, mode 0600, while others write. The copy is checked before the file
+ * gets its name. DT_ERR_USAGE: something is there; DT_ERR_CORRUPT: the store is damaged, and no file is left. */
 dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err);
 /* --- verify.c */
 /* What is damaged, in words: the file, or curves whose pyramid is not what their points say; reads all of it. */

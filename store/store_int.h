@@ -15,7 +15,11 @@
 
 #include "store/store.h"
 
-#define DT_STORE_APPLICATION_ID  0x6474726e /* "dtrn", in the file's header */
+#define DT_STORE_APPLICATION_ID 0x6474726e /* "dtrn", in the file's header */
+/* What a message about a damaged store tells its reader to do. */
+#define DT_STORE_REMEDY                                                                       \
+    "'dtrun store repair' makes a new one of what can be read and of the runs' folders, and " \
+    "keeps the damaged file"
 #define DT_STORE_BUSY_TIMEOUT_MS 30000
 #define DT_STORE_STATEMENTS_MAX  128
 

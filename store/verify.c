@@ -5,7 +5,8 @@
 
 /* The low-level check of SQLite, and rows that belong to nothing. */
 static const char of_file[] =
-    "SELECT integrity_check FROM pragma_integrity_check WHERE ?1 AND integrity_check <> 'ok'"
+    "SELECT replace(integrity_check, '*** in database main ***' || char(10), '')"
+    " FROM pragma_integrity_check WHERE ?1 AND integrity_check <> 'ok'"
     " UNION ALL SELECT 'a row of ' || \"table\" || ' belongs to nothing'"
     " FROM pragma_foreign_key_check";
 

@@ -1,13 +1,15 @@
 #define _GNU_SOURCE
 #include "web/answer.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "web/access.h"
 #include "web/gate.h"
+#include "web/head.h"
 #include "web/respond.h"
 #include "web/routes.h"
 #include "web/run_json.h"
@@ -40,26 +42,38 @@ static void reply_error(dt_web_reply *reply, int status, const char *message)
 
 /* --- from the request to the reply */
 
-static enum MHD_Result count_host(void *count, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
+typedef struct header_check {
+    unsigned seen;
+    const dt_web_head_fault *fault;
+} header_check;
+
+static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                    size_t name_bytes, const char *value, size_t value_bytes)
 {
-    if (strcasecmp(name, "Host") == 0)
-        ++*(int *)count;
-    return MHD_YES;
+    header_check *check = context;
+
+    check->fault = dt_web_header_fault(&check->seen, name, name_bytes, value, value_bytes);
+    return check->fault == NULL ? MHD_YES : MHD_NO;
 }
 
-/* Whether the request passes; else the reply says why not. */
+/* Whether the request passes; else the reply says why not. `fault` is that of the URI, or NULL. */
 static bool gate_passes(dt_web_site *site, struct MHD_Connection *connection, const char *method,
-                        dt_web_reply *reply)
+                        const dt_web_head_fault *fault, dt_web_reply *reply)
 {
-    int status, host_count = 0;
-    const char *reason;
+    header_check check = {.fault = fault};
+    const char *reason = NULL;
+    int status;
 
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &host_count);
-    status =
-        dt_web_gate(method, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
-                    host_count, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
-                    site->listener.port, site->listener.address, &reason);
+    status = dt_web_gate(method, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
+                         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
+                         site->listener.port, site->listener.address, &reason);
+    if (status == 0 && check.fault == NULL)
+        MHD_get_connection_values_n(connection, MHD_HEADER_KIND, check_header, &check);
+    if (status == 0 && check.fault != NULL) {
+        status = check.fault->status;
+        reason = check.fault->reason;
+        reply->close = true;
+    }
     if (status != 0)
         reply_error(reply, status, reason);
     return status == 0;
@@ -89,15 +103,50 @@ out:
     return st;
 }
 
-/* Where a link leads once it has done its work: to a page that the routes know, and nowhere else.
- */
-static const char *place_of(const dt_web_request *request)
+/* As a part of a query: what is neither a letter nor a digit is %XX. */
+static void add_escaped(dt_strbuf *out, const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
+        if ((*c < 0x80 && isalnum(*c)) || strchr("-_.~,", *c) != NULL)
+            dt_strbuf_add_char(out, (char)*c);
+        else
+            dt_strbuf_add_fmt(out, "%%%02X", *c);
+}
+
+static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    dt_strbuf *out = context;
+
+    if (strcmp(name, "token") == 0)
+        return MHD_YES;
+    dt_strbuf_add_char(out, strchr(out->data, '?') == NULL ? '?' : '&');
+    add_escaped(out, name);
+    if (value != NULL) {
+        dt_strbuf_add_char(out, '=');
+        add_escaped(out, value);
+    }
+    return MHD_YES;
+}
+
+/* Where a link leads once it has done its work: to the page of the route, without the token and with its other
+ * arguments. A path is that of the table, or that of a run. */
+static const char *place_of(const dt_web_request *request, const dt_web_route *route)
 {
     static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
-    const char *place = NULL;
+    bool run = request->run[0] != '\0' && request->run[strspn(request->run, plain)] == '\0';
+    const char *place;
+    dt_strbuf out;
 
-    if (request->run[0] != '\0' && request->run[strspn(request->run, plain)] == '\0')
-        place = dt_arena_printf(request->arena, "/runs/%s", request->run);
+    dt_strbuf_init(&out);
+    if (run)
+        dt_strbuf_add_fmt(&out, "/runs/%s", request->run);
+    else
+        dt_strbuf_add_str(
+            &out, route->pattern[0] != '\0' && request->run[0] == '\0' ? route->pattern : "/");
+    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, add_argument, &out);
+    place = dt_arena_strdup(request->arena, out.data);
+    dt_strbuf_release(&out);
     return place != NULL ? place : "/";
 }
 
@@ -127,7 +176,7 @@ static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt
         return true;
     if (entry == DT_WEB_WELCOME) {
         dt_web_reply_file(reply, 303, "locked.html");
-        reply->location = place_of(request);
+        reply->location = place_of(request, route);
         DT_ASSERT(snprintf(reply->cookie, sizeof(reply->cookie),
                            "%s=%s; Path=/; Max-Age=31536000; HttpOnly; SameSite=Strict", name,
                            site->token) < (int)sizeof(reply->cookie));
@@ -174,6 +223,37 @@ static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connecti
     return result;
 }
 
+/* The library stores an entry of about 70 bytes for each argument. It closes the connection without an answer when
+ * they do not fit into its memory, so this answer is sent before it tries. */
+static void send_too_long(struct MHD_Connection *connection, const dt_web_head_fault *fault)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char text[256];
+    int length =
+        snprintf(text, sizeof(text),
+                 "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+                 "Content-Length: %zu\r\n\r\n%s\n",
+                 strlen(fault->reason) + 1, fault->reason);
+
+    if (info == NULL)
+        return;
+    (void)!send(info->connect_fd, text, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    shutdown(info->connect_fd, SHUT_WR);
+}
+
+void *dt_web_uri_seen(void *context, const char *uri, struct MHD_Connection *connection)
+{
+    /* The library has put a NUL byte between the URI and the version: a version does not follow a NUL that came. */
+    const dt_web_head_fault *fault = strncmp(uri + strlen(uri) + 1, "HTTP/", 5) != 0
+                                         ? &dt_web_nul_in_uri
+                                         : dt_web_uri_fault(uri);
+
+    if (fault != NULL && fault->status == 414)
+        send_too_long(connection, fault);
+    return (void *)(uintptr_t)fault;
+}
+
 enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *body,
                               size_t *body_bytes, void **seen)
@@ -181,9 +261,11 @@ enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, 
     dt_web_site *site = context;
     dt_web_reply reply = {0};
 
-    if (*seen == NULL) {
+    if (*seen != site) { /* the first call for this request: what dt_web_uri_seen returned */
+        const dt_web_head_fault *fault = *seen;
+
         *seen = site;
-        return gate_passes(site, connection, method, &reply)
+        return gate_passes(site, connection, method, fault, &reply)
                    ? MHD_YES
                    : dt_web_respond(site, connection, &reply, NULL);
     }

@@ -1,12 +1,16 @@
 /* answer: from a request to its answer, on the connection's own thread.
  *
- *   request -> gate (method, Host, Origin) -> route (one table) -> access (token) -> page
+ *   request -> gate (method, Host, Origin), head (malformed) -> route (one table) -> access (token) -> page
  *           -> respond.h
  */
 #ifndef DT_WEB_ANSWER_H
 #define DT_WEB_ANSWER_H
 
 #include <microhttpd.h>
+
+/* MHD's callback with the URI as it came, before MHD parses its arguments: returns the fault of the URI, which MHD
+ * passes on in *seen; NULL if the URI is accepted. */
+void *dt_web_uri_seen(void *context, const char *uri, struct MHD_Connection *connection);
 
 /* MHD's handler: called once with the headers, which is when the gate decides; then again until
  * the body, if any, is through. The client is the connection's socket context. */

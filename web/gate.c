@@ -38,15 +38,14 @@ static bool host_is_local(const char *host)
     return false;
 }
 
-int dt_web_gate(const char *method, const char *host, int host_count, const char *origin, int port,
+int dt_web_gate(const char *method, const char *host, const char *origin, int port,
                 const char *address, const char **reason)
 {
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
         *reason = "this page only reads: use GET or HEAD";
         return 405;
     }
-    if (host == NULL || host_count != 1 ||
-        !(port == 0 ? host_is_local(host) : host_is_ours(host, port, address))) {
+    if (host == NULL || !(port == 0 ? host_is_local(host) : host_is_ours(host, port, address))) {
         *reason = "the Host header does not name this machine: use http://localhost with the "
                   "server's own port (when forwarding it by ssh, the same port on both sides)";
         return 403;

@@ -55,6 +55,7 @@ typedef struct dt_web_reply {
     const char *file_name; /* it is to be kept under; NULL: it is to be shown */
     const char *location;  /* of a redirection; NULL: none */
     char cookie[160];      /* to be set; "": none */
+    bool close;            /* the connection ends with this answer */
 } dt_web_reply;
 
 typedef dt_status (*dt_web_page)(dt_web_request *request, dt_web_reply *reply, dt_error *err);

@@ -174,7 +174,7 @@ static bool headers_add(struct MHD_Response *response, const dt_web_reply *reply
            (reply->location == NULL || header_add(response, "Location", reply->location)) &&
            (reply->cookie[0] == '\0' || header_add(response, "Set-Cookie", reply->cookie)) &&
            /* whatever follows is not wanted */
-           ((reply->status != 403 && reply->status != 405) ||
+           ((reply->status != 403 && reply->status != 405 && !reply->close) ||
             header_add(response, "Connection", "close"));
 }
 

@@ -29,11 +29,11 @@
 #include "base/banned.h"
 
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
-#define REQUEST_HEAD_BYTES ((size_t)32 << 10) /* a request line and headers over it: 431 or 414 */
-#define ACCEPTS_MOST       64                 /* in one round, before deadlines are looked at */
-#define LOOK_MS            500                /* deadlines are looked at so often */
-#define PAUSE_MS           100                /* where there is no place or descriptor */
-#define PENDING_SECONDS    2.0                /* a newcomer for whom there is none is let go */
+#define REQUEST_BYTES      ((size_t)128 << 10) /* a head and its parsed entries: head.h; else 431 */
+#define ACCEPTS_MOST       64                  /* in one round, before deadlines are looked at */
+#define LOOK_MS            500                 /* deadlines are looked at so often */
+#define PAUSE_MS           100                 /* where there is no place or descriptor */
+#define PENDING_SECONDS    2.0                 /* a newcomer for whom there is none is let go */
 
 typedef struct server {
     dt_web_site site;
@@ -197,9 +197,9 @@ static dt_status daemon_start(server *web, dt_error *err)
         0, NULL, NULL, dt_web_answer, &web->site, MHD_OPTION_NOTIFY_CONNECTION, on_connection, web,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, web, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)(4 * DT_WEB_CLIENTS_MAX), /* never reached: ours is */
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)DT_WEB_TAKE_SECONDS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_HEAD_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
-        THREAD_STACK_BYTES, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)DT_WEB_TAKE_SECONDS, MHD_OPTION_URI_LOG_CALLBACK,
+        dt_web_uri_seen, (void *)NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_BYTES,
+        MHD_OPTION_THREAD_STACK_SIZE, THREAD_STACK_BYTES, MHD_OPTION_END);
     if (web->daemon == NULL)
         st = DT_FAIL(err, DT_ERR_IO, "cannot serve: the HTTP server does not start");
 out:

@@ -32,6 +32,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "engine/data/groups.h"
+#include "engine/tokens/bpe.h"
 #include "recipes/recipe.h"
 
 #ifdef __cplusplus
@@ -61,6 +62,8 @@ bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, con
                            size_t *length);
 /* What stands between documents; -1 where the kind or the file has none. */
 int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer);
+/* What stands around each text: dt_bpe_get_around; nothing for the kinds without it. */
+dt_bpe_around dt_tokenizer_around(const dt_tokenizer *tokenizer);
 /* NULL for other kinds. Borrowed. */
 const struct dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer);
 /* NULL for other kinds. Borrowed. */

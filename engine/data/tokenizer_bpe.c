@@ -180,6 +180,11 @@ const dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer)
     return tokenizer->bpe;
 }
 
+dt_bpe_around dt_tokenizer_around(const dt_tokenizer *tokenizer)
+{
+    return tokenizer->bpe != NULL ? dt_bpe_get_around(tokenizer->bpe) : (dt_bpe_around){0};
+}
+
 int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer)
 {
     return tokenizer->bpe != NULL ? dt_bpe_end_of_text(tokenizer->bpe) : -1;

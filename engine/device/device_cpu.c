@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/resources.h"
 #include "engine/device/device.h"
 #include "engine/device/queue_cpu.h"
 #include "engine/ops/cpu/cpu_int.h"
@@ -72,24 +73,21 @@ static dt_status cpu_copy_from(dt_device *device, void *device_memory, dt_device
     return DT_OK;
 }
 
-/* Free: what the kernel would hand out without swapping. */
+/* Free: what the kernel would hand out without swapping, and the control groups allow. */
 static dt_status cpu_memory_info(dt_device *device, int64_t *free_bytes, int64_t *total_bytes,
                                  dt_error *err)
 {
     FILE *file = fopen("/proc/meminfo", "re");
-    long long total = 0, available = 0;
+    long long total = 0;
     char line[128];
 
     if (file == NULL)
         return DT_FAIL(err, DT_ERR_IO, "cannot read /proc/meminfo: %s", strerror(errno));
-    while (fgets(line, sizeof(line), file) != NULL) {
+    while (fgets(line, sizeof(line), file) != NULL)
         (void)sscanf(line, "MemTotal: %lld kB", &total);
-        (void)sscanf(line, "MemAvailable: %lld kB", &available);
-    }
     fclose(file);
     *total_bytes = total * 1024;
-    *free_bytes = available * 1024;
-    return DT_OK;
+    return dt_resources_memory(free_bytes, err);
 }
 
 static dt_status cpu_open_replica(dt_device *device, dt_device *out, int64_t n, dt_error *err)

@@ -137,14 +137,24 @@ static dt_text *text_of(const lines *l, int64_t sequence)
     return &l->items[l->active[sequence]].text;
 }
 
-/* One token of it alone: its prompt's pass, or one over a window. */
+static dt_status take(lines *l, int64_t sequence, float *logits, dt_error *err)
+{
+    dt_status st = dt_text_take(text_of(l, sequence), logits, err);
+
+    if (st != DT_OK)
+        dt_error_prefix(err, "line %lld",
+                        (long long)number_of(l->options, l->active[sequence]) + 1);
+    return st;
+}
+
+/* Generate one token for a single sequence, by a full pass over its prompt or its last window. */
 static dt_status grow_alone(lines *l, int64_t sequence, dt_error *err)
 {
     dt_text *text = text_of(l, sequence);
     dt_status st = DT_OK;
 
     DT_TRY(dt_text_logits(l->logits, text, &l->from, sequence, err));
-    dt_text_take(text, l->logits);
+    DT_TRY(take(l, sequence, l->logits, err));
 out:
     return st;
 }
@@ -202,7 +212,7 @@ static dt_status grow_each(lines *l, dt_error *err)
                            (size_t)l->active_count * sizeof *l->newest, err));
     DT_TRY(dt_model_extend_each(l->from.model, &tokens, l->logits, err));
     for (int64_t k = 0; k < l->active_count; k++)
-        dt_text_take(text_of(l, k), l->logits + k * l->vocab);
+        DT_TRY(take(l, k, l->logits + k * l->vocab, err));
 out:
     return st;
 }

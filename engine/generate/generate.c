@@ -44,7 +44,7 @@ dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_op
     }
     while (!text.done) {
         DT_TRY(dt_text_logits(logits, &text, &from, 0, err));
-        dt_text_take(&text, logits);
+        DT_TRY(dt_text_take(&text, logits, err));
         DT_TRY(give(options, &text, &given, err));
     }
     dt_strbuf_add(out, text.text.data, text.text.length);

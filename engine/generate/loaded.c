@@ -9,6 +9,19 @@
 
 #include "base/banned.h"
 
+static dt_status find_ends(dt_loaded *l, dt_error *err)
+{
+    const dt_string_list *ids = &l->recipe.model.end_ids;
+    int32_t end = dt_tokenizer_end_of_text(l->tokenizer);
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < ids->count && st == DT_OK; i++)
+        st = dt_ids_add(&l->ends, (int32_t)strtol(ids->items[i], NULL, 10), err);
+    if (ids->count == 0 && end >= 0)
+        st = dt_ids_add(&l->ends, end, err);
+    return st;
+}
+
 dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
 {
     const dt_checkpoint_info *info;
@@ -23,6 +36,7 @@ dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
     l->ids = strcmp(kind, "ids") == 0;
     DT_TRY(dt_tokenizer_from_json(&l->tokenizer, info->tokenizer, err));
     DT_TRY(dt_tokenizer_load(l->tokenizer, path, err));
+    DT_TRY(find_ends(l, err));
 out:
     return st;
 }
@@ -132,11 +146,26 @@ out:
     return st;
 }
 
+dt_status dt_loaded_diverged(dt_error *err)
+{
+    return DT_FAIL(err, DT_ERR_CORRUPT,
+                   "the model's numbers are not finite: the run diverged before this checkpoint");
+}
+
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err)
 {
+    dt_bpe_around around = dt_tokenizer_around(l->tokenizer);
     int32_t end = dt_tokenizer_end_of_text(l->tokenizer);
 
     *out = NULL;
+    if (around.before_count > 0) {
+        *out = calloc(around.before_count, sizeof(**out));
+        if (*out == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a prompt");
+        memcpy(*out, around.before, around.before_count * sizeof(**out));
+        *count = (int64_t)around.before_count;
+        return DT_OK;
+    }
     if (end < 0 && dt_tokenizer_encode(out, count, l->tokenizer, "\n", 1, NULL) == DT_OK &&
         *count > 0)
         return DT_OK;
@@ -151,6 +180,7 @@ dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded 
 
 void dt_loaded_close(dt_loaded *l)
 {
+    dt_ids_release(&l->ends);
     dt_device_arena_close(&l->memory);
     dt_model_close(l->model);
     dt_device_close(&l->device);

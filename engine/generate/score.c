@@ -121,8 +121,7 @@ static dt_status evaluate(scorer *s, const dt_batch *batch, dt_error *err)
 
     DT_TRY(dt_model_evaluate(s->from.model, batch, &loss, &counted, err));
     if (!isfinite(loss))
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "the model's numbers are not finite: the run diverged before this checkpoint");
+        DT_TRY(dt_loaded_diverged(err));
     s->log_likelihood -= counted > 0 ? loss : 0;
     s->counted += counted;
 out:

@@ -21,7 +21,8 @@ typedef enum dt_text_end {
 typedef struct dt_text_rules {
     int64_t tokens; /* how many to add at most */
     dt_stops stops;
-    bool past_end; /* the end-of-text token is a token like others */
+    bool past_end;   /* a token that ends texts is a token like others */
+    bool no_special; /* nothing that the tokenizer puts around a text is put before a prompt */
     dt_sampling sampling;
     int64_t beams; /* over 1: the likeliest text that a search finds (beam.h), nothing is drawn */
     double length_penalty;
@@ -29,7 +30,7 @@ typedef struct dt_text_rules {
 
 typedef struct dt_text {
     const dt_text_rules *rules;
-    const dt_tokenizer *tokenizer;
+    const dt_loaded *from;
     uint64_t seed;   /* instead of the rules' */
     int32_t *tokens; /* prompt and what was added */
     int64_t count;
@@ -51,8 +52,9 @@ static inline int64_t dt_text_sequences(const dt_text_rules *rules)
 /* "tokens", "end_of_text", "stop" */
 const char *dt_text_end_name(dt_text_end end);
 
-/* "": starts as a document does: behind an end-of-text token where the tokenizer has one, at a line break,
- * or at token 0 where there is none. The rules must outlive it; a zeroed one may be closed. */
+/* A prompt starts with what the tokenizer puts before a text. "" starts with that, or as a document does: after an
+ * end-of-text token if the tokenizer has one, at a line break, or at token 0. `from` and the rules must outlive the
+ * text; a zeroed one may be closed. */
 dt_status dt_text_open(dt_text *out, const dt_loaded *from, const dt_text_rules *rules,
                        const char *prompt, size_t length, uint64_t seed, dt_error *err);
 void dt_text_close(dt_text *t);
@@ -62,8 +64,9 @@ void dt_text_close(dt_text *t);
  * token in it is another one. */
 dt_status dt_text_logits(float *logits, const dt_text *t, dt_loaded *from, int64_t sequence,
                          dt_error *err);
-/* Draws the next token from them; they are written over. */
-void dt_text_take(dt_text *t, float *logits);
+/* Adds the token drawn from logits (V), which are overwritten. DT_ERR_CORRUPT if one of them is not finite: nothing
+ * is added then. */
+dt_status dt_text_take(dt_text *t, float *logits, dt_error *err);
 
 /* All of it, by a search over growing sequences 0 up to 2 * rules->beams of the model; stop texts are not
  * looked for. DT_ERR_USAGE where the context does not hold it. */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/search/beam.h"
 #include "engine/generate/text.h"
+#include "engine/search/beam.h"
 
 #include "base/banned.h"
 
@@ -55,10 +55,12 @@ dt_status dt_text_search(dt_text *t, dt_loaded *from, dt_error *err)
     int64_t context = from->model->config.decoder.context;
     dt_beam_options options = {.beams = rules->beams,
                                .vocab = from->model->config.decoder.vocab,
-                               .ids = dt_tokenizer_vocab(t->tokenizer),
+                               .ids = dt_tokenizer_vocab(t->from->tokenizer),
                                .most = rules->tokens,
                                .length_penalty = rules->length_penalty,
-                               .end = rules->past_end ? -1 : dt_tokenizer_end_of_text(t->tokenizer),
+                               .end = -1,
+                               .ends = from->ends.items,
+                               .ends_count = rules->past_end ? 0 : (int64_t)from->ends.count,
                                .pad = -1,
                                .texts = true};
     text_search search = {t, from, rules->beams};
@@ -74,10 +76,9 @@ dt_status dt_text_search(dt_text *t, dt_loaded *from, dt_error *err)
     DT_TRY(dt_model_replace(from->model, 0, DT_SEQUENCE_EMPTY, err));
     DT_TRY(dt_beam_search(&found, &options, next, &search, err));
     if (!isfinite(found.score))
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "the model's numbers are not finite: the run diverged before this checkpoint");
+        DT_TRY(dt_loaded_diverged(err));
     for (int64_t i = 0; i < found.count; i++) {
-        dt_tokenizer_decode(&t->text, t->tokenizer, found.tokens[i]);
+        dt_tokenizer_decode(&t->text, t->from->tokenizer, found.tokens[i]);
         t->tokens[t->count++] = found.tokens[i];
     }
     t->end = found.count < rules->tokens ? DT_TEXT_END_OF_TEXT : DT_TEXT_TOKENS;

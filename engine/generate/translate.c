@@ -25,6 +25,8 @@ typedef struct translation {
     dt_ids sources;
     line *lines;
     int64_t count, begun, given; /* given: told of, from the first on */
+    int64_t *asked;              /* lines that are translated, in their order; blank ones are not */
+    int64_t asked_count;
     dt_translator *translator;
     dt_strbuf text;
 } translation;
@@ -49,6 +51,15 @@ static int64_t count_lines(const dt_translate_options *options)
     return count;
 }
 
+static bool is_blank(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (strchr(" \t\r", text[i]) == NULL || text[i] == '\0')
+            return false;
+    return true;
+}
+
+/* The translation of a blank line is an empty one. */
 static dt_status read_line(translation *t, dt_side_encoder *encoder, const char *text,
                            size_t length, dt_error *err)
 {
@@ -57,6 +68,12 @@ static dt_status read_line(translation *t, dt_side_encoder *encoder, const char 
     dt_status st = DT_OK;
 
     to->first = t->sources.count;
+    if (is_blank(text, length)) {
+        to->translation = calloc(1, 1);
+        if (to->translation == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory for a line");
+        goto out;
+    }
     DT_TRY(dt_side_encode(&t->sources, encoder, text, length, err));
     to->count = t->sources.count - to->first;
     if ((int64_t)to->count > most)
@@ -77,7 +94,8 @@ static dt_status read_lines(translation *t, dt_error *err)
     size_t length;
 
     t->lines = calloc((size_t)most + 1, sizeof *t->lines);
-    if (t->lines == NULL)
+    t->asked = calloc((size_t)most + 1, sizeof *t->asked);
+    if (t->lines == NULL || t->asked == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines", (long long)most);
     DT_TRY(dt_side_encoder_open(&encoder, t->sides->source, err));
     for (; dt_text_lines_next(&text, &length, &all); t->count++) {
@@ -131,6 +149,7 @@ static void close_translation(translation *t)
     for (int64_t i = 0; i < t->count; i++)
         free(t->lines[i].translation);
     free(t->lines);
+    free(t->asked);
     dt_ids_release(&t->sources);
     dt_strbuf_release(&t->text);
     dt_loaded_close(&t->from);
@@ -141,14 +160,17 @@ static void close_translation(translation *t)
 static dt_status next(void *context, const int32_t **source, int64_t *count, dt_error *err)
 {
     translation *t = context;
-    const line *from = &t->lines[t->begun];
+    const line *from;
 
     *source = NULL;
+    while (t->begun < t->count && t->lines[t->begun].count == 0)
+        t->begun++;
     if (t->begun == t->count)
         return DT_OK;
+    from = &t->lines[t->begun];
     *source = t->sources.items + from->first;
     *count = (int64_t)from->count;
-    t->begun++;
+    t->asked[t->asked_count++] = t->begun++;
     return DT_OK;
 }
 
@@ -172,18 +194,18 @@ out:
 static dt_status done(void *context, int64_t i, const dt_beam_result *found, dt_error *err)
 {
     translation *t = context;
-    line *to = &t->lines[i];
+    line *to = &t->lines[t->asked[i]];
     dt_status st = DT_OK;
 
-    if (!isfinite(found->score))
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "line %lld: the model's numbers are not finite: the run diverged before this "
-                 "checkpoint",
-                 number_of(t, i));
+    if (!isfinite(found->score)) {
+        st = dt_loaded_diverged(err);
+        dt_error_prefix(err, "line %lld", number_of(t, t->asked[i]));
+        goto out;
+    }
     dt_translator_line(&t->text, t->sides->target, found->tokens, found->count);
     to->translation = malloc(t->text.length + 1);
     if (to->translation == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for line %lld", number_of(t, i));
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for line %lld", number_of(t, t->asked[i]));
     memcpy(to->translation, t->text.data, t->text.length);
     to->length = t->text.length;
     to->score = found->score;
@@ -200,8 +222,10 @@ dt_status dt_translate(const dt_translate_options *options, dt_error *err)
 
     dt_strbuf_init(&t.text);
     DT_TRY(open_translation(&t, err));
-    if (t.count > 0)
+    if (t.count > 0) {
         DT_TRY(dt_translator_run(t.translator, &work, err));
+        DT_TRY(give(&t, err)); /* blank lines at the end */
+    }
 out:
     close_translation(&t);
     return st;

@@ -111,11 +111,19 @@ static void consider_all(dt_beam *s, const float *const *each)
     }
 }
 
+static bool is_end(const dt_beam_options *o, int32_t token)
+{
+    for (int64_t i = 0; i < o->ends_count; i++)
+        if (o->ends[i] == token)
+            return true;
+    return token == o->end;
+}
+
 static void finish(dt_beam *s, const candidate *c)
 {
     double length = (double)(s->tokens + 1);
     double score = c->score / pow(length, s->options->length_penalty);
-    bool cut = c->token != s->options->end;
+    bool cut = !is_end(s->options, c->token);
 
     s->done++;
     if (score <= s->best.score)
@@ -166,7 +174,7 @@ void dt_beam_step(dt_beam *s, const float *const *logits)
     for (int64_t i = 0; i < s->candidate_count; i++) {
         const candidate *c = &s->candidates[i];
 
-        if (c->token == s->options->end || cut) {
+        if (cut || is_end(s->options, c->token)) {
             if (i < beams && s->done < beams)
                 finish(s, c);
         } else if (versions < beams) {

@@ -25,6 +25,8 @@ typedef struct dt_beam_options {
     double length_penalty;
     int32_t end, pad; /* padding is never taken; -1: there is none */
     bool texts;
+    const int32_t *ends; /* of texts: more tokens that end one, ends_count of them; borrowed */
+    int64_t ends_count;
 } dt_beam_options;
 
 /* Logits (versions, vocab) behind each of `versions`, which ended in newest[k] and continues parents[k]

@@ -35,6 +35,8 @@ void dt_bpe_free(dt_bpe *bpe)
     dt_pairs_release(&bpe->merges);
     dt_added_release(&bpe->raw);
     dt_added_release(&bpe->normalized);
+    dt_ids_release(&bpe->before);
+    dt_ids_release(&bpe->after);
     dt_arena_release(&bpe->arena);
     free(bpe);
 }
@@ -101,6 +103,17 @@ int64_t dt_bpe_vocab(const dt_bpe *bpe)
 int32_t dt_bpe_end_of_text(const dt_bpe *bpe)
 {
     return bpe->end_of_text;
+}
+
+dt_bpe_around dt_bpe_get_around(const dt_bpe *bpe)
+{
+    return (dt_bpe_around){bpe->before.items, bpe->after.items, bpe->before.count,
+                           bpe->after.count};
+}
+
+bool dt_bpe_ignores_limits(const dt_bpe *bpe)
+{
+    return bpe->ignores_limits;
 }
 
 /* "<0x0A>" where bytes have tokens of their own; -1 for another. */

@@ -4,7 +4,7 @@
  *           and Qwen have it, or on characters with byte fallback, as Llama 2 has it;
  *           tiktoken's files (a token in base64 and its number a line), which say neither how text
  *           is split nor what special tokens there are: their names, or their sizes, tell it
- * Ids       are those of the libraries `tokenizers` (without what a post-processor adds) and
+ * Ids       are those of the libraries `tokenizers` (dt_bpe_around has what a post-processor adds) and
  *           `tiktoken` (every special token allowed)
  * Unknown   what a file asks for and is not known here is refused by its name, never ignored
  * Unicode   15.0, wherever it was built: letters that came later (5,004, most of them hieroglyphs and rare
@@ -16,6 +16,7 @@
 #ifndef DT_ENGINE_TOKENS_BPE_H
 #define DT_ENGINE_TOKENS_BPE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/strbuf.h"
@@ -47,6 +48,17 @@ void dt_bpe_free(dt_bpe *bpe);
 int64_t dt_bpe_vocab(const dt_bpe *bpe);
 /* What stands between documents, "<|endoftext|>" for example; -1: there is none. */
 int32_t dt_bpe_end_of_text(const dt_bpe *bpe);
+
+/* The special tokens that the file's post-processor puts around a text: "<s>" before it, for example. They are not
+ * part of what dt_bpe_encode returns. Borrowed from the tokenizer. */
+typedef struct dt_bpe_around {
+    const int32_t *before, *after;
+    size_t before_count, after_count;
+} dt_bpe_around;
+
+dt_bpe_around dt_bpe_get_around(const dt_bpe *bpe);
+/* Whether the file has 'truncation' or 'padding' set. Both are ignored: texts are neither cut nor filled. */
+bool dt_bpe_ignores_limits(const dt_bpe *bpe);
 
 /* The first place at or behind text[from] where the text can be cut in two that together have the
  * tokens of the whole, so that many can work on it: `length` where there is none. */

@@ -39,6 +39,8 @@ struct dt_bpe {
     int32_t bytes[256]; /* byte-level: of that byte; else of "<0x41>". -1: none */
     int32_t unknown;    /* -1: none */
     int32_t end_of_text;
+    dt_ids before, after; /* what the post-processor puts around a text */
+    bool ignores_limits;
     bool byte_level, byte_fallback, ignore_merges, fuse_unknown;
     bool reaches_over_breaks; /* an added token may stand on both sides of a line's end */
 
@@ -60,12 +62,13 @@ dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err
 dt_status dt_bpe_read_tiktoken(dt_bpe *bpe, const char *text, size_t length, const char *name,
                                dt_error *err);
 
-/* huggingface_model.c, huggingface_text.c, huggingface_added.c: parts of a tokenizer.json. The
+/* huggingface_model.c, huggingface_text.c, huggingface_around.c, huggingface_added.c: parts of a tokenizer.json. The
  * pre-tokenizer comes first, since it says what bytes the model's tokens are. */
 dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err);
 dt_status dt_bpe_read_normalizer(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_pre_tokenizer(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_decoder(dt_bpe *bpe, const json_t *json, dt_error *err);
+dt_status dt_bpe_read_post_processor(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_added(dt_bpe *bpe, const json_t *list, const json_t *vocab, dt_error *err);
 
 /* fields.c: refuses a key that is not in the list, which ends with NULL. */

@@ -4,34 +4,11 @@
 
 #include "base/banned.h"
 
-/* What would change the numbers of a text if it were there. */
-static dt_status check_absent(const json_t *json, const char *key, dt_error *err)
+static bool is_set(const json_t *json, const char *key)
 {
     const json_t *value = json_object_get(json, key);
 
-    if (value != NULL && !json_is_null(value))
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "'%s' is set, which would cut or fill every text: set it to null", key);
-    return DT_OK;
-}
-
-/* It puts special tokens around a text where one asks for them, which nobody does here. */
-static dt_status check_post_processor(const json_t *json, dt_error *err)
-{
-    static const char *const known[] = {"ByteLevel", "TemplateProcessing", "RobertaProcessing",
-                                        "BertProcessing", "Sequence"};
-    dt_status st = DT_OK;
-    const char *type;
-
-    if (json == NULL || json_is_null(json))
-        return DT_OK;
-    DT_TRY(dt_bpe_get_type(&type, json, "post_processor", err));
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(type, known[i]) == 0)
-            return DT_OK;
-    DT_THROW(err, DT_ERR_UNSUPPORTED, "the post_processor '%.80s' is not known here", type);
-out:
-    return st;
+    return value != NULL && !json_is_null(value);
 }
 
 /* The first of these that it has: what a base model was trained with between documents. */
@@ -64,19 +41,18 @@ dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err
     dt_status st = DT_OK;
 
     DT_TRY(dt_bpe_check_keys(json, "tokenizer.json", keys, err));
+    bpe->ignores_limits = is_set(json, "truncation") || is_set(json, "padding");
     if (!json_is_object(model))
         DT_THROW(err, DT_ERR_CORRUPT, "'model' is missing: this is no tokenizer");
     if (version != NULL && strcmp(version, "1.0") != 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "'version' %.40s is not known here; 1.0 is", version);
-    DT_TRY(check_absent(json, "truncation", err));
-    DT_TRY(check_absent(json, "padding", err));
-    DT_TRY(check_post_processor(json_object_get(json, "post_processor"), err));
     DT_TRY(dt_bpe_read_normalizer(bpe, json_object_get(json, "normalizer"), err));
     DT_TRY(dt_bpe_read_pre_tokenizer(bpe, json_object_get(json, "pre_tokenizer"), err));
     DT_TRY(dt_bpe_read_decoder(bpe, json_object_get(json, "decoder"), err));
     DT_TRY(dt_bpe_read_model(bpe, model, err));
     added = json_object_get(json, "added_tokens");
     DT_TRY(dt_bpe_read_added(bpe, added, json_object_get(model, "vocab"), err));
+    DT_TRY(dt_bpe_read_post_processor(bpe, json_object_get(json, "post_processor"), err));
     find_end_of_text(bpe, added);
 out:
     return st;

@@ -231,9 +231,7 @@ static dt_status finish(const dt_weights_exporter *e, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_file_sync_dir(e->folder.data, err));
-    if (rename(e->folder.data, e->final.data) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot rename '%s' to '%s': %s", e->folder.data, e->final.data,
-                 strerror(errno));
+    DT_TRY(dt_file_name(e->folder.data, e->final.data, true, err));
 out:
     return st;
 }

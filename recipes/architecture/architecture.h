@@ -128,6 +128,7 @@ typedef struct dt_architecture {
     const char *item; /* what is counted of its data, for people: "token", "row" */
     bool reads_rows;  /* its samples are rows of numbers (engine/data/rows.h), else tokens */
     bool reads_pairs; /* its samples are pairs of sentences (transformer.h), else one text */
+    bool ffn_follows; /* model.ffn 0 is four times model.embed, else it must be given */
     /* MUST: the recipe's fields that it has a use for and not all kinds have; NULL ends the list */
     const char *const *reads;
     /* MUST: its own part of the config; vocab: of the data */

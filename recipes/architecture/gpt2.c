@@ -17,6 +17,8 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
         .activation = recipe->model.activation,
         .positions = recipe->model.positions,
         .scale_embedding = recipe->model.scale_embedding,
+        .ffn = recipe->model.ffn,
+        .norm_eps = recipe->model.norm_eps,
     };
 }
 
@@ -41,7 +43,7 @@ out:
 /* --- parameters */
 
 enum { NONE = DT_SIZE_NONE, C1 = DT_SIZE_EMBED, VOCAB = DT_SIZE_VOCAB, CONTEXT = DT_SIZE_CONTEXT };
-enum { C3 = DT_SIZE_OWN, C4 };
+enum { C3 = DT_SIZE_OWN, FFN };
 
 static const dt_param_row root_shapes[DT_GPT2_ROOT_PARAMS] = {
     [DT_GPT2_WTE] = {"wte.weight", VOCAB, C1, DT_INIT_NORMAL, false, false},
@@ -60,15 +62,32 @@ static const dt_param_row block_shapes[DT_GPT2_BLOCK_PARAMS] = {
     [DT_GPT2_ATTN_PROJ_B] = {"attn.c_proj.bias", C1, NONE, DT_INIT_ZERO, false, false},
     [DT_GPT2_LN_2_W] = {"ln_2.weight", C1, NONE, DT_INIT_ONE, false, false},
     [DT_GPT2_LN_2_B] = {"ln_2.bias", C1, NONE, DT_INIT_ZERO, false, false},
-    [DT_GPT2_FC_W] = {"mlp.c_fc.weight", C4, C1, DT_INIT_NORMAL, false, false},
-    [DT_GPT2_FC_B] = {"mlp.c_fc.bias", C4, NONE, DT_INIT_ZERO, false, false},
-    [DT_GPT2_MLP_PROJ_W] = {"mlp.c_proj.weight", C1, C4, DT_INIT_NORMAL, false, true},
+    [DT_GPT2_FC_W] = {"mlp.c_fc.weight", FFN, C1, DT_INIT_NORMAL, false, false},
+    [DT_GPT2_FC_B] = {"mlp.c_fc.bias", FFN, NONE, DT_INIT_ZERO, false, false},
+    [DT_GPT2_MLP_PROJ_W] = {"mlp.c_proj.weight", C1, FFN, DT_INIT_NORMAL, false, true},
     [DT_GPT2_MLP_PROJ_B] = {"mlp.c_proj.bias", C1, NONE, DT_INIT_ZERO, false, false},
 };
 
+int64_t dt_gpt2_ffn(const dt_model_config *config)
+{
+    return config->gpt2.ffn > 0 ? config->gpt2.ffn : 4 * config->decoder.embed;
+}
+
+double dt_gpt2_norm_eps(const dt_model_config *config)
+{
+    return config->gpt2.norm_eps > 0 ? config->gpt2.norm_eps : 1e-5;
+}
+
 static int64_t size_elems(const dt_model_config *config, int size)
 {
-    return size == C3 ? 3 * config->decoder.embed : 4 * config->decoder.embed;
+    return size == C3 ? 3 * config->decoder.embed : dt_gpt2_ffn(config);
+}
+
+int64_t dt_gpt2_wide(const dt_model_config *config)
+{
+    int64_t qkv = 3 * config->decoder.embed;
+
+    return dt_gpt2_ffn(config) > qkv ? dt_gpt2_ffn(config) : qkv;
 }
 
 bool dt_gpt2_lacks(const dt_model_config *config, int unit, int param)
@@ -97,18 +116,20 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 /* --- FLOPs of a token */
 
 /* In all 6 N + 12 L C T (Chowdhery et al. 2022, appendix B). N counts the matrices that a token is
- * multiplied with: per block c_attn 3 C^2, c_proj C^2, c_fc 4 C^2, c_proj 4 C^2; the head once,
+ * multiplied with: per block c_attn 3 C^2, c_proj C^2, c_fc C F, c_proj C F; the head once,
  * without its padding, whether it is the token embedding or a matrix of its own; not what is only
  * looked up: positions, and the token embedding beside an untied head. The second term is
  * attention's two products, the causal half counted whole as is usual. Backward is twice forward.
- * Computed again under full: all of a block but its last product, 8 of 24 C^2 FLOPs. */
+ * Computed again under full: all of a block but its last product, 2 C F of 8 C^2 + 4 C F FLOPs. */
 static dt_unit_flops flops(const dt_model_config *config, int unit)
 {
     double C = (double)config->decoder.embed, T = (double)config->tokens;
+    double F = (double)dt_gpt2_ffn(config);
 
     if (unit == 0)
         return dt_decoder_flops(config, 2 * (double)config->decoder.vocab * C, 0);
-    return dt_decoder_flops(config, 24 * C * C + 4 * T * C, 16 * C * C + 4 * T * C);
+    return dt_decoder_flops(config, 8 * C * C + 4 * C * F + 4 * T * C,
+                            8 * C * C + 2 * C * F + 4 * T * C);
 }
 
 /* --- activations */
@@ -119,18 +140,19 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
 static dt_row_cost row_cost(const dt_model_config *config, bool backward)
 {
     int64_t L = config->decoder.layers, C = config->decoder.embed, H = config->decoder.heads;
+    int64_t F = dt_gpt2_ffn(config), scratch = C + dt_gpt2_wide(config);
 
     if (!backward)
-        return (dt_row_cost){12 * C, H + 7, 5 * C};
+        return (dt_row_cost){8 * C + F, H + 7, scratch};
     switch (config->recompute) {
     case DT_RECOMPUTE_SELECTIVE:
-        return (dt_row_cost){(10 * L + 3) * C, L * H + 7, 5 * C};
+        return (dt_row_cost){L * (6 * C + F) + 3 * C, L * H + 7, scratch};
     case DT_RECOMPUTE_FULL:
-        return (dt_row_cost){(L + 12) * C, H + 7, 5 * C};
+        return (dt_row_cost){(L + 8) * C + F, H + 7, scratch};
     case DT_RECOMPUTE_NONE:
         break;
     }
-    return (dt_row_cost){(12 * L + 3) * C, L * (4 + H) + 3, 5 * C};
+    return (dt_row_cost){L * (8 * C + F) + 3 * C, L * (4 + H) + 3, scratch};
 }
 
 /* And sinusoidal positions, T C. */
@@ -149,6 +171,8 @@ static const char *const reads[] = {
     "model.heads",
     "model.vocab",
     "model.dropout",
+    "model.ffn",
+    "model.norm_eps",
     "model.activation",
     "model.positions",
     "model.tied",
@@ -158,6 +182,7 @@ static const char *const reads[] = {
     "data.cross_documents",
     "data.pack",
     "data.end_of_text",
+    "model.end_ids",
     "model.scale_embedding",
     NULL,
 };
@@ -165,6 +190,7 @@ static const char *const reads[] = {
 const dt_architecture dt_architecture_gpt2 = {
     .name = "gpt2",
     .item = "token",
+    .ffn_follows = true,
     .reads = reads,
     .configure = configure,
     .check = check,

@@ -19,6 +19,8 @@ typedef struct dt_gpt2_config {
     dt_activation_kind activation;
     dt_positions_kind positions;
     bool scale_embedding; /* token embeddings times sqrt(embed) */
+    int64_t ffn;          /* width inside the multi-layer perceptron; 0: 4 * embed */
+    double norm_eps;      /* 0: 1e-5 */
 } dt_gpt2_config;
 
 /* Places in the parameter table, within unit 0 and within a block's unit. */
@@ -47,6 +49,11 @@ typedef enum dt_gpt2_block_param {
     DT_GPT2_BLOCK_PARAMS
 } dt_gpt2_block_param;
 
+/* Those of the config, or what 0 stands for. */
+int64_t dt_gpt2_ffn(const struct dt_model_config *config);
+double dt_gpt2_norm_eps(const struct dt_model_config *config);
+/* Width of the scratch that holds GELU's output, and the gradients of it and of q k v. */
+int64_t dt_gpt2_wide(const struct dt_model_config *config);
 /* Whether the config leaves a dt_gpt2_root_param (unit 0) or a dt_gpt2_block_param out. */
 bool dt_gpt2_lacks(const struct dt_model_config *config, int unit, int param);
 

@@ -23,8 +23,8 @@ static const dt_published_key keys[] = {
     {.key = "tie_word_embeddings", .path = "model.tied", .absent = "true"},
     {.path = "model.positions",       .absent = "learned"},
     {.path = "model.scale_embedding", .absent = "false"},
-    {.key = "n_inner",             .times = 4},
-    {.key = "layer_norm_epsilon",  .must = "1e-05"},
+    {.key = "n_inner",             .path = "model.ffn", .absent = "0"},
+    {.key = "layer_norm_epsilon",  .path = "model.norm_eps", .absent = "1e-5"},
     {.key = "scale_attn_weights",  .must = "true"},
     {.key = "scale_attn_by_inverse_layer_idx", .must = "false"},
     /* only where half precision is multiplied, not what */

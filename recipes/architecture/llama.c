@@ -235,6 +235,7 @@ static const char *const reads[] = {
     "data.cross_documents",
     "data.pack",
     "data.end_of_text",
+    "model.end_ids",
     "model.rope_low_freq_factor",
     "model.rope_high_freq_factor",
     "model.rope_original_tokens",

@@ -1,4 +1,4 @@
-/* Llama, Qwen2 and Qwen3 as transformers write them: models/llama, models/qwen2, models/qwen3. */
+/* Llama, Mistral, Qwen2 and Qwen3 as transformers write them: models/llama, mistral, qwen2, qwen3. */
 #include "recipes/architecture/published.h"
 
 #include "base/banned.h"
@@ -26,13 +26,14 @@ static const dt_published_word scalings[] = {
      .also = {"rope_parameters.original_max_position_embeddings"},                                    \
      .path = "model.rope_original_tokens", .when = "llama3"}
 
-/* head_dim: 0 is hidden_size / num_attention_heads, as all but Qwen3 have it where it is left out. */
-#define COMMON(head_dim_absent)                                                                       \
+/* kv_heads: 0 is num_attention_heads. head_dim: 0 is hidden_size / num_attention_heads. Both are what a class takes
+ * where config.json leaves the field out. */
+#define COMMON(kv_heads_absent, head_dim_absent)                                                                       \
     {.key = "vocab_size",              .path = "model.vocab"},                                        \
     {.key = "hidden_size",             .path = "model.embed"},                                        \
     {.key = "num_hidden_layers",       .path = "model.layers"},                                       \
     {.key = "num_attention_heads",     .path = "model.heads"},                                        \
-    {.key = "num_key_value_heads",     .path = "model.kv_heads", .absent = "0"},                      \
+    {.key = "num_key_value_heads",     .path = "model.kv_heads", .absent = kv_heads_absent},          \
     {.key = "head_dim",                .path = "model.head_width", .absent = head_dim_absent},        \
     {.key = "intermediate_size",       .path = "model.ffn"},                                          \
     {.key = "rms_norm_eps",            .path = "model.norm_eps", .absent = "1e-6"},                   \
@@ -42,7 +43,7 @@ static const dt_published_word scalings[] = {
     ROPE
 
 static const dt_published_key llama[] = {
-    COMMON("0"),
+    COMMON("0", "0"),
     {.path = "model.qkv_bias", .absent = "false"},
     {.path = "model.qk_norm",  .absent = "false"},
     {.key = "attention_bias", .must = "false"},
@@ -58,15 +59,24 @@ static const dt_published_key llama[] = {
     {.key = "max_window_layers"}
 
 static const dt_published_key qwen2[] = {
-    COMMON("0"),
+    COMMON("0", "0"),
     {.path = "model.qkv_bias", .absent = "true"},
     {.path = "model.qk_norm",  .absent = "false"},
     WINDOW,
     {0},
 };
 
+static const dt_published_key mistral[] = {
+    COMMON("8", "0"),
+    {.path = "model.qkv_bias", .absent = "false"},
+    {.path = "model.qk_norm",  .absent = "false"},
+    /* its class takes a window of 4096 where the field is left out */
+    {.key = "sliding_window", .must = "null", .needed = true},
+    {0},
+};
+
 static const dt_published_key qwen3[] = {
-    COMMON("128"),
+    COMMON("0", "128"),
     {.path = "model.qkv_bias", .absent = "false"},
     {.path = "model.qk_norm",  .absent = "true"},
     {.key = "attention_bias", .must = "false"},
@@ -104,6 +114,7 @@ static const char *const buffers[] = {"layers.*.self_attn.rotary_emb.inv_freq", 
 
 const dt_published dt_published_llama[] = {
     FAMILY("llama", "LlamaForCausalLM", llama),
+    FAMILY("mistral", "MistralForCausalLM", mistral),
     FAMILY("qwen2", "Qwen2ForCausalLM", qwen2),
     FAMILY("qwen3", "Qwen3ForCausalLM", qwen3),
     {0},

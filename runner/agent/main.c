@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 {
     dt_error err = DT_ERROR_INIT;
 
-    dt_startup();
+    dt_startup(0);
     dt_log_init("agent");
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("dtrun-agent %s (%s)\n", DT_VERSION, DT_COMMIT);

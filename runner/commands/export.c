@@ -23,6 +23,13 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
     } only[] = {{"checkpoint", &dt_export_hf},     {"dtype", &dt_export_hf},
                 {"file-mb", &dt_export_hf},        {"wide", &dt_export_csv},
                 {"experiment", &dt_export_mlflow}, {"follow", &dt_export_mlflow}};
+    static const struct {
+        const char *option;
+        const dt_export_format *format;
+    } never[] = {{"name", &dt_export_hf},
+                 {"name", &dt_export_html},
+                 {"force", &dt_export_hf},
+                 {"force", &dt_export_mlflow}};
     const dt_value *to = dt_arguments_get(call->args, "to");
     const char *output = dt_arguments_get(call->args, "output")->text;
     int count = call->args->operands_count;
@@ -40,6 +47,10 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
         return DT_FAIL(err, DT_ERR_USAGE, "the name of the %s is empty", out->format->target);
     if (out->target == NULL && call->json)
         return DT_FAIL(err, DT_ERR_USAGE, "--json tells of a file: --output names it");
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+        if (dt_arguments_get(call->args, never[i].option)->given && out->format == never[i].format)
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s does not apply to --to %s", never[i].option,
+                           out->format->name);
     for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++)
         if (dt_arguments_get(call->args, only[i].option)->given && out->format != only[i].format)
             return DT_FAIL(err, DT_ERR_USAGE, "--%s goes with --to %s alone", only[i].option,

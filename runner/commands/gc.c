@@ -174,6 +174,8 @@ static dt_status collect(dt_call *call, dt_error *err)
     if (!dry && wanted.count > 0) {
         DT_TRY(ask(&wanted, call, err));
         DT_TRY(dt_gc_remove(&gc, say_problem, err));
+        if (gc.problems > 0)
+            call->exit_code = DT_EXIT_SYSTEM;
     }
     DT_TRY(say_done(&gc, dry || wanted.count == 0, &wanted, call, err));
 out:
@@ -220,10 +222,12 @@ const dt_command dt_command_gc = {
     .notes =
         "Says what would go and how much, and asks. Without a word all of these:\n"
         "\n"
-        "checkpoints  of runs that have ended, all but the newest and the best\n"
+        "checkpoints  of runs that have ended, all but the newest and the best; none where those\n"
+        "             are damaged\n"
         "logs         of runs that have ended, what ranks and supervisors said\n"
-        "journals     of runs that have ended, of which nothing is left on any node: the history\n"
-        "             has what they say, and could not be written anew from them any more\n"
+        "journals     of runs that have ended, of which nothing is left on any node. A damaged\n"
+        "             history is repaired from them, so that one goes only if the history is\n"
+        "             sound and has every row of it\n"
         "cache        programs, data and digests that no run uses and nobody has asked for in\n"
         "             the last day\n"
         "sweeps       folders of sweeps that have ended, without which their groups are not\n"

@@ -291,6 +291,9 @@ static const dt_option options[] = {
     {.name = "past-end",
      .kind = DT_OPTION_FLAG,
      .help = "continue where the model says that the text ends"},
+    {.name = "no-special",
+     .kind = DT_OPTION_FLAG,
+     .help = "do not put the tokenizer's special tokens (\"<s>\") before a prompt"},
     {.name = "temperature",
      .letter = 't',
      .kind = DT_OPTION_NUMBER,
@@ -311,7 +314,7 @@ static const dt_option options[] = {
      .kind = DT_OPTION_NUMBER,
      .value = "P",
      .fallback = "1",
-     .low = 0,
+     .low = 1e-9,
      .high = 1,
      .help = "draw among the likeliest whose chances add up to P; 1 for all"},
     {.name = "repetition-penalty",
@@ -366,7 +369,8 @@ const dt_command dt_command_generate = {
     .options = options,
     .notes =
         "Prints the prompt and what the model adds to it, as it comes, until there are so many\n"
-        "tokens, a stop text, or the end of the text where the tokenizer has a token for it.\n"
+        "tokens, a stop text, or a token that ends texts: one of model.end_ids, or else the\n"
+        "tokenizer's end-of-text token.\n"
         "With --json: run, checkpoint, step, prompt, text, tokens, ended (tokens, stop or\n"
         "end_of_text), seed. A model of token ids has no text: it takes and gives numbers, as\n"
         "in --prompt \"12 7 400\".\n"

@@ -25,27 +25,67 @@ static dt_status find_format(const dt_import_format **out, const char *name, dt_
                    name);
 }
 
+enum { SHOWN_MOST = 10 };
+
+/* What was not taken is named, so that nobody looks for it later. */
+static void say_left_out(const dt_imported *imported, const dt_call *call)
+{
+    const dt_import_names *names = &imported->left_out;
+    dt_strbuf text;
+
+    if (names->count == 0)
+        return;
+    dt_strbuf_init(&text);
+    for (int32_t i = 0; i < names->count && i < SHOWN_MOST; i++)
+        dt_strbuf_add_fmt(&text, "%s'%s'", i > 0 ? ", " : "", names->items[i]);
+    if (names->count > SHOWN_MOST)
+        dt_strbuf_add_fmt(&text, " and %d more", (int)names->count - SHOWN_MOST);
+    dt_report_note(call, "left out, because they are not metrics: %s%s", text.data,
+                   imported->decimal_comma ? " (write numbers with a decimal point: 2.5)" : "");
+    dt_strbuf_release(&text);
+}
+
+static json_t *names_to_json(const dt_import_names *names)
+{
+    json_t *array = json_array();
+
+    for (int32_t i = 0; i < names->count; i++)
+        json_array_append_new(array, dt_json_text(names->items[i]));
+    return array;
+}
+
 static dt_status say_imported(const char *const *ids, const dt_imported *imported,
                               const dt_call *call, dt_error *err)
 {
-    json_t *object = dt_report_object(), *runs = json_array();
+    int64_t replaced = imported->count - imported->stored;
+    json_t *object = dt_report_object(), *runs = json_array(), *empty = json_array();
     dt_status st = DT_OK;
     dt_strbuf text;
 
     dt_strbuf_init(&text);
     for (int32_t i = 0; i < imported->runs.count; i++) {
-        if (ids[i] == NULL)
+        if (ids[i] == NULL) {
+            json_array_append_new(empty, dt_json_text(imported->runs.items[i]));
             continue;
+        }
         json_array_append_new(runs, json_string(ids[i]));
         dt_strbuf_add_fmt(&text, "%s\n", ids[i]);
     }
-    dt_report_note(call, "%lld points of %zu run%s are in the history%s",
-                   (long long)imported->count, json_array_size(runs),
-                   json_array_size(runs) == 1 ? "" : "s",
-                   imported->skipped > 0 ? "; what is no number was passed over" : "");
+    dt_report_note(call, "%lld points of %zu run%s are in the history", (long long)imported->stored,
+                   json_array_size(runs), json_array_size(runs) == 1 ? "" : "s");
+    if (replaced > 0)
+        dt_report_note(call, "%lld points were replaced by a later one of the same metric and step",
+                       (long long)replaced);
+    for (size_t i = 0; i < json_array_size(empty); i++)
+        dt_report_note(call, "run '%s' has no points and was left out",
+                       json_string_value(json_array_get(empty, i)));
+    say_left_out(imported, call);
     json_object_set(object, "runs", runs);
-    json_object_set_new(object, "points", json_integer(imported->count));
+    json_object_set_new(object, "points", json_integer(imported->stored));
+    json_object_set_new(object, "replaced", json_integer(replaced));
     json_object_set_new(object, "skipped", json_integer(imported->skipped));
+    json_object_set_new(object, "left_out", names_to_json(&imported->left_out));
+    json_object_set(object, "empty_runs", empty);
     if (call->json)
         DT_TRY(dt_report_json(json_incref(object), err));
     else
@@ -53,15 +93,40 @@ static dt_status say_imported(const char *const *ids, const dt_imported *importe
 out:
     dt_strbuf_release(&text);
     json_decref(runs);
+    json_decref(empty);
     json_decref(object);
     return st;
+}
+
+/* An option of another format is refused: it would be ignored. */
+static dt_status check_options(const dt_call *call, const dt_import_format *format, dt_error *err)
+{
+    const char *of = call->args->operands[0];
+    const struct {
+        const char *option;
+        bool applies;
+    } options[] = {
+        {"name", format != NULL},
+        {"metric", format != NULL && format->has_metric},
+        {"experiment", format != NULL && format->has_experiment},
+        {"tag", format != NULL},
+        {"group", format != NULL},
+        {"note", format != NULL},
+        {"output", format == NULL},
+        {"flags", format == NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if (!options[i].applies && dt_arguments_get(call->args, options[i].option)->given)
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s does not apply to 'import %s'",
+                           options[i].option, of);
+    return DT_OK;
 }
 
 static dt_status import_runs(dt_call *call, dt_error *err)
 {
     dt_import_source source = {.path =
                                    call->args->operands_count > 1 ? call->args->operands[1] : NULL,
-                               .name = dt_arguments_get(call->args, "name")->text,
                                .metric = dt_arguments_get(call->args, "metric")->text,
                                .call = call};
     const dt_import_format *format = NULL;
@@ -75,10 +140,12 @@ static dt_status import_runs(dt_call *call, dt_error *err)
     if (source.path == NULL || call->args->operands_count > 2)
         DT_THROW(err, DT_ERR_USAGE, "'%s' takes one FILE", call->args->operands[0]);
     DT_TRY(find_format(&format, call->args->operands[0], err));
+    DT_TRY(check_options(call, format, err));
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(format->read(&imported, &source, err));
     DT_TRY(dt_store_open(&store, NULL, err));
-    DT_TRY(dt_import_write(&ids, store, &imported, &source, &labels, err));
+    DT_TRY(dt_import_write(&ids, store, &imported, &source,
+                           dt_arguments_get(call->args, "name")->text, &labels, err));
     DT_TRY(say_imported(ids, &imported, call, err));
 out:
     dt_imported_release(&imported);
@@ -88,15 +155,19 @@ out:
 
 static dt_status import(dt_call *call, dt_error *err)
 {
-    return dt_convert_knows(call->args->operands[0]) ? dt_convert(call, err)
-                                                     : import_runs(call, err);
+    dt_status st;
+
+    if (!dt_convert_knows(call->args->operands[0]))
+        return import_runs(call, err);
+    st = check_options(call, NULL, err);
+    return st == DT_OK ? dt_convert(call, err) : st;
 }
 
 static const dt_option options[] = {
     {.name = "name",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
-     .help = "what the run is called; else as the file says, or is called"},
+     .help = "name of the run, else as in the file; of several runs the beginning of their names"},
     {.name = "metric",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",

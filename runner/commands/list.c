@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/rebuild/mend.h"
 #include "runner/view/run_table.h"
 #include "runner/view/runs.h"
 

@@ -15,6 +15,7 @@
 typedef struct going {
     dt_run run;
     int64_t bytes;
+    const char *rest; /* the rows are gone: the folder that is left of it; else NULL */
 } going;
 
 /* Where something may be left on a node, the folder is what stop finds it by. */
@@ -38,10 +39,21 @@ out:
 static dt_status look(going *out, dt_store *store, const char *ref, const dt_call *call,
                       dt_error *err)
 {
+    dt_error unknown = DT_ERROR_INIT;
     const char *folder;
     dt_status st;
 
-    DT_TRY(dt_runs_find(store, &out->run, ref, call, err));
+    st = dt_runs_find(store, &out->run, ref, call, &unknown);
+    if (st == DT_ERR_NOT_FOUND) {
+        DT_TRY(dt_removal_find(&out->run.id, &out->rest, ref, call->arena, err));
+        out->run.name = ref;
+    }
+    if (out->rest != NULL) {
+        out->bytes = dt_tree_bytes(out->rest);
+        goto out;
+    }
+    if (unknown.code != DT_OK)
+        DT_THROW(err, unknown.code, "%s", unknown.message);
     if (!dt_run_state_is_terminal(out->run.state))
         DT_THROW(err, DT_ERR_USAGE, "run '%s' is %s: 'dtrun stop %s' ends it", out->run.id,
                  dt_run_state_name(out->run.state), out->run.id);
@@ -63,9 +75,12 @@ static dt_status ask(const going *runs, size_t count, const dt_call *call, dt_er
         return DT_FAIL(err, DT_ERR_USAGE, "nobody is here to ask: --yes removes without");
     for (size_t i = 0; i < count; i++) {
         bytes += runs[i].bytes;
-        dt_report_say("  %s  %s  %s at step %lld  %s", runs[i].run.id, runs[i].run.name,
-                      dt_run_state_name(runs[i].run.state), (long long)runs[i].run.step,
-                      dt_format_bytes(size, sizeof(size), (double)runs[i].bytes));
+        if (runs[i].rest != NULL)
+            dt_report_say("  %s  the files that are left of it", runs[i].run.id);
+        else
+            dt_report_say("  %s  %s  %s at step %lld  %s", runs[i].run.id, runs[i].run.name,
+                          dt_run_state_name(runs[i].run.state), (long long)runs[i].run.step,
+                          dt_format_bytes(size, sizeof(size), (double)runs[i].bytes));
     }
     dt_report_say("remove %s for good, with history, logs and checkpoints: %s? [y/N]",
                   count == 1 ? "this run" : "these runs",
@@ -94,7 +109,8 @@ static dt_status remove_runs(dt_call *call, dt_error *err)
     }
     DT_TRY(ask(runs, count, call, err));
     for (size_t i = 0; i < count; i++) {
-        DT_TRY(dt_run_remove(store, runs[i].run.id, call->arena, err));
+        DT_TRY(runs[i].rest != NULL ? dt_removal_finish(runs[i].rest, err)
+                                    : dt_run_remove(store, runs[i].run.id, call->arena, err));
         json_array_append_new(removed, json_pack("{s:s, s:I}", "run", runs[i].run.id, "bytes",
                                                  (json_int_t)runs[i].bytes));
         dt_report_note(call, "run '%s' is removed", runs[i].run.id);
@@ -128,6 +144,8 @@ const dt_command dt_command_rm = {
     .notes =
         "Says what would go and asks. A run that has not ended is refused; forks of a run have\n"
         "their own history and checkpoints, and stay. Only the run's own folder and its rows\n"
-        "are removed: no recipe, no data. What is cut short is ended by the same command.\n",
+        "are removed: no recipe, no data. The rows go first, in one transaction: where a damaged\n"
+        "history does not let them go, the files stay, too. If files cannot be removed, the same\n"
+        "command removes the rest.\n",
     .run = remove_runs,
 };

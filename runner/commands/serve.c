@@ -11,18 +11,21 @@
 #include <unistd.h>
 
 #include "base/dirs.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/relay/relay.h"
 #include "web/access.h"
+#include "web/listen.h"
 #include "web/server.h"
 
 #include "base/banned.h"
 
 typedef struct serving {
-    const dt_call *call;
-    const char *token; /* NULL: none is needed */
+    dt_call *call;
+    const char *token;   /* NULL: none is needed */
+    const char *address; /* "127.0.0.1:8642", once it serves */
 } serving;
 
 /* A descriptor that can be read once Ctrl-C or a polite kill has come; they do nothing else. */
@@ -65,13 +68,71 @@ static const char *link_of(const serving *s, const char *url)
     return link != NULL ? link : url;
 }
 
+/* Where the server of this state folder answers, for --link. A server that was killed leaves it behind. */
+static const char *address_path(dt_call *call)
+{
+    const char *folder;
+
+    if (dt_dir_path(&folder, DT_DIR_STATE, call->arena, NULL) != DT_OK)
+        return NULL;
+    return dt_arena_printf(call->arena, "%s/serve.address", folder);
+}
+
+/* "127.0.0.1:8642" of "http://127.0.0.1:8642/". */
+static void keep_address(serving *s, const char *url)
+{
+    static const char scheme[] = "http://";
+    const char *path = address_path(s->call);
+
+    if (path == NULL || strncmp(url, scheme, sizeof(scheme) - 1) != 0)
+        return;
+    url += sizeof(scheme) - 1;
+    s->address = dt_arena_strndup(s->call->arena, url, strcspn(url, "/"));
+    if (s->address != NULL)
+        (void)dt_file_write_atomic(path, s->address, strlen(s->address), 0600, NULL);
+}
+
+/* Another server may have written its own since. */
+static void forget_address(const serving *s)
+{
+    const char *path = address_path(s->call);
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (path != NULL && s->address != NULL && dt_file_read(&text, path, 256, NULL) == DT_OK &&
+        strcmp(text.data, s->address) == 0)
+        unlink(path);
+    dt_strbuf_release(&text);
+}
+
+/* NULL where no server of this state folder runs. */
+static const char *running_address(dt_call *call)
+{
+    const char *path = address_path(call), *address = NULL;
+    dt_web_listener listener;
+    dt_error taken = DT_ERROR_INIT;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (path != NULL && dt_file_read(&text, path, 256, NULL) == DT_OK) {
+        /* it runs if its port cannot be had */
+        if (dt_web_listen(&listener, text.data, &taken) == DT_ERR_BUSY)
+            address = dt_arena_strdup(call->arena, text.data);
+        else if (taken.code == DT_OK)
+            dt_web_listener_close(&listener);
+    }
+    dt_strbuf_release(&text);
+    return address;
+}
+
 static void listening(void *context, const char *url)
 {
-    const serving *s = context;
+    serving *s = context;
     bool journal = stdout_is_journal();
     json_t *object;
     dt_strbuf text;
 
+    keep_address(s, url);
     if (!s->call->json) {
         dt_strbuf_init(&text);
         dt_strbuf_add_fmt(&text, "%s\n", journal ? url : link_of(s, url));
@@ -148,13 +209,17 @@ static dt_status serve(dt_call *call, dt_error *err)
         DT_TRY(token_find(&token, call, err));
         s.token = options.token = token.text;
     }
-    if (dt_arguments_flag(call->args, "link"))
+    if (dt_arguments_flag(call->args, "link")) {
+        if (!dt_arguments_get(call->args, "listen")->given && running_address(call) != NULL)
+            listen = running_address(call);
         return print_link(&s, listen, err);
+    }
     DT_TRY(stop_signals(&options.stop_fd, err));
     DT_TRY(dt_web_serve(&options, err));
 out:
     if (options.stop_fd >= 0)
         close(options.stop_fd);
+    forget_address(&s);
     return st;
 }
 
@@ -164,7 +229,9 @@ static const dt_option options[] = {
      .value = "ADDRESS",
      .fallback = DT_WEB_LISTEN_DEFAULT,
      .help = "where the page is: HOST:PORT of this machine (port 0: any), or unix:PATH"},
-    {.name = "link", .kind = DT_OPTION_FLAG, .help = "print the link of the page, and end"},
+    {.name = "link",
+     .kind = DT_OPTION_FLAG,
+     .help = "print the link of the server that runs, and exit"},
     {.name = "no-token",
      .kind = DT_OPTION_FLAG,
      .help = "every user of this machine may read every run"},

@@ -202,6 +202,8 @@ static dt_status status(dt_call *call, dt_error *err)
     } else {
         DT_TRY(print_text(store, &run, call, err));
     }
+    if (dt_arguments_flag(call->args, "watch") && dt_run_state_is_terminal(run.state))
+        call->exit_code = dt_follow_exit_code(&run); /* it had ended before */
 out:
     dt_store_close(store);
     return st;

@@ -7,8 +7,10 @@
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/folder/remove.h"
+#include "runner/supervisor/rebuild/fill.h"
+#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/repair.h"
 
 #include "base/banned.h"
 
@@ -64,8 +66,10 @@ static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t co
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            add_problem(problems, "'%s/%s' is left of a run that was being removed", runs,
-                        entry->d_name);
+            add_problem(
+                problems,
+                "'%s/%s' is left of a run that was being removed ('dtrun rm %s' removes it)", runs,
+                entry->d_name, entry->d_name + strlen(prefix));
         else if (entry->d_name[0] != '.' && !has_row(marks, count, entry->d_name))
             add_problem(problems,
                         "'%s/%s' is of no run of the history, and nothing in it says of which",
@@ -73,6 +77,34 @@ static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t co
     }
     if (dir != NULL)
         closedir(dir);
+}
+
+static void check_repaired(json_t *problems, const char *runs, dt_arena *arena)
+{
+    const char *path = dt_arena_printf(arena, "%s/../" DT_REPAIRED_FILE, runs);
+
+    if (path != NULL && dt_file_exists(path))
+        add_problem(problems, "a repair was ended before it was done: 'dtrun store repair' "
+                              "completes it");
+}
+
+/* Points and events that are in a journal alone. */
+static dt_status check_journals(json_t *problems, dt_store *store, const dt_run_mark *marks,
+                                int64_t count, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t missing;
+
+    for (int64_t i = 0; i < count; i++) {
+        DT_TRY(dt_fill_missing(&missing, store, marks[i].id, err));
+        if (missing > 0)
+            add_problem(problems,
+                        "the journals of run '%s' have %lld rows that the history lacks ('dtrun "
+                        "store repair' writes them)",
+                        marks[i].id, (long long)missing);
+    }
+out:
+    return st;
 }
 
 static dt_status check(dt_store *store, dt_call *call, dt_error *err)
@@ -91,9 +123,13 @@ static dt_status check(dt_store *store, dt_call *call, dt_error *err)
     DT_TRY(dt_store_verify(store, &damages, &count, call->arena, err));
     for (int64_t i = 0; i < count; i++)
         add_problem(problems, "%s", damages[i]);
+    if (count > 0)
+        dt_report_note(call, "the history is damaged: 'dtrun store repair' makes a new one");
     DT_TRY(dt_store_run_marks(store, &marks, &runs_count, call->arena, err));
     check_rows(problems, marks, runs_count, runs, call->arena);
     check_folders(problems, marks, runs_count, runs);
+    check_repaired(problems, runs, call->arena);
+    DT_TRY(check_journals(problems, store, marks, runs_count, err));
     call->exit_code = json_array_size(problems) > 0 ? DT_EXIT_FAILED : DT_EXIT_GOOD;
     if (call->json) {
         object = dt_report_object();
@@ -130,6 +166,36 @@ out:
     return st;
 }
 
+static dt_status repair(dt_call *call, dt_error *err)
+{
+    dt_repaired done;
+    json_t *object;
+    dt_status st;
+
+    DT_TRY(dt_repair_store(&done, call->arena, err));
+    if (done.aside != NULL)
+        dt_report_note(
+            call,
+            "the history was damaged: a new one has %lld runs, from %lld rows that could be read, "
+            "the folders of the runs and their journals; the damaged file is kept as '%s'",
+            (long long)done.runs, (long long)done.salvaged, done.aside);
+    else
+        dt_report_note(call,
+                       "the history is not damaged; %lld rows were missing that journals have",
+                       (long long)done.from_journals);
+    if (call->json) {
+        object = dt_report_object();
+        json_object_set_new(object, "runs", json_integer(done.runs));
+        json_object_set_new(object, "damaged",
+                            done.aside != NULL ? dt_json_text(done.aside) : json_null());
+        json_object_set_new(object, "salvaged", json_integer(done.salvaged));
+        json_object_set_new(object, "from_journals", json_integer(done.from_journals));
+        DT_TRY(dt_report_json(object, err));
+    }
+out:
+    return st;
+}
+
 static dt_status maintain(dt_call *call, dt_error *err)
 {
     const char *what = call->args->operands[0];
@@ -137,11 +203,14 @@ static dt_status maintain(dt_call *call, dt_error *err)
     dt_store *store = NULL;
     dt_status st = DT_OK;
 
-    if (!is_backup && strcmp(what, "check") != 0)
-        DT_THROW(err, DT_ERR_USAGE, "'%s': expected check, or backup FILE", what);
-    if (call->args->operands_count != (is_backup ? 2 : 1))
-        DT_THROW(err, DT_ERR_USAGE, "%s",
-                 is_backup ? "FILE is missing" : "check takes no argument");
+    if (!is_backup && strcmp(what, "check") != 0 && strcmp(what, "repair") != 0)
+        DT_THROW(err, DT_ERR_USAGE, "'%s': expected check, repair, or backup FILE", what);
+    if (is_backup && call->args->operands_count != 2)
+        DT_THROW(err, DT_ERR_USAGE, "FILE is missing");
+    if (!is_backup && call->args->operands_count != 1)
+        DT_THROW(err, DT_ERR_USAGE, "%s takes no argument", what);
+    if (strcmp(what, "repair") == 0)
+        return repair(call, err);
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
     DT_TRY(is_backup ? backup(store, call, err) : check(store, call, err));
 out:
@@ -151,15 +220,22 @@ out:
 
 const dt_command dt_command_store = {
     .name = "store",
-    .summary = "check the history, or copy it while it is used",
-    .operands = "check|backup [FILE]",
+    .summary = "check, repair or back up the history",
+    .operands = "check|repair|backup [FILE]",
     .operands_min = 1,
     .operands_max = 2,
     .notes =
-        "check reads all of store.db, holds what charts are drawn from against the points, and\n"
-        "says which runs have no folder, which folders no run, and what is left of a removal;\n"
-        "the exit code is 1 where there is anything. backup writes FILE, which must not be there,\n"
-        "as the history is at that moment, while runs continue. To use it, put it in the place\n"
-        "of store.db while nothing runs.\n",
+        "check reads all of store.db, compares charts with the points and the points with the\n"
+        "journals of runs that have ended, and says which runs have no folder, which folders no\n"
+        "run, and what is left of a removal; the exit code is 1 where there is anything.\n"
+        "\n"
+        "repair makes a new store.db of a damaged one: of the rows that can be read, the folders\n"
+        "of the runs and their journals. The damaged file is kept. No run may be supervised\n"
+        "meanwhile. It also completes a sound history in which rows of a journal are missing.\n"
+        "\n"
+        "backup writes FILE, which must not be there,\n"
+        "as the history is at that moment, while runs continue, and checks it: of a damaged\n"
+        "history there is no copy (exit code 3). To use a copy, put it in the place of\n"
+        "store.db while nothing runs.\n",
     .run = maintain,
 };

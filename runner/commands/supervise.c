@@ -7,7 +7,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/gc/quota.h"
-#include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/rebuild/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs.h"
 

@@ -1,5 +1,6 @@
 #include "runner/convert/command_line.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "runner/convert/command_line_int.h"
@@ -11,24 +12,66 @@ static dt_status refuse(dt_shell_scanner *s, int line, const char *what)
     return DT_FAIL(s->err, DT_ERR_USAGE, "%s:%d: %s", s->source, line, what);
 }
 
-/* Where it is assignments alone, "export" in front or not, its variables are known from here on. */
+static dt_status remark(dt_shell_scanner *s, const char *text)
+{
+    return dt_shell_add_to(&s->script->remarks, text, strlen(text), s->line, s->script->arena,
+                           s->err);
+}
+
+/* A word of "export": NAME=value, or the NAME of a variable that is there. */
+static dt_status export_word(dt_shell_script *script, const dt_shell_word *word, dt_error *err)
+{
+    const dt_shell_variable *variable = dt_shell_find(script, word->text, strlen(word->text));
+
+    if (dt_shell_assigned(word->text) > 0)
+        return dt_shell_define_word(script, word, true, err);
+    if (variable == NULL)
+        return DT_OK;
+    return dt_shell_define_words(script, word->text, strlen(word->text), &variable->value, true,
+                                 err);
+}
+
+static bool is_assignments(const dt_shell_command *command)
+{
+    for (size_t i = 0; i < command->count; i++)
+        if (dt_shell_assigned(command->words[i].text) == 0)
+            return false;
+    return true;
+}
+
+/* Lines that begin with a flag continue the command before: a backslash is missing there. */
+static dt_status continue_last(dt_shell_scanner *s)
+{
+    dt_shell_command *last = &s->script->commands[s->script->count - 1];
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < s->command.count && st == DT_OK; i++)
+        st = dt_shell_add_word(last, &s->command.words[i], s->script->arena, s->err);
+    if (st == DT_OK)
+        st = remark(s, "this line begins with a flag: it is taken as a part of the command before");
+    return st;
+}
+
+/* Variables of a command that only assigns, or exports, are known from here on. */
 static dt_status end_command(dt_shell_scanner *s)
 {
     const dt_shell_command *command = &s->command;
     dt_status st = dt_shell_end_word(s);
-    size_t first;
 
     if (st != DT_OK || command->count == 0)
         return st;
-    first = strcmp(command->words[0].text, "export") == 0 ? 1 : 0;
-    for (size_t i = first; i < command->count; i++)
-        if (dt_shell_assigned(command->words[i].text) == 0) {
-            st = dt_shell_add_command(s->script, command, s->err);
-            s->command = (dt_shell_command){0};
-            return st;
-        }
-    for (size_t i = first; i < command->count && st == DT_OK; i++)
-        st = dt_shell_define_word(s->script, &command->words[i], s->err);
+    if (strcmp(command->words[0].text, "export") == 0) {
+        for (size_t i = 1; i < command->count && st == DT_OK; i++)
+            st = export_word(s->script, &command->words[i], s->err);
+    } else if (is_assignments(command)) {
+        for (size_t i = 0; i < command->count && st == DT_OK; i++)
+            st = dt_shell_define_word(s->script, &command->words[i], false, s->err);
+    } else if (command->words[0].text[0] == '-' && command->words[0].text[1] != '\0' &&
+               s->script->count > 0) {
+        st = continue_last(s);
+    } else {
+        st = dt_shell_add_command(s->script, command, s->err);
+    }
     s->command = (dt_shell_command){0};
     return st;
 }
@@ -42,24 +85,38 @@ static void take_char(dt_shell_scanner *s, char c)
     s->line += c == '\n';
 }
 
-/* "\<newline>", with a carriage return in front of it too, is nothing. */
-static bool skip_continuation(dt_shell_scanner *s)
+/* "\<newline>" is nothing. So is "\ <newline>", which a shell would take for a blank and the end of the command:
+ * the blank cannot be seen, and nobody means it. */
+static dt_status skip_continuation(bool *skipped, dt_shell_scanner *s)
 {
     const char *at = s->at + 1;
+    bool blanks = false;
 
-    if (at < s->end && *at == '\r')
-        at++;
-    if (at >= s->end || *at != '\n')
-        return false;
+    for (; at < s->end && strchr(" \t\r", *at) != NULL && *at != '\0'; at++)
+        blanks = blanks || *at != '\r';
+    *skipped = at < s->end && *at == '\n';
+    if (!*skipped)
+        return DT_OK;
     s->at = at + 1;
     s->line++;
-    return true;
+    if (!blanks)
+        return DT_OK;
+    s->line--;
+    {
+        dt_status st = remark(
+            s, "blanks follow the backslash at its end, where a shell would end the command: "
+               "it is taken as continued");
+
+        s->line++;
+        return st;
+    }
 }
 
 static dt_status take_quotes(dt_shell_scanner *s)
 {
     char quote = *s->at++;
     int line = s->line;
+    bool skipped;
     dt_status st;
 
     if (!s->in_word)
@@ -69,9 +126,13 @@ static dt_status take_quotes(dt_shell_scanner *s)
         if (quote == '"' && (*s->at == '$' || *s->at == '`')) {
             if ((st = dt_shell_expand(s, true)) != DT_OK)
                 return st;
-        } else if (quote == '"' && *s->at == '\\' && skip_continuation(s)) {
-            continue;
         } else {
+            if (quote == '"' && *s->at == '\\') {
+                if ((st = skip_continuation(&skipped, s)) != DT_OK)
+                    return st;
+                if (skipped)
+                    continue;
+            }
             if (quote == '"' && *s->at == '\\' && s->at + 1 < s->end &&
                 strchr("$`\"\\", s->at[1]) != NULL)
                 s->at++;
@@ -86,14 +147,46 @@ static dt_status take_quotes(dt_shell_scanner *s)
     return DT_OK;
 }
 
+/* "<DATA>", "<path to data>": the bytes of what a person has to fill in; 0: it is none. In "<in 2>out" a number
+ * stands before '>', in "<in >out" a blank. */
+static size_t placeholder_length(const dt_shell_scanner *s)
+{
+    size_t length = 1, word = 1;
+
+    while (s->at + length < s->end && (isalnum((unsigned char)s->at[length]) ||
+                                       (length > 1 && strchr(" _-./", s->at[length]) != NULL))) {
+        length++;
+        if (s->at[length - 1] == ' ')
+            word = length;
+    }
+    if (length == 1 || s->at + length >= s->end || s->at[length] != '>' || word == length)
+        return 0;
+    while (word < length && isdigit((unsigned char)s->at[word]))
+        word++;
+    return word < length ? length + 1 : 0;
+}
+
+static dt_status take_placeholder(dt_shell_scanner *s, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        take_char(s, *s->at++);
+    s->open = true;
+    return remark(
+        s, "a name in <> is taken for a placeholder, to be filled in, and not for a redirection");
+}
+
 /* "> FILE", "2>&1", "<<END": the word after it belongs to it. */
 static dt_status skip_redirection(dt_shell_scanner *s)
 {
+    const char *start = s->at;
     bool document = s->end - s->at >= 2 && s->at[0] == '<' && s->at[1] == '<';
     size_t count;
     dt_status st;
 
+    if (*s->at == '<' && (count = placeholder_length(s)) > 0)
+        return take_placeholder(s, count);
     if (s->in_word && s->word.data[strspn(s->word.data, "0123456789")] == '\0') {
+        start -= s->word.length;
         dt_strbuf_reset(&s->word); /* the number of a file */
         s->in_word = s->open = false;
     }
@@ -119,7 +212,8 @@ static dt_status skip_redirection(dt_shell_scanner *s)
             return DT_FAIL(s->err, DT_ERR_NOMEM, "no memory");
     }
     s->at += count;
-    return DT_OK;
+    return dt_shell_add_to(&s->command.redirections, start, (size_t)(s->at - start), s->line,
+                           s->script->arena, s->err);
 }
 
 /* The lines of a here-document, up to the word that ends it. */
@@ -171,6 +265,7 @@ static dt_status take_separator(dt_shell_scanner *s)
 static dt_status step(dt_shell_scanner *s)
 {
     char c = *s->at;
+    bool skipped;
 
     if (c == '#' && !s->in_word) {
         while (s->at < s->end && *s->at != '\n')
@@ -186,8 +281,10 @@ static dt_status step(dt_shell_scanner *s)
     if (strchr(" \t\r\n;|&()", c) != NULL)
         return take_separator(s);
     if (c == '\\') {
-        if (skip_continuation(s))
-            return DT_OK;
+        dt_status st = skip_continuation(&skipped, s);
+
+        if (st != DT_OK || skipped)
+            return st;
         if (s->at + 1 < s->end)
             s->at++;
     }
@@ -225,7 +322,7 @@ static dt_status take_array(dt_shell_scanner *s)
     if (st == DT_OK)
         st = dt_shell_end_word(s);
     if (st == DT_OK)
-        st = dt_shell_define_words(s->script, name, length, &s->command, s->err);
+        st = dt_shell_define_words(s->script, name, length, &s->command, false, s->err);
     s->command = outer;
     s->at += st == DT_OK;
     return st;

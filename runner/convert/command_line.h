@@ -1,9 +1,12 @@
 /* command_line: the commands of a shell script, or of a line, split into words as sh splits them. Nothing is run.
  *
  * Known      quotes, backslashes, continued lines, comments, here-documents, redirections, NAME=value and
- *            NAME=(words) in front of what uses them, $NAME, ${NAME}, ${NAME:-value}, "${NAME[@]}", and
+ *            NAME=(words) before their use, export, $NAME, ${NAME}, ${NAME:-value}, "${NAME[@]}", and
  *            $(which PROGRAM)
- * Not known  all else that begins with '$' or '`': it stays as it is written, and the word is `open`
+ * Not known  all else that begins with '$' or '`', and placeholders such as <DATA>: they stay as they are
+ *            written, and the word is `open`
+ * Mended     a backslash with blanks behind it, and a line that begins with a flag, continue the command before:
+ *            in `remarks`
  * Errors     DT_ERR_USAGE with source and line: a quote that is not closed, text that is no UTF-8
  * Ownership  words live in the arena
  */
@@ -22,14 +25,22 @@ typedef struct dt_shell_word {
     bool open; /* a part is known to a shell alone */
 } dt_shell_word;
 
+typedef struct dt_shell_words {
+    dt_shell_word *items;
+    size_t count, capacity;
+} dt_shell_words;
+
 typedef struct dt_shell_command {
     dt_shell_word *words;
     size_t count, capacity;
+    dt_shell_words redirections; /* "> train.log" */
+    size_t variables;            /* how many of the script's were defined before it */
 } dt_shell_command;
 
 typedef struct dt_shell_variable {
     const char *name;
     dt_shell_command value; /* one word, or those of an array */
+    bool exported;
 } dt_shell_variable;
 
 typedef struct dt_shell_script {
@@ -38,6 +49,8 @@ typedef struct dt_shell_script {
     size_t count, capacity;
     dt_shell_variable *variables;
     size_t variables_count, variables_capacity;
+    dt_shell_words
+        remarks; /* where the text was not taken as a shell would: a sentence, with its line */
 } dt_shell_script;
 
 void dt_shell_init(dt_shell_script *out, dt_arena *arena);
@@ -56,6 +69,9 @@ dt_status dt_shell_take(dt_shell_script *script, char *const *words, size_t coun
 
 dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word, dt_arena *arena,
                             dt_error *err);
+/* Copies the text. */
+dt_status dt_shell_add_to(dt_shell_words *words, const char *text, size_t length, int line,
+                          dt_arena *arena, dt_error *err);
 
 /* What is shown and written into a recipe later is text without control characters: DT_ERR_USAGE. */
 dt_status dt_shell_check_text(const char *text, size_t length, const char *source, dt_error *err);

@@ -26,9 +26,10 @@ typedef struct dt_shell_scanner {
 dt_status dt_shell_add_command(dt_shell_script *script, const dt_shell_command *command,
                                dt_error *err);
 dt_status dt_shell_define_words(dt_shell_script *script, const char *name, size_t length,
-                                const dt_shell_command *value, dt_error *err);
+                                const dt_shell_command *value, bool exported, dt_error *err);
 /* "NAME=value" */
-dt_status dt_shell_define_word(dt_shell_script *script, const dt_shell_word *word, dt_error *err);
+dt_status dt_shell_define_word(dt_shell_script *script, const dt_shell_word *word, bool exported,
+                               dt_error *err);
 
 dt_status dt_shell_end_word(dt_shell_scanner *s);
 const dt_shell_variable *dt_shell_find(const dt_shell_script *script, const char *name,

@@ -40,6 +40,20 @@ dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word
     return DT_OK;
 }
 
+dt_status dt_shell_add_to(dt_shell_words *words, const char *text, size_t length, int line,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_shell_word *items =
+        grow(words->items, words->count, &words->capacity, sizeof(items[0]), arena);
+    const char *copy = dt_arena_strndup(arena, text, length);
+
+    if (items == NULL || copy == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    words->items = items;
+    items[words->count++] = (dt_shell_word){.text = copy, .line = line};
+    return DT_OK;
+}
+
 dt_status dt_shell_add_command(dt_shell_script *script, const dt_shell_command *command,
                                dt_error *err)
 {
@@ -49,7 +63,8 @@ dt_status dt_shell_add_command(dt_shell_script *script, const dt_shell_command *
     if (commands == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     script->commands = commands;
-    commands[script->count++] = *command;
+    commands[script->count] = *command;
+    commands[script->count++].variables = script->variables_count;
     return DT_OK;
 }
 
@@ -82,7 +97,7 @@ const dt_shell_variable *dt_shell_find(const dt_shell_script *script, const char
 }
 
 dt_status dt_shell_define_words(dt_shell_script *script, const char *name, size_t length,
-                                const dt_shell_command *value, dt_error *err)
+                                const dt_shell_command *value, bool exported, dt_error *err)
 {
     dt_shell_variable *variables =
         grow(script->variables, script->variables_count, &script->variables_capacity,
@@ -92,18 +107,20 @@ dt_status dt_shell_define_words(dt_shell_script *script, const char *name, size_
     if (variables == NULL || copy == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     script->variables = variables;
-    variables[script->variables_count++] = (dt_shell_variable){copy, *value};
+    variables[script->variables_count++] = (dt_shell_variable){copy, *value, exported};
     return DT_OK;
 }
 
-dt_status dt_shell_define_word(dt_shell_script *script, const dt_shell_word *word, dt_error *err)
+dt_status dt_shell_define_word(dt_shell_script *script, const dt_shell_word *word, bool exported,
+                               dt_error *err)
 {
     size_t length = dt_shell_assigned(word->text);
     dt_shell_word value = {word->text + length + 1, word->line, word->open};
     dt_shell_command one = {0};
     dt_status st = dt_shell_add_word(&one, &value, script->arena, err);
 
-    return st == DT_OK ? dt_shell_define_words(script, word->text, length, &one, err) : st;
+    return st == DT_OK ? dt_shell_define_words(script, word->text, length, &one, exported, err)
+                       : st;
 }
 
 dt_status dt_shell_define(dt_shell_script *script, const char *name, const char *value,
@@ -111,7 +128,7 @@ dt_status dt_shell_define(dt_shell_script *script, const char *name, const char 
 {
     dt_shell_word word = {dt_arena_printf(script->arena, "%s=%s", name, value), 0, false};
 
-    return word.text != NULL ? dt_shell_define_word(script, &word, err)
+    return word.text != NULL ? dt_shell_define_word(script, &word, false, err)
                              : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 

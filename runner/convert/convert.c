@@ -7,6 +7,7 @@
 #include "recipes/reader.h"
 #include "runner/cli/report.h"
 #include "runner/convert/convert.h"
+#include "runner/convert/pasted.h"
 #include "runner/convert/tool.h"
 
 #include "base/banned.h"
@@ -91,8 +92,9 @@ static dt_status make_draft(dt_draft *draft, const dt_convert_tool *tool, char *
     const char *source;
     dt_shell_script script;
     dt_status st = DT_OK;
-    dt_strbuf text;
+    dt_strbuf given, text;
 
+    dt_strbuf_init(&given);
     dt_strbuf_init(&text);
     dt_shell_init(&script, draft->arena);
     if (count == 0)
@@ -101,7 +103,8 @@ static dt_status make_draft(dt_draft *draft, const dt_convert_tool *tool, char *
     if (tool == NULL && count != 1)
         DT_THROW(err, DT_ERR_USAGE, "'slurm' takes one SCRIPT");
     if (tool == NULL || is_one_script(tool, words, count)) {
-        DT_TRY(read_script(&text, &source, words[0], err));
+        DT_TRY(read_script(&given, &source, words[0], err));
+        dt_pasted_text(&text, given.data, given.length);
         if (tool == NULL) {
             DT_TRY(dt_slurm_convert(draft, text.data, text.length, source, err));
             goto out;
@@ -110,10 +113,12 @@ static dt_status make_draft(dt_draft *draft, const dt_convert_tool *tool, char *
     } else {
         DT_TRY(take_words(&script, tool, words, count, err));
     }
-    DT_TRY(dt_tools_convert(&found, draft, &script, tool, NULL, err));
+    DT_TRY(dt_tools_convert(&found, draft, &script, NULL, tool, NULL, err));
     if (found == NULL)
-        DT_THROW(err, DT_ERR_USAGE, "there is no %s in it", tool->what);
+        DT_THROW(err, DT_ERR_USAGE, "there is no %s in it%s", tool->what,
+                 tool->hint != NULL ? tool->hint : "");
 out:
+    dt_strbuf_release(&given);
     dt_strbuf_release(&text);
     return st;
 }
@@ -179,17 +184,43 @@ static dt_status give(const dt_call *call, const dt_draft *draft, const dt_strbu
     json_object_set_new(object, "recipe", dt_json_text(text->data));
     json_object_set_new(object, "layer", json_boolean(draft->is_layer));
     json_object_set_new(object, "not_carried", remarks_to_json(&draft->left));
+    json_object_set_new(object, "same", remarks_to_json(&draft->same));
     json_object_set_new(object, "notes", remarks_to_json(&draft->notes));
     return dt_report_json(object, err);
 }
 
-static dt_status describe(const dt_convert_tool *tool, dt_error *err)
+/* {"flags": [{"name": "--lr", "also": null, "takes": "text", "carried": true, "into": "optimizer.lr"}]} */
+static dt_status describe_json(const dt_flag_table *table, dt_error *err)
 {
+    static const char *const takes[] = {[DT_TAKES_NOTHING] = "nothing",
+                                        [DT_TAKES_BOOL] = "bool",
+                                        [DT_TAKES_INT] = "int",
+                                        [DT_TAKES_NUMBER] = "number",
+                                        [DT_TAKES_TEXT] = "text"};
+    json_t *object = dt_report_object(), *list = json_array();
+
+    for (size_t i = 0; i < table->count; i++) {
+        const dt_flag *flag = &table->flags[i];
+
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s?, s:s, s:b, s:s}", "name", flag->name, "also",
+                                        flag->also, "takes", takes[flag->takes], "carried",
+                                        flag->fate != DT_FLAG_LEFT, "into", flag->into));
+    }
+    json_object_set_new(object, "flags", list);
+    return dt_report_json(object, err);
+}
+
+static dt_status describe(const dt_call *call, const dt_convert_tool *tool, dt_error *err)
+{
+    const dt_flag_table *table = tool != NULL ? tool->flags : &dt_slurm_flags;
     dt_strbuf text;
     dt_status st;
 
+    if (call->json)
+        return describe_json(table, err);
     dt_strbuf_init(&text);
-    dt_flags_describe(&text, tool != NULL ? tool->flags : &dt_slurm_flags);
+    dt_flags_describe(&text, table);
     st = dt_report_text(&text, err);
     dt_strbuf_release(&text);
     return st;
@@ -205,12 +236,13 @@ dt_status dt_convert(dt_call *call, dt_error *err)
     dt_strbuf text;
 
     if (dt_arguments_flag(args, "flags"))
-        return describe(tool, err);
+        return describe(call, tool, err);
     dt_strbuf_init(&text);
     dt_draft_init(&draft, args->operands[0], call->arena);
     if (path != NULL && dt_file_exists(path))
         DT_THROW(err, DT_ERR_USAGE, "'%s' is there already: remove it, or name another", path);
     DT_TRY(make_draft(&draft, tool, args->operands + 1, args->operands_count - 1, err));
+    dt_draft_account(&draft);
     DT_TRY(dt_draft_write(&text, &draft, err));
     DT_TRY(check(&draft, path != NULL ? path : "imported.yaml", text.data, err));
     DT_TRY(give(call, &draft, &text, path, err));

@@ -210,7 +210,9 @@ void dt_draft_number_text(dt_strbuf *out, double value)
         dt_strbuf_add_fmt(out, "%.0f", value == 0 ? 0.0 : value);
         return;
     }
-    for (int digits = 1; digits <= 17; digits++) {
+    snprintf(text, sizeof(text), "%.15g", value);
+    value = strtod(text, NULL);
+    for (int digits = 1; digits <= 15; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, value);
         if (strtod(text, NULL) == value)
             break;
@@ -258,4 +260,69 @@ void dt_draft_note(dt_draft *draft, const char *about, const char *text, ...)
     va_start(args, text);
     remark(draft, &draft->notes, about, keep_format(draft, text, args));
     va_end(args);
+}
+
+void dt_draft_same(dt_draft *draft, const char *about, const char *text)
+{
+    remark(draft, &draft->same, about, keep(draft, text));
+}
+
+/* --- the account */
+
+void dt_draft_give(dt_draft *draft, const char *shown, const char *into)
+{
+    dt_draft_given *given =
+        grow(draft, draft->given, draft->given_count, &draft->given_capacity, sizeof(given[0]));
+
+    if (given == NULL)
+        return;
+    draft->given = given;
+    given[draft->given_count++] =
+        (dt_draft_given){.shown = keep(draft, shown), .into = keep(draft, into)};
+}
+
+/* Whether `text` has `part` in it, and not as a part of a longer word. */
+static bool mentions(const char *text, const char *part)
+{
+    size_t length = strlen(part);
+
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) {
+        bool begins = at == text || strchr(" (/,'", at[-1]) != NULL;
+        bool ends = at[length] == '\0' || strchr(" ,:;)'", at[length]) != NULL;
+
+        if (begins && ends)
+            return true;
+    }
+    return false;
+}
+
+static bool is_mentioned(const dt_draft *draft, const char *part)
+{
+    const dt_draft_remarks *lists[] = {&draft->left, &draft->notes, &draft->same};
+
+    for (size_t i = 0; i < draft->count; i++)
+        if (mentions(draft->values[i].from, part))
+            return true;
+    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
+        for (size_t i = 0; i < lists[l]->count; i++)
+            if (mentions(lists[l]->items[i].about, part))
+                return true;
+    return false;
+}
+
+void dt_draft_account(dt_draft *draft)
+{
+    static const char nothing[] = "nothing";
+
+    for (size_t i = 0; i < draft->given_count; i++) {
+        const dt_draft_given *given = &draft->given[i];
+
+        if (is_mentioned(draft, given->shown))
+            continue;
+        if (strncmp(given->into, nothing, sizeof(nothing) - 1) == 0)
+            dt_draft_same(draft, given->shown, given->into);
+        else
+            dt_draft_left(draft, given->shown, "it changes nothing in this recipe (%s)",
+                          given->into);
+    }
 }

@@ -4,6 +4,8 @@
  * Each value has the flag that it came from, which stands behind it as a comment. What is set twice has
  * the later value. `left` is what has no place in a recipe, with the reason; `notes` are remarks about
  * what has one.
+ * Account    every part of the command line is registered as given. At the end each of them stands in the comment
+ *            of a value, or in one of the lists: dt_draft_account adds to `left` what does not
  * Ownership  all text is copied into the arena
  * Errors     none while it is filled: running out of memory is told by dt_draft_write
  */
@@ -29,6 +31,12 @@ typedef struct dt_draft_remarks {
     size_t count, capacity;
 } dt_draft_remarks;
 
+/* A part of the command line, as it is shown: "--lr 0.0005". */
+typedef struct dt_draft_given {
+    const char *shown;
+    const char *into; /* what the program's table says of it, or a reason why it is not carried */
+} dt_draft_given;
+
 typedef struct dt_draft {
     dt_arena *arena;
     const char *title; /* "fairseq" */
@@ -36,6 +44,9 @@ typedef struct dt_draft {
     dt_draft_value *values;
     size_t count, capacity;
     dt_draft_remarks left, notes;
+    dt_draft_remarks same; /* what needs no value here: dtrun does the same anyway */
+    dt_draft_given *given;
+    size_t given_count, given_capacity;
     bool is_layer; /* it says where to train, and nothing of what */
     bool no_memory;
 } dt_draft;
@@ -59,7 +70,14 @@ void dt_draft_remove(dt_draft *draft, const char *path);
 void dt_draft_left(dt_draft *draft, const char *about, const char *reason, ...) DT_PRINTF(3, 4);
 void dt_draft_note(dt_draft *draft, const char *about, const char *text, ...) DT_PRINTF(3, 4);
 
-/* "1.5e-4": the shortest that is read back the same. */
+/* Nothing is lost without it, for the reason `text`. */
+void dt_draft_same(dt_draft *draft, const char *about, const char *text);
+
+/* Registers a part of the command line. `into` as in dt_draft_given. */
+void dt_draft_give(dt_draft *draft, const char *shown, const char *into);
+void dt_draft_account(dt_draft *draft);
+
+/* "1.5e-4": the shortest that agrees in 15 digits, so that 6e-4 / 10 is 6e-5. */
 void dt_draft_number_text(dt_strbuf *out, double value);
 
 /* The recipe, groups and fields in the order of the table (recipes/fields.c). DT_ERR_NOMEM. */

@@ -93,6 +93,21 @@ static void add_remarks(dt_strbuf *out, const char *title, const dt_draft_remark
     dt_strbuf_release(&line);
 }
 
+/* One line for all. */
+static void add_same(dt_strbuf *out, const dt_draft_remarks *same)
+{
+    dt_strbuf line;
+
+    if (same->count == 0)
+        return;
+    dt_strbuf_init(&line);
+    for (size_t i = 0; i < same->count; i++)
+        dt_strbuf_add_fmt(&line, "%s%s", i > 0 ? ", " : "", same->items[i].about);
+    dt_strbuf_add_str(out, "#\n# Nothing is lost without: ");
+    add_comment(out, line.data);
+    dt_strbuf_release(&line);
+}
+
 static void add_said(dt_strbuf *out, const char *said)
 {
     while (*said != '\0') {
@@ -113,6 +128,7 @@ dt_status dt_draft_write(dt_strbuf *out, const dt_draft *draft, dt_error *err)
     if (draft->said != NULL)
         add_said(out, draft->said);
     add_remarks(out, "Not carried:", &draft->left);
+    add_same(out, &draft->same);
     add_remarks(out, "To know:", &draft->notes);
     dt_strbuf_add_char(out, '\n');
     add_fields(out, draft);

@@ -52,7 +52,9 @@ static dt_status check_language_model(const dt_flags *flags, dt_draft *draft, dt
     else if (strcmp(task, "language_modeling") != 0)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "--task %s: dtrun has language_modeling and translation of fairseq's", task);
-    if (strcmp(criterion, "cross_entropy") != 0)
+    if (strcmp(criterion, "cross_entropy") == 0 && dt_flags_given(flags, "--criterion"))
+        dt_draft_same(draft, dt_flags_about(flags, "--criterion"), "it is dtrun's loss");
+    else if (strcmp(criterion, "cross_entropy") != 0)
         dt_draft_left(draft, dt_flags_about(flags, "--criterion"),
                       "the loss is cross_entropy, over all of the vocabulary");
     return DT_OK;

@@ -11,7 +11,9 @@ typedef struct dt_fairseq_arch {
     double dropout, attention_dropout;
     const char *activation; /* fairseq's word */
     bool learned_positions, tied;
-    const char *lacks; /* what of it dtrun has not; NULL: nothing */
+    /* what dtrun does not have */
+    bool adaptive, no_final_norm;
+    double activation_dropout;
 } dt_fairseq_arch;
 
 extern const dt_fairseq_arch dt_fairseq_archs[];
@@ -25,11 +27,16 @@ const dt_fairseq_arch *dt_fairseq_arch_find(const char *name, const char **meant
 dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err);
 void dt_fairseq_schedule(dt_draft *draft, const dt_flags *flags);
 dt_status dt_fairseq_optimizer(dt_draft *draft, const dt_flags *flags, dt_error *err);
+/* "--arch transformer, --task translation" */
+const char *dt_fairseq_subject(const dt_flags *flags);
 /* A dimension by its flag, or else the architecture's. */
 double dt_fairseq_dimension(dt_draft *draft, const dt_flags *flags, const char *path,
                             const char *flag, double of_arch, const char *arch);
 void dt_fairseq_activation(dt_draft *draft, const dt_flags *flags, const char *of_arch,
                            const char *from);
+/* Lists what the architecture drops inside of the perceptron, if no flag says another number. */
+void dt_fairseq_activation_dropout(dt_draft *draft, const dt_flags *flags, double of_arch,
+                                   const char *from);
 /* *step_tokens: those of a step of one rank. */
 dt_status dt_fairseq_batch(double *step_tokens, dt_draft *draft, const dt_flags *flags,
                            dt_error *err);

@@ -35,8 +35,9 @@ static void set_best(dt_draft *draft, const dt_flags *flags, bool bleu)
     bool highest = dt_flags_given(flags, "--maximize-best-checkpoint-metric");
 
     if (bleu && highest && strcmp(metric, "bleu") == 0)
-        dt_draft_word(draft, "checkpoint.best_by", "valid_bleu", "%s",
-                      dt_flags_from(flags, "--best-checkpoint-metric"));
+        dt_draft_word(draft, "checkpoint.best_by", "valid_bleu", "%s, %s",
+                      dt_flags_from(flags, "--best-checkpoint-metric"),
+                      dt_flags_from(flags, "--maximize-best-checkpoint-metric"));
     else if (highest || (strcmp(metric, "loss") != 0 && strcmp(metric, "nll_loss") != 0))
         dt_draft_left(
             draft,

@@ -111,6 +111,8 @@ void dt_fairseq_checkpoints(dt_draft *draft, const dt_flags *flags)
     if (by_epoch) {
         dt_flags_set_number(draft, flags, "checkpoint.every_epoch", "--save-interval", 1);
         set_keep(draft, flags, "checkpoint.keep_epochs", "--keep-last-epochs");
+    } else if (!none) {
+        dt_draft_number(draft, "checkpoint.every_epoch", 0, "--no-epoch-checkpoints");
     }
     if (none || dt_flags_given(flags, "--disable-validation"))
         dt_draft_number(draft, "checkpoint.keep_best", 0, "%s",

@@ -5,6 +5,17 @@
 
 #include "base/banned.h"
 
+const char *dt_fairseq_subject(const dt_flags *flags)
+{
+    const char *text;
+
+    if (!dt_flags_given(flags, "--task"))
+        return dt_flags_from(flags, "--arch");
+    text = dt_arena_printf(flags->draft->arena, "%s, %s", dt_flags_from(flags, "--arch"),
+                           dt_flags_from(flags, "--task"));
+    return text != NULL ? text : "";
+}
+
 double dt_fairseq_dimension(dt_draft *draft, const dt_flags *flags, const char *path,
                             const char *flag, double of_arch, const char *arch)
 {
@@ -60,6 +71,17 @@ void dt_fairseq_activation(dt_draft *draft, const dt_flags *flags, const char *o
     dt_draft_left(draft, from, "dtrun has relu, gelu, gelu_tanh and tanh");
 }
 
+void dt_fairseq_activation_dropout(dt_draft *draft, const dt_flags *flags, double of_arch,
+                                   const char *from)
+{
+    if (of_arch > 0 && !dt_flags_given(flags, "--activation-dropout"))
+        dt_draft_left(
+            draft, from,
+            "it drops %g inside of the multi-layer perceptron (activation_dropout), dtrun "
+            "nothing",
+            of_arch);
+}
+
 static void set_ways(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
                      const char *from)
 {
@@ -96,7 +118,7 @@ dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err
                        name, meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
                        meant != NULL ? "'?)" : "");
     from = dt_flags_from(flags, "--arch");
-    dt_draft_word(draft, "model.kind", "gpt2", "%s", from);
+    dt_draft_word(draft, "model.kind", "gpt2", "%s", dt_fairseq_subject(flags));
     dt_fairseq_dimension(draft, flags, "model.layers", "--decoder-layers", arch->layers, from);
     dt_fairseq_dimension(draft, flags, "model.heads", "--decoder-attention-heads", arch->heads,
                          from);
@@ -111,7 +133,12 @@ dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err
     if (dt_flags_given(flags, "--max-target-positions"))
         dt_draft_left(draft, dt_flags_about(flags, "--max-target-positions"),
                       "positions are as many as 'batch.tokens'");
-    if (arch->lacks != NULL)
-        dt_draft_left(draft, from, "it has %s: dtrun has neither", arch->lacks);
+    if (arch->adaptive)
+        dt_draft_left(draft, from,
+                      "it has adaptive inputs and softmax, which cut the vocabulary into bands; "
+                      "dtrun has one table of embeddings and one softmax");
+    if (arch->no_final_norm && !dt_flags_given(flags, "--no-decoder-final-norm"))
+        dt_draft_left(draft, from, "it has no norm after the last block (no_decoder_final_norm)");
+    dt_fairseq_activation_dropout(draft, flags, arch->activation_dropout, from);
     return DT_OK;
 }

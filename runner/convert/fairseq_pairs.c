@@ -14,22 +14,22 @@
 typedef struct pairs_arch {
     const char *name;
     int layers, heads, embed, ffn;
-    double dropout, attention_dropout;
+    double dropout, attention_dropout, activation_dropout;
     bool before; /* norms */
 } pairs_arch;
 
 /* a line an architecture */
 /* clang-format off */
 static const pairs_arch archs[] = {
-    /*                            layers heads embed   ffn  dropout attention before */
-    {"transformer",                   6,   8,   512,  2048, 0.1, 0.0, false},
-    {"transformer_tiny",              2,   2,    64,    64, 0.1, 0.0, false},
-    {"transformer_iwslt_de_en",       6,   4,   512,  1024, 0.1, 0.0, false},
-    {"transformer_wmt_en_de",         6,   8,   512,  2048, 0.1, 0.0, false},
-    {"transformer_vaswani_wmt_en_de_big", 6, 16, 1024, 4096, 0.3, 0.0, false},
-    {"transformer_vaswani_wmt_en_fr_big", 6, 16, 1024, 4096, 0.1, 0.0, false},
-    {"transformer_wmt_en_de_big",     6,  16,  1024,  4096, 0.3, 0.1, false},
-    {"transformer_wmt_en_de_big_t2t", 6,  16,  1024,  4096, 0.3, 0.1, true},
+    /*                            layers heads embed   ffn  dropout attention activation before */
+    {"transformer",                   6,   8,   512,  2048, 0.1, 0.0, 0.0, false},
+    {"transformer_tiny",              2,   2,    64,    64, 0.1, 0.0, 0.0, false},
+    {"transformer_iwslt_de_en",       6,   4,   512,  1024, 0.1, 0.0, 0.0, false},
+    {"transformer_wmt_en_de",         6,   8,   512,  2048, 0.1, 0.0, 0.0, false},
+    {"transformer_vaswani_wmt_en_de_big", 6, 16, 1024, 4096, 0.3, 0.0, 0.0, false},
+    {"transformer_vaswani_wmt_en_fr_big", 6, 16, 1024, 4096, 0.1, 0.0, 0.0, false},
+    {"transformer_wmt_en_de_big",     6,  16,  1024,  4096, 0.3, 0.1, 0.0, false},
+    {"transformer_wmt_en_de_big_t2t", 6,  16,  1024,  4096, 0.3, 0.1, 0.1, true},
 };
 /* clang-format on */
 
@@ -127,14 +127,20 @@ static void set_loss(dt_draft *draft, const dt_flags *flags)
     if (strcmp(criterion, "cross_entropy") == 0 && smoothing > 0)
         dt_draft_left(draft, dt_flags_about(flags, "--label-smoothing"),
                       "it has no effect without --criterion label_smoothed_cross_entropy");
-    if (strcmp(criterion, "cross_entropy") == 0)
+    if (strcmp(criterion, "cross_entropy") == 0) {
+        if (dt_flags_given(flags, "--criterion"))
+            dt_draft_same(draft, dt_flags_about(flags, "--criterion"), "it is dtrun's loss");
         return;
+    }
     if (strcmp(criterion, "label_smoothed_cross_entropy") != 0)
         dt_draft_left(draft, dt_flags_about(flags, "--criterion"),
                       "the loss is cross entropy, with 'model.label_smoothing'");
-    if (smoothing <= 0)
+    if (smoothing <= 0) {
+        dt_draft_same(draft, dt_flags_about(flags, "--criterion"), "nothing is smoothed");
         return;
-    dt_flags_set_number(draft, flags, "model.label_smoothing", "--label-smoothing", 0);
+    }
+    dt_draft_number(draft, "model.label_smoothing", smoothing, "%s, %s",
+                    dt_flags_from(flags, "--label-smoothing"), dt_flags_from(flags, "--criterion"));
     dt_draft_note(draft, dt_flags_about(flags, "--label-smoothing"),
                   "fairseq gives this share to all tokens but the right one, dtrun to all: times "
                   "V / (V - 1) of a vocabulary of V tokens it is the same");
@@ -157,7 +163,7 @@ dt_status dt_fairseq_pairs_model(dt_draft *draft, const dt_flags *flags, dt_erro
             name, meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
             meant != NULL ? "'?)" : "");
     from = dt_flags_from(flags, "--arch");
-    dt_draft_word(draft, "model.kind", "transformer", "%s", from);
+    dt_draft_word(draft, "model.kind", "transformer", "%s", dt_fairseq_subject(flags));
     set_layers(draft, flags, arch, from);
     dimension(draft, flags, "model.heads", "--encoder-attention-heads", "--decoder-attention-heads",
               arch->heads, from);
@@ -170,48 +176,44 @@ dt_status dt_fairseq_pairs_model(dt_draft *draft, const dt_flags *flags, dt_erro
                          arch->attention_dropout, from);
     dt_fairseq_activation(draft, flags, "relu", from);
     set_ways(draft, flags, arch, from);
+    dt_fairseq_activation_dropout(draft, flags, arch->activation_dropout, from);
     set_loss(draft, flags);
     return DT_OK;
 }
 
 /* --- data */
 
-/* "de" and "en" of ".../train.de-en.de.bin" or "...de-en": what stands on either side of the last '-'. */
-static bool split(dt_draft *draft, const char *name, size_t length, const char **source,
-                  const char **target)
+/* "de" and "en" of "train.de-en.de.idx", as fairseq's infer_language_pair: the second part of the name, with one
+ * dash. */
+static bool split(dt_draft *draft, const char *name, const char **source, const char **target)
 {
-    const char *dash = memrchr(name, '-', length), *from = dash, *to = dash;
-    static const char ends[] = "./_";
+    const char *part = strchr(name, '.'), *end, *dash;
 
-    if (dash == NULL)
+    end = part != NULL ? strchr(part + 1, '.') : NULL;
+    dash = end != NULL ? memchr(part + 1, '-', (size_t)(end - part - 1)) : NULL;
+    if (dash == NULL || dash == part + 1 || dash + 1 == end ||
+        memchr(dash + 1, '-', (size_t)(end - dash - 1)) != NULL)
         return false;
-    while (from > name && strchr(ends, from[-1]) == NULL)
-        from--;
-    while (to < name + length && strchr(ends, *to) == NULL)
-        to++;
-    *source = dt_arena_strndup(draft->arena, from, (size_t)(dash - from));
-    *target = dt_arena_strndup(draft->arena, dash + 1, (size_t)(to - dash - 1));
+    *source = dt_arena_strndup(draft->arena, part + 1, (size_t)(dash - part - 1));
+    *target = dt_arena_strndup(draft->arena, dash + 1, (size_t)(end - dash - 1));
     if (*source == NULL || *target == NULL)
         draft->no_memory = true;
-    return from < dash && dash + 1 < to;
+    return true;
 }
 
-/* As fairseq does: by the names of the files that are there; else by that of the folder. */
-static const char *guess(dt_draft *draft, const char *folder, const char *subset,
+/* By the names of the files that are there, as fairseq does. NULL: there are none. */
+static const char *infer(dt_draft *draft, const char *folder, const char *subset,
                          const char **source, const char **target)
 {
     const char *pattern = dt_arena_printf(draft->arena, "%s/%s.*-*.*.idx", folder, subset);
-    const char *from = NULL, *name;
+    const char *from = NULL;
     glob_t found = {0};
 
-    if (pattern != NULL && glob(pattern, 0, NULL, &found) == 0) {
-        name = strrchr(found.gl_pathv[0], '/') + 1;
-        if (split(draft, name, strlen(name), source, target))
-            from = "by the files that are there";
-    }
+    if (pattern != NULL && glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc && from == NULL; i++)
+            if (split(draft, strrchr(found.gl_pathv[i], '/') + 1, source, target))
+                from = "by the files that are there";
     globfree(&found);
-    if (from == NULL && split(draft, folder, strlen(folder), source, target))
-        from = "by the name of the folder";
     return from;
 }
 
@@ -222,11 +224,13 @@ static void set_languages(dt_draft *draft, const dt_flags *flags, const char *fo
     const char *target = dt_flags_text(flags, "--target-lang", NULL), *from = NULL;
 
     if (source == NULL || target == NULL)
-        from = guess(draft, folder, subset, &guessed[0], &guessed[1]);
+        from = infer(draft, folder, subset, &guessed[0], &guessed[1]);
     if (from == NULL && (source == NULL || target == NULL)) {
         dt_draft_note(draft, "--source-lang, --target-lang",
-                      "they are not given, and the folder does not tell them: put the languages "
-                      "into 'data.source' and 'data.target'");
+                      "they are not given, and '%s' has no file '%s.SOURCE-TARGET.*' here, from "
+                      "whose name fairseq takes them: which languages are they? Put them into "
+                      "'data.source' and 'data.target'",
+                      folder, subset);
         guessed[0] = "SOURCE";
         guessed[1] = "TARGET";
         from = "put it in";
@@ -239,8 +243,10 @@ static void set_languages(dt_draft *draft, const dt_flags *flags, const char *fo
 
 void dt_fairseq_pairs_data(dt_draft *draft, const dt_flags *flags)
 {
+    static const char skip[] = "--skip-invalid-size-inputs-valid-test";
     const char *folders = dt_fairseq_folder(draft, flags);
     const char *subset = dt_flags_text(flags, "--train-subset", "train");
+    bool skips;
     const char *first = dt_arena_strndup(draft->arena, folders, strcspn(folders, ":"));
 
     if (first == NULL) {
@@ -254,8 +260,10 @@ void dt_fairseq_pairs_data(dt_draft *draft, const dt_flags *flags)
                      dt_flags_text(flags, "--valid-subset", "valid"), "", "beside it");
     set_languages(draft, flags, first, subset);
     dt_draft_text(draft, "data.tokenizer", first, "its dict.LANGUAGE.txt");
-    dt_draft_word(draft, "data.too_long", "drop", "fairseq's: they are left out");
-    if (!dt_flags_given(flags, "--skip-invalid-size-inputs-valid-test"))
+    skips = dt_flags_given(flags, skip);
+    dt_draft_word(draft, "data.too_long", "drop", "%s",
+                  skips ? skip : "fairseq's: they are left out");
+    if (!skips)
         dt_draft_note(draft, "data.too_long",
                       "without --skip-invalid-size-inputs-valid-test fairseq refuses those of the "
                       "validation pairs; 'refuse' would be for training too");

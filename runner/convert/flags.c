@@ -103,6 +103,7 @@ dt_status dt_flags_set(dt_flags *flags, size_t row, const dt_shell_word *value, 
         dt_draft_note(flags->draft, use->shown, "it is given again, as %s, and the last counts",
                       shown);
     *use = (dt_flag_use){.shown = shown};
+    dt_draft_give(flags->draft, shown, flag->into);
     if (value != NULL && is_open(value)) {
         if (!flags->table->numbers_open && flag->fate != DT_FLAG_LEFT)
             dt_draft_left(flags->draft, shown,

@@ -1,4 +1,5 @@
 /* What is asked of flags that were read, and what becomes of them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "recipes/values.h"
@@ -73,6 +74,17 @@ static void carry(const dt_flags *flags, const dt_flag *flag, const dt_flag_use 
         dt_draft_text(flags->draft, flag->into, use->text, "%s", use->shown);
 }
 
+/* Numbers are compared as numbers: "0" is "0.0". */
+static bool loses_nothing(const dt_flag *flag, const dt_flag_use *use)
+{
+    bool number = flag->takes == DT_TAKES_INT || flag->takes == DT_TAKES_NUMBER;
+
+    if (flag->loses_nothing == NULL || use->text == NULL)
+        return false;
+    return number ? strtod(flag->loses_nothing, NULL) == use->number
+                  : strcmp(flag->loses_nothing, use->text) == 0;
+}
+
 void dt_flags_carry(const dt_flags *flags)
 {
     for (size_t i = 0; i < flags->table->count; i++) {
@@ -81,9 +93,9 @@ void dt_flags_carry(const dt_flags *flags)
 
         if (flag->fate == DT_FLAG_FIELD && use->text != NULL)
             carry(flags, flag, use);
-        else if (flag->fate == DT_FLAG_LEFT && use->shown != NULL &&
-                 (flag->loses_nothing == NULL || use->text == NULL ||
-                  strcmp(flag->loses_nothing, use->text) != 0))
+        else if (flag->fate == DT_FLAG_LEFT && use->shown != NULL && loses_nothing(flag, use))
+            dt_draft_same(flags->draft, use->shown, flag->into);
+        else if (flag->fate == DT_FLAG_LEFT && use->shown != NULL)
             dt_draft_left(flags->draft, use->shown, "%s", flag->into);
     }
 }

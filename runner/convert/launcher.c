@@ -91,8 +91,12 @@ static void take_per_node(dt_launcher *l, const dt_flags *flags, dt_draft *draft
     const char *shown = dt_flags_from(flags, "--nproc_per_node");
     char *end;
 
-    if (text == NULL || strcmp(text, "gpu") == 0 || strcmp(text, "auto") == 0)
-        return; /* all that there are, as dtrun has it */
+    if (text == NULL)
+        return;
+    if (strcmp(text, "gpu") == 0 || strcmp(text, "auto") == 0) {
+        dt_draft_same(draft, shown, "all GPUs of a node are used by default");
+        return;
+    }
     l->per_node = strtoll(text, &end, 10);
     if (end == text || *end != '\0' || l->per_node < 1 || l->per_node > NODES_MOST) {
         dt_draft_left(draft, shown, "expected 1 to %d processes, or 'gpu'", NODES_MOST);
@@ -113,11 +117,105 @@ static dt_status take_torch(dt_launcher *l, dt_draft *draft, dt_error *err)
     take_nodes(l, &flags, draft);
     take_per_node(l, &flags, draft);
     l->first_node = dt_flags_text(&flags, "--master_addr", NULL);
+    l->first_from = dt_flags_from(&flags, "--master_addr");
     drop(l, flags.taken);
     return DT_OK;
 }
 
 /* --- mpirun, srun --- */
+
+static bool is_host_name(const char *text, size_t length)
+{
+    return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789.-_") >= length;
+}
+
+/* "h1:8,h2" into hosts with their slots, one where there is no number. *count is 0 where it cannot be read. */
+static dt_status split_hosts(dt_launcher_host *out, int64_t *count, const char *text,
+                             dt_arena *arena, dt_error *err)
+{
+    size_t length, name;
+
+    *count = 0;
+    for (const char *at = text; *at != '\0'; at += length + (at[length] == ',')) {
+        char *end;
+
+        length = strcspn(at, ",");
+        name = strcspn(at, ":,");
+        if (!is_host_name(at, name) || *count == NODES_MOST)
+            break;
+        out[*count] = (dt_launcher_host){dt_arena_strndup(arena, at, name), 1};
+        if (out[*count].name == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+        end = (char *)(uintptr_t)(at + name);
+        if (name < length)
+            out[*count].processes = strtoll(at + name + 1, &end, 10);
+        if (end != at + length || out[*count].processes < 1)
+            break;
+        ++*count;
+        if (at[length] == '\0')
+            return DT_OK;
+    }
+    *count = 0;
+    return DT_OK;
+}
+
+/* As mpirun does: the first host takes as many processes as it has slots, then the next one. */
+static void fill_hosts(dt_launcher *l, bool slots)
+{
+    int64_t left = l->total, used = 0;
+
+    if (!slots || l->per_node > 0 || left == 0) {
+        int64_t each = l->per_node > 0 ? l->per_node : left > 0 ? left / l->nodes : 0;
+
+        for (int64_t i = 0; i < l->nodes && each > 0; i++)
+            l->hosts[i].processes = each;
+        left = 0;
+    }
+    for (int64_t i = 0; i < l->nodes; i++) {
+        dt_launcher_host *host = &l->hosts[i];
+
+        if (l->total > 0 && slots && l->per_node == 0) {
+            host->processes = host->processes < left ? host->processes : left;
+            left -= host->processes;
+        }
+        used += host->processes > 0;
+        l->uneven = l->uneven || (host->processes > 0 && host->processes != l->hosts[0].processes);
+    }
+    l->nodes = used;
+    if (!l->uneven)
+        l->per_node = l->hosts[0].processes;
+}
+
+static dt_status take_hosts(dt_launcher *l, const dt_flags *flags, const char *flag,
+                            dt_draft *draft, dt_error *err)
+{
+    const char *text = dt_flags_text(flags, flag, "");
+    dt_launcher_host *hosts = dt_arena_alloc_array(draft->arena, NODES_MOST, sizeof(hosts[0]));
+    bool slots = strchr(text, ':') != NULL;
+    dt_status st;
+    int64_t count, room = 0;
+
+    if (hosts == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    st = split_hosts(hosts, &count, text, draft->arena, err);
+    for (int64_t i = 0; i < count; i++)
+        room += hosts[i].processes;
+    if (st != DT_OK || count == 0 || (slots && l->total > room) ||
+        (!slots && l->total % count != 0)) {
+        dt_draft_left(draft, dt_flags_about(flags, flag),
+                      "the processes cannot be divided among these hosts: put their names into "
+                      "'nodes', as in [\"NAME gpus=N\"]");
+        return st;
+    }
+    l->hosts = hosts;
+    l->nodes = count;
+    l->nodes_from = dt_flags_from(flags, flag);
+    if (l->from == NULL)
+        l->from = l->nodes_from;
+    fill_hosts(l, slots || l->total == 0);
+    return DT_OK;
+}
 
 static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
 {
@@ -129,14 +227,15 @@ static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
     dt_flags_carry(&flags);
     l->total = (int64_t)dt_flags_number(&flags, "-np", dt_flags_number(&flags, "--np", 0));
     l->per_node = (int64_t)dt_flags_number(&flags, "-N", dt_flags_number(&flags, "-ppn", 0));
-    l->from = dt_flags_from(&flags, l->per_node > 0 ? dt_flags_given(&flags, "-N") ? "-N" : "-ppn"
-                                    : dt_flags_given(&flags, "-np") ? "-np"
-                                                                    : "--np");
+    if (l->per_node > 0 || l->total > 0)
+        l->from =
+            dt_flags_from(&flags, l->per_node > 0 ? dt_flags_given(&flags, "-N") ? "-N" : "-ppn"
+                                  : dt_flags_given(&flags, "-np") ? "-np"
+                                                                  : "--np");
     if (dt_flags_given(&flags, "-H") || dt_flags_given(&flags, "-host"))
-        dt_draft_left(draft, dt_flags_about(&flags, dt_flags_given(&flags, "-H") ? "-H" : "-host"),
-                      "put these names into 'nodes'");
+        st = take_hosts(l, &flags, dt_flags_given(&flags, "-H") ? "-H" : "-host", draft, err);
     drop(l, flags.taken);
-    return DT_OK;
+    return st;
 }
 
 /* Inside of a job srun starts what the job has: its own numbers say the same again. */
@@ -151,13 +250,7 @@ static dt_status take_srun(dt_launcher *l, dt_draft *draft, dt_error *err)
     if (st != DT_OK)
         return st;
     l->slurm = true;
-    if (dt_flags_given(&flags, "--nodes")) {
-        l->nodes = strtoll(dt_flags_text(&flags, "--nodes", "0"), NULL, 10);
-        l->nodes_from = dt_flags_from(&flags, "--nodes");
-    }
-    l->per_node = (int64_t)dt_flags_number(&flags, "--ntasks-per-node", 0);
-    if (l->per_node > 0)
-        l->from = dt_flags_from(&flags, "--ntasks-per-node");
+    dt_slurm_read_size(l, &flags, draft);
     drop(l, flags.taken);
     return DT_OK;
 }
@@ -180,11 +273,70 @@ static dt_status take_python(dt_launcher *l, dt_draft *draft, dt_error *err)
     return take_torch(l, draft, err);
 }
 
+/* Programs that start another one. `takes`: letters of their options that take a word. */
+static const struct wrapper {
+    const char *name, *takes;
+    size_t operands; /* before the program */
+    const char *why;
+} wrappers[] = {
+    {"timeout", "sk", 1, "'time_limit' ends a run in time"},
+    {"nice", "n", 0, "ranks run at the priority of their agent"},
+    {"ionice", "cn", 0, "ranks run at the priority of their agent"},
+    {"taskset", "", 1, "dtrun divides the cores of a node among its ranks ('threads')"},
+    {"numactl", "CNmip", 0, "dtrun divides the cores of a node among its ranks ('threads')"},
+    {"stdbuf", "ioe", 0, "'dtrun logs -f' follows what ranks print"},
+    {"unbuffer", "", 0, "'dtrun logs -f' follows what ranks print"},
+    {"conda", "np", 1, "dtrun's ranks need no Python"},
+    {"mamba", "np", 1, "dtrun's ranks need no Python"},
+    {"poetry", "", 1, "dtrun's ranks need no Python"},
+    {"pipenv", "", 1, "dtrun's ranks need no Python"},
+    {"uv", "p", 1, "dtrun's ranks need no Python"},
+    {"sudo", "ugC", 0, "ranks run as the user who signs in to the node"},
+};
+
+/* The words of a wrapper with its options and operands are one entry of `left`. */
+static void take_wrapper(dt_launcher *l, const struct wrapper *wrapper, dt_draft *draft)
+{
+    size_t at = 1, operands = wrapper->operands;
+    dt_strbuf words;
+
+    while (at < l->count) {
+        const char *word = l->words[at].text;
+
+        if (word[0] == '-' && word[1] != '\0') {
+            bool takes =
+                word[1] != '-' && word[2] == '\0' && strchr(wrapper->takes, word[1]) != NULL;
+
+            at += takes ? 2 : 1;
+        } else if (operands > 0) {
+            operands--;
+            at++;
+        } else {
+            break;
+        }
+    }
+    at = at < l->count ? at : l->count;
+    dt_strbuf_init(&words);
+    for (size_t i = 0; i < at; i++)
+        dt_strbuf_add_fmt(&words, "%s%s", i > 0 ? " " : "", l->words[i].text);
+    dt_draft_left(draft, words.data, "%s", wrapper->why);
+    dt_strbuf_release(&words);
+    drop(l, at);
+}
+
+static const struct wrapper *find_wrapper(const char *name)
+{
+    for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
+        if (strcmp(wrappers[i].name, name) == 0)
+            return &wrappers[i];
+    return NULL;
+}
+
 /* One thing in front of the program; *more: there may be another. */
 static dt_status take_one(bool *more, dt_launcher *l, dt_draft *draft, dt_error *err)
 {
-    static const char *const plain[] = {"nohup", "exec",  "time",  "env", "if", "then", "else",
-                                        "do",    "while", "until", "!",   "{",  "sudo", NULL};
+    static const char *const plain[] = {"nohup", "exec",  "time",  "env", "if", "then",    "else",
+                                        "do",    "while", "until", "!",   "{",  "command", NULL};
     static const char *const mpis[] = {"mpirun", "mpiexec", "mpiexec.hydra", NULL};
     const char *word = l->words[0].text, *name = dt_launcher_name(word);
 
@@ -194,6 +346,8 @@ static dt_status take_one(bool *more, dt_launcher *l, dt_draft *draft, dt_error 
         drop(l, 1);
     } else if (is_one_of(name, plain)) {
         drop(l, 1);
+    } else if (find_wrapper(name) != NULL) {
+        take_wrapper(l, find_wrapper(name), draft);
     } else if (strncmp(name, "python", 6) == 0 &&
                name[6 + strspn(name + 6, "0123456789.")] == '\0') {
         return take_python(l, draft, err);
@@ -212,14 +366,16 @@ static dt_status take_one(bool *more, dt_launcher *l, dt_draft *draft, dt_error 
     return DT_OK;
 }
 
-dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command, dt_draft *draft,
-                           dt_error *err)
+dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command,
+                           const dt_shell_words *exported, dt_draft *draft, dt_error *err)
 {
     bool more = true;
     dt_status st = DT_OK;
 
     *out = (dt_launcher){
         .program = "", .words = command->words, .count = command->count, .visible = -1};
+    for (size_t i = 0; i < exported->count; i++)
+        take_variable(out, &exported->items[i], draft);
     while (st == DT_OK && more && out->count > 0)
         st = take_one(&more, out, draft, err);
     if (st == DT_OK && out->count > 0) {
@@ -229,12 +385,47 @@ dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command, dt
     return st;
 }
 
+static void compare(dt_draft *draft, const char *from, bool equal)
+{
+    if (from == NULL)
+        return;
+    if (equal)
+        dt_draft_same(draft, from, "the job says the same");
+    else
+        dt_draft_left(draft, from, "the job says another number, which counts");
+}
+
+void dt_launcher_join(dt_launcher *l, const dt_launcher *job, dt_draft *draft)
+{
+    l->slurm = l->slurm || job->slurm;
+    if (job->nodes > 0) {
+        compare(draft, l->nodes_from, l->nodes == job->nodes && l->nodes_min == job->nodes_min);
+        l->nodes = job->nodes;
+        l->nodes_min = job->nodes_min;
+        l->nodes_from = job->nodes_from;
+        l->hosts = job->hosts;
+        l->uneven = job->uneven;
+        l->first_node = NULL;
+    }
+    if (job->per_node > 0 || job->total > 0) {
+        if (l->per_node > 0 || l->total > 0)
+            compare(draft, l->from, dt_launcher_devices(l) == dt_launcher_devices(job));
+        l->per_node = job->per_node;
+        l->total = job->total;
+        l->from = job->from;
+    }
+    if (l->visible < 0)
+        l->visible = job->visible;
+}
+
 /* --- what it comes to --- */
 
 int64_t dt_launcher_devices(const dt_launcher *l)
 {
     int64_t nodes = l->nodes > 0 ? l->nodes : 1;
 
+    if (l->uneven)
+        return 0;
     if (l->per_node > 0)
         return l->per_node;
     if (l->total > 0 && l->total % nodes == 0)
@@ -244,7 +435,31 @@ int64_t dt_launcher_devices(const dt_launcher *l)
 
 int64_t dt_launcher_world(const dt_launcher *l)
 {
+    int64_t world = 0;
+
+    for (int64_t i = 0; l->uneven && i < l->nodes; i++)
+        world += l->hosts[i].processes;
+    if (l->uneven)
+        return world;
     return dt_launcher_devices(l) * (l->nodes > 0 ? l->nodes : 1);
+}
+
+static void carry_hosts(const dt_launcher *l, dt_draft *draft)
+{
+    dt_strbuf names;
+
+    dt_strbuf_init(&names);
+    for (int64_t i = 0; i < l->nodes; i++) {
+        dt_strbuf_add_fmt(&names, "%s\"%s", i > 0 ? ", " : "[", l->hosts[i].name);
+        if (l->uneven)
+            dt_strbuf_add_fmt(&names, " gpus=%lld", (long long)l->hosts[i].processes);
+        dt_strbuf_add_char(&names, '"');
+    }
+    dt_strbuf_add_char(&names, ']');
+    dt_draft_word(draft, "nodes", names.data, "%s%s%s", l->nodes_from,
+                  l->uneven && l->from != NULL ? ", " : "",
+                  l->uneven && l->from != NULL ? l->from : "");
+    dt_strbuf_release(&names);
 }
 
 /* The command line names the first at most. */
@@ -265,7 +480,8 @@ static void carry_nodes(const dt_launcher *l, dt_draft *draft)
             dt_strbuf_add_fmt(&names, "node%lld", (long long)i + 1);
     }
     dt_strbuf_add_char(&names, ']');
-    dt_draft_word(draft, "nodes", names.data, "%s", l->nodes_from);
+    dt_draft_word(draft, "nodes", names.data, "%s%s%s", l->nodes_from,
+                  l->first_node != NULL ? ", " : "", l->first_node != NULL ? l->first_from : "");
     dt_draft_note(draft, l->nodes_from,
                   "the command line does not say what %s nodes are called: put their names into "
                   "'nodes', as 'ssh NAME' takes them",
@@ -281,6 +497,8 @@ void dt_launcher_carry(const dt_launcher *l, dt_draft *draft)
         dt_draft_text(draft, "nodes",
                       dt_arena_printf(draft->arena, "slurm:%lld", (long long)l->nodes), "%s",
                       l->nodes_from);
+    else if (l->hosts != NULL && l->nodes > 0)
+        carry_hosts(l, draft);
     else if (l->nodes > 1)
         carry_nodes(l, draft);
     if (l->nodes_min > 0)

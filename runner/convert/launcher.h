@@ -1,5 +1,6 @@
-/* launcher: what stands in front of a training program: NAME=value, env, nohup, srun, mpirun, python -m
- * torch.distributed.launch, torchrun. It says how many nodes and devices there are, and which program it is.
+/* launcher: reads what precedes the training program in a command: NAME=value, env, nohup, timeout, numactl, conda
+ * run, srun, mpirun, python -m torch.distributed.launch, torchrun. It says how many nodes and devices there are, and
+ * which program it is.
  *
  * Ownership  borrows the words; the draft's arena has the rest
  */
@@ -10,21 +11,37 @@
 
 #include "runner/convert/flags.h"
 
+typedef struct dt_launcher_host {
+    const char *name;
+    int64_t processes; /* on it */
+} dt_launcher_host;
+
 typedef struct dt_launcher {
     const char *program;        /* as it is named; "" where there is none */
     const dt_shell_word *words; /* of the program, without its name */
     size_t count;
-    int64_t nodes, nodes_min;      /* 0: not said */
-    int64_t per_node, total;       /* processes; 0: not said */
-    int64_t visible;               /* devices of CUDA_VISIBLE_DEVICES; -1: not said */
-    const char *nodes_from, *from; /* the flags that said so */
-    const char *first_node;        /* --master_addr; NULL: not said */
-    bool slurm;                    /* nodes are Slurm's */
+    int64_t nodes, nodes_min;            /* 0: not said */
+    int64_t per_node, total;             /* processes; 0: not said */
+    int64_t visible;                     /* devices of CUDA_VISIBLE_DEVICES; -1: not said */
+    const char *nodes_from, *from;       /* the flags that said so */
+    const char *first_node, *first_from; /* --master_addr; NULL: not said */
+    dt_launcher_host *hosts;             /* of mpirun; as many as `nodes`, or NULL */
+    bool uneven;                         /* hosts have different numbers of processes */
+    bool slurm;                          /* nodes are Slurm's */
 } dt_launcher;
 
-/* What it cannot carry is among the draft's `left`. */
-dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command, dt_draft *draft,
-                           dt_error *err);
+/* What it cannot carry is among the draft's `left`. `exported`: the variables that the script exported before. */
+dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command,
+                           const dt_shell_words *exported, dt_draft *draft, dt_error *err);
+
+/* Takes nodes and processes from `job` where it says them. What the launcher itself says is among the draft's `same`,
+ * or `left` if it differs. */
+void dt_launcher_join(dt_launcher *launcher, const dt_launcher *job, dt_draft *draft);
+
+/* What the table of Slurm says of options that a job gets unchanged. */
+#define DT_SLURM_PASSED "slurm.options, as it is"
+/* slurm_flags.c: nodes and devices that options of sbatch or srun say. */
+void dt_slurm_read_size(dt_launcher *out, const dt_flags *flags, dt_draft *draft);
 
 /* Devices of a node, of all nodes; 0: not said. */
 int64_t dt_launcher_devices(const dt_launcher *launcher);

@@ -13,7 +13,7 @@ static const dt_flag torch[] = {
     {"--master_addr", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "the first of nodes", NULL},
     {"--node_rank", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "one launch starts all nodes, which are numbered as they stand in 'nodes'", "0"},
     {"--master_port", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
-    {"--standalone", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "one node, which is the default", NULL},
+    {"--standalone", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: one node is the default", NULL},
     {"--rdzv_backend", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
     {"--rdzv_endpoint", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
     {"--rdzv_id", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "every run has an id of its own", NULL},
@@ -27,8 +27,8 @@ static const dt_flag torch[] = {
     {"--tee", "-t", DT_TAKES_TEXT, DT_FLAG_LEFT, "'dtrun logs -f' follows what ranks say", NULL},
     {"--local_addr", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
     {"--use_env", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "ranks are told who they are by their agent", NULL},
-    {"--module", "-m", DT_TAKES_NOTHING, DT_FLAG_PART, "the program is a module of Python", NULL},
-    {"--no_python", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "the program is no Python", NULL},
+    {"--module", "-m", DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: it says that the program is a module of Python", NULL},
+    {"--no_python", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: it says that the program is not a Python script", NULL},
 };
 
 static const dt_flag mpi[] = {

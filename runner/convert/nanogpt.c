@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "runner/convert/nanogpt.h"
 #include "runner/convert/tool.h"
 
@@ -125,7 +126,31 @@ static dt_status set_devices(dt_draft *draft, const dt_flags *flags, const dt_la
     return DT_OK;
 }
 
-static void set_data(dt_draft *draft, const dt_flags *flags)
+/* nanoGPT reads the size from data/NAME/meta.pkl, and takes 50304 without one. Its prepare.py of characters writes a
+ * meta.pkl whose size is that of the ids, which is what dtrun takes by itself. */
+static void set_vocab(dt_draft *draft, const dt_flags *flags, const char *name, const char *folder)
+{
+    const char *base = folder != NULL ? folder : ".", *suffix = "_char";
+    const char *meta = dt_arena_printf(draft->arena, "%s/data/%s/meta.pkl", base, name);
+    size_t length = strlen(name);
+    bool there = meta != NULL && dt_file_exists(meta);
+    bool chars = length >= strlen(suffix) && strcmp(name + length - strlen(suffix), suffix) == 0;
+
+    if (dt_flags_given(flags, "vocab_size") ||
+        strncmp(dt_flags_text(flags, "init_from", "scratch"), "gpt2", 4) == 0)
+        return;
+    if (there)
+        dt_draft_note(draft, meta,
+                      "'model.vocab' is left out: it is the largest id of the data, and one more");
+    else if (chars)
+        dt_draft_note(
+            draft, "model.vocab",
+            "it is left out, as if data/%s had a meta.pkl: without one nanoGPT takes 50304", name);
+    else
+        dt_draft_number(draft, "model.vocab", 50304, "nanoGPT's without data/%s/meta.pkl", name);
+}
+
+static void set_data(dt_draft *draft, const dt_flags *flags, const char *folder)
 {
     const char *name = dt_flags_text(flags, "dataset", "openwebtext");
     const char *from = dt_flags_from(flags, "dataset");
@@ -137,6 +162,7 @@ static void set_data(dt_draft *draft, const dt_flags *flags)
     if (val != NULL)
         dt_draft_text(draft, "data.validation", val, "%s", from);
     dt_draft_word(draft, "data.tokens", "nanogpt", "its .bin files");
+    set_vocab(draft, flags, name, folder);
 }
 
 static void set_saving(dt_draft *draft, const dt_flags *flags)
@@ -161,7 +187,7 @@ static dt_status convert(dt_draft *draft, const dt_launcher *launcher, const cha
     DT_TRY(dt_nanogpt_read_settings(&flags, draft, launcher, folder, err));
     DT_TRY(set_devices(draft, &flags, launcher, err));
     DT_TRY(set_model(draft, &flags, err));
-    set_data(draft, &flags);
+    set_data(draft, &flags, folder);
     DT_TRY(set_batch(draft, &flags, launcher, err));
     dt_draft_word(draft, "optimizer.kind", "adamw", "nanoGPT's");
     dt_flags_set_number(draft, &flags, "optimizer.lr", "learning_rate", 6e-4);
@@ -176,13 +202,44 @@ out:
     return st;
 }
 
+static bool ends_in_py(const char *word)
+{
+    size_t length = strlen(word);
+
+    return length > 3 && strcmp(word + length - 3, ".py") == 0;
+}
+
+/* Many programs have a train.py. nanoGPT's configurator takes files of Python and --name=value alone, and only names
+ * that it knows: with other words it is another program. */
 static bool knows(const dt_launcher *launcher)
 {
-    return strcmp(dt_launcher_name(launcher->program), "train.py") == 0;
+    size_t known = 0, names = 0, files = 0;
+
+    if (strcmp(dt_launcher_name(launcher->program), "train.py") != 0)
+        return false;
+    for (size_t i = 0; i < launcher->count; i++) {
+        const char *word = launcher->words[i].text;
+        size_t length = strcspn(word, "=");
+
+        if (strcmp(word, "--") == 0 || launcher->words[i].open)
+            continue;
+        files += ends_in_py(word) && word[0] != '-';
+        if (ends_in_py(word) && word[0] != '-')
+            continue;
+        if (strncmp(word, "--", 2) != 0 || word[length] != '=')
+            return false;
+        names++;
+        known += dt_flags_row(&dt_nanogpt_flags, word + 2, length - 2) < dt_nanogpt_flags.count;
+    }
+    return files > 0 || known > 0 || names == 0;
 }
 
 const dt_convert_tool dt_tool_nanogpt = {.name = "nanogpt",
                                          .what = "train.py of nanoGPT",
+                                         .hint =
+                                             ": nanoGPT's takes files of Python and --name=value, "
+                                             "with names that nanoGPT has; other programs called "
+                                             "train.py are not known",
                                          .flags = &dt_nanogpt_flags,
                                          .knows = knows,
                                          .convert = convert};

@@ -25,7 +25,7 @@ static const dt_flag rows[] = {
     {"grad_clip", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "clip", NULL},
     {"decay_lr", NULL, DT_TAKES_BOOL, DT_FLAG_PART, "schedule.kind: cosine; False: constant", NULL},
     {"warmup_iters", NULL, DT_TAKES_INT, DT_FLAG_PART, "schedule.warmup_steps", NULL},
-    {"lr_decay_iters", NULL, DT_TAKES_INT, DT_FLAG_PART, "schedule.period_steps, where it is not max_iters", NULL},
+    {"lr_decay_iters", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing where it is max_iters; else schedule.period_steps", NULL},
     {"min_lr", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "schedule.min_lr", NULL},
     {"max_iters", NULL, DT_TAKES_INT, DT_FLAG_PART, "schedule.steps", NULL},
     {"eval_interval", NULL, DT_TAKES_INT, DT_FLAG_PART, "evaluate.every", NULL},

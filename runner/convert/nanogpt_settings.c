@@ -1,4 +1,5 @@
 /* nanoGPT's settings, read as its configurator.py does: files of assignments, and --name=value behind them. */
+#include <math.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -8,6 +9,22 @@
 #include "base/banned.h"
 
 #define FILE_MOST ((size_t)1 << 20)
+
+/* "0.03 * max_iters" is seldom a whole number, and nanoGPT compares the step with it: the next step counts. */
+static const char *whole_text(dt_draft *draft, const dt_flag *flag, const dt_python_value *value,
+                              const char *place)
+{
+    double number = value->number, nearest = round(number);
+
+    if (flag->takes != DT_TAKES_INT || value->kind != DT_PYTHON_NUMBER || number == nearest ||
+        !(fabs(number) < 1e15))
+        return dt_python_text(value, draft->arena);
+    if (fabs(number - nearest) > 1e-9 * fabs(number)) {
+        nearest = ceil(number);
+        dt_draft_note(draft, place, "it is %g, and %.0f is taken", number, nearest);
+    }
+    return dt_arena_printf(draft->arena, "%.0f", nearest);
+}
 
 static dt_status set_one(dt_flags *flags, const char *name, const dt_python_value *value,
                          const char *shown, const char *place, dt_error *err)
@@ -26,7 +43,7 @@ static dt_status set_one(dt_flags *flags, const char *name, const dt_python_valu
                       "only Python knows this value; nanoGPT's default is taken");
         return DT_OK;
     }
-    word.text = dt_python_text(value, flags->draft->arena);
+    word.text = whole_text(flags->draft, &dt_nanogpt_flags.flags[row], value, place);
     st = dt_flags_set(flags, row, &word, shown, err);
     if (st != DT_OK)
         dt_error_prefix(err, "%s", place);

@@ -7,55 +7,6 @@
 
 #include "base/banned.h"
 
-#define PASSED "slurm.options, as it is"
-#define OWN    "dtrun gives the job its own"
-
-/* a line a flag */
-/* clang-format off */
-static const dt_flag rows[] = {
-    {"--nodes", "-N", DT_TAKES_TEXT, DT_FLAG_PART, "nodes: slurm:N, and nodes_min of MIN-MAX", NULL},
-    {"--ntasks-per-node", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus, where nothing else says how many", NULL},
-    {"--ntasks", "-n", DT_TAKES_INT, DT_FLAG_LEFT, "ranks of a node are its 'gpus', or 'ranks'", NULL},
-    {"--gpus-per-node", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus; with a type slurm.options as well", NULL},
-    {"--gres", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus of gpu:N; slurm.options", NULL},
-    {"--gpus", "-G", DT_TAKES_TEXT, DT_FLAG_PART, "gpus, divided among the nodes", NULL},
-    {"--gpus-per-task", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "a rank has one device", "1"},
-    {"--cpus-per-task", "-c", DT_TAKES_INT, DT_FLAG_FIELD, "threads", NULL},
-    {"--job-name", "-J", DT_TAKES_TEXT, DT_FLAG_PART, "name", NULL},
-    {"--partition", "-p", DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--time", "-t", DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--account", "-A", DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--qos", "-q", DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--constraint", "-C", DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--reservation", NULL, DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--nodelist", "-w", DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--exclude", "-x", DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--mem", NULL, DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--mem-per-cpu", NULL, DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--mem-per-gpu", NULL, DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--mail-type", NULL, DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--mail-user", NULL, DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--dependency", "-d", DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--comment", NULL, DT_TAKES_TEXT, DT_FLAG_PART, PASSED, NULL},
-    {"--exclusive", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, PASSED, NULL},
-    {"--output", "-o", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
-    {"--error", "-e", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
-    {"--chdir", "-D", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " folder; paths start at the recipe's", NULL},
-    {"--array", "-a", DT_TAKES_TEXT, DT_FLAG_LEFT, "a job is one run; 'sweep' makes several", NULL},
-    {"--requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun resume' continues from the last checkpoint", NULL},
-    {"--no-requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "that is so", NULL},
-    {"--signal", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "'time_limit' saves and ends a run in time", NULL},
-    {"--open-mode", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
-    {"--export", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks get the environment that their agent makes", NULL},
-    {"--label", "-l", DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun logs' says which rank spoke", NULL},
-    {"--kill-on-bad-exit", "-K", DT_TAKES_TEXT, DT_FLAG_LEFT, "a rank that ends is seen at once", NULL},
-    {"--cpu-bind", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun divides the cores of a node ('threads')", NULL},
-};
-/* clang-format on */
-
-const dt_flag_table dt_slurm_flags = {
-    .program = "sbatch", .flags = rows, .count = sizeof(rows) / sizeof(rows[0]), .attached = true};
-
 /* --- the lines that sbatch reads --- */
 
 /* Words of "#SBATCH" lines at the beginning, up to the first command, as one. */
@@ -88,67 +39,23 @@ static dt_status find_options(dt_shell_command *out, dt_draft *draft, const char
     return st;
 }
 
-/* "4", "a100:4", "gpu:4", "gpu:a100:4(S:0-1)": the number; 0: there is none. */
-static int64_t devices_in(const char *text)
-{
-    const char *last = strrchr(text, ':'), *digits = last != NULL ? last + 1 : text;
-    char *end;
-    long long count = strtoll(digits, &end, 10);
-
-    if (end == digits || count < 1 || count > 1024)
-        return strcmp(text, "gpu") == 0 ? 1 : 0;
-    return count;
-}
-
-static void take_nodes(dt_launcher *job, const dt_flags *flags, dt_draft *draft)
-{
-    const char *text = dt_flags_text(flags, "--nodes", "1"),
-               *from = dt_flags_from(flags, "--nodes");
-    long long first, last;
-    char *end;
-
-    first = last = strtoll(text, &end, 10);
-    if (*end == '-')
-        last = strtoll(end + 1, &end, 10);
-    if (*end != '\0' || first < 1 || last < first || last > 1024) {
-        dt_draft_left(draft, from, "expected 1 to 1024 nodes, or MIN-MAX");
-        first = last = 1;
-    }
-    job->slurm = true;
-    job->nodes = last;
-    job->nodes_min = first < last ? first : 0;
-    job->nodes_from = dt_flags_given(flags, "--nodes") ? from : "one node, sbatch's default";
-}
-
-static void take_devices(dt_launcher *job, const dt_flags *flags)
-{
-    static const char *const names[] = {"--gpus-per-node", "--gres", "--gpus", NULL};
-
-    for (size_t i = 0; names[i] != NULL && job->per_node == 0; i++) {
-        int64_t count = devices_in(dt_flags_text(flags, names[i], ""));
-
-        if (count == 0 || (strcmp(names[i], "--gres") == 0 &&
-                           strncmp(dt_flags_text(flags, names[i], ""), "gpu", 3) != 0))
-            continue;
-        job->per_node =
-            strcmp(names[i], "--gpus") == 0 ? (count + job->nodes - 1) / job->nodes : count;
-        job->from = dt_flags_from(flags, names[i]);
-    }
-}
-
 /* What sbatch is given as it is, in its long form. */
 static void carry_options(dt_draft *draft, const dt_flags *flags)
 {
     enum { MOST = 64 };
     const char *options[MOST];
     size_t count = 0;
+    dt_strbuf from;
+
+    dt_strbuf_init(&from);
+    dt_strbuf_add_str(&from, "#SBATCH");
 
     for (size_t i = 0; i < flags->table->count && count < MOST; i++) {
         const dt_flag *flag = &flags->table->flags[i];
         const char *text = flags->uses[i].text;
         bool typed = strstr(flag->into, "slurm.options") != NULL && text != NULL &&
-                     (strcmp(flag->into, PASSED) == 0 || strcmp(flag->name, "--gres") == 0 ||
-                      strchr(text, ':') != NULL);
+                     (strcmp(flag->into, DT_SLURM_PASSED) == 0 ||
+                      strcmp(flag->name, "--gres") == 0 || strchr(text, ':') != NULL);
 
         if (!typed)
             continue;
@@ -158,10 +65,12 @@ static void carry_options(dt_draft *draft, const dt_flags *flags)
             options[count] = flag->takes == DT_TAKES_NOTHING
                                  ? flag->name
                                  : dt_arena_printf(draft->arena, "%s=%s", flag->name, text);
+        dt_strbuf_add_fmt(&from, "%s %s", count > 0 ? "," : "", flags->uses[i].shown);
         count += options[count] != NULL;
     }
     if (count > 0)
-        dt_draft_texts(draft, "slurm.options", options, count, "#SBATCH");
+        dt_draft_texts(draft, "slurm.options", options, count, from.data);
+    dt_strbuf_release(&from);
 }
 
 /* A name that a recipe may have; else it is left out. */
@@ -198,19 +107,6 @@ static dt_status define_job(dt_shell_script *script, const dt_launcher *job, dt_
     return st;
 }
 
-/* The job's nodes and devices go over what a launcher inside of it says. */
-static void carry_job(dt_draft *draft, const dt_launcher *job, const dt_flags *flags)
-{
-    dt_draft_remove(draft, "nodes");
-    dt_draft_remove(draft, "nodes_min");
-    if (job->per_node > 0)
-        dt_draft_remove(draft, "gpus");
-    dt_launcher_carry(job, draft);
-    carry_options(draft, flags);
-    carry_name(draft, flags);
-    dt_flags_carry(flags);
-}
-
 dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, const char *path,
                            dt_error *err)
 {
@@ -227,21 +123,25 @@ dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, con
     dt_shell_init(&script, draft->arena);
     DT_TRY(find_options(&options, draft, text, path, err));
     DT_TRY(dt_flags_read(&flags, &dt_slurm_flags, options.words, options.count, draft, err));
-    take_nodes(&job, &flags, draft);
-    take_devices(&job, &flags);
-    if (job.per_node == 0 && dt_flags_number(&flags, "--ntasks-per-node", 0) > 1) {
-        job.per_node = (int64_t)dt_flags_number(&flags, "--ntasks-per-node", 0);
-        job.from = dt_flags_from(&flags, "--ntasks-per-node");
+    job.slurm = true;
+    dt_slurm_read_size(&job, &flags, draft);
+    if (job.nodes == 0) {
+        job.nodes = 1;
+        job.nodes_from = "one node, sbatch's default";
     }
     DT_TRY(define_job(&script, &job, err));
     DT_TRY(dt_shell_read(&script, text, length, path, err));
-    DT_TRY(dt_tools_convert(&found, draft, &script, NULL, folder, err));
+    DT_TRY(dt_tools_convert(&found, draft, &script, &job, NULL, folder, err));
     draft->is_layer = found == NULL;
-    if (draft->is_layer)
+    if (draft->is_layer) {
+        dt_launcher_carry(&job, draft);
         dt_draft_note(draft, path,
                       "it starts nothing that dtrun knows: this is a layer, to put on a recipe "
                       "('dtrun launch RECIPE -f FILE')");
-    carry_job(draft, &job, &flags);
+    }
+    carry_options(draft, &flags);
+    carry_name(draft, &flags);
+    dt_flags_carry(&flags);
 out:
     return st;
 }

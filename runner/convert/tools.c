@@ -60,34 +60,171 @@ static const char *show(const dt_shell_command *command, dt_arena *arena)
     return text;
 }
 
-/* One command of the script, if a tool knows it. What the launcher says of others is not kept. */
-static dt_status try_command(const dt_convert_tool **found, dt_draft *draft,
-                             const dt_shell_command *command, const dt_convert_tool *only,
-                             const char *folder, dt_error *err)
-{
-    dt_draft attempt = *draft;
-    dt_launcher launcher;
-    dt_status st = dt_launcher_read(&launcher, command, &attempt, err);
+/* --- scripts inside of commands */
 
-    if (st != DT_OK)
-        return st;
-    *found = find(&launcher, only);
-    if (*found == NULL)
-        return DT_OK;
-    *draft = attempt;
-    if (draft->said == NULL)
-        draft->said = show(command, draft->arena);
-    return (*found)->convert(draft, &launcher, folder, err);
+typedef struct search {
+    const dt_convert_tool *only; /* NULL: any */
+    const char *folder;
+    int depth;
+} search;
+
+static dt_status convert_first(const dt_convert_tool **found, dt_draft *draft,
+                               const dt_shell_script *script, const dt_launcher *job,
+                               const search *how, dt_error *err);
+
+static bool is_shell(const char *name)
+{
+    static const char *const names[] = {"sh", "bash", "dash", "zsh", "ksh", NULL};
+
+    for (size_t i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
 }
 
-dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft,
-                           const dt_shell_script *script, const dt_convert_tool *tool,
-                           const char *folder, dt_error *err)
+/* Words from `first` on, with a blank between two. */
+static void join(dt_strbuf *out, const dt_launcher *launcher, size_t first)
+{
+    for (size_t i = first; i < launcher->count; i++)
+        dt_strbuf_add_fmt(out, "%s%s", i > first ? " " : "", launcher->words[i].text);
+}
+
+/* The script that "bash -c", "eval" or "ssh HOST" runs; empty: the command runs none. */
+static void find_inner(dt_strbuf *out, const dt_launcher *launcher)
+{
+    static const char ssh_takes[] = "BbcDEeFIiJLlmOopQRSWw";
+    const char *name = dt_launcher_name(launcher->program);
+    size_t at = 0;
+
+    if (is_shell(name)) {
+        while (at < launcher->count && launcher->words[at].text[0] == '-' &&
+               strchr(launcher->words[at].text, 'c') == NULL)
+            at++;
+        if (at + 1 < launcher->count && launcher->words[at].text[0] == '-')
+            dt_strbuf_add_str(out, launcher->words[at + 1].text);
+    } else if (strcmp(name, "eval") == 0) {
+        join(out, launcher, 0);
+    } else if (strcmp(name, "ssh") == 0) {
+        while (at < launcher->count && launcher->words[at].text[0] == '-') {
+            const char *word = launcher->words[at].text;
+
+            at += strchr(ssh_takes, word[1]) != NULL && word[1] != '\0' && word[2] == '\0' ? 2 : 1;
+        }
+        join(out, launcher, at + 1);
+    }
+}
+
+static dt_status convert_inner(const dt_convert_tool **found, dt_draft *draft,
+                               const dt_shell_script *script, const dt_launcher *launcher,
+                               const search *how, dt_error *err)
+{
+    enum { DEEPEST = 8 };
+    dt_shell_script inner = *script; /* knows the variables */
+    search deeper = {how->only, how->folder, how->depth + 1};
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    find_inner(&text, launcher);
+    if (text.length == 0 || how->depth == DEEPEST)
+        goto out;
+    inner.commands = NULL;
+    inner.count = inner.capacity = 0;
+    inner.variables_capacity = inner.variables_count; /* the array stays the outer script's */
+    DT_TRY(dt_shell_read(&inner, text.data, text.length, launcher->program, err));
+    DT_TRY(convert_first(found, draft, &inner, launcher, &deeper, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* --- commands */
+
+static dt_status find_exported(dt_shell_words *out, const dt_shell_script *script,
+                               const dt_shell_command *command, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < command->variables && st == DT_OK; i++) {
+        const dt_shell_variable *variable = &script->variables[i];
+        const char *text;
+        bool last = true;
+
+        for (size_t j = i + 1; j < command->variables; j++)
+            last = last && strcmp(script->variables[j].name, variable->name) != 0;
+        if (!variable->exported || !last || variable->value.count == 0)
+            continue;
+        text =
+            dt_arena_printf(script->arena, "%s=%s", variable->name, variable->value.words[0].text);
+        if (text == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+        st = dt_shell_add_to(out, text, strlen(text), 0, script->arena, err);
+        if (st == DT_OK)
+            out->items[out->count - 1].open = variable->value.words[0].open;
+    }
+    return st;
+}
+
+/* What was not taken as a shell would, and what a shell takes from the command. */
+static void add_remarks(dt_draft *draft, const dt_shell_script *script,
+                        const dt_shell_command *command)
+{
+    for (size_t i = 0; i < script->remarks.count; i++)
+        dt_draft_note(draft,
+                      dt_arena_printf(draft->arena, "line %d", script->remarks.items[i].line), "%s",
+                      script->remarks.items[i].text);
+    for (size_t i = 0; i < command->redirections.count; i++)
+        dt_draft_left(draft, command->redirections.items[i].text,
+                      "dtrun keeps what ranks print: 'dtrun logs'");
+}
+
+/* One command of the script, if a tool knows it. What the launcher says of others is not kept. */
+static dt_status try_command(const dt_convert_tool **found, dt_draft *draft,
+                             const dt_shell_script *script, const dt_shell_command *command,
+                             const dt_launcher *job, const search *how, dt_error *err)
+{
+    dt_draft attempt = *draft;
+    dt_shell_words exported = {0};
+    dt_launcher launcher;
+    dt_status st = DT_OK;
+
+    DT_TRY(find_exported(&exported, script, command, err));
+    DT_TRY(dt_launcher_read(&launcher, command, &exported, &attempt, err));
+    if (job != NULL)
+        dt_launcher_join(&launcher, job, &attempt);
+    *found = find(&launcher, how->only);
+    if (*found == NULL) {
+        DT_TRY(convert_inner(found, &attempt, script, &launcher, how, err));
+        if (*found != NULL)
+            *draft = attempt;
+        goto out;
+    }
+    *draft = attempt;
+    add_remarks(draft, script, command);
+    if (draft->said == NULL)
+        draft->said = show(command, draft->arena);
+    DT_TRY((*found)->convert(draft, &launcher, how->folder, err));
+out:
+    return st;
+}
+
+static dt_status convert_first(const dt_convert_tool **found, dt_draft *draft,
+                               const dt_shell_script *script, const dt_launcher *job,
+                               const search *how, dt_error *err)
 {
     dt_status st = DT_OK;
 
     *found = NULL;
     for (size_t i = 0; i < script->count && *found == NULL && st == DT_OK; i++)
-        st = try_command(found, draft, &script->commands[i], tool, folder, err);
+        st = try_command(found, draft, script, &script->commands[i], job, how, err);
     return st;
+}
+
+dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft,
+                           const dt_shell_script *script, const dt_launcher *job,
+                           const dt_convert_tool *tool, const char *folder, dt_error *err)
+{
+    search how = {tool, folder, 0};
+
+    return convert_first(found, draft, script, job, &how, err);
 }

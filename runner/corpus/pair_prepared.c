@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/version.h"
 #include "engine/data/sides.h"
 #include "runner/corpus/documents.h"
 #include "runner/corpus/pairs_int.h"
@@ -18,7 +19,7 @@
 
 #include "base/banned.h"
 
-#define KEY_VERSION  "pairs 1" /* of what is in a folder */
+#define KEY_VERSION  "pairs 1 " DT_VERSION /* as in prepared.c */
 #define FILE_NAME    "all.pairs"
 #define TELL_SECONDS 5.0
 
@@ -147,8 +148,9 @@ static dt_status write_file(const char *path, const work *all, dt_error *err)
     DT_TRY(dt_file_write_all(fd, head.data, head.length, err));
     for (int i = 0; i < DT_LANGUAGES; i++)
         DT_TRY(dt_file_write_all(fd, all->ids[i].data, all->ids[i].length, err));
-    if (fsync(fd) != 0 || rename(temporary.data, path) != 0)
+    if (fsync(fd) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    DT_TRY(dt_file_name(temporary.data, path, true, err));
 out:
     if (st != DT_OK && fd >= 0) {
         dt_error_prefix(err, "'%s'", path);
@@ -173,6 +175,15 @@ static dt_status write_facts(const char *folder, const work *all, dt_error *err)
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
+    if (all->counts.broken > 0) {
+        dt_strbuf_add_fmt(&text, "%s: left out %lld pairs that lack a side: %s", all->field,
+                          (long long)all->counts.broken, all->counts.broken_words.data);
+        if (all->counts.broken > DT_PAIRS_NAMED)
+            dt_strbuf_add_fmt(&text, " and %lld more",
+                              (long long)all->counts.broken - DT_PAIRS_NAMED);
+        json_object_set_new(facts, DT_CORPUS_LEFT_OUT, dt_json_text(text.data));
+        dt_strbuf_reset(&text);
+    }
     dt_json_write(&text, facts);
     dt_strbuf_add_fmt(&path, "%s/" DT_CORPUS_FACTS, folder);
     DT_TRY(dt_file_write_atomic(path.data, text.data, text.length, 0600, err));
@@ -186,7 +197,6 @@ out:
 static dt_status check(const work *all, dt_error *err)
 {
     const dt_pair_tally *counts = &all->counts;
-    dt_strbuf words;
 
     if (dt_documents_too_broken(counts->broken, counts->lines))
         return DT_FAIL(err, DT_ERR_RECIPE,
@@ -196,13 +206,6 @@ static dt_status check(const work *all, dt_error *err)
     if (all->pairs == 0)
         return DT_FAIL(err, DT_ERR_RECIPE, "%s has no sentence pair%s%s", all->field,
                        counts->broken > 0 ? ": " : "", counts->broken_words.data);
-    if (counts->broken == 0 || all->tell == NULL)
-        return DT_OK;
-    dt_strbuf_init(&words);
-    dt_strbuf_add_fmt(&words, "%s: left out %lld pairs that lack a side: %s", all->field,
-                      (long long)counts->broken, counts->broken_words.data);
-    all->tell(words.data);
-    dt_strbuf_release(&words);
     return DT_OK;
 }
 

@@ -28,7 +28,8 @@ static dt_status add_part(dt_corpus_parts *parts, const dt_corpus_file *file, si
         parts->items = items;
         parts->capacity = wider;
     }
-    parts->items[parts->count++] = (dt_corpus_part){file, start, end, end == file->text.length};
+    parts->items[parts->count++] =
+        (dt_corpus_part){file, start, end, start == 0, end == file->text.length};
     return DT_OK;
 }
 
@@ -128,30 +129,37 @@ void dt_corpus_parts_release(dt_corpus_parts *parts)
 typedef struct encoding {
     dt_ids *ids;
     dt_bpe_encoder *encoder;
+    dt_bpe_around around;
     int32_t end_of_text; /* -1: documents are not told apart */
+    bool begins, ends;   /* a part of a text may be a piece of a document */
 } encoding;
 
-static dt_status add_id(dt_ids *ids, int32_t id, dt_error *err)
+static dt_status add_ids(dt_ids *to, const int32_t *ids, size_t count, dt_error *err)
 {
-    if (ids->count == ids->capacity) {
-        size_t wider = ids->capacity == 0 ? 1024 : ids->capacity * 2;
-        int32_t *items = realloc(ids->items, wider * sizeof(*items));
+    dt_status st = DT_OK;
 
-        if (items == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu tokens", wider);
-        ids->items = items;
-        ids->capacity = wider;
-    }
-    ids->items[ids->count++] = id;
-    return DT_OK;
+    for (size_t i = 0; i < count && st == DT_OK; i++)
+        st = dt_ids_add(to, ids[i], err);
+    return st;
 }
 
 static dt_status encode(void *context, const char *text, size_t length, dt_error *err)
 {
     encoding *to = context;
-    dt_status st = dt_bpe_encode(to->ids, to->encoder, text, length, err);
+    const dt_bpe_around *around = &to->around;
+    bool closed =
+        around->after_count > 0 && around->after[around->after_count - 1] == to->end_of_text;
+    dt_status st = DT_OK;
 
-    return st == DT_OK && to->end_of_text >= 0 ? add_id(to->ids, to->end_of_text, err) : st;
+    if (to->begins)
+        DT_TRY(add_ids(to->ids, around->before, around->before_count, err));
+    DT_TRY(dt_bpe_encode(to->ids, to->encoder, text, length, err));
+    if (to->ends)
+        DT_TRY(add_ids(to->ids, around->after, around->after_count, err));
+    if (to->ends && to->end_of_text >= 0 && !closed)
+        DT_TRY(dt_ids_add(to->ids, to->end_of_text, err));
+out:
+    return st;
 }
 
 /* A document that continues behind the part is counted where it ends. */
@@ -181,10 +189,16 @@ dt_status dt_corpus_part_read(dt_documents *documents, const dt_corpus_part *par
 }
 
 dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_corpus_part *part,
-                                const char *field, dt_bpe_encoder *encoder, int32_t end_of_text,
+                                const char *field, dt_bpe_encoder *encoder, const dt_bpe *bpe,
                                 dt_error *err)
 {
-    encoding to = {ids, encoder, is_piece(part) ? -1 : end_of_text};
+    bool text = part->file->kind == DT_CORPUS_TEXT;
+    encoding to = {.ids = ids,
+                   .encoder = encoder,
+                   .around = dt_bpe_get_around(bpe),
+                   .end_of_text = dt_bpe_end_of_text(bpe),
+                   .begins = !text || part->begins_document,
+                   .ends = !is_piece(part)};
 
     return dt_corpus_part_read(documents, part, field, encode, &to, err);
 }
@@ -236,8 +250,9 @@ dt_status dt_corpus_tokens_write(const char *path, const dt_ids *ids, bool wide,
     put_header(header, (int64_t)ids->count, wide);
     DT_TRY(dt_file_write_all(fd, header, sizeof(header), err));
     DT_TRY(write_tokens(fd, ids, wide, err));
-    if (fsync(fd) != 0 || rename(partial.data, path) != 0)
+    if (fsync(fd) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+    DT_TRY(dt_file_name(partial.data, path, true, err));
 out:
     if (st != DT_OK)
         dt_error_prefix(err, "'%s'", path);

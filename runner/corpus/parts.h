@@ -23,7 +23,7 @@ typedef struct dt_corpus_file {
 typedef struct dt_corpus_part {
     const dt_corpus_file *file;
     size_t start, end;
-    bool ends_document; /* text: the end of its file */
+    bool begins_document, ends_document; /* text: the beginning, the end of its file */
 } dt_corpus_part;
 
 typedef struct dt_corpus_parts {
@@ -41,9 +41,10 @@ void dt_corpus_parts_release(dt_corpus_parts *parts);
 /* The texts of a part. DT_ERR_RECIPE naming file and byte, also where `add` says DT_ERR_USAGE. */
 dt_status dt_corpus_part_read(dt_documents *documents, const dt_corpus_part *part,
                               const char *field, dt_document_fn *add, void *context, dt_error *err);
-/* Appends the tokens of a part. DT_ERR_RECIPE naming file and byte. */
+/* Appends the tokens of a part: of each document what stands before a text, its own, what stands after it, and the
+ * end of the text unless that is the last one already. DT_ERR_RECIPE naming file and byte. */
 dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_corpus_part *part,
-                                const char *field, dt_bpe_encoder *encoder, int32_t end_of_text,
+                                const char *field, dt_bpe_encoder *encoder, const dt_bpe *bpe,
                                 dt_error *err);
 
 /* A file in llm.c's format, under its name only when it is on the disk. */

@@ -20,6 +20,7 @@ void dt_prepared_describe(dt_strbuf *out, const dt_prepared *made)
                       dt_format_bytes(bytes, sizeof(bytes), (double)facts->bytes),
                       dt_format_count(tokens, sizeof(tokens), (double)facts->tokens),
                       (long long)made->vocab, (double)facts->bytes / (double)facts->tokens);
+    dt_strbuf_add_str(out, made->texts != NULL ? made->texts : "");
     if (facts->unknown > 0)
         dt_strbuf_add_fmt(out, ", %.2f %% of them unknown",
                           100.0 * (double)facts->unknown / (double)facts->tokens);

@@ -11,12 +11,14 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/version.h"
 #include "runner/corpus/work.h"
 #include "runner/node_setup/transfer/content.h"
 
 #include "base/banned.h"
 
-#define KEY_VERSION  "1" /* of what is in a folder, and of how files are cut */
+#define KEY_VERSION \
+    "1 " DT_VERSION /* changes with the format, and with the program, which may tokenize differently */
 #define FACTS_MAX    ((size_t)1 << 16)
 #define POLL_SECONDS 0.2
 
@@ -76,6 +78,9 @@ static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *aren
         if (items[i] == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
+    if (json_is_string(json_object_get(facts, DT_CORPUS_LEFT_OUT)))
+        out->left_out =
+            dt_arena_strdup(arena, json_string_value(json_object_get(facts, DT_CORPUS_LEFT_OUT)));
     out->files.items = items;
     out->files.count = out->facts.parts = (int64_t)json_array_size(parts);
 out:
@@ -148,6 +153,8 @@ dt_status dt_prepared_folder(dt_prepared *out, const dt_prepared_job *job, bool 
     if (!out->found)
         DT_TRY(make(folder, job, arena, err));
     DT_TRY(read_facts(out, folder, arena, err));
+    if (out->left_out != NULL && job->tell != NULL)
+        job->tell(out->left_out);
 out:
     return st;
 }
@@ -162,6 +169,38 @@ static dt_status work_on_text(void *context, const char *folder, dt_error *err)
     const text_work *work = context;
 
     return dt_corpus_work(folder, work->files, work->options, err);
+}
+
+static void add_token(dt_strbuf *out, const dt_bpe *bpe, int32_t id)
+{
+    dt_strbuf_add_str(out, " '");
+    dt_bpe_decode(out, bpe, id);
+    dt_strbuf_add_char(out, '\'');
+}
+
+/* ", each as '<s>' TEXT '</s>'", and what of the tokenizer's file is ignored. */
+static dt_status describe_texts(const char **out, const dt_bpe *bpe, dt_arena *arena, dt_error *err)
+{
+    dt_bpe_around around = dt_bpe_get_around(bpe);
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (around.before_count + around.after_count > 0) {
+        dt_strbuf_add_str(&text, ", each as");
+        for (size_t i = 0; i < around.before_count; i++)
+            add_token(&text, bpe, around.before[i]);
+        dt_strbuf_add_str(&text, " TEXT");
+        for (size_t i = 0; i < around.after_count; i++)
+            add_token(&text, bpe, around.after[i]);
+    }
+    if (dt_bpe_ignores_limits(bpe))
+        dt_strbuf_add_str(&text, "; truncation and padding of the tokenizer are ignored");
+    *out = dt_arena_strdup(arena, text.data);
+    if (*out == NULL)
+        st = DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    dt_strbuf_release(&text);
+    return st;
 }
 
 dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, const char *name,
@@ -181,6 +220,7 @@ dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, con
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     DT_TRY(make_key(job.key, &files, options, cache, err));
     DT_TRY(dt_prepared_folder(out, &job, make_it, arena, err));
+    DT_TRY(describe_texts(&out->texts, dt_tokenizer_bpe(options->tokenizer), arena, err));
 out:
     return st;
 }

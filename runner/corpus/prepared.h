@@ -7,8 +7,8 @@
  *   CACHE/tokens/KEY.lock                 held by who makes it
  *   CACHE/tokens/tokenizers/DIGEST/NAME   a tokenizer's file
  *
- * KEY        a digest of the contents of the files in their order, what they are, the field, and the
- *            tokenizer's file: names and places do not count, nor does how many threads work
+ * KEY        a digest of the program's version, the field, the tokenizer's file, and the contents and kinds of
+ *            the files in their order. The names of files and the number of threads are not part of it
  * Resumed    a part's facts (part-00000.json) are written when its tokens are on the disk: who
  *            comes after one that was killed continues behind the whole parts
  * Threads    one a processor; two commands that want the same wait for each other
@@ -32,9 +32,11 @@ typedef struct dt_prepared_facts {
 typedef struct dt_prepared {
     dt_string_list files; /* of the parts, absolute */
     dt_prepared_facts facts;
-    int64_t vocab; /* of the tokenizer */
-    bool found;    /* it was there already */
-    bool pairs;    /* of sentences */
+    const char *left_out; /* a sentence about texts that are not in it; NULL: all are */
+    int64_t vocab;        /* of the tokenizer */
+    const char *texts;    /* how documents become texts: ", each as '<s>' TEXT '</s>'", or "" */
+    bool found;           /* it was there already */
+    bool pairs;           /* of sentences */
 } dt_prepared;
 
 typedef struct dt_prepare_options {

@@ -65,7 +65,7 @@ static dt_status make_part(work *all, int64_t index, dt_ids *ids, dt_bpe_encoder
         goto out; /* of one that was cut short */
     ids->count = 0;
     DT_TRY(dt_corpus_part_encode(ids, &documents, &all->parts.items[index], all->options->field,
-                                 encoder, dt_bpe_end_of_text(all->bpe), err));
+                                 encoder, all->bpe, err));
     path_of(&path, all, index, "bin");
     if (ids->count > INT32_MAX)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "a document has %zu tokens", ids->count);
@@ -143,8 +143,9 @@ static void name_broken(sums *all, const dt_corpus_part *part, const json_t *fac
 
     json_array_foreach((json_t *)lines, i, line)
     {
-        if (all->named++ >= DT_BROKEN_NAMED)
+        if (all->named == DT_BROKEN_NAMED)
             break;
+        all->named++;
         dt_strbuf_add_fmt(&all->words, "%s%s:%lld", i == 0 && all->named == 1 ? "" : ", ",
                           part->file->path,
                           (long long)(all->file_lines + json_integer_value(line) +
@@ -209,6 +210,12 @@ static dt_status write_facts(const work *from, const sums *all, dt_error *err)
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
+    if (all->broken > 0) {
+        dt_strbuf_add_fmt(&text, "left out %lld lines without text: %s", (long long)all->broken,
+                          all->words.data);
+        json_object_set_new(facts, DT_CORPUS_LEFT_OUT, dt_json_text(text.data));
+        dt_strbuf_reset(&text);
+    }
     dt_json_write(&text, facts);
     dt_strbuf_add_fmt(&path, "%s/" DT_CORPUS_FACTS, from->folder);
     DT_TRY(dt_file_write_atomic(path.data, text.data, text.length, 0600, err));
@@ -231,16 +238,9 @@ static dt_status finish(work *from, dt_error *err)
     dt_strbuf_init(&all.words);
     for (int64_t i = 0; i < from->parts.count; i++)
         DT_TRY(add_up(&all, from, i, err));
+    if (all.broken > all.named && all.named > 0)
+        dt_strbuf_add_fmt(&all.words, " and %lld more", (long long)all.broken - all.named);
     DT_TRY(check_sums(&all, from->options, err));
-    if (all.broken > 0 && from->options->tell != NULL) {
-        dt_strbuf words;
-
-        dt_strbuf_init(&words);
-        dt_strbuf_add_fmt(&words, "left out %lld lines without text: %s", (long long)all.broken,
-                          all.words.data);
-        from->options->tell(words.data);
-        dt_strbuf_release(&words);
-    }
     DT_TRY(write_facts(from, &all, err));
 out:
     dt_strbuf_release(&all.words);

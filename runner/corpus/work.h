@@ -7,6 +7,8 @@
 
 #define DT_CORPUS_FACTS     "facts.json"
 #define DT_CORPUS_FACTS_MAX ((size_t)4 << 20)
+/* Of the facts: a sentence about texts that are not in the tokens. Whoever opens the tokens reports it. */
+#define DT_CORPUS_LEFT_OUT "left_out"
 
 /* What is missing in the folder, and its facts at the end. prepared.h's errors. */
 dt_status dt_corpus_work(const char *folder, const dt_data_files *files,

@@ -43,7 +43,7 @@ dt_status dt_output_open(dt_output *out, const char *path, bool replace, dt_aren
     char *temporary = NULL;
     dt_status st = DT_OK;
 
-    *out = (dt_output){.path = path, .fd = -1};
+    *out = (dt_output){.path = path, .fd = -1, .replace = replace};
     dt_strbuf_init(&out->text);
     if (path == NULL)
         return DT_OK;
@@ -97,8 +97,7 @@ static dt_status name_file(dt_output *out, dt_error *err)
     out->fd = -1;
     if (close(fd) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", out->path, strerror(errno));
-    if (rename(out->temporary, out->path) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", out->path, strerror(errno));
+    DT_TRY(dt_file_name(out->temporary, out->path, out->replace, err));
     out->temporary = NULL;
 out:
     return st;

@@ -15,6 +15,7 @@ typedef struct dt_output {
     size_t passed;                /* bytes that were written before it */
     const char *path, *temporary; /* NULL: stdout */
     int fd;
+    bool replace; /* a file that is there */
 } dt_output;
 
 /* path NULL: stdout. What cannot be opened is closed already. */

@@ -80,8 +80,10 @@ dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error
         }
         if (st == DT_ERR_NOMEM)
             return DT_FAIL(err, st, "%s", one.message);
-        if (st != DT_OK)
+        if (st != DT_OK) {
             problem(one.message);
+            gc->problems += st != DT_ERR_BUSY; /* it stays for now, as it should */
+        }
     }
     return DT_OK;
 }

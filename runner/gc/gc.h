@@ -1,9 +1,11 @@
 /* gc: what can be done without: found, told, and removed.
  *
- *   checkpoints   of runs that have ended: all but the newest `keep` and the best (engine/checkpoint)
+ *   checkpoints   of runs that have ended: all but the newest `keep` and the best (engine/checkpoint), and none
+ *                 where the newer ones are damaged
  *   logs          of runs that have ended: what their ranks and supervisors said
- *   journals      of runs that have ended and have left nothing on any node: what their agents wrote down, which
- *                 the history has; it is what a lost history is written anew from
+ *   journals      of runs that have ended and have left nothing on any node: what their agents wrote down. A lost or
+ *                 damaged history is made again from them: one goes only where the history is sound and has every
+ *                 row of it
  *   cache         agents, bundles, data and digests that nobody uses or has asked for in the last day
  *   sweeps        folders of sweeps that have ended: their recipes and what became of each point, which status
  *                 and resume of the group go by; the runs stay
@@ -38,7 +40,8 @@ typedef struct dt_gc_item {
     const char *run;  /* NULL: of none */
     const char *path; /* a file or a folder */
     int64_t bytes, time_ms;
-    bool wanted, removed; /* wanted: it goes */
+    int64_t attempt, node; /* of a journal */
+    bool wanted, removed;  /* wanted: it goes */
 } dt_gc_item;
 
 typedef struct dt_gc {
@@ -51,6 +54,10 @@ typedef struct dt_gc {
     int64_t quota[DT_GC_KINDS]; /* bytes; of logs and of the cache; -1: none */
     dt_gc_item *items;          /* filled by dt_gc_look; the oldest first */
     int64_t count, capacity;
+    int64_t problems; /* that dt_gc_remove reported; a run that is busy is none */
+    bool sound;       /* the history was checked */
+    const char *read_run,
+        *read_newest; /* the run whose newest sound checkpoint this is; NULL: none */
 } dt_gc;
 
 dt_status dt_gc_look(dt_gc *gc, dt_error *err);

@@ -10,6 +10,7 @@
 #include "runner/gc/gc.h"
 #include "runner/supervisor/folder/remove.h"
 #include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/rebuild/fill.h"
 
 #include "base/banned.h"
 
@@ -72,7 +73,7 @@ static dt_status add_of_agents(dt_gc *gc, dt_gc_kind kind, const dt_run *run, co
 {
     dt_status st = DT_OK;
     dt_node *nodes;
-    int64_t count;
+    int64_t count, first;
     char below[64];
 
     for (int64_t attempt = 1; attempt <= run->attempt; attempt++) {
@@ -82,7 +83,12 @@ static dt_status add_of_agents(dt_gc *gc, dt_gc_kind kind, const dt_run *run, co
                 continue;
             snprintf(below, sizeof(below), "attempt-%lld/node-%lld", (long long)attempt,
                      (long long)nodes[i].node);
+            first = gc->count;
             DT_TRY(add_files(gc, kind, run, below, ending, err));
+            for (int64_t j = first; j < gc->count; j++) {
+                gc->items[j].attempt = attempt;
+                gc->items[j].node = nodes[i].node;
+            }
         }
     }
 out:
@@ -149,6 +155,25 @@ out:
     return st;
 }
 
+/* Whether a checkpoint that stays can be read to its last byte: then this one can go. The data of the newest are read
+ * once for a run. */
+static dt_status check_kept(dt_gc *gc, const dt_gc_item *item, dt_error *err)
+{
+    const char *folder;
+    dt_status st = DT_OK;
+
+    if (gc->read_run == NULL || strcmp(gc->read_run, item->run) != 0) {
+        DT_TRY(dt_run_path(&folder, item->run, "checkpoints", gc->arena, err));
+        DT_TRY(dt_checkpoint_find_newest(&gc->read_newest, folder, gc->arena, err));
+        gc->read_run = item->run;
+    }
+    if (gc->read_newest == NULL || strcmp(gc->read_newest, item->path) == 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' stays: the newer checkpoints of run '%s' are damaged",
+                 item->path, item->run);
+out:
+    return st;
+}
+
 /* By the rules of this moment: the run may have been resumed since it was looked at. */
 static dt_status remove_checkpoint(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
 {
@@ -158,8 +183,46 @@ static dt_status remove_checkpoint(dt_gc *gc, const dt_gc_item *item, bool *remo
 
     DT_TRY(find_beyond(&paths, &count, gc, item->run, err));
     for (int64_t i = 0; i < count; i++)
-        if (strcmp(paths[i], item->path) == 0)
+        if (strcmp(paths[i], item->path) == 0) {
+            DT_TRY(check_kept(gc, item, err));
             DT_TRY(dt_checkpoint_remove_unheld(removed, item->path, err));
+        }
+out:
+    return st;
+}
+
+/* Reads all of the store, once for all journals. */
+static dt_status check_history(dt_gc *gc, dt_error *err)
+{
+    const char **problems;
+    dt_status st = DT_OK;
+    int64_t count;
+
+    if (gc->sound)
+        return DT_OK;
+    DT_TRY(dt_store_sync(gc->store, err));
+    DT_TRY(dt_store_verify(gc->store, &problems, &count, gc->arena, err));
+    if (count > 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "no journal is removed: the history is damaged: %s (%s)",
+                 problems[0], "'dtrun store repair'");
+    gc->sound = true;
+out:
+    return st;
+}
+
+/* A journal goes only once the history has every row of it, on the disk, and is sound: it is what a lost or damaged
+ * history is made again from. */
+static dt_status check_journal(dt_gc *gc, const dt_gc_item *item, dt_error *err)
+{
+    int64_t missing = 0;
+    dt_status st;
+
+    DT_TRY(check_history(gc, err));
+    DT_TRY(dt_fill_missing_of(&missing, gc->store, item->run, item->attempt, item->node, err));
+    if (missing > 0)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "'%s' stays: the history lacks %lld rows of it ('dtrun store repair' writes them)",
+                 item->path, (long long)missing);
 out:
     return st;
 }
@@ -174,7 +237,9 @@ dt_status dt_gc_remove_of_run(dt_gc *gc, const dt_gc_item *item, bool *removed, 
     if (item->kind == DT_GC_CHECKPOINTS) {
         st = remove_checkpoint(gc, item, removed, err);
     } else {
-        st = dt_file_remove_tree(item->path, err);
+        st = item->kind == DT_GC_JOURNALS ? check_journal(gc, item, err) : DT_OK;
+        if (st == DT_OK)
+            st = dt_file_remove_tree(item->path, err);
         *removed = st == DT_OK;
     }
     close(fds[0]);

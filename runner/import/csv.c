@@ -152,6 +152,46 @@ static const char *stem_of(const char *path, dt_arena *arena)
                             dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name));
 }
 
+/* Programs of some countries separate cells by ';', spreadsheets by tabs. */
+static dt_status no_step(const table *t, dt_error *err)
+{
+    for (int i = 0; i < t->cells_count; i++) {
+        const char *found = strpbrk(t->cells[i], ";\t|");
+
+        if (found != NULL)
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "%s:1: no column is called 'step': the cells seem to be separated by %s "
+                           "(only ',' is supported, and '.' in numbers)",
+                           t->source->path,
+                           *found == ';'   ? "';'"
+                           : *found == '|' ? "'|'"
+                                           : "tabs");
+    }
+    return DT_FAIL(err, DT_ERR_USAGE, "%s:1: no column is called 'step'", t->source->path);
+}
+
+static dt_status leave_out(table *t, const char *title, dt_error *err)
+{
+    int32_t number;
+
+    return dt_import_name(&number, &t->out->left_out, title, t->out->arena, err);
+}
+
+/* Of two columns of one title a point of the first would be replaced by one of the second. */
+static dt_status name_column(table *t, int column, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(dt_import_name(&t->metrics[column], &t->out->metrics, text_of(t->cells[column]),
+                          t->out->arena, err));
+    for (int i = 0; i < column; i++)
+        if (t->kinds[i] == UNDECIDED && t->metrics[i] == t->metrics[column])
+            DT_THROW(err, DT_ERR_USAGE, "%s:1: columns %d and %d are both called '%.60s'",
+                     t->source->path, i + 1, column + 1, text_of(t->cells[column]));
+out:
+    return st;
+}
+
 static dt_status read_head(table *t, dt_error *err)
 {
     bool more;
@@ -170,14 +210,24 @@ static dt_status read_head(table *t, dt_error *err)
         if (found < ROLE_COUNT && t->roles[found] == NONE)
             t->roles[found] = i;
         else if (found == ROLE_COUNT)
-            DT_TRY(dt_import_name(&t->metrics[i], &t->out->metrics, text_of(t->cells[i]),
-                                  t->out->arena, err));
+            DT_TRY(name_column(t, i, err));
+        else
+            DT_TRY(leave_out(t, text_of(t->cells[i]), err));
     }
     if (t->roles[ROLE_STEP] == NONE)
-        DT_THROW(err, DT_ERR_USAGE, "%s:1: no column is called 'step'", t->source->path);
+        DT_TRY(no_step(t, err));
     if (t->roles[ROLE_NAME] != NONE && t->roles[ROLE_VALUE] == NONE)
         DT_THROW(err, DT_ERR_USAGE, "%s:1: a column 'name' without a column 'value'",
                  t->source->path);
+    if (t->source->metric != NULL && (t->roles[ROLE_NAME] != NONE || t->roles[ROLE_VALUE] == NONE))
+        DT_THROW(
+            err, DT_ERR_USAGE,
+            "--metric: '%s' names its metrics itself (it applies to a column 'value' without a "
+            "column 'name')",
+            t->source->path);
+    for (int i = 0; i < t->columns_count && t->roles[ROLE_VALUE] != NONE; i++)
+        if (t->kinds[i] == UNDECIDED)
+            DT_TRY(leave_out(t, text_of(t->cells[i]), err));
 out:
     return st;
 }
@@ -199,6 +249,18 @@ static bool is_number(double *out, const char *cell)
     while (*end == ' ')
         end++;
     return end != cell && *end == '\0';
+}
+
+/* Such as 2,5 or -1,25e3. */
+static bool has_decimal_comma(const char *cell)
+{
+    char *comma, *end;
+
+    (void)strtol(cell, &comma, 10);
+    if (comma == cell || *comma != ',' || !isdigit((unsigned char)comma[1]))
+        return false;
+    (void)strtod(comma + 1, &end);
+    return *end == '\0';
 }
 
 static dt_status read_step(int64_t *out, const table *t, dt_error *err)
@@ -254,8 +316,7 @@ static dt_status read_run(table *t, dt_error *err)
     dt_status st = DT_OK;
 
     if (id == NONE && name == NONE) {
-        title = t->source->name;
-        title = title != NULL ? title : stem_of(t->source->path, t->out->arena);
+        title = stem_of(t->source->path, t->out->arena);
     } else {
         title = text_of(t->cells[name != NONE ? name : id]);
         if (id != NONE && name != NONE)
@@ -276,8 +337,20 @@ static dt_status add_cell(table *t, dt_import_point *point, int column, dt_error
     if (t->cells[column][0] == '\0')
         return DT_OK;
     if (!is_number(&point->value, t->cells[column]))
-        return bad_cell(t, column, "number", err);
+        return bad_cell(t, column,
+                        has_decimal_comma(t->cells[column])
+                            ? "number: write it with a decimal point"
+                            : "number",
+                        err);
     return dt_import_add(t->out, point, err);
+}
+
+static dt_status leave_out_text(table *t, int column, dt_error *err)
+{
+    t->out->skipped++;
+    t->out->decimal_comma = t->out->decimal_comma || has_decimal_comma(t->cells[column]);
+    return dt_import_name(&(int32_t){0}, &t->out->left_out,
+                          t->out->metrics.items[t->metrics[column]], t->out->arena, err);
 }
 
 /* A column whose first cell is a word is no metric. */
@@ -289,7 +362,8 @@ static dt_status add_wide(table *t, dt_import_point *point, dt_error *err)
     for (int i = 0; i < t->columns_count; i++) {
         if (t->kinds[i] == UNDECIDED && t->cells[i][0] != '\0') {
             t->kinds[i] = is_number(&value, t->cells[i]) ? METRIC : TEXT;
-            t->out->skipped += t->kinds[i] == TEXT;
+            if (t->kinds[i] == TEXT)
+                DT_TRY(leave_out_text(t, i, err));
         }
         if (t->kinds[i] != METRIC)
             continue;
@@ -371,4 +445,4 @@ out:
     return st;
 }
 
-const dt_import_format dt_import_csv = {.name = "csv", .read = read_csv};
+const dt_import_format dt_import_csv = {.name = "csv", .has_metric = true, .read = read_csv};

@@ -22,18 +22,25 @@ typedef struct reading {
     json_t *seen; /* {name: true} */
 } reading;
 
-static int64_t integer_of(const json_t *object, const char *key)
+/* A whole number, or a text with one. */
+static bool integer_of(int64_t *out, const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
+    const char *text = json_string_value(value);
+    char *end;
 
-    return json_is_string(value) ? strtoll(json_string_value(value), NULL, 10)
-                                 : json_integer_value(value);
+    *out = text != NULL ? strtoll(text, &end, 10) : json_integer_value(value);
+    return text != NULL ? end != text && *end == '\0' : value == NULL || json_is_integer(value);
 }
 
-static double value_of(const json_t *value)
+/* A number, or "NaN", "Infinity". */
+static bool value_of(double *out, const json_t *value)
 {
-    return json_is_string(value) ? strtod(json_string_value(value), NULL) /* "NaN", "Infinity" */
-                                 : json_number_value(value);
+    const char *text = json_string_value(value);
+    char *end;
+
+    *out = text != NULL ? strtod(text, &end) : json_number_value(value);
+    return text != NULL ? end != text && *end == '\0' : json_is_number(value);
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -61,12 +68,13 @@ static dt_status points_add(reading *r, int32_t run, int32_t metric, const json_
 
     json_array_foreach(points, at, point)
     {
-        dt_import_point add = {.run = run,
-                               .metric = metric,
-                               .step = integer_of(point, "step"),
-                               .time_ms = integer_of(point, "timestamp"),
-                               .value = value_of(json_object_get(point, "value"))};
+        dt_import_point add = {.run = run, .metric = metric};
 
+        if (!integer_of(&add.step, point, "step") ||
+            !integer_of(&add.time_ms, point, "timestamp") ||
+            !value_of(&add.value, json_object_get(point, "value")))
+            DT_THROW(err, DT_ERR_CORRUPT, "MLflow: run '%s': a point of '%s' is not a number",
+                     r->out->runs.items[run], r->out->metrics.items[metric]);
         DT_TRY(dt_import_add(r->out, &add, err));
     }
 out:
@@ -263,4 +271,5 @@ out:
     return st;
 }
 
-const dt_import_format dt_import_mlflow = {.name = "mlflow", .read = read_mlflow};
+const dt_import_format dt_import_mlflow = {
+    .name = "mlflow", .has_experiment = true, .read = read_mlflow};

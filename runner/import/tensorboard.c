@@ -143,8 +143,10 @@ static dt_status read_value(dt_imported *out, dt_import_point *point, bytes valu
             scalar = read_tensor(&point->value, f.inside);
     }
     out->skipped += !scalar;
-    if (!scalar || tag == NULL || tag[0] == '\0')
+    if (tag == NULL || tag[0] == '\0')
         return DT_OK;
+    if (!scalar)
+        return dt_import_name(&(int32_t){0}, &out->left_out, tag, out->arena, err);
     DT_TRY(dt_import_name(&point->metric, &out->metrics, tag, out->arena, err));
     DT_TRY(dt_import_add(out, point, err));
 out:
@@ -274,7 +276,7 @@ static dt_status read_board(dt_imported *out, const dt_import_source *source, dt
     path = dt_arena_strndup(out->arena, path, length);
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    name = source->name != NULL ? source->name : base_of(path);
+    name = base_of(path);
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
         DT_TRY(dt_import_name(&run, &out->runs, name, out->arena, err));
         DT_TRY(read_file(out, run, path, err));

@@ -70,8 +70,8 @@ static bool is_overwritten(const dt_import_point *point, const dt_import_point *
 }
 
 /* In order of steps, as they would have come: each bucket of the pyramid is then written once. */
-static dt_status add_points(progress *p, dt_store *store, const dt_imported *imported,
-                            const char *id, int64_t from, int64_t to, dt_error *err)
+static dt_status add_points(progress *p, dt_store *store, dt_imported *imported, const char *id,
+                            int64_t from, int64_t to, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -84,6 +84,7 @@ static dt_status add_points(progress *p, dt_store *store, const dt_imported *imp
             continue;
         DT_TRY(dt_store_metric_add(store, id, 1, point->step, metric, point->value, point->time_ms,
                                    err));
+        imported->stored++;
     }
 out:
     return st;
@@ -94,9 +95,8 @@ static const char *recipe_of(const dt_imported *imported, int32_t run)
     return run < imported->recipes.count ? imported->recipes.items[run] : "{}";
 }
 
-static dt_status add_run(dt_store *store, const dt_imported *imported, const char *id,
-                         const char *given, const dt_import_source *source, int64_t from,
-                         int64_t to, dt_error *err)
+static dt_status add_run(dt_store *store, dt_imported *imported, const char *id, const char *given,
+                         const dt_import_source *source, int64_t from, int64_t to, dt_error *err)
 {
     int64_t now_ms = dt_clock_wall_ms();
     progress p = {.first_ms = INT64_MAX, .loss = NAN, .valid_loss = NAN, .speed = NAN};
@@ -145,7 +145,7 @@ static dt_status label(dt_store *store, const char *id, const dt_labels *labels,
     return dt_labels_change(store, id, &given, arena, err);
 }
 
-static dt_status write_all(const char **ids, dt_store *store, const dt_imported *imported,
+static dt_status write_all(const char **ids, dt_store *store, dt_imported *imported,
                            const dt_import_source *source, const dt_labels *labels, dt_error *err)
 {
     int64_t from = 0, to;
@@ -164,8 +164,27 @@ out:
     return st;
 }
 
+/* The name that was asked for: of a run alone, else in front of each name. */
+static dt_status rename_runs(dt_imported *imported, const char *const *ids, const char *name,
+                             dt_error *err)
+{
+    int32_t count = imported->runs.count, named = 0;
+
+    for (int32_t i = 0; i < count; i++)
+        named += ids[i] != NULL;
+    for (int32_t i = 0; i < count; i++) {
+        const char **of = &imported->runs.items[i];
+
+        *of = named == 1 ? name : dt_arena_printf(imported->arena, "%s-%s", name, *of);
+        if (*of == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    }
+    return DT_OK;
+}
+
 dt_status dt_import_write(const char ***out, dt_store *store, dt_imported *imported,
-                          const dt_import_source *source, const dt_labels *labels, dt_error *err)
+                          const dt_import_source *source, const char *name, const dt_labels *labels,
+                          dt_error *err)
 {
     int32_t count = imported->runs.count;
     const char **ids, **folders;
@@ -184,6 +203,9 @@ dt_status dt_import_write(const char ***out, dt_store *store, dt_imported *impor
         if (ids[run] == NULL)
             DT_TRY(dt_run_id_take(&ids[run], &folders[run], imported->arena, err));
     }
+    if (name != NULL)
+        DT_TRY(rename_runs(imported, ids, name, err));
+    imported->stored = 0;
     DT_TRY(dt_store_begin(store, err));
     st = write_all(ids, store, imported, source, labels, err);
     if (st == DT_OK)

@@ -12,8 +12,8 @@
 /* Parameters and two moments, fp32; a save needs room before an older one goes. */
 enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
 
-dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_arena *arena,
-                         dt_error *err)
+dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool outlive,
+                         dt_arena *arena, dt_error *err)
 {
     const dt_plan *plan = &flight->plan;
     int64_t *devices = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(devices[0]));
@@ -27,6 +27,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_ar
         .interface = plan->recipe.network.interface,
         .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
         .meet = true,
+        .outlive = outlive,
     };
     dt_status st = DT_OK;
 
@@ -92,7 +93,7 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
         return DT_OK;
     if (dt_slurm_is_promised(&flight->plan))
         return dt_slurm_try(&flight->plan, call->arena, err);
-    DT_TRY(dt_nodes_probe(&report, flight, call->arena, err));
+    DT_TRY(dt_nodes_probe(&report, flight, false, call->arena, err));
     for (int64_t i = 0; i < report.fault_count; i++) {
         const dt_probe_fault *fault = &report.faults[i];
 

@@ -7,8 +7,8 @@
 #include "runner/node_setup/probe/probe.h"
 
 /* All nodes of the plan; dt_probe_release gives the report back. */
-dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, dt_arena *arena,
-                         dt_error *err);
+dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool outlive,
+                         dt_arena *arena, dt_error *err);
 
 /* Where another machine is among them: an error where one is not good (the first fault, and how
  * many more there are), the rest as notes to stderr. Threads that the recipe leaves out are then

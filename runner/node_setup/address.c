@@ -38,25 +38,93 @@ static const char *text_of(const json_t *object, const char *key)
     return text != NULL ? text : "";
 }
 
-/* What `interface` names; "": the first that is not loopback, IPv4 before IPv6. */
-static const char *find(const json_t *facts, const char *interface)
+static bool is_ipv6(const char *address)
+{
+    return strchr(address, ':') != NULL;
+}
+
+/* "fe80::1%eth0" of an environment and "fe80::1" of the facts. */
+static bool same_address(const char *scoped, const char *address)
+{
+    size_t length = strcspn(scoped, "%");
+
+    return strlen(address) == length && strncmp(scoped, address, length) == 0;
+}
+
+static bool is_named(const json_t *item, const char *interface)
+{
+    const char *address = text_of(item, "address");
+
+    if (interface[0] == '\0')
+        return !json_is_true(json_object_get(item, "loopback"));
+    return strcmp(text_of(item, "interface"), interface) == 0 || strcmp(address, interface) == 0 ||
+           in_subnet(address, interface);
+}
+
+/* The first address that `interface` names; "": the first that is not loopback. families: "4", "6", or "46" for IPv4
+ * before IPv6. NULL: none. */
+static const char *find(const json_t *facts, const char *interface, const char *families)
 {
     const json_t *list = json_object_get(facts, "addresses"), *item;
-    const char *found = NULL;
     size_t i;
 
-    json_array_foreach((json_t *)list, i, item)
-    {
-        const char *address = text_of(item, "address");
-        bool is_good = interface[0] == '\0'
-                           ? !json_is_true(json_object_get(item, "loopback"))
-                           : strcmp(text_of(item, "interface"), interface) == 0 ||
-                                 strcmp(address, interface) == 0 || in_subnet(address, interface);
+    for (; *families != '\0'; families++)
+        json_array_foreach((json_t *)list, i, item)
+        {
+            const char *address = text_of(item, "address");
 
-        if (is_good && (found == NULL || strchr(found, ':') != NULL))
-            found = address;
-    }
-    return found;
+            if (is_ipv6(address) == (*families == '6') &&
+                !json_is_true(json_object_get(item, "link_local")) && is_named(item, interface))
+                return address;
+        }
+    return NULL;
+}
+
+/* The name of the interface that has the address; NULL: none has. */
+static const char *interface_with(const json_t *facts, const char *address)
+{
+    const json_t *list = json_object_get(facts, "addresses"), *item;
+    size_t i;
+
+    json_array_foreach(
+        (json_t *)list, i,
+        item) if (same_address(address, text_of(item, "address"))) return text_of(item,
+                                                                                  "interface");
+    return NULL;
+}
+
+/* The address at which another machine sees this one, or another of that interface if it is link-local. */
+static const char *find_seen(const json_t *facts, const char *seen)
+{
+    const char *found = seen[0] != '\0' ? find(facts, seen, "46") : NULL;
+    const char *interface = found == NULL && seen[0] != '\0' ? interface_with(facts, seen) : NULL;
+
+    return interface != NULL ? find(facts, interface, "46") : found;
+}
+
+static const char *find_preferred(const json_t *facts, const json_t *seen_from,
+                                  const char *interface)
+{
+    const char *found = NULL;
+
+    if (interface[0] == '\0')
+        found = find_seen(facts, text_of(facts, "ssh_address"));
+    if (interface[0] == '\0' && found == NULL)
+        found = find_seen(facts, text_of(seen_from, "ssh_client"));
+    return found != NULL ? found : find(facts, interface, "46");
+}
+
+/* Of the interface that has the preferred one, before any other. */
+static const char *find_other(const json_t *facts, const char *preferred, const char *interface)
+{
+    const char *family = is_ipv6(preferred) ? "4" : "6", *name, *found = NULL;
+
+    if (interface[0] != '\0')
+        return find(facts, interface, family);
+    name = interface_with(facts, preferred);
+    if (name != NULL)
+        found = find(facts, name, family);
+    return found != NULL ? found : find(facts, "", family);
 }
 
 static void list_addresses(dt_strbuf *out, const json_t *facts)
@@ -68,29 +136,83 @@ static void list_addresses(dt_strbuf *out, const json_t *facts)
         out, "%s%s %s", i > 0 ? ", " : "", text_of(item, "interface"), text_of(item, "address"));
 }
 
-dt_status dt_node_address(const char **out, const char *node, const json_t *facts,
-                          const json_t *seen_from, const char *interface, dt_arena *arena,
+static dt_status say_none(const char *node, const json_t *facts, const char *interface,
                           dt_error *err)
 {
-    const char *address = NULL;
     dt_strbuf all;
 
-    *out = NULL;
-    if (interface[0] == '\0' && text_of(facts, "ssh_address")[0] != '\0')
-        address = find(facts, text_of(facts, "ssh_address"));
-    if (interface[0] == '\0' && address == NULL && text_of(seen_from, "ssh_client")[0] != '\0')
-        address = find(facts, text_of(seen_from, "ssh_client"));
-    if (address == NULL)
-        address = find(facts, interface);
-    if (address == NULL) {
-        dt_strbuf_init(&all);
-        list_addresses(&all, facts);
+    dt_strbuf_init(&all);
+    list_addresses(&all, facts);
+    if (all.length == 0)
+        dt_strbuf_add_str(&all, "none");
+    if (interface[0] != '\0')
         DT_FAIL(err, DT_ERR_UNSUPPORTED,
                 "node '%s' has no address on '%s' (network.interface): it has %s", node, interface,
                 all.data);
-        dt_strbuf_release(&all);
-        return DT_ERR_UNSUPPORTED;
-    }
-    *out = dt_arena_strdup(arena, address);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    else
+        DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                "node '%s' has no address that other machines can use (loopback and link-local "
+                "addresses are not): it has %s; give it one",
+                node, all.data);
+    dt_strbuf_release(&all);
+    return DT_ERR_UNSUPPORTED;
+}
+
+dt_status dt_node_addresses_find(dt_node_addresses *out, const char *node, const json_t *facts,
+                                 const json_t *seen_from, const char *interface, dt_arena *arena,
+                                 dt_error *err)
+{
+    const char *preferred = find_preferred(facts, seen_from, interface), *other;
+
+    *out = (dt_node_addresses){.node = node};
+    if (preferred == NULL)
+        return say_none(node, facts, interface, err);
+    other = find_other(facts, preferred, interface);
+    out->preferred = dt_arena_strdup(arena, preferred);
+    out->other = other != NULL ? dt_arena_strdup(arena, other) : NULL;
+    return out->preferred != NULL && (other == NULL || out->other != NULL)
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* --- a family for all */
+
+static const char *in_family(const dt_node_addresses *one, bool ipv6)
+{
+    if (is_ipv6(one->preferred) == ipv6)
+        return one->preferred;
+    return one->other;
+}
+
+/* The first node that has no address of the family; NULL: all have one. */
+static const dt_node_addresses *find_lacking(const dt_node_addresses *all, int64_t count, bool ipv6)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (all[i].preferred != NULL && in_family(&all[i], ipv6) == NULL)
+            return &all[i];
+    return NULL;
+}
+
+dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *all, int64_t count,
+                                  dt_error *err)
+{
+    const dt_node_addresses *no_ipv4 = find_lacking(all, count, false);
+    const dt_node_addresses *no_ipv6 = find_lacking(all, count, true);
+    int64_t ipv6_votes = 0;
+    bool ipv6;
+
+    if (no_ipv4 != NULL && no_ipv6 != NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "nodes '%s' and '%s' cannot connect: '%s' has only an IPv4 address (%s), "
+                       "and '%s' only an IPv6 address (%s): give all nodes an address of one "
+                       "family, or name an interface that has one on all (network.interface)",
+                       no_ipv6->node, no_ipv4->node, no_ipv6->node, no_ipv6->preferred,
+                       no_ipv4->node, no_ipv4->preferred);
+    for (int64_t i = 0; i < count; i++)
+        if (all[i].preferred != NULL)
+            ipv6_votes += is_ipv6(all[i].preferred) ? 1 : -1;
+    ipv6 = no_ipv4 != NULL || (no_ipv6 == NULL && ipv6_votes > 0);
+    for (int64_t i = 0; i < count; i++)
+        chosen[i] = all[i].preferred != NULL ? in_family(&all[i], ipv6) : NULL;
+    return DT_OK;
 }

@@ -55,14 +55,9 @@ dt_status dt_nodes_line(dt_strbuf *line, dt_remote *remote, double timeout_secon
 
     dt_strbuf_reset(line);
     for (;;) {
-        if (remote->early.length > 0) {
-            c = remote->early.data[0];
-            dt_strbuf_remove_front(&remote->early, 1);
-        } else {
-            st = dt_remote_read(remote, &c, 1, &got, timeout_seconds, err);
-            if (st != DT_OK || got == 0)
-                return st;
-        }
+        st = dt_remote_read(remote, &c, 1, &got, timeout_seconds, err);
+        if (st != DT_OK || got == 0)
+            return st;
         if (c == '\n')
             return DT_OK;
         if (line->length < 8192)

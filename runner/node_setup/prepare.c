@@ -47,6 +47,19 @@ static const char *elsewhere(const json_t *plan)
     return NULL;
 }
 
+static dt_status take_addresses(dt_node_layout *out, const dt_prepare_request *request,
+                                const json_t *facts, const json_t *seen_from, dt_arena *arena,
+                                dt_error *err)
+{
+    dt_node_addresses found;
+    dt_status st = dt_node_addresses_find(&found, request->node, facts, seen_from,
+                                          interface_of(request->plan), arena, err);
+
+    out->address = found.preferred;
+    out->other_address = found.other;
+    return st;
+}
+
 /* --- this machine: the programs beside us, the run's own folders */
 
 /* Where others are part of the run they must reach us: one of them is asked how it sees us. */
@@ -66,8 +79,7 @@ static dt_status address_here(dt_node_layout *out, const dt_prepare_request *req
     DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, request->node, "-", request->cancelled,
                               err));
     DT_TRY(dt_bootstrap_probe(&others, &skew_ms, &bootstrap, other, "-", request->cancelled, err));
-    DT_TRY(dt_node_address(&out->address, request->node, facts, others, interface_of(request->plan),
-                           arena, err));
+    DT_TRY(take_addresses(out, request, facts, others, arena, err));
 out:
     json_decref(facts);
     json_decref(others);
@@ -260,8 +272,7 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     if (request->node_count == 1)
         DT_TRY(keep(&out->address, "127.0.0.1", arena, err));
     else
-        DT_TRY(dt_node_address(&out->address, request->node, facts, NULL,
-                               interface_of(request->plan), arena, err));
+        DT_TRY(take_addresses(out, request, facts, NULL, arena, err));
     out->paths = json_object();
     DT_TRY(dt_stage_data(out->paths, out->agent, request, arena, err));
     DT_TRY(dt_stage_checkpoint(out, request, arena, err));

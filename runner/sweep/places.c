@@ -85,7 +85,7 @@ static dt_status ask_nodes(search *of, dt_error *err)
                           find_known(of->places, plan->node_names[i]) != NULL);
     if (known)
         return DT_OK;
-    (void)dt_nodes_probe(&report, &of->flight, &of->arena, NULL);
+    (void)dt_nodes_probe(&report, &of->flight, false, &of->arena, NULL);
     for (int64_t i = 0; i < plan->node_count && i < report.count; i++) {
         const json_t *facts = report.probes[i].facts;
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/rebuild/mend.h"
 #include "runner/term/screen.h"
 #include "runner/top/detail.h"
 #include "runner/top/keeper.h"

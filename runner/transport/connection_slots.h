@@ -2,7 +2,8 @@
  *
  * sshd refuses more than MaxStartups (10) connections that are not yet let in, and a jump host sees
  * those of all nodes. A slot is a flock on one of ten files: it is free again when its holder
- * dies.
+ * dies. A command over a connection that stands needs none, and one that opens a connection gives its slot back once
+ * it has been let in: the login shell's files may take long, and hold up nobody else.
  */
 #ifndef DT_RUNNER_TRANSPORT_CONNECTION_SLOTS_H
 #define DT_RUNNER_TRANSPORT_CONNECTION_SLOTS_H

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/startup.h"
-#include "runner/transport/remote.h"
+#include "runner/transport/remote_int.h"
 
 #include "base/banned.h"
 
@@ -22,23 +22,25 @@
 #define MOST_SECONDS    9.0
 #define SLICE_SECONDS   0.01
 #define COMPLAINT_BYTES 32768
+#define ANSWER_BYTES    131072 /* what a login shell may print, and the command */
 
 static const char cannot_run[] = "dtrun-reach: cannot run"; /* what should reach the node, here */
 
-/* One try: a child with its stderr in memory. */
+/* One try: a child with its stdout and stderr in memory. */
 typedef struct attempt {
     pid_t pid; /* 0: not there, or it has ended */
-    int complaint, status;
+    int answer, complaint, status;
     bool ended;
+    char end_mark[DT_REMOTE_END_MARK_SIZE]; /* "": there is none */
 } attempt;
 
-static void be_child(const char **argv, int complaint)
+static void be_child(const char **argv, int answer, int complaint)
 {
     int nothing = open("/dev/null", O_RDWR);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dt_startup_child();
-    if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(nothing, 1) == 1 && dup2(complaint, 2) == 2)
+    if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(answer, 1) == 1 && dup2(complaint, 2) == 2)
         execvp(argv[0], (char *const *)argv);
     dprintf(complaint, "%s '%s': %s\n", cannot_run, argv[0], strerror(errno));
     _exit(127);
@@ -46,14 +48,32 @@ static void be_child(const char **argv, int complaint)
 
 static void begin(attempt *one, const char **argv)
 {
-    *one = (attempt){.complaint = memfd_create("complaint", MFD_CLOEXEC)};
-    if (one->complaint < 0)
+    *one = (attempt){.answer = memfd_create("answer", MFD_CLOEXEC),
+                     .complaint = memfd_create("complaint", MFD_CLOEXEC)};
+    if (one->answer < 0 || one->complaint < 0)
         return;
+    dt_remote_find_end_mark(one->end_mark, argv);
     one->pid = fork();
     if (one->pid == 0)
-        be_child(argv, one->complaint);
+        be_child(argv, one->answer, one->complaint);
     if (one->pid < 0)
         one->pid = 0;
+}
+
+/* Whether the command said that it ended well; a program may still hold its stdout open. */
+static bool has_ended_well(const attempt *one)
+{
+    static char text[ANSWER_BYTES];
+    size_t length = strlen(one->end_mark);
+    const char *at;
+    ssize_t got;
+
+    if (one->answer < 0 || length == 0)
+        return false;
+    got = pread(one->answer, text, sizeof(text), 0);
+    at = got > 0 ? memmem(text, (size_t)got, one->end_mark, length) : NULL;
+    return at != NULL && (size_t)(text + got - at) >= length + 3 &&
+           memcmp(at + length, " 0\n", 3) == 0;
 }
 
 static bool has_ended(attempt *one)
@@ -80,6 +100,8 @@ static void end(attempt *one)
     }
     if (one->complaint >= 0)
         close(one->complaint);
+    if (one->answer >= 0)
+        close(one->answer);
 }
 
 static dt_contact contact_of(const attempt *one, const dt_transport *transport)
@@ -117,6 +139,8 @@ static dt_contact wait_for(attempt *command, attempt *knock, const dt_transport 
     for (; now < begun + MOST_SECONDS; now = dt_clock_monotonic_seconds()) {
         bool knocked = knock->pid == 0;
 
+        if (has_ended_well(command))
+            return DT_CONTACT_COMMAND;
         if (has_ended(command)) {
             dt_contact found = judge_command(command, transport);
 
@@ -137,7 +161,7 @@ static dt_contact wait_for(attempt *command, attempt *knock, const dt_transport 
 
 dt_contact dt_contact_try(const char *node, const char *const *words)
 {
-    attempt command = {.complaint = -1}, knock = {.complaint = -1};
+    attempt command = {.answer = -1, .complaint = -1}, knock = {.answer = -1, .complaint = -1};
     dt_contact found = DT_CONTACT_UNKNOWN;
     const dt_transport *transport;
     const char **argv;

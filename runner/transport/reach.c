@@ -31,7 +31,11 @@ static out_end copy_out(dt_remote *remote)
     char bytes[65536];
     size_t got;
 
-    if (dt_remote_read(remote, bytes, sizeof(bytes), &got, 1.0, NULL) != DT_OK || got == 0)
+    dt_status st = dt_remote_read(remote, bytes, sizeof(bytes), &got, 1.0, NULL);
+
+    if (st == DT_ERR_TIMEOUT) /* the beginning of a mark, or what looks like it */
+        return OUT_OPEN;
+    if (st != DT_OK || got == 0)
         return OUT_ENDED;
     return dt_file_write_all(STDOUT_FILENO, bytes, got, NULL) == DT_OK ? OUT_OPEN : OUT_UNHEARD;
 }
@@ -54,12 +58,12 @@ static bool bridge(dt_remote *remote)
     struct pollfd ends[2] = {{STDIN_FILENO, POLLIN, 0}, {remote->fd, POLLIN, 0}};
 
     for (;;) {
-        if (poll(ends, 2, -1) < 0) {
+        if (poll(ends, 2, dt_remote_has_read(remote) ? 0 : -1) < 0) {
             if (errno == EINTR)
                 continue;
             return true;
         }
-        if (ends[1].revents != 0) {
+        if (ends[1].revents != 0 || dt_remote_has_read(remote)) {
             out_end end = copy_out(remote);
 
             if (end != OUT_OPEN)
@@ -90,7 +94,7 @@ int main(int argc, char **argv)
 
     bool renew = argc > 1 && strcmp(argv[1], "--renew") == 0;
 
-    dt_startup();
+    dt_startup(0);
     if (argc > 3 && strcmp(argv[1], "--probe") == 0)
         return dt_contact_try(argv[2], (const char *const *)argv + 3);
     argv += renew ? 1 : 0;
@@ -102,7 +106,6 @@ int main(int argc, char **argv)
     if (renew)
         dt_remote_renew(argv[1]);
     DT_TRY(dt_remote_open(&remote, argv[1], (const char *const *)argv + 2, NULL, &err));
-    DT_TRY(dt_file_write_all(STDOUT_FILENO, remote.early.data, remote.early.length, &err));
     if (!bridge(&remote))
         DT_THROW(&err, DT_ERR_PEER, "node '%s': nobody hears what the command says", argv[1]);
     DT_TRY(dt_remote_finish(&remote, &code, NULL, END_SECONDS, &err));

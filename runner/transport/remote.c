@@ -5,9 +5,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 
 #define SLOT_SECONDS 60.0
 #define END_SECONDS  5.0 /* that a command which was given up may take to end */
+#define LOOK_SECONDS 0.1 /* between two looks whether a new connection has been let in */
 
 extern char **environ;
 
@@ -67,15 +70,78 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
     dt_remote_read_problems(remote, complaint, sizeof(complaint));
     if (code == DT_REMOTE_SSH_FAILED || remote->transport->says_itself != NULL)
         return remote->transport->explain(remote->node, complaint, err);
-    words = dt_remote_last_words(remote, complaint[0] != '\0' ? complaint : remote->early.data);
+    words = dt_remote_last_words(remote, complaint[0] != '\0' ? complaint : remote->got.data);
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                    "node '%s': its login shell %s instead of running a command%s%.300s (an account "
                    "that may log in, and /bin/sh, are needed)",
                    remote->node, dt_exit_words(end, code), words[0] != '\0' ? ": " : "", words);
 }
 
-/* Reads up to the mark; what came after it stays in `early`. */
-static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
+/* --- slots */
+
+/* A slot among the connections that are being opened (connection_slots.h). */
+typedef struct turn {
+    int slot;           /* -1: none is held */
+    const char *socket; /* of the connection that commands share; NULL: none is shared */
+} turn;
+
+/* Whether the connection that commands share stands. */
+static bool stands(const char *socket_path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    bool good;
+    int fd;
+
+    if (socket_path == NULL || strlen(socket_path) >= sizeof(at.sun_path))
+        return false;
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s", socket_path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    good = fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static dt_status take_turn(turn *out, const dt_remote *remote, const char *const *argv,
+                           dt_error *err)
+{
+    const dt_transport *transport = remote->transport;
+
+    *out = (turn){.slot = -1};
+    if (transport->explain == NULL)
+        return DT_OK;
+    out->socket = transport->shared_socket != NULL ? transport->shared_socket(argv) : NULL;
+    return stands(out->socket)
+               ? DT_OK
+               : dt_connection_slot_take(&out->slot, SLOT_SECONDS, remote->cancelled, err);
+}
+
+static void give_back(turn *one)
+{
+    if (one->slot >= 0)
+        close(one->slot);
+    one->slot = -1;
+}
+
+/* Waits for output, and gives the slot back as soon as the connection has been let in. */
+static dt_status wait_for_login(dt_remote *remote, turn *one, double deadline)
+{
+    for (;;) {
+        double look = dt_clock_monotonic_seconds() + LOOK_SECONDS;
+        bool waits = one->slot >= 0 && one->socket != NULL && look < deadline;
+        dt_status st = dt_remote_wait(remote, POLLIN, waits ? look : deadline, NULL);
+
+        if (st != DT_ERR_TIMEOUT || !waits)
+            return st;
+        if (stands(one->socket))
+            give_back(one);
+    }
+}
+
+/* --- until the command runs */
+
+/* Reads up to the mark; what came after it stays in `got`. */
+static dt_status skip_noise(dt_remote *remote, turn *one, double deadline, dt_error *err)
 {
     static const char mark[] = "\n" DT_TRANSPORT_MARK "\n";
     char bytes[4096];
@@ -85,7 +151,7 @@ static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
     for (;;) {
         size_t got;
 
-        st = dt_remote_wait(remote, POLLIN, deadline, NULL);
+        st = wait_for_login(remote, one, deadline);
         if (st == DT_ERR_TIMEOUT && remote->transport->says_itself != NULL) {
             char complaint[DT_REMOTE_COMPLAINT_BYTES];
             const char *words;
@@ -103,19 +169,20 @@ static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
                            remote->node, DT_REMOTE_OPEN_SECONDS);
         if (st != DT_OK)
             return DT_FAIL(err, st, "node '%s': given up", remote->node);
-        st = dt_remote_read(remote, bytes, sizeof(bytes), &got, 1.0, err);
+        st = dt_remote_receive(remote, bytes, sizeof(bytes), &got, 1.0, err);
         if (st != DT_OK)
             return st;
         if (got == 0)
             return ended_early(remote, err);
-        dt_strbuf_add(&remote->early, bytes, got);
-        found = memmem(remote->early.data, remote->early.length, mark, sizeof(mark) - 1);
+        dt_strbuf_add(&remote->got, bytes, got);
+        found = memmem(remote->got.data, remote->got.length, mark, sizeof(mark) - 1);
         if (found != NULL) {
-            dt_strbuf_remove_front(&remote->early,
-                                   (size_t)(found - remote->early.data) + sizeof(mark) - 1);
+            dt_strbuf_remove_front(&remote->got,
+                                   (size_t)(found - remote->got.data) + sizeof(mark) - 1);
+            dt_remote_take(remote, "", 0);
             return DT_OK;
         }
-        if (remote->early.length > DT_REMOTE_NOISE_BYTES)
+        if (remote->got.length > DT_REMOTE_NOISE_BYTES)
             return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                            "node '%s': its login shell prints without end before it runs a "
                            "command: make ~/.bashrc silent where it is not interactive",
@@ -123,31 +190,58 @@ static dt_status skip_noise(dt_remote *remote, double deadline, dt_error *err)
     }
 }
 
-dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *words,
-                         const atomic_bool *cancelled, dt_error *err)
+void dt_remote_find_end_mark(char out[DT_REMOTE_END_MARK_SIZE], const char *const *argv)
+{
+    static const char front[] = DT_TRANSPORT_END;
+    const char *found = NULL;
+
+    for (; *argv != NULL && found == NULL; argv++)
+        found = strstr(*argv, front + 1); /* its first byte is written as digits there */
+    out[0] = '\0';
+    if (found != NULL)
+        snprintf(out, DT_REMOTE_END_MARK_SIZE, "%c%.*s", front[0],
+                 (int)(sizeof(front) - 2 + DT_TRANSPORT_END_DIGITS), found);
+}
+
+static dt_status open_remote(dt_remote *out, const char *node, const char *const *words, bool apart,
+                             const atomic_bool *cancelled, dt_error *err)
 {
     const char **argv;
     dt_status st = DT_OK;
     dt_arena arena;
-    int slot = -1;
+    turn one = {.slot = -1};
 
     *out = (dt_remote){.node = node, .cancelled = cancelled, .fd = -1, .problems = -1};
     dt_arena_init(&arena, 4096);
-    dt_strbuf_init(&out->early);
+    dt_strbuf_init(&out->got);
     DT_TRY(dt_transport_find(&out->transport, node, err));
-    DT_TRY(out->transport->command(&argv, node, words, &arena, err));
-    if (out->transport->explain != NULL)
-        DT_TRY(dt_connection_slot_take(&slot, SLOT_SECONDS, cancelled, err));
+    if (apart && out->transport->command_apart != NULL)
+        DT_TRY(out->transport->command_apart(&argv, node, words, &arena, err));
+    else
+        DT_TRY(out->transport->command(&argv, node, words, &arena, err));
+    dt_remote_find_end_mark(out->end_mark, argv);
+    DT_TRY(take_turn(&one, out, argv, err));
     DT_TRY(spawn(out, argv, err));
     if (out->transport->explain != NULL)
-        DT_TRY(skip_noise(out, dt_clock_monotonic_seconds() + DT_REMOTE_OPEN_SECONDS, err));
+        DT_TRY(skip_noise(out, &one, dt_clock_monotonic_seconds() + DT_REMOTE_OPEN_SECONDS, err));
 out:
-    if (slot >= 0)
-        close(slot);
+    give_back(&one);
     if (st != DT_OK)
         dt_remote_close(out);
     dt_arena_release(&arena);
     return st;
+}
+
+dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *words,
+                         const atomic_bool *cancelled, dt_error *err)
+{
+    return open_remote(out, node, words, false, cancelled, err);
+}
+
+dt_status dt_remote_open_apart(dt_remote *out, const char *node, const char *const *words,
+                               const atomic_bool *cancelled, dt_error *err)
+{
+    return open_remote(out, node, words, true, cancelled, err);
 }
 
 /* What is given up there ends because its input does; it is waited for, so that nothing of it is
@@ -183,6 +277,6 @@ void dt_remote_close(dt_remote *remote)
     }
     if (remote->problems >= 0)
         close(remote->problems);
-    dt_strbuf_release(&remote->early);
+    dt_strbuf_release(&remote->got);
     *remote = (dt_remote){.fd = -1, .problems = -1};
 }

@@ -21,7 +21,6 @@ dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *
     if (dt_remote_write(&remote, input, input_length, timeout_seconds, NULL) == DT_ERR_BUSY)
         DT_THROW(err, DT_ERR_BUSY, "node '%s': given up", node);
     dt_remote_write_end(&remote);
-    dt_strbuf_add(answer, remote.early.data, remote.early.length);
     do {
         DT_TRY(dt_remote_read(&remote, bytes, sizeof(bytes), &got, timeout_seconds, err));
         dt_strbuf_add(answer, bytes, got);

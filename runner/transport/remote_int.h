@@ -19,6 +19,15 @@
  * DT_ERR_TIMEOUT after `deadline` (of dt_clock_monotonic_seconds). */
 dt_status dt_remote_wait(dt_remote *remote, short events, double deadline, dt_error *err);
 
+/* The mark of the end that an argv of the transport asks for; "": none. */
+void dt_remote_find_end_mark(char out[DT_REMOTE_END_MARK_SIZE], const char *const *argv);
+
+/* What comes next on stdout, whatever it is; *got 0: its end. */
+dt_status dt_remote_receive(dt_remote *remote, void *bytes, size_t size, size_t *got,
+                            double timeout_seconds, dt_error *err);
+/* Takes bytes of stdout into `got`, and looks for the mark of the end there; count 0: only looks. */
+void dt_remote_take(dt_remote *remote, const void *bytes, size_t count);
+
 /* Whether the process has ended, without waiting; once. *code as dt_remote_finish has it. */
 bool dt_remote_reap(dt_remote *remote, int *code);
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,6 +14,9 @@
 #include "base/banned.h"
 
 #define SLICE_MS 100 /* how soon `cancelled` is seen */
+/* From the mark of the command's end until the transport's program is not waited for any more. */
+#define HELD_SECONDS         0.25
+#define HELD_PROBLEM_SECONDS 2.0 /* where stderr, which may come later, says why */
 
 dt_status dt_remote_wait(dt_remote *remote, short events, double deadline, dt_error *err)
 {
@@ -33,8 +37,54 @@ dt_status dt_remote_wait(dt_remote *remote, short events, double deadline, dt_er
     }
 }
 
-dt_status dt_remote_read(dt_remote *remote, void *bytes, size_t size, size_t *got,
-                         double timeout_seconds, dt_error *err)
+/* --- its output */
+
+/* The length of the end of `bytes` with which the mark may begin. */
+static size_t begun_mark(const dt_strbuf *bytes, const char *mark)
+{
+    const char *at = memrchr(bytes->data, mark[0], bytes->length);
+    size_t length = at != NULL ? bytes->length - (size_t)(at - bytes->data) : 0;
+
+    return length > 0 && length < strlen(mark) && memcmp(at, mark, length) == 0 ? length : 0;
+}
+
+void dt_remote_take(dt_remote *remote, const void *bytes, size_t count)
+{
+    const char *found, *line_end;
+
+    dt_strbuf_add(&remote->got, bytes, count);
+    remote->ready = remote->got.length;
+    if (remote->end_mark[0] == '\0' || remote->got.length == 0)
+        return;
+    found =
+        memmem(remote->got.data, remote->got.length, remote->end_mark, strlen(remote->end_mark));
+    if (found == NULL) {
+        remote->ready -= begun_mark(&remote->got, remote->end_mark);
+        return;
+    }
+    remote->ready = (size_t)(found - remote->got.data);
+    line_end = memchr(found, '\n', remote->got.length - remote->ready);
+    if (line_end == NULL)
+        return;
+    remote->ended = true;
+    remote->end_code = (int)strtol(found + strlen(remote->end_mark), NULL, 10);
+}
+
+bool dt_remote_has_read(const dt_remote *remote)
+{
+    return remote->ready > 0 || remote->ended;
+}
+
+static void give(dt_remote *remote, void *bytes, size_t size, size_t *got)
+{
+    *got = remote->ready < size ? remote->ready : size;
+    memcpy(bytes, remote->got.data, *got);
+    dt_strbuf_remove_front(&remote->got, *got);
+    remote->ready -= *got;
+}
+
+dt_status dt_remote_receive(dt_remote *remote, void *bytes, size_t size, size_t *got,
+                            double timeout_seconds, dt_error *err)
 {
     dt_status st;
     ssize_t count;
@@ -51,6 +101,42 @@ dt_status dt_remote_read(dt_remote *remote, void *bytes, size_t size, size_t *go
                        strerror(errno));
     *got = count > 0 ? (size_t)count : 0;
     return DT_OK;
+}
+
+dt_status dt_remote_read(dt_remote *remote, void *bytes, size_t size, size_t *got,
+                         double timeout_seconds, dt_error *err)
+{
+    char piece[65536];
+
+    *got = 0;
+    while (!dt_remote_has_read(remote)) {
+        size_t count;
+        dt_status st =
+            dt_remote_receive(remote, piece, sizeof(piece), &count, timeout_seconds, err);
+
+        if (st != DT_OK)
+            return st;
+        if (count == 0) { /* no more can come of a mark that has begun */
+            remote->ready = remote->got.length;
+            break;
+        }
+        dt_remote_take(remote, piece, count);
+    }
+    give(remote, bytes, size, got);
+    return DT_OK;
+}
+
+/* Drops what comes, but for the mark. False: nothing was there. */
+static bool drop_output(dt_remote *remote)
+{
+    char piece[16384];
+    ssize_t count = recv(remote->fd, piece, sizeof(piece), MSG_DONTWAIT);
+
+    if (count <= 0)
+        return false;
+    dt_strbuf_remove_front(&remote->got, remote->ready);
+    dt_remote_take(remote, piece, (size_t)count);
+    return true;
 }
 
 dt_status dt_remote_write(dt_remote *remote, const void *bytes, size_t length,
@@ -102,11 +188,21 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
                            dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
+    double held_until = 0; /* the transport's program has that long to end after the command */
     char complaint[DT_REMOTE_COMPLAINT_BYTES], reason[DT_REMOTE_REASON_BYTES];
     int ended = 0;
 
     dt_remote_write_end(remote);
     while (!dt_remote_reap(remote, &ended)) {
+        while (!remote->ended && drop_output(remote))
+            ;
+        if (remote->ended && held_until == 0)
+            held_until = dt_clock_monotonic_seconds() +
+                         (remote->end_code == 0 ? HELD_SECONDS : HELD_PROBLEM_SECONDS);
+        if (remote->ended && dt_clock_monotonic_seconds() > held_until) {
+            ended = remote->end_code;
+            break;
+        }
         if (remote->cancelled != NULL && atomic_load(remote->cancelled))
             return DT_FAIL(err, DT_ERR_BUSY, "node '%s': given up", remote->node);
         if (dt_clock_monotonic_seconds() > deadline)

@@ -5,7 +5,10 @@
  * commands to a node share one connection, and a host key is always checked.
  */
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/strbuf.h"
 #include "runner/transport/connection_slots.h"
@@ -25,6 +28,7 @@ static const char *const options[] = {
     "ForwardX11=no",     "RemoteCommand=none",        "PermitLocalCommand=no", "RequestTTY=no",
     "LogLevel=INFO", /* ssh_errors.c reads it */
 };
+#define CONTROL_PATH "ControlPath="
 enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]), EXTRA_WORDS = 5 };
 
 /* ProxyCommand and Match exec hand the name to a shell: what a shell knows is not in a name. */
@@ -40,16 +44,24 @@ static bool ssh_reaches(const char *node)
 
 static const char *script(const char *const *words, dt_arena *arena)
 {
+    char digits[DT_TRANSPORT_END_DIGITS + 1];
     dt_strbuf plain, quoted;
     const char *out;
+    uint64_t random = 0;
 
+    if (getrandom(&random, sizeof(random), 0) < 0)
+        return NULL;
+    snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)random);
     dt_strbuf_init(&plain);
     dt_strbuf_init(&quoted);
-    dt_strbuf_add_str(&plain, "echo; echo " DT_TRANSPORT_MARK "; exec");
+    dt_strbuf_add_str(&plain, "echo; echo " DT_TRANSPORT_MARK ";");
     for (size_t i = 0; words[i] != NULL; i++) {
         dt_strbuf_add_char(&plain, ' ');
         dt_quote_word(&plain, words[i]);
     }
+    /* printf knows \036, the first byte of the mark */
+    dt_strbuf_add_fmt(&plain, "; code=$?; printf \"\\036%s%s %%d\\n\" $code; exit $code",
+                      DT_TRANSPORT_END + 1, digits);
     dt_quote_script(&quoted, plain.data);
     out = dt_arena_strdup(arena, quoted.data);
     dt_strbuf_release(&plain);
@@ -78,7 +90,7 @@ static dt_status begin(const char ***argv, size_t *count, const char *node, dt_a
         out[n++] = options[i];
     }
     out[n++] = "-o";
-    out[n++] = dt_arena_printf(arena, "ControlPath=%s/%s", folder, socket_name);
+    out[n++] = dt_arena_printf(arena, CONTROL_PATH "%s/%s", folder, socket_name);
     if (out[n - 1] == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     *argv = out;
@@ -105,6 +117,16 @@ out:
     return st;
 }
 
+static const char *ssh_shared_socket(const char *const *argv)
+{
+    const size_t front = sizeof(CONTROL_PATH) - 1;
+
+    for (; *argv != NULL; argv++)
+        if (strncmp(*argv, CONTROL_PATH, front) == 0)
+            return *argv + front;
+    return NULL;
+}
+
 static dt_status ssh_renew(const char ***argv, const char *node, dt_arena *arena, dt_error *err)
 {
     dt_status st;
@@ -119,36 +141,49 @@ out:
     return st;
 }
 
+/* Puts options in front of the usual ones; the first value of an option counts. */
+static dt_status put_first(const char ***argv, const char *const *own, size_t own_count,
+                           dt_arena *arena, dt_error *err)
+{
+    const char **usual = *argv, **out;
+    size_t count = 0;
+
+    while (usual[count] != NULL)
+        count++;
+    out = dt_arena_alloc_array(arena, own_count + count + 1, sizeof(out[0]));
+    *argv = out;
+    if (out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    out[0] = usual[0];
+    memcpy(out + 1, own, own_count * sizeof(own[0]));
+    memcpy(out + 1 + own_count, usual + 1, count * sizeof(usual[0])); /* with the NULL */
+    return DT_OK;
+}
+
+static dt_status ssh_command_apart(const char ***argv, const char *node, const char *const *words,
+                                   dt_arena *arena, dt_error *err)
+{
+    static const char *const own[] = {"-o", "ControlMaster=no", "-o", CONTROL_PATH "none"};
+    dt_status st = ssh_command(argv, node, words, arena, err);
+
+    return st == DT_OK ? put_first(argv, own, sizeof(own) / sizeof(own[0]), arena, err) : st;
+}
+
 /* As far as the server's banner, and then no way of signing in is tried: what stalls there, stalls
- * later. The first value of an option counts. */
+ * later. */
 static dt_status ssh_knock(const char ***argv, const char *node, dt_arena *arena, dt_error *err)
 {
-    static const char *const own[] = {"ssh",
-                                      "-o",
-                                      "LogLevel=DEBUG1",
-                                      "-o",
-                                      "ControlMaster=no",
-                                      "-o",
-                                      "ControlPath=none",
-                                      "-o",
-                                      "PreferredAuthentications=none"};
-    const size_t own_count = sizeof(own) / sizeof(own[0]);
-    const char **usual, **out;
+    static const char *const own[] = {
+        "-o", "LogLevel=DEBUG1",   "-o", "ControlMaster=no",
+        "-o", CONTROL_PATH "none", "-o", "PreferredAuthentications=none"};
     dt_status st;
     size_t n;
 
-    *argv = NULL;
-    DT_TRY(begin(&usual, &n, node, arena, err));
-    out = dt_arena_alloc_array(arena, own_count + n + 3, sizeof(out[0]));
-    if (out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    memcpy(out, own, sizeof(own));
-    memcpy(out + own_count, usual + 1, (n - 1) * sizeof(out[0]));
-    n += own_count - 1;
-    out[n++] = "--";
-    out[n++] = node;
-    out[n++] = "true";
-    *argv = out;
+    DT_TRY(begin(argv, &n, node, arena, err));
+    (*argv)[n++] = "--";
+    (*argv)[n++] = node;
+    (*argv)[n++] = "true";
+    DT_TRY(put_first(argv, own, sizeof(own) / sizeof(own[0]), arena, err));
 out:
     return st;
 }
@@ -161,4 +196,6 @@ const dt_transport dt_transport_ssh = {
     .renew = ssh_renew,
     .contact = dt_ssh_error_contact,
     .knock = ssh_knock,
+    .command_apart = ssh_command_apart,
+    .shared_socket = ssh_shared_socket,
 };

@@ -1,18 +1,25 @@
 #define _GNU_SOURCE
 #include "runner/transport/ssh_errors.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "runner/transport/ssh_config.h"
 
 #include "base/banned.h"
 
-/* The first row whose text is found counts; %s is the node. OpenSSH 8 and 9 write these texts, and
- * translate none of them. */
-static const struct {
+enum { LINES_MAX = 200, COMPLAINT_BYTES = 8192 };
+
+typedef struct row {
     const char *text;
     dt_status status;
     dt_contact contact; /* what it proves */
     const char *what, *remedy;
-} rows[] = {
+} row;
+
+/* The first row whose text is in a line of ssh counts; %s is the node. OpenSSH 8 and 9 write these texts, and
+ * translate none of them. */
+static const row rows[] = {
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
      "its host key is another one than it was: the machine was installed anew, or it is not that "
      "machine",
@@ -43,6 +50,13 @@ static const struct {
      "is it switched on, and on this network?"},
     {"Network is unreachable", DT_ERR_PEER, DT_CONTACT_NONE, "the network knows no way to it",
      "is this machine on its network?"},
+    {"Unable to negotiate", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
+     "its sshd and this ssh have no algorithm in common",
+     "name one that it offers in ~/.ssh/config (HostKeyAlgorithms, KexAlgorithms), or update it"},
+    {"invalid characters", DT_ERR_PEER, DT_CONTACT_HOST, "what answers on its ssh port is no sshd",
+     "name the port in ~/.ssh/config"},
+    {"Bad remote protocol version", DT_ERR_PEER, DT_CONTACT_HOST,
+     "what answers on its ssh port is no sshd", "name the port in ~/.ssh/config"},
     {"during banner exchange", DT_ERR_PEER, DT_CONTACT_HOST,
      "something answers there, and its sshd says nothing", "is the machine overloaded?"},
     {"Connection timed out", DT_ERR_PEER, DT_CONTACT_NONE, "it does not answer",
@@ -55,25 +69,166 @@ static const struct {
      "look at that machine's log ('journalctl -u ssh'): MaxStartups, an expired account, no space"},
     {"Connection reset by", DT_ERR_PEER, DT_CONTACT_HOST, "its sshd closes the connection at once",
      "look at that machine's log ('journalctl -u ssh'): MaxStartups, an expired account, no space"},
+    {" closed by remote host.", DT_ERR_PEER, DT_CONTACT_HOST, "its sshd ended the connection",
+     "look at that machine's log ('journalctl -u ssh'): a restart, a limit of sessions"},
+    {"Received disconnect from", DT_ERR_PEER, DT_CONTACT_HOST, "its sshd ended the connection",
+     "look at that machine's log ('journalctl -u ssh')"},
     {"Broken pipe", DT_ERR_PEER, DT_CONTACT_NONE, "the connection broke off", "is the network up?"},
     {"mux_client", DT_ERR_PEER, DT_CONTACT_NONE, "the connection broke off", "try again"},
 };
 
-/* The last line that says anything, without its end. */
-static void last_line(char *out, size_t size, const char *text)
-{
-    size_t length = strlen(text), start;
+/* What a jump host says of its try to connect to the next machine, after "open failed: ". The way to that machine is
+ * what failed, and not ssh's to this one. */
+static const row channel_rows[] = {
+    {"administratively prohibited", DT_ERR_PEER, DT_CONTACT_UNKNOWN,
+     "it does not forward connections there",
+     "allow it in the jump host's sshd_config: AllowTcpForwarding, PermitOpen"},
+    {"Connection refused", DT_ERR_PEER, DT_CONTACT_NONE,
+     "it cannot connect there: nothing listens on that port",
+     "start sshd there, or name the port in ~/.ssh/config"},
+    {"not known", DT_ERR_PEER, DT_CONTACT_UNKNOWN, "it cannot resolve that name",
+     "give HostName as the jump host knows it"},
+    {"name resolution", DT_ERR_PEER, DT_CONTACT_UNKNOWN, "it cannot resolve that name",
+     "is the name server of the jump host up?"},
+    {"No address associated", DT_ERR_PEER, DT_CONTACT_UNKNOWN, "it cannot resolve that name",
+     "give HostName as the jump host knows it"},
+    {"connect failed", DT_ERR_PEER, DT_CONTACT_NONE, "it cannot connect there",
+     "is that machine switched on, and on a network of the jump host?"},
+    {"", DT_ERR_PEER, DT_CONTACT_UNKNOWN, "it cannot open a connection there",
+     "look at the log of the jump host's sshd"},
+};
 
-    while (length > 0 && (unsigned char)text[length - 1] <= ' ')
-        length--;
-    for (start = length; start > 0 && text[start - 1] != '\n'; start--)
-        ;
-    length = length - start < size ? length - start : size - 1;
-    memcpy(out, text + start, length);
-    out[length] = '\0';
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)out[i] < ' ' || out[i] == 0x7f)
-            out[i] = ' ';
+/* --- lines */
+
+typedef struct lines {
+    char bytes[COMPLAINT_BYTES];
+    const char *line[LINES_MAX];
+    int count;
+} lines;
+
+/* The lines that say anything, of the end of `complaint`, without control characters. */
+static void split(lines *out, const char *complaint)
+{
+    size_t length = strlen(complaint);
+    char *rest = out->bytes, *one;
+
+    if (length >= sizeof(out->bytes))
+        complaint += length - (sizeof(out->bytes) - 1);
+    snprintf(out->bytes, sizeof(out->bytes), "%s", complaint);
+    out->count = 0;
+    while ((one = strsep(&rest, "\n")) != NULL) {
+        size_t end = strlen(one);
+
+        while (end > 0 && (unsigned char)one[end - 1] <= ' ')
+            one[--end] = '\0';
+        for (size_t i = 0; i < end; i++)
+            if ((unsigned char)one[i] < ' ' || one[i] == 0x7f)
+                one[i] = ' ';
+        if (end > 0 && out->count < LINES_MAX)
+            out->line[out->count++] = one;
+    }
+}
+
+static bool begins(const char *line, const char *front)
+{
+    return strncmp(line, front, strlen(front)) == 0;
+}
+
+/* Whether ssh itself wrote the line: a banner of the server and a ProxyCommand may say anything. */
+static bool is_own(const char *line)
+{
+    static const char *const fronts[] = {"ssh: ",
+                                         "@",
+                                         "Host key verification failed",
+                                         "Permission denied (",
+                                         "Bad owner or permissions",
+                                         "command-line",
+                                         "kex_exchange_identification",
+                                         "ssh_exchange_identification",
+                                         "ssh_dispatch_run_fatal",
+                                         "banner exchange",
+                                         "Bad remote protocol",
+                                         "Unable to negotiate",
+                                         "Connection ",
+                                         "Received disconnect",
+                                         "Disconnected from",
+                                         "Disconnecting",
+                                         "Timeout, server",
+                                         "client_loop",
+                                         "packet_write_wait",
+                                         "mux_client",
+                                         "Too many authentication failures"};
+
+    for (size_t i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++)
+        if (begins(line, fronts[i]))
+            return true;
+    return strstr(line, ": Permission denied (") != NULL ||
+           strstr(line, "onfiguration option") != NULL;
+}
+
+/* Nothing but that a connection ended. */
+static bool is_closing(const char *line)
+{
+    return begins(line, "kex_exchange_identification: Connection closed") ||
+           begins(line, "kex_exchange_identification: read") ||
+           begins(line, "ssh_exchange_identification: ") ||
+           begins(line, "ssh_dispatch_run_fatal: ") || begins(line, "Connection closed by ") ||
+           begins(line, "Connection reset by ") || begins(line, "Disconnected from ") ||
+           begins(line, "banner exchange: ") || begins(line, "stdio forwarding failed");
+}
+
+static bool is_warning(const char *line)
+{
+    return begins(line, "Warning: ") || begins(line, "** ") || begins(line, "debug") ||
+           begins(line, "Authorized uses only");
+}
+
+/* How ssh ends where what carried its connection, a jump host or a ProxyCommand, ended first. */
+static bool is_carrier_lost(const char *line)
+{
+    return strstr(line, "UNKNOWN port") != NULL;
+}
+
+/* --- what a line means */
+
+/* The row of what ssh said, and the line that has it; NULL: none. */
+static const row *find_row(const char **line, const lines *all)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (int j = all->count - 1; j >= 0; j--)
+            if (strstr(all->line[j], rows[i].text) != NULL && is_own(all->line[j])) {
+                *line = all->line[j];
+                return &rows[i];
+            }
+    return NULL;
+}
+
+/* The last line that is the cause of a connection that ended, or else the last line; "" where there is none. */
+static const char *find_cause(const lines *all)
+{
+    for (int i = all->count - 1; i >= 0; i--)
+        if (!is_closing(all->line[i]) && !is_carrier_lost(all->line[i]) &&
+            !is_warning(all->line[i]))
+            return all->line[i];
+    return all->count > 0 ? all->line[all->count - 1] : "";
+}
+
+/* For a message that says "ssh: " itself. */
+static const char *without_front(const char *line)
+{
+    return begins(line, "ssh: ") ? line + 5 : line;
+}
+
+static const row *find_channel_row(const char *line)
+{
+    const char *why = strstr(line, "open failed: ");
+    size_t i = 0;
+
+    if (!begins(line, "channel ") || why == NULL)
+        return NULL;
+    while (strstr(why, channel_rows[i].text) == NULL)
+        i++;
+    return &channel_rows[i];
 }
 
 /* "HOST" alone in a remedy is known_hosts' name for it, which only the user's configuration knows.
@@ -93,28 +248,138 @@ static void fill(char *out, size_t size, const char *remedy, const char *node)
     out[used] = '\0';
 }
 
+/* --- behind a jump host */
+
+/* How many ssh lost what carried them: that to the node, that to its last jump host, and so on. 0: the node's own
+ * sshd was reached. */
+static int count_lost(const lines *all)
+{
+    int count = 0;
+
+    for (int i = 0; i < all->count; i++)
+        count += is_carrier_lost(all->line[i]) && is_closing(all->line[i]);
+    for (int i = 0; i < all->count && count == 0; i++)
+        count += is_carrier_lost(all->line[i]);
+    return count;
+}
+
+/* Replaces the lines by those of another try, if that fails on the way too. */
+static void ask_why(lines *all, int *lost, const char *node)
+{
+    dt_strbuf complaint;
+    lines fresh;
+    int count;
+
+    dt_strbuf_init(&complaint);
+    dt_ssh_ask_why(&complaint, node);
+    split(&fresh, complaint.data);
+    count = count_lost(&fresh);
+    if (count > 0) {
+        split(all, complaint.data);
+        *lost = count;
+    }
+    dt_strbuf_release(&complaint);
+}
+
+/* What went wrong on the way to the node, at the jump host that wrote the cause. */
+static dt_status explain_way(const char *node, const lines *all, int lost, dt_error *err)
+{
+    const char *cause = find_cause(all), *jump, *line;
+    const row *found = find_channel_row(cause);
+    dt_ssh_way way;
+    dt_status st;
+    dt_arena arena;
+    char remedy[1024], next[300] = "";
+    int at;
+
+    dt_arena_init(&arena, 1024);
+    dt_ssh_way_find(&way, node, &arena);
+    at = way.count - lost;
+    jump = at >= 0 && at < way.count ? way.jumps[at] : NULL;
+    if (jump != NULL && at + 1 < way.count)
+        snprintf(next, sizeof(next), " (to jump host '%.200s')", way.jumps[at + 1]);
+    if (is_closing(cause) || is_carrier_lost(cause))
+        cause = "it ended without a word";
+    if (jump == NULL && found == NULL) {
+        st = DT_FAIL(err, DT_ERR_PEER,
+                     "node '%s': the way to it (ProxyCommand '%.200s') ended before its sshd "
+                     "answered: %s: try 'ssh %s true'",
+                     node, way.command != NULL ? way.command : "of its ssh configuration", cause,
+                     node);
+    } else if (found != NULL) {
+        fill(remedy, sizeof(remedy), found->remedy, node);
+        st = DT_FAIL(err, found->status, "node '%s': jump host '%s': %s%s: %s (ssh: %s)", node,
+                     jump != NULL ? jump : "of its ProxyCommand", found->what, next, remedy, cause);
+    } else if ((found = find_row(&line, all)) != NULL && !is_closing(line)) {
+        fill(remedy, sizeof(remedy), found->remedy, jump);
+        st = DT_FAIL(err, found->status,
+                     "node '%s': jump host '%s' cannot be used: %s: %s (ssh: %s)", node, jump,
+                     found->what, remedy, without_front(cause));
+    } else {
+        st = DT_FAIL(err, DT_ERR_PEER,
+                     "node '%s': jump host '%s' closed the connection: look at that machine's log "
+                     "('journalctl -u ssh') (ssh: %s)",
+                     node, jump, cause);
+    }
+    dt_arena_release(&arena);
+    return st;
+}
+
+/* What that proves of the node: of its jump host nothing else than that it could not be asked. */
+static dt_contact contact_of_way(const lines *all)
+{
+    const row *found = find_channel_row(find_cause(all));
+    const char *line;
+
+    if (found != NULL)
+        return found->contact;
+    found = find_row(&line, all);
+    return found == NULL || is_closing(line) || found->contact == DT_CONTACT_NONE
+               ? DT_CONTACT_NONE /* which a `knock` knows better: it shares no connection */
+               : DT_CONTACT_UNKNOWN;
+}
+
+/* --- all of it */
+
 dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err)
 {
-    char last[300], remedy[1024];
+    const char *line, *cause;
+    char remedy[1024];
+    const row *found;
+    lines all;
+    int lost;
 
-    last_line(last, sizeof(last), complaint);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strstr(complaint, rows[i].text) != NULL) {
-            fill(remedy, sizeof(remedy), rows[i].remedy, node);
-            return DT_FAIL(err, rows[i].status, "node '%s': %s: %s (ssh: %s)", node, rows[i].what,
-                           remedy, last);
-        }
-    return DT_FAIL(err, DT_ERR_PEER, "node '%s': ssh: %s", node,
-                   last[0] != '\0' ? last : "ended without a word");
+    split(&all, complaint);
+    lost = count_lost(&all);
+    if (lost > 0) {
+        const char *known = find_cause(&all);
+
+        if (is_closing(known) || is_carrier_lost(known))
+            ask_why(&all, &lost, node);
+        return explain_way(node, &all, lost, err);
+    }
+    cause = find_cause(&all);
+    found = find_row(&line, &all);
+    if (found == NULL)
+        return DT_FAIL(err, DT_ERR_PEER, "node '%s': ssh: %.300s", node,
+                       cause[0] != '\0' ? without_front(cause) : "ended without a word");
+    fill(remedy, sizeof(remedy), found->remedy, node);
+    return DT_FAIL(err, found->status, "node '%s': %s: %s (ssh: %.300s)", node, found->what, remedy,
+                   without_front(is_closing(line) ? cause : line));
 }
 
 /* The banner comes before any question of who may sign in (DEBUG1, ssh.c). */
 dt_contact dt_ssh_error_contact(const char *complaint)
 {
+    const row *found;
+    const char *line;
+    lines all;
+
     if (strstr(complaint, "Remote protocol version") != NULL)
         return DT_CONTACT_HOST;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strstr(complaint, rows[i].text) != NULL)
-            return rows[i].contact;
-    return DT_CONTACT_NONE;
+    split(&all, complaint);
+    if (count_lost(&all) > 0)
+        return contact_of_way(&all);
+    found = find_row(&line, &all);
+    return found != NULL ? found->contact : DT_CONTACT_NONE;
 }

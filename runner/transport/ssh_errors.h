@@ -9,7 +9,8 @@
 #include "base/error.h"
 #include "runner/transport/contact.h"
 
-/* `complaint`: all that ssh wrote to stderr, or its end. Always records an error, never DT_OK. */
+/* `complaint`: all that ssh wrote to stderr, or its end. Always records an error, never DT_OK. Where a jump host or a
+ * ProxyCommand is to blame it is named; this asks ssh for its configuration. */
 dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err);
 
 /* What it proves of the machine. */

@@ -1,114 +1,26 @@
 #define _GNU_SOURCE
 #include "runner/transport/ssh_socket.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <xxhash.h>
 
-#include "base/clock.h"
-#include "base/startup.h"
 #include "base/strbuf.h"
+#include "runner/transport/ssh_config.h"
 
 #include "base/banned.h"
 
-#define RESOLVE_SECONDS  10.0 /* a 'Match exec' of the user's configuration may take a while */
-#define RESOLVE_MAX_BYTES ((size_t)1 << 20)
-#define JUMPS_MAX        16
-
-extern char **environ;
-
-/* Adds what fd brings until its end; false if the deadline passes first. */
-static bool read_until(dt_strbuf *out, int fd, double deadline)
-{
-    char bytes[4096];
-
-    while (out->length < RESOLVE_MAX_BYTES) {
-        double left = deadline - dt_clock_monotonic_seconds();
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        ssize_t got;
-
-        if (left <= 0 || poll(&ready, 1, (int)(left * 1e3) + 1) == 0)
-            return false;
-        got = read(fd, bytes, sizeof(bytes));
-        if (got == 0)
-            return true;
-        if (got > 0)
-            dt_strbuf_add(out, bytes, (size_t)got);
-        else if (errno != EINTR)
-            return false;
-    }
-    return false;
-}
-
-/* Replaces `out` with what 'ssh -G' prints for a host; false, and `out` empty, if ssh fails or does not end. */
-static bool resolve(dt_strbuf *out, const char *host)
-{
-    const char *argv[] = {"ssh", "-G", "--", host, NULL};
-    double deadline = dt_clock_monotonic_seconds() + RESOLVE_SECONDS;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int ends[2], status = -1;
-    bool whole = false;
-    pid_t pid;
-
-    dt_strbuf_reset(out);
-    if (dt_startup_spawn_attributes(&attributes, 0) != 0)
-        return false;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        posix_spawnattr_destroy(&attributes);
-        return false;
-    }
-    if (posix_spawn_file_actions_init(&actions) == 0) {
-        if (posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0 &&
-            posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) == 0 &&
-            posix_spawn_file_actions_adddup2(&actions, ends[1], 1) == 0 &&
-            posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ) == 0) {
-            close(ends[1]);
-            ends[1] = -1;
-            whole = read_until(out, ends[0], deadline);
-            if (!whole)
-                kill(pid, SIGKILL);
-            while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-                ;
-        }
-        posix_spawn_file_actions_destroy(&actions);
-    }
-    posix_spawnattr_destroy(&attributes);
-    close(ends[0]);
-    if (ends[1] >= 0)
-        close(ends[1]);
-    if (!whole || status != 0)
-        dt_strbuf_reset(out);
-    return out->length > 0;
-}
-
-/* The value of the line "proxyjump ..." of what ssh -G printed, in the arena; NULL if there is none. */
-static char *proxy_jump(const char *resolved, dt_arena *arena)
-{
-    static const char key[] = "\nproxyjump ";
-    const char *at = strstr(resolved, key);
-
-    if (at == NULL)
-        return NULL;
-    at += sizeof(key) - 1;
-    return dt_arena_strndup(arena, at, strcspn(at, "\n"));
-}
+#define JUMPS_MAX 16
 
 /* A jump host, [user@]host[:port] or a URL, as a URL: ssh takes a port on its command line in no other form. */
 static const char *as_url(const char *jump, dt_arena *arena)
 {
     static const char scheme[] = "ssh://";
 
-    return strncmp(jump, scheme, strlen(scheme)) == 0 ? jump
-                                                      : dt_arena_printf(arena, "%s%s", scheme, jump);
+    return strncmp(jump, scheme, strlen(scheme)) == 0
+               ? jump
+               : dt_arena_printf(arena, "%s%s", scheme, jump);
 }
 
 static void add(XXH3_state_t *hash, const char *text)
@@ -125,9 +37,9 @@ static void add_host(XXH3_state_t *hash, const char *host, const char **jumps, s
 
     dt_strbuf_init(&resolved);
     add(hash, host);
-    if (resolve(&resolved, host)) {
+    if (dt_ssh_resolve(&resolved, host)) {
         add(hash, resolved.data);
-        list = proxy_jump(resolved.data, arena);
+        list = dt_ssh_resolved_value(resolved.data, "proxyjump", arena);
         while (list != NULL && (next = strsep(&list, ",")) != NULL)
             if (*count < JUMPS_MAX && next[0] != '\0')
                 jumps[(*count)++] = as_url(next, arena);

@@ -3,6 +3,7 @@
  *   local.c   this machine                 ssh.c     the system's ssh, with the user's own setup
  *   slurm.c   srun, into a job's nodes      remote*.c one command there, as a descriptor
  *   quote.c   words through a login shell  ssh_errors.c what ssh complains of, with the remedy
+ *   ssh_config.c  what ssh's configuration says of a host: jump hosts, all of it
  *   ssh_socket.c  the socket of the connection that commands to a node share
  *   connection_slots.c  how many connections are being opened at once
  *   renew.c   past a connection that is stuck
@@ -24,6 +25,12 @@
 /* What a remote shell prints before the command's own first byte, alone on its line: what comes
  * before it is noise of the login shell. */
 #define DT_TRANSPORT_MARK "dtrun-begins-here"
+
+/* What the remote shell prints after the command's last byte, with digits that differ for each command, a blank, the
+ * exit code and a newline. The end of the output is not waited for: a program that a login shell's files have started in
+ * the background may hold it open. */
+#define DT_TRANSPORT_END        "\036dtrun-ends-here-"
+#define DT_TRANSPORT_END_DIGITS 16
 
 typedef struct dt_transport {
     const char *kind;
@@ -49,6 +56,12 @@ typedef struct dt_transport {
     dt_contact (*contact)(const char *complaint);
     /* MAY: the argv that asks only whether the machine answers, signing in to nothing. */
     dt_status (*knock)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
+    /* MAY: the path of a socket in an argv of `command` that can be connected to while a connection to the node
+     * stands. Then no new connection is opened, and who opened it has been let in. NULL: nothing is shared. */
+    const char *(*shared_socket)(const char *const *argv);
+    /* MAY: `command` over a connection of its own, which ends with the command. NULL: every one does. */
+    dt_status (*command_apart)(const char ***argv, const char *node, const char *const *words,
+                               dt_arena *arena, dt_error *err);
     bool ends_children; /* what a command leaves running there is ended with it */
 } dt_transport;
 

@@ -193,8 +193,8 @@ static dt_status add_news(follower *f, dt_upkeep *upkeep, dt_error *err)
     DT_TRY(dt_upkeep_look(&news, upkeep, &f->row, err));
     if (news == NULL)
         return DT_OK;
-    sentences = dt_arena_alloc_array(&f->arena, (size_t)f->frame.troubles_count + 1,
-                                     sizeof(sentences[0]));
+    sentences =
+        dt_arena_alloc_array(&f->arena, (size_t)f->frame.troubles_count + 1, sizeof(sentences[0]));
     if (sentences == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < f->frame.troubles_count; i++)
@@ -266,6 +266,13 @@ void dt_follow_say_left(const dt_run *run)
                   run->id, dtrun, run->id, dtrun, run->id, dtrun, run->id);
 }
 
+int dt_follow_exit_code(const dt_run *run)
+{
+    if (run->exit_code >= 0)
+        return run->exit_code;
+    return run->state == DT_RUN_FINISHED ? DT_EXIT_GOOD : DT_EXIT_FAILED;
+}
+
 dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view,
                            dt_follow_from from, dt_call *call, dt_error *err)
 {
@@ -280,9 +287,7 @@ dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view
         DT_TRY(dt_summary_json(store, &last, call->arena, err));
     else if (!left)
         DT_TRY(dt_summary_text(store, &last, call->arena, err));
-    call->exit_code = left ? DT_EXIT_INTERRUPTED : last.exit_code;
-    if (!left && last.exit_code < 0)
-        call->exit_code = last.state == DT_RUN_FINISHED ? DT_EXIT_GOOD : DT_EXIT_FAILED;
+    call->exit_code = left ? DT_EXIT_INTERRUPTED : dt_follow_exit_code(&last);
 out:
     return st;
 }

@@ -29,6 +29,9 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
 /* After leaving, to stderr: how to come back. */
 void dt_follow_say_left(const dt_run *run);
 
+/* The exit code that stands for a run that has ended: its own, or what its state says. */
+int dt_follow_exit_code(const dt_run *run);
+
 /* What launch, resume and status --watch do once there is a run to look at: follow it, then its
  * summary or its JSON; sets the exit code of the call. */
 dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view,

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/mend.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/folder/task_run.h"
+#include "runner/supervisor/rebuild/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/view/node_lines.h"
@@ -46,9 +46,9 @@ const char *dt_runs_shown_state(const dt_run *run)
 {
     if (dt_run_state_is_terminal(run->state))
         return dt_run_state_name(run->state);
-    return dt_supervisor_is_broken(run->id)         ? "broken"
-           : dt_supervisor_paused(run->id) != 0     ? "paused"
-                                                    : dt_run_state_name(run->state);
+    return dt_supervisor_is_broken(run->id)     ? "broken"
+           : dt_supervisor_paused(run->id) != 0 ? "paused"
+                                                : dt_run_state_name(run->state);
 }
 
 /* What keeps its supervisor from its work; null: nothing that is seen from here. */

@@ -44,7 +44,7 @@ static dt_status end(dt_strbuf *text, json_t **object, dt_store *store, const dt
     } else if (!good) {
         DT_TRY(dt_summary_text(store, run, call->arena, err));
     }
-    call->exit_code = run->exit_code >= 0 ? run->exit_code : good ? DT_EXIT_GOOD : DT_EXIT_FAILED;
+    call->exit_code = dt_follow_exit_code(run);
 out:
     return st;
 }

@@ -23,6 +23,8 @@ json "o['state'] == 'failed'" "o['exit_code'] == 1" "'rank 1' in o['reason']" \
 for pid in $(field "' '.join(str(r['pid']) for r in o['nodes'][0]['ranks'])"); do
     ! kill -0 "$pid" 2>/dev/null || fail "process $pid is still there"
 done
+expect 1 status --watch "$run" # whose end came before
+expect 1 status --watch "$run" --json
 expect 0 show "$run"
 says "was killed by signal 9"
 expect 0 list --state failed --json

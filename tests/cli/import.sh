@@ -68,6 +68,54 @@ expect 0 import csv "$work/accuracy.csv" --json
 expect 0 metrics "$(field "o['runs'][0]")"
 says ",accuracy,0.5,"
 
+# What is reported is what was stored; what is left out is named.
+printf 'step,loss\n1,2\n1,3\n2,4\n' >"$work/twice.csv"
+expect 0 import csv "$work/twice.csv"
+says "2 points of 1 run are in the history" "1 points were replaced"
+expect 0 import csv "$work/twice.csv" --json
+json "o['points'] == 2" "o['replaced'] == 1" "o['left_out'] == []"
+[ "$("$dtrun" metrics "$(field "o['runs'][0]")" | wc -l)" -eq 3 ] || fail "not the points that were reported"
+printf 'step,loss,lr,iteration,note\n1,2,"2,5",7,words\n' >"$work/comma.csv"
+expect 0 import csv "$work/comma.csv"
+says "left out" "'lr'" "'iteration'" "'note'" "with a decimal point: 2.5"
+expect 0 import csv "$work/comma.csv" --json
+json "o['points'] == 1" "sorted(o['left_out']) == ['iteration', 'lr', 'note']" "o['skipped'] == 2"
+printf 'step,value,other\n1,2,3\n' >"$work/value.csv"
+expect 0 import csv "$work/value.csv" --metric loss --json
+json "o['points'] == 1" "o['left_out'] == ['other']"
+
+# --name holds for every format; an option of another format is refused by its name.
+expect 0 import tensorboard "$work/board" --name mine --json
+expect 0 show "$(field "o['runs'][0]")" --json
+json "o['name'] == 'mine'"
+mkdir -p "$work/boards"
+cp -r "$work/board"/*/ "$work/boards/train"
+cp -r "$work/board"/*/ "$work/boards/valid"
+expect 0 import tensorboard "$work/boards" --name both --group pair --json
+json "len(o['runs']) == 2"
+expect 0 list --group pair --json
+json "sorted(r['name'] for r in o['runs']) == ['both-train', 'both-valid']"
+expect 0 import csv "$work/two.csv" --name both --group csvs --json
+expect 0 list --group csvs --json
+json "sorted(r['name'] for r in o['runs']) == ['both-a', 'both-b']"
+refused() { # option arguments...
+    local option=$1
+    shift
+    expect 2 "$@"
+    one_line
+    says "--$option"
+}
+refused metric import tensorboard "$work/board" --metric x
+refused metric import csv "$work/twice.csv" --metric x
+refused experiment import csv "$work/twice.csv" --experiment x
+refused output import csv "$work/twice.csv" --output "$work/o"
+refused flags import tensorboard "$work/board" --flags
+refused metric import mlflow http://127.0.0.1:9 --metric x
+refused name import fairseq --name x -- fairseq-train data
+refused tag import slurm --tag x "$work/script"
+refused name export "$run" --to html "$work/n.html" --name loss
+refused force export "$run" --to hf "$work/hf" --force
+
 # What is wrong leaves nothing.
 before=$(sql 'SELECT count(*), (SELECT count(*) FROM metrics) FROM runs') folders=$(ls "$work/state/dtrun/runs" | wc -l)
 wrong() { # text words...
@@ -80,6 +128,7 @@ wrong() { # text words...
     [ "$(ls "$work/state/dtrun/runs" | wc -l)" -eq "$folders" ] || fail "a folder is left"
 }
 wrong 'step,loss\n1,2\n2,x\n' "bad.csv:3: column 2: 'x' is no number"
+wrong 'step,loss\n1,2\n2,"2,5"\n' "bad.csv:3: column 2: '2,5' is no number: write it with a decimal point"
 wrong 'step,loss\n1,2\n2\n' "bad.csv:3: 1 cells, the head has 2"
 wrong 'step,loss\n-1,2\n' "'-1' is no step"
 wrong 'step,loss\n1.5,2\n' "'1.5' is no step"
@@ -88,6 +137,10 @@ wrong 'step,loss,time\n1,2,yesterday\n' "'yesterday' is no time"
 wrong 'step,loss\n1,"2"3\n' "something follows a quoted cell"
 wrong 'step,loss\n\0\n' "is no text"
 code=2 wrong 'epoch,loss\n1,2\n' "no column is called 'step'"
+code=2 wrong 'step;loss\n1;2\n' "separated by ';'" "only ','"
+code=2 wrong 'step;loss, all\n1;2,5\n' "separated by ';'"
+code=2 wrong 'step\tloss\n1\t2\n' "separated by tabs"
+code=2 wrong 'step,loss,loss\n1,2,3\n' "columns 2 and 3 are both called 'loss'"
 code=2 wrong 'step,loss\n' "has no points"
 code=2 wrong '' "no column is called 'step'"
 expect 2 import csv "$work/nosuch.csv"

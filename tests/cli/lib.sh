@@ -147,3 +147,32 @@ checkpoint: {every: 20, keep: 3}
 log: {every: 1}
 YAML
 }
+
+db=$work/state/dtrun/store.db
+# damage TABLE...: random bytes over every leaf page of these tables
+damage() {
+    python3 - "$db" "$@" <<'PY' || fail "the history could not be damaged"
+import os, sqlite3, sys
+path, tables = sys.argv[1], sys.argv[2:]
+db = sqlite3.connect(path)
+db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+pages = [n for table in tables for n, in db.execute(
+    "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", (table,))]
+size, = db.execute("PRAGMA page_size").fetchone()
+db.close()
+assert pages
+with open(path, "r+b") as file:
+    for page in pages:
+        file.seek((page - 1) * size)
+        file.write(os.urandom(size))
+PY
+}
+# The history and the folders of all runs, as they are now.
+keep() {
+    rm -rf "$work/kept"
+    cp -a "$work/state" "$work/kept"
+}
+put_back() {
+    rm -rf "$work/state"
+    cp -a "$work/kept" "$work/state"
+}

@@ -93,5 +93,5 @@ rm -f "$work/state/dtrun/store.db-"*
 expect 0 list --json
 json "sorted(r['run'] for r in o['runs']) == sorted(['$kept', '$fork'])"
 expect 2 store mend
-says "expected check, or backup FILE"
+says "expected check, repair, or backup FILE"
 expect 2 store backup

@@ -62,6 +62,12 @@ within 60 grep -q "serve --link" "$work/err"
 grep -q token= "$work/journal" && fail "the journal has the token"
 end
 
+start --listen 127.0.0.1:0
+link=$(head -n 1 "$work/out")
+[ "$("$dtrun" serve --link)" = "$link" ] || fail "--link is $("$dtrun" serve --link), the server's is $link"
+end
+[ "$("$dtrun" serve --link)" != "$link" ] || fail "--link is that of a server that has ended"
+
 start --listen 127.0.0.1:0 --no-token
 url=$(head -n 1 "$work/out")
 python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1] + "api/v1/runs")' "$url" || fail "wants a token"

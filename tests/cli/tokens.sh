@@ -85,6 +85,11 @@ says "bad.txt" "byte 5"
 expect 0 data prepare "$work/own.yaml" --set data.train="$work/more.jsonl" --json
 json "o['train']['documents'] == 600" "o['train']['broken'] == 3" "o['train']['tokens'] == $jsonl"
 says "left out 3 lines" "more.jsonl:601" "more.jsonl:602" "more.jsonl:605"
+printf 'no text\n' >>"$work/more.jsonl"
+for again in 1 2; do # of the tokens that are there, too
+    expect 0 data prepare "$work/own.yaml" --set data.train="$work/more.jsonl"
+    says "left out 4 lines" "more.jsonl:605 and 1 more"
+done
 printf '{"body": ""}\n' >"$work/nothing.jsonl"
 expect 2 data prepare "$work/own.yaml" --set data.train="$work/nothing.jsonl"
 says "all documents are empty"
@@ -97,7 +102,7 @@ says "exists" "--force"
 expect 0 data train-tokenizer "$work/*.jsonl" --field body --vocab 100000 --split qwen --force -o "$work/learned.json"
 says "fewer than the 100000"
 expect 0 data train-tokenizer "$work/more.jsonl" --field body --force -o "$work/learned.json"
-says "left out 3 lines"
+says "left out 4 lines"
 expect 0 launch --wait --json "$work/own.yaml" --set data.tokenizer="$work/learned.json" --set name=learned
 json "o['state'] == 'finished'"
 expect 2 data train-tokenizer
@@ -111,6 +116,47 @@ says "--set is not for"
 expect 2 data prepare "$work/own.yaml" --vocab 300
 says "--vocab is not for"
 [ ! -e "$work/x.json" ] || fail "a tokenizer was written"
+
+# --- what the tokenizer puts around a text: once a document, once a prompt
+python3 - "$work" <<'PY'
+import json, sys
+tokenizer = json.load(open("tests/golden/tokens/gpt2.json"))
+piece = lambda name: {"SpecialToken": {"id": name, "type_id": 0}}
+tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": 420, "content": "<s>"})
+tokenizer["post_processor"] = {
+    "type": "TemplateProcessing", "single": [piece("<s>"), {"Sequence": {"id": "A", "type_id": 0}}], "pair": [],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [420], "tokens": ["<s>"]}}}
+tokenizer["truncation"] = {"max_length": 5, "direction": "Right", "strategy": "LongestFirst", "stride": 0}
+json.dump(tokenizer, open(sys.argv[1] + "/begins.json", "w"))
+PY
+expect 0 data prepare "$work/own.yaml" --set data.tokenizer="$work/begins.json"
+says "600 documents" "each as '<s>' TEXT" "truncation and padding of the tokenizer are ignored"
+expect 0 data prepare "$work/own.yaml" --set data.tokenizer="$work/begins.json" --json
+json "o['train']['tokens'] == $jsonl + 600" "o['vocab'] == 421"
+python3 - "$(field "o['train']['files'][0]")" <<'PY' || fail "documents do not begin with <s>"
+import struct, sys
+data = open(sys.argv[1], "rb").read()[1024:]
+ids = struct.unpack("<%dH" % (len(data) // 2), data)
+begins = [i for i, id in enumerate(ids) if id == 420]
+assert begins[0] == 0 and len(begins) > 1 and all(ids[i - 1] == 0 for i in begins[1:]), begins[:3]
+PY
+expect 0 data prepare "$work/own.yaml" --set data.tokenizer="$work/begins.json" --set data.train="$work/text.txt" --json
+json "o['train']['documents'] == 1"
+python3 - "$(field "o['train']['files'][0]")" <<'PY' || fail "a text does not begin with <s> once"
+import struct, sys
+data = open(sys.argv[1], "rb").read()[1024:]
+ids = struct.unpack("<%dH" % (len(data) // 2), data)
+assert ids[0] == 420 and ids.count(420) == 1, ids[:9]
+PY
+expect 0 launch --wait --json "$work/own.yaml" --set data.tokenizer="$work/begins.json" --set name=begins
+drawn=(--tokens 12 --temperature 4 --json)
+expect 0 generate begins --prompt "The run" "${drawn[@]}"
+with=$(field "o['text']")
+expect 0 generate begins --prompt "The run" "${drawn[@]}" --no-special
+without=$(field "o['text']")
+expect 0 generate begins --prompt "<s>The run" "${drawn[@]}" --no-special
+[ "$(field "o['text']")" = "$with" ] || fail "the token before a prompt is not <s>"
+[ "$with" != "$without" ] || fail "--no-special makes no difference"
 
 # --- two at once, and one that was cut short
 rm -rf "$work/cache"

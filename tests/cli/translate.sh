@@ -83,6 +83,17 @@ says "give them (--input)"
 expect 2 generate "$run" --input "$work/valid.words" --reference "$work/nothing"
 says "there is no"
 
+# A blank line stays blank, and its neighbours are what they are without it.
+{ echo; head -n 2 "$work/valid.words"; printf ' \t\n\r\n'; sed -n 3p "$work/valid.words"; echo; } >"$work/blank"
+for beam in 1 3; do
+    expect 0 generate "$run" --input "$work/blank" --beam $beam
+    cp "$work/out" "$work/blank.out"
+    head -n 3 "$work/valid.words" >"$work/three"
+    expect 0 generate "$run" --input "$work/three" --beam $beam
+    { echo; head -n 2 "$work/out"; echo; echo; sed -n 3p "$work/out"; echo; } | cmp - "$work/blank.out" ||
+        fail "blank lines: $(cat "$work/blank.out")"
+done
+
 # A file of translations is there whole, or as it was.
 expect 0 generate "$run" --input "$work/valid.words" --output "$work/file"
 cmp "$work/file" "$work/greedy" || fail "the file has other translations"

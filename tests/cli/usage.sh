@@ -31,6 +31,7 @@ refused "--limit: expected a whole number, got 'many'" list --limit many
 refused "--limit: -1 is out of range" list --limit=-1
 refused "--state: unknown value 'runing' (one of queued, preparing," list --state runing
 refused "--format: unknown value 'xml' (one of csv, jsonl, wide)" metrics last --format xml
+refused "--top-p: 0 is out of range" generate last --top-p 0
 refused "--temperature: expected a number, got 'hot'" generate last --temperature hot
 refused "unexpected argument 'x'" list x
 refused "RECIPE... is missing" validate

@@ -324,3 +324,29 @@ says "$work/words"
 expect 0 fork "$run" --set schedule.steps=5 --wait
 expect 0 generate "$run" --prompt "to be" --tokens 4
 [[ $(cat "$work/out") == "to be"* ]] || fail "writes $(cat "$work/out")"
+
+# --- where a generated text ends: generation_config.json, else config.json; of a run on ids too
+ends() { # file, eos_token_id: what is derived of it
+    python3 - "$work/ends/$1" "$2" <<'PY'
+import json, sys
+config = json.load(open(sys.argv[1]))
+config["eos_token_id"] = json.loads(sys.argv[2])
+json.dump(config, open(sys.argv[1], "w"))
+PY
+    expect 0 launch "$work/tune.yaml" "${still[@]}" --set model.from="$work/ends" --set name=ends --wait
+    expect 0 show ends --json
+    json "o['recipe']['model']['end_ids'] == $3"
+}
+cp -r tests/golden/huggingface/llama "$work/ends"
+ends config.json 7 "[]" # generation_config.json is there, and counts alone
+rm "$work/ends/generation_config.json"
+ends config.json 7 "['7']"
+cp tests/golden/huggingface/llama/generation_config.json "$work/ends"
+ends generation_config.json "[2, 7]" "['2', '7']"
+ends generation_config.json "[$(seq -s, 0 60)]" "[str(i) for i in range(61)]"
+expect 0 generate ends --prompt "12 7" --tokens 9 --json
+json "o['tokens'] == 1" "o['ended'] == 'end_of_text'"
+expect 0 generate ends --prompt "12 7" --tokens 9 --beam 2 --json
+json "o['tokens'] == 1" "o['ended'] == 'end_of_text'"
+expect 0 generate ends --prompt "12 7" --tokens 9 --past-end --json
+json "o['tokens'] == 9" "o['ended'] == 'tokens'"

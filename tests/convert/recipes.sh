@@ -94,7 +94,7 @@ says "--max-updates 20: this flag is not known (did you mean '--max-update'?)" "
     "--lr \$LR: only a shell knows this value"
 grep -q "seed: 2 " "$work/out" || complain "the last of two does not count"
 
-# Languages: as they are given, by the files that are there, by the folder's name, or not known.
+# Languages: as they are given, by the files that are there, or not known. A folder's name says nothing.
 languages() { # source target arguments...
     local source=$1 target=$2
     shift 2
@@ -107,9 +107,60 @@ languages ro hu "$work/bin"
 languages ro hu "$work/bin/"
 languages cs en "$work/bin" -s cs -t en
 languages ro en "$work/bin" --target-lang en
-languages de en d/wmt.de-en/
-languages SOURCE TARGET d-/x
-says "put the languages into"
+touch "$work/bin/train.zh-cn-en.zh.idx"
+languages ro hu "$work/bin"
+languages SOURCE TARGET d/wmt.de-en/
+languages SOURCE TARGET data-bin/wmt16_en_de_bpe32k
+says "which languages are they?"
+
+# Text as it is copied from a page, a terminal or a mail; commands inside of commands.
+gives() { # tool text lines-of-the-recipe...
+    local tool=$1 text=$2 line
+    shift 2
+    printf '%b' "$text" | "$dtrun" import "$tool" - >"$work/out" 2>"$work/err" || complain "$text: $(cat "$work/err")"
+    for line; do
+        grep -qE "^ *$line( |\$)" "$work/out" || complain "$text: has no '$line': $(grep -v '^#' "$work/out")"
+    done
+}
+train='fairseq-train d --task language_modeling --arch transformer_lm'
+gives fairseq "Don't run\n\n~~~\n\$ $train \\\\\n>   --lr 0.5\n~~~\nit's done" 'lr: 0.5'
+gives fairseq "(env) me@host:~/x\$ $train --lr 0.5" 'lr: 0.5'
+gives fairseq "$train\u00a0--lr\u00a00.5 \u2014max-update 7" 'lr: 0.5' 'steps: 7'
+gives fairseq "$train --adam-betas \u2018(0.5, 0.6)\u2019" 'beta1: 0.5'
+gives fairseq "bash -lc 'cd x && $train --lr 0.5'" 'lr: 0.5'
+gives fairseq "LR=0.5\nsrun --nodes 2 --ntasks-per-node 4 bash -c \"$train --lr \$LR\"" 'lr: 0.5' 'nodes: "slurm:2"' 'gpus: 4'
+gives fairseq "ssh -p 22 -t host \"$train --lr 0.5\"" 'lr: 0.5'
+gives fairseq "timeout 3h numactl -N 0 conda run -n env $train --lr 0.5" 'lr: 0.5'
+says "not carried: timeout 3h: " "not carried: numactl -N 0: " "not carried: conda run -n env: "
+gives fairseq "$train \\\\ \n  --lr 0.5" 'lr: 0.5'
+says "line 1: blanks follow the backslash"
+gives fairseq "$train\n  --lr 0.5" 'lr: 0.5'
+says "line 2: this line begins with a flag"
+gives fairseq "fairseq-train <DATA PATH> --arch transformer_lm --lr 0.5 >log.txt 2>&1" 'lr: 0.5'
+says "<DATA PATH>" "not carried: >log.txt: " "not carried: 2>&1: "
+gives fairseq "export CUDA_VISIBLE_DEVICES=0,1 OTHER=1\nOMP_NUM_THREADS=3\nexport OMP_NUM_THREADS\n$train" 'gpus: 2' 'threads: 3'
+says "not carried: OTHER=1: "
+gives fairseq "$train --lr-scheduler cosine --lr 1 --min-lr 0.25 --stop-min-lr 1e-9" 'min_lr: 0.25'
+says "not carried: --stop-min-lr 1e-9: "
+
+# Nodes and devices by what launches; converters compute with them.
+gives llm.c 'mpirun -np 16 --host h1:8,h2:8 ./train_gpt2cu -e d12 -b 4 -t 64 -d 8192' 'nodes: \["h1", "h2"\]' 'gpus: 8' 'accumulate: 2'
+gives llm.c 'mpirun -np 12 --host h1:8,h2:8 ./train_gpt2cu -e d12 -b 4 -t 64 -d 6144' 'nodes: \["h1 gpus=8", "h2 gpus=4"\]' 'accumulate: 2'
+gives llm.c 'mpirun -np 4 -H h1,h2 ./train_gpt2cu -e d12' 'nodes: \["h1", "h2"\]' 'gpus: 2'
+gives slurm "#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4\nsrun $train --fp16 --batch-size 2 --tokens-per-sample 8" 'gpus: 4' 'loss_scale: 16384'
+gives slurm "#SBATCH --nodes=2\n#SBATCH --ntasks=8\n#SBATCH --gpus-per-task=1\nsrun $train" 'gpus: 4'
+gives slurm "#SBATCH -N2\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-task=4\ntorchrun --nproc_per_node 4 $train" 'gpus: 4'
+
+# nanoGPT: its arithmetic, its vocabulary; other programs that are called train.py.
+printf 'max_iters = 1010\nwarmup_iters = 0.03 * max_iters\nlearning_rate = 6e-4\nmin_lr = learning_rate / 10\n' >"$work/config.py"
+gives nanogpt "python train.py $work/config.py" 'warmup_steps: 31' 'min_lr: 6e-5' 'vocab: 50304'
+gives nanogpt "python train.py --dataset=shakespeare_char"
+grep -q "^  vocab:" "$work/out" && complain "a vocabulary of characters is given"
+wrong "other programs called train.py are not known" nanogpt -- torchrun --nproc_per_node 4 train.py --epochs 10 --backend nccl
+wrong "other programs called train.py are not known" nanogpt "python train.py --epochs=10"
+
+# Every part of random command lines is carried, listed or refused.
+python3 account.py "$dtrun" 60 || complain "parts of command lines are lost"
 
 # A folder of text is no command line, and init is named.
 mkdir -p "$work/texts"

@@ -1,6 +1,6 @@
 """What ranks run from stays in a cache that several machines share, though the one that prunes cannot
 see their processes: here both are in process namespaces of their own. It goes when they have ended."""
-import os, shutil, subprocess, sys, time
+import os, re, shutil, subprocess, sys, time
 import agent_talk
 from agent_talk import BIN, Agent, check
 
@@ -60,6 +60,17 @@ check('bundles/dddd' in prune('2222'), 'a bundle that another machine uses is re
 os.utime(stale, (time.time() - 8 * 86400,) * 2)
 check('bundles/dddd' not in prune('3333'), 'a bundle with a mark of last week stays')
 check(not os.path.exists(stale), 'a mark of last week stays')
+
+# Two machines can have one host name: a mark of another boot is believed while its user refreshes it
+host = re.sub('[/.]', '_', os.uname().nodename)
+stale = f'{cache}/uses/bundles-dddd.{host}.abcdef'
+os.mkdir(used['bundles/dddd'])
+with open(stale, 'w') as file:
+    file.write('00000000-0000-4000-8000-000000000000')
+check('bundles/dddd' in prune('2222'), 'a bundle that a machine with the same host name uses is removed')
+os.utime(stale, (time.time() - 3 * 3600,) * 2)
+check('bundles/dddd' not in prune('3333'), 'a bundle of a boot that is over stays')
+check(not os.path.exists(stale), 'a mark of a boot that is over stays')
 
 agent.send(command='stop', grace_seconds=5)
 agent.wait('released', left=[])

@@ -38,7 +38,11 @@ past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 has_saved() { [[ $("$dtrun" checkpoints "$1" --json) == *'"step"'* ]]; } # as often as the disk can
 in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
 is_over() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
-pid_of() { value "$1" "[r['pid'] for n in o['nodes'] for r in n['ranks'] if r['rank'] == $2][0]"; }
+pid_of() { # run rank: the number here of the process that is this rank, on its host
+    local node pid
+    read -r node pid <<<"$(value "$1" "*[(n['host'], r['pid']) for n in o['nodes'] for r in n['ranks'] if r['rank'] == $2][0]")"
+    "$net_sh" pid "$net" "$node" "$pid"
+}
 
 # pids of what runs for the run with this id, on all hosts, that matches the pattern
 there() { # id pattern

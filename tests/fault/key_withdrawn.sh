@@ -68,16 +68,16 @@ is "attempt of key" "$(value key "o['attempt']")" 2
 # No further attempt: what may still run is said, by code 5 too
 "$dtrun" stop key >/dev/null
 whole key
-launch last --set failure.max_restarts=0
-await 60 past last 20
+launch final --set failure.max_restarts=0
+await 60 past final 20
 withdraw host2
-kill -9 "$(pid_of last 0)"
-await 90 is_over last
-is "state of last" "$(value last "o['state']")" failed
-is "exit code of last" "$(value last "o['exit_code']")" 5
-like "reason" "$(value last "o['reason']")" "*is not known: *host2*"
+kill -9 "$(pid_of final 0)"
+await 90 is_over final
+is "state of final" "$(value final "o['state']")" failed
+is "exit code of final" "$(value final "o['exit_code']")" 5
+like "reason" "$(value final "o['reason']")" "*is not known: *host2*"
 give_back host2
-"$dtrun" stop last >/dev/null || fail "stop once the node lets us in: exit $?"
+"$dtrun" stop final >/dev/null || fail "stop once the node lets us in: exit $?"
 await 20 none_there "$id"
 
 # A first attempt does not wait

@@ -4,10 +4,10 @@
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.25 # a supervisor whose session failed tries again after 1.25 s
 database=$XDG_STATE_HOME/dtrun/store.db
-events() {
+events() { # run
     python3 -c "import sqlite3
 with sqlite3.connect('$database', timeout=30) as store:
-    print(store.execute('SELECT count(*) FROM events WHERE kind = \'restored\'').fetchone()[0])"
+    print(store.execute('SELECT count(*) FROM events e JOIN runs r USING (run) WHERE kind = \'restored\' AND r.id = \'$1\'').fetchone()[0])"
 }
 for how in deleted replaced; do
     FAKE_STEPS=200 FAKE_STEP_MS=20 "$driver" launch $how 2
@@ -20,6 +20,6 @@ for how in deleted replaced; do
     end_is $how finished 0
     is points "$(get $how points)" 200
     is attempt "$(get $how attempt)" 1
-    is "events that say so" "$(events)" 1
+    is "events that say so" "$(events $how)" 1
 done
 await 10 nothing_left

@@ -6,6 +6,7 @@
 
 #include "recipes/reader.h"
 #include "recipes/text.h"
+#include "runner/convert/pasted.h"
 #include "runner/convert/python_values.h"
 #include "runner/convert/tool.h"
 #include "tests/fuzz/ways.h"
@@ -22,7 +23,7 @@ static void check_refused(dt_status st, const dt_error *err)
 }
 
 /* YAML it is in any case; whether it is a recipe depends on the numbers in it. */
-static void check_draft(const dt_draft *draft, dt_arena *arena)
+static void check_draft(dt_draft *draft, dt_arena *arena)
 {
     dt_error err = DT_ERROR_INIT;
     dt_recipe_source source = {.path = "/r/imported.yaml"};
@@ -30,6 +31,7 @@ static void check_draft(const dt_draft *draft, dt_arena *arena)
     dt_recipe recipe;
     dt_strbuf text;
 
+    dt_draft_account(draft);
     dt_strbuf_init(&text);
     dt_problems_init(&problems, arena);
     DT_ASSERT(dt_draft_write(&text, draft, &err) == DT_OK);
@@ -49,17 +51,21 @@ static void try_tool(const char *text, size_t size, const dt_convert_tool *tool)
     dt_draft draft;
     dt_arena arena;
     dt_status st;
+    dt_strbuf pasted;
 
     dt_arena_init(&arena, 0);
+    dt_strbuf_init(&pasted);
     dt_shell_init(&script, &arena);
     dt_draft_init(&draft, "it", &arena);
-    st = dt_shell_read(&script, text, size, "script", &err);
+    dt_pasted_text(&pasted, text, size);
+    st = dt_shell_read(&script, pasted.data, pasted.length, "script", &err);
     if (st == DT_OK)
-        st = dt_tools_convert(&found, &draft, &script, tool, NULL, &err);
+        st = dt_tools_convert(&found, &draft, &script, NULL, tool, NULL, &err);
     if (st != DT_OK)
         check_refused(st, &err);
     else if (found != NULL)
         check_draft(&draft, &arena);
+    dt_strbuf_release(&pasted);
     dt_arena_release(&arena);
 }
 

@@ -15,6 +15,7 @@ import logging
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,9 @@ CONFIGS = {
     "qwen3": transformers.Qwen3Config(**LLAMA, head_dim=16, tie_word_embeddings=False),
     "gpt2": transformers.GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=48, n_layer=3, n_head=4,
                                     bos_token_id=None, eos_token_id=None),
+    "gpt2_narrow": transformers.GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=48, n_layer=2, n_head=4,
+                                           n_inner=100, layer_norm_epsilon=1e-3, bos_token_id=None, eos_token_id=None),
+    "mistral": transformers.MistralConfig(**LLAMA, sliding_window=None),
     "gpt2_untied": transformers.GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=48, n_layer=2,
                                            n_head=4, activation_function="gelu", bos_token_id=5,
                                            eos_token_id=7, tie_word_embeddings=False),
@@ -196,6 +200,75 @@ def check_searches(name, config, work):
     print(f"{name}: searches of 2, 3 and 8 beams find the same texts ({', '.join(sorted(ends))})")
 
 
+# --- chats: begin tokens, markers inside of prompts, and several end tokens
+
+TOKENS = pathlib.Path(__file__).resolve().parent / "tokens"
+CHATS = {
+    "llama2": ("<s>", ["</s>"], ["[INST] train the tokens [/INST]", "</s><s>[INST] x [/INST]", "caf\u00e9 <0x41>", " "]),
+    "llama3": ("<|begin_of_text|>", ["<|end_of_text|>", "<|eot_id|>"],
+               ["user\n\nHello<|eot_id|>assistant\n\n", "<|end_of_text|>training", "12345 x"]),
+    "qwen": (None, ["<|im_end|>", "<|endoftext|>"],
+             ["<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n", "<|endoftext|>a", "the checkpoint"]),
+}
+
+
+def save_chat(name, folder):
+    """The tokenizer of that family with its template, and a model whose likely tokens are all of the vocabulary."""
+    begin, ends, _ = CHATS[name]
+    made = tokenizers.Tokenizer.from_file(str(TOKENS / f"{name}.json"))
+    made.add_special_tokens([token for token in ends if made.token_to_id(token) is None])
+    if begin is not None:
+        made.post_processor = tokenizers.processors.TemplateProcessing(
+            single=f"{begin} $A", pair=f"{begin} $A {begin} $B", special_tokens=[(begin, made.token_to_id(begin))])
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token=ends[0], bos_token=begin)
+    tokenizer.save_pretrained(folder)
+    config = transformers.LlamaConfig(**{**LLAMA, "vocab_size": made.get_vocab_size(), "max_position_embeddings": 2 * CONTEXT},
+                                      tie_word_embeddings=False)
+    model = save(name, config, folder)
+    model.generation_config.eos_token_id = [made.token_to_id(token) for token in ends]
+    model.generation_config.bos_token_id = made.token_to_id(begin) if begin else None
+    with torch.no_grad():
+        for token in model.generation_config.eos_token_id:
+            model.get_output_embeddings().weight[token] *= 2
+        for text, token in made.get_vocab().items():
+            if text.startswith("<0x"):  # one of several that are no UTF-8 together makes marks of all
+                model.get_output_embeddings().weight[token] = 0
+    model.save_pretrained(folder)
+    return model, tokenizer
+
+
+def shown(text):
+    """Broken UTF-8 has one mark or several."""
+    return re.sub("\ufffd+", "\ufffd", text)
+
+
+def check_chats(name, work):
+    model, tokenizer = save_chat(name, work / name)
+    (work / "chat.txt").write_text("user: train the tokens of a checkpoint\n" * 200)
+    recipe = work / f"{name}.yaml"
+    recipe.write_text(
+        f"model: {{from: {name}}}\ndata: {{train: chat.txt, tokenizer: {name}}}\n"
+        f"batch: {{sequences: 2, tokens: {2 * CONTEXT}}}\nschedule: {{steps: 1}}\n"
+        "optimizer: {kind: sgd, lr: 1e-99, weight_decay: 0}\nevaluate: {sequences: 2}\n")
+    dtrun("launch", "--wait", recipe)
+    ended = []
+    for prompt in CHATS[name][2] + PROMPTS:
+        given = tokenizer(prompt, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            whole = model.generate(given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=12,
+                                   pad_token_id=0)[0].tolist()
+        new = whole[given.shape[1]:]
+        stops = new[-1] in model.generation_config.eos_token_id
+        text = tokenizer.decode(whole[:len(whole) - stops], skip_special_tokens=False)
+        text = text[len(tokenizer.decode(given[0].tolist(), skip_special_tokens=False)):]
+        answer = json.loads(dtrun("generate", name, "--prompt", prompt, "--temperature", 0, "--tokens", 12, "--json"))
+        ended.append(answer["ended"])
+        assert shown(answer["text"]) == shown(text) and answer["tokens"] == len(new), (name, prompt, answer["text"], text)
+        assert (answer["ended"] == "end_of_text") == stops, (name, prompt, answer["ended"], new)
+    assert len(set(ended)) == 2, (name, "every text ends alike", ended)
+    print(f"{name}: {len(ended)} chats and prompts continue alike, {ended.count('end_of_text')} of them to an end token")
+
+
 def main():
     listener = Listener()
     transformers.utils.logging.get_logger("transformers").addHandler(listener)
@@ -211,6 +284,8 @@ def main():
         check_searches("searched_llama", transformers.LlamaConfig(**LLAMA, tie_word_embeddings=False), work)
         check_searches("searched_gpt2", transformers.GPT2Config(n_positions=CONTEXT, n_embd=48, n_layer=3, n_head=4,
                                                                 tie_word_embeddings=False), work)
+        for name in CHATS:
+            check_chats(name, work)
     print("good")
 
 

@@ -13,8 +13,13 @@ past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 walk() { # RUN command...
     local run=$1 stride
     shift
-    rank() { pid=$(value "$run" "o['nodes'][1]['ranks'][0]['pid'] or ''"); [ -n "$pid" ]; }
-    await 60 rank # hosts have our process ids
+    rank() {
+        local node there
+        read -r node there <<<"$(value "$run" "o['nodes'][1]['host'], o['nodes'][1]['ranks'][0]['pid'] or ''")"
+        pid=${there:+$("$net_sh" pid "$net" "$node" "$there")}
+        [ -n "$pid" ]
+    }
+    await 60 rank
     for stride in $(seq 400); do
         kill -STOP "$pid"
         "$@" && return

@@ -85,6 +85,22 @@ if [ "$net_kind" = namespace ]; then
     on_host1 ip route del prohibit "$address/32"
     doctor 0 "good"
 
+    # A node that cannot run the check: not a fault of the network.
+    case $(getent passwd "$(id -u)") in
+    *bash)
+        on_host1 sh -c 'cat >/root/.bashrc' <<'END'
+case $BASH_EXECUTION_STRING in
+*"node dial"*)
+    echo "bash: fork: Cannot allocate memory" >&2
+    exit 254 ;;
+esac
+END
+        doctor 3 "node 'host1': cannot test its connections to the other nodes"
+        grep -q "Cannot allocate memory" "$net/out" || fail "the cause is not said: $(cat "$net/out")"
+        ! grep -q firewall "$net/out" || fail "a fork that fails is blamed on the firewall: $(cat "$net/out")"
+        on_host1 rm /root/.bashrc ;;
+    esac
+
     # A way that comes back while they look for it, as that of a link which was down until now.
     dials() { # pid
         tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -q "node dial $address"

@@ -7,14 +7,17 @@
 #   tests/net/net.sh cut $net host1            its cable is pulled: nothing comes and goes
 #   tests/net/net.sh heal $net host1           ... and put back
 #   tests/net/net.sh on $net host1 CMD...      a command there, past ssh (namespaces only: as its root)
-#   tests/net/net.sh pids $net host1           what runs there (with loopback hosts: nothing is told)
+#   tests/net/net.sh pids $net host1           its processes, by their numbers here (loopback hosts: none are listed)
+#   tests/net/net.sh pid $net host1 PID        the number here of the process that is PID there
 #   tests/net/net.sh down $net                 all of it away, however it was left
 #
-# A host is a network namespace on a bridge (veth), a mount namespace and a host name. It sees this
+# A host is a network namespace on a bridge (veth), a PID namespace whose process 1 is its sshd, a mount
+# namespace and a host name. It sees its own processes only. It sees this
 # machine's file system, with an empty /root (a small tmpfs) and without the folders of
 # NET_HIDE (default: this repository and $net/launch): nothing is installed there.
 # Where namespaces are not allowed, or with NET_KIND=loopback, the hosts are several sshd on ports of
 # 127.0.0.1 with a home each; then `cut` is not to be had and 'kind' in the env says so.
+# Host N has $net_prefix6::(10 + N) too; net_prefix6 is empty where there is no IPv6.
 # Names and addresses are this run's own: several networks may stand side by side.
 # DTRUN_TEST_TIMES, where it is set, is set for every command on the hosts too.
 # Wants openssh-server and, for namespaces, root and iproute2.
@@ -35,7 +38,7 @@ can_namespaces() {
     ip netns add $name 2>/dev/null || return 1
     local good=0
     ip link add $name type bridge 2>/dev/null && ip link add $name-a type veth peer name $name-b 2>/dev/null &&
-        ip netns exec $name unshare -m -u true 2>/dev/null && good=1
+        ip netns exec $name unshare -m -u -p --fork --mount-proc true 2>/dev/null && good=1
     ip link del $name-a 2>/dev/null || true
     ip link del $name 2>/dev/null || true
     ip netns del $name 2>/dev/null || true
@@ -44,7 +47,7 @@ can_namespaces() {
 
 # --- a host
 
-write_sshd_config() { # host address port
+write_sshd_config() { # host address port pid-file
     local dir=$net/$1
     mkdir -p "$dir"
     ssh-keygen -q -t ed25519 -N '' -C "$1" -f "$dir/key"
@@ -53,7 +56,7 @@ ListenAddress $2
 Port $3
 HostKey $dir/key
 AuthorizedKeysFile $dir/authorized_keys
-PidFile $dir/sshd.pid
+PidFile $4
 StrictModes no
 UsePAM no
 UseDNS no
@@ -94,11 +97,15 @@ up_namespace_host() { # index
     ip -n "$space" link set lo up
     ip -n "$space" addr add "$address/24" dev eth0
     ip -n "$space" link set eth0 up
-    write_sshd_config "$host" "$address" 22
+    [ -z "$prefix6" ] || ip -n "$space" addr add "$prefix6::$((10 + $1))/64" dev eth0 nodad
+    write_sshd_config "$host" "$address" 22 none
+    [ -z "$prefix6" ] || echo "ListenAddress ::" >>"$net/$host/sshd_config"
     # The network of the namespace's own: /sys and /etc/resolv.conf stay as they are.
-    nsenter --net="/run/netns/$space" unshare -m -u bash -c '
+    # The first unshare waits outside of the host for the host's process 1, which becomes sshd.
+    setsid unshare -p --fork --kill-child nsenter --net="/run/netns/$space" unshare -m -u bash -c '
         set -e
         mount --make-rprivate /
+        mount -t proc proc /proc
         hostname "$1"
         mount -t tmpfs -o size=${NET_HOME_SIZE:-512m},mode=0700 tmpfs /root
         shift
@@ -106,9 +113,14 @@ up_namespace_host() { # index
         shift 2
         for hidden; do [ ! -d "$hidden" ] || mount -t tmpfs -o size=64m tmpfs "$hidden"; done
         cd /
-        env -i PATH="$PATH" "$sshd" -f "$dir/sshd_config" -E "$dir/sshd.log"
-    ' net "$host" "$net/$host" "$sshd" ${NET_HIDE:-$repo $net/launch} ||
-        die "cannot start $host"
+        exec env -i PATH="$PATH" "$sshd" -D -f "$dir/sshd_config" -E "$dir/sshd.log"
+    ' net "$host" "$net/$host" "$sshd" ${NET_HIDE:-$repo $net/launch} </dev/null >"$net/$host/start.log" 2>&1 &
+    local outside=$! i
+    for i in $(seq 200); do
+        pgrep -P "$outside" >"$net/$host/sshd.pid" && break
+        kill -0 "$outside" 2>/dev/null || die "cannot start $host: $(<"$net/$host/start.log")"
+        sleep 0.05
+    done
     await_sshd "$host"
 }
 
@@ -116,7 +128,7 @@ up_loopback_host() { # index
     local host=host$1 port
     for port in $(shuf -i 20000-29999 -n 20); do
         (: >"/dev/tcp/127.0.0.1/$port") 2>/dev/null && continue
-        write_sshd_config "$host" 127.0.0.1 "$port"
+        write_sshd_config "$host" 127.0.0.1 "$port" "$net/$host/sshd.pid"
         break
     done
     mkdir -p -m 0700 "$net/$host/home"
@@ -172,7 +184,9 @@ END
         ip link add "$id" type bridge
         ip link set "$id" up
         pick_subnet
-        echo "net_address=$subnet.1" >>"$net/env"
+        prefix6=fd78:${subnet//./:}
+        ip addr add "$prefix6::1/64" dev "$id" nodad 2>/dev/null || prefix6=
+        echo "net_address=$subnet.1 net_prefix6=$prefix6" >>"$net/env"
     fi
     for i in $(seq "$count"); do up_"${kind}"_host "$i"; done
     trap - EXIT
@@ -209,7 +223,7 @@ if [ "$command" = up ]; then
     exit
 fi
 net=${1:-} id=dt${net##*.}
-[ -f "$net/kind" ] || die "usage: net.sh up N | (cut|heal|pids) NET HOST | on NET HOST CMD... | down NET"
+[ -f "$net/kind" ] || die "usage: net.sh up N | (cut|heal|pids) NET HOST | pid NET HOST PID | on NET HOST CMD... | down NET"
 shift
 host=${1-}
 space=$id-${host#host}
@@ -220,11 +234,16 @@ cut | heal)
 on)
     shift
     if [ "$(cat "$net/kind")" = namespace ]; then
-        exec nsenter -t "$(host_pid "$host")" -n -m -u "$@"
+        exec nsenter -t "$(host_pid "$host")" -n -m -u -p "$@"
     else
         exec env HOME="$net/$host/home" "$@"
     fi ;;
 pids) [ "$(cat "$net/kind")" != namespace ] || ip netns pids "$space" ;;
+pid)
+    [ "$(cat "$net/kind")" = namespace ] || { echo "$2"; exit; }
+    for pid in $(ip netns pids "$space"); do
+        [ "$(awk '/^NSpid:/ {print $NF}' "/proc/$pid/status" 2>/dev/null)" != "$2" ] || echo "$pid"
+    done ;;
 down) down ;;
 *) die "no such command '$command'" ;;
 esac

@@ -41,7 +41,6 @@ is "step that it continued from" "$("$dtrun" show ends --json | python3 -c "
 import json, sys
 print([a['start_step'] for a in json.load(sys.stdin)['attempts']][-1])")" "$at"
 "$net_sh" on "$net" host2 flock -o "$nodes/$run/attempt-2/node-1/agent.lock" sleep 300 &
-holder=$!
 waits_for_lock() { grep -q '^flock ' <<<"$("$net_sh" pids "$net" host2 | xargs -r ps -o args= -p)"; }
 await 20 waits_for_lock
 "$dtrun" stop ends >"$net/stop" 2>&1 &
@@ -50,7 +49,7 @@ left_one() { [ -z "$(left host1)" ]; }
 await 30 left_one
 is_now ends stopping || fail "the run is $(value ends "o['state']") before its nodes are clean"
 kill -9 $(pgrep -f "dtrun supervise $run\$")
-kill "$holder"
+"$net_sh" on "$net" host2 pkill -x 'flock|sleep'
 ended() { is_now ends stopped; } # which brings a supervisor back
 await 30 ended
 wait $stop

@@ -7,7 +7,7 @@ hosts 2 apart
 past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 is_now() { [ "$(value "$1" "o['state']")" = "$2" ]; }
 id_of() { value "$1" "o['run']"; }
-ranks_of() { # id: of it on all hosts, which share the process table
+ranks_of() { # id: its ranks on all hosts, whose processes this machine sees too
     local file stat
     for file in $(grep -lzsxF "DTRUN_RUN_ID=$1" /proc/[0-9]*/environ); do
         file=${file%/environ}

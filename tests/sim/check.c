@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runner/agent/journal/journal.h"
-#include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/rebuild/mend.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
 

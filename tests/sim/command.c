@@ -10,7 +10,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "recipes/plan.h"
 #include "recipes/reader.h"
-#include "runner/supervisor/folder/mend.h"
+#include "runner/supervisor/rebuild/mend.h"
 #include "runner/supervisor/supervisor.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"

@@ -75,7 +75,7 @@ PLANTS = [
      "runner/supervisor/policy/liveness.c",
      "    heard = later(facts->heard, facts->reached);\n", "    heard = facts->heard;\n"),
     ("taken for an older store", "a store that lacks the end alone is taken for a copy that was put back",
-     "runner/supervisor/folder/behind.c",
+     "runner/supervisor/rebuild/behind.c",
      "        out->what = all ? DT_BEHIND_END : DT_BEHIND_ROWS;\n", "        out->what = DT_BEHIND_ROWS;\n"),
     ("hung probe proves all", "a probe that hung for a cut proves that the node could be reached all the time",
      "runner/supervisor/policy/liveness.c",

@@ -1,4 +1,5 @@
 dt_test(NAME base LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base.c LIBS dt_json)
+dt_test(NAME base_cgroups LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_cgroups.c LIBS dt_base)
 dt_test(NAME base_display LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_display.c LIBS dt_json)
 dt_test(NAME base_library LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_library.c
   LIBS dt_base m)

@@ -111,7 +111,8 @@ room connection protocol policy connection
 room collect protocol folder policy collect
 room cleanup folder policy connection cleanup
 room client folder client supervisor.h
-room session protocol folder policy connection collect cleanup session supervisor.h
+room rebuild protocol folder policy collect rebuild
+room session protocol folder policy connection collect cleanup rebuild session supervisor.h
 hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/supervisor/policy |
     grep -v '"runner/supervisor/')
 [ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"

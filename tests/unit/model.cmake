@@ -29,5 +29,7 @@ dt_test(NAME model_transformer LABEL unit NUMERIC LIBS dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_transformer.c ${harness})
 dt_test(NAME generate_beam LABEL unit LIBS dt_train m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_generate_beam.c)
+dt_test(NAME generate_text LABEL unit LIBS dt_train dt_model dt_cpu dt_json m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_generate_text.c)
 dt_test(NAME model_memory LABEL unit NUMERIC LIBS dt_recipe dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_memory.c ${harness})

@@ -322,6 +322,20 @@ static int body_bad_address(int rank, void *self)
     return 0;
 }
 
+static int body_two_families(int rank, void *self)
+{
+    const shared *s = self;
+    dt_error err = DT_ERROR_INIT;
+    dt_events *events;
+    dt_comm comm;
+
+    setenv("DTRUN_INTERFACE_ADDRESS", rank == 0 ? "127.0.0.1" : "::1", 1);
+    CHECK(open_with(&events, &comm, rank, s, 5, &err) == DT_ERR_UNSUPPORTED);
+    CHECK(strstr(err.message, "network.interface") != NULL);
+    dt_events_close(events);
+    return 0;
+}
+
 static int body_secret(int rank, void *self)
 {
     dt_events *events;
@@ -478,6 +492,12 @@ static void test_an_address_of_another_machine_is_an_error(void **state)
     assert_int_equal(run_layout(&gloo_2, body_bad_address, *state), 0);
 }
 
+/* Another attempt would end the same way. */
+static void test_addresses_of_two_families_are_not_tried_again(void **state)
+{
+    assert_int_equal(run_layout(&gloo_2, body_two_families, *state), 0);
+}
+
 static void test_ranks_that_share_a_secret_connect(void **state)
 {
     run_all(body_secret, *state);
@@ -525,6 +545,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_peer_that_stops_is_an_error_after_the_timeout),
         cmocka_unit_test(test_a_peer_that_never_comes_is_an_error_after_the_timeout),
         cmocka_unit_test(test_an_address_of_another_machine_is_an_error),
+        cmocka_unit_test(test_addresses_of_two_families_are_not_tried_again),
         cmocka_unit_test(test_ranks_that_share_a_secret_connect),
         cmocka_unit_test(test_a_connection_without_the_secret_is_refused),
         cmocka_unit_test(test_a_secret_that_is_not_hex_is_an_error_that_does_not_show_it),

@@ -170,7 +170,7 @@ static void expect_field(const char *line, const dt_convert_tool *tool, const ch
     dt_shell_init(&script, &arena);
     dt_draft_init(&draft, tool->name, &arena);
     if (dt_shell_read(&script, line, strlen(line), "s", &err) != DT_OK ||
-        dt_tools_convert(&found, &draft, &script, tool, NULL, &err) != DT_OK)
+        dt_tools_convert(&found, &draft, &script, NULL, tool, NULL, &err) != DT_OK)
         fail_msg("%s", err.message);
     value = dt_draft_find(&draft, path);
     if (yaml == NULL) {

@@ -21,21 +21,29 @@ static const struct {
     dt_precision_kind precision;
     dt_recompute_kind recompute;
     bool fairseq; /* sinusoidal, untied */
+    int64_t ffn;
 } cases[] = {
-    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, false},
-    {4, 4, 128, 65, 12, 64, DT_PRECISION_BF16, DT_RECOMPUTE_NONE, false},
-    {2, 3, 36, 61, 3, 13, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, false},
-    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_NONE, false},
-    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, false},
-    {48, 25, 1600, 50257, 1, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_NONE, false},
-    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_SELECTIVE, false},
-    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_FULL, false},
-    {48, 25, 1600, 50257, 1, 1024, DT_PRECISION_FP16, DT_RECOMPUTE_SELECTIVE, false},
-    {48, 25, 1600, 50257, 1, 1024, DT_PRECISION_FP32, DT_RECOMPUTE_FULL, false},
-    {24, 16, 1024, 50257, 2, 512, DT_PRECISION_FP16, DT_RECOMPUTE_FULL, true},
-    {24, 16, 1024, 50257, 2, 512, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, true},
-    {3, 3, 36, 61, 3, 13, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, true},
-    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_FULL, true},
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, false, 0},
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_BF16, DT_RECOMPUTE_NONE, false, 0},
+    {2, 3, 36, 61, 3, 13, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, false, 0},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_NONE, false, 0},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, false, 0},
+    {48, 25, 1600, 50257, 1, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_NONE, false, 0},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_SELECTIVE, false, 0},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_FULL, false, 0},
+    {48, 25, 1600, 50257, 1, 1024, DT_PRECISION_FP16, DT_RECOMPUTE_SELECTIVE, false, 0},
+    {48, 25, 1600, 50257, 1, 1024, DT_PRECISION_FP32, DT_RECOMPUTE_FULL, false, 0},
+    {24, 16, 1024, 50257, 2, 512, DT_PRECISION_FP16, DT_RECOMPUTE_FULL, true, 0},
+    {24, 16, 1024, 50257, 2, 512, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, true, 0},
+    {3, 3, 36, 61, 3, 13, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, true, 0},
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_FULL, true, 0},
+    /* narrower than queries, keys and values, and wide */
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, false, 200},
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_BF16, DT_RECOMPUTE_SELECTIVE, false, 200},
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_FULL, false, 1000},
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_SELECTIVE, false, 1000},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_NONE, false, 2000},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_FULL, false, 6000},
 };
 #define CASE_COUNT (sizeof cases / sizeof cases[0])
 
@@ -51,6 +59,7 @@ static dt_model_config config_of(size_t i)
                               .decoder.context = cases[i].tokens,
                               .batch = cases[i].batch,
                               .tokens = cases[i].tokens,
+                              .gpt2.ffn = cases[i].ffn,
                               .gpt2.positions =
                                   cases[i].fairseq ? DT_POSITIONS_SINUSOIDAL : DT_POSITIONS_LEARNED,
                               .decoder.own_lm_head = cases[i].fairseq,
@@ -75,6 +84,7 @@ static dt_memory estimate_of(size_t i)
     recipe.activation_checkpointing = cases[i].recompute;
     recipe.model.tied = !cases[i].fairseq;
     recipe.model.positions = config_of(i).gpt2.positions;
+    recipe.model.ffn = cases[i].ffn;
     dt_memory_estimate(&memory, &recipe, cases[i].vocab, &one);
     return memory;
 }

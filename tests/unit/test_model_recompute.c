@@ -91,6 +91,10 @@ static void test_recomputation_gives_the_same_bits_in_every_type(void **state)
         expect_same_bits(config, dt_dtype_name(dtypes[d]));
         config.decoder.layers = 1;
         expect_same_bits(config, "one block");
+        config.gpt2.ffn = 2 * config.decoder.embed;
+        expect_same_bits(config, "a narrow perceptron");
+        config.gpt2.ffn = 6 * config.decoder.embed;
+        expect_same_bits(config, "a wide perceptron");
     }
 }
 

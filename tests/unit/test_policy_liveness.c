@@ -132,7 +132,7 @@ static const struct {
      {STOPS, .now = 117, .peers = DT_PEERS_SILENT, .connection = false},
      DT_LIVENESS_LOST},
 
-    {"no agent ever answered", {FIRST, .now = 111}, DT_LIVENESS_NO_AGENT},
+    {"no agent ever answered", {FIRST, .now = 111, .command = 109}, DT_LIVENESS_NO_AGENT},
     {"... in an attempt that follows another",
      {FIRST, .now = 105, .waits = true},
      DT_LIVENESS_WAIT},
@@ -140,6 +140,24 @@ static const struct {
     {"... that is stopped",
      {FIRST, .now = 111, .waits = true, .stopping = true},
      DT_LIVENESS_NO_AGENT},
+    {"no agent answered, nor was a command run: a login takes long", {FIRST, .now = 124}, DT_LIVENESS_WAIT},
+    {"... and no login takes so long", {FIRST, .now = 125.5}, DT_LIVENESS_NO_AGENT},
+    {"... and nothing connects", {FIRST, .now = 111, .connection = false}, DT_LIVENESS_NO_AGENT},
+    {"... on this machine, which has no login",
+     {FIRST, .now = 111, .here = true},
+     DT_LIVENESS_NO_AGENT},
+    {"a login that takes long, on a connection of its own",
+     {TRAINS, .now = 130, .connected = 106.5, .tries = 1, .answered = 129},
+     DT_LIVENESS_WAIT},
+    {"... and the run stops",
+     {STOPS, .now = 130, .connected = 106.5, .tries = 1, .answered = 129},
+     DT_LIVENESS_WAIT},
+    {"... and the machine answers no longer",
+     {STOPS, .now = 130, .connected = 106.5, .tries = 1},
+     DT_LIVENESS_LOST},
+    {"... and a command was run there meanwhile, which the agent does not answer",
+     {TRAINS, .now = 130, .connected = 106.5, .tries = 1, .answered = 129, .command = 128},
+     DT_LIVENESS_RECONNECT},
 };
 
 static void test_facts_give_acts(void **state)

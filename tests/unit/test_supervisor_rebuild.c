@@ -14,8 +14,10 @@
 #include "base/file.h"
 #include "checkpoint_support.h"
 #include "runner/supervisor/folder/kept.h"
-#include "runner/supervisor/folder/rebuild.h"
+#include "runner/supervisor/rebuild/fill.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
+#include "store/repair.h"
 #include "store_support.h"
 
 #include "base/banned.h"
@@ -358,6 +360,69 @@ static void test_checkpoints_of_the_folder_are_known_again(void **state)
     fake_world_release(&world);
 }
 
+/* The journal of node 0 of attempt 1: every kind of row, a damaged line, and a hole. */
+static void put_journal(test_store *t)
+{
+    static const char lines[] =
+        "{\"event\":\"started\",\"rank\":0,\"local_rank\":0,\"pid\":77,\"device\":\"cpu\","
+        "\"sequence\":0,\"time_ms\":1}\n"
+        "{\"event\":\"metrics\",\"step\":1,\"values\":{\"loss\":2.5,\"valid_loss\":null},\"rank\":"
+        "0,"
+        "\"sequence\":1,\"time_ms\":2}\n"
+        "{\"event\":\"metrics\",\"step\":2,\"val\0es\":{\"loss\":9},\"rank\":0,\"sequence\":2,"
+        "\"time_ms\":3}\n"
+        "{\"event\":\"metrics\",\"step\":3,\"values\":{\"loss\":1.5},\"rank\":0,\"sequence\":3,"
+        "\"time_ms\":4}\n"
+        "{\"event\":\"sample\",\"text\":\"of a newer "
+        "agent\",\"rank\":0,\"sequence\":4,\"time_ms\":5}\n"
+        "{\"event\":\"checkpoint\",\"step\":3,\"directory\":\"step-00000003\",\"bytes\":8,"
+        "\"digest\":\"d\",\"seconds\":1,\"rank\":0,\"sequence\":5,\"time_ms\":6}\n"
+        "{\"event\":\"metrics\",\"step\":4,\"values\":{\"loss\":1},\"rank\":0,\"sequence\":5,"
+        "\"time_ms\":7}\n" /* a number that was there */
+        "{\"event\":\"exited\",\"rank\":0,\"code\":0,\"signal\":null,\"signal_name\":\"\","
+        "\"reason\":\"\",\"lines\":[],\"sequence\":6,\"time_ms\":8}\n"
+        "{\"event\":\"metrics\",\"step\":5"; /* and its end is missing */
+    const char *path =
+        dt_arena_printf(&t->arena, "%s/attempt-1/node-0/journal.jsonl", folder_of(t));
+
+    put(t, "attempt-1/node-0/place.json", "{}");
+    assert_good(t, dt_file_write_atomic(path, lines, sizeof(lines) - 1, 0600, &t->err));
+}
+
+static void test_journals_of_an_attempt_that_ended_give_their_rows_once(void **state)
+{
+    test_store *t = *state;
+    int64_t missing, filled;
+
+    put_journal(t);
+    keep(t, 1, DT_RUN_FAILED, 3);
+    assert_true(rebuild(t));
+    assert_false(rebuild(t));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 3);
+        assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics WHERE value IS NULL"),
+                         1);
+        assert_int_equal(test_store_number(t, "SELECT step FROM metrics WHERE value = 1.5"), 3);
+        assert_int_equal(test_store_number(t, "SELECT count(*) FROM events WHERE node = 0"), 4);
+        assert_int_equal(test_store_number(t, "SELECT count(*) FROM checkpoints"),
+                         0); /* not here */
+        assert_int_equal(test_store_number(t, "SELECT pid FROM ranks WHERE state = 'exited'"), 77);
+        assert_good(t, dt_fill_run(&filled, t->store, "aa", true, &t->err));
+        assert_int_equal(filled, 0);
+    }
+    assert_int_equal(count_gaps(t), 1);
+    assert_good(t,
+                dt_store_metric_mend(
+                    t->store, "aa",
+                    &(dt_metric){.attempt = 1, .step = 3, .time_ms = 4, .name = "loss", .value = 7},
+                    &t->err));
+    assert_good(t, dt_fill_missing_of(&missing, t->store, "aa", 1, 0, &t->err));
+    assert_int_equal(missing, 1);
+    assert_good(t, dt_fill_run(&filled, t->store, "aa", false, &t->err));
+    assert_int_equal(filled, 1);
+    assert_int_equal(test_store_number(t, "SELECT step FROM metrics WHERE value = 1.5"), 3);
+}
+
 static void test_a_folder_that_says_nothing_changes_nothing(void **state)
 {
     test_store *t = *state;
@@ -390,6 +455,7 @@ int main(void)
         TEST(test_a_store_that_lacks_events_of_one_node_is_an_older_one),
         TEST(test_where_journals_are_not_told_the_store_may_be_an_older_one),
         TEST(test_checkpoints_of_the_folder_are_known_again),
+        TEST(test_journals_of_an_attempt_that_ended_give_their_rows_once),
         TEST(test_a_folder_that_says_nothing_changes_nothing),
     };
 

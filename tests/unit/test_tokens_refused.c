@@ -33,9 +33,9 @@ static const wrong_file wrong[] = {
     {"{\"model\": {\"type\": \"WordPiece\", \"vocab\": {}}}", "'WordPiece'", DT_ERR_UNSUPPORTED},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}", "'vocab'", DT_ERR_CORRUPT},
     {"{\"colour\": 1, " MODEL "}", "'colour'", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\u0000\": 0}, \"merges\": []}}", "U+0000",
+     DT_ERR_CORRUPT},
     {"{\"version\": \"2.0\", " MODEL "}", "2.0", DT_ERR_UNSUPPORTED},
-    {"{\"truncation\": {\"max_length\": 5}, " MODEL "}", "'truncation'", DT_ERR_UNSUPPORTED},
-    {"{\"padding\": {}, " MODEL "}", "'padding'", DT_ERR_UNSUPPORTED},
     {"{\"normalizer\": {\"type\": \"Lowercase\"}, " MODEL "}", "'Lowercase'", DT_ERR_UNSUPPORTED},
     {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFKC\"}]}, " MODEL
      "}",
@@ -59,6 +59,19 @@ static const wrong_file wrong[] = {
      "ByteLevel", DT_ERR_UNSUPPORTED},
     {"{\"decoder\": {\"type\": \"WordPiece\"}, " MODEL "}", "'WordPiece'", DT_ERR_UNSUPPORTED},
     {"{\"post_processor\": {\"type\": \"Own\"}, " MODEL "}", "'Own'", DT_ERR_UNSUPPORTED},
+    {"{\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": "
+     "{\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}]}, " MODEL "}",
+     "'<s>'", DT_ERR_CORRUPT},
+    {"{\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": []}, " MODEL "}",
+     "no sequence", DT_ERR_UNSUPPORTED},
+    {"{\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"Sequence\": {}}, "
+     "{\"Sequence\": {}}]}, " MODEL "}",
+     "item 2", DT_ERR_UNSUPPORTED},
+    {"{\"post_processor\": {\"type\": \"BertProcessing\", \"cls\": [\"a\", 3], \"sep\": "
+     "[\"b\", 1]}, " MODEL "}",
+     "not in the vocabulary", DT_ERR_CORRUPT},
+    {"{\"post_processor\": {\"type\": \"RobertaProcessing\", \"cls\": [\"a\", 0]}, " MODEL "}",
+     "'sep'", DT_ERR_CORRUPT},
     {"{\"model\": {\"type\": \"BPE\", \"dropout\": 0.1, \"vocab\": {\"a\": 0}, \"merges\": []}}",
      "'dropout'", DT_ERR_UNSUPPORTED},
     {"{\"model\": {\"type\": \"BPE\", \"end_of_word_suffix\": \"@\", \"vocab\": {\"a\": 0}, "

@@ -248,6 +248,36 @@ static void test_every_complaint_says_what_helps(void **state)
         {"/root/.ssh/config: line 3: Bad configuration option: foo\r\n/root/.ssh/config: "
          "terminating, 1 bad configuration options",
          DT_ERR_PEER, "~/.ssh/config", DT_CONTACT_UNKNOWN},
+        {"Staff only. Permission denied (by law). Connection refused to others.\nroot@gpu-a: "
+         "Permission denied (publickey).",
+         DT_ERR_PEER, "(publickey)", DT_CONTACT_HOST},
+        {"Note: Host key verification failed is what strangers see.\nssh: connect to host gpu-a "
+         "port 22: "
+         "Connection refused",
+         DT_ERR_PEER, "sshd", DT_CONTACT_NONE},
+        {"System is going down.\nConnection closed by 10.0.0.1 port 22", DT_ERR_PEER,
+         "System is going down", DT_CONTACT_HOST},
+        {"Warning: Permanently added 'gpu-a' to the list of known hosts.\nUnable to negotiate with "
+         "10.0.0.1 port 22: no matching host key type found. Their offer: ssh-rsa",
+         DT_ERR_UNSUPPORTED, "Their offer: ssh-rsa", DT_CONTACT_HOST},
+        {"kex_exchange_identification: banner line contains invalid characters\nbanner exchange: "
+         "Connection to 10.0.0.1 port 80: invalid format",
+         DT_ERR_PEER, "no sshd", DT_CONTACT_HOST},
+        {"channel 0: open failed: connect failed: No route to host\nstdio forwarding "
+         "failed\nkex_exchange_identification: Connection closed by remote host\nConnection closed "
+         "by UNKNOWN port 65535",
+         DT_ERR_PEER, "jump host", DT_CONTACT_NONE},
+        {"channel 0: open failed: administratively prohibited: open failed\nstdio forwarding "
+         "failed\nConnection closed by UNKNOWN port 65535",
+         DT_ERR_PEER, "AllowTcpForwarding", DT_CONTACT_UNKNOWN},
+        {"root@jump: Permission denied (publickey).\nkex_exchange_identification: Connection "
+         "closed "
+         "by remote host\nConnection closed by UNKNOWN port 65535",
+         DT_ERR_PEER, "root@jump: Permission denied (publickey)", DT_CONTACT_UNKNOWN},
+        {"kex_exchange_identification: Connection closed by remote host\nConnection closed by "
+         "UNKNOWN "
+         "port 65535",
+         DT_ERR_PEER, "'ssh gpu-a true'", DT_CONTACT_NONE},
         {"something else", DT_ERR_PEER, "something else", DT_CONTACT_NONE},
         {"", DT_ERR_PEER, "without a word", DT_CONTACT_NONE},
     };

@@ -158,7 +158,11 @@ static void test_a_link_becomes_a_cookie_and_leads_nowhere_else(void **state)
     } links[] = {
         {"/?token=" TOKEN, "Location: /\r\n"},
         {"/runs/aa?token=" TOKEN, "Location: /runs/aa\r\n"},
-        {"/runs/aa?x=y&token=" TOKEN, "Location: /runs/aa\r\n"},
+        {"/runs/aa?x=y&token=" TOKEN, "Location: /runs/aa?x=y\r\n"},
+        {"/compare?runs=a,b&token=" TOKEN "&smooth=0.9&bare",
+         "Location: /compare?runs=a,b&smooth=0.9&bare\r\n"},
+        {"/compare?a=%0d%0aSet-Cookie:x&token=" TOKEN,
+         "Location: /compare?a=%0D%0ASet-Cookie%3Ax\r\n"},
         {"//evil.example/?token=" TOKEN, "Location: /\r\n"},
         {"/runs/%0d%0aSet-Cookie:x?token=" TOKEN, "Location: /\r\n"},
         {"/runs/..%2f..%2f?token=" TOKEN, "Location: /\r\n"},

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "web/gate.h"
+#include "web/head.h"
 #include "web/listen.h"
 #include "web/server.h"
 
@@ -18,8 +19,7 @@
 static int gate(const char *method, const char *host, const char *origin)
 {
     const char *reason = NULL;
-    int status =
-        dt_web_gate(method, host, host != NULL ? 1 : 0, origin, 8642, "127.0.0.1", &reason);
+    int status = dt_web_gate(method, host, origin, 8642, "127.0.0.1", &reason);
 
     assert_true((status == 0) == (reason == NULL));
     return status;
@@ -60,10 +60,8 @@ static void test_only_hosts_that_name_this_machine_and_port_pass(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(gate("GET", bad[i], NULL), 403);
     assert_int_equal(gate("GET", NULL, NULL), 403);
-    assert_int_equal(dt_web_gate("GET", "localhost:8642", 2, NULL, 8642, "127.0.0.1", &reason),
-                     403);
-    assert_int_equal(dt_web_gate("GET", "localhost", 1, NULL, 80, "127.0.0.1", &reason), 0);
-    assert_int_equal(dt_web_gate("GET", "127.0.0.2:1", 1, NULL, 1, "127.0.0.2", &reason), 0);
+    assert_int_equal(dt_web_gate("GET", "localhost", NULL, 80, "127.0.0.1", &reason), 0);
+    assert_int_equal(dt_web_gate("GET", "127.0.0.2:1", NULL, 1, "127.0.0.2", &reason), 0);
 }
 
 static void test_pages_of_other_sites_do_not_pass(void **state)
@@ -85,7 +83,7 @@ static int gate_unix(const char *host, const char *origin)
 {
     const char *reason;
 
-    return dt_web_gate("GET", host, 1, origin, 0, "", &reason);
+    return dt_web_gate("GET", host, origin, 0, "", &reason);
 }
 
 static void test_at_a_unix_socket_any_port_of_this_machine_passes(void **state)
@@ -218,6 +216,112 @@ static void test_the_gate_stands_before_the_routes(void **state)
     test_answer_release(&answer);
 }
 
+static void add_times(dt_strbuf *out, const char *text, int times)
+{
+    for (int i = 0; i < times; i++)
+        dt_strbuf_add_str(out, text);
+}
+
+/* The status of a GET with this target and these headers beside Host. */
+static int status_of(test_web *web, const char *target, const char *headers, size_t headers_bytes)
+{
+    test_answer answer;
+    dt_strbuf request;
+    int status;
+
+    test_answer_init(&answer);
+    dt_strbuf_init(&request);
+    dt_strbuf_add_fmt(&request, "GET %s HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n",
+                      target, web->port);
+    dt_strbuf_add(&request, headers, headers_bytes);
+    dt_strbuf_add_str(&request, "\r\n");
+    test_web_send(web, &answer, request.data, request.length);
+    status = answer.status;
+    dt_strbuf_release(&request);
+    test_answer_release(&answer);
+    return status;
+}
+
+static void test_malformed_headers_are_refused(void **state)
+{
+#define BYTES(text) text, sizeof(text) - 1
+    static const struct {
+        int status;
+        const char *headers;
+        size_t bytes;
+    } cases[] = {
+        {200, BYTES("")},
+        {200, BYTES("Content-Length: 0\r\n")},
+        {200, BYTES("Accept: a\r\nAccept: b\r\nX-!#$%&'*+-.^_`|~1: y\r\n")},
+        {400, BYTES("Content-Length: 0\r\nContent-Length: 5\r\n")},
+        {400, BYTES("Content-Length: 0\r\nContent-Length: 0\r\n")},
+        {400, BYTES("Content-Length: 5\r\n")},
+        {400, BYTES("Content-Length: 00\r\n")},
+        {400, BYTES("Transfer-Encoding: chunked\r\n")},
+        {400, BYTES("Transfer-Encoding: xchunked\r\n")},
+        {400, BYTES("Content-Length: 0\r\nTransfer-Encoding: chunked\r\n")},
+        {400, BYTES("Host: evil.example\r\n")},
+        {400, BYTES("Cookie: a=1\r\nCookie: b=2\r\n")},
+        {400, BYTES("Authorization: Bearer a\r\nAuthorization: Bearer b\r\n")},
+        {400, BYTES("X-Name : value\r\n")},
+        {400, BYTES("X-Name\t: value\r\n")},
+        {400, BYTES("X Name: value\r\n")},
+        {400, BYTES("no colon\r\n")},
+        {400, BYTES("X-Name: a\rHost: b\r\n")},
+    };
+    test_web *web = *state;
+    char origins[128];
+    int length;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int status = status_of(web, "/healthz", cases[i].headers, cases[i].bytes);
+
+        if (status != cases[i].status)
+            fail_msg("'%s' is answered with %d, expected %d", cases[i].headers, status,
+                     cases[i].status);
+    }
+    length = snprintf(origins, sizeof(origins),
+                      "Origin: http://localhost:%d\r\nOrigin: http://evil.example\r\n", web->port);
+    assert_int_equal(status_of(web, "/healthz", origins, (size_t)length), 400);
+}
+
+static void test_malformed_addresses_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "/healthz?a=b%00c", "/api/v1/runs/last%00x", "/%00", "/a b", "/a\tb", "/a\x7f"};
+    static const char raw[] =
+        "GET /healthz\0x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    test_web *web = *state;
+    test_answer answer;
+    dt_strbuf uri;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(status_of(web, bad[i], "", 0), 400);
+    test_answer_init(&answer);
+    test_web_send(web, &answer, raw, sizeof(raw) - 1);
+    assert_true(answer.status == 400 || answer.status == 403);
+    test_answer_release(&answer);
+
+    dt_strbuf_init(&uri);
+    dt_strbuf_add_str(&uri, "/healthz?a");
+    add_times(&uri, "&a=1", DT_WEB_ARGUMENTS_MAX - 1);
+    assert_int_equal(status_of(web, uri.data, "", 0), 200);
+    add_times(&uri, "&", 1);
+    assert_int_equal(status_of(web, uri.data, "", 0), 414);
+    add_times(&uri, "&", 10000);
+    assert_int_equal(status_of(web, uri.data, "", 0), 414);
+    dt_strbuf_reset(&uri);
+    dt_strbuf_add_str(&uri, "/healthz?");
+    add_times(&uri, "a", 40000);
+    assert_int_equal(status_of(web, uri.data, "", 0), 414);
+    add_times(&uri, "a", 200000);
+    assert_int_equal(status_of(web, uri.data, "", 0), 414);
+    dt_strbuf_reset(&uri);
+    add_times(&uri, "X-Name: 1\r\n", 20000);
+    assert_int_equal(status_of(web, "/healthz", uri.data, uri.length), 431);
+    dt_strbuf_release(&uri);
+}
+
 static void test_a_second_server_says_that_the_port_is_taken(void **state)
 {
     test_web *web = *state;
@@ -240,6 +344,10 @@ int main(void)
         cmocka_unit_test(test_a_unix_socket_is_ours_alone_and_goes_when_it_is_closed),
         cmocka_unit_test(test_only_this_machines_addresses_are_listened_on),
         cmocka_unit_test_setup_teardown(test_the_gate_stands_before_the_routes, test_web_setup,
+                                        test_web_teardown),
+        cmocka_unit_test_setup_teardown(test_malformed_headers_are_refused, test_web_setup,
+                                        test_web_teardown),
+        cmocka_unit_test_setup_teardown(test_malformed_addresses_are_refused, test_web_setup,
                                         test_web_teardown),
         cmocka_unit_test_setup_teardown(test_a_second_server_says_that_the_port_is_taken,
                                         test_web_setup, test_web_teardown),

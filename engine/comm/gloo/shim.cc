@@ -91,10 +91,31 @@ class ChannelStore : public gloo::rendezvous::Store
 
 } // namespace
 
+/* Whether a failure to connect, as Gloo words it, would be the same in the next attempt. */
+static bool is_lasting(const char *text)
+{
+    static const char *const lasting[] = {"address family mismatch",
+                                          "Address family not supported",
+                                          "Cannot assign requested address",
+                                          "Invalid argument",
+                                          "Unable to find address",
+                                          "Unable to find interface",
+                                          "Unknown ai_family",
+                                          "unknown sa_family"};
+
+    for (const char *one : lasting)
+        if (std::strstr(text, one) != nullptr)
+            return true;
+    return false;
+}
+
 dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *err)
 {
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+
     *out = nullptr;
-    return dt_gloo_border(options->name, "connect the ranks", err, [&] {
+    st = dt_gloo_border(options->name, "connect the ranks", &problem, [&] {
         gloo::transport::tcp::attr where(options->address);
         auto device = gloo::transport::tcp::CreateDevice(where);
         auto context = std::make_shared<dt_gloo_mesh>(static_cast<int>(options->rank),
@@ -107,6 +128,14 @@ dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *
         context->start_watch();
         *out = new dt_gloo{options->name, context, nullptr};
     });
+    if (st == DT_OK)
+        return st;
+    if (st == DT_ERR_COMM && is_lasting(problem.message))
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "%s: the ranks need addresses of one family that reach each other "
+                       "(network.interface; this rank has %s)",
+                       problem.message, options->address);
+    return dt_error_set(err, st, problem.file, problem.line, "%s", problem.message);
 }
 
 void dt_gloo_close(dt_gloo *gloo)

@@ -44,7 +44,8 @@ dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x,
 
     /* x (B,T,C) -> ln_1 (B,T,C) -> qkv (B,T,3C) -> att (B,T,C) -> mid (B,T,C) */
     DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
-                                  &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS, err));
+                                  &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B],
+                                  dt_gpt2_norm_eps(&model->config), err));
     DT_TRY(ops->matmul_forward(device, &a->qkv, &a->ln_1, &w[DT_GPT2_ATTN_W], &w[DT_GPT2_ATTN_B],
                                err));
     DT_TRY(see(&seen, model, layer, a, err));
@@ -55,7 +56,8 @@ dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x,
 
     /* mid (B,T,C) -> ln_2 (B,T,C) -> fc (B,T,4C) */
     DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
-                                  &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS, err));
+                                  &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B],
+                                  dt_gpt2_norm_eps(&model->config), err));
     if (fuses_gelu(model))
         DT_TRY(ops->matmul_gelu_forward(device, &a->gelu, &a->fc, &a->ln_2, &w[DT_GPT2_FC_W],
                                         &w[DT_GPT2_FC_B], err));
@@ -118,7 +120,7 @@ out:
 }
 
 /* out = mid + dropout(c_proj(gelu(c_fc(ln_2(mid))))):
- * dstream (B,T,C) -> dproj (B,T,C) -> dgelu (B,T,4C) -> dln (B,T,C), added to dstream */
+ * dstream (B,T,C) -> dproj (B,T,C) -> dgelu (B,T,F) -> dln (B,T,C), added to dstream */
 static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt_tensor *dw,
                               const dt_batch *dropout, dt_error *err)
 {
@@ -126,7 +128,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     const dt_ops *ops = device->ops;
     dt_decoder *state = model->state;
     dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
-    dt_tensor dproj, dln = state->dnarrow, dgelu = state->wide; /* where GELU's output was */
+    dt_tensor dproj, dln = state->dnarrow, dgelu = a->gelu; /* where GELU's output was */
     dt_status st = DT_OK;
 
     DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
@@ -136,8 +138,8 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     DT_TRY(gelu_input_grad(model, &dgelu, &dproj, &w[DT_GPT2_MLP_PROJ_W], &a->fc, err));
     if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
-                                      &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B], DT_GPT2_NORM_EPS,
-                                      err));
+                                      &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B],
+                                      dt_gpt2_norm_eps(&model->config), err));
     DT_TRY(linear_backward(model, &dln, &dw[DT_GPT2_FC_W], &dw[DT_GPT2_FC_B], &dgelu, &a->ln_2,
                            &w[DT_GPT2_FC_W], err));
     DT_TRY(ops->layernorm_backward(device, &state->dstream, &dw[DT_GPT2_LN_2_W],
@@ -173,8 +175,8 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
     DT_TRY(ops->attention_backward(device, &dseen, &datt, &seen, &a->att, &a->lse, &args, err));
     if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
-                                      &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B], DT_GPT2_NORM_EPS,
-                                      err));
+                                      &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B],
+                                      dt_gpt2_norm_eps(&model->config), err));
     DT_TRY(linear_backward(model, &dln, &dw[DT_GPT2_ATTN_W], &dw[DT_GPT2_ATTN_B], &dqkv, &a->ln_1,
                            &w[DT_GPT2_ATTN_W], err));
     DT_TRY(ops->layernorm_backward(device, &state->dstream, &dw[DT_GPT2_LN_1_W],

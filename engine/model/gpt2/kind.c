@@ -87,8 +87,8 @@ static dt_status norm_forward(dt_model *model, const dt_tensor *x, dt_error *err
     dt_tensor b = dt_decoder_weight(model, 0, DT_GPT2_LN_F_B);
 
     return model->device->ops->layernorm_forward(model->device, &state->norm, &state->norm_mean,
-                                                 &state->norm_rstd, x, &w, &b, DT_GPT2_NORM_EPS,
-                                                 err);
+                                                 &state->norm_rstd, x, &w, &b,
+                                                 dt_gpt2_norm_eps(&model->config), err);
 }
 
 static dt_status norm_backward(dt_model *model, const dt_tensor *x, dt_error *err)

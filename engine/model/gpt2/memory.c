@@ -24,8 +24,9 @@ void dt_gpt2_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *bloc
 {
     dt_gpt2_block *a = block;
 
-    state->wide = dt_decoder_take_act(plan, 4 * plan->config->decoder.embed);
+    state->wide = dt_decoder_take_act(plan, dt_gpt2_wide(plan->config));
     a->gelu = state->wide;
+    a->gelu.dim[2] = dt_gpt2_ffn(plan->config);
 }
 
 static void take_statistics(dt_decoder_layout *plan, dt_gpt2_block *a)
@@ -54,7 +55,7 @@ void dt_gpt2_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void 
     take_statistics(plan, a);
 }
 
-/* 8 C (9 C with mid) and H statistics a token. */
+/* 4 C (5 C with mid), F and H statistics a token. */
 void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream)
 {
     int64_t C = plan->config->decoder.embed;
@@ -64,7 +65,7 @@ void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor
     a->att = dt_decoder_take_act(plan, C);
     a->lse = dt_decoder_take_lse(plan, plan->config->decoder.heads);
     a->mid = stream ? *stream : dt_decoder_take_act(plan, C);
-    a->fc = dt_decoder_take_act(plan, 4 * C);
+    a->fc = dt_decoder_take_act(plan, dt_gpt2_ffn(plan->config));
     a->attended = a->qkv;
 }
 

@@ -9,7 +9,8 @@
  *                block.c      one block, both ways
  *                kind.c       both ends, and what engine/model/decoder/ is given
  *
- * B T C V Vp H as in ops.h; L blocks.
+ * B T C V Vp H as in ops.h; L blocks; F the width inside the multi-layer perceptron, 4 C unless the config says
+ * another. Figures below are for F = 4 C.
  * GELU       by config.activation: GPT-2's tanh approximation, or GELU itself, as fairseq's
  *            transformer_lm_gpt2_small has it (5e-4 apart at most)
  * Dropout    beside the decoder's, on the attention's probabilities, and after both projections onto
@@ -46,8 +47,6 @@
 
 #include "engine/model/decoder/decoder.h"
 
-#define DT_GPT2_NORM_EPS 1e-5
-
 /* What one block's forward pass leaves for its backward pass; statistics are F32, all else in the
  * compute type. Where it is computed again, blocks share memory, with one another and with the scratch
  * of the backward pass. */
@@ -61,9 +60,9 @@ typedef struct dt_gpt2_block {
     dt_tensor mid;      /* (B,T,C): x + c_proj's */
     dt_tensor ln_2;     /* (B,T,C) */
     dt_tensor ln_2_mean, ln_2_rstd; /* (B*T) */
-    dt_tensor fc;                   /* (B,T,4C) */
+    dt_tensor fc;                   /* (B,T,F) */
     dt_tensor
-        gelu; /* (B,T,4C): in the decoder's `wide`, where then its gradient goes and that of q k v */
+        gelu; /* (B,T,F): in the decoder's `wide`, where then its gradient goes and that of q k v */
 } dt_gpt2_block;
 
 /* Places among what outlives passes. */

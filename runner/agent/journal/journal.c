@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runner/channel/journal_line.h"
 #include "runner/channel/protocol.h"
 
 #include "base/banned.h"

@@ -88,10 +88,6 @@ dt_status dt_journal_read(dt_journal *journal, int64_t *offset, size_t want, dt_
 void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset);
 /* From the beginning to the end: the marks, the next number, and where the last whole line ends. */
 dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *context, dt_error *err);
-/* Of a line without its newline. Its number, -1 where it is damaged. */
-int64_t dt_journal_line_sequence(const char *line, size_t length);
-/* Adds `sum` to the object in `text` that begins at `from`. */
-void dt_journal_line_sign(dt_strbuf *text, size_t from);
 /* To PATH.damaged, as far as that has room; counted. */
 void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length);
 

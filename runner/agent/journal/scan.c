@@ -13,77 +13,13 @@
 #include <unistd.h>
 
 #include "runner/agent/journal/journal.h"
+#include "runner/channel/journal_line.h"
 
 #include "base/banned.h"
 
 #define READ_BYTES  ((size_t)65536)
 #define LINE_BYTES  ((size_t)4 << 20) /* more is no line of ours */
 #define ASIDE_BYTES ((off_t)1 << 20)
-
-static const char sum_key[] = ",\"sum\":\"", sequence_key[] = "\"sequence\":";
-enum { SUM_DIGITS = 8, SUM_TAIL = sizeof(sum_key) - 1 + SUM_DIGITS + 2 }; /* ,"sum":"01234567"} */
-
-/* FNV-1a. Each step is one to one, so that a single byte never goes unseen. */
-static uint32_t sum_of(const char *bytes, size_t length)
-{
-    uint32_t sum = 2166136261u;
-
-    for (size_t i = 0; i < length; i++)
-        sum = (sum ^ (unsigned char)bytes[i]) * 16777619u;
-    return sum;
-}
-
-void dt_journal_line_sign(dt_strbuf *text, size_t from)
-{
-    uint32_t sum;
-
-    DT_ASSERT(text->length > from + 1 && text->data[text->length - 1] == '}');
-    text->data[--text->length] = '\0';
-    sum = sum_of(text->data + from, text->length - from);
-    dt_strbuf_add_fmt(text, "%s%08x\"}", sum_key, sum);
-}
-
-static bool has_sum(const char *line, size_t length)
-{
-    const char *tail = line + length - SUM_TAIL;
-
-    return length > SUM_TAIL && memcmp(tail, sum_key, sizeof(sum_key) - 1) == 0;
-}
-
-static bool sum_is_good(const char *line, size_t length)
-{
-    char want[SUM_TAIL + 1];
-
-    snprintf(want, sizeof(want), "%s%08x\"}", sum_key, sum_of(line, length - SUM_TAIL));
-    return memcmp(line + length - SUM_TAIL, want, SUM_TAIL) == 0;
-}
-
-/* Of the last key of that name: what a rank sends is in front of it. */
-static int64_t find_sequence(const char *line, size_t length)
-{
-    const char *at = NULL, *next = line, *end = line + length;
-
-    while ((next = memmem(next, (size_t)(end - next), sequence_key, sizeof(sequence_key) - 1)) !=
-           NULL)
-        at = next++;
-    return at != NULL && at[sizeof(sequence_key) - 1] >= '0' && at[sizeof(sequence_key) - 1] <= '9'
-               ? strtoll(at + sizeof(sequence_key) - 1, NULL, 10)
-               : -1;
-}
-
-int64_t dt_journal_line_sequence(const char *line, size_t length)
-{
-    int64_t sequence = -1;
-    json_t *event = NULL;
-
-    if (has_sum(line, length))
-        return sum_is_good(line, length) ? find_sequence(line, length - SUM_TAIL) : -1;
-    /* One of an older agent. */
-    if (dt_json_parse(&event, line, length, "journal", NULL) == DT_OK && json_is_object(event))
-        (void)dt_json_get_int(&sequence, event, "sequence", "journal", NULL);
-    json_decref(event);
-    return sequence;
-}
 
 void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
 {
@@ -132,7 +68,7 @@ static bool is_next(const scan *s, const char *line, size_t length, int64_t sequ
 {
     if (sequence <= s->last)
         return false;
-    return has_sum(line, length) || sequence - s->last <= 1 + s->lost_bytes / 16;
+    return dt_journal_line_has_sum(line, length) || sequence - s->last <= 1 + s->lost_bytes / 16;
 }
 
 static void take_line(scan *s, const char *line, size_t length)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cgroups.h"
 #include "base/file.h"
 
 #include "base/banned.h"
@@ -46,70 +47,33 @@ static char *join(const char *first, const char *second)
 
 /* --- where we are */
 
-/* The text behind "0::" in /proc/PID/cgroup; its path in the tree of version 2. */
-static bool path_of(dt_strbuf *out, pid_t pid)
-{
-    char path[64], *line, *end;
-    dt_strbuf text;
-    bool found;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_reset(out);
-    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    found = dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK;
-    line = found ? text.data : NULL;
-    while (line != NULL && strncmp(line, "0::", 3) != 0) {
-        line = strchr(line, '\n');
-        line = line != NULL ? line + 1 : NULL;
-    }
-    found = line != NULL;
-    if (found) {
-        end = strchrnul(line, '\n');
-        dt_strbuf_add(out, line + 3, (size_t)(end - line) - 3);
-    }
-    dt_strbuf_release(&text);
-    return found;
-}
-
 /* Where the tree of version 2 is mounted, and which part of it. */
-static dt_status find_mount(char root[4096], char mount[4096], dt_error *err)
+static dt_status find_mount(dt_cgroup_mount *out, dt_error *err)
 {
-    dt_status st = DT_OK;
-    dt_strbuf text;
-    char *line, *rest = NULL;
-
-    dt_strbuf_init(&text);
-    DT_TRY(dt_file_read(&text, "/proc/self/mountinfo", MAX_BYTES, err));
-    for (line = strtok_r(text.data, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-        if (strstr(line, " - cgroup2 ") != NULL &&
-            sscanf(line, "%*s %*s %*s %4095s %4095s", root, mount) == 2 &&
-            strchr(mount, '\\') == NULL && strncmp(root, "/..", 3) != 0)
-            goto out;
-    DT_THROW(err, DT_ERR_UNSUPPORTED, "no cgroup file system of version 2 is mounted");
-out:
-    dt_strbuf_release(&text);
-    return st;
+    return dt_cgroups_mount(out, "", NULL) && strncmp(out->part, "/..", 3) != 0
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_UNSUPPORTED, "no cgroup file system of version 2 is mounted");
 }
 
 /* The folder of our own group, and where the tree's paths begin in the file system. */
 static dt_status find_own(char **folder, dt_strbuf *inside, size_t *root_bytes, char **mount_point,
                           dt_error *err)
 {
-    char root[4096], mount[4096];
+    dt_cgroup_mount mount;
     dt_status st = DT_OK;
 
     *folder = *mount_point = NULL;
-    if (!path_of(inside, getpid()))
+    if (!dt_cgroups_path(inside, "", 0, NULL))
         DT_THROW(err, DT_ERR_UNSUPPORTED, "this system has no cgroups of version 2");
-    DT_TRY(find_mount(root, mount, err));
-    *root_bytes = strcmp(root, "/") == 0 ? 0 : strlen(root);
-    if (strncmp(inside->data, root, *root_bytes) != 0)
+    DT_TRY(find_mount(&mount, err));
+    *root_bytes = strcmp(mount.part, "/") == 0 ? 0 : strlen(mount.part);
+    if (strncmp(inside->data, mount.part, *root_bytes) != 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "the mounted cgroups do not show our own, '%s'",
                  inside->data);
     if (strcmp(inside->data, "/") == 0)
         dt_strbuf_reset(inside); /* so that "/name" can be added to every path */
-    *folder = join(mount, inside->data + (inside->length > 0 ? *root_bytes : 0));
-    *mount_point = join(mount, "");
+    *folder = join(mount.point, inside->data + (inside->length > 0 ? *root_bytes : 0));
+    *mount_point = join(mount.point, "");
 out:
     return st;
 }
@@ -175,13 +139,13 @@ out:
 dt_status dt_cgroup_adopt(dt_cgroup *out, const char *folder, dt_error *err)
 {
     const char *leaf = strrchr(folder, '/');
-    char root[4096], mount[4096];
+    dt_cgroup_mount mount;
     dt_status st = DT_OK;
 
     dt_cgroup_init(out);
-    DT_TRY(find_mount(root, mount, err));
+    DT_TRY(find_mount(&mount, err));
     /* The name came from a file: it must be one that we would have made. */
-    if (strncmp(folder, mount, strlen(mount)) != 0 || strstr(folder, "/../") != NULL ||
+    if (strncmp(folder, mount.point, strlen(mount.point)) != 0 || strstr(folder, "/../") != NULL ||
         leaf == NULL || strncmp(leaf + 1, PREFIX, strlen(PREFIX)) != 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is not a cgroup of ours", folder);
     if (!dt_file_exists(folder))
@@ -189,7 +153,8 @@ dt_status dt_cgroup_adopt(dt_cgroup *out, const char *folder, dt_error *err)
     out->folder = join(folder, "");
     out->parents = join(folder, "");
     out->parents[leaf - folder] = '\0';
-    out->inside = join(strcmp(root, "/") == 0 ? "" : root, folder + strlen(mount));
+    out->inside =
+        join(strcmp(mount.part, "/") == 0 ? "" : mount.part, folder + strlen(mount.point));
 out:
     return st;
 }
@@ -215,7 +180,7 @@ bool dt_cgroup_holds(const char *inside, pid_t pid)
     bool holds;
 
     dt_strbuf_init(&path);
-    holds = path_of(&path, pid) && strncmp(path.data, inside, length) == 0 &&
+    holds = dt_cgroups_path(&path, "", pid, NULL) && strncmp(path.data, inside, length) == 0 &&
             (path.data[length] == '\0' || path.data[length] == '/');
     dt_strbuf_release(&path);
     return holds;
@@ -254,10 +219,7 @@ static int64_t oom_kills_in(const char *folder)
 
 int64_t dt_cgroup_oom_kills(const dt_cgroup *cgroup)
 {
-    int64_t count;
+    int64_t count = cgroup->inside != NULL ? oom_kills_in(cgroup->folder) : -1;
 
-    if (cgroup->inside == NULL)
-        return -1;
-    count = oom_kills_in(cgroup->folder);
-    return count >= 0 ? count : oom_kills_in(cgroup->parents);
+    return count >= 0 ? count : dt_cgroups_oom_kills("");
 }

@@ -41,7 +41,7 @@ bool dt_cgroup_holds(const char *inside, pid_t pid);
 void dt_cgroup_kill(const dt_cgroup *cgroup);
 
 /* Processes that the kernel killed for memory: in the group where it counts them, else in the
- * agent's own and all below; -1: not counted. */
+ * agent's own memory group (of version 1 or 2), where the ranks are too; -1: not counted. */
 int64_t dt_cgroup_oom_kills(const dt_cgroup *cgroup);
 
 /* Removes it and what the ranks made below. False where something is still in it. */

@@ -150,7 +150,7 @@ static json_t *kernel_lines(dt_agent_rank *rank)
     count = dt_cgroup_oom_kills(&agent->cgroup);
     if (WTERMSIG(rank->wait_status) == SIGKILL && count > agent->oom_kills) {
         snprintf(text, sizeof(text),
-                 "the cgroup's memory.events: oom_kill went from %lld to %lld (out of memory)",
+                 "the count oom_kill of the memory cgroup went from %lld to %lld (out of memory)",
                  (long long)agent->oom_kills, (long long)count);
         json_array_append_new(lines, json_string(text));
         agent->oom_kills = count;

@@ -1,5 +1,10 @@
-/* connectivity_check: every node listens on its address, the others dial it, as their ranks
- * will. */
+/* connectivity_check: every node listens on its address, and the others connect to it as their ranks will.
+ *
+ * A listener lives until its own connection ends, so that the time of a login matters to nobody: all listeners of a
+ * block are up before the first dialer logs in, and are closed after the last dialer has answered. A node logs in
+ * once to listen, and once a block to dial all of its peers.
+ */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,100 +15,39 @@
 
 #include "base/banned.h"
 
-enum { ALL_PAIRS_MAX = 8 };
-#define MEET_SECONDS 12.0
+enum {
+    ALL_PAIRS_MAX = 8,
+    BLOCK = 32, /* listeners at a time: each costs a process and two descriptors here */
+    WORDS_MAX = 3 + 2 * BLOCK + 1,
+    PORT_SIZE = 32
+};
+#define DIAL_SECONDS 20.0 /* after the login; the dialer itself takes at most 11 */
+#define PORT_SECONDS 12.0
+#define END_SECONDS  5.0
+
+/* One node in its two roles. */
+typedef struct member {
+    dt_remote remote; /* of the listener, while it is up */
+    bool listens, listen_failed, dial_failed;
+    char port[PORT_SIZE];
+    dt_error why; /* the listener's, or that of the dialer's command */
+} member;
 
 typedef struct meeting {
     int64_t from, to;
-    bool failed, listen_failed;
-    dt_error why;
+    enum { NOT_TRIED, MET, UNREACHABLE, FAILED } outcome;
+    char why[300];
 } meeting;
 
 typedef struct meetings {
     const dt_probe_report *report;
     const dt_probe_wish *wish;
     const dt_bootstrap *bootstrap;
-    meeting *items;
+    member *members; /* [report->count] */
+    meeting *items;  /* [count], sorted by `from` */
+    int64_t count;
+    int64_t first, end; /* the nodes that listen in this block */
 } meetings;
-
-static dt_status dial(const meetings *all, meeting *one, const char *port, dt_error *err)
-{
-    const dt_node_probe *from = &all->report->probes[one->from],
-                        *to = &all->report->probes[one->to];
-    const char *agent;
-    dt_strbuf answer;
-    dt_status st;
-    dt_arena arena;
-
-    dt_arena_init(&arena, 1024);
-    dt_strbuf_init(&answer);
-    DT_TRY(dt_bootstrap_agent(&agent, all->bootstrap, from->node, from->facts, &arena, err));
-    {
-        const char *const words[] = {agent, "node", "dial", to->address, port, NULL};
-
-        DT_TRY(dt_nodes_ask(&answer, from->node, words, NULL, 0, MEET_SECONDS, all->wish->cancelled,
-                            err));
-    }
-out:
-    dt_strbuf_release(&answer);
-    dt_arena_release(&arena);
-    return st;
-}
-
-/* The listener's "port N". */
-static dt_status read_port(char *port, size_t size, dt_remote *remote, dt_error *err)
-{
-    dt_error problem = DT_ERROR_INIT;
-    char bytes[64];
-    dt_status st;
-    size_t got;
-    int code;
-
-    while (memchr(remote->early.data, '\n', remote->early.length) == NULL) {
-        st = dt_remote_read(remote, bytes, sizeof(bytes), &got, MEET_SECONDS, err);
-        if (st != DT_OK)
-            return st;
-        if (got == 0) {
-            st = dt_remote_finish(remote, &code, &problem, MEET_SECONDS, err);
-            return st != DT_OK ? st : DT_FAIL(err, DT_ERR_PEER, "%s", problem.message);
-        }
-        dt_strbuf_add(&remote->early, bytes, got);
-    }
-    snprintf(port, size, "%lld",
-             strncmp(remote->early.data, "port ", 5) == 0
-                 ? strtoll(remote->early.data + 5, NULL, 10)
-                 : 0);
-    return DT_OK;
-}
-
-static void hold(void *context, int64_t i)
-{
-    meetings *all = context;
-    meeting *one = &all->items[i];
-    const dt_node_probe *to = &all->report->probes[one->to];
-    dt_remote remote = {0};
-    dt_status st = DT_OK;
-    dt_error *err = &one->why;
-    const char *agent;
-    dt_arena arena;
-    char port[32];
-
-    dt_arena_init(&arena, 1024);
-    one->listen_failed = true;
-    DT_TRY(dt_bootstrap_agent(&agent, all->bootstrap, to->node, to->facts, &arena, err));
-    {
-        const char *const words[] = {agent, "node", "listen", to->address, NULL};
-
-        DT_TRY(dt_remote_open(&remote, to->node, words, all->wish->cancelled, err));
-    }
-    DT_TRY(read_port(port, sizeof(port), &remote, err));
-    one->listen_failed = false;
-    DT_TRY(dial(all, one, port, err));
-out:
-    one->failed = st != DT_OK;
-    dt_remote_close(&remote);
-    dt_arena_release(&arena);
-}
 
 static bool is_pair(const dt_probe_report *report, int64_t from, int64_t to)
 {
@@ -116,42 +60,204 @@ static bool is_pair(const dt_probe_report *report, int64_t from, int64_t to)
            (report->count <= ALL_PAIRS_MAX || apart == 1 || apart == report->count - 1);
 }
 
+/* --- listeners */
+
+/* Reads the listener's "port N". */
+static dt_status read_port(member *one, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf line;
+    int code = 0;
+
+    dt_strbuf_init(&line);
+    DT_TRY(dt_nodes_line(&line, &one->remote, PORT_SECONDS, err));
+    if (strncmp(line.data, "port ", 5) == 0) {
+        snprintf(one->port, sizeof(one->port), "%s", line.data + 5);
+        goto out;
+    }
+    DT_TRY(dt_remote_finish(&one->remote, &code, &problem, END_SECONDS, err));
+    DT_THROW(err, DT_ERR_PEER, "%s", code != 0 ? problem.message : "it printed no port");
+out:
+    dt_strbuf_release(&line);
+    return st;
+}
+
+static void begin_listener(void *context, int64_t i)
+{
+    meetings *all = context;
+    int64_t to = all->first + i;
+    const dt_node_probe *probe = &all->report->probes[to];
+    member *one = &all->members[to];
+    dt_status st = DT_OK;
+    dt_error *err = &one->why;
+    const char *agent;
+    dt_arena arena;
+
+    if (!one->listens)
+        return;
+    dt_arena_init(&arena, 1024);
+    DT_TRY(dt_bootstrap_agent(&agent, all->bootstrap, probe->node, probe->facts, &arena, err));
+    {
+        const char *const words[] = {agent, "node", "listen", probe->address, NULL};
+
+        DT_TRY(dt_remote_open(&one->remote, probe->node, words, all->wish->cancelled, err));
+    }
+    DT_TRY(read_port(one, err));
+out:
+    one->listen_failed = st != DT_OK;
+    dt_arena_release(&arena);
+}
+
+/* A listener that ends with an error has not served all: its error is the cause of what its dialers saw. */
+static void end_listener(void *context, int64_t i)
+{
+    meetings *all = context;
+    member *one = &all->members[all->first + i];
+    dt_error problem = DT_ERROR_INIT;
+    int code = 0;
+
+    if (one->listens && !one->listen_failed) {
+        dt_status st = dt_remote_finish(&one->remote, &code, &problem, END_SECONDS, &problem);
+
+        one->listen_failed = st == DT_OK ? code != 0 : st != DT_ERR_TIMEOUT;
+        if (one->listen_failed)
+            (void)DT_FAIL(&one->why, DT_ERR_PEER, "%s", problem.message);
+    }
+    dt_remote_close(&one->remote);
+}
+
+/* --- dialers */
+
+static bool is_in_block(const meetings *all, const meeting *one)
+{
+    return one->to >= all->first && one->to < all->end && !all->members[one->to].listen_failed;
+}
+
+/* One line of the dialer. */
+static void take_answer(meeting *one, const char *line, size_t length)
+{
+    static const char unreachable[] = "unreachable ", failed[] = "failed ";
+
+    if (length == 3 && memcmp(line, "met", 3) == 0) {
+        one->outcome = MET;
+    } else if (length > sizeof(unreachable) - 1 &&
+               memcmp(line, unreachable, sizeof(unreachable) - 1) == 0) {
+        one->outcome = UNREACHABLE;
+        snprintf(one->why, sizeof(one->why), "%.*s", (int)(length - (sizeof(unreachable) - 1)),
+                 line + sizeof(unreachable) - 1);
+    } else {
+        size_t front = length > sizeof(failed) - 1 && memcmp(line, failed, sizeof(failed) - 1) == 0
+                           ? sizeof(failed) - 1
+                           : 0;
+
+        one->outcome = FAILED;
+        snprintf(one->why, sizeof(one->why), "%.*s", (int)(length - front), line + front);
+    }
+}
+
+static void dial(void *context, int64_t from)
+{
+    meetings *all = context;
+    const dt_node_probe *probe = &all->report->probes[from];
+    member *dialer = &all->members[from];
+    const char *words[WORDS_MAX] = {NULL, "node", "dial"};
+    meeting *mine[BLOCK];
+    size_t count = 0;
+    dt_status st = DT_OK;
+    dt_error problem = DT_ERROR_INIT, *err = &problem;
+    dt_strbuf answer;
+    dt_arena arena;
+
+    for (int64_t i = 0; i < all->count && count < BLOCK; i++)
+        if (all->items[i].from == from && is_in_block(all, &all->items[i])) {
+            words[3 + 2 * count] = all->report->probes[all->items[i].to].address;
+            words[4 + 2 * count] = all->members[all->items[i].to].port;
+            mine[count++] = &all->items[i];
+        }
+    if (count == 0 || dialer->dial_failed)
+        return;
+    dt_arena_init(&arena, 1024);
+    dt_strbuf_init(&answer);
+    DT_TRY(dt_bootstrap_agent(&words[0], all->bootstrap, probe->node, probe->facts, &arena, err));
+    DT_TRY(dt_nodes_ask(&answer, probe->node, words, NULL, 0, DIAL_SECONDS, all->wish->cancelled,
+                        err));
+    for (size_t i = 0, at = 0; i < count; i++) {
+        size_t length = strcspn(answer.data + at, "\n");
+
+        if (answer.data[at + length] == '\0')
+            DT_THROW(err, DT_ERR_PEER, "node '%s': the answer is incomplete", probe->node);
+        take_answer(mine[i], answer.data + at, length);
+        at += length + 1;
+    }
+out:
+    if (st != DT_OK) {
+        dialer->dial_failed = true;
+        (void)DT_FAIL(&dialer->why, st, "%s", problem.message);
+    }
+    dt_strbuf_release(&answer);
+    dt_arena_release(&arena);
+}
+
+/* --- what came of it */
+
+static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *arena)
+{
+    for (int64_t i = 0; i < report->count; i++) {
+        const member *one = &all->members[i];
+        const dt_node_probe *probe = &report->probes[i];
+
+        if (one->listen_failed)
+            dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
+                               "node '%s' cannot be listened on at %s: %s", probe->node,
+                               probe->address, one->why.message);
+        else if (one->dial_failed)
+            dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
+                               "node '%s': cannot test its connections to the other nodes: %s",
+                               probe->node, one->why.message);
+    }
+    for (int64_t i = 0; i < all->count; i++) {
+        const meeting *one = &all->items[i];
+        const dt_node_probe *from = &report->probes[one->from], *to = &report->probes[one->to];
+
+        if ((one->outcome == UNREACHABLE || one->outcome == FAILED) &&
+            !all->members[one->to].listen_failed)
+            dt_probe_add_fault(report, arena, from->node, true, DT_ERR_UNSUPPORTED,
+                               "node '%s' cannot connect to node '%s' at %s: %s%s", from->node,
+                               to->node, to->address, one->why,
+                               one->outcome == UNREACHABLE
+                                   ? ": let TCP between the nodes through the firewall, or set "
+                                     "network.interface"
+                                   : "");
+    }
+}
+
 dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
                                 const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err)
 {
-    meetings all = {report, wish, bootstrap, NULL};
-    int64_t count = 0;
+    meetings all = {.report = report, .wish = wish, .bootstrap = bootstrap};
+    int64_t most = report->count <= ALL_PAIRS_MAX ? report->count - 1 : 2;
+    dt_status st = DT_OK;
 
-    for (int pass = 0; pass < 2; pass++) {
-        count = 0;
-        for (int64_t from = 0; from < report->count; from++)
-            for (int64_t to = 0; to < report->count; to++)
-                if (is_pair(report, from, to)) {
-                    if (pass == 1)
-                        all.items[count] = (meeting){.from = from, .to = to};
-                    count++;
-                }
-        if (pass == 0)
-            all.items = calloc((size_t)count + 1, sizeof(all.items[0]));
-        if (all.items == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    all.members = calloc((size_t)report->count, sizeof(all.members[0]));
+    all.items = calloc((size_t)(report->count * most) + 1, sizeof(all.items[0]));
+    if (all.members == NULL || all.items == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t from = 0; from < report->count; from++)
+        for (int64_t to = 0; to < report->count; to++)
+            if (is_pair(report, from, to)) {
+                all.items[all.count++] = (meeting){.from = from, .to = to};
+                all.members[to].listens = true;
+            }
+    for (all.first = 0; all.first < report->count; all.first += BLOCK) {
+        all.end = all.first + BLOCK < report->count ? all.first + BLOCK : report->count;
+        dt_probe_spread(all.end - all.first, begin_listener, &all);
+        dt_probe_spread(report->count, dial, &all);
+        dt_probe_spread(all.end - all.first, end_listener, &all);
     }
-    dt_probe_spread(count, hold, &all);
-    for (int64_t i = 0; i < count; i++) {
-        const meeting *one = &all.items[i];
-        const dt_node_probe *from = &report->probes[one->from], *to = &report->probes[one->to];
-
-        if (one->failed && one->listen_failed)
-            dt_probe_add_fault(report, arena, to->node, true, DT_ERR_UNSUPPORTED,
-                               "node '%s' cannot be listened on at %s: %s", to->node, to->address,
-                               one->why.message);
-        else if (one->failed)
-            dt_probe_add_fault(
-                report, arena, from->node, true, DT_ERR_UNSUPPORTED,
-                "%s: it cannot connect to node '%s' at %s: let TCP between the nodes "
-                "through the firewall, or set network.interface",
-                one->why.message, to->node, to->address);
-    }
+    add_faults(report, &all, arena);
+out:
+    free(all.members);
     free(all.items);
-    return DT_OK;
+    return st;
 }

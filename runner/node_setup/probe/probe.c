@@ -87,23 +87,40 @@ out:
 }
 
 /* A node that sees us tells which of our addresses others use. */
-static void find_addresses(dt_probe_report *report, const dt_probe_wish *wish, dt_arena *arena)
+static dt_status find_addresses(dt_probe_report *report, const dt_probe_wish *wish, dt_arena *arena,
+                                dt_error *err)
 {
+    size_t count = (size_t)report->count;
+    dt_node_addresses *all = dt_arena_alloc_array(arena, count, sizeof(all[0]));
+    const char **chosen = dt_arena_alloc_array(arena, count, sizeof(chosen[0]));
+    dt_error problem = DT_ERROR_INIT;
     const json_t *seen_from = NULL;
+
+    if (all == NULL || chosen == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 
     for (int64_t i = 0; i < report->count && seen_from == NULL; i++)
         if (!dt_nodes_is_here(report->probes[i].node))
             seen_from = report->probes[i].facts;
     for (int64_t i = 0; i < report->count; i++) {
-        dt_node_probe *probe = &report->probes[i];
-        dt_error problem = DT_ERROR_INIT;
+        const dt_node_probe *probe = &report->probes[i];
 
+        all[i] = (dt_node_addresses){.node = probe->node};
+        dt_error_clear(&problem);
         if (probe->facts != NULL &&
-            dt_node_address(&probe->address, probe->node, probe->facts, seen_from, wish->interface,
-                            arena, &problem) != DT_OK)
+            dt_node_addresses_find(&all[i], probe->node, probe->facts, seen_from, wish->interface,
+                                   arena, &problem) != DT_OK)
             dt_probe_add_fault(report, arena, probe->node, true, problem.code, "%s",
                                problem.message);
     }
+    dt_error_clear(&problem);
+    if (dt_node_addresses_agree(chosen, all, report->count, &problem) != DT_OK)
+        dt_probe_add_fault(report, arena, report->probes[0].node, true, problem.code, "%s",
+                           problem.message);
+    else
+        for (int64_t i = 0; i < report->count; i++)
+            report->probes[i].address = chosen[i];
+    return DT_OK;
 }
 
 dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena *arena,
@@ -134,8 +151,10 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
                                ask.errors[i].message);
     DT_TRY(dt_bootstrap_probe(&here, &skew_ms, &bootstrap, "localhost", "-", wish->cancelled, err));
     dt_probe_judge(out, wish, &ask.bundles, here, arena);
+    if (wish->outlive)
+        DT_TRY(dt_probe_outliving(out, wish, &bootstrap, arena, err));
     if (wish->count > 1) {
-        find_addresses(out, wish, arena);
+        DT_TRY(find_addresses(out, wish, arena, err));
         if (wish->meet)
             DT_TRY(dt_probe_connectivity(out, wish, &bootstrap, arena, err));
     }

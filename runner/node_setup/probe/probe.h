@@ -28,6 +28,7 @@ typedef struct dt_probe_wish {
     const char *interface; /* network.interface of the recipe, "" */
     int64_t disk_bytes;    /* that a node's folder must have room for */
     bool meet;             /* nodes connect to each other */
+    bool outlive;          /* test whether a detached process outlives its login: two logins more */
     const atomic_bool *cancelled;
 } dt_probe_wish;
 

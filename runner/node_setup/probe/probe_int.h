@@ -24,6 +24,10 @@ typedef struct dt_probe_bundles {
 void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
                     const dt_probe_bundles *bundles, const json_t *here, dt_arena *arena);
 
+/* outliving.c: adds a fault for each node that ends what a login has left running. */
+dt_status dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
+                             const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err);
+
 /* connectivity_check.c: every pair of up to 8 nodes, and neighbours of a ring beyond, both ways. */
 dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
                                 const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err);

@@ -18,6 +18,7 @@
 #include "base/banned.h"
 
 #define WEEK_MS        ((int64_t)7 * 86400 * 1000)
+#define MISSED_MS      ((int64_t)2 * DT_CACHE_PIN_REFRESH_SECONDS * 1000) /* a refresh was missed */
 #define NAME_MAX_BYTES 128
 
 static void host_name(char *out, size_t size)
@@ -91,7 +92,8 @@ void dt_cache_pin_release(char *mark)
     free(mark);
 }
 
-/* Made on this machine, before it was booted again. */
+/* Whether the mark has this machine's host name and was made in another boot. It was then left by a crash of
+ * this machine, or it belongs to another machine with the same host name. */
 static bool is_of_another_boot(const char *path, const char *name)
 {
     char host[65], boot[DT_BOOT_ID_SIZE];
@@ -112,10 +114,12 @@ static bool is_of_another_boot(const char *path, const char *name)
 static bool is_valid(const char *path, const char *name)
 {
     struct stat info;
+    int64_t age_ms;
 
-    return lstat(path, &info) == 0 &&
-           dt_clock_wall_ms() - (int64_t)info.st_mtime * 1000 < WEEK_MS &&
-           !is_of_another_boot(path, name);
+    if (lstat(path, &info) != 0)
+        return false;
+    age_ms = dt_clock_wall_ms() - (int64_t)info.st_mtime * 1000;
+    return age_ms < WEEK_MS && (age_ms < MISSED_MS || !is_of_another_boot(path, name));
 }
 
 /* front NULL: removes those that are nobody's; else whether a good one begins so. */

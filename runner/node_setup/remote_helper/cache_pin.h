@@ -4,8 +4,9 @@
  *   CACHE/uses/KIND-NAME.HOST.XXXXXX      KIND is agents, bundles or data; NAME what lies there.
  *                                         In it: the id of the boot that it was made in
  *
- * Whoever uses something refreshes the mark's time once an hour, and removes it in the end. One
- * that is a week old is nobody's, and so is one of this machine before it was booted again.
+ * Every user of an entry refreshes the time of its mark once an hour, and removes the mark at the end. A mark
+ * is stale after a week. It is stale after two hours if its host name is this machine's and its boot is not:
+ * two machines with one host name can share a home, and the mark of the other one is refreshed.
  */
 #ifndef DT_RUNNER_NODE_SETUP_REMOTE_HELPER_CACHE_PIN_H
 #define DT_RUNNER_NODE_SETUP_REMOTE_HELPER_CACHE_PIN_H

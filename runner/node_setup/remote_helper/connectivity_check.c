@@ -1,16 +1,21 @@
-/* connectivity_check: whether a connection between two nodes comes about, as the ranks will make
- * theirs.
+/* connectivity_check: tests whether connections between two nodes come about, as the ranks will make theirs.
  *
- * listen prints "port N", takes one connection, echoes the eight bytes that come on it, and says
- * "met"; dial sends them and wants them back, and says "met". Both give up after a few seconds.
+ * listen prints "port N" and echoes the eight bytes that come on each connection. It ends when its stdin ends: the
+ * launch machine closes that once every dialer has answered, however long their logins take.
  *
- * A peer without a way to it is tried again for a while: where a link has only just come back, the
- * kernel may still be at the end of a search for its neighbour that began before.
+ * dial connects to all peers at once and prints one line for each, in their order:
+ *   met
+ *   unreachable REASON   refused, dropped or without a route
+ *   failed REASON        anything else
+ *
+ * A peer without a route to it is tried again for a while: where a link has only just come back, the kernel may
+ * still be at the end of a search for its neighbour that began before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +28,9 @@
 
 #include "base/banned.h"
 
-enum { MEET_MS = 4000, NO_WAY_MS = 3000, AGAIN_MS = 200, TOKEN_BYTES = 8 };
+enum { MEET_MS = 4000, NO_WAY_MS = 3000, AGAIN_MS = 200, TOKEN_BYTES = 8, CLIENTS_MAX = 64 };
 
 static const char token[TOKEN_BYTES + 1] = "dt-meets";
-
-static dt_status wait_for(int fd, short events, const char *what, dt_error *err)
-{
-    struct pollfd end = {fd, events, 0};
-
-    return poll(&end, 1, MEET_MS) == 1
-               ? DT_OK
-               : DT_FAIL(err, DT_ERR_TIMEOUT, "%s within %d s", what, MEET_MS / 1000);
-}
 
 /* A numeric address: nobody's name server is asked. */
 static dt_status look_up(struct addrinfo **out, const char *address, const char *port,
@@ -49,114 +45,245 @@ static dt_status look_up(struct addrinfo **out, const char *address, const char 
                                   gai_strerror(problem));
 }
 
-static dt_status take_token(int fd, dt_error *err)
-{
+/* --- listen */
+
+typedef struct client {
+    int fd;
+    size_t have; /* bytes of the token */
     char bytes[TOKEN_BYTES];
-    size_t have = 0;
-    dt_status st;
+} client;
 
-    while (have < TOKEN_BYTES) {
-        ssize_t got;
+typedef struct listener {
+    int fd;
+    client clients[CLIENTS_MAX];
+    int count;
+} listener;
 
-        st = wait_for(fd, POLLIN, "nothing came on the connection", err);
-        if (st != DT_OK)
-            return st;
-        got = read(fd, bytes + have, TOKEN_BYTES - have);
-        if (got <= 0)
-            return DT_FAIL(err, DT_ERR_PEER, "the connection was closed");
-        have += (size_t)got;
-    }
-    return memcmp(bytes, token, TOKEN_BYTES) == 0
-               ? DT_OK
-               : DT_FAIL(err, DT_ERR_CORRUPT, "something else answers there");
-}
-
-dt_status dt_remote_helper_listen(const char *address, dt_error *err)
+static dt_status open_listener(listener *out, const char *address, dt_error *err)
 {
     struct sockaddr_storage bound;
     socklen_t length = sizeof(bound);
     struct addrinfo *at = NULL;
     dt_status st = DT_OK;
-    int fd = -1, peer = -1;
     char port[NI_MAXSERV];
 
     DT_TRY(look_up(&at, address, "0", err));
-    fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, at->ai_addr, at->ai_addrlen) != 0 || listen(fd, 4) != 0 ||
-        getsockname(fd, (struct sockaddr *)&bound, &length) != 0)
+    out->fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (out->fd < 0 || bind(out->fd, at->ai_addr, at->ai_addrlen) != 0 ||
+        listen(out->fd, CLIENTS_MAX) != 0 ||
+        getsockname(out->fd, (struct sockaddr *)&bound, &length) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot listen on %s: %s", address, strerror(errno));
     if (getnameinfo((struct sockaddr *)&bound, length, NULL, 0, port, sizeof(port),
                     NI_NUMERICSERV) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot tell the port");
     printf("port %s\n", port);
     fflush(stdout);
-    DT_TRY(wait_for(fd, POLLIN, "nobody connected", err));
-    peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-    if (peer < 0)
-        DT_THROW(err, DT_ERR_IO, "accept: %s", strerror(errno));
-    DT_TRY(take_token(peer, err));
-    DT_TRY(dt_file_write_all(peer, token, TOKEN_BYTES, err));
-    puts("met");
 out:
     if (at != NULL)
         freeaddrinfo(at);
-    if (peer >= 0)
-        close(peer);
-    if (fd >= 0)
-        close(fd);
     return st;
+}
+
+static dt_status add_client(listener *all, dt_error *err)
+{
+    int fd = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0)
+        all->clients[all->count++] = (client){.fd = fd};
+    else if (errno != EINTR && errno != EAGAIN && errno != ECONNABORTED)
+        return DT_FAIL(err, DT_ERR_IO, "cannot accept a connection: %s", strerror(errno));
+    return DT_OK;
+}
+
+/* Reads what a client sent, and sends the token back once it is whole. False: the client is done. */
+static bool serve_client(client *one)
+{
+    ssize_t got = read(one->fd, one->bytes + one->have, TOKEN_BYTES - one->have);
+
+    if (got < 0)
+        return errno == EINTR || errno == EAGAIN;
+    one->have += (size_t)got;
+    if (got > 0 && one->have < TOKEN_BYTES)
+        return true;
+    if (got > 0 && memcmp(one->bytes, token, TOKEN_BYTES) == 0)
+        (void)dt_file_write_all(one->fd, token, TOKEN_BYTES, NULL);
+    return false;
+}
+
+static void remove_client(listener *all, int i)
+{
+    close(all->clients[i].fd);
+    all->clients[i] = all->clients[--all->count];
+}
+
+dt_status dt_remote_helper_listen(const char *address, dt_error *err)
+{
+    listener all = {.fd = -1};
+    dt_status st = DT_OK;
+    char bytes[64];
+
+    DT_TRY(open_listener(&all, address, err));
+    for (;;) {
+        struct pollfd ends[2 + CLIENTS_MAX] = {{STDIN_FILENO, POLLIN, 0},
+                                               {all.count < CLIENTS_MAX ? all.fd : -1, POLLIN, 0}};
+
+        for (int i = 0; i < all.count; i++)
+            ends[2 + i] = (struct pollfd){all.clients[i].fd, POLLIN, 0};
+        if (poll(ends, 2 + (nfds_t)all.count, -1) < 0) {
+            if (errno == EINTR)
+                continue;
+            DT_THROW(err, DT_ERR_IO, "poll: %s", strerror(errno));
+        }
+        if (ends[0].revents != 0 && read(STDIN_FILENO, bytes, sizeof(bytes)) <= 0)
+            break;
+        for (int i = all.count - 1; i >= 0; i--)
+            if (ends[2 + i].revents != 0 && !serve_client(&all.clients[i]))
+                remove_client(&all, i);
+        if (ends[1].revents != 0)
+            DT_TRY(add_client(&all, err));
+    }
+out:
+    while (all.count > 0)
+        remove_client(&all, 0);
+    if (all.fd >= 0)
+        close(all.fd);
+    return st;
+}
+
+/* --- dial */
+
+typedef struct call {
+    const char *address, *port;
+    pthread_t thread;
+    bool threaded;
+    bool met, unreachable;
+    dt_error why;
+} call;
+
+static bool is_unreachable(int problem)
+{
+    static const int codes[] = {ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EHOSTDOWN,
+                                ENETDOWN,     EACCES,    EPERM,        ECONNRESET};
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (problem == codes[i])
+            return true;
+    return false;
+}
+
+/* Waits for one event; 0: the time is over. */
+static int wait_for(int fd, short events)
+{
+    struct pollfd end = {fd, events, 0};
+    int count;
+
+    do
+        count = poll(&end, 1, MEET_MS);
+    while (count < 0 && errno == EINTR);
+    return count;
 }
 
 /* One try; *problem is the errno of a refusal and 0 for a connection, which is then in *fd. */
 static dt_status try_to_connect(int *fd, int *problem, const struct addrinfo *at, dt_error *err)
 {
     socklen_t length = sizeof(*problem);
-    dt_status st;
 
     *problem = 0;
     *fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*fd < 0)
-        return DT_FAIL(err, DT_ERR_PEER, "socket: %s", strerror(errno));
-    if (connect(*fd, at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS) {
+        return DT_FAIL(err, DT_ERR_IO, "cannot open a socket: %s", strerror(errno));
+    if (connect(*fd, at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS)
         *problem = errno;
-        return DT_OK;
-    }
-    st = wait_for(*fd, POLLOUT, "no answer", err);
-    if (st == DT_OK && getsockopt(*fd, SOL_SOCKET, SO_ERROR, problem, &length) != 0)
+    else if (wait_for(*fd, POLLOUT) == 0)
+        *problem = ETIMEDOUT;
+    else if (getsockopt(*fd, SOL_SOCKET, SO_ERROR, problem, &length) != 0)
         *problem = errno;
-    return st;
+    return DT_OK;
 }
 
-static bool has_no_way(int problem)
+static dt_status swap_tokens(call *one, int fd, dt_error *err)
 {
-    return problem == EHOSTUNREACH || problem == ENETUNREACH;
+    char bytes[TOKEN_BYTES];
+    size_t have = 0;
+    dt_status st;
+
+    st = dt_file_write_all(fd, token, TOKEN_BYTES, err);
+    if (st != DT_OK)
+        return st;
+    while (have < TOKEN_BYTES) {
+        ssize_t got;
+
+        if (wait_for(fd, POLLIN) <= 0) {
+            one->unreachable = true;
+            return DT_FAIL(err, DT_ERR_TIMEOUT,
+                           "the connection was made, and no byte came back within %d s",
+                           MEET_MS / 1000);
+        }
+        got = read(fd, bytes + have, TOKEN_BYTES - have);
+        if (got <= 0)
+            return DT_FAIL(err, DT_ERR_PEER, "the other end closed the connection");
+        have += (size_t)got;
+    }
+    return memcmp(bytes, token, TOKEN_BYTES) == 0
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_CORRUPT, "another program answers there");
 }
 
-dt_status dt_remote_helper_dial(const char *address, const char *port, dt_error *err)
+static void *dial_one(void *context)
 {
     const double give_up = dt_clock_monotonic_seconds() + NO_WAY_MS / 1e3;
+    call *one = context;
+    dt_error *err = &one->why;
     struct addrinfo *at = NULL;
     dt_status st = DT_OK;
     int fd = -1, problem;
 
-    DT_TRY(look_up(&at, address, port, err));
+    DT_TRY(look_up(&at, one->address, one->port, err));
     for (;;) {
         DT_TRY(try_to_connect(&fd, &problem, at, err));
-        if (!has_no_way(problem) || dt_clock_monotonic_seconds() >= give_up)
+        if ((problem != EHOSTUNREACH && problem != ENETUNREACH) ||
+            dt_clock_monotonic_seconds() >= give_up)
             break;
         close(fd);
         fd = -1;
         dt_clock_sleep_seconds(AGAIN_MS / 1e3);
     }
+    one->unreachable = is_unreachable(problem);
     if (problem != 0)
         DT_THROW(err, DT_ERR_PEER, "%s", strerror(problem));
-    DT_TRY(dt_file_write_all(fd, token, TOKEN_BYTES, err));
-    DT_TRY(take_token(fd, err));
-    puts("met");
+    DT_TRY(swap_tokens(one, fd, err));
 out:
+    one->met = st == DT_OK;
     if (at != NULL)
         freeaddrinfo(at);
     if (fd >= 0)
         close(fd);
-    return st;
+    return NULL;
+}
+
+dt_status dt_remote_helper_dial(int count, char **peers, dt_error *err)
+{
+    call *calls = calloc((size_t)count, sizeof(calls[0]));
+
+    if (calls == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (int i = 0; i < count; i++) {
+        calls[i].address = peers[2 * i];
+        calls[i].port = peers[2 * i + 1];
+        calls[i].threaded =
+            i + 1 < count && pthread_create(&calls[i].thread, NULL, dial_one, &calls[i]) == 0;
+        if (!calls[i].threaded)
+            dial_one(&calls[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        if (calls[i].threaded)
+            pthread_join(calls[i].thread, NULL);
+        if (calls[i].met)
+            puts("met");
+        else
+            printf("%s %s\n", calls[i].unreachable ? "unreachable" : "failed",
+                   calls[i].why.message);
+    }
+    free(calls);
+    return DT_OK;
 }

@@ -147,10 +147,14 @@ static dt_status run(int argc, char **argv, dt_error *err)
     }
     if (strcmp(name, "forget") == 0 && argc == 3)
         return dt_remote_helper_forget(argv[1], argv[2], err);
+    if (strcmp(name, "leave") == 0 && argc == 1)
+        return dt_remote_helper_leave(err);
+    if (strcmp(name, "look") == 0 && argc == 3)
+        return dt_remote_helper_look(argv[1], argv[2]);
     if (strcmp(name, "listen") == 0 && argc == 2)
         return dt_remote_helper_listen(argv[1], err);
-    if (strcmp(name, "dial") == 0 && argc == 3)
-        return dt_remote_helper_dial(argv[1], argv[2], err);
+    if (strcmp(name, "dial") == 0 && argc >= 3 && argc % 2 == 1)
+        return dt_remote_helper_dial((argc - 1) / 2, argv + 1, err);
     return DT_FAIL(err, DT_ERR_USAGE, "no such operation: node %s", name);
 }
 

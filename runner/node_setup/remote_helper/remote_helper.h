@@ -13,8 +13,10 @@
  *   folder PATH            makes it, mode 0700, and prints its absolute name
  *   forget FOLDER CHECKPOINTS
  *                          what a run left here is removed; names on stdin (forget.c)
- *   listen ADDRESS         prints its port, then waits for one connection (connectivity_check.c)
- *   dial ADDRESS PORT      is that connection
+ *   listen ADDRESS         prints its port and answers connections until stdin ends (connectivity_check.c)
+ *   leave                  starts a process that is detached, and prints "PID START" (leftover.c)
+ *   look PID START         "alive" or "gone": whether that is still there; ends it
+ *   dial ADDRESS PORT ...  makes these connections; prints a line for each
  *
  * CACHE is known by the program's own place, CACHE/agents/HASH. Errors go to stderr, one line, exit
  * code 3; nothing is left half done under its final name.
@@ -42,8 +44,11 @@ dt_status dt_remote_helper_put(const char *digest, int64_t bytes, const char *na
                                const char *into, dt_error *err);
 dt_status dt_remote_helper_folder(const char *path, dt_error *err);
 dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, dt_error *err);
+dt_status dt_remote_helper_leave(dt_error *err);
+dt_status dt_remote_helper_look(const char *pid_text, const char *start_text);
 dt_status dt_remote_helper_listen(const char *address, dt_error *err);
-dt_status dt_remote_helper_dial(const char *address, const char *port, dt_error *err);
+/* peers: `count` pairs of ADDRESS and PORT. An error only where nothing was tried. */
+dt_status dt_remote_helper_dial(int count, char **peers, dt_error *err);
 
 /* devices.c: an array of {name, memory_bytes, free_bytes}, and the driver's version or "". Where
  * nvidia-smi tells nothing, of {name}. */

@@ -72,8 +72,6 @@ dt_status dt_gather_keepalive(dt_remote *out, const dt_gathering *all, const dt_
     dt_error problem = DT_ERROR_INIT;
     dt_strbuf path, heard;
     dt_status st = DT_OK;
-    char bytes[64];
-    size_t got = 1;
     int code = 0;
 
     dt_strbuf_init(&path);
@@ -84,12 +82,8 @@ dt_status dt_gather_keepalive(dt_remote *out, const dt_gathering *all, const dt_
 
         DT_TRY(dt_remote_open(out, layout->node, words, all->request->cancelled, err));
     }
-    dt_strbuf_add(&heard, out->early.data, out->early.length);
-    while (got > 0 && strchr(heard.data, '\n') == NULL) {
-        DT_TRY(dt_remote_read(out, bytes, sizeof(bytes), &got, DT_GATHER_ASK_SECONDS, err));
-        dt_strbuf_add(&heard, bytes, got);
-    }
-    if (strcmp(heard.data, "held\n") == 0)
+    DT_TRY(dt_nodes_line(&heard, out, DT_GATHER_ASK_SECONDS, err));
+    if (strcmp(heard.data, "held") == 0)
         goto out;
     DT_TRY(dt_remote_finish(out, &code, &problem, DT_GATHER_ASK_SECONDS, err));
     DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' keeps checkpoint '%s' no longer", layout->node,
@@ -134,10 +128,9 @@ out:
 /* All that the node sends, behind what `fd` has. */
 static dt_status take(dt_remote *remote, int fd, const dt_gathering *all, dt_error *err)
 {
-    dt_status st;
+    dt_status st = DT_OK;
     size_t got;
 
-    st = dt_file_write_all(fd, remote->early.data, remote->early.length, err);
     while (st == DT_OK) {
         st = dt_remote_read(remote, all->piece, DT_GATHER_PIECE_BYTES, &got, STALL_SECONDS, err);
         if (st != DT_OK || got == 0)

@@ -11,8 +11,9 @@
 
 #include "base/banned.h"
 
-#define BEGIN_SECONDS \
-    20.0 /* no errand is begun later; one takes up to 30 s (node_setup/forget.c) */
+/* No errand is begun later. One takes a login and up to 30 s more (node_setup/forget.c); a node that does not answer
+ * is not asked again. */
+#define BEGIN_SECONDS 60.0
 
 /* --- on the threads */
 

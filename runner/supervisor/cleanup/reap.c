@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "runner/supervisor/connection/node_process.h"
@@ -18,6 +19,7 @@ typedef struct lost_node {
     dt_node row;
     dt_node_layout place;
     dt_node_process *process; /* that ends it; NULL: none runs */
+    double begun_seconds;     /* of the process */
     bool done;
 } lost_node;
 
@@ -62,10 +64,18 @@ static void on_ended(void *context, int64_t code, int number)
 
 static void try_one(lost_node *node)
 {
-    if (node->process == NULL && !node->done)
-        node->process =
-            dt_node_process_end_agent(node->reaper->setup.loop, node->row.name, node->place.agent,
-                                      node->place.folder, on_ended, node);
+    if (node->process != NULL || node->done)
+        return;
+    node->begun_seconds = dt_clock_monotonic_seconds();
+    node->process =
+        dt_node_process_end_agent(node->reaper->setup.loop, node->row.name, node->place.agent,
+                                  node->place.folder, on_ended, node);
+}
+
+static bool had_its_time(const lost_node *node)
+{
+    return node->reaper->stage == LAST ||
+           dt_clock_monotonic_seconds() - node->begun_seconds > dt_times()->end_most_seconds;
 }
 
 static void on_time(uv_timer_t *timer)
@@ -73,7 +83,8 @@ static void on_time(uv_timer_t *timer)
     dt_reaper *reaper = timer->data;
 
     for (int64_t i = 0; i < reaper->count; i++)
-        dt_node_process_kill(reaper->nodes[i].process); /* it had its time */
+        if (had_its_time(&reaper->nodes[i]))
+            dt_node_process_kill(reaper->nodes[i].process);
     for (int64_t i = 0; i < reaper->count && reaper->stage == ON; i++)
         try_one(&reaper->nodes[i]);
     if (reaper->stage == LAST) {

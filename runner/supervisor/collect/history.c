@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/supervisor/folder/task_folder.h"
+#include "store/repair.h"
 
 #include "base/banned.h"
 
@@ -42,7 +43,8 @@ dt_status dt_history_begin(dt_history *history, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (history->writer == NULL && !history->in_transaction) {
+    if (history->setup.mode == DT_HISTORY_FOLLOW && history->writer == NULL &&
+        !history->in_transaction) {
         st = dt_store_begin(history->setup.store, err);
         history->in_transaction = st == DT_OK;
     }
@@ -102,6 +104,17 @@ static dt_status put(dt_history *history, dt_store_write_fn *write, const void *
     return DT_OK;
 }
 
+/* What the journals say of the run's state, logs and parts is old. */
+static bool is_replayed(const dt_history *history)
+{
+    return history->setup.mode != DT_HISTORY_FOLLOW;
+}
+
+static bool only_compares(const dt_history *history)
+{
+    return history->setup.mode == DT_HISTORY_COMPARE;
+}
+
 static const char *keep(dt_history *history, const char *text)
 {
     return history->writer != NULL ? dt_store_writer_text(history->writer, text) : text;
@@ -123,6 +136,32 @@ static dt_status write_metric(dt_store *store, const void *what, dt_error *err)
                                point->value, point->time_ms, err);
 }
 
+static dt_status find_metric(dt_history *history, const metric *point, dt_error *err)
+{
+    const dt_metric wanted = {.attempt = point->attempt,
+                              .step = point->step,
+                              .time_ms = point->time_ms,
+                              .name = point->name,
+                              .value = point->value};
+    bool has = false;
+    dt_status st =
+        dt_store_metric_has(history->setup.store, &has, history->setup.run, &wanted, err);
+
+    *history->setup.missing += st == DT_OK && !has;
+    return st;
+}
+
+static dt_status mend_metric(dt_history *history, const metric *point, dt_error *err)
+{
+    const dt_metric right = {.attempt = point->attempt,
+                             .step = point->step,
+                             .time_ms = point->time_ms,
+                             .name = point->name,
+                             .value = point->value};
+
+    return dt_store_metric_mend(history->setup.store, history->setup.run, &right, err);
+}
+
 dt_status dt_history_metric(dt_history *history, int64_t step, const char *name, double value,
                             int64_t time_ms, dt_error *err)
 {
@@ -133,6 +172,10 @@ dt_status dt_history_metric(dt_history *history, int64_t step, const char *name,
                           .time_ms = time_ms,
                           .value = value};
 
+    if (only_compares(history))
+        return find_metric(history, &point, err);
+    if (history->setup.mend && mend_metric(history, &point, err) != DT_OK)
+        return err != NULL ? err->code : DT_ERR_IO;
     return put(history, write_metric, &point, sizeof(point), err);
 }
 
@@ -153,7 +196,14 @@ static dt_status write_event(dt_store *store, const void *what, dt_error *err)
 dt_status dt_history_event(dt_history *history, const dt_store_event *row, dt_error *err)
 {
     event one = {.run = history->setup.run, .row = *row};
+    bool has = false;
+    dt_status st;
 
+    if (only_compares(history)) {
+        st = dt_store_event_has(history->setup.store, &has, one.run, row, err);
+        *history->setup.missing += st == DT_OK && !has;
+        return st;
+    }
     one.row.kind = keep(history, row->kind);
     one.row.json = keep(history, row->json);
     return put(history, write_event, &one, sizeof(one), err);
@@ -176,7 +226,14 @@ static dt_status write_checkpoint(dt_store *store, const void *what, dt_error *e
 dt_status dt_history_checkpoint(dt_history *history, const dt_store_checkpoint *row, dt_error *err)
 {
     checkpoint one = {.run = history->setup.run, .row = *row};
+    bool has = false;
+    dt_status st;
 
+    if (only_compares(history)) {
+        st = dt_store_checkpoint_has(history->setup.store, &has, one.run, row, err);
+        *history->setup.missing += st == DT_OK && !has;
+        return st;
+    }
     one.row.path = keep(history, row->path);
     one.row.digest = keep(history, row->digest);
     return put(history, write_checkpoint, &one, sizeof(one), err);
@@ -204,6 +261,8 @@ dt_status dt_history_node(dt_history *history, int64_t attempt, const dt_node *r
     one.row.name = keep(history, row->name);
     one.row.state = keep(history, row->state);
     one.row.boot_id = keep(history, row->boot_id);
+    if (is_replayed(history))
+        return DT_OK;
     return put(history, write_node, &one, sizeof(one), err);
 }
 
@@ -230,6 +289,8 @@ dt_status dt_history_rank(dt_history *history, const dt_rank *row, const dt_rank
 
     one.row.device = keep(history, row->device);
     one.row.state = keep(history, row->state);
+    if (is_replayed(history))
+        return DT_OK;
     return put(history, write_rank, &one, sizeof(one), err);
 }
 
@@ -259,6 +320,8 @@ dt_status dt_history_progress(dt_history *history, const dt_progress *progress, 
                      .tokens_per_second = progress->tokens_per_second,
                      .now_ms = dt_clock_wall_ms()};
 
+    if (is_replayed(history))
+        return DT_OK;
     return put(history, write_progress, &one, sizeof(one), err);
 }
 
@@ -273,6 +336,8 @@ dt_status dt_history_steps_total(dt_history *history, int64_t steps, dt_error *e
 {
     const run one = {.run = history->setup.run, .steps_total = steps};
 
+    if (is_replayed(history))
+        return DT_OK;
     return put(history, write_steps_total, &one, sizeof(one), err);
 }
 
@@ -287,6 +352,8 @@ dt_status dt_history_state(dt_history *history, dt_run_state state, dt_error *er
 {
     const run one = {.run = history->setup.run, .state = state, .now_ms = dt_clock_wall_ms()};
 
+    if (is_replayed(history))
+        return DT_OK;
     return put(history, write_state, &one, sizeof(one), err);
 }
 
@@ -312,6 +379,8 @@ dt_status dt_history_kept(dt_history *history, const dt_kept *attempt, dt_error 
 {
     const kept one = {history->setup.folder, *attempt};
 
+    if (is_replayed(history))
+        return DT_OK;
     return put(history, write_kept, &one, sizeof(one), err);
 }
 
@@ -350,6 +419,8 @@ dt_status dt_history_part(dt_history *history, const dt_history_piece *of, dt_er
     piece one = {.folder = history->setup.folder, .of = *of};
 
     one.of.text = keep(history, of->text);
+    if (is_replayed(history))
+        return DT_OK;
     return put(history, write_part, &one, sizeof(one), err);
 }
 
@@ -378,5 +449,7 @@ dt_status dt_history_log(dt_history *history, dt_rank_log *log, int64_t rank_ind
                       .text = keep(history, text),
                       .length = length};
 
+    if (is_replayed(history))
+        return DT_OK;
     return put(history, write_line, &one, sizeof(one), err);
 }

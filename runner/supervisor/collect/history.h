@@ -20,6 +20,11 @@ typedef struct dt_history_setup {
     dt_store *store;          /* the loop's; borrowed, as all here */
     const char *run, *folder; /* runs/ID */
     int64_t attempt;
+    /* Of journals that are read again (replay.h): rows of the journal go into the caller's transaction, or are only
+     * looked for; logs, parts and the state of the run stay as they are. */
+    enum { DT_HISTORY_FOLLOW, DT_HISTORY_REPLAY, DT_HISTORY_COMPARE } mode;
+    bool mend;        /* of DT_HISTORY_REPLAY: a point's value is replaced (dt_store_metric_mend) */
+    int64_t *missing; /* of DT_HISTORY_COMPARE: counts the rows that the store lacks */
 } dt_history_setup;
 
 typedef struct dt_progress {

@@ -159,6 +159,8 @@ static dt_status store_line(dt_collector *collector, const dt_message *message, 
 
 static dt_status store_log(dt_collector *collector, const dt_message *message, dt_error *err)
 {
+    if (collector->setup.history.mode != DT_HISTORY_FOLLOW)
+        return DT_OK; /* the log files have it */
     if (message->rank >= 0)
         return store_line(collector, message, err);
     dt_log_warn("agent: %s", dt_message_string(message, "text"));

@@ -44,7 +44,9 @@ dt_status dt_task_progress_open(dt_task_progress **out, dt_collector *collector,
         dt_arena_alloc_array(arena, (size_t)collector->setup.world_size, sizeof(*made->rates));
     if (made->there == NULL || made->rates == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_task_folder_look(&now, collector->setup.history.folder, arena, err));
+    /* Journals are read again from where the attempt began, which its plan says. */
+    if (collector->setup.history.mode == DT_HISTORY_FOLLOW)
+        DT_TRY(dt_task_folder_look(&now, collector->setup.history.folder, arena, err));
     for (int64_t i = 0; i < now.done_count; i++)
         for (int64_t part = now.done[2 * i]; part < now.done[2 * i + 1]; part++)
             made->there[part] = true;

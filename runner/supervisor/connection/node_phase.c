@@ -11,8 +11,6 @@
 
 #include "base/banned.h"
 
-#define END_MS 40000 /* that one `end` may take: killing takes 10 s, proof of GPUs 20 s */
-
 typedef void handler(dt_node_link *link);
 
 static handler begin, prepare, use_preparation, connect_first, connect_again, attach, cut, look,
@@ -373,7 +371,7 @@ static void end_again(dt_node_link *link)
     link->end_tries++;
     link->end = dt_node_process_end_agent(link->setup.loop, link->name, link->place.agent,
                                           link->place.folder, on_end_exited, link);
-    wait_for(link, END_MS);
+    wait_for(link, dt_times_ms(dt_times()->end_most_seconds));
     if (link->end == NULL)
         on_end_exited(link, -1, 0);
 }

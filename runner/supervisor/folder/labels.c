@@ -6,7 +6,6 @@
 
 #include "base/banned.h"
 
-#define NAME      "labels.json"
 #define MAX_BYTES ((size_t)1 << 20)
 #define VERSION   1
 
@@ -23,7 +22,7 @@ dt_status dt_labels_write(const dt_run *run, const char *folder, dt_error *err)
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&path, "%s/" NAME, folder);
+    dt_strbuf_add_fmt(&path, "%s/" DT_LABELS_FILE, folder);
     json_object_set_new(json, "version", json_integer(VERSION));
     json_object_set_new(json, "name", text_of(run->name));
     json_object_set_new(json, "tags", text_of(run->tags));
@@ -86,7 +85,7 @@ static void read_text(const char **out, const json_t *json, const char *key, dt_
 void dt_labels_read(dt_run *out, const char *folder, dt_arena *arena)
 {
     json_t *json = NULL;
-    const char *path = dt_arena_printf(arena, "%s/" NAME, folder);
+    const char *path = dt_arena_printf(arena, "%s/" DT_LABELS_FILE, folder);
 
     if (path == NULL || dt_json_read(&json, path, MAX_BYTES, NULL) != DT_OK)
         return;

@@ -13,6 +13,8 @@
 extern "C" {
 #endif
 
+#define DT_LABELS_FILE "labels.json"
+
 /* The row and the file; in the caller's transaction. DT_ERR_UNSUPPORTED: another user's run. */
 dt_status dt_labels_change(dt_store *store, const char *run, const dt_labels *labels,
                            dt_arena *arena, dt_error *err);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
 
 #include "base/banned.h"
@@ -92,39 +93,139 @@ out:
     return st;
 }
 
-static dt_status mark(dt_store *store, const char *run, const char *folder, const char *removed,
-                      dt_arena *arena, dt_error *err)
-{
-    dt_status st;
-    int fds[2];
+/* The run's folder and the name that it has while it is being removed. */
+typedef struct removal {
+    const char *runs, *folder, *aside;
+} removal;
 
-    DT_TRY(dt_run_hold(fds, store, run, arena, err));
-    st = dt_file_remove_tree(removed, err); /* of a run with this id that was removed before */
-    if (st == DT_OK && rename(folder, removed) != 0)
-        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", folder, strerror(errno));
-    close(fds[0]);
-    close(fds[1]);
+static dt_status find_places(removal *out, const char *run, dt_arena *arena, dt_error *err)
+{
+    const char *slash;
+    dt_status st;
+
+    DT_TRY(dt_run_path(&out->folder, run, NULL, arena, err));
+    slash = strrchr(out->folder, '/');
+    out->runs = dt_arena_strndup(arena, out->folder, (size_t)(slash - out->folder));
+    out->aside = dt_arena_printf(arena, "%s/" DT_REMOVED_PREFIX "%s", out->runs, run);
+    if (out->runs == NULL || out->aside == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
 out:
+    return st;
+}
+
+/* Rows and the folder's name change together: where the rows cannot be removed, both stay as they were. */
+static dt_status remove_rows(dt_store *store, const char *run, const removal *at, dt_error *err)
+{
+    bool begun = false, moved = false;
+    dt_status st;
+
+    DT_TRY(dt_store_begin(store, err));
+    begun = true;
+    DT_TRY(dt_store_run_remove(store, run, err));
+    if (dt_file_exists(at->folder)) {
+        DT_TRY(dt_file_remove_tree(at->aside, err)); /* the rest of an earlier run with this id */
+        if (rename(at->folder, at->aside) != 0)
+            DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", at->folder, strerror(errno));
+        moved = true;
+        DT_TRY(dt_file_sync_dir(at->runs, err)); /* or a power loss would bring the rows back */
+    }
+    DT_TRY(dt_store_commit(store, err));
+    begun = false;
+out:
+    if (begun)
+        dt_store_rollback(store);
+    if (begun && moved)
+        (void)rename(at->aside, at->folder);
+    return st;
+}
+
+/* Everything but the labels, then the labels: as long as anything is left, its name can be read. */
+dt_status dt_removal_finish(const char *aside, dt_error *err)
+{
+    DIR *dir = opendir(aside);
+    struct dirent *entry;
+    dt_status st = DT_OK;
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            strcmp(entry->d_name, DT_LABELS_FILE) == 0)
+            continue;
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/%s", aside, entry->d_name);
+        if (dt_file_remove_tree(path.data, err) != DT_OK)
+            st = DT_ERR_IO;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    dt_strbuf_release(&path);
+    return st == DT_OK ? dt_file_remove_tree(aside, err) : st;
+}
+
+/* Whether `ref` is the run of a leftover: its id or its name. */
+static bool is_called(const char *runs, const char *id, const char *ref, dt_arena *arena)
+{
+    const char *aside = dt_arena_printf(arena, "%s/" DT_REMOVED_PREFIX "%s", runs, id);
+    dt_run run = {.name = ""};
+
+    if (aside == NULL)
+        return false;
+    dt_labels_read(&run, aside, arena);
+    return strcmp(id, ref) == 0 || strcmp(run.name, ref) == 0;
+}
+
+dt_status dt_removal_find(const char **id, const char **aside, const char *ref, dt_arena *arena,
+                          dt_error *err)
+{
+    static const char prefix[] = DT_REMOVED_PREFIX;
+    struct dirent *entry;
+    DIR *dir = NULL;
+    dt_status st;
+    removal at;
+
+    *id = *aside = NULL;
+    DT_TRY(find_places(&at, "any", arena, err));
+    dir = opendir(at.runs);
+    while (dir != NULL && *id == NULL && (entry = readdir(dir)) != NULL) {
+        const char *found = entry->d_name + strlen(prefix);
+
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+            !is_called(at.runs, found, ref, arena))
+            continue;
+        *id = dt_arena_strdup(arena, found);
+        *aside = dt_arena_printf(arena, "%s/%s", at.runs, entry->d_name);
+        if (*id == NULL || *aside == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    }
+out:
+    if (dir != NULL)
+        closedir(dir);
     return st;
 }
 
 dt_status dt_run_remove(dt_store *store, const char *run, dt_arena *arena, dt_error *err)
 {
-    const char *folder, *removed, *slash;
+    int fds[2] = {-1, -1};
     dt_status st;
+    removal at;
 
-    DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
-    slash = strrchr(folder, '/');
-    removed =
-        dt_arena_printf(arena, "%.*s/" DT_REMOVED_PREFIX "%s", (int)(slash - folder), folder, run);
-    if (removed == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    if (dt_file_exists(folder))
-        DT_TRY(mark(store, run, folder, removed, arena, err));
+    DT_TRY(find_places(&at, run, arena, err));
+    if (dt_file_exists(at.folder))
+        DT_TRY(dt_run_hold(fds, store, run, arena, err));
     else
         DT_TRY(check_ended(store, run, arena, err));
-    DT_TRY(dt_file_remove_tree(removed, err));
-    DT_TRY(dt_store_run_remove(store, run, err));
+    DT_TRY(remove_rows(store, run, &at, err));
+    DT_TRY(dt_store_sync(store, err));
+    st = dt_removal_finish(at.aside, err);
+    if (st != DT_OK)
+        dt_error_prefix(err,
+                        "run '%s' is removed from the history, but files of it are left in '%s' "
+                        "('dtrun rm %s' again removes them)",
+                        run, at.aside, run);
 out:
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     return st;
 }

@@ -141,6 +141,7 @@ static bool is_same(const char *a, const char *b)
 static dt_status name_output(merge *m, dt_error *err)
 {
     const char *path = m->plan->task.output;
+    dt_status st;
     int fd = m->fd;
 
     if (fsync(fd) != 0)
@@ -153,8 +154,9 @@ static dt_status name_output(merge *m, dt_error *err)
                        "'%s' has come there since the run began: move it, and 'dtrun resume %s' "
                        "writes what was made",
                        path, m->plan->run);
-    if (rename(m->temporary.data, path) != 0)
-        return fail(m, err);
+    st = dt_file_name(m->temporary.data, path, true, err);
+    if (st != DT_OK)
+        return st;
     dt_strbuf_reset(&m->temporary);
     return DT_OK;
 }

@@ -17,6 +17,15 @@ static double steps_speak(const dt_liveness_facts *facts)
     return facts->peer_step >= 0 ? facts->peer_step + facts->step_gap : -1;
 }
 
+/* A connection on which its agent has not spoken, to a node where no command has run since: the login may be
+ * what takes so long. The command that connects ends by itself if it does not log in. */
+static bool may_log_in(const dt_liveness_facts *facts)
+{
+    return facts->connection && !facts->here && facts->heard <= facts->connected &&
+           facts->command < facts->connected &&
+           facts->now - facts->connected <= dt_times()->login_seconds;
+}
+
 static double newest_sign(const dt_liveness_facts *facts)
 {
     double sign = later(facts->heard, facts->command);
@@ -40,7 +49,8 @@ static bool is_lost(const dt_liveness_facts *facts)
     if (facts->here)
         return false;
     if (facts->stopping)
-        return facts->now - newest_sign(facts) > dt_times()->lost_seconds;
+        return facts->now - newest_sign(facts) > dt_times()->lost_seconds &&
+               !(may_log_in(facts) && facts->answered > facts->heard);
     if (facts->peers == DT_PEERS_SILENT && facts->lease > 0)
         return silent > facts->lease;
     if (facts->peers != DT_PEERS_HEARD)
@@ -74,6 +84,9 @@ static bool is_stuck(const dt_liveness_facts *facts)
     const dt_time_limits *times = dt_times();
     double most = times->silent_seconds;
 
+    /* A first connection shares the one that stands, which may be stuck; unless it has just prepared the node. */
+    if (may_log_in(facts) && (facts->tries > 0 || !facts->started))
+        return false;
     if (facts->heard < facts->connected) {
         most += times->connect_more_seconds * facts->tries; /* the node may be slow */
         most = most < times->connect_most_seconds ? most : times->connect_most_seconds;
@@ -88,12 +101,14 @@ static dt_liveness_act act_on(const dt_liveness_facts *facts)
     if (!facts->started && !facts->idle) {
         bool waits = (facts->waits || is_unknown(facts)) && !facts->stopping;
 
-        if (silent > (waits ? dt_times()->node_patience_seconds : dt_times()->no_agent_seconds))
+        if (silent > (waits ? dt_times()->node_patience_seconds : dt_times()->no_agent_seconds) &&
+            (facts->stopping || !may_log_in(facts)))
             return DT_LIVENESS_NO_AGENT;
     } else if (is_lost(facts)) {
         return DT_LIVENESS_LOST;
     } else if (facts->replaced &&
-               facts->now - newest_excuse(facts) > dt_times()->replaced_seconds) {
+               facts->now - newest_excuse(facts) > dt_times()->replaced_seconds &&
+               !may_log_in(facts)) {
         return DT_LIVENESS_NO_AGENT;
     } else if (!facts->replaced && hangs(facts)) {
         return DT_LIVENESS_REPLACE;

@@ -12,9 +12,13 @@
  *    8 s         it is another machine                                 it is probed, and shown as
  *                                                                      not reachable
  *   10 s         no agent ever answered, first attempt                 no agent
+ *   25 s         ... and no command has run there since the connection
+ *                was begun, which may still log in                     no agent
  *   16 s         no sign of life since, the run trains, and other
  *                nodes are heard                                       lost
  *   16 s         no line, no command, the run stops                    lost
+ *   25 s         ... and the machine answers, and a connection may
+ *                still log in                                          lost
  *   20 s, 60 s   so long commands have run there; the run stops,       its agent hangs: it is
  *                trains and makes no step                              replaced, which ends its ranks
  *   15 s         after that                                            no agent

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runner/node_setup/address.h"
 #include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/session/state.h"
 
@@ -15,6 +16,8 @@ static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
     dt_status st;
 
     session->kept.run.state = state;
+    if (session->kept.run.started_ms == 0 && state != DT_RUN_QUEUED)
+        session->kept.run.started_ms = dt_clock_wall_ms();
     DT_TRY(dt_collector_state(session->collector, state, err));
     DT_TRY(dt_session_keep(session, err));
     DT_TRY(dt_collector_commit(session->collector, err));
@@ -74,14 +77,34 @@ static bool all_shared(const dt_session *session)
     return shared;
 }
 
-static json_t *environment_of(const dt_session *session, const dt_node_layout *place)
+/* The addresses that ranks of each node use, [node_count], in the session's arena. */
+static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_error *err)
 {
-    const dt_node_layout *first = dt_node_link_place(session->nodes[0].link);
+    size_t count = (size_t)session->node_count;
+    dt_node_addresses *all = dt_arena_alloc_array(&session->arena, count, sizeof(all[0]));
 
+    *out = dt_arena_alloc_array(&session->arena, count, sizeof((*out)[0]));
+    if (all == NULL || *out == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
+
+        all[i] = (dt_node_addresses){.node = session->nodes[i].name};
+        if (place != NULL) {
+            all[i].preferred = place->address;
+            all[i].other = place->other_address;
+        }
+    }
+    return dt_node_addresses_agree(*out, all, session->node_count, err);
+}
+
+static json_t *environment_of(const dt_session *session, const char *const *addresses,
+                              int64_t index)
+{
     const char *planted = getenv("DTRUN_FAULT"); /* by smoke: its ranks may be elsewhere */
-    json_t *object =
-        json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", place->address, "DTRUN_RUN_SECRET",
-                  session->secret, "MASTER_ADDR", first != NULL ? first->address : "");
+    json_t *object = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", addresses[index],
+                               "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
+                               addresses[0] != NULL ? addresses[0] : "");
 
     if (planted != NULL)
         json_object_set_new(object, "DTRUN_FAULT", json_string(planted));
@@ -112,23 +135,26 @@ static bool have_met(const dt_session *session)
     return false;
 }
 
-static void start_node(dt_session *session, dt_supervised_node *node)
+static void start_node(dt_session *session, dt_supervised_node *node, const char *const *addresses)
 {
     const dt_node_layout *place = dt_node_link_place(node->link);
 
     node->start_sent = true;
-    dt_node_link_send(node->link, json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start",
-                                            "engine", place->engine, "plan",
-                                            dt_node_plan(session->plan, place, all_shared(session)),
-                                            "node", (json_int_t)node->index, "environment",
-                                            environment_of(session, place), "launcher_lost_seconds",
-                                            session->launcher_lost_seconds));
+    dt_node_link_send(node->link,
+                      json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start", "engine",
+                                place->engine, "plan",
+                                dt_node_plan(session->plan, place, all_shared(session)), "node",
+                                (json_int_t)node->index, "environment",
+                                environment_of(session, addresses, node->index),
+                                "launcher_lost_seconds", session->launcher_lost_seconds));
 }
 
 /* An idle agent may have started ranks, and have lost all memory of it: that they met others is in
  * the journals of those. So all of them are heard first, and nothing is started twice. */
 dt_status dt_action_start_idle(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
+    dt_error problem = DT_ERROR_INIT;
+    const char **addresses;
     dt_status st = DT_OK;
     bool met;
 
@@ -136,6 +162,11 @@ dt_status dt_action_start_idle(dt_session *session, dt_supervised_node *unused, 
         if (!is_heard(&session->nodes[i]))
             return DT_OK;
     met = have_met(session);
+    if (agree_on_addresses(&addresses, session, &problem) != DT_OK) {
+        DT_TRY(note_lost(session, problem.message, err));
+        session->verdict.unrecoverable = true; /* the nodes have no other addresses the next time */
+        return dt_action_end_ranks(session, NULL, err);
+    }
     for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_STARTING; i++) {
         dt_supervised_node *node = &session->nodes[i];
 
@@ -145,7 +176,7 @@ dt_status dt_action_start_idle(dt_session *session, dt_supervised_node *unused, 
         if (met || node->rebooted || dt_node_has_started(node))
             DT_TRY(dt_action_expect_ranks(session, node, err));
         else
-            start_node(session, node);
+            start_node(session, node, addresses);
     }
 out:
     return st;

@@ -10,8 +10,9 @@
 #include "recipes/durations.h"
 #include "recipes/plan.h"
 #include "runner/supervisor/folder/copies.h"
-#include "runner/supervisor/folder/rebuild.h"
 #include "runner/supervisor/folder/stop_mark.h"
+#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/session/session_int.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -23,6 +24,7 @@ static dt_status read_run(dt_session *session, const char *run, dt_error *err)
     dt_status st;
     dt_run row;
 
+    dt_mend_past(session->store, run);
     DT_TRY(dt_rebuild_run(&rebuilt, session->store, run, err));
     DT_TRY(dt_store_run_find(session->store, &row, run, &session->arena, err));
     if (strcmp(row.id, run) != 0)

@@ -3,15 +3,16 @@
  * attempt ended is kept in the folder first: where a supervisor was killed before the store had it, it is
  * written there, and nothing is missing (rebuild_int.h).
  *
- * The folder has history.json of each attempt (kept.h), the recipe, and the checkpoints. Of the newest
- * attempt the agents tell all that their journals still hold once a supervisor attaches; what nobody has
- * any more is reported as an event `gap`. Attempts keep their numbers, so that none is ever begun
- * twice.
+ * The folder has history.json of each attempt (kept.h), the recipe, the checkpoints, and the journals of this
+ * machine's nodes: from these the points, events and checkpoints of attempts that have ended come back, each once
+ * (collect/replay.h). Of a newest attempt that goes on, the agents tell all that their journals still hold once a
+ * supervisor attaches. What is in no journal any more is reported as an event `gap`; where nothing is missing, as
+ * `restored`. Attempts keep their numbers, so that none is ever begun twice.
  *
  * Runs of which no supervisor ever wrote a history.json are left as they are.
  */
-#ifndef DT_FOLDER_REBUILD_H
-#define DT_FOLDER_REBUILD_H
+#ifndef DT_REBUILD_REBUILD_H
+#define DT_REBUILD_REBUILD_H
 
 #include "base/error.h"
 #include "store/store.h"

@@ -1,6 +1,6 @@
 /* rebuild_int: what the run store lacks of a run's folder. */
-#ifndef DT_RUNNER_SUPERVISOR_FOLDER_REBUILD_INT_H
-#define DT_RUNNER_SUPERVISOR_FOLDER_REBUILD_INT_H
+#ifndef DT_REBUILD_REBUILD_INT_H
+#define DT_REBUILD_REBUILD_INT_H
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -16,7 +16,7 @@ dt_status dt_adopt_checkpoints(dt_store *store, const char *run, const char *fol
 /* The logs of ranks are whole as they are: else they would be cut to what the attempt's rows say. Lines
  * that a journal still holds come a second time. */
 dt_status dt_adopt_logs(dt_store *store, const char *run, const char *folder, int64_t attempt,
-                        dt_error *err);
+                        dt_arena *arena, dt_error *err);
 
 /* behind: how far the run store is behind what the run's folder says (kept.h).
  *

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/supervisor/folder/rebuild.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -11,10 +11,11 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "runner/node_setup/node_setup.h"
+#include "runner/supervisor/collect/replay.h"
 #include "runner/supervisor/folder/kept.h"
 #include "runner/supervisor/folder/labels.h"
-#include "runner/supervisor/folder/rebuild_int.h"
 #include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/rebuild/rebuild_int.h"
 
 #include "base/banned.h"
 
@@ -25,6 +26,7 @@ typedef struct rebuilding {
     const char *run, *folder;
     dt_behind behind;
     dt_kept last; /* of the newest attempt that can be read so far */
+    bool whole;   /* the journals have all that the history had of the attempts that have ended */
     dt_arena arena;
 } rebuilding;
 
@@ -68,6 +70,22 @@ static dt_status find_first(rebuilding *all, dt_error *err)
                : DT_FAIL(err, st, "run '%s' cannot be written anew: %s", all->run, problem.message);
 }
 
+/* The points that a fork has from its parent are in no journal of its own. */
+static dt_status copy_past(rebuilding *all, const dt_run *row, dt_error *err)
+{
+    dt_run parent;
+    dt_status st = DT_OK;
+
+    if (row->parent == NULL || row->parent[0] == '\0')
+        return DT_OK;
+    st = dt_store_run_find(all->store, &parent, row->parent, &all->arena, NULL);
+    if (st != DT_OK || strcmp(parent.id, row->parent) != 0) {
+        all->whole = false;
+        return DT_OK;
+    }
+    return dt_store_run_copy_past(all->store, all->run, parent.id, row->parent_step, err);
+}
+
 static dt_status add_run(rebuilding *all, dt_error *err)
 {
     dt_strbuf recipe, path;
@@ -84,6 +102,7 @@ static dt_status add_run(rebuilding *all, dt_error *err)
     row.recipe_text = recipe.data;
     dt_labels_read(&row, all->folder, &all->arena);
     DT_TRY(dt_store_run_add(all->store, &row, err));
+    DT_TRY(copy_past(all, &row, err));
 out:
     dt_strbuf_release(&recipe);
     dt_strbuf_release(&path);
@@ -187,6 +206,25 @@ out:
     return st;
 }
 
+/* Of an attempt that is over; of one that goes on the agents tell it. */
+static dt_status replay(rebuilding *all, int64_t attempt, dt_error *err)
+{
+    const dt_replay what = {.store = all->store,
+                            .run = all->run,
+                            .folder = all->folder,
+                            .attempt = attempt,
+                            .nodes = all->last.nodes,
+                            .node_count = all->last.node_count};
+    bool whole = false;
+    dt_status st = DT_OK;
+
+    if (attempt < all->behind.newest || dt_run_state_is_terminal(all->last.run.state))
+        DT_TRY(dt_replay_write(&whole, &what, err));
+    all->whole = all->whole && whole;
+out:
+    return st;
+}
+
 static dt_status write_attempts(rebuilding *all, dt_error *err)
 {
     dt_status st;
@@ -200,6 +238,7 @@ static dt_status write_attempts(rebuilding *all, dt_error *err)
         if (attempt > all->behind.stored)
             DT_TRY(add_attempt(all, err));
         DT_TRY(set_state(all, err));
+        DT_TRY(replay(all, attempt, err));
     }
 out:
     return st;
@@ -237,12 +276,12 @@ static dt_status tell(rebuilding *all, dt_error *err)
     else
         snprintf(before, sizeof(before), "the run store knew run '%.100s' only as of attempt %lld",
                  all->run, (long long)all->behind.stored);
-    snprintf(text, sizeof(text),
-             "%s: it was written anew from its folder, and what the agents do not hold any more is"
-             " missing",
-             before);
+    snprintf(text, sizeof(text), "%s: it was written anew from its folder and its journals%s",
+             before, all->whole ? "" : ", and what these do not hold any more is missing");
     dt_log_warn("%s", text);
-    DT_TRY(add_event(all, json_pack("{s:s, s:o}", "event", "gap", "message", dt_json_text(text)),
+    DT_TRY(add_event(all,
+                     json_pack("{s:s, s:s, s:o}", "event", all->whole ? "restored" : "gap", "file",
+                               "store.db", "message", dt_json_text(text)),
                      err));
     if (all->last.stop_asked && !dt_run_state_is_terminal(all->last.run.state))
         DT_TRY(add_event(all, json_pack("{s:s, s:b}", "event", "stop", "now", 0), err));
@@ -272,7 +311,8 @@ static dt_status write_lost(rebuilding *all, dt_error *err)
     DT_TRY(write_attempts(all, err));
     DT_TRY(dt_adopt_checkpoints(all->store, all->run, all->folder, &all->arena, err));
     if (all->behind.newest > all->behind.stored)
-        DT_TRY(dt_adopt_logs(all->store, all->run, all->folder, all->behind.newest, err));
+        DT_TRY(
+            dt_adopt_logs(all->store, all->run, all->folder, all->behind.newest, &all->arena, err));
     DT_TRY(tell(all, err));
 out:
     return st;
@@ -295,7 +335,7 @@ static dt_status look(rebuilding *all, dt_store *store, const char *run, dt_erro
 {
     dt_status st;
 
-    *all = (rebuilding){.store = store, .run = run};
+    *all = (rebuilding){.store = store, .run = run, .whole = true};
     dt_arena_init(&all->arena, 0);
     DT_TRY(dt_run_path(&all->folder, run, NULL, &all->arena, err));
     DT_TRY(dt_behind_look(&all->behind, store, run, all->folder, &all->arena, err));

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/supervisor/folder/rebuild_int.h"
+#include "runner/supervisor/rebuild/rebuild_int.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -68,23 +68,30 @@ out:
 }
 
 dt_status dt_adopt_logs(dt_store *store, const char *run, const char *folder, int64_t attempt,
-                        dt_error *err)
+                        dt_arena *arena, dt_error *err)
 {
-    dt_rank row = {.device = "", .state = "waiting", .exit_code = -1, .exit_signal = -1};
+    dt_rank *rows;
+    int64_t count;
     dt_status st = DT_OK;
     struct dirent *entry;
     struct stat info;
     dt_strbuf path;
     long long rank;
-    DIR *dir;
+    DIR *dir = NULL;
 
     dt_strbuf_init(&path);
+    DT_TRY(dt_store_rank_list(store, &rows, &count, run, attempt, arena, err));
     dt_strbuf_add_fmt(&path, "%s/logs", folder);
     dir = opendir(path.data);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        dt_rank row = {.device = "", .state = "waiting", .exit_code = -1, .exit_signal = -1};
+
         if (sscanf(entry->d_name, "rank-%lld.log", &rank) != 1 || rank < 0 ||
             fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
+        for (int64_t i = 0; i < count; i++)
+            if (rows[i].rank == rank)
+                row = rows[i];
         row.rank = rank;
         row.log_bytes = info.st_size;
         DT_TRY(dt_store_rank_set(store, run, attempt, &row, err));

@@ -1,4 +1,4 @@
-#include "runner/supervisor/folder/rebuild_int.h"
+#include "runner/supervisor/rebuild/rebuild_int.h"
 
 #include "runner/supervisor/folder/kept.h"
 

@@ -1,0 +1,186 @@
+#define _GNU_SOURCE
+#include "base/cgroups.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+#define MAX_BYTES ((size_t)4 << 20) /* of a file of /proc or of a group */
+
+/* Whether `list`, words with commas between them, has the word. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (;;) {
+        size_t next = strcspn(list, ",");
+
+        if (next == length && strncmp(list, word, length) == 0)
+            return true;
+        if (list[next] == '\0')
+            return false;
+        list += next + 1;
+    }
+}
+
+/* --- which group */
+
+/* The path of a line "ID:CONTROLLERS:PATH", changed in place, if the line is for that controller. */
+static const char *path_in_line(char *line, const char *controller)
+{
+    char *controllers = strchr(line, ':'), *path;
+
+    if (controllers == NULL)
+        return NULL;
+    *controllers++ = '\0';
+    path = strchr(controllers, ':');
+    if (path == NULL)
+        return NULL;
+    *path++ = '\0';
+    if (controller == NULL)
+        return strcmp(line, "0") == 0 && controllers[0] == '\0' ? path : NULL;
+    return has_word(controllers, controller) ? path : NULL;
+}
+
+bool dt_cgroups_path(dt_strbuf *out, const char *root, pid_t pid, const char *controller)
+{
+    char name[64] = "self", path[DT_CGROUP_PATH_SIZE], *rest, *line;
+    const char *found = NULL;
+    dt_strbuf text;
+
+    dt_strbuf_reset(out);
+    dt_strbuf_init(&text);
+    if (pid != 0)
+        snprintf(name, sizeof(name), "%d", (int)pid);
+    snprintf(path, sizeof(path), "%s/proc/%s/cgroup", root, name);
+    if (dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK) {
+        rest = text.data;
+        while (found == NULL && (line = strsep(&rest, "\n")) != NULL)
+            found = path_in_line(line, controller);
+    }
+    if (found != NULL)
+        dt_strbuf_add_str(out, found);
+    dt_strbuf_release(&text);
+    return found != NULL;
+}
+
+/* --- where it is */
+
+/* A path of mountinfo, in place: blanks and others are written as \ooo. */
+static void unescape(char *path)
+{
+    char *to = path;
+
+    for (const char *from = path; *from != '\0'; to++)
+        if (from[0] == '\\' && strspn(from + 1, "01234567") >= 3) {
+            *to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+            from += 4;
+        } else {
+            *to = *from++;
+        }
+    *to = '\0';
+}
+
+/* Of a line "ID PARENT DEVICE PART POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS". */
+static bool is_mount(dt_cgroup_mount *out, const char *line, const char *controller)
+{
+    const char *tail = strstr(line, " - ");
+    char type[32], options[1024] = "";
+
+    if (tail == NULL || sscanf(tail, " - %31s %*s %1023s", type, options) < 1 ||
+        sscanf(line, "%*s %*s %*s %4095s %4095s", out->part, out->point) != 2)
+        return false;
+    unescape(out->part);
+    unescape(out->point);
+    out->version = controller == NULL ? 2 : 1;
+    return controller == NULL ? strcmp(type, "cgroup2") == 0
+                              : strcmp(type, "cgroup") == 0 && has_word(options, controller);
+}
+
+bool dt_cgroups_mount(dt_cgroup_mount *out, const char *root, const char *controller)
+{
+    char path[DT_CGROUP_PATH_SIZE], *rest, *line;
+    bool found = false;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
+    if (dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK) {
+        rest = text.data;
+        while (!found && (line = strsep(&rest, "\n")) != NULL)
+            found = is_mount(out, line, controller);
+    }
+    dt_strbuf_release(&text);
+    return found;
+}
+
+/* The rest of `path` below the mounted part; "" where the part does not hold it: a container's own group is then what
+ * is mounted. */
+static const char *below(const char *path, const char *part)
+{
+    size_t length = strcmp(part, "/") == 0 ? 0 : strlen(part);
+
+    if (strncmp(path, part, length) != 0 || (path[length] != '/' && path[length] != '\0'))
+        return "";
+    return strcmp(path + length, "/") == 0 ? "" : path + length;
+}
+
+static bool find_in(dt_cgroup_place *out, const char *root, const char *controller)
+{
+    dt_cgroup_mount mount;
+    dt_strbuf path;
+    int written = -1;
+
+    dt_strbuf_init(&path);
+    if (dt_cgroups_path(&path, root, 0, controller) && dt_cgroups_mount(&mount, root, controller)) {
+        out->version = mount.version;
+        out->top_bytes = strlen(root) + strlen(mount.point);
+        written = snprintf(out->folder, sizeof(out->folder), "%s%s%s", root, mount.point,
+                           below(path.data, mount.part));
+        if (written > 0 && !dt_file_exists(out->folder)) /* of another namespace's tree */
+            out->folder[out->top_bytes] = '\0';
+    }
+    dt_strbuf_release(&path);
+    return written >= 0 && (size_t)written < sizeof(out->folder);
+}
+
+bool dt_cgroups_find(dt_cgroup_place *out, const char *root, const char *controller)
+{
+    return find_in(out, root, controller) || find_in(out, root, NULL);
+}
+
+bool dt_cgroups_up(dt_cgroup_place *place)
+{
+    char *slash = strrchr(place->folder, '/');
+
+    if (strlen(place->folder) <= place->top_bytes || slash == NULL)
+        return false;
+    *slash = '\0';
+    return true;
+}
+
+/* --- what it counts */
+
+int64_t dt_cgroups_oom_kills(const char *root)
+{
+    char path[DT_CGROUP_PATH_SIZE + 64];
+    const char *at;
+    dt_cgroup_place place;
+    int64_t count = -1;
+    dt_strbuf text;
+
+    if (!dt_cgroups_find(&place, root, "memory"))
+        return -1;
+    dt_strbuf_init(&text);
+    snprintf(path, sizeof(path), "%s/%s", place.folder,
+             place.version == 1 ? "memory.oom_control" : "memory.events");
+    if (dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK &&
+        (at = strstr(text.data, "oom_kill ")) != NULL) /* and not oom_kill_disable */
+        count = strtoll(at + strlen("oom_kill "), NULL, 10);
+    dt_strbuf_release(&text);
+    return count;
+}

@@ -1,0 +1,131 @@
+/* The options of sbatch and srun, and the nodes and devices that they come to. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/convert/launcher.h"
+
+#include "base/banned.h"
+
+#define OWN "dtrun gives the job its own"
+
+/* a line a flag */
+/* clang-format off */
+static const dt_flag rows[] = {
+    {"--nodes", "-N", DT_TAKES_TEXT, DT_FLAG_PART, "nodes: slurm:N, and nodes_min of MIN-MAX", NULL},
+    {"--ntasks-per-node", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus, where nothing else says how many", NULL},
+    {"--ntasks", "-n", DT_TAKES_INT, DT_FLAG_PART, "gpus, divided among the nodes, where nothing else says how many", NULL},
+    {"--gpus-per-node", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus; with a type slurm.options as well", NULL},
+    {"--gres", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus of gpu:N; slurm.options", NULL},
+    {"--gpus", "-G", DT_TAKES_TEXT, DT_FLAG_PART, "gpus, divided among the nodes", NULL},
+    {"--gpus-per-task", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus, times the tasks of a node", NULL},
+    {"--cpus-per-task", "-c", DT_TAKES_INT, DT_FLAG_FIELD, "threads", NULL},
+    {"--job-name", "-J", DT_TAKES_TEXT, DT_FLAG_PART, "name", NULL},
+    {"--partition", "-p", DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--time", "-t", DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--account", "-A", DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--qos", "-q", DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--constraint", "-C", DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--reservation", NULL, DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--nodelist", "-w", DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--exclude", "-x", DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--mem", NULL, DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--mem-per-cpu", NULL, DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--mem-per-gpu", NULL, DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--mail-type", NULL, DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--mail-user", NULL, DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--dependency", "-d", DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--comment", NULL, DT_TAKES_TEXT, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--exclusive", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
+    {"--output", "-o", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
+    {"--error", "-e", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
+    {"--chdir", "-D", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " folder; paths start at the recipe's", NULL},
+    {"--array", "-a", DT_TAKES_TEXT, DT_FLAG_LEFT, "a job is one run; 'sweep' makes several", NULL},
+    {"--requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun resume' continues from the last checkpoint", NULL},
+    {"--no-requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "that is so", NULL},
+    {"--signal", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "'time_limit' saves and ends a run in time", NULL},
+    {"--open-mode", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
+    {"--export", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks get the environment that their agent makes", NULL},
+    {"--label", "-l", DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun logs' says which rank spoke", NULL},
+    {"--kill-on-bad-exit", "-K", DT_TAKES_TEXT, DT_FLAG_LEFT, "a rank that ends is seen at once", NULL},
+    {"--cpu-bind", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun divides the cores of a node ('threads')", NULL},
+};
+/* clang-format on */
+
+const dt_flag_table dt_slurm_flags = {
+    .program = "sbatch", .flags = rows, .count = sizeof(rows) / sizeof(rows[0]), .attached = true};
+
+/* "4", "a100:4", "gpu:4", "gpu:a100:4(S:0-1)": the number; 0: there is none. */
+static int64_t devices_in(const char *text)
+{
+    const char *last = strrchr(text, ':'), *digits = last != NULL ? last + 1 : text;
+    char *end;
+    long long count = strtoll(digits, &end, 10);
+
+    if (end == digits || count < 1 || count > 1024)
+        return strcmp(text, "gpu") == 0 ? 1 : 0;
+    return count;
+}
+
+static void read_nodes(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
+{
+    const char *text = dt_flags_text(flags, "--nodes", NULL),
+               *from = dt_flags_from(flags, "--nodes");
+    long long first, last;
+    char *end;
+
+    if (text == NULL)
+        return;
+    first = last = strtoll(text, &end, 10);
+    if (*end == '-')
+        last = strtoll(end + 1, &end, 10);
+    if (*end != '\0' || first < 1 || last < first || last > 1024) {
+        dt_draft_left(draft, from, "expected 1 to 1024 nodes, or MIN-MAX");
+        return;
+    }
+    out->nodes = last;
+    out->nodes_min = first < last ? first : 0;
+    out->nodes_from = from;
+}
+
+/* Tasks of a node, each with so many devices. */
+static void read_tasks(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
+{
+    int64_t nodes = out->nodes > 0 ? out->nodes : 1;
+    int64_t total = (int64_t)dt_flags_number(flags, "--ntasks", 0);
+    int64_t per_node = (int64_t)dt_flags_number(flags, "--ntasks-per-node", 0);
+    int64_t each = devices_in(dt_flags_text(flags, "--gpus-per-task", ""));
+    const char *tasks = per_node > 0 ? "--ntasks-per-node" : "--ntasks", *from;
+
+    if (per_node == 0 && total > 0 && total % nodes == 0)
+        per_node = total / nodes;
+    if (per_node <= 1 && each == 0) /* one task a node starts the rest itself */
+        return;
+    if (per_node == 0)
+        per_node = 1;
+    from = dt_flags_given(flags, tasks) ? dt_flags_from(flags, tasks) : "";
+    out->per_node = per_node * (each > 0 ? each : 1);
+    out->from = each > 0
+                    ? dt_arena_printf(draft->arena, "%s%s%s", from, from[0] != '\0' ? ", " : "",
+                                      dt_flags_from(flags, "--gpus-per-task"))
+                    : from;
+}
+
+void dt_slurm_read_size(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
+{
+    static const char *const names[] = {"--gpus-per-node", "--gres", "--gpus", NULL};
+    int64_t nodes;
+
+    read_nodes(out, flags, draft);
+    nodes = out->nodes > 0 ? out->nodes : 1;
+    for (size_t i = 0; names[i] != NULL && out->per_node == 0; i++) {
+        const char *text = dt_flags_text(flags, names[i], "");
+        int64_t count = devices_in(text);
+
+        if (count == 0 || (strcmp(names[i], "--gres") == 0 && strncmp(text, "gpu", 3) != 0))
+            continue;
+        out->per_node = strcmp(names[i], "--gpus") == 0 ? (count + nodes - 1) / nodes : count;
+        out->from = dt_flags_from(flags, names[i]);
+    }
+    if (out->per_node == 0)
+        read_tasks(out, flags, draft);
+}

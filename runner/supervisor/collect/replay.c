@@ -1,0 +1,308 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/collect/replay.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/channel/protocol.h"
+#include "runner/supervisor/collect/collector_int.h"
+#include "runner/supervisor/collect/journal_file.h"
+
+#include "base/banned.h"
+
+typedef struct replaying {
+    const dt_replay *what;
+    bool compare, whole;
+    int64_t world_size, missing;
+    const char *checkpoints;
+    dt_plan plan; /* zero where it cannot be read */
+    dt_poll_clock clock;
+    dt_collector *collector;
+    dt_arena arena;
+} replaying;
+
+static const char *path_of(replaying *all, int64_t node)
+{
+    return dt_arena_printf(&all->arena, "%s/attempt-%lld/node-%lld/journal.jsonl",
+                           all->what->folder, (long long)all->what->attempt, (long long)node);
+}
+
+/* --- lines */
+
+typedef dt_status (*take_fn)(replaying *all, int64_t node, const dt_message *message,
+                             dt_error *err);
+
+/* Each event of the journal that can be understood. */
+static dt_status read_lines(bool *there, replaying *all, int64_t node, int64_t world_size,
+                            take_fn take, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    const char *path = path_of(all, node), *line;
+    dt_journal_file file = {.fd = -1};
+    dt_message message;
+    size_t length;
+    dt_status st;
+
+    *there = false;
+    if (path == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    st = dt_journal_file_open(&file, path, &problem);
+    if (st == DT_ERR_NOT_FOUND)
+        goto out;
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+    *there = true;
+    for (;;) {
+        DT_TRY(dt_journal_file_next(&file, &line, &length, err));
+        if (line == NULL)
+            break;
+        if (dt_message_parse(&message, line, length, world_size, NULL) != DT_OK)
+            continue;
+        st = message.numbered ? take(all, node, &message, err) : DT_OK;
+        dt_message_release(&message);
+        if (st != DT_OK)
+            goto out;
+    }
+out:
+    dt_journal_file_close(&file);
+    return st == DT_ERR_NOT_FOUND && !*there ? DT_OK : st;
+}
+
+static dt_status take_rank(replaying *all, int64_t node, const dt_message *message, dt_error *err)
+{
+    all->world_size = message->rank >= all->world_size ? message->rank + 1 : all->world_size;
+    return DT_OK;
+}
+
+/* From the plan, else as many ranks as the journals speak of. */
+static dt_status find_ranks(replaying *all, dt_error *err)
+{
+    const char *path = dt_arena_printf(&all->arena, "%s/attempt-%lld/plan.json", all->what->folder,
+                                       (long long)all->what->attempt);
+    dt_status st = DT_OK;
+    bool there;
+
+    if (path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (dt_plan_read(&all->plan, path, &all->arena, NULL) == DT_OK) {
+        all->world_size = all->plan.world_size;
+        goto out;
+    }
+    all->plan = (dt_plan){0};
+    all->world_size = 1;
+    for (int64_t i = 0; i < all->what->node_count; i++)
+        DT_TRY(read_lines(&there, all, i, DT_PROTOCOL_MAX_RANKS, take_rank, err));
+out:
+    return st;
+}
+
+/* --- events */
+
+/* Whether what an event became can be told from this journal alone. */
+static bool is_compared(const replaying *all, const dt_message *message)
+{
+    return message->kind != DT_MESSAGE_PACE && message->kind != DT_MESSAGE_PART;
+}
+
+static dt_status take_event(replaying *all, int64_t node, const dt_message *message, dt_error *err)
+{
+    dt_collected_node *collected = &all->collector->nodes[node];
+    int64_t next = collected->row.acknowledged;
+    int64_t last = message->after >= 0 ? message->after : message->sequence - 1;
+
+    all->whole = all->whole && last < next;
+    collected->row.acknowledged = message->sequence;
+    if (all->compare && !is_compared(all, message)) {
+        collected->row.acknowledged++;
+        return DT_OK;
+    }
+    return dt_collector_ingest(all->collector, node, message, err);
+}
+
+/* What only `started` says of a rank, and of the machine. */
+static void on_event(void *context, int64_t node, const dt_message *message)
+{
+    replaying *all = context;
+    dt_collected_rank *rank;
+    const char *boot_id;
+
+    if (message->kind != DT_MESSAGE_STARTED)
+        return;
+    rank = &all->collector->ranks[message->rank];
+    rank->row.node = node;
+    rank->row.local_rank = dt_message_int(message, "local_rank", 0);
+    rank->row.device = dt_arena_strdup(&all->arena, dt_message_string(message, "device"));
+    boot_id = dt_arena_strdup(&all->arena, dt_message_string(message, "boot_id"));
+    if (rank->row.device == NULL)
+        rank->row.device = "";
+    if (boot_id != NULL)
+        all->collector->nodes[node].row.boot_id = boot_id;
+}
+
+static bool is_over(void *context)
+{
+    return false;
+}
+
+/* Of several nodes without a common folder only what was gathered here has a row. True: it gets none. */
+static bool on_checkpoint(void *context, const dt_message *message)
+{
+    replaying *all = context;
+    const char *path = dt_arena_printf(&all->arena, "%s/%s", all->checkpoints,
+                                       dt_message_string(message, "directory"));
+
+    return all->what->node_count > 1 && (path == NULL || !dt_file_exists(path));
+}
+
+static void on_acknowledge(void *context, int64_t node, int64_t sequence) {}
+static void on_released(void *context, int64_t node) {}
+static void on_stored(void *context) {}
+static void on_pause(void *context, bool pause) {}
+static void on_failed(void *context, dt_status st, const dt_error *err) {}
+
+/* --- the attempt */
+
+static dt_status open_all(replaying *all, const dt_replay *what, bool compare, dt_error *err)
+{
+    static const dt_collector_calls calls = {.is_over = is_over,
+                                             .event = on_event,
+                                             .checkpoint = on_checkpoint,
+                                             .acknowledge = on_acknowledge,
+                                             .released = on_released,
+                                             .stored = on_stored,
+                                             .pause = on_pause,
+                                             .failed = on_failed};
+    dt_collector_setup setup = {
+        .history = {.store = what->store,
+                    .run = what->run,
+                    .folder = what->folder,
+                    .attempt = what->attempt,
+                    .mode = compare ? DT_HISTORY_COMPARE : DT_HISTORY_REPLAY,
+                    .mend = what->mend,
+                    .missing = &all->missing},
+        .clock = &all->clock,
+        .node_count = what->node_count};
+    dt_status st = DT_OK;
+
+    *all = (replaying){.what = what, .compare = compare, .whole = true};
+    dt_arena_init(&all->arena, 0);
+    all->checkpoints = dt_arena_printf(&all->arena, "%s/checkpoints", what->folder);
+    if (all->checkpoints == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(find_ranks(all, err));
+    setup.checkpoints = all->checkpoints;
+    setup.world_size = all->world_size;
+    if (all->plan.world_size > 0 && all->plan.recipe.task != DT_TASK_TRAIN)
+        setup.task = &all->plan.task;
+    DT_TRY(dt_collector_open(&all->collector, &setup, &calls, all, err));
+    for (int64_t i = 0; i < what->node_count; i++)
+        dt_collector_set_node(
+            all->collector, i,
+            &(dt_node){.node = i, .name = what->nodes[i].name, .boot_id = "", .state = ""});
+    for (int64_t i = 0; i < all->world_size; i++)
+        dt_collector_set_rank(
+            all->collector,
+            &(dt_rank){
+                .rank = i, .device = "", .state = "waiting", .exit_code = -1, .exit_signal = -1});
+out:
+    return st;
+}
+
+static void close_all(replaying *all)
+{
+    dt_collector_close(all->collector);
+    dt_arena_release(&all->arena);
+}
+
+static dt_status read_all(replaying *all, int64_t only_node, dt_error *err)
+{
+    dt_status st = DT_OK;
+    bool there;
+
+    for (int64_t i = 0; i < all->what->node_count; i++) {
+        const dt_node *node = &all->what->nodes[i];
+
+        if (only_node >= 0 && i != only_node)
+            continue;
+        DT_TRY(read_lines(&there, all, i, all->world_size, take_event, err));
+        all->whole = all->whole && (there || node->acknowledged == 0) && node->acknowledged >= 0 &&
+                     all->collector->nodes[i].row.acknowledged >= node->acknowledged;
+    }
+out:
+    return st;
+}
+
+/* Ranks that have no row, and how far the history now is. */
+static dt_status write_ranks_and_nodes(replaying *all, dt_error *err)
+{
+    const dt_replay *what = all->what;
+    dt_rank *ranks;
+    dt_node *nodes;
+    int64_t rank_count, node_count;
+    dt_status st;
+
+    DT_TRY(dt_store_rank_list(what->store, &ranks, &rank_count, what->run, what->attempt,
+                              &all->arena, err));
+    for (int64_t i = 0; i < all->world_size; i++) {
+        const dt_collected_rank *rank = &all->collector->ranks[i];
+        bool known = false;
+
+        for (int64_t j = 0; j < rank_count; j++)
+            known = known || ranks[j].rank == i;
+        if (rank->changed && !known)
+            DT_TRY(dt_store_rank_set(what->store, what->run, what->attempt, &rank->row, err));
+    }
+    DT_TRY(dt_store_node_list(what->store, &nodes, &node_count, what->run, what->attempt,
+                              &all->arena, err));
+    for (int64_t i = 0; i < node_count; i++) {
+        const dt_collected_node *read;
+
+        if (nodes[i].node >= what->node_count)
+            continue;
+        read = &all->collector->nodes[nodes[i].node];
+        if (read->row.acknowledged <= nodes[i].acknowledged)
+            continue;
+        nodes[i].acknowledged = read->row.acknowledged;
+        if (nodes[i].boot_id == NULL || nodes[i].boot_id[0] == '\0')
+            nodes[i].boot_id = read->row.boot_id;
+        DT_TRY(dt_store_node_set(what->store, what->run, what->attempt, &nodes[i], err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_replay_write(bool *whole, const dt_replay *what, dt_error *err)
+{
+    replaying all;
+    dt_status st;
+
+    *whole = true;
+    if (what->node_count == 0) /* nothing was begun */
+        return DT_OK;
+    DT_TRY(open_all(&all, what, false, err));
+    DT_TRY(read_all(&all, -1, err));
+    DT_TRY(write_ranks_and_nodes(&all, err));
+    *whole = all.whole;
+out:
+    close_all(&all);
+    return st;
+}
+
+dt_status dt_replay_compare(int64_t *missing, const dt_replay *what, int64_t only_node,
+                            dt_error *err)
+{
+    replaying all;
+    dt_status st;
+
+    *missing = 0;
+    if (what->node_count == 0)
+        return DT_OK;
+    DT_TRY(open_all(&all, what, true, err));
+    DT_TRY(read_all(&all, only_node, err));
+    *missing = all.missing;
+out:
+    close_all(&all);
+    return st;
+}

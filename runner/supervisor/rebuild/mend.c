@@ -1,0 +1,207 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/rebuild/mend.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/labels.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/rebuild/rebuild.h"
+
+#include "base/banned.h"
+
+#define WAIT_SECONDS 60.0
+#define FORKS_MOST   64 /* of forks of forks: more is damage */
+
+/* One command at a time makes rows: another one waits, and then finds them. The caller closes *fd. */
+static dt_status wait_for_others(int *fd, dt_arena *arena, dt_error *err)
+{
+    double give_up = dt_clock_monotonic_seconds() + WAIT_SECONDS;
+    const char *state, *path;
+    dt_status st;
+
+    DT_TRY(dt_dir_path(&state, DT_DIR_STATE, arena, err));
+    path = dt_arena_printf(arena, "%s/rebuild.lock", state);
+    if (path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    while (dt_file_lock(fd, path, NULL) == DT_ERR_BUSY && dt_clock_monotonic_seconds() < give_up)
+        dt_clock_sleep_seconds(0.02);
+out:
+    return st;
+}
+
+static dt_status mend(bool *rebuilt, dt_store *store, const char *run, dt_arena *arena,
+                      dt_error *err)
+{
+    const char *folder, *path;
+    dt_status st = DT_OK;
+    int lock = -1, turn = -1;
+    bool needed;
+
+    *rebuilt = false;
+    DT_TRY(dt_rebuild_is_needed(&needed, store, run, err));
+    if (!needed)
+        goto out;
+    DT_TRY(wait_for_others(&turn, arena, err));
+    DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
+    DT_TRY(dt_run_check_owner(run, folder, err));
+    DT_TRY(dt_run_path(&path, run, "supervisor.lock", arena, err));
+    if (dt_file_lock(&lock, path, NULL) == DT_OK)
+        DT_TRY(dt_rebuild_run(rebuilt, store, run, err));
+out:
+    if (lock >= 0)
+        close(lock);
+    if (turn >= 0)
+        close(turn);
+    return st;
+}
+
+static bool is_stored(dt_store *store, const char *run, dt_arena *arena)
+{
+    dt_run row;
+
+    return dt_store_run_find(store, &row, run, arena, NULL) == DT_OK && strcmp(row.id, run) == 0;
+}
+
+static bool mend_with_past(dt_store *store, const char *run, int deep);
+
+static void mend_past(dt_store *store, const char *run, int deep, dt_arena *arena)
+{
+    dt_run labels = {.parent = ""};
+    const char *folder;
+
+    if (deep >= FORKS_MOST || dt_run_path(&folder, run, NULL, arena, NULL) != DT_OK)
+        return;
+    dt_labels_read(&labels, folder, arena);
+    if (labels.parent[0] != '\0' && !is_stored(store, labels.parent, arena))
+        (void)mend_with_past(store, labels.parent, deep + 1);
+}
+
+static bool mend_with_past(dt_store *store, const char *run, int deep)
+{
+    dt_error problem = DT_ERROR_INIT;
+    bool rebuilt = false;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    if (!is_stored(store, run, &arena))
+        mend_past(store, run, deep, &arena);
+    if (mend(&rebuilt, store, run, &arena, &problem) != DT_OK)
+        dt_log_warn("%s", problem.message);
+    dt_arena_release(&arena);
+    return rebuilt;
+}
+
+bool dt_mend_run(dt_store *store, const char *run)
+{
+    return dt_store_can_write(store) && mend_with_past(store, run, 0);
+}
+
+void dt_mend_past(dt_store *store, const char *run)
+{
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    if (dt_store_can_write(store) && !is_stored(store, run, &arena))
+        mend_past(store, run, 0, &arena);
+    dt_arena_release(&arena);
+}
+
+static int by_id(const void *key, const void *mark)
+{
+    return strcmp(key, ((const dt_run_mark *)mark)->id);
+}
+
+/* Whether the store has all of it, told without opening a file: its newest attempt has ended there, and
+ * the folder has none after it. */
+static bool is_settled(const dt_run_mark *marks, int64_t count, DIR *runs, const char *run)
+{
+    const dt_run_mark *mark = bsearch(run, marks, (size_t)count, sizeof(marks[0]), by_id);
+    char next[300];
+
+    if (mark == NULL || !mark->ended)
+        return false;
+    snprintf(next, sizeof(next), "%s/attempt-%lld", run, (long long)mark->attempt + 1);
+    return faccessat(dirfd(runs), next, F_OK, 0) != 0;
+}
+
+typedef struct lost {
+    const char *run;
+    int64_t created_ms; /* 0: its folder does not say */
+} lost;
+
+static int by_creation(const void *a, const void *b)
+{
+    const lost *left = a, *right = b;
+
+    if (left->created_ms != right->created_ms)
+        return left->created_ms < right->created_ms ? -1 : 1;
+    return strcmp(left->run, right->run);
+}
+
+static int64_t find_creation(const char *runs, const char *run, dt_arena *arena)
+{
+    const char *folder = dt_arena_printf(arena, "%s/%s", runs, run);
+    int64_t newest = folder != NULL ? dt_kept_newest(folder) : 0;
+    dt_kept kept;
+
+    return newest > 0 && dt_kept_read(&kept, folder, newest, arena, NULL) == DT_OK
+               ? kept.run.created_ms
+               : 0;
+}
+
+/* Of the runs that have a folder those that are not settled; in the order of their creation, in which the store
+ * numbers its runs: 'last' is then the run that it was. */
+static int64_t find_unsettled(lost **out, dt_store *store, const char *runs, dt_arena *arena)
+{
+    DIR *dir = opendir(runs);
+    int64_t count, found = 0, capacity = 0;
+    struct dirent *entry;
+    dt_run_mark *marks;
+
+    *out = NULL;
+    if (dt_store_run_marks(store, &marks, &count, arena, NULL) != DT_OK)
+        count = 0;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] == '.' || is_settled(marks, count, dir, entry->d_name))
+            continue;
+        if (found == capacity) {
+            capacity = capacity > 0 ? 2 * capacity : 64;
+            *out = realloc(*out, (size_t)capacity * sizeof(**out));
+            DT_ASSERT(*out != NULL);
+        }
+        (*out)[found] = (lost){dt_arena_strdup(arena, entry->d_name),
+                               find_creation(runs, entry->d_name, arena)};
+        found += (*out)[found].run != NULL;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    if (found > 1)
+        qsort(*out, (size_t)found, sizeof(**out), by_creation);
+    return found;
+}
+
+void dt_mend_all(dt_store *store)
+{
+    const char *state, *runs;
+    int64_t count = 0;
+    lost *all = NULL;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    if (dt_dir_path(&state, DT_DIR_STATE, &arena, NULL) == DT_OK &&
+        (runs = dt_arena_printf(&arena, "%s/runs", state)) != NULL)
+        count = find_unsettled(&all, store, runs, &arena);
+    for (int64_t i = 0; i < count; i++)
+        (void)dt_mend_run(store, all[i].run);
+    free(all);
+    dt_arena_release(&arena);
+}

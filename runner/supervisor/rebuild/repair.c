@@ -1,0 +1,286 @@
+#define _GNU_SOURCE
+#include "runner/supervisor/rebuild/repair.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/rebuild/fill.h"
+#include "runner/supervisor/rebuild/mend.h"
+#include "store/repair.h"
+
+#include "base/banned.h"
+
+#define TRIES_MOST 10
+
+static const char *const endings[] = {"", "-wal", "-shm"};
+enum { ENDINGS = sizeof(endings) / sizeof(endings[0]), SHARED_MEMORY = 2 };
+
+typedef struct repair {
+    dt_repaired *out;
+    const char *state, *path, *fresh; /* store.db, and the new one next to it */
+    const char *done;                 /* the name of the new one once it is complete */
+    dt_arena *arena;
+} repair;
+
+/* A supervisor writes to the file that it has open. */
+static dt_status check_idle(const repair *r, dt_error *err)
+{
+    const char *runs = dt_arena_printf(r->arena, "%s/runs", r->state), *path;
+    DIR *dir = runs != NULL ? opendir(runs) : NULL;
+    struct dirent *entry;
+    dt_status st = DT_OK;
+    int lock;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        path = dt_arena_printf(r->arena, "%s/%s/supervisor.lock", runs, entry->d_name);
+        if (entry->d_name[0] == '.' || path == NULL || !dt_file_exists(path))
+            continue;
+        if (dt_file_lock(&lock, path, NULL) == DT_ERR_BUSY)
+            DT_THROW(err, DT_ERR_BUSY,
+                     "run '%s' is supervised just now: 'dtrun stop --now %s', or wait for its end",
+                     entry->d_name, entry->d_name);
+        if (lock >= 0)
+            close(lock);
+    }
+out:
+    if (dir != NULL)
+        closedir(dir);
+    return st;
+}
+
+static dt_status fill_all(repair *r, dt_store *store, bool damaged, dt_error *err)
+{
+    dt_run_mark *marks;
+    dt_status st;
+
+    dt_mend_all(store);
+    DT_TRY(dt_store_run_marks(store, &marks, &r->out->runs, r->arena, err));
+    for (int64_t i = 0; i < r->out->runs; i++) {
+        dt_error problem = DT_ERROR_INIT;
+        int64_t filled = 0;
+
+        if (dt_fill_run(&filled, store, marks[i].id, damaged, &problem) != DT_OK)
+            dt_log_warn("the journals of run '%s' cannot be read: %s", marks[i].id,
+                        problem.message);
+        r->out->from_journals += filled;
+    }
+out:
+    return st;
+}
+
+/* The points that a fork has of its parent are in no journal of its own; those that are there stay. */
+static dt_status fill_forks(repair *r, dt_store *store, dt_error *err)
+{
+    dt_run *runs;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_store_run_list(store, &runs, &count, -1, 0, r->arena, err));
+    for (int64_t i = count - 1; i >= 0; i--) /* the oldest first: a fork of a fork comes later */
+        for (int64_t j = 0; j < count; j++)
+            if (strcmp(runs[i].parent, runs[j].id) == 0)
+                DT_TRY(dt_store_run_copy_past(store, runs[i].id, runs[j].id, runs[i].parent_step,
+                                              err));
+out:
+    return st;
+}
+
+/* Runs that are not whole come back from their folders; one that has none keeps what there is. */
+static dt_status drop_incomplete(repair *r, dt_store *store, dt_error *err)
+{
+    const char **ids, *folder;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_store_runs_incomplete(store, &ids, &count, r->arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        DT_TRY(dt_run_path(&folder, ids[i], NULL, r->arena, err));
+        DT_TRY(dt_kept_newest(folder) > 0 ? dt_store_run_remove(store, ids[i], err)
+                                          : dt_store_run_complete(store, ids[i], err));
+    }
+out:
+    return st;
+}
+
+static void remove_fresh(const repair *r)
+{
+    for (int i = 0; i < ENDINGS; i++) {
+        const char *path = dt_arena_printf(r->arena, "%s%s", r->fresh, endings[i]);
+
+        if (path != NULL)
+            unlink(path);
+    }
+}
+
+static dt_status check_sound(dt_store *store, const repair *r, dt_error *err)
+{
+    const char **problems;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_store_verify(store, &problems, &count, r->arena, err));
+    if (count > 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "the history cannot be repaired: %s", problems[0]);
+out:
+    return st;
+}
+
+/* A repair that was ended at its last step left a complete file, and other commands have made another one since. */
+static dt_status take_done(repair *r, dt_store *store, dt_error *err)
+{
+    int64_t more;
+    dt_status st = DT_OK;
+
+    if (!dt_file_exists(r->done))
+        return DT_OK;
+    DT_TRY(dt_store_salvage(&more, store, r->done, false, err));
+    DT_TRY(dt_store_pyramid_renew(store, NULL, err));
+    r->out->salvaged += more;
+out:
+    return st;
+}
+
+static dt_status make_fresh(repair *r, dt_error *err)
+{
+    dt_store *store = NULL;
+    int64_t more;
+    dt_status st;
+
+    remove_fresh(r);
+    DT_TRY(dt_store_open(&store, r->fresh, err));
+    DT_TRY(dt_store_salvage(&r->out->salvaged, store, r->path, true, err));
+    DT_TRY(drop_incomplete(r, store, err));
+    dt_mend_all(store);
+    DT_TRY(dt_store_salvage(&more, store, r->path, false, err));
+    r->out->salvaged += more;
+    DT_TRY(take_done(r, store, err));
+    DT_TRY(fill_all(r, store, true, err));
+    DT_TRY(fill_forks(r, store, err));
+    DT_TRY(dt_store_pyramid_renew(store, NULL, err));
+    DT_TRY(check_sound(store, r, err));
+out:
+    dt_store_close(store);
+    return st;
+}
+
+static dt_status sync_fresh(const repair *r, dt_error *err)
+{
+    int fd = open(r->fresh, O_RDONLY | O_CLOEXEC);
+    bool good = fd >= 0 && fsync(fd) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return good ? DT_OK
+                : DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", r->fresh, strerror(errno));
+}
+
+/* The file with its log, which has rows of it, goes to a name that nobody has. */
+static dt_status move_aside(const char **aside, const repair *r, int number, dt_error *err)
+{
+    char when[32];
+    struct tm parts;
+    time_t now = time(NULL);
+
+    strftime(when, sizeof(when), "%Y%m%d-%H%M%S", gmtime_r(&now, &parts));
+    *aside = dt_arena_printf(r->arena, "%s.damaged-%s-%d-%d", r->path, when, (int)getpid(), number);
+    for (int i = 0; i < ENDINGS; i++) {
+        const char *from = dt_arena_printf(r->arena, "%s%s", r->path, endings[i]);
+        const char *to = dt_arena_printf(r->arena, "%s%s", *aside, endings[i]);
+
+        if (*aside == NULL || from == NULL || to == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+        if ((i == SHARED_MEMORY ? unlink(from) : rename(from, to)) != 0 && errno != ENOENT)
+            return DT_FAIL(err, DT_ERR_IO, "cannot rename '%s': %s", from, strerror(errno));
+    }
+    return DT_OK;
+}
+
+/* Another command may make a new file between the two names: that one goes aside, too. */
+static dt_status put_in_place(repair *r, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(dt_file_name(r->fresh, r->done, true, err));
+    st = DT_ERR_BUSY;
+    for (int i = 0; i < TRIES_MOST && st == DT_ERR_BUSY; i++) {
+        dt_error problem = DT_ERROR_INIT;
+        const char *aside;
+
+        st = move_aside(&aside, r, i, err);
+        if (st != DT_OK)
+            return st;
+        if (r->out->aside == NULL)
+            r->out->aside = aside;
+        st = dt_file_name(r->done, r->path, false, &problem);
+        if (st != DT_OK && (st != DT_ERR_BUSY || i + 1 == TRIES_MOST))
+            return DT_FAIL(err, st, "%s; the damaged history is in '%s'", problem.message,
+                           r->out->aside);
+    }
+out:
+    return st;
+}
+
+/* *sound: nothing has to be salvaged; then `store` is open. */
+static dt_status open_sound(dt_store **store, bool *sound, const repair *r, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = dt_store_open(store, r->path, &problem);
+
+    if (st == DT_OK)
+        st = check_sound(*store, r, &problem);
+    *sound = st == DT_OK;
+    if (st == DT_OK)
+        return DT_OK;
+    dt_store_close(*store);
+    *store = NULL;
+    return st == DT_ERR_CORRUPT ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
+}
+
+dt_status dt_repair_store(dt_repaired *out, dt_arena *arena, dt_error *err)
+{
+    repair r = {.out = out, .arena = arena};
+    dt_store *store = NULL;
+    const char *lock_path;
+    bool sound = false;
+    dt_status st;
+    int lock = -1;
+
+    *out = (dt_repaired){0};
+    DT_TRY(dt_dir_make(&r.state, DT_DIR_STATE, arena, err));
+    r.path = dt_arena_printf(arena, "%s/store.db", r.state);
+    r.fresh = dt_arena_printf(arena, "%s/store.db.repair", r.state);
+    r.done = dt_arena_printf(arena, "%s/" DT_REPAIRED_FILE, r.state);
+    lock_path = dt_arena_printf(arena, "%s/store.db.repair-lock", r.state);
+    if (r.path == NULL || r.fresh == NULL || r.done == NULL || lock_path == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_file_lock(&lock, lock_path, err));
+    DT_TRY(open_sound(&store, &sound, &r, err));
+    if (sound) {
+        DT_TRY(take_done(&r, store, err));
+        DT_TRY(fill_all(&r, store, false, err));
+        DT_TRY(dt_store_sync(store, err));
+        (void)unlink(r.done); /* its rows are here */
+        goto out;
+    }
+    DT_TRY(check_idle(&r, err));
+    DT_TRY(make_fresh(&r, err));
+    DT_TRY(sync_fresh(&r, err));
+    DT_TRY(put_in_place(&r, err));
+out:
+    dt_store_close(store);
+    if (lock >= 0) {
+        remove_fresh(&r);
+        close(lock);
+    }
+    return st;
+}

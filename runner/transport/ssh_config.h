@@ -1,0 +1,36 @@
+/* ssh_config: asks ssh for its configuration of a host (ssh -G), and why it cannot connect to it.
+ *
+ * Ownership  results live in the arena
+ * Threads    any; each call runs ssh, for 12 s at most
+ */
+#ifndef DT_RUNNER_SSH_CONFIG_H
+#define DT_RUNNER_SSH_CONFIG_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/strbuf.h"
+
+#define DT_SSH_JUMPS_MAX 8
+
+/* Replaces `out` with what 'ssh -G' prints for a host; false, and `out` empty, if ssh fails or does not end. */
+bool dt_ssh_resolve(dt_strbuf *out, const char *host);
+
+/* The value of the line "KEY ..." of what ssh -G printed; NULL if there is none. */
+char *dt_ssh_resolved_value(const char *resolved, const char *key, dt_arena *arena);
+
+/* What a connection to a node passes. */
+typedef struct dt_ssh_way {
+    const char *jumps[DT_SSH_JUMPS_MAX]; /* in the order in which they are passed */
+    int count;
+    const char *command; /* a ProxyCommand; NULL: none */
+} dt_ssh_way;
+
+/* An empty way where ssh cannot resolve the node. */
+void dt_ssh_way_find(dt_ssh_way *out, const char *node, dt_arena *arena);
+
+/* Replaces `out` with what ssh says of a connection that it does not share and that signs in to nothing. ssh drops what
+ * a jump host or a ProxyCommand says wherever a connection may become a shared one (ControlPersist). */
+void dt_ssh_ask_why(dt_strbuf *out, const char *node);
+
+#endif

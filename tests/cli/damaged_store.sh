@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# A history with damaged pages: rm changes nothing or completes, a removal that was cut short is completed by the same
+# command, and backup leaves no copy. What comes back: repaired_store.sh.
+. "$(dirname "$0")/lib.sh"
+make_tiny
+runs=$work/state/dtrun/runs
+short=(--set ranks=1 --set schedule.steps=150 --set evaluate.every=50 --set checkpoint.every=50)
+
+for name in one two; do
+    expect 0 launch --detach "$work/tiny.yaml" "${short[@]}" --set name=$name
+    declare "$name=$(cat "$work/out")"
+done
+for run in "$one" "$two"; do
+    expect 0 wait "$run"
+    flock --timeout 20 "$runs/$run/supervisor.lock" true || fail "a supervisor stays"
+done
+keep
+
+# --- rm: rows and files go together, or nothing goes
+damage metrics
+files_of_two() { find "$runs/$two" -type f ! -name '*.lock' | sort; }
+files_of_two >"$work/before"
+for _ in 1 2; do
+    expect 3 rm --yes two
+    one_line
+    says "is damaged"
+    files_of_two | diff - "$work/before" >"$work/out" || fail "files of the run are gone"
+done
+put_back
+expect 0 metrics two
+[ "$(wc -l <"$work/out")" -gt 150 ] || fail "the points are not there"
+
+# A file that cannot be removed: the rows are gone, nothing brings them back, the same command removes the rest.
+mkdir "$runs/$two/logs/held"
+if [ "$(id -u)" = 0 ]; then
+    mount -t tmpfs none "$runs/$two/logs/held" || exit 77
+    trap 'umount "$runs/.removed-$two/logs/held" 2>/dev/null || true; at_exit' EXIT
+else
+    touch "$runs/$two/logs/held/file"
+    chmod 500 "$runs/$two/logs/held"
+fi
+expect 3 rm --yes two
+one_line
+says "files of it are left" "'dtrun rm $two' again"
+expect 0 list --json
+json "[r['name'] for r in o['runs']] == ['one']"
+expect 1 store check
+says "is left of a run that was being removed ('dtrun rm $two' removes it)"
+[ ! -e "$runs/.removed-$two/checkpoints" ] || fail "what could be removed is there"
+expect 3 rm --yes two
+[ "$(id -u)" = 0 ] && umount "$runs/.removed-$two/logs/held"
+chmod 700 "$runs/.removed-$two/logs/held"
+expect 0 rm --yes two
+[ ! -e "$runs/.removed-$two" ] || fail "files are left"
+expect 2 rm --yes two
+expect 0 store check --json
+json "o['runs'] == 1" "o['problems'] == []"
+put_back
+
+# --- backup: a copy is whole, or there is none
+no_copy() {
+    expect 3 store backup "$work/copies/copy.db"
+    one_line
+    says "is damaged" "'dtrun store repair'"
+    [ "$(ls -A "$work/copies")" = copy.db.partial ] || fail "a file is left: $(ls -A "$work/copies")"
+}
+mkdir "$work/copies"
+echo mine >"$work/copies/copy.db.partial"
+for table in metrics pyramid events series; do
+    damage $table
+    no_copy
+    put_back
+done
+python3 - "$db" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("INSERT INTO series (run, name) VALUES (999, 'of no run')")
+db.commit()
+PY
+no_copy
+put_back
+[ "$(cat "$work/copies/copy.db.partial")" = mine ] || fail "another file was written over"
+expect 0 store backup "$work/copies/copy.db"
+python3 - "$db" "$work/copies/copy.db" <<'PY' || fail "the copy is not the history"
+import sqlite3, sys
+one, other = (list(sqlite3.connect(path).iterdump()) for path in sys.argv[1:])
+assert one == other
+PY
