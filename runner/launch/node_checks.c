@@ -113,6 +113,8 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
         DT_TRY(dt_placement_assign(&flight->plan, &report, call->arena, err));
     if (st == DT_OK && !dt_node_is_slurm(flight->plan.recipe.nodes.items[0]))
         divide_cores(&flight->plan, &report);
+    if (st == DT_OK)
+        flight->tokens_per_step = dt_preflight_items(flight);
 out:
     dt_probe_release(&report);
     return st;
