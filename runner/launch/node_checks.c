@@ -28,6 +28,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
         .meet = true,
         .outlive = outlive,
+        .renew = outlive, /* the doctor: what a new connection meets */
     };
     dt_status st = DT_OK;
 
