@@ -80,6 +80,41 @@ out:
     return st;
 }
 
+int64_t dt_recipe_pass(const dt_recipe *recipe, int64_t replicas)
+{
+    return replicas *
+           (recipe->batch.max_tokens > 0 ? recipe->batch.max_tokens : recipe->batch.sequences);
+}
+
+int64_t dt_plan_replicas(const dt_plan *plan)
+{
+    int64_t replicas = 0;
+
+    for (int64_t r = 0; r < plan->world_size; r++)
+        replicas += plan->ranks[r].replicas;
+    return replicas;
+}
+
+dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err)
+{
+    int64_t total = plan->recipe.batch.total, replicas = dt_plan_replicas(plan);
+    int64_t pass = dt_recipe_pass(&plan->recipe, replicas), each = pass / replicas;
+    int64_t nearest = total > pass ? (total + pass / 2) / pass : 1;
+    const char *unit = plan->recipe.batch.max_tokens > 0 ? "tokens" : "sequences";
+
+    if (total == 0 || plan->recipe.task != DT_TASK_TRAIN)
+        return DT_OK;
+    plan->recipe.batch.accumulate = nearest;
+    if (total == nearest * pass)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'batch.total' %lld cannot be divided: %lld rank%s x %lld %s take %lld at once: "
+                   "set it to a multiple of that, such as %lld, or change '%s'",
+                   (long long)total, (long long)replicas, replicas == 1 ? "" : "s", (long long)each,
+                   unit, (long long)pass, (long long)(nearest * pass),
+                   plan->recipe.batch.max_tokens > 0 ? "batch.max_tokens" : "batch.sequences");
+}
+
 dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank)
 {
     bool shares_memory = strcmp(plan->ranks[rank].device, "cpu") == 0;

@@ -112,6 +112,15 @@ dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *are
 dt_status dt_plan_devices_open(bool *out, const dt_plan *plan, int64_t node, dt_arena *arena,
                                dt_error *err);
 
+/* What `replicas` ranks take in one micro-step, in the unit of batch.total. */
+int64_t dt_recipe_pass(const dt_recipe *recipe, int64_t replicas);
+/* Devices that train, over all ranks. */
+int64_t dt_plan_replicas(const dt_plan *plan);
+/* Sets the micro-steps of plan->recipe so that a step has batch.total on the ranks of the plan; call it
+ * after every change of the ranks. No effect without batch.total. DT_ERR_RECIPE where it is not a
+ * multiple of what the ranks take at once: the micro-steps are then those of the nearest multiple. */
+dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err);
+
 /* What the memory of this rank depends on. */
 dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank);
 

@@ -63,6 +63,8 @@ void dt_rule_task(const dt_rule_case *c);
 void dt_rule_tensor(const dt_rule_case *c);
 void dt_rule_model_fields(const dt_rule_case *c);
 void dt_rule_rows(const dt_rule_case *c);
+void dt_rule_batch_total(const dt_rule_case *c);
+void dt_rule_batch_nodes(const dt_rule_case *c);
 void dt_rule_pairs(const dt_rule_case *c);
 void dt_rule_heads(const dt_rule_case *c);
 void dt_rule_preset_kind(const dt_rule_case *c);

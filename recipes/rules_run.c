@@ -4,6 +4,7 @@
 #include "base/run_name.h"
 #include "recipes/durations.h"
 #include "recipes/nodes.h"
+#include "recipes/plan.h"
 #include "recipes/rules.h"
 #include "recipes/secret.h"
 
@@ -87,6 +88,59 @@ void dt_rule_nodes_min(const dt_rule_case *c)
     if (count > 0 && c->recipe->nodes_min > count)
         dt_rule_broken(c, "nodes_min", "'nodes_min' is %lld, and there are only %lld nodes",
                        (long long)c->recipe->nodes_min, (long long)count);
+}
+
+void dt_rule_batch_total(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    if (recipe->batch.total > 0 && recipe->batch.accumulate > 1 &&
+        dt_reading_written(c->reading, "batch.accumulate"))
+        dt_rule_broken(c, "batch.accumulate",
+                       "'batch.accumulate' is %lld, and 'batch.total' %lld sets the micro-steps too",
+                       (long long)recipe->batch.accumulate, (long long)recipe->batch.total);
+}
+
+/* Ranks that every node has, if the recipe alone gives their number; 0 otherwise. */
+static int64_t ranks_of_each_node(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    for (int64_t i = 0; i < recipe->nodes.count; i++) {
+        dt_node_spec spec;
+
+        if (dt_node_is_slurm(recipe->nodes.items[i]) ||
+            dt_node_spec_parse(&spec, recipe->nodes.items[i], c->reading->arena, NULL) != DT_OK ||
+            spec.gpus >= 0 || spec.ranks > 0)
+            return 0;
+    }
+    return recipe->gpus > 0 ? recipe->gpus : recipe->ranks;
+}
+
+void dt_rule_batch_nodes(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    int64_t count = count_nodes(recipe), least = recipe->nodes_min, each = ranks_of_each_node(c);
+
+    if (least == 0 || (count > 0 && least >= count))
+        return;
+    if (recipe->batch.total == 0)
+        dt_rule_broken(c, "nodes_min",
+                       "'nodes_min' is %lld: a restart without some of the nodes trains with fewer "
+                       "tokens per step at the same learning rate: set 'batch.total' to keep them",
+                       (long long)least);
+    for (int64_t nodes = least; recipe->batch.total > 0 && each > 0 && nodes < count; nodes++) {
+        int64_t pass = dt_recipe_pass(recipe, nodes * each);
+
+        if (recipe->batch.total % pass == 0)
+            continue;
+        dt_rule_broken(c, "batch.total",
+                       "'batch.total' %lld is not a multiple of the %lld that %lld of the %lld nodes "
+                       "take at once: a restart on them takes the nearest multiple",
+                       (long long)recipe->batch.total, (long long)pass, (long long)nodes,
+                       (long long)count);
+        return;
+    }
 }
 
 void dt_rule_dp_nodes(const dt_rule_case *c)

@@ -73,6 +73,21 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
+dt_status dt_store_attempt_amend(dt_store *store, const char *run, int64_t attempt, int exit_code,
+                                 const char *reason, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t number;
+
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE attempts SET exit_code = ?3, reason = ?4 WHERE run = ?1"
+                      " AND attempt = ?2 AND ended_ms IS NOT NULL",
+                      DT_INT(number), DT_INT(attempt), DT_INT(exit_code), DT_TEXT(reason)));
+out:
+    return st;
+}
+
 /* `sql` sets ?3 of the newest attempt, ?2, of run ?1. */
 static dt_status set_text(dt_store *store, const char *run, const char *sql, const char *text,
                           dt_error *err)

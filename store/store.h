@@ -171,6 +171,9 @@ dt_status dt_store_run_count_active(dt_store *store, int64_t *count, dt_error *e
  * one past queued started_ms. DT_ERR_BUSY where the attempt has ended already. */
 dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state state,
                                  int exit_code, const char *reason, int64_t now_ms, dt_error *err);
+/* An attempt that has ended gets another exit code and reason: what was not known at its end is known now. */
+dt_status dt_store_attempt_amend(dt_store *store, const char *run, int64_t attempt, int exit_code,
+                                 const char *reason, dt_error *err);
 /* What lists show: newest step, loss, ... NaN leaves a value as it is. */
 dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t step, double loss,
                                     double valid_loss, double tokens_per_second, int64_t now_ms,

@@ -2,10 +2,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
 #include "recipes/nodes.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/node_checks.h"
+#include "runner/stop/orphans.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
 
@@ -186,6 +189,26 @@ static json_t *to_json(const dt_probe_report *report)
     return object;
 }
 
+/* Runs that ended while one of these nodes could not be asked: their history may say more now. */
+static void settle_runs(const dt_probe_report *report, dt_arena *arena)
+{
+    const char **names = dt_arena_alloc_array(arena, (size_t)report->count + 1, sizeof(names[0]));
+    const char *state = NULL, *path = NULL;
+    dt_store *store = NULL;
+    int64_t count = 0;
+
+    if (dt_dir_path(&state, DT_DIR_STATE, arena, NULL) == DT_OK)
+        path = dt_arena_printf(arena, "%s/store.db", state);
+    if (path == NULL || !dt_file_exists(path))
+        return; /* the doctor makes no history */
+    for (int64_t i = 0; names != NULL && i < report->count; i++)
+        if (report->probes[i].facts != NULL)
+            names[count++] = report->probes[i].node;
+    if (names != NULL && dt_store_open(&store, NULL, NULL) == DT_OK)
+        (void)dt_orphans_settle(store, names, count, arena, NULL);
+    dt_store_close(store);
+}
+
 static dt_status doctor(dt_call *call, dt_error *err)
 {
     dt_probe_report report = {0};
@@ -195,6 +218,7 @@ static dt_status doctor(dt_call *call, dt_error *err)
         DT_TRY(probe_recipe(&report, call, err));
     else
         DT_TRY(probe_here(&report, call->arena, err));
+    settle_runs(&report, call->arena);
     DT_TRY(call->json ? dt_report_json(to_json(&report), err) : print_table(&report, call, err));
     if (report.fatal_count > 0)
         call->exit_code = DT_EXIT_SYSTEM;

@@ -66,6 +66,7 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     flight.plan.new_model = dt_arguments_flag(call->args, "new-model");
     DT_TRY(dt_resume_check(&begun.at, &flight, checkpoint, &parent, call, err));
     DT_TRY(dt_nodes_check(&flight, parent.recipe_path, call, err));
+    dt_resume_note_batch(&flight, checkpoint, call);
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
     begun.parent = &parent;
     begun.valid_loss = dt_checkpoint_get_info(checkpoint)->valid_loss;

@@ -10,6 +10,7 @@
 #include "runner/launch/node_checks.h"
 #include "runner/launch/resume_check.h"
 #include "runner/launch/task.h"
+#include "runner/stop/orphans.h"
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/sweep/report.h"
 #include "runner/view/follow_options.h"
@@ -81,6 +82,8 @@ static dt_status resume(dt_call *call, dt_error *err)
     flight.plan.new_model = dt_arguments_flag(call->args, "new-model");
     DT_TRY(dt_resume_check(&at, &flight, checkpoint, &run, call, err));
     DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
+    dt_resume_note_batch(&flight, checkpoint, call);
+    (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena, NULL);
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
     DT_TRY(dt_attempt_resume(store, &run, path, &at, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));
@@ -133,6 +136,7 @@ const dt_command dt_command_resume = {
         "finished, and the next resume goes by the recipe that was there before.\n"
         "\n"
         "Learning rate, length, evaluation, nodes, ranks, strategy and precision may change.\n"
+        "Other ranks change the tokens of a step, which resume reports; batch.total keeps them.\n"
         "The model may not, nor, without --new-data, what a position in the data means: the\n"
         "content and order of the files, data.split, data.tail, batch.tokens and the seed.\n"
         "With it the data begin at their start, and so do epochs; the tokenizer stays.\n"

@@ -227,6 +227,7 @@ static dt_status stop(dt_call *call, dt_error *err)
     already = dt_run_state_is_terminal(run.state);
     if (already) {
         DT_TRY(ask_again(&run, store, call, err));
+        DT_TRY(dt_store_run_find(store, &run, run.id, call->arena, err)); /* its reason may be amended */
     } else {
         st = dt_supervisor_stop(run.id, now, &problem);
         if (st == DT_OK)

@@ -28,6 +28,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
         .meet = true,
         .outlive = outlive,
+        .renew = outlive, /* the doctor: what a new connection meets */
     };
     dt_status st = DT_OK;
 
@@ -113,6 +114,8 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
         DT_TRY(dt_placement_assign(&flight->plan, &report, call->arena, err));
     if (st == DT_OK && !dt_node_is_slurm(flight->plan.recipe.nodes.items[0]))
         divide_cores(&flight->plan, &report);
+    if (st == DT_OK)
+        flight->tokens_per_step = dt_preflight_items(flight);
 out:
     dt_probe_release(&report);
     return st;

@@ -55,25 +55,58 @@ static int64_t found_on(const dt_plan *plan, const dt_probe_report *report, int6
     return facts != NULL ? (int64_t)json_array_size(json_object_get(facts, "devices")) : -1;
 }
 
+/* Whether the number of ranks is final: no node takes all the GPUs that it is yet to report. A plan of
+ * Slurm's nodes is not changed by what they report. */
+static dt_status is_known(bool *out, const dt_plan *plan, const int64_t *found, dt_arena *arena,
+                          dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = true;
+    if (dt_node_is_slurm(plan->recipe.nodes.items[0]))
+        return DT_OK;
+    for (int64_t node = 0; node < plan->node_count && *out; node++) {
+        bool open = false;
+
+        if (found[node] < 0)
+            DT_TRY(dt_plan_devices_open(&open, plan, node, arena, err));
+        *out = !open;
+    }
+out:
+    return st;
+}
+
 dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
                               dt_error *err)
 {
     int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
+    dt_status st = DT_OK;
+    bool known;
 
     if (found == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t node = 0; node < plan->node_count; node++)
         found[node] = found_on(plan, report, node);
-    return dt_plan_use_devices(plan, found, arena, err);
+    DT_TRY(dt_plan_use_devices(plan, found, arena, err));
+    DT_TRY(is_known(&known, plan, found, arena, err));
+    st = dt_plan_divide_batch(plan, known ? err : NULL);
+    if (!known && st == DT_ERR_RECIPE)
+        st = DT_OK; /* checked once the nodes have said how many GPUs they have */
+out:
+    return st;
 }
 
 dt_status dt_placement_imagine(dt_plan *plan, int64_t gpus, dt_arena *arena, dt_error *err)
 {
     int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
+    dt_status st = DT_OK;
 
     if (found == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t node = 0; node < plan->node_count; node++)
         found[node] = gpus;
-    return dt_plan_use_devices(plan, found, arena, err);
+    DT_TRY(dt_plan_use_devices(plan, found, arena, err));
+    DT_TRY(dt_plan_divide_batch(plan, err));
+out:
+    return st;
 }

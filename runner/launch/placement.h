@@ -14,7 +14,7 @@
  * CUDA_VISIBLE_DEVICES. */
 int64_t dt_placement_gpus_here(void);
 
-/* Gives the plan's ranks their devices. report: NULL where no other node has been asked. May be
+/* Gives the plan's ranks their devices, and divides batch.total among them. report: NULL where no other node has been asked. May be
  * called again with it. */
 dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
                               dt_error *err);

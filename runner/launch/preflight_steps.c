@@ -7,12 +7,7 @@
 
 int64_t dt_preflight_replicas(const dt_preflight *flight)
 {
-    const dt_plan *plan = &flight->plan;
-    int64_t replicas = 0;
-
-    for (int64_t r = 0; r < plan->world_size; r++)
-        replicas += plan->ranks[r].replicas;
-    return replicas;
+    return dt_plan_replicas(&flight->plan);
 }
 
 static bool has_pairs(const dt_preflight *flight)

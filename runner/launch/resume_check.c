@@ -2,6 +2,7 @@
 
 #include "engine/checkpoint/fit.h"
 #include "engine/data/fingerprint.h"
+#include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/policy/completion.h"
 
@@ -131,4 +132,51 @@ dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
 out:
     dt_strbuf_release(&note);
     return st;
+}
+
+/* The remedy, if there is one that keeps the number of sequences (pairs: tokens) of a step. */
+static void add_batch_remedy(dt_strbuf *out, const dt_recipe *recipe, int64_t replicas, int64_t before)
+{
+    int64_t pass = dt_recipe_pass(recipe, replicas);
+
+    if (recipe->batch.total > 0)
+        return; /* the recipe asks for this number */
+    if (before % pass == 0)
+        dt_strbuf_add_fmt(out, "; --set batch.total=%lld keeps the number", (long long)before);
+    else
+        dt_strbuf_add_fmt(out,
+                          "; to keep the number, choose 'batch.sequences' so that %lld is a multiple of "
+                          "it times %lld, and set 'batch.total' to %lld",
+                          (long long)before, (long long)replicas, (long long)before);
+}
+
+void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *checkpoint,
+                          const dt_call *call)
+{
+    const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
+    const json_t *batch = json_object_get(info->recipe, "batch");
+    const json_t *optimizer = json_object_get(info->recipe, "optimizer");
+    const dt_recipe *recipe = &flight->plan.recipe;
+    int64_t max_tokens = json_integer_value(json_object_get(batch, "max_tokens"));
+    int64_t length = max_tokens > 0 ? 1 : json_integer_value(json_object_get(batch, "tokens"));
+    int64_t before = info->step_samples * (max_tokens > 0 ? max_tokens : 1);
+    int64_t replicas = dt_preflight_replicas(flight), now = dt_recipe_pass(recipe, replicas);
+    bool same_rate =
+        json_number_value(json_object_get(optimizer, "lr")) == recipe->optimizer.lr; /* as written */
+    dt_strbuf text;
+
+    now *= recipe->batch.accumulate;
+    if (before <= 0 || (max_tokens > 0) != (recipe->batch.max_tokens > 0) ||
+        before * length == now * (max_tokens > 0 ? 1 : recipe->batch.tokens))
+        return;
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&text, "a step has %s%lld %ss (%lld rank%s), it had %lld%s",
+                      max_tokens > 0 ? "up to " : "",
+                      (long long)(now * (max_tokens > 0 ? 1 : recipe->batch.tokens)),
+                      dt_architecture_find(recipe->model.kind)->item, (long long)replicas,
+                      replicas == 1 ? "" : "s", (long long)(before * length),
+                      same_rate ? ", and the learning rate is the same" : "");
+    add_batch_remedy(&text, recipe, replicas, before);
+    dt_report_note(call, "%s", text.data);
+    dt_strbuf_release(&text);
 }

@@ -19,4 +19,9 @@ dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
                           const dt_checkpoint *checkpoint, const dt_run *run, const dt_call *call,
                           dt_error *err);
 
+/* Says so if a step has another number of tokens than the steps before the checkpoint, and how to keep
+ * that number. Call it once the ranks are final (after dt_nodes_check). */
+void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *checkpoint,
+                          const dt_call *call);
+
 #endif

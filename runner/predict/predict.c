@@ -5,6 +5,7 @@
 
 #include "recipes/architecture/architecture.h"
 #include "recipes/matrices.h"
+#include "recipes/plan.h"
 
 #include "base/banned.h"
 
@@ -134,9 +135,22 @@ out:
 
 /* --- */
 
-static dt_status predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
+/* The recipe with the micro-steps that batch.total gives on so many GPUs, at least one. */
+static dt_recipe on_so_many(const dt_recipe *recipe, int64_t gpus)
+{
+    double total = (double)recipe->batch.total;
+    dt_recipe out = *recipe;
+
+    if (total > 0)
+        out.batch.accumulate = (int64_t)fmax(1, round(total / (double)dt_recipe_pass(recipe, gpus)));
+    return out;
+}
+
+static dt_status predict(dt_prediction *out, const dt_recipe *asked, int64_t vocab,
                          const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
+    dt_recipe divided = on_so_many(asked, machine->fabric.nodes * machine->fabric.node_gpus);
+    const dt_recipe *recipe = &divided;
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
     dt_memory_ranks ranks = {.world_size = machine->fabric.nodes * machine->fabric.node_gpus,
                              .replicas = 1};

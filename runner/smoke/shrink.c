@@ -86,6 +86,7 @@ static void shrink_model(dt_recipe *out)
     if (out->batch.max_tokens > 0)
         out->batch.sequences = (out->batch.max_tokens + out->batch.tokens - 1) / out->batch.tokens;
     out->batch.accumulate = at_most(out->batch.accumulate, MICRO_STEPS);
+    out->batch.total = 0; /* of the whole recipe: here few micro-steps are enough */
 }
 
 /* In proportion; what is there stays there, and ends within the run. */

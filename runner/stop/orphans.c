@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "base/exit.h"
 #include "runner/stop/direct.h"
 #include "runner/supervisor/folder/copies.h"
+#include "runner/supervisor/rebuild/proof.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -72,6 +74,97 @@ dt_status dt_orphans_end(int64_t *asked, dt_strbuf *left, dt_store *store, const
             DT_TRY(dt_store_node_set(store, run->id, attempt, &nodes[i], err));
         }
     }
+    DT_TRY(dt_run_amend_end(store, run->id, arena, err));
 out:
+    return st;
+}
+
+/* --- what a launch or the doctor sees */
+
+/* What runs on the nodes that have been asked. */
+typedef struct asked_nodes {
+    const char *const *names;
+    int64_t count;
+    json_t **running; /* [count]; NULL: not asked yet; null: it did not answer */
+} asked_nodes;
+
+static const json_t *ask(asked_nodes *all, const char *name, dt_arena *arena)
+{
+    for (int64_t i = 0; i < all->count; i++) {
+        const char *agent;
+
+        if (strcmp(all->names[i], name) != 0)
+            continue;
+        if (all->running[i] != NULL)
+            return all->running[i];
+        if (dt_direct_agent(&agent, name, arena, NULL) != DT_OK ||
+            dt_direct_running(&all->running[i], agent, name, arena, NULL) != DT_OK) {
+            json_decref(all->running[i]);
+            all->running[i] = json_null();
+        }
+        return all->running[i];
+    }
+    return NULL;
+}
+
+static bool runs_there(const json_t *running, const char *run)
+{
+    const json_t *entry;
+    size_t i;
+
+    json_array_foreach((json_t *)running, i, entry)
+    {
+        const char *id = json_string_value(json_object_get(entry, "run"));
+
+        if (id != NULL && strcmp(id, run) == 0)
+            return true;
+    }
+    return false;
+}
+
+static dt_status settle_run(asked_nodes *all, dt_store *store, const dt_run *run, dt_arena *arena,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_node *nodes;
+    int64_t count;
+
+    for (int64_t attempt = 1; attempt <= run->attempt; attempt++) {
+        DT_TRY(dt_store_node_list(store, &nodes, &count, run->id, attempt, arena, err));
+        for (int64_t i = 0; i < count; i++) {
+            const json_t *running;
+
+            if (strcmp(nodes[i].state, "released") == 0)
+                continue;
+            running = ask(all, nodes[i].name, arena);
+            if (!json_is_array(running) || runs_there(running, run->id))
+                continue;
+            nodes[i].state = "released";
+            DT_TRY(dt_store_node_set(store, run->id, attempt, &nodes[i], err));
+        }
+    }
+    DT_TRY(dt_run_amend_end(store, run->id, arena, err));
+out:
+    return st;
+}
+
+dt_status dt_orphans_settle(dt_store *store, const char *const *names, int64_t count, dt_arena *arena,
+                            dt_error *err)
+{
+    asked_nodes all = {.names = names, .count = count};
+    dt_status st = DT_OK;
+    dt_run *runs;
+    int64_t run_count;
+
+    all.running = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(all.running[0]));
+    if (all.running == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_store_run_list(store, &runs, &run_count, -1, 0, arena, err));
+    for (int64_t i = 0; i < run_count; i++)
+        if (dt_run_state_is_terminal(runs[i].state) && runs[i].exit_code == DT_EXIT_LEFT)
+            DT_TRY(settle_run(&all, store, &runs[i], arena, err));
+out:
+    for (int64_t i = 0; i < count; i++)
+        json_decref(all.running[i]);
     return st;
 }

@@ -83,6 +83,7 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
 typedef struct turn {
     int slot;           /* -1: none is held */
     const char *socket; /* of the connection that commands share; NULL: none is shared */
+    bool stood;         /* this connection was there before the command */
 } turn;
 
 /* Whether the connection that commands share stands. */
@@ -111,7 +112,8 @@ static dt_status take_turn(turn *out, const dt_remote *remote, const char *const
     if (transport->explain == NULL)
         return DT_OK;
     out->socket = transport->shared_socket != NULL ? transport->shared_socket(argv) : NULL;
-    return stands(out->socket)
+    out->stood = stands(out->socket);
+    return out->stood
                ? DT_OK
                : dt_connection_slot_take(&out->slot, SLOT_SECONDS, remote->cancelled, err);
 }
@@ -203,8 +205,9 @@ void dt_remote_find_end_mark(char out[DT_REMOTE_END_MARK_SIZE], const char *cons
                  (int)(sizeof(front) - 2 + DT_TRANSPORT_END_DIGITS), found);
 }
 
-static dt_status open_remote(dt_remote *out, const char *node, const char *const *words, bool apart,
-                             const atomic_bool *cancelled, dt_error *err)
+/* *shared: whether the command used a connection that another command had opened. */
+static dt_status open_once(dt_remote *out, bool *shared, const char *node, const char *const *words,
+                           bool apart, const atomic_bool *cancelled, dt_error *err)
 {
     const char **argv;
     dt_status st = DT_OK;
@@ -226,9 +229,28 @@ static dt_status open_remote(dt_remote *out, const char *node, const char *const
         DT_TRY(skip_noise(out, &one, dt_clock_monotonic_seconds() + DT_REMOTE_OPEN_SECONDS, err));
 out:
     give_back(&one);
+    *shared = one.stood;
     if (st != DT_OK)
         dt_remote_close(out);
     dt_arena_release(&arena);
+    return st;
+}
+
+/* A shared connection that stands proves nothing: the node may be cut off since, or refuse new ones. What
+ * failed over it before the command ran is tried once more without it. */
+static dt_status open_remote(dt_remote *out, const char *node, const char *const *words, bool apart,
+                             const atomic_bool *cancelled, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    bool shared = false;
+    dt_status st = open_once(out, &shared, node, words, apart, cancelled, &problem);
+
+    if (shared && (st == DT_ERR_TIMEOUT || st == DT_ERR_PEER || st == DT_ERR_IO)) {
+        dt_remote_renew(node);
+        return open_once(out, &shared, node, words, true, cancelled, err);
+    }
+    if (st != DT_OK)
+        return DT_FAIL(err, st, "%s", problem.message);
     return st;
 }
 

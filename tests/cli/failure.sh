@@ -29,3 +29,42 @@ expect 0 show "$run"
 says "was killed by signal 9"
 expect 0 list --state failed --json
 json "o['runs'][0]['run'] == '$run'"
+
+# It ended while its node could not be asked. Whoever sees later that nothing is left amends the reason: a
+# doctor, a stop, a launch; while something of it runs there, it stays as it is.
+doubt() {
+    python3 - "$work/state/dtrun/store.db" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+with db:
+    db.execute("UPDATE attempts SET exit_code = 5, reason = 'rank 1 was killed; whether anything is left is not known: '"
+               " || 'node localhost is gone'")
+    db.execute("UPDATE nodes SET state = 'lost'")
+PY
+    expect 0 status "$run" --json
+    json "o['exit_code'] == 5" "'is not known' in o['reason']"
+}
+known() {
+    local said=$subject
+    expect 0 status "$run" --json
+    subject="$said, then status"
+    json "o['exit_code'] == 1" "o['reason'] == 'rank 1 was killed; nothing is left on its nodes, as was seen later'" \
+        "o['nodes'][0]['state'] == 'released'"
+}
+doubt
+DTRUN_RUN_ID=$run DTRUN_ATTEMPT=1 DTRUN_NODE_DIR=$work/state/dtrun/runs/$run/attempt-1/node-0 sleep 100 &
+stray=$!
+expect 0 doctor
+expect 0 status "$run" --json
+json "o['exit_code'] == 5"
+kill $stray
+wait $stray 2>/dev/null
+expect 0 doctor
+known
+doubt
+expect 0 stop "$run"
+says "nothing is left on its nodes"
+known
+doubt
+expect 0 launch --wait "$work/tiny.yaml" --set name=other --set schedule.steps=10
+known

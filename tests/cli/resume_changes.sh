@@ -57,6 +57,28 @@ json "o['state'] == 'finished'" "o['step'] == o['steps_total'] == 60" \
 expect 2 resume "$run"
 says "has done all its 60 steps"
 
+# Other ranks change the tokens of a step, which is said; batch.total keeps them.
+expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=2 --set schedule.steps=6
+fewer=$(field "o['run']")
+expect 0 resume "$fewer" --wait --set ranks=1 --set schedule.steps=8
+says "a step has 32 tokens (1 rank), it had 64, and the learning rate is the same" \
+    "--set batch.total=4 keeps the number"
+expect 0 resume "$fewer" --wait --set schedule.steps=10 # as the attempt before
+lacks "a step has"
+expect 0 fork "$fewer" --wait --set ranks=3 --set schedule.steps=14
+says "a step has 96 tokens (3 ranks), it had 32"
+expect 2 launch "$work/tiny.yaml" --set ranks=3 --set batch.total=8
+one_line
+says "'batch.total' 8 cannot be divided: 3 ranks x 2 sequences take 6 at once" "such as 6,"
+expect 2 launch "$work/tiny.yaml" --set batch.total=8 --set batch.accumulate=2
+says "'batch.accumulate' is 2, and 'batch.total' 8"
+expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=2 --set batch.total=8 --set schedule.steps=6
+kept=$(field "o['run']")
+for ranks in 1 4; do # 4 micro-steps, then 1
+    expect 0 resume "$kept" --wait --set ranks=$ranks --set schedule.steps=$((6 + 4 * ranks))
+    lacks "a step has"
+done
+
 # A change that is allowed resumes: also data of the same content elsewhere.
 cp "$work/corpus.txt" "$work/moved.txt"
 expect 0 resume "$run" --wait --json --set schedule.steps=70 --set "data.train=$work/moved.txt" \

@@ -66,6 +66,7 @@ code=0
 is "exit code of another stop" $code 5
 "$net_sh" heal "$net" host2
 "$dtrun" stop away >/dev/null || fail "stop once the node is back: exit $?"
+like "the reason once the node is back" "$(value away "o['reason']")" "*nothing is left on its nodes*"
 await 20 none_there "$id"
 
 launch waits "${endless[@]}"

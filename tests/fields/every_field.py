@@ -130,6 +130,7 @@ FIELDS = {
     'batch.tokens': [value(24, 'dp')],
     'batch.max_tokens': [value(48, 'pairs', PAIRS)],
     'batch.accumulate': [value(2, 'divided')],
+    'batch.total': [value(8, 'plain')],
     'optimizer.kind': [value('sgd', 'sgd'), value('adam', 'three')],
     'optimizer.variant': [value('fairseq', 'plain')],
     'optimizer.lr': [value(1e-3, 'three')],
@@ -356,6 +357,8 @@ def other_world(place, words, before, every, bound, values):
     ranks, accumulate = values['ranks'], values['batch.accumulate']
     change = {'ranks': 1, 'batch.accumulate': ranks * accumulate} if ranks > 1 else {
         'ranks': 2, 'batch.sequences': values['batch.sequences'] // 2}
+    if 'batch.total' in values:  # the micro-steps follow from it
+        change = {'ranks': 1 if ranks > 1 else 2}
     check(place, place.json('resume', run, '--wait', *flatten(change)), before, every, bound)
 
 

@@ -56,6 +56,35 @@ grep -q "nothing listens" "$net/out" || fail "a launch to a deaf node says: $(ca
 [ "$("$dtrun" list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))')" = 0 ] ||
     fail "a launch that could not be leaves a run"
 
+# A connection that earlier commands left open proves nothing: the doctor opens its own. Without host keys and
+# without a login key no node is good, and none is asked over the connection of another.
+recipe "[$nodes]"
+doctor 0 "good"
+mv "$net/known_hosts" "$net/known"
+touch "$net/known_hosts"
+doctor 3 "host key"
+json 'not o["good"] and not any(n["reached"] for n in o["nodes"])'
+mv "$net/known" "$net/known_hosts"
+doctor 0 "good"
+for host in ${nodes//,/}; do mv "$net/$host/authorized_keys" "$net/$host/kept"; done
+doctor 3 "lets nobody in with the keys"
+json 'not o["good"] and not any(n["reached"] for n in o["nodes"])'
+for host in ${nodes//,/}; do mv "$net/$host/kept" "$net/$host/authorized_keys"; done
+
+# A node that is cut off while its connection stands: neither doctor nor launch blames its login shell.
+if [ "$net_kind" = namespace ]; then
+    doctor 0 "good"
+    tests/net/net.sh cut "$net" host1
+    doctor 3 "node 'host1'"
+    ! grep -q "login shell" "$net/out" || fail "a node that is cut off has a bad shell: $(cat "$net/out")"
+    tests/net/net.sh heal "$net" host1
+    doctor 0 "good"
+    tests/net/net.sh cut "$net" host1
+    "$dtrun" launch --wait "$net/launch/r.yaml" >"$net/out" 2>&1
+    ! grep -q "login shell" "$net/out" || fail "a launch blames the shell of a node that is cut off: $(cat "$net/out")"
+    tests/net/net.sh heal "$net" host1
+fi
+
 # One machine under two names; a name twice is the recipe reader's.
 awk '/^Host host1$/ {print "Host again"; getline; print; getline; print}' "$net/ssh_config" >"$net/again"
 cat "$net/again" >>"$net/ssh_config"

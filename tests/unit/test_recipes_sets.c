@@ -92,7 +92,7 @@ static void test_a_wrong_set_is_named_in_the_message(void **state)
                    "key");
     expect_refused(LEAST, "batch={size: 1}",
                    "--set batch={size: 1}: unknown key 'size' (known here: sequences, tokens, "
-                   "max_tokens, accumulate)");
+                   "max_tokens, accumulate, total)");
     expect_refused(LEAST, "clip=[1", "--set clip=[1: this '[' is not closed: a ']' is missing");
     expect_refused(LEAST, "model.heads=7",
                    "--set model.heads=7: 'model.heads' 7 does not divide 'model.embed' 768: the "

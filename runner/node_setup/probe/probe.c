@@ -8,6 +8,7 @@
 #include "runner/node_setup/address.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/probe/probe_int.h"
+#include "runner/transport/remote.h"
 
 #include "base/banned.h"
 
@@ -28,6 +29,8 @@ static void ask_node(void *context, int64_t i)
     const dt_bundle *bundle = probe->gpus ? &ask->bundles.gpus : &ask->bundles.plain;
     double start = dt_clock_monotonic_seconds();
 
+    if (ask->wish->renew)
+        dt_remote_renew(probe->node);
     (void)dt_bootstrap_probe(&probe->facts, &probe->skew_ms, ask->bootstrap, probe->node,
                              bundle->hash, ask->wish->cancelled, &ask->errors[i]);
     probe->seconds += dt_clock_monotonic_seconds() - start;

@@ -29,6 +29,7 @@ typedef struct dt_probe_wish {
     int64_t disk_bytes;    /* that a node's folder must have room for */
     bool meet;             /* nodes connect to each other */
     bool outlive;          /* test whether a detached process outlives its login: two logins more */
+    bool renew;            /* do not ask over a connection that earlier commands have left open */
     const atomic_bool *cancelled;
 } dt_probe_wish;
 

@@ -57,6 +57,11 @@ void dt_verdict_hung(dt_verdict *verdict, const char *reason, int64_t time_ms);
 void dt_verdict_unreached(dt_verdict *verdict, const char *what);
 
 bool dt_verdict_has_failed(const dt_verdict *verdict);
+/* Parts of a reason; what follows names the nodes, up to the end of the reason. */
+#define DT_REASON_LEFT    "not released: "
+#define DT_REASON_UNKNOWN "whether anything is left is not known: "
+#define DT_REASON_PROVED  "nothing is left on its nodes, as was seen later"
+
 /* A supervisor had the ranks ended for a failure that it has noted nowhere that is still there: they
  * ended well, and only the agents' journals tell that it was not by a signal from elsewhere. */
 bool dt_verdict_has_lost_cause(const dt_verdict *verdict);

@@ -73,12 +73,12 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
     }
     if (verdict->left.length > 0) {
         *exit_code = DT_EXIT_LEFT;
-        dt_strbuf_add_fmt(&verdict->reason, "%snot released: %s",
+        dt_strbuf_add_fmt(&verdict->reason, "%s" DT_REASON_LEFT "%s",
                           verdict->reason.length > 0 ? "; " : "", verdict->left.data);
     }
     if (verdict->unreached.length > 0) {
         *exit_code = DT_EXIT_LEFT;
-        dt_strbuf_add_fmt(&verdict->reason, "%swhether anything is left is not known: %s",
+        dt_strbuf_add_fmt(&verdict->reason, "%s" DT_REASON_UNKNOWN "%s",
                           verdict->reason.length > 0 ? "; " : "", verdict->unreached.data);
     }
     *reason = verdict->reason.data;

@@ -64,7 +64,29 @@ static void leave_out_lost(dt_plan *plan, const dt_session *session)
     plan->world_size = ranks;
 }
 
-static dt_status write_plan(dt_session *session, const dt_next_attempt *next, dt_error *err)
+/* What the reason says of the tokens of a step, now that there are fewer ranks. */
+static void leave_out(dt_plan *plan, dt_session *session, const char **reason)
+{
+    int64_t before = dt_plan_replicas(plan) * plan->recipe.batch.accumulate, now;
+    dt_error problem = DT_ERROR_INIT;
+    const char *text;
+
+    leave_out_lost(plan, session);
+    if (dt_plan_divide_batch(plan, &problem) != DT_OK)
+        dt_log_warn("%s", problem.message); /* the nearest number of micro-steps is taken */
+    now = dt_plan_replicas(plan) * plan->recipe.batch.accumulate;
+    if (now == before || plan->recipe.task != DT_TASK_TRAIN)
+        return;
+    text = dt_arena_printf(&session->arena,
+                           "%s; a step has %lld sequences without the lost nodes, it had %lld",
+                           *reason, (long long)(now * plan->recipe.batch.sequences),
+                           (long long)(before * plan->recipe.batch.sequences));
+    *reason = text != NULL ? text : *reason;
+}
+
+/* *reason: why there is another attempt; a change of the batch is added to it. */
+static dt_status write_plan(dt_session *session, const dt_next_attempt *next, const char **reason,
+                            dt_error *err)
 {
     const char *folder = dt_arena_printf(&session->arena, "%s/attempt-%lld", session->folder,
                                          (long long)next->attempt);
@@ -83,7 +105,7 @@ static dt_status write_plan(dt_session *session, const dt_next_attempt *next, dt
     if (session->task_plan != NULL)
         DT_TRY(dt_task_folder_look(&plan.task, session->folder, &session->arena, err));
     if (next->nodes_lost > 0)
-        leave_out_lost(&plan, session);
+        leave_out(&plan, session, reason);
     json = dt_plan_to_json(&plan);
     dt_json_write_pretty(&text, json);
     dt_strbuf_add_fmt(&path, "%s/plan.json", folder);
@@ -188,7 +210,7 @@ out:
 dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, int code,
                               const char *reason, dt_error *err)
 {
-    dt_status st = write_plan(session, next, err);
+    dt_status st = write_plan(session, next, &reason, err);
 
     return st == DT_OK ? add_attempt(session, next, code, reason, err) : st;
 }

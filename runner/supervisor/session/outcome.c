@@ -10,6 +10,7 @@
 #include "runner/node_setup/slurm_nodes.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/policy/restart.h"
+#include "runner/supervisor/rebuild/proof.h"
 #include "runner/supervisor/session/session_int.h"
 
 #include "base/banned.h"
@@ -22,6 +23,7 @@ static dt_status end_attempt(dt_session *session, dt_run_state state, int code, 
                              dt_error *err)
 {
     bool restored = false, begun = false;
+    dt_error problem = DT_ERROR_INIT;
     dt_status st;
 
     DT_TRY(dt_store_sync(session->store, err));
@@ -34,6 +36,8 @@ static dt_status end_attempt(dt_session *session, dt_run_state state, int code, 
         DT_TRY(dt_store_run_restore(session->store, &restored, session->run, err));
     DT_TRY(dt_store_commit(session->store, err));
     begun = false;
+    if (dt_run_amend_end(session->store, session->run, &session->arena, &problem) != DT_OK)
+        dt_log_warn("%s", problem.message); /* of earlier attempts: the next proof does it */
     if (restored)
         dt_log_info("attempt %lld made no step: the run is finished, as it was before",
                     (long long)session->attempt);

@@ -1,0 +1,98 @@
+#include "runner/supervisor/rebuild/proof.h"
+
+#include <string.h>
+
+#include "base/exit.h"
+#include "base/log.h"
+#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/policy/verdict.h"
+
+#include "base/banned.h"
+
+typedef struct nodes_of {
+    dt_node *items;
+    int64_t count;
+} nodes_of;
+
+static bool is_released(const dt_node *node)
+{
+    return strcmp(node->state, "released") == 0;
+}
+
+/* all: nodes by attempt, from attempt 1. */
+static bool is_proved(const nodes_of *all, int64_t attempts, int64_t attempt)
+{
+    for (int64_t i = 0; i < all[attempt - 1].count; i++) {
+        const dt_node *node = &all[attempt - 1].items[i];
+        bool proved = is_released(node);
+
+        for (int64_t later = attempt; later < attempts && !proved; later++)
+            for (int64_t k = 0; k < all[later].count; k++)
+                proved = proved || (strcmp(all[later].items[k].name, node->name) == 0 &&
+                                    is_released(&all[later].items[k]));
+        if (!proved)
+            return false;
+    }
+    return true;
+}
+
+/* Where the reason begins to say what is left; NULL: it does not. */
+static const char *find_doubt(const char *reason)
+{
+    const char *left = strstr(reason, DT_REASON_LEFT), *unknown = strstr(reason, DT_REASON_UNKNOWN);
+
+    return left != NULL && (unknown == NULL || left < unknown) ? left : unknown;
+}
+
+/* The copy beside the store; without it a rebuilt history has the older reason. */
+static void amend_kept(const char *run, int64_t attempt, int code, const char *reason,
+                       dt_arena *arena)
+{
+    const char *folder;
+    dt_error problem = DT_ERROR_INIT;
+    dt_kept kept;
+
+    if (dt_run_path(&folder, run, NULL, arena, NULL) != DT_OK ||
+        dt_kept_read(&kept, folder, attempt, arena, NULL) != DT_OK)
+        return;
+    kept.run.exit_code = code;
+    kept.run.reason = reason;
+    if (dt_kept_write(&kept, folder, &problem) != DT_OK)
+        dt_log_warn("%s", problem.message);
+}
+
+dt_status dt_run_amend_end(dt_store *store, const char *run, dt_arena *arena, dt_error *err)
+{
+    dt_attempt *attempts;
+    dt_status st = DT_OK;
+    nodes_of *all;
+    int64_t count;
+
+    DT_TRY(dt_store_attempt_list(store, &attempts, &count, run, arena, err));
+    all = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(*all));
+    if (all == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(dt_store_node_list(store, &all[i].items, &all[i].count, run, attempts[i].attempt,
+                                  arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        const dt_attempt *one = &attempts[i];
+        const char *doubt = find_doubt(one->reason), *reason;
+        int code = one->exit_code;
+
+        if (doubt == NULL || !dt_run_state_is_terminal(one->state) || !is_proved(all, count, i + 1))
+            continue;
+        if (code == DT_EXIT_LEFT)
+            code = one->state == DT_RUN_STOPPED    ? DT_EXIT_STOPPED
+                   : one->state == DT_RUN_FINISHED ? DT_EXIT_GOOD
+                                                   : DT_EXIT_FAILED;
+        reason = dt_arena_printf(arena, "%.*s" DT_REASON_PROVED, (int)(doubt - one->reason), one->reason);
+        if (reason == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+        DT_TRY(dt_store_attempt_amend(store, run, one->attempt, code, reason, err));
+        amend_kept(run, one->attempt, code, reason, arena);
+    }
+out:
+    return st;
+}
