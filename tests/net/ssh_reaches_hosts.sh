@@ -88,7 +88,7 @@ case $(getent passwd "$(id -u)") in
     wants 0 "hello" "$reach" host1 /bin/echo hello
     ! grep -q Welcome "$net/out" || fail "the banner is in the output"
     bashrc 'exit 3'
-    wants 255 "ended with code 3" "$reach" host1 /bin/true ;;
+    wants 255 "ended with exit code 3" "$reach" host1 /bin/true ;;
 esac
 
 if [ "$net_kind" = namespace ]; then
