@@ -26,7 +26,7 @@ EMBEDDED(series_js);
 EMBEDDED(view_js);
 EMBEDDED(run_charts_js);
 EMBEDDED(marks_js);
-EMBEDDED(metrics_js);
+EMBEDDED(metric_names_js);
 EMBEDDED(text_js);
 EMBEDDED(chart_js);
 EMBEDDED(icon_svg);
@@ -57,7 +57,7 @@ static const struct {
     {"view.js", SCRIPT, dt_embedded_view_js, dt_embedded_view_js_end},
     {"run_charts.js", SCRIPT, dt_embedded_run_charts_js, dt_embedded_run_charts_js_end},
     {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
-    {"metrics.js", SCRIPT, dt_embedded_metrics_js, dt_embedded_metrics_js_end},
+    {"metric_names.js", SCRIPT, dt_embedded_metric_names_js, dt_embedded_metric_names_js_end},
     {"text.js", SCRIPT, dt_embedded_text_js, dt_embedded_text_js_end},
     {"chart.js", SCRIPT, dt_embedded_chart_js, dt_embedded_chart_js_end},
     {"report.html", HTML, dt_embedded_report_html, dt_embedded_report_html_end},

@@ -7,6 +7,7 @@
 #include "runner/term/plot.h"
 #include "runner/term/table.h"
 #include "runner/view/comparison.h"
+#include "runner/view/recipe_diff.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
@@ -21,6 +22,26 @@ static void add_mark(dt_table *table, const dt_term *term, size_t run, size_t co
     dt_table_add(table, style, "%s", mark);
 }
 
+/* Names the runs that have no recipe; says of the others why there is no table of differences. */
+static void add_recipe_words(dt_strbuf *out, const dt_term *term, dt_comparison *all)
+{
+    static const char *const words[] = {
+        [DT_RECIPES_MISSING] = "fewer than two runs have a recipe\n",
+        [DT_RECIPES_APART] = "the recipes have no fields in common\n",
+        [DT_RECIPES_PARTLY] = "the recipes are the same in the fields that they share\n",
+        [DT_RECIPES_WHOLE] = "the recipes are the same\n"};
+    size_t without = 0;
+
+    if (all->keys_count == 0)
+        dt_term_add(out, term, DT_STYLE_DIM, "%s",
+                    words[dt_recipe_compare_fields(all->runs, all->count)]);
+    for (size_t r = 0; r < all->count; r++)
+        if (!dt_run_entry_has_recipe(&all->runs[r]))
+            dt_term_add(out, term, DT_STYLE_DIM, "%s%s", without++ == 0 ? "no recipe: " : ", ",
+                        all->runs[r].run->id);
+    dt_strbuf_add_str(out, without > 0 ? " (imported)\n" : "");
+}
+
 /* A line a key, a column a run, where these are few; else the other way round. */
 static void add_recipes(dt_strbuf *out, const dt_term *term, dt_comparison *all, dt_arena *arena)
 {
@@ -29,10 +50,9 @@ static void add_recipes(dt_strbuf *out, const dt_term *term, dt_comparison *all,
     dt_table table;
 
     DT_ASSERT(columns != NULL);
-    if (keys == 0) {
-        dt_term_add(out, term, DT_STYLE_DIM, "the recipes are the same\n");
+    add_recipe_words(out, term, all);
+    if (keys == 0)
         return;
-    }
     columns[0] = (dt_table_column){"recipe", false};
     for (size_t r = 0; r < all->count; r++)
         columns[r + 1] = (dt_table_column){all->runs[r].run->id, true};

@@ -66,24 +66,77 @@ static void walk(diff *out, const char *path, const json_t *a, const json_t *b)
 }
 
 /* Most runs of a list were asked for the same as the one before. */
-static bool is_known(const dt_run_entry *entries, size_t i)
+static bool is_known(const dt_run_entry *entries, size_t i, size_t first)
 {
     const char *hash = entries[i].run->recipe_hash;
 
     return hash[0] != '\0' && (strcmp(hash, entries[i - 1].run->recipe_hash) == 0 ||
-                               strcmp(hash, entries[0].run->recipe_hash) == 0);
+                               strcmp(hash, entries[first].run->recipe_hash) == 0);
+}
+
+static size_t first_with_recipe(dt_run_entry *entries, size_t runs)
+{
+    size_t first = 0;
+
+    while (first < runs && !dt_run_entry_has_recipe(&entries[first]))
+        first++;
+    return first;
+}
+
+/* Counts the fields of a that b has too, and those that b lacks. */
+static void count_fields(size_t *shared, size_t *lacking, const json_t *a, const json_t *b,
+                         bool top)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)a, key, value)
+    {
+        const json_t *other = json_object_get(b, key);
+
+        if (top && is_left_out(key))
+            continue;
+        if (json_is_object(value) && json_is_object(other))
+            count_fields(shared, lacking, value, other, false);
+        else
+            *(other != NULL ? shared : lacking) += 1;
+    }
+}
+
+dt_recipe_overlap dt_recipe_compare_fields(dt_run_entry *entries, size_t runs)
+{
+    size_t first = first_with_recipe(entries, runs), compared = 0;
+    dt_recipe_overlap overlap = DT_RECIPES_WHOLE;
+
+    for (size_t i = first + 1; i < runs; i++) {
+        const json_t *a = dt_run_entry_recipe(&entries[first]);
+        const json_t *b = dt_run_entry_recipe(&entries[i]);
+        size_t shared = 0, lacking = 0;
+
+        if (!dt_run_entry_has_recipe(&entries[i]))
+            continue;
+        compared++;
+        count_fields(&shared, &lacking, a, b, true);
+        count_fields(&shared, &lacking, b, a, true);
+        if (shared == 0 && lacking > 0)
+            return DT_RECIPES_APART;
+        if (lacking > 0)
+            overlap = DT_RECIPES_PARTLY;
+    }
+    return compared > 0 ? overlap : DT_RECIPES_MISSING;
 }
 
 dt_status dt_recipe_diff(const char ***keys, size_t *count, dt_run_entry *entries, size_t runs,
                          dt_arena *arena, dt_error *err)
 {
     diff out = {.arena = arena};
+    size_t first = first_with_recipe(entries, runs);
 
     out.keys = dt_arena_alloc_array(arena, KEYS_MOST, sizeof(out.keys[0]));
     out.no_memory = out.keys == NULL;
-    for (size_t i = 1; i < runs && !out.no_memory; i++)
-        if (!is_known(entries, i))
-            walk(&out, "", dt_run_entry_recipe(&entries[0]), dt_run_entry_recipe(&entries[i]));
+    for (size_t i = first + 1; i < runs && !out.no_memory; i++)
+        if (!is_known(entries, i, first))
+            walk(&out, "", dt_run_entry_recipe(&entries[first]), dt_run_entry_recipe(&entries[i]));
     *keys = out.keys;
     *count = out.count;
     return out.no_memory ? DT_FAIL(err, DT_ERR_NOMEM, "no memory") : DT_OK;

@@ -1,7 +1,8 @@
 /* recipe_diff: the keys in which the recipes of runs differ.
  *
  * Resolved recipes are compared, field by field, in their order. Left out: the name, what is told to
- * whom (notify), and fields that one of two recipes does not have, being of an older dtrun.
+ * whom (notify), and fields that one of two recipes does not have, being of an older dtrun. Runs without a
+ * recipe (imported ones) are skipped.
  */
 #ifndef DT_RUNNER_VIEW_RECIPE_DIFF_H
 #define DT_RUNNER_VIEW_RECIPE_DIFF_H
@@ -13,5 +14,14 @@
 /* "optimizer.lr", ...; in the arena. */
 dt_status dt_recipe_diff(const char ***keys, size_t *count, dt_run_entry *entries, size_t runs,
                          dt_arena *arena, dt_error *err);
+
+typedef enum dt_recipe_overlap {
+    DT_RECIPES_MISSING, /* fewer than two runs have a recipe */
+    DT_RECIPES_APART,   /* no field is in all recipes */
+    DT_RECIPES_PARTLY,  /* some fields are in some of the recipes only */
+    DT_RECIPES_WHOLE    /* all recipes have the same fields */
+} dt_recipe_overlap;
+/* Compares which fields the recipes have, whatever their values. Runs without a recipe do not count. */
+dt_recipe_overlap dt_recipe_compare_fields(dt_run_entry *entries, size_t runs);
 
 #endif

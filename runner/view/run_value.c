@@ -69,6 +69,11 @@ const json_t *dt_run_entry_recipe(dt_run_entry *entry)
     return entry->recipe;
 }
 
+bool dt_run_entry_has_recipe(dt_run_entry *entry)
+{
+    return json_object_size(dt_run_entry_recipe(entry)) > 0;
+}
+
 void dt_run_entry_release(dt_run_entry *entry)
 {
     json_decref(entry->recipe);

@@ -31,6 +31,8 @@ typedef struct dt_run_entry {
 dt_run_value dt_run_value_of_json(const json_t *value, dt_arena *arena);
 /* The recipe, borrowed; null where it cannot be read. */
 const json_t *dt_run_entry_recipe(dt_run_entry *entry);
+/* Whether the recipe has any field. False for an imported run, and for a recipe that cannot be read. */
+bool dt_run_entry_has_recipe(dt_run_entry *entry);
 void dt_run_entry_release(dt_run_entry *entry);
 
 dt_status dt_run_value_get(dt_run_value *out, dt_store *store, dt_run_entry *entry, const char *key,

@@ -387,6 +387,57 @@ class Page(Browsing):
         self.wait(lambda: self.browser.find_element(By.ID, "metric-train/loss-chart").get_attribute("aria-label").startswith(
             "By step: train/loss 2.62 at step 19"))
 
+    def test_what_people_say_of_a_run_is_on_its_page(self):
+        subprocess.run([FILL, self.store, "imported", "20"], check=True)
+        self.addCleanup(subprocess.run, [FILL, self.store, "remove", "i9mprt"], check=True)
+        self.open_run("i9mprt")
+        self.assertEqual(self.texts("#labels .tag"), ["from elsewhere", "keep", "old"])
+        self.assertTrue(self.browser.find_element(By.CSS_SELECTOR, "#labels a").get_attribute("href").endswith(
+            "compare?group=from%20elsewhere"))
+        self.assertEqual(self.text("#note"), "imported from '/home/ada/metrics.csv'")
+        self.open_run("m4x9tr")
+        self.assertFalse(self.browser.find_element(By.ID, "labels").is_displayed())
+        self.assertFalse(self.browser.find_element(By.ID, "note").is_displayed())
+
+    def test_every_chart_is_drawn_wherever_it_is_and_its_ticks_differ(self):
+        subprocess.run([FILL, self.store, "imported", "20"], check=True)
+        self.addCleanup(subprocess.run, [FILL, self.store, "remove", "i9mprt"], check=True)
+        self.look(1280, 300)  # no chart but the first is inside the window
+        self.open_run("i9mprt")
+        chart = lambda name: f"Chart.getChart('metric-{name}-chart')"
+        for name in ("train/loss", "constant_bytes", "huge", "once"):
+            self.wait(lambda: self.script(f"return {chart(name)}?.data.datasets.length > 0"))
+            for axis in "xy":
+                labels = self.script(f"return {chart(name)}.scales.{axis}.ticks.map((tick) => tick.label)")
+                self.assertEqual(len(labels), len(set(labels)), (name, axis, labels))
+                self.assertGreater(len(labels), 1, (name, axis))
+                self.assertLess(max(map(len, labels)), 12, (name, axis, labels))
+        self.assertEqual(self.script(f"return {chart('once')}.data.datasets[0].pointRadius"), [2.5])
+        self.assertEqual(set(self.script(f"return {chart('train/loss')}.data.datasets[0].pointRadius")), {0})
+
+    def test_numbers_and_ticks_are_as_long_as_they_need_to_be(self):
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
+        called = lambda name, *arguments: self.browser.execute_async_script(
+            "const done = arguments[2]; import('/text.js').then((text) => done(text[arguments[0]](...arguments[1])))",
+            name, arguments)
+        for kind, values, labels in (
+                ("", [0, 0.5, 1], ["0", "0.5", "1.0"]), ("", [-1, -0.5, 0], ["-1.0", "-0.5", "0"]),
+                ("", [0, 500000, 1000000], ["0", "0.5M", "1.0M"]), ("", [15000, 15500], ["15,000", "15,500"]),
+                ("", [2e-4, 4e-4, 1e-3], ["0.0002", "0.0004", "0.0010"]), ("", [2e-5, 2.5e-5], ["2e-5", "2.5e-5"]),
+                ("", [-1e308, 0, 1e308], ["-1e+308", "0", "1e+308"]), ("", [7], ["7"]),
+                ("bytes", [13200000, 13200050, 13200100], ["13.20000 MB", "13.20005 MB", "13.20010 MB"]),
+                ("bytes", [0, 5e8, 1e9], ["0.0 GB", "0.5 GB", "1.0 GB"]), ("bytes", [1e20, 1e25], ["1e+20 B", "1e+25 B"]),
+                ("seconds", [0, 0.02, 0.04], ["0 ms", "20 ms", "40 ms"]), ("seconds", [1, 1.5], ["1.0 s", "1.5 s"]),
+                ("time", [0, 0.5, 1], ["0.0 s", "0.5 s", "1.0 s"]), ("time", [0, 30, 60, 90], ["0 s", "30 s", "1 min", "1 min 30 s"]),
+                ("time", [90000, 90030], ["1 d 1 h", "1 d 1 h 30 s"]), ("time", [60, 60.5], ["1 min", "1 min 0.5 s"])):
+            self.assertEqual(called("tickLabels", values, kind), labels)
+        self.assertEqual(called("logLabels", [0.1, 1, 10, 1e6], ""), ["0.1", "1", "10", "1M"])
+        self.assertEqual(called("logLabels", [13200000, 13200100], "bytes"), ["13.2000 MB", "13.2001 MB"])
+        for name, value, words in (("count", 1e308, "1e+308"), ("count", -0.2, "0"), ("compact", 1e308, "1e+308"),
+                                   ("bytes", 1e308, "1e+308 B"), ("bytes", -5e9, "−5.0 GB"), ("bytes", None, "–"),
+                                   ("duration", 1e308, "1e+308 s"), ("shortTime", 1e308, "1e+308 s"), ("loss", 1e308, "1.000e+308")):
+            self.assertEqual(called(name, value), words)
+
     def test_an_unknown_run_is_a_friendly_page(self):
         self.open("runs/nope", lambda: "Nothing here" in self.text("h1"))
         self.assertEqual(self.text("main a"), "All runs")
@@ -566,12 +617,63 @@ class History(Browsing):
         self.assertEqual(self.text("#summary"), "2 groups, 1 run")
         cells = self.texts("#metrics tbody tr:first-child td")
         self.assertEqual(cells, ["loss, last", "6.1667 (−62 %)", "16.1667", "200.6667 (+1141 %)"])
+        self.assertEqual(self.texts("#metrics .best"), ["6.1667 (−62 %)", "1.6667 (−86 %)"])
         self.assertEqual(self.texts("#recipes tbody td"),
                          ["optimizer.lr", "0.001, 0.002, 0.003, … (10)", "0.011, 0.012, 0.013, … (10)", "0.2"])
         Select(self.browser.find_element(By.ID, "axis")).select_by_value("time")
         self.wait(lambda: [round(x, 6) for x in self.points("loss-chart")] == [0, 0.05, 0.1])
         self.assertIn("x=time", self.browser.current_url)
         self.shoot("groups")
+
+    def test_the_comparison_of_a_group_says_which_of_its_runs_won(self):
+        self.open("compare?group=rates%2C%20low", lambda: len(self.texts("#groups tbody tr")) == 10)
+        self.assertEqual(self.text("#groups .winner"), "Best: optimizer.lr = 0.001 (loss 1.6667, sweep 1)")
+        self.assertEqual(self.texts("#groups th"), ["Run", "State", "optimizer.lr", "loss, lowest"])
+        self.assertEqual(self.texts("#groups tbody tr:nth-child(2) td"),
+                         ["sweep 2 sweep002", "finished", "0.002", "2.6667"])
+        self.assertEqual(self.texts("#groups .best"), ["1.6667"])
+
+    def test_a_comparison_begins_with_the_losses_and_folds_internal_metrics(self):
+        with contextlib.closing(sqlite3.connect(self.store)) as store, store:
+            for key, version in (("sweep001", 1), ("sweep002", 2)):
+                store.execute("UPDATE attempts SET recipe_json = json_set(recipe_json, '$.needs', ?) WHERE run ="
+                              " (SELECT run FROM runs WHERE id = ?)", (version, key))
+        self.open("compare?runs=m4x9tr,w2z5lg,sweep001,sweep002,sweep003,sweep004,sweep005,sweep006",
+                  lambda: len(self.texts("#metrics tbody tr")) > 5)
+        labels = lambda: self.texts("#metrics tbody td:first-child")
+        self.assertEqual(labels()[:4], ["loss, last", "loss, lowest", "valid_loss, last", "valid_loss, lowest"])
+        self.assertEqual(self.texts("#charts h2")[:2], ["Loss", "Validation loss"])
+        self.assertNotIn("held_bytes, last", labels())
+        self.assertNotIn("needs", self.texts("#recipes tbody td:first-child"))
+        self.assertIn("optimizer.lr", self.texts("#recipes tbody td:first-child"))
+        cut = self.script("return [...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth).length")
+        self.assertEqual(cut, 0)
+        self.shoot("compare-eight")
+        self.browser.find_element(By.ID, "internal").click()
+        self.wait(lambda: "held_bytes, last" in labels() and "Memory in use" in self.texts("#charts h2"))
+        self.assertIn("internal=1", self.browser.current_url)
+        self.assertEqual(labels()[-1], "held_bytes, last")
+
+    def test_what_a_comparison_says_is_true(self):
+        called = lambda file, name, *arguments: self.browser.execute_async_script(
+            "const done = arguments[3]; import(arguments[0]).then((file) => done(file[arguments[1]](...arguments[2])))",
+            file, name, arguments)
+        self.open("", lambda: len(self.texts("#runs tbody tr")) == 100)
+        words = lambda *arguments: called("/compare.js", "recipeWords", *arguments)
+        self.assertEqual(words(["a", "b"], [], 0), "Their recipes are the same.")
+        self.assertIsNone(words(["a", "b"], [], 3))
+        self.assertEqual(words(["a"], ["b"], 0), "Only a has a recipe. Imported without a recipe: b.")
+        self.assertEqual(words([], ["a", "b"], 0), "None of these runs has a recipe: they were imported.")
+        self.assertEqual(words(["a", "b"], ["c"], 0), "The recipes of a, b are the same. Imported without a recipe: c.")
+        self.assertEqual(words(["a", "b"], ["c"], 1), "Imported without a recipe: c.")
+        self.assertEqual(called("/compare.js", "bestOf", [3, 1, None, 1], False), [1, 3])
+        self.assertEqual(called("/compare.js", "bestOf", [3, 3], False), [])
+        self.assertEqual(called("/compare.js", "beside", 1e308, 1e-300), "")
+        for values, kind, labels in (([1.75, 2, None], "", ["1.7500", "2.0000", "–"]), ([1e6, 5e5], "", ["1.00M", "0.50M"]),
+                                     ([13200000, 1500000], "bytes", ["13.20 MB", "1.50 MB"]), ([0.045, 0.0451], "seconds", ["45.00 ms", "45.10 ms"]),
+                                     ([1e-3, 3e-5], "", ["1.000e-3", "3.000e-5"]), ([1e308, 0], "", ["1.000e+308", "0"]),
+                                     ([17000, 205485.4], "", ["17,000", "205,485"]), ([0, 0], "bytes", ["0 B", "0 B"])):
+            self.assertEqual(called("/text.js", "rowLabels", values, kind), labels)
 
     def test_what_a_chart_shows_is_kept_as_csv(self):
         self.open_run("sweep007")
@@ -622,21 +724,23 @@ class History(Browsing):
         self.open("compare?runs=" + ",".join(names), lambda: self.text("#summary") == "8 runs")
         self.assertEqual(self.text("#left-out"),
                          "Only 8 curves can be told apart: 2 of 10 are left out (sweep009, sweep010).")
-        self.open("compare?runs=sweep211,sweep212", lambda: self.text("#summary") == "2 runs")
-        self.wait(lambda: len(self.points("loss-chart", 1) or []) == 3)
-        subprocess.run([FILL, self.store, "remove", "sweep212"], check=True)
-        self.wait(lambda: "sweep 212 sweep212 was removed" in self.text("#left-out"))
-        self.assertEqual(len(self.points("loss-chart", 1)), 3)  # what was known stays
+        subprocess.run([FILL, self.store, "imported", "20"], check=True)
+        self.open("compare?runs=sweep211,i9mprt", lambda: self.text("#summary") == "2 runs")
+        self.wait(lambda: len(self.points("metric-huge-chart", 1) or []) == 20)
+        subprocess.run([FILL, self.store, "remove", "i9mprt"], check=True)
+        self.wait(lambda: "imported i9mprt was removed" in self.text("#left-out"))
+        self.assertEqual(len(self.points("metric-huge-chart", 1)), 20)  # what was known stays
         self.assertEqual(self.text("#link"), "")
         self.browser.get_log("browser")  # the 404s are there
 
     def test_a_run_that_is_removed_while_its_page_is_open_says_so(self):
-        self.open_run("sweep213")
-        self.wait(lambda: len(self.points("loss-chart") or []) == 3)
-        subprocess.run([FILL, self.store, "remove", "sweep213"], check=True)
+        subprocess.run([FILL, self.store, "imported", "20"], check=True)
+        self.open_run("i9mprt")
+        self.wait(lambda: len(self.points("metric-huge-chart") or []) == 20)
+        subprocess.run([FILL, self.store, "remove", "i9mprt"], check=True)
         self.wait(lambda: self.text("#state") == "removed")
         self.assertIn("This run was removed.", self.text("#removed"))
-        self.assertEqual(len(self.points("loss-chart")), 3)
+        self.assertEqual(len(self.points("metric-huge-chart")), 20)
         self.assertFalse(self.browser.find_element(By.ID, "link").is_displayed())
         self.browser.get_log("browser")
 

@@ -31,6 +31,14 @@ LC_ALL=C.UTF-8 expect 0 compare "${runs[@]}"
 says "optimizer.lr" "valid_loss" "to first" "%)" "aaa" "bbb" "+----"
 lacks "seed"
 [ "$(awk 'length > 110' "$work/out" | wc -l)" -eq 0 ] || fail "a line is too wide"
+
+# Without a recipe: the others are compared, whatever the order.
+printf 'step,loss\n1,3\n2,2\n' >"$work/points.csv"
+expect 0 import csv "$work/points.csv" --json
+imported=$(field "o['runs'][0]")
+LC_ALL=C.UTF-8 expect 0 compare "$imported" "${runs[@]}"
+says "optimizer.lr" "no recipe: $imported (imported)"
+lacks "the recipes are the same"
 expect 2 compare "${runs[0]}" "${runs[0]}"
 one_line
 says "two runs at least"

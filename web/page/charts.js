@@ -7,13 +7,15 @@ import * as text from '/text.js';
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const DRAG_PIXELS = 5; // less is a click
 
-function scale(format, type) {
+// kind: what text.tickLabels takes; factor: by which the values were divided to be drawn.
+function scale(kind, type, factor = 1) {
+  const labels = type === 'logarithmic' ? text.logLabels : text.tickLabels;
   return {
     type,
     grid: {color: colour('grid'), drawTicks: false},
     border: {display: false},
     ticks: {color: colour('quiet'), padding: 8, maxTicksLimit: 7, maxRotation: 0,
-            includeBounds: false, callback: (value) => format(value)},
+            includeBounds: false, callback: (value, at, ticks) => labels(ticks.map((tick) => tick.value * factor), kind)[at]},
   };
 }
 
@@ -22,7 +24,34 @@ function canDraw() {
   return typeof Chart !== 'undefined' && Number.parseInt(Chart.version, 10) >= 3;
 }
 
-const axisFormat = {step: text.count, time: text.duration, tokens: text.compact};
+const axisKind = {step: '', time: 'time', tokens: ''};
+
+const DOT = 2.5; // radius in pixels
+const TOO_LARGE = 1e300; // the length of an axis past it is more than a number can be
+const SMALLER = 1e10;
+
+// A point between two gaps has no line: it needs a dot to be seen.
+export function isAlone(values, at) {
+  return Number.isFinite(values[at]) && !Number.isFinite(values[at - 1] ?? NaN) && !Number.isFinite(values[at + 1] ?? NaN);
+}
+
+// The ticks without the last but one where the end of the axis, the last, is too near to it.
+export function apartFromEnd(ticks) {
+  const [first, second] = ticks;
+  const end = ticks[ticks.length - 1];
+  const before = ticks[ticks.length - 2];
+  const near = ticks.length > 2 && end.value - before.value < (second.value - first.value) / 2;
+  return near ? [...ticks.slice(0, -2), end] : ticks;
+}
+
+// The range of an axis around values that are all the same; null: they differ, and the axis follows them.
+export function rangeOfSame(values) {
+  const finite = values.filter(Number.isFinite);
+  if (finite.length === 0 || finite.some((value) => value !== finite[0])) return null;
+  if (finite[0] === 0) return [0, 1];
+  const room = Math.abs(finite[0]) * 0.1;
+  return [finite[0] - room, finite[0] + room];
+}
 
 // Exponentially, as if what precedes the first point were like it.
 function smoothed(points, weight) {
@@ -39,14 +68,16 @@ function smoothed(points, weight) {
 export class Curves {
   // series: [{name, title, words (the title in a sentence), short (in a narrow place), colour, dots, fromZero, source, x}]; source has the points of `name`, x says where
   // one is drawn: (point, axis) => number. marks: () => what stands on the axis.
-  constructor(canvas, series, format, view, marks = () => []) {
-    Object.assign(this, {canvas, series, format, view, marks});
+  // format: of a value in words; kind: of the axis (text.tickLabels)
+  constructor(canvas, series, {format, kind}, view, marks = () => []) {
+    Object.assign(this, {canvas, series, format, kind, view, marks, factor: 1});
     if (!canDraw()) {
       canvas.replaceWith(el('p', {class: 'quiet', text: 'Curves need Chart.js 3 or newer.'}));
       return;
     }
     this.addOverlay();
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+    canvas.getContext('2d', {willReadFrequently: true}); // in main memory: what a capture of the page can rely on
     this.chart = new Chart(canvas, {
       type: 'line',
       data: {datasets: []},
@@ -87,12 +118,17 @@ export class Curves {
   }
 
   scales() {
-    const x = scale(axisFormat[this.view.axis], 'linear');
+    const x = scale(axisKind[this.view.axis], 'linear');
+    if (this.view.axis !== 'time') x.ticks.precision = 0; // steps are whole
     x.grid.display = false;
     x.bounds = 'data';
+    x.afterBuildTicks = (axis) => { axis.ticks = apartFromEnd(axis.ticks); };
     if (!this.view.zoomed) x.suggestedMin = 0;
-    const y = scale(this.format, this.view.log ? 'logarithmic' : 'linear');
+    const y = scale(this.kind, this.view.log ? 'logarithmic' : 'linear', this.factor);
     y.beginAtZero = this.series.some((s) => s.fromZero);
+    if (!this.view.log && this.same) [y.suggestedMin, y.suggestedMax] = this.same.map((value) => value / this.factor);
+    if (this.empty) Object.assign(y, {min: 0, max: 1, display: false});
+    if (this.empty) Object.assign(x, {min: 0, max: 1, display: false});
     return {scales: {x, y}, color: colour('text')};
   }
 
@@ -101,9 +137,9 @@ export class Curves {
     const points = series.source.points(series.name);
     const hue = colour(series.colour);
     const xs = points.map((point) => series.x(point, this.view.axis));
-    const from = (values) => values.map((y, i) => ({x: xs[i], y}));
+    const from = (values) => values.map((y, i) => ({x: xs[i], y: y / this.factor}));
     const line = {label: series.title, borderColor: hue, backgroundColor: hue, borderWidth: 1.75,
-                  pointRadius: series.dots ? 2.5 : 0, pointBorderWidth: 0, tension: 0, order: 0};
+                  pointBorderWidth: 0, tension: 0, order: 0};
     const helper = {helper: true, borderWidth: 0, pointRadius: 0, borderColor: hue, order: 2,
                     backgroundColor: `color-mix(in srgb, ${hue} 20%, transparent)`};
     const mean = points.map((point) => point.mean);
@@ -123,17 +159,29 @@ export class Curves {
     points.forEach((point, i) => {
       if (point.bad > 0) this.bad.push(xs[i]);
     });
-    return {line: {...line, data: from(shown)}, helpers};
+    const pointRadius = shown.map((_, i) => series.dots || isAlone(shown, i) ? DOT : 0);
+    return {line: {...line, pointRadius, data: from(shown)}, helpers};
   }
 
   // Again with the points, colours and scales of this moment.
   draw() {
     if (!this.chart) return;
+    const points = this.series.flatMap((series) => series.source.points(series.name));
+    const values = points.flatMap((point) => [point.min, point.max]);
+    this.empty = !values.some(Number.isFinite);
+    this.same = rangeOfSame(values);
+    this.factor = values.some((value) => Math.abs(value) > TOO_LARGE) ? SMALLER : 1;
     const made = this.series.map((series, at) => this.datasets(series, at));
     this.chart.data.datasets = [...made.map((m) => m.line), ...made.flatMap((m) => m.helpers)];
     Object.assign(this.chart.options, this.scales());
     this.describe();
     this.chart.update('none');
+    this.drawn = true;
+  }
+
+  // To the size that its card has now, as on paper.
+  resize() {
+    if (this.chart) this.chart.resize();
   }
 
   describe() {

@@ -1,7 +1,8 @@
 // compare: several runs and groups of runs over each other, what differs in their recipes, and what their metrics came
 // to. A group is a band with its mean.
-import {colour, el, setText, table} from '/dom.js';
+import {colour, el, pill, setText, table} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
+import {isBetterHigh, isInternal, isJudged, ordered, unitOf} from '/metric_names.js';
 import {Band, Series} from '/series.js';
 import * as text from '/text.js';
 import {View, bindControls, nameItems, putAddress} from '/view.js';
@@ -40,59 +41,158 @@ function common(flats) {
   }));
 }
 
+const LEFT_OUT = ['name', 'recipe', 'needs', 'notify']; // not part of how a run trains, as in `dtrun compare`
+
 // The keys in which the recipes differ, the others left out. recipes: a list for each run or group.
 export function differences(recipes) {
   const flats = recipes.map((list) => common(list.map((recipe) => flat(recipe, '', new Map()))));
-  const keys = [...new Set(flats.flatMap((map) => [...map.keys()]))];
+  const keys = [...new Set(flats.flatMap((map) => [...map.keys()]))]
+    .filter((key) => !LEFT_OUT.includes(key.split('.')[0]));
   return keys.filter((key) => new Set(flats.map((map) => map.get(key))).size > 1)
     .map((key) => ({key, values: flats.map((map) => map.get(key) ?? null)}));
 }
 
-function withHeads(node, runs) {
-  runs.forEach((run, at) => node.querySelectorAll('thead th')[at + 1].replaceChildren(head(run, at)));
+function withHeads(node, runs, places) {
+  places.forEach((place, at) => node.querySelectorAll('thead th')[at + 1].replaceChildren(head(runs[place], place)));
   return node;
 }
 
+export function hasRecipe(recipe) {
+  return recipe !== null && typeof recipe === 'object' && Object.keys(recipe).length > 0;
+}
+
+// What the recipes say, in a sentence; null: there is a table of differences.
+export function recipeWords(titles, without, differing) {
+  const imported = without.length === 0 ? '' : ` Imported without a recipe: ${without.join(', ')}.`;
+  if (titles.length === 0) return 'None of these runs has a recipe: they were imported.';
+  if (titles.length === 1) return without.length === 0 ? 'There is one recipe only.' : `Only ${titles[0]} has a recipe.${imported}`;
+  if (differing > 0) return imported === '' ? null : imported.trim();
+  return (without.length === 0 ? 'Their recipes are the same.' : `The recipes of ${titles.join(', ')} are the same.`) + imported;
+}
+
 function showRecipes(runs, base) {
-  const rows = differences(runs.map((run) => run.recipes));
-  byId('recipes').replaceChildren(rows.length === 0
-    ? el('p', {class: 'quiet', text: 'Their recipes are the same.'})
-    : withHeads(table([
-      {title: 'Key', cell: (row) => row.key},
-      ...runs.map((run, at) => ({title: run.title, cell: (row) => el('span', {
-        class: row.values[at] === row.values[base] ? '' : 'differs', text: row.values[at] ?? '–'})})),
-    ], rows), runs));
+  byId('recipes').closest('section').hidden = runs.length < 2; // the table of a group has its own differences
+  const places = runs.map((_, at) => at).filter((at) => runs[at].recipes.some(hasRecipe));
+  const compared = places.map((at) => runs[at]);
+  const rows = places.length < 2 ? [] : differences(compared.map((run) => run.recipes.filter(hasRecipe)));
+  const against = Math.max(0, places.indexOf(base));
+  const words = recipeWords(compared.map((run) => run.title),
+                            runs.filter((run) => !compared.includes(run)).map((run) => run.title), rows.length);
+  byId('recipes').replaceChildren(...rows.length === 0 ? []
+    : [withHeads(table([
+      {title: 'Key', class: 'words', cell: (row) => row.key},
+      ...compared.map((run, at) => ({title: run.title, class: 'words', cell: (row) => el('span', {
+        class: row.values[at] === row.values[against] ? '' : 'differs', text: row.values[at] ?? '–'})})),
+    ], rows), runs, places)], ...words === null ? [] : [el('p', {class: 'quiet', text: words})]);
 }
 
-// How far a value is from the baseline's: "1.7519 (−2.1 %)".
-function beside(value, base, isBase) {
-  if (value === null || isBase || !base) return text.loss(value);
+// How far a value is from the baseline's: "−2.1 %"; '' where that says nothing.
+export function beside(value, base) {
+  if (value === null || base === null || !base) return '';
   const percent = 100 * (value - base) / Math.abs(base);
+  if (!Number.isFinite(percent)) return '';
   const sign = percent > 0 ? '+' : percent < 0 ? '−' : '±';
-  return `${text.loss(value)} (${sign}${Math.abs(percent).toFixed(Math.abs(percent) < 10 ? 1 : 0)} %)`;
+  const size = Math.abs(percent);
+  return `${sign}${size < 10 ? size.toFixed(1) : size < 1e5 ? size.toFixed(0) : text.compact(size)} %`;
 }
 
-function isBetterHigh(name) {
-  return /per_second|accuracy|utilization|bleu/.test(name);
+// The places of the best of several values; none where they are all the same, or only one is there.
+export function bestOf(values, high) {
+  const there = values.filter((value) => value !== null && Number.isFinite(value));
+  if (there.length < 2 || new Set(there).size < 2) return [];
+  const best = high ? Math.max(...there) : Math.min(...there);
+  return values.map((value, at) => value === best ? at : -1).filter((at) => at >= 0);
 }
 
-function showMetrics(runs, base) {
-  const names = [...new Set(runs.flatMap((run) => run.metrics))];
+function metricCell(row, at, base) {
+  const difference = at === base ? '' : beside(row.values[at], row.values[base]);
+  const best = row.best.includes(at);
+  return el('span', {class: best ? 'best' : '', title: best ? 'best of these' : null},
+    el('span', {class: 'whole', text: row.labels[at]}),
+    difference === '' ? '' : ' ', difference === '' ? null : el('span', {class: 'whole', text: `(${difference})`}));
+}
+
+function showMetrics(runs, base, internal) {
+  const names = ordered([...new Set(runs.flatMap((run) => run.metrics))]).filter((name) => internal || !isInternal(name));
+  const row = (name, words, of) => {
+    const values = runs.map(of);
+    return {label: `${name}, ${words}`, values, labels: text.rowLabels(values, unitOf(name)),
+            best: isJudged(name) ? bestOf(values, isBetterHigh(name)) : []};
+  };
   const rows = names.flatMap((name) => [
-    {label: `${name}, last`, of: (run) => run.series.newest(name)},
-    {label: `${name}, ${isBetterHigh(name) ? 'highest' : 'lowest'}`,
-     of: (run) => isBetterHigh(name) ? run.series.highest(name) : run.series.lowest(name)}]);
+    row(name, 'last', (run) => run.series.newest(name)),
+    ...!isJudged(name) ? []
+      : isBetterHigh(name) ? [row(name, 'highest', (run) => run.series.highest(name))]
+        : [row(name, 'lowest', (run) => run.series.lowest(name))]]);
   byId('metrics').replaceChildren(withHeads(table([
-    {title: 'Metric', cell: (row) => row.label},
-    ...runs.map((run, at) => ({title: run.title, class: 'number', cell: (row) =>
-      beside(row.of(run), row.of(runs[base]), at === base)})),
-  ], rows), runs));
+    {title: 'Metric', class: 'words', cell: (item) => item.label},
+    ...runs.map((run, at) => ({title: run.title, class: 'number', cell: (item) => metricCell(item, at, base)})),
+  ], rows), runs, runs.map((_, at) => at)));
+}
+
+// --- the runs of a group, best first
+
+// The metric by which a group is judged: what its sweep stops by, else the validation loss, else the loss.
+export function judgedBy(recipes, names) {
+  const asked = recipes.map((recipe) => recipe?.early_stop?.metric).find((name) => names.includes(name));
+  return asked ?? ['valid_loss', 'loss'].find((name) => names.includes(name)) ?? null;
+}
+
+// [{id, name, state, recipe, best}] of a group with the best value of its metric.
+async function readMembers(ids, metric, known) {
+  const members = [];
+  for (const id of ids.slice(0, RECIPES_MOST)) {
+    const path = pathOf(id);
+    const {run} = await getJson(path);
+    const old = known.find((member) => member.id === id);
+    const recipe = old?.recipe ?? (await getJson(`${path}/recipe`)).resolved;
+    const series = metric === null ? {}
+      : (await getJson(`${path}/metrics?buckets=1&name=${encodeURIComponent(metric)}`)).series;
+    const values = series[metric]?.[isBetterHigh(metric) ? 'max' : 'min'] ?? [];
+    members.push({id, name: run.name, state: run.state, recipe, best: values.length > 0 ? values[0] : null});
+  }
+  return members;
+}
+
+// Best first; those without a value last.
+export function ranked(members, high) {
+  const worth = (member) => member.best === null ? Infinity : high ? -member.best : member.best;
+  return [...members].sort((a, b) => worth(a) === worth(b) ? 0 : worth(a) - worth(b));
+}
+
+function showGroup(group) {
+  const members = ranked(group.members, group.metric !== null && isBetterHigh(group.metric));
+  const keys = differences(members.map((member) => [member.recipe ?? {}])).map((row) => row.key);
+  const flats = members.map((member) => flat(member.recipe ?? {}, '', new Map()));
+  const labels = text.rowLabels(members.map((member) => member.best), group.metric === null ? '' : unitOf(group.metric));
+  const rows = members.map((member, at) => ({...member, at}));
+  const [first] = members;
+  const said = members.length < 2 || first.best === null ? ''
+    : `Best: ${keys.length === 0 ? first.name : keys.map((key) => `${key} = ${flats[0].get(key) ?? '–'}`).join(', ')}`
+      + ` (${group.metric} ${labels[0]}, ${first.name})`;
+  const more = group.series.runs.length - members.length;
+  return el('section', {class: 'card wide-card members', 'aria-label': `Runs of ${group.id}`},
+    el('div', {class: 'card-head'}, el('h2', {text: `Runs of ${group.id}, best first`})),
+    said === '' ? null : el('p', {class: 'winner', text: said}),
+    el('div', {class: 'scroll'}, table([
+      {title: 'Run', class: 'words', cell: (row) => el('a', {href: `/runs/${encodeURIComponent(row.id)}`, text: `${row.name} ${row.id}`})},
+      {title: 'State', cell: (row) => pill(row.state)},
+      ...keys.map((key) => ({title: key, class: 'words', cell: (row) => flats[row.at].get(key) ?? '–'})),
+      ...group.metric === null ? [] : [{title: `${group.metric}, ${isBetterHigh(group.metric) ? 'highest' : 'lowest'}`, class: 'number',
+        cell: (row) => el('span', {class: row.at === 0 && said !== '' ? 'best' : '', text: labels[row.at]})}],
+    ], rows)),
+    more > 0 ? el('p', {class: 'quiet', text: `and ${text.count(more)} more, which are not ranked`}) : null);
+}
+
+function showGroups(runs) {
+  byId('groups').replaceChildren(...runs.filter((run) => run.series instanceof Band).map(showGroup));
 }
 
 function chooseBase(runs, base, choose) {
   const select = byId('base');
   select.replaceChildren(...runs.map((run, at) => el('option', {value: String(at), text: run.title})));
   select.value = String(base);
+  select.parentNode.hidden = runs.length < 2;
   select.addEventListener('change', () => choose(Number(select.value)));
 }
 
@@ -108,11 +208,22 @@ async function readRun(id) {
 async function readGroup(group) {
   const series = new Band(group);
   await series.update();
-  const recipes = [];
-  for (const id of series.runs.slice(0, RECIPES_MOST)) recipes.push((await getJson(`${pathOf(id)}/recipe`)).resolved);
   const item = series.runs.length > 0 ? (await getJson(pathOf(series.runs[0]))).run.item : 'token';
-  return {id: group, href: `/?q=${encodeURIComponent(group)}`, recipes, series, metrics: series.names, begun: 0, item,
-          title: `${group}, ${series.runs.length} run${series.runs.length === 1 ? '' : 's'}`, state: 'running'};
+  const run = {id: group, href: `/?q=${encodeURIComponent(group)}`, recipes: [], members: [], metric: null, series,
+               metrics: series.names, begun: 0, item, state: 'running',
+               title: `${group}, ${series.runs.length} run${series.runs.length === 1 ? '' : 's'}`};
+  await judge(run);
+  return run;
+}
+
+async function judge(group) {
+  group.metric = judgedBy(group.recipes, group.series.names);
+  group.members = await readMembers(group.series.runs, group.metric, group.members);
+  group.recipes = group.members.map((member) => member.recipe);
+  const metric = judgedBy(group.recipes, group.series.names);
+  if (metric === group.metric) return;
+  group.metric = metric; // the recipes are known only now
+  group.members = await readMembers(group.series.runs, metric, group.members);
 }
 
 function take(run, {run: now, attempts, metrics}) {
@@ -123,6 +234,7 @@ async function update(run) {
   if (run.series instanceof Band) {
     const fresh = await run.series.update();
     run.metrics = run.series.names;
+    if (fresh) await judge(run);
     return fresh;
   }
   const view = await getJson(run.path);
@@ -152,11 +264,29 @@ export async function showCompare() {
   let runs = null;
   let base = Math.min(Math.max(0, Number.parseInt(given.get('base') ?? '0', 10) || 0),
                       Math.max(0, count - 1));
+  let internal = given.get('internal') === '1'; // whether dtrun's internal metrics are shown
   const tables = () => {
     showRecipes(runs, base);
-    showMetrics(runs, base);
+    showMetrics(runs, base, internal);
+    showGroups(runs);
   };
 
+  const setNames = () => {
+    const names = [...new Set(runs.flatMap((run) => run.metrics))];
+    byId('internal').hidden = !names.some(isInternal);
+    byId('internal').setAttribute('aria-pressed', internal ? 'true' : 'false');
+    charts.setNames(names.filter((name) => internal || !isInternal(name)));
+  };
+  byId('internal').addEventListener('click', () => {
+    internal = !internal;
+    const address = new URL(location.href);
+    if (internal) address.searchParams.set('internal', '1');
+    else address.searchParams.delete('internal');
+    putAddress(address);
+    if (!runs) return;
+    setNames();
+    tables();
+  });
   const readZooms = (list) => Promise.all(list.filter((run) => !run.gone).map((run) => run.series.readZoom(view)));
 
   bindControls(view);
@@ -213,7 +343,7 @@ export async function showCompare() {
   let drawing = 0; // a timer: what is told is drawn so often
   const draw = () => {
     drawing = 0;
-    charts.setNames([...new Set(runs.flatMap((run) => run.metrics))]);
+    setNames();
     charts.draw();
     tables();
   };
@@ -230,18 +360,19 @@ export async function showCompare() {
     byId('none').hidden = count > 0;
     byId('comparison').hidden = count === 0;
     if (count === 0) return QUIET_MS;
-    if (!runs) await begin();
+    const first = !runs;
+    if (first) await begin();
     byId('comparison').hidden = runs.length === 0;
     showLeftOut();
     if (runs.length === 0) return null;
     const end = Math.max(...runs.map((run) => run.series.lastStep));
-    const fresh = (await Promise.all(runs.map(renewed))).includes(true);
+    const fresh = (await Promise.all(runs.map(renewed))).includes(true) || first; // begin() has read the bands
     showLeftOut();
     if (view.zoomed && (runs[0].series.zoom === null || (fresh && (view.to ?? end) >= end)))
       await readZooms(runs);
     const words = (n, word) => n === 0 ? [] : [`${n} ${word}${n > 1 ? 's' : ''}`];
     setText(byId('summary'), [...words(groups.length, 'group'), ...words(runs.length - groups.length, 'run')].join(', '));
-    charts.setNames([...new Set(runs.flatMap((run) => run.metrics))]);
+    setNames();
     if (fresh) {
       charts.draw();
       tables();

@@ -31,6 +31,14 @@ export function pill(state) {
   return el('span', {class: `pill ${known}`, text: state});
 }
 
+// The group of a run and its tags, as a list and its page show them.
+export function labelsOf(run) {
+  const group = run.group === '' ? []
+    : [el('a', {class: 'tag', href: `/compare?group=${encodeURIComponent(run.group)}`,
+                title: 'Its runs as one band', text: run.group})];
+  return [...group, ...run.tags.split(' ').filter((word) => word !== '').map((word) => el('span', {class: 'tag', text: word}))];
+}
+
 export function progressBar(step, total, state) {
   const share = total > 0 ? Math.min(1, Math.max(0, step / total)) : 0;
   const fill = el('div', {class: `fill ${states.includes(state) ? state : ''}`});

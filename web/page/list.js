@@ -1,5 +1,5 @@
 // list: the runs that are looked for, page by page; what is looked for stands in the address.
-import {el, pill, progressBar, setText} from '/dom.js';
+import {el, labelsOf, pill, progressBar, setText} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import * as text from '/text.js';
 
@@ -52,18 +52,13 @@ function row(run, now, unit, ticked, tick) {
     el('td', {class: name, 'data-title': title}, ...content);
   const link = el('a', {href: `/runs/${encodeURIComponent(run.id)}`, class: 'run-link'},
     el('strong', {text: run.name}), el('code', {text: run.id}));
-  const labels = run.tags.split(' ').filter((word) => word !== '')
-    .map((word) => el('span', {class: 'tag', text: word}));
-  if (run.group !== '')
-    labels.unshift(el('a', {class: 'tag', href: `/compare?group=${encodeURIComponent(run.group)}`,
-                            title: 'Its runs as one band', text: run.group}));
   const steps = text.count(run.step)
     + (run.steps_total > 0 ? ` / ${text.count(run.steps_total)}` : '');
   const box = el('input', {type: 'checkbox', 'aria-label': `Compare ${run.name} ${run.id}`,
                            onchange: (event) => tick(run.id, event.target.checked)});
   box.checked = ticked.has(run.id);
   return el('tr', {},
-    cell('who', 'Run', link, ...labels),
+    cell('who', 'Run', link, ...labelsOf(run)),
     cell('what', 'State', pill(run.state)),
     cell('progress', 'Progress', el('span', {class: 'steps', text: steps}),
       progressBar(run.step, run.steps_total, run.state)),

@@ -1,5 +1,5 @@
 // run: one run, live. What comes is merged into what is shown; cursors say where to go on.
-import {el, pill, progressBar, setText} from '/dom.js';
+import {el, labelsOf, pill, progressBar, setText} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import {marksOf} from '/marks.js';
@@ -24,6 +24,11 @@ function showHead(run, nodes, now) {
   setText(byId('crumb'), run.id);
   setText(byId('about'), about.join(' · '));
   byId('about').title = text.dateTime(run.started_ms ?? run.created_ms);
+  const labels = labelsOf(run);
+  byId('labels').hidden = labels.length === 0;
+  if (byId('labels').textContent !== labels.map((label) => label.textContent).join('')) byId('labels').replaceChildren(...labels);
+  byId('note').hidden = run.note === '';
+  setText(byId('note'), run.note);
   if (byId('state').textContent !== run.state) byId('state').replaceChildren(pill(run.state));
   byId('reason').hidden = run.reason === '';
   byId('reason').classList.toggle('calm', run.state !== 'failed');
@@ -46,7 +51,7 @@ function showFigures(run, series) {
     ['Validation loss', text.loss(run.valid_loss)],
     ['Best validation', text.loss(series.lowest('valid_loss'))],
     [text.speedUnit(run.item), text.count(run.mean_tokens_per_second)],
-    ['Step time', text.duration(series.newest('step_seconds'))],
+    ['Step time', text.shortTime(series.newest('step_seconds'))],
     ['Gradient norm', text.compact(series.newest('gradient_norm'))],
     ['Learning rate', text.compact(series.newest('learning_rate'))],
     ['Elapsed', text.duration(run.elapsed_seconds)],

@@ -1,10 +1,11 @@
 // run_charts: a chart for every metric, the important ones first, of one run or of several over each other.
 import {Curves} from '/charts.js';
 import {el} from '/dom.js';
-import {formatOf, splitRank, titleOf, wordsOf} from '/metrics.js';
+import {formatOf, ordered, splitRank, titleOf, unitOf, wordsOf} from '/metric_names.js';
 import * as text from '/text.js';
 
 const HUES = 8; // --curve-1 and on
+const UNSEEN_MS = 500; // between two charts outside of the window while a run goes on
 
 // How the known ones are shown; a chart may hold several metrics.
 const CHARTS = [
@@ -14,12 +15,12 @@ const CHARTS = [
   {id: 'speed', hue: 4, title: 'Tokens per second', names: ['tokens_per_second'], fromZero: true},
   {id: 'norm', hue: 5, title: 'Gradient norm', names: ['gradient_norm']},
   {id: 'step-time', hue: 6, title: 'Step time', names: ['step_seconds'], fromZero: true,
-   format: text.shortTime},
+   format: text.shortTime, kind: 'seconds'},
 ];
 const DOTS = new Set(['valid_loss', 'valid_bleu']);
 
 function otherChart(name) {
-  return {id: `metric-${name}`, hue: 7, title: titleOf(name), names: [name], format: formatOf(name)};
+  return {id: `metric-${name}`, hue: 7, title: titleOf(name), names: [name], format: formatOf(name), kind: unitOf(name)};
 }
 
 // What every rank has for itself is one chart, a line a rank.
@@ -53,7 +54,13 @@ export class RunCharts {
     this.curves = new Map(); // of a chart's id
     this.sources = [];
     this.key = '';
-    this.stale = new Set(); // charts that are drawn when they are seen
+    this.stale = new Set(); // charts that are drawn when they are seen, or when there is time
+    this.idle = 0; // a timer
+    addEventListener('beforeprint', () => {
+      for (const {curves} of this.curves.values()) curves.resize();
+      this.drawAll();
+    });
+    addEventListener('afterprint', () => this.curves.forEach(({curves}) => curves.resize()));
     this.watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
       entry.target.seen = entry.isIntersecting;
       if (entry.isIntersecting) this.drawStale();
@@ -70,6 +77,7 @@ export class RunCharts {
 
   // Of all metrics that there are; makes what is missing, and the usual ones at once.
   setNames(names) {
+    names = ordered(names);
     const known = new Set(CHARTS.flatMap((chart) => chart.names));
     const usual = (chart, at) => names.length === 0 ? at < 3
       : chart.names.some((name) => names.includes(name));
@@ -109,7 +117,7 @@ export class RunCharts {
     card.seen = chart.tall;
     this.node.append(card); // Chart.js measures it
     this.curves.set(chart.id, {card, lines: chart.names.length, curves: new Curves(canvas, this.seriesOf(chart),
-      chart.format ?? text.compact, this.view, () => this.marksNow())});
+      {format: chart.format ?? text.compact, kind: chart.kind ?? ''}, this.view, () => this.marksNow())});
     this.watcher.observe(card);
     return card;
   }
@@ -146,14 +154,36 @@ export class RunCharts {
   draw() {
     this.stale = new Set(this.curves.keys());
     this.drawStale();
+    if (this.idle === 0 && this.stale.size > 0) this.drawLater(0);
+  }
+
+  // What is outside of the window is drawn too, for captures of the whole page, but one chart after another.
+  drawLater(wait) {
+    this.idle = setTimeout(() => {
+      const [id] = this.stale;
+      if (id !== undefined) this.drawOne(id);
+      this.idle = 0;
+      if (this.stale.size > 0) this.drawLater(this.drawnOnce() ? UNSEEN_MS : 0);
+    }, wait);
+  }
+
+  drawnOnce() {
+    return [...this.curves.values()].every(({curves}) => curves.drawn);
+  }
+
+  drawAll() {
+    for (const id of this.stale) this.drawOne(id);
+  }
+
+  drawOne(id) {
+    this.stale.delete(id);
+    this.curves.get(id)?.curves.draw();
   }
 
   drawStale() {
     for (const id of this.stale) {
-      const {card, curves} = this.curves.get(id);
-      if (!card.seen) continue;
-      curves.draw();
-      this.stale.delete(id);
+      if (!this.curves.has(id)) this.stale.delete(id);
+      else if (this.curves.get(id).card.seen) this.drawOne(id);
     }
   }
 }

@@ -3,9 +3,16 @@
 const whole = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', {notation: 'compact', maximumSignificantDigits: 3});
 const none = '–';
+const HUGE = 1e15; // from here on with an exponent: nobody counts digits
+
+// "1.5e+300"; without zeros that say nothing.
+function exponent(value, digits) {
+  return value.toExponential(digits).replace(/\.?0*e/, 'e');
+}
 
 export function count(value) {
-  return value === null || value === undefined ? none : whole.format(Math.round(value));
+  if (value === null || value === undefined) return none;
+  return Math.abs(value) >= HUGE ? exponent(value, 2) : whole.format(Math.round(value) + 0); // not "-0"
 }
 
 // Losses: four decimals, or an exponent where those would say nothing.
@@ -21,10 +28,11 @@ export function compact(value) {
   if (value === null || value === undefined) return none;
   const size = Math.abs(value);
   if (value === 0) return '0';
+  if (size >= HUGE) return exponent(value, 2);
   if (size >= 1e6) return short.format(value);
   if (size >= 1000) return whole.format(Math.round(value));
   if (size >= 0.001) return String(Number(value.toPrecision(3)));
-  return value.toExponential(2).replace(/\.?0*e/, 'e');
+  return exponent(value, 2);
 }
 
 // Of what a run reads, "token" or "row".
@@ -33,7 +41,10 @@ export function speedUnit(item) {
 }
 
 export function bytes(value) {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  if (value === null || value === undefined) return none;
+  if (value < 0) return `−${bytes(-value)}`;
+  if (value >= 1000 * HUGE) return `${exponent(value, 2)} B`;
+  const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
   let unit = 0;
   while (value >= 1000 && unit < units.length - 1) {
     value /= 1000;
@@ -46,6 +57,7 @@ export function duration(seconds) {
   if (seconds === null || seconds === undefined) return none;
   if (seconds < 0) return `−${duration(-seconds)}`; // the past of a fork
   if (seconds === 0) return '0 s';
+  if (seconds >= HUGE) return `${exponent(seconds, 2)} s`;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const pad = (n) => String(n).padStart(2, '0');
@@ -80,4 +92,111 @@ export function dateTime(ms) {
 
 export function clock(ms) {
   return new Date(ms).toLocaleTimeString('en-GB');
+}
+
+// --- labels of an axis: as many digits as tell the ticks apart, and no more
+
+const EXACT = 0.05; // of the distance of two ticks: how far a label may be from its tick
+
+function distance(values) {
+  const sorted = [...new Set(values)].sort((a, b) => a - b);
+  const gaps = sorted.slice(1).map((value, at) => value - sorted[at]).filter((gap) => gap > 0);
+  return gaps.length > 0 ? Math.min(...gaps) : Math.abs(values[0] ?? 0) || 1;
+}
+
+// Decimals with which every value is near enough to what it is.
+function decimalsFor(values, gap) {
+  for (let decimals = 0; decimals < 15; decimals++)
+    if (values.every((value) => Math.abs(Number(value.toFixed(decimals)) - value) <= EXACT * gap)) return decimals;
+  return 15;
+}
+
+function scaledLabels(values, gap, unit, suffix) {
+  const scaled = values.map((value) => value / unit);
+  const decimals = decimalsFor(scaled, gap / unit);
+  const format = new Intl.NumberFormat('en', {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+  return scaled.map((value, at) => values[at] === 0 && suffix.trim() === suffix ? '0' : format.format(value + 0) + suffix);
+}
+
+function exponentLabels(values, gap) {
+  return values.map((value) => {
+    if (value === 0) return '0';
+    for (let digits = 0; digits < 15; digits++)
+      if (Math.abs(Number(value.toExponential(digits)) - value) <= EXACT * gap) return exponent(value, digits);
+    return exponent(value, 15);
+  });
+}
+
+// "1 h 30 min"; the smallest unit is one that tells the ticks apart.
+function timeLabels(values, gap) {
+  const most = Math.max(...values.map(Math.abs));
+  if (most >= HUGE) return exponentLabels(values, gap).map((label) => `${label} s`);
+  if (most < 1) return scaledLabels(values, gap, 1e-3, ' ms');
+  if (most < 60) return scaledLabels(values, gap, 1, ' s');
+  const units = [['d', 86400], ['h', 3600], ['min', 60]];
+  const decimals = decimalsFor(values, gap);
+  const near = (value, unit) => Math.abs(Math.round(value / unit) * unit - value) <= EXACT * gap;
+  const finest = units.map(([, unit]) => unit).find((unit) => values.every((value) => near(value, unit))) ?? 0;
+  return values.map((value) => {
+    let left = finest > 0 ? Math.round(Math.abs(value) / finest) * finest : Number(Math.abs(value).toFixed(decimals));
+    const parts = [];
+    for (const [name, unit] of units) {
+      if (left >= unit) parts.push(`${Math.floor(left / unit)} ${name}`);
+      left %= unit;
+    }
+    const seconds = left.toFixed(decimals);
+    if (finest === 0 && Number(seconds) > 0) parts.push(`${seconds} s`);
+    return parts.length === 0 ? '0 s' : (value < 0 ? '−' : '') + parts.join(' ');
+  });
+}
+
+// Labels of the ticks of an axis, no two alike. kind: '', 'bytes', 'seconds' (short times) or 'time'.
+export function tickLabels(values, kind) {
+  const gap = distance(values);
+  const most = Math.max(...values.map(Math.abs));
+  if (!Number.isFinite(most)) return values.map((value) => Number.isFinite(value) ? exponent(value, 2) : '');
+  if (kind === 'time' || (kind === 'seconds' && most >= 1)) return timeLabels(values, gap);
+  if (kind === 'seconds') return scaledLabels(values, gap, most < 1e-3 ? 1e-6 : 1e-3, most < 1e-3 ? ' µs' : ' ms');
+  if (kind === 'bytes' && most < 1000 * HUGE) {
+    const units = [[1e15, ' PB'], [1e12, ' TB'], [1e9, ' GB'], [1e6, ' MB'], [1e3, ' KB'], [1, ' B']];
+    const [unit, suffix] = units.find(([size]) => most >= size) ?? units[units.length - 1];
+    return scaledLabels(values, gap, unit, suffix);
+  }
+  if (most >= HUGE || most < 1e-3) {
+    const labels = exponentLabels(values, gap);
+    return kind === 'bytes' ? labels.map((label) => `${label} B`) : labels;
+  }
+  const [unit, suffix] = [[1e12, 'T'], [1e9, 'B'], [1e6, 'M']].find(([size]) => most >= size) ?? [1, ''];
+  return scaledLabels(values, gap, unit, suffix);
+}
+
+// The ticks of a logarithmic axis lie far apart: each label has its own unit, where that tells them apart.
+export function logLabels(values, kind) {
+  const format = {bytes, seconds: shortTime, time: duration}[kind] ?? compact;
+  const labels = values.map((value) => format(value));
+  return new Set(labels).size === new Set(values).size ? labels : tickLabels(values, kind);
+}
+
+// Values of one row of a table in one unit and with the same decimals; null is a dash. kind as for tickLabels.
+export function rowLabels(values, kind) {
+  const there = values.filter((value) => value !== null && value !== undefined && Number.isFinite(value));
+  const sizes = there.map(Math.abs).filter((size) => size > 0);
+  const most = Math.max(0, ...sizes);
+  const least = Math.min(...sizes, Infinity);
+  const units = {bytes: [[1e15, ' PB'], [1e12, ' TB'], [1e9, ' GB'], [1e6, ' MB'], [1e3, ' KB'], [1, ' B']],
+                 seconds: [[1, ' s'], [1e-3, ' ms'], [1e-6, ' µs']]}[kind] ?? [[1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1, '']];
+  const [unit, suffix] = units.find(([size]) => most >= size) ?? units[units.length - 1];
+  const shown = (make) => values.map((value) => there.includes(value) ? make(value) : none);
+  if (most >= HUGE || (most > 0 && (most / unit < 0.01 || least / most < 1e-4)))
+    return shown((value) => value === 0 ? '0' : value.toExponential(3) + ({bytes: ' B', seconds: ' s'}[kind] ?? ''));
+  const different = new Set(there).size;
+  let decimals = unit === 1 && suffix === '' ? (most >= 1000 ? 0 : 4) : most / unit >= 100 ? 1 : 2;
+  if (there.every((value) => Number.isInteger(value / unit))) decimals = 0;
+  const make = () => {
+    const format = new Intl.NumberFormat('en', {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+    return shown((value) => format.format(value / unit + 0) + suffix);
+  };
+  for (const end = decimals + 4; decimals < end; decimals++) // more only where values that differ look alike
+    if (new Set(make().filter((label) => label !== none)).size >= different) break;
+  return make();
 }

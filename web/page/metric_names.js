@@ -1,4 +1,4 @@
-// metrics: what the page knows about metrics by name: title, number format, whether high is good, whether internal.
+// metric_names: what the page knows about metrics by name: title, number format, whether high is good, whether internal.
 import * as text from '/text.js';
 
 // Metrics that dtrun itself records. Every other name is the user's and is shown exactly as it is stored.
@@ -34,6 +34,11 @@ export function wordsOf(name, title) {
 
 export function isInternal(name) {
   return INTERNAL.includes(splitRank(name).base) || /^gpu_/.test(name);
+}
+
+// Whether one value is better than another: of a learning rate or a size none is.
+export function isJudged(name) {
+  return !isInternal(name) && (isBetterHigh(name) || name === 'step_seconds' || /loss|perplexity|error/.test(name));
 }
 
 export function isBetterHigh(name) {
