@@ -1,5 +1,6 @@
 /* speed: tokens per second of a whole run.
  *
+ * Points   of a fork its own only: those up to parent_step were copied from the parent
  * Formula  points / sum of points / mean of each bucket: every point stands for as many tokens, so this
  * is all tokens by the time of all steps. Of a run with more points than buckets those of a bucket count
  * with their mean, which is too fast by the square of how far they spread (5 %: 0.25 %).
@@ -22,8 +23,8 @@ dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *ru
     *out = run->tokens_per_second;
     DT_TRY(dt_store_curves_find(store, &curves, run->id, "tokens_per_second", arena, err));
     if (curves.count > 0)
-        DT_TRY(dt_store_curve_buckets(store, &buckets, &count, &curves, 0, 0, INT64_MAX,
-                                      BUCKETS_MOST, arena, err));
+        DT_TRY(dt_store_curve_buckets(store, &buckets, &count, &curves, 0, run->parent_step + 1,
+                                      INT64_MAX, BUCKETS_MOST, arena, err));
     for (int64_t i = 0; i < count; i++) {
         double points = (double)(buckets[i].points - buckets[i].not_finite);
 

@@ -370,7 +370,8 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
                                  int64_t to, int64_t most, dt_arena *arena, dt_error *err);
 
 /* --- speed.c */
-/* Tokens per second of the whole run; the newest where no point is there. */
+/* Tokens per second of the whole run, of a fork without its parent's part; the newest where no point is
+ * there. */
 dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *run, dt_arena *arena,
                                   dt_error *err);
 

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "engine/tokens/added.h"
 #include "engine/tokens/bpe.h"
+#include "engine/tokens/write.h"
 #include "engine/tokens/pairs.h"
 #include "engine/tokens/split.h"
 #include "engine/tokens/vocab.h"
@@ -89,7 +90,6 @@ dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, 
  * what text means; false where a character of it stands for none. */
 bool dt_byte_map_decode(dt_strbuf *out, const char *text, size_t length);
 /* The other way, for a byte. */
-uint32_t dt_byte_map_code(unsigned char byte);
 
 /* merge: byte pair encoding of one word: of all pairs of neighbours that are in the table the one of
  * the lowest rank becomes one token, of several such the first, until none is left.

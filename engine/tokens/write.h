@@ -29,6 +29,9 @@ dt_status dt_bpe_draft_begin(dt_bpe_draft *out, const char *const *special, size
                              dt_split_kind split, dt_error *err);
 void dt_bpe_draft_release(dt_bpe_draft *draft); /* not the merges; accepts a zeroed one */
 
+/* byte_map.c: the printable character that stands for a byte in a byte-level vocabulary. */
+uint32_t dt_byte_map_code(unsigned char byte);
+
 /* New reference; NULL: no memory. */
 json_t *dt_bpe_draft_json(const dt_bpe_draft *draft);
 

@@ -202,6 +202,27 @@ out:
     return st;
 }
 
+/* Tokens that are characters or bytes have no file that could be copied. */
+static dt_status write_plain_words(dt_weights_exporter *e, dt_error *err)
+{
+    static const char config[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n"
+                                 "  \"clean_up_tokenization_spaces\": false\n}\n";
+    dt_tokenizer *tokenizer = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_tokenizer_from_json(&tokenizer, dt_checkpoint_get_info(e->checkpoint)->tokenizer, err));
+    if (!dt_tokenizer_to_huggingface(&text, tokenizer))
+        goto out;
+    DT_TRY(put(e, "tokenizer.json", text.data, text.length, err));
+    DT_TRY(put(e, "tokenizer_config.json", config, sizeof(config) - 1, err));
+out:
+    dt_tokenizer_free(tokenizer);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 static dt_status write_words(dt_weights_exporter *e, dt_error *err)
 {
     static const char *const names[] = {
@@ -209,11 +230,15 @@ static dt_status write_words(dt_weights_exporter *e, dt_error *err)
         "merges.txt",     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
     };
     json_t *generation;
-    bool found;
+    bool found, any = false;
     dt_status st = DT_OK;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         DT_TRY(copy_words(&found, e, names[i], err));
+        any = any || found;
+    }
+    if (!any)
+        DT_TRY(write_plain_words(e, err));
     DT_TRY(copy_words(&found, e, DT_HUGGINGFACE_GENERATION, err));
     if (found)
         goto out;

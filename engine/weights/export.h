@@ -4,7 +4,8 @@
  *   model.safetensors                      or model-00001-of-00002.safetensors ... and
  *                                          model.safetensors.index.json, where files would be larger
  *                                          than asked for
- *   tokenizer.json, ...                    as the run began from them
+ *   tokenizer.json, ...                    as the run began from them; made, if its tokens are characters
+ *                                          or bytes
  *
  * Written under another name, synced and renamed: the folder is there when all of it is.
  * Errors  DT_ERR_USAGE: it is there already; DT_ERR_RECIPE: the model has no form there;

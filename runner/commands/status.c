@@ -55,7 +55,7 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation %s   %s %s\n",
                 dt_format_loss(a, sizeof(a), run->loss),
                 dt_format_loss(b, sizeof(b), run->valid_loss),
-                dt_format_count(c, sizeof(c), timing->tokens_per_second), dt_runs_speed(run));
+                dt_format_count(c, sizeof(c), timing->tokens_per_second), dt_runs_timed_speed(run));
     dt_term_add(out, term, DT_STYLE_PLAIN, "  elapsed %s",
                 dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));
     if (!dt_run_state_is_terminal(run->state) && !isnan(timing->eta_seconds))

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "runner/cli/child.h"
 #include "runner/cli/program.h"
+#include "runner/cli/report.h"
 #include "runner/export/export.h"
 #include "runner/launch/existing_run.h"
 #include "runner/launch/weights.h"
@@ -46,6 +47,22 @@ out:
     return st;
 }
 
+/* A folder without one loads, but AutoTokenizer fails or finds that of another model. */
+static void note_vocabulary(const dt_export_job *job)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json"};
+    bool there = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !there; i++)
+        there = dt_file_exists(
+            dt_arena_printf(job->call->arena, "%s/%s", job->target, names[i]));
+    if (!there)
+        dt_report_note(job->call,
+                       "'%s' has no tokenizer: the run was trained on token ids, or its vocabulary has "
+                       "no form that transformers read; put the tokenizer.json there that made the ids",
+                       job->target);
+}
+
 static dt_status write_folder(const dt_export_job *job, dt_error *err)
 {
     const char *checkpoint;
@@ -54,6 +71,7 @@ static dt_status write_folder(const dt_export_job *job, dt_error *err)
     DT_TRY(dt_existing_run_checkpoint_path(&checkpoint, job->store, &job->runs[0],
                                            job->which, job->call->arena, err));
     DT_TRY(call_engine(checkpoint, job, err));
+    note_vocabulary(job);
 out:
     return st;
 }

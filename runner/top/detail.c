@@ -89,7 +89,7 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_top_detail
                     dt_format_loss(text, sizeof(text), run->valid_loss));
     dt_term_add(out, term, DT_STYLE_PLAIN, "  %s %s",
                 dt_format_count(text, sizeof(text), detail->timing.tokens_per_second),
-                dt_runs_speed(run));
+                dt_runs_timed_speed(run));
     dt_term_add(out, term, DT_STYLE_DIM, "  elapsed %s",
                 dt_format_seconds(text, sizeof(text), detail->timing.elapsed_seconds));
     if (!dt_run_state_is_terminal(run->state) && !isnan(detail->timing.eta_seconds))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "recipes/field_table.h"
 #include "runner/term/format.h"
 #include "runner/view/recipe_diff.h"
 #include "runner/view/runs.h"
@@ -77,15 +78,17 @@ static bool any_has(const dt_run_entries *entries, size_t usual_at)
     return usual_at < GROUP_AT;
 }
 
-/* What the speeds of all are counted in; where they differ "speed", and each names its own. */
+static const char mixed_speeds[] = "speed (last)";
+
+/* The unit of the speeds of all runs; mixed_speeds if they differ, and each row then names its own. */
 static const char *speed_title(const dt_run_entries *entries)
 {
-    const char *unit = entries->count > 0 ? dt_runs_speed(entries->items[0].run) : "speed";
+    const char *unit = entries->count > 0 ? dt_runs_speed(entries->items[0].run) : "tokens/s";
 
     for (size_t i = 1; i < entries->count; i++)
         if (strcmp(unit, dt_runs_speed(entries->items[i].run)) != 0)
-            return "speed";
-    return unit;
+            return mixed_speeds;
+    return strcmp(unit, "rows/s") == 0 ? "rows/s (last)" : "tokens/s (last)";
 }
 
 /* What each run has, beside its keys. */
@@ -137,6 +140,17 @@ static const char *shortened(const char *text)
     return text[0] == '/' && slash != NULL && slash[1] != '\0' ? slash + 1 : text;
 }
 
+/* A number of each node is not one of the run, as 'ranks' beside two nodes. */
+static const char *title_of(const char *key, dt_arena *arena)
+{
+    const dt_field *field = dt_field_find(key);
+    const char *title = NULL;
+
+    if (field != NULL && field->unit != NULL && strcmp(field->unit, "per node") == 0)
+        title = dt_arena_printf(arena, "%s per node", key);
+    return title != NULL ? title : key;
+}
+
 static bool is_number_column(dt_store *store, dt_run_entries *entries, const char *key,
                              dt_arena *arena)
 {
@@ -175,7 +189,7 @@ dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *stor
     int spare[USUAL_COUNT + COLUMNS_MOST];
     const char *speed = columns->usual ? speed_title(entries) : "";
     usual_cells cells = {.count = columns->usual ? USUAL_COUNT : 1,
-                         .names_unit = strcmp(speed, "speed") == 0,
+                         .names_unit = strcmp(speed, mixed_speeds) == 0,
                          .now_ms = dt_clock_wall_ms()};
     size_t count = 0;
     dt_table table;
@@ -191,7 +205,7 @@ dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *stor
     for (size_t i = 0; i < columns->count; i++) {
         spare[count] = SPARE_FIRST + (int)i;
         titles[count++] = (dt_table_column){
-            columns->keys[i], is_number_column(store, entries, columns->keys[i], arena)};
+            title_of(columns->keys[i], arena), is_number_column(store, entries, columns->keys[i], arena)};
     }
     dt_table_init(&table, titles, count, arena);
     table.spare = spare;

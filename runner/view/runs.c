@@ -296,6 +296,15 @@ const char *dt_runs_speed(const dt_run *run)
     return kind != NULL && kind->reads_rows ? "rows/s" : "tokens/s";
 }
 
+const char *dt_runs_timed_speed(const dt_run *run)
+{
+    bool rows = strcmp(dt_runs_speed(run), "rows/s") == 0;
+
+    if (dt_run_state_is_terminal(run->state))
+        return rows ? "rows/s (mean)" : "tokens/s (mean)";
+    return rows ? "rows/s (last)" : "tokens/s (last)";
+}
+
 dt_style dt_runs_style(dt_run_state state)
 {
     switch (state) {

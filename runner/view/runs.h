@@ -43,6 +43,8 @@ const char *dt_runs_total(char *buf, size_t size, const dt_run *run);
 const struct dt_architecture *dt_runs_architecture(const dt_run *run);
 /* What its speed is counted in: "tokens/s", "rows/s". Static. */
 const char *dt_runs_speed(const dt_run *run);
+/* The label of dt_timing.tokens_per_second: which of its steps it is of. */
+const char *dt_runs_timed_speed(const dt_run *run);
 
 /* The state as a person sees it: the row's, or for an active run "broken" if its supervisors end at once, "paused" if its
  * supervisor is stopped by a signal. Static. */

@@ -58,7 +58,7 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
         add_row(&table, "validation BLEU", text);
     }
     if (!isnan(timing->tokens_per_second))
-        add_row(&table, dt_runs_speed(run),
+        add_row(&table, dt_runs_timed_speed(run),
                 dt_format_count(text, sizeof(text), timing->tokens_per_second));
     if (checkpoint != NULL)
         add_row(&table, "checkpoint", checkpoint->path);

@@ -92,3 +92,22 @@ if mount -t tmpfs -o size=16k none "$work/small" 2>/dev/null; then
     [ -z "$(find "$work/small" -name '*tfevents*')" ] || fail "half an event file is left"
     umount "$work/small"
 fi
+
+# --- the vocabulary of a model of characters or bytes comes along; of ids there is none, which is said
+printf 'a"b\\c\t\x01\xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82 d\r\n%.0s' {1..300} >"$work/odd.txt"
+head -c 8000 /dev/zero | tr '\0' '\1' >"$work/ids.bin"
+for tokens in char byte nanogpt; do
+    data=$work/odd.txt
+    [ $tokens != nanogpt ] || data=$work/ids.bin
+    expect 0 launch --wait --json "$work/tiny.yaml" --set "data.train=[$data]" --set data.tokens=$tokens \
+        --set schedule.steps=6 --set model.vocab=$([ $tokens != nanogpt ] && echo 0 || echo 300)
+    run=$(field "o['run']")
+    expect 0 export --to hf "$run" "$work/hf-$tokens"
+    if [ $tokens = nanogpt ]; then
+        says "has no tokenizer"
+        [ ! -e "$work/hf-$tokens/tokenizer.json" ] || fail "there is a tokenizer"
+        continue
+    fi
+    lacks "has no tokenizer"
+    python3 "$here/plain_tokenizer.py" "$work/hf-$tokens" "$work/odd.txt" $tokens >"$work/err" 2>&1 || fail "the vocabulary is another"
+done

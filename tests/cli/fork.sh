@@ -13,6 +13,15 @@ end=$(field "(o['loss'], o['valid_loss'])")
 
 expect 0 fork "$parent@20" --wait --json --tag again --note "the same"
 fork=$(field "o['run']")
+mean=$(field "o['mean_tokens_per_second']")
+subject="mean speed of the fork, of its own steps"
+"$dtrun" metrics "$fork" | python3 -c '
+import csv, sys
+own = [float(v) for _, step, name, v in (row[:4] for row in list(csv.reader(sys.stdin))[1:]) if name == "tokens_per_second" and int(step) > 20]
+mean = len(own) / sum(1 / v for v in own)
+sys.exit(abs(mean - float(sys.argv[1])) > 1e-9 * mean)' "$mean" || fail "it is $mean"
+expect 0 fork "$parent@20" --wait --json --tag again --note "the same"
+fork=$(field "o['run']")
 json "o['parent'] == {'run': '$parent', 'step': 20}" "o['tags'] == ['again']" "o['name'] == 'tiny'" \
     "o['state'] == 'finished'" "o['steps'] == 60"
 [ "$(field "(o['loss'], o['valid_loss'])")" = "$end" ] || fail "the fork ends elsewhere than $end"
@@ -23,7 +32,7 @@ done
 expect 0 show "$fork" --json
 json "[a['start_step'] for a in o['attempts']] == [20]" "o['provenance'][0]['command'][1] == 'fork'"
 expect 0 show "$fork"
-says "forked from" "$parent at step 20"
+says "forked from" "$parent at step 20" "tokens/s (mean)"
 
 expect 0 checkpoints "$fork" --json
 json "[c for c in o['checkpoints'] if c['step'] == 20][0]['valid_loss'] > 0" \

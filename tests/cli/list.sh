@@ -73,6 +73,11 @@ lacks "ranks" # in which they do not differ
 expect 0 list --tag good
 lacks "optimizer.lr"
 
+expect 0 list
+says "tokens/s (last)"
+expect 0 list --columns ranks,gpus # a node's, and not the run's
+says "ranks per node" "gpus per node"
+
 expect 2 list 'optimizer.lrr>1'
 one_line
 says "did you mean 'optimizer.lr'?"

@@ -35,15 +35,15 @@ class Query {
   }
 }
 
-// What the runs' speeds are counted in: "Tokens/s", or "Speed" where they differ and each says it by itself.
+// What the runs' speeds are counted in: "Tokens/s (last)", or "Speed (last)" where they differ and each says it by itself.
 function speedUnit(runs) {
   const units = new Set(runs.map((run) => text.speedUnit(run.item)));
-  return units.size > 1 ? 'Speed' : [...units][0] ?? text.speedUnit('token');
+  return (units.size > 1 ? 'Speed' : [...units][0] ?? text.speedUnit('token')) + ' (last)';
 }
 
 function speedOf(run, unit) {
   const speed = text.count(run.tokens_per_second);
-  return unit === 'Speed' && run.tokens_per_second !== null
+  return unit === 'Speed (last)' && run.tokens_per_second !== null
     ? `${speed} ${text.speedUnit(run.item).toLowerCase()}` : speed;
 }
 

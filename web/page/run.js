@@ -50,7 +50,7 @@ function showFigures(run, series) {
     ['Loss', text.loss(run.loss)],
     ['Validation loss', text.loss(run.valid_loss)],
     ['Best validation', text.loss(series.lowest('valid_loss'))],
-    [text.speedUnit(run.item), text.count(run.mean_tokens_per_second)],
+    [`${text.speedUnit(run.item)} (${isActive(run.state) ? 'last' : 'mean'})`, text.count(run.mean_tokens_per_second)],
     ['Step time', text.shortTime(series.newest('step_seconds'))],
     ['Gradient norm', text.compact(series.newest('gradient_norm'))],
     ['Learning rate', text.compact(series.newest('learning_rate'))],
