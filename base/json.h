@@ -29,6 +29,9 @@ dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_erro
 void dt_json_write(dt_strbuf *out, const json_t *value);
 /* Indented by two, for people. */
 void dt_json_write_pretty(dt_strbuf *out, const json_t *value);
+/* json_shorten.c: appends that JSON text, its numbers with the fewest digits that read back the same: for
+ * people. (A hash is of the seventeen digits that dt_json_write writes.) */
+void dt_json_shorten(dt_strbuf *out, const char *text);
 
 dt_status dt_json_get_object(json_t **out, const json_t *object, const char *key, const char *where,
                              dt_error *err);

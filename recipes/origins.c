@@ -127,6 +127,41 @@ json_t *dt_origins_document(const dt_origins *origins, const json_t *earlier)
     return json_pack("{s:i, s:o}", "origins", DT_ORIGINS_VERSION, "fields", fields);
 }
 
+json_t *dt_origins_beside(const char *path, dt_arena *arena)
+{
+    static const char ending[] = ".yaml";
+    size_t length = strlen(path), front = sizeof(ending) - 1;
+    const char *beside;
+    json_t *json = NULL;
+
+    if (length <= front || strcmp(path + length - front, ending) != 0)
+        return NULL;
+    beside = dt_arena_printf(arena, "%.*s" DT_ORIGINS_ENDING, (int)(length - front), path);
+    if (beside == NULL || dt_json_read(&json, beside, FILE_BYTES_MAX, NULL) != DT_OK)
+        return NULL;
+    return json;
+}
+
+void dt_origins_leave_out(json_t *document, const char *source)
+{
+    json_t *fields = json_object_get(document, "fields"), *chain;
+    const char *path;
+    void *next;
+
+    json_object_foreach_safe(fields, next, path, chain)
+    {
+        for (size_t i = json_array_size(chain); i-- > 0;) {
+            const char *from =
+                json_string_value(json_object_get(json_array_get(chain, i), "source"));
+
+            if (from != NULL && strcmp(from, source) == 0)
+                json_array_remove(chain, i);
+        }
+        if (json_is_array(chain) && json_array_size(chain) == 0)
+            json_object_del(fields, path);
+    }
+}
+
 json_t *dt_origins_read(const char *folder, int64_t attempt, dt_arena *arena)
 {
     json_t *document = NULL;

@@ -28,6 +28,8 @@ extern "C" {
 #endif
 
 #define DT_ORIGINS_VERSION 1
+/* X.yaml that was made of other recipes, as a sweep's point, may have the document of its values beside it. */
+#define DT_ORIGINS_ENDING ".origins.json"
 /* Texts that a recipe may be made of: itself, what it extends, and what is laid on top. */
 #define DT_ORIGIN_SOURCES 32
 
@@ -56,6 +58,10 @@ dt_status dt_origins_add(dt_origins *origins, const dt_field *field, const char 
 json_t *dt_origins_to_json(const dt_origins *origins);
 /* The document; with what an earlier attempt had (NULL: nothing) below. New reference. */
 json_t *dt_origins_document(const dt_origins *origins, const json_t *earlier);
+/* The document beside the recipe `path` that was made of others; NULL: there is none. New reference. */
+json_t *dt_origins_beside(const char *path, dt_arena *arena);
+/* Leaves out of a document what it says of the file `source`. */
+void dt_origins_leave_out(json_t *document, const char *source);
 /* That of the newest attempt, up to this one, in a run's folder that has one; NULL: none has. New
  * reference. */
 json_t *dt_origins_read(const char *folder, int64_t attempt, dt_arena *arena);

@@ -61,11 +61,15 @@ void dt_recipe_write(dt_strbuf *out, const dt_recipe *recipe)
 {
     json_t *root = json_pack("{s:i}", DT_RECIPE_VERSION_KEY, DT_RECIPE_VERSION);
     dt_recipe defaults;
+    dt_strbuf text;
 
     dt_recipe_init(&defaults);
     for (size_t i = 0; i < dt_fields_count; i++)
         if (!is_left_out(recipe, &defaults, &dt_fields[i]))
             put(root, dt_fields[i].path, dt_field_to_json(recipe, &dt_fields[i]));
-    dt_json_write_pretty(out, root);
+    dt_strbuf_init(&text);
+    dt_json_write_pretty(&text, root);
+    dt_json_shorten(out, text.data);
+    dt_strbuf_release(&text);
     json_decref(root);
 }

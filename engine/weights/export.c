@@ -133,7 +133,7 @@ dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, c
     dt_strbuf_init(&whole);
     dt_strbuf_init(&text);
     dt_json_write_pretty(&whole, json);
-    dt_weights_export_shorten(&text, whole.data);
+    dt_json_shorten(&text, whole.data);
     dt_strbuf_add_char(&text, '\n');
     st = put(e, name, text.data, text.length, err);
     dt_strbuf_release(&whole);

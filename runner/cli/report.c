@@ -76,16 +76,19 @@ dt_status dt_report_relayed(int fd, const dt_strbuf *text, dt_error *err)
 
 dt_status dt_report_json(json_t *object, dt_error *err)
 {
-    dt_strbuf text;
+    dt_strbuf text, whole;
     dt_status st;
 
     if (object == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     dt_strbuf_init(&text);
+    dt_strbuf_init(&whole);
     if (dt_term_is_seen())
-        dt_json_write_pretty(&text, object);
+        dt_json_write_pretty(&whole, object);
     else
-        dt_json_write(&text, object);
+        dt_json_write(&whole, object);
+    dt_json_shorten(&text, whole.data);
+    dt_strbuf_release(&whole);
     if (text.length == 0 || text.data[text.length - 1] != '\n')
         dt_strbuf_add_char(&text, '\n');
     st = dt_report_text(&text, err);

@@ -36,7 +36,8 @@ static dt_status check_text(const char *text, dt_error *err)
 /* attempt-N/origins.json: this attempt's, over those of an earlier one, which may be another run's. A
  * run does without, too. */
 static void write_origins(const dt_preflight *flight, int64_t attempt, const char *folder,
-                          const char *below, int64_t below_attempt, dt_arena *arena)
+                          const char *recipe, const char *below, int64_t below_attempt,
+                          dt_arena *arena)
 {
     const char *path =
         dt_arena_printf(arena, "%s/attempt-%lld/origins.json", folder, (long long)attempt);
@@ -45,8 +46,12 @@ static void write_origins(const dt_preflight *flight, int64_t attempt, const cha
 
     if (flight->origins == NULL || path == NULL)
         return;
-    earlier = below != NULL ? dt_origins_read(below, below_attempt, arena) : NULL;
+    earlier = below != NULL  ? dt_origins_read(below, below_attempt, arena)
+              : recipe != NULL ? dt_origins_beside(recipe, arena)
+                               : NULL;
     json = dt_origins_document(flight->origins, earlier);
+    if (below == NULL && earlier != NULL)
+        dt_origins_leave_out(json, recipe);
     dt_strbuf_init(&text);
     dt_json_write_pretty(&text, json);
     (void)dt_file_write_atomic(path, text.data, text.length, 0600, NULL);
@@ -279,7 +284,7 @@ static dt_status begin(const char **run, dt_store *store, beginning *of, dt_pref
     DT_TRY(write_plan(flight, *run, 1, of->checkpoint, folder, arena, err));
     if (of->fork != NULL)
         DT_TRY(dt_run_path(&below, of->fork->parent->id, NULL, arena, err));
-    write_origins(flight, 1, folder, below, of->fork != NULL ? of->fork->parent->attempt : 0,
+    write_origins(flight, 1, folder, of->source->path, below, of->fork != NULL ? of->fork->parent->attempt : 0,
                   arena);
     DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
     DT_TRY(add_row(store, of, arena, err));
@@ -362,7 +367,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
-    write_origins(flight, attempt, folder, folder, attempt - 1, arena);
+    write_origins(flight, attempt, folder, NULL, folder, attempt - 1, arena);
     DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
     origin = dt_provenance_make(run->recipe_path, &flight->plan, arena);
     DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,

@@ -9,7 +9,7 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "recipes/origins.h"
 #include "recipes/writer.h"
 
 #include "base/banned.h"
@@ -75,6 +75,15 @@ static dt_status write_json(const dt_sweep_group *group, const char *file, json_
     return st;
 }
 
+/* A point's name is that of the sweep with a number. */
+static void name_point(json_t *origins, const char *name)
+{
+    json_t *chain = json_object_get(json_object_get(origins, "fields"), "name");
+
+    if (json_array_size(chain) > 0)
+        json_object_set_new(json_array_get(chain, 0), "value", dt_json_text(name));
+}
+
 static dt_status write_points(const dt_sweep_group *group, const dt_recipe *recipes, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -82,11 +91,18 @@ static dt_status write_points(const dt_sweep_group *group, const dt_recipe *reci
 
     dt_strbuf_init(&text);
     for (int64_t i = 0; i < group->count; i++) {
-        char file[32];
+        char file[64];
 
         snprintf(file, sizeof(file), "point-%lld.yaml", (long long)i + 1);
         dt_strbuf_reset(&text);
         dt_recipe_write(&text, &recipes[i]);
+        DT_TRY(write_text(group, file, text.data, text.length, err));
+        if (group->points[i].origins == NULL)
+            continue;
+        snprintf(file, sizeof(file), "point-%lld" DT_ORIGINS_ENDING, (long long)i + 1);
+        dt_strbuf_reset(&text);
+        name_point(group->points[i].origins, recipes[i].name);
+        dt_json_write_pretty(&text, group->points[i].origins);
         DT_TRY(write_text(group, file, text.data, text.length, err));
     }
 out:

@@ -54,6 +54,7 @@ static dt_status read_point(dt_sweep_point *out, dt_recipe *recipe, dt_recipe_so
     if (out->values == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     forget_sweep(recipe);
+    out->origins = source->origins != NULL ? dt_origins_document(source->origins, NULL) : NULL;
 out:
     return st;
 }
@@ -101,7 +102,7 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
     dt_recipe_source of = *source;
     dt_preflight flight;
     dt_recipe first;
-    dt_sweep_group group;
+    dt_sweep_group group = {0};
     dt_status st = DT_OK;
 
     if (recipes == NULL)
@@ -123,5 +124,7 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
     *name = group.name;
     DT_TRY(dt_drive_start(&group, source->text, err));
 out:
+    for (int64_t i = 0; group.points != NULL && i < count; i++)
+        json_decref(group.points[i].origins);
     return st;
 }

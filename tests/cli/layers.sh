@@ -67,3 +67,26 @@ lacks a1B2c3D4
 printf 'notify: "%s"\n' "$HOOK" >told.yaml
 expect 0 validate tiny.yaml -f told.yaml -f slow.yaml --origins
 lacks a1B2c3D4
+
+# A point of a sweep says where its values were written, not the file that the sweep made of them, and
+# numbers have the digits that they need. The programs of a build keep their time.
+cat >"$work/rates.yaml" <<YAML
+extends: tiny.yaml
+name: rates
+schedule: {steps: 8, warmup_steps: 0}
+evaluate: 0
+checkpoint: {every: 0}
+sweep: {optimizer.lr: [3e-3, 7e-4]}
+YAML
+before=$(stat -c %y "$DTRUN_BIN/dtrun-agent")
+expect 0 launch --wait "$work/rates.yaml" --set seed=7
+expect 0 doctor
+subject="launch and doctor"
+[ "$(stat -c %y "$DTRUN_BIN/dtrun-agent")" = "$before" ] || fail "the build's agent has another time"
+expect 0 show rates-1 --origins
+says "rates.yaml:3:19" "tiny.yaml:" "--set seed=7" "rates.yaml:6:24" "3e-3" "rates-1  "
+lacks "point-1.yaml"
+lacks "0.0030000000000000001"
+expect 0 show rates-1 --json
+says '"lr":0.003,'
+grep -q '"lr": 0.003,*$' "$work/state/dtrun/sweeps/rates/point-1.yaml" || fail "the point has other digits"

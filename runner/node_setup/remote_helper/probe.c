@@ -82,6 +82,18 @@ static void add_glibc(json_t *out)
         json_object_set_new(out, "glibc", json_string(version));
 }
 
+/* This program, if it is CACHE/agents/HASH: one of an installation or a build is not ours to change. */
+static void touch_program(const char *cache)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    path[length > 0 ? length : 0] = '\0';
+    if (strncmp(path, cache, strlen(cache)) == 0 &&
+        strncmp(path + strlen(cache), "/agents/", strlen("/agents/")) == 0)
+        (void)utimensat(AT_FDCWD, path, NULL, 0);
+}
+
 /* Of the file system that `path` is on, or will be on. */
 static void add_free(json_t *out, const char *key, const char *path)
 {
@@ -179,7 +191,7 @@ dt_status dt_remote_helper_probe(const char *bundle, dt_error *err)
     dt_strbuf_reset(&text);
     dt_strbuf_add_fmt(&text, "%s/bundles/%s", cache.data, bundle);
     json_object_set_new(out, "bundle", json_boolean(utimensat(AT_FDCWD, text.data, NULL, 0) == 0));
-    (void)utimensat(AT_FDCWD, "/proc/self/exe", NULL, 0); /* prune.c: both are in use */
+    touch_program(cache.data); /* prune.c: both are in use */
     json_object_set_new(out, "time_ms", json_integer(dt_clock_wall_ms()));
     dt_strbuf_reset(&text);
     dt_json_write(&text, out);

@@ -1,10 +1,10 @@
-/* export_numbers: numbers of a JSON text as Python writes them: the fewest digits that read back as the
+/* json_shorten: numbers of a JSON text as Python writes them: the fewest digits that read back as the
  * same, where our own files have all seventeen (0.00001 would be 1.0000000000000001e-05). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/weights/export_int.h"
+#include "base/json.h"
 
 #include "base/banned.h"
 
@@ -32,7 +32,7 @@ static const char *skip_string(const char *text)
     return text + 1;
 }
 
-void dt_weights_export_shorten(dt_strbuf *out, const char *text)
+void dt_json_shorten(dt_strbuf *out, const char *text)
 {
     while (*text != '\0') {
         size_t digits = strspn(text, "-+.0123456789eE"), other = strcspn(text, "\"-0123456789");
