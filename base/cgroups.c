@@ -85,7 +85,8 @@ static void unescape(char *path)
     *to = '\0';
 }
 
-/* Of a line "ID PARENT DEVICE PART POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS". */
+/* Reads a line "ID PARENT DEVICE PART POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS" of mountinfo into `out`. Returns
+ * whether it mounts the hierarchy of `controller`. */
 static bool is_mount(dt_cgroup_mount *out, const char *line, const char *controller)
 {
     const char *tail = strstr(line, " - ");

@@ -14,7 +14,7 @@ static void write_text(const char *text)
 {
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
 
-    (void)written; /* there is no other place to report to */
+    (void)written; /* a failed write cannot be reported anywhere */
 }
 
 /* Only calls that are safe in a handler. */

@@ -48,9 +48,8 @@ typedef struct dt_dataset dt_dataset;
 int64_t dt_tokenizer_vocab(const dt_tokenizer *tokenizer);
 /* {"kind":"char","characters":"\n !..."}; new reference */
 json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer);
-/* Appends a tokenizer.json that gives transformers the same ids for the same text, if the tokens are
- * characters or bytes: false, and nothing appended, otherwise. A character that is no token is an error
- * there too. */
+/* Appends a tokenizer.json with which transformers encodes a text to the same ids. Returns false and appends nothing
+ * unless the tokens are characters or bytes. transformers, too, fails on a character outside the vocabulary. */
 bool dt_tokenizer_to_huggingface(dt_strbuf *out, const dt_tokenizer *tokenizer);
 dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_error *err);
 void dt_tokenizer_free(dt_tokenizer *tokenizer);

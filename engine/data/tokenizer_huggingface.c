@@ -20,7 +20,8 @@ static void add_token(dt_strbuf *out, uint32_t code, int64_t id)
     json_decref(name);
 }
 
-/* Each character is a word; one that is no token is an error, since "unk_token" is none either. */
+/* Writes a WordLevel model with one word per character. Its "unk_token" is not in the vocabulary, so that encoding an
+ * unknown character fails. */
 static void add_characters(dt_strbuf *out, const dt_tokenizer *tokenizer)
 {
     dt_strbuf_add_str(out,

@@ -40,8 +40,8 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
                                const dt_loaded_room *room, dt_error *err);
 /* DT_ERR_CORRUPT: the model computed a NaN or an infinity, so its weights hold them or are too large. */
 dt_status dt_loaded_diverged(dt_error *err);
-/* What a text begins with that no prompt begins: what the tokenizer puts before a text, else the end of the text
- * before, else a line break. The caller frees. */
+/* Returns in `out` the tokens that start a text without a prompt: the tokenizer's begin tokens, else the end-of-text
+ * token, else a line break. The caller frees `out`. */
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err);
 void dt_loaded_close(dt_loaded *l);
 

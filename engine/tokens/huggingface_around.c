@@ -1,4 +1,4 @@
-/* What a tokenizer.json puts around a text: its post_processor. */
+/* huggingface_around: reads from the post_processor of a tokenizer.json the tokens that surround a text. */
 #include <string.h>
 
 #include "engine/tokens/bpe_int.h"

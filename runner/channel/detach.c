@@ -110,7 +110,7 @@ void dt_detach_last_words(dt_strbuf *out, const char *log_path, int64_t from)
     ssize_t got = 0;
 
     if (size < from)
-        from = 0; /* the log was begun anew */
+        from = 0; /* the log was truncated since */
     if (fd >= 0) {
         got = pread(fd, text, LAST_BYTES, size - from > LAST_BYTES ? size - LAST_BYTES : from);
         close(fd);

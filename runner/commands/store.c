@@ -233,9 +233,8 @@ const dt_command dt_command_store = {
         "of the runs and their journals. The damaged file is kept. No run may be supervised\n"
         "meanwhile. It also completes a sound history in which rows of a journal are missing.\n"
         "\n"
-        "backup writes FILE, which must not be there,\n"
-        "as the history is at that moment, while runs continue, and checks it: of a damaged\n"
-        "history there is no copy (exit code 3). To use a copy, put it in the place of\n"
-        "store.db while nothing runs.\n",
+        "backup copies the history to FILE, which must not exist, while runs continue. It\n"
+        "checks the copy and writes no FILE if the history is damaged (exit code 3). To\n"
+        "restore a copy, replace store.db by it while nothing runs.\n",
     .run = maintain,
 };

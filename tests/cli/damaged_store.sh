@@ -2,18 +2,7 @@
 # A history with damaged pages: rm changes nothing or completes, a removal that was cut short is completed by the same
 # command, and backup leaves no copy. What comes back: repaired_store.sh.
 . "$(dirname "$0")/lib.sh"
-make_tiny
-runs=$work/state/dtrun/runs
-short=(--set ranks=1 --set schedule.steps=150 --set evaluate.every=50 --set checkpoint.every=50)
-
-for name in one two; do
-    expect 0 launch --detach "$work/tiny.yaml" "${short[@]}" --set name=$name
-    declare "$name=$(cat "$work/out")"
-done
-for run in "$one" "$two"; do
-    expect 0 wait "$run"
-    flock --timeout 20 "$runs/$run/supervisor.lock" true || fail "a supervisor stays"
-done
+two_ended_runs
 keep
 
 # --- rm: rows and files go together, or nothing goes

@@ -176,3 +176,18 @@ put_back() {
     rm -rf "$work/state"
     cp -a "$work/kept" "$work/state"
 }
+runs=$work/state/dtrun/runs
+# Makes tiny.yaml and two ended runs of it, 'one' and 'two', whose ids are in $one and $two.
+two_ended_runs() {
+    local name run
+    make_tiny
+    for name in one two; do
+        expect 0 launch --detach "$work/tiny.yaml" --set ranks=1 --set schedule.steps=150 \
+            --set evaluate.every=50 --set checkpoint.every=50 --set name=$name
+        printf -v "$name" '%s' "$(cat "$work/out")"
+    done
+    for run in "$one" "$two"; do
+        expect 0 wait "$run"
+        flock --timeout 20 "$runs/$run/supervisor.lock" true || fail "a supervisor stays"
+    done
+}

@@ -2,17 +2,7 @@
 # A history that is damaged or lost: gc removes no journal that it needs, and every row that a page, a folder or a
 # journal still has comes back, once.
 . "$(dirname "$0")/lib.sh"
-make_tiny
-runs=$work/state/dtrun/runs
-short=(--set ranks=1 --set schedule.steps=150 --set evaluate.every=50 --set checkpoint.every=50)
-for name in one two; do
-    expect 0 launch --detach "$work/tiny.yaml" "${short[@]}" --set name=$name
-    declare "$name=$(cat "$work/out")"
-done
-for run in "$one" "$two"; do
-    expect 0 wait "$run"
-    flock --timeout 20 "$runs/$run/supervisor.lock" true || fail "a supervisor stays"
-done
+two_ended_runs
 
 # --- gc: a journal goes when the history has all of it
 # rows FILE: what came from journals, without what only a supervisor says

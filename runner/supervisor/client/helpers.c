@@ -33,19 +33,26 @@ static bool carries_mark(const void *context, char state, const char *words, siz
     return false;
 }
 
+/* Returns the mark of a run's helpers, in the arena, or NULL if it cannot be made. */
+static const char *mark_of(const char *run, dt_arena *arena)
+{
+    const char *folder;
+
+    if (dt_run_path(&folder, run, NULL, arena, NULL) != DT_OK)
+        return NULL;
+    return dt_arena_printf(arena, DT_SUPERVISOR_MARK "=%s", folder);
+}
+
 int64_t dt_supervisor_end_helpers(const char *run, bool paused_only)
 {
     int64_t left = 0;
-    const char *folder, *mark;
+    const char *mark;
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
-    if (dt_run_path(&folder, run, NULL, &arena, NULL) == DT_OK) {
-        mark = dt_arena_printf(&arena, DT_SUPERVISOR_MARK "=%s", folder);
-        if (mark != NULL)
-            left = dt_proc_end_all("environ", carries_mark, &(wanted){mark, paused_only},
-                                   END_SECONDS);
-    }
+    mark = mark_of(run, &arena);
+    if (mark != NULL)
+        left = dt_proc_end_all("environ", carries_mark, &(wanted){mark, paused_only}, END_SECONDS);
     dt_arena_release(&arena);
     return left;
 }
@@ -53,15 +60,13 @@ int64_t dt_supervisor_end_helpers(const char *run, bool paused_only)
 int64_t dt_helpers_find_paused(const char *run)
 {
     int64_t found = 0;
-    const char *folder, *mark;
+    const char *mark;
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
-    if (dt_run_path(&folder, run, NULL, &arena, NULL) == DT_OK) {
-        mark = dt_arena_printf(&arena, DT_SUPERVISOR_MARK "=%s", folder);
-        if (mark != NULL)
-            found = dt_proc_find("environ", carries_mark, &(wanted){mark, true});
-    }
+    mark = mark_of(run, &arena);
+    if (mark != NULL)
+        found = dt_proc_find("environ", carries_mark, &(wanted){mark, true});
     dt_arena_release(&arena);
     return found;
 }
