@@ -212,7 +212,7 @@ dt_status dt_file_name(const char *from, const char *to, bool replace, dt_error 
     directory_of(&directory, to);
     st = dt_file_sync_dir(directory.data, err);
     if (st != DT_OK && !replace)
-        (void)unlink(to);
+        (void)rename(to, from);
 out:
     dt_strbuf_release(&directory);
     return st;

@@ -89,24 +89,29 @@ out:
 static dt_status set_end_ids(dt_reading *reading, const json_t *ids)
 {
     size_t count = json_is_array(ids) ? json_array_size(ids) : 1;
-    const char **items = dt_arena_alloc_array(reading->arena, count, sizeof(items[0]));
+    const char **items = dt_arena_alloc_array(reading->arena, count, sizeof(items[0])), *text;
+    dt_status st = DT_OK;
     dt_strbuf shown;
 
     dt_strbuf_init(&shown);
-    if (items == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory to read end ids");
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_is_array(ids) ? json_array_get(ids, i) : ids;
 
-        items[i] = dt_arena_printf(reading->arena, "%lld", (long long)json_integer_value(id));
+        if (items != NULL)
+            items[i] = dt_arena_printf(reading->arena, "%lld", (long long)json_integer_value(id));
+        if (items == NULL || items[i] == NULL)
+            DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read end ids");
         dt_strbuf_add_fmt(&shown, "%s%s", i > 0 ? ", " : "[", items[i]);
     }
     dt_strbuf_add_char(&shown, ']');
     reading->recipe->model.end_ids = (dt_string_list){.items = items, .count = (int64_t)count};
-    dt_reading_derived(reading, "model.end_ids", dt_arena_strdup(reading->arena, shown.data),
-                       "model.from");
+    text = dt_arena_strdup(reading->arena, shown.data);
+    if (text == NULL)
+        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read end ids");
+    dt_reading_derived(reading, "model.end_ids", text, "model.from");
+out:
     dt_strbuf_release(&shown);
-    return DT_OK;
+    return st;
 }
 
 static bool are_ids(const json_t *ids)

@@ -69,7 +69,7 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
-/* A row of another time is that of another event, which came first. */
+/* *has is true, too, where the stored point has another time: an earlier event wrote it, and takes precedence. */
 dt_status dt_store_metric_has(dt_store *store, bool *has, const char *run, const dt_metric *point,
                               dt_error *err)
 {

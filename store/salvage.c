@@ -389,7 +389,7 @@ dt_status dt_store_runs_incomplete(dt_store *store, const char ***ids, int64_t *
     *count = 0;
     DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
                        "SELECT id FROM runs r WHERE ?1 AND (SELECT count(*) FROM attempts a"
-                       " WHERE a.run = r.run AND a.attempt <= r.attempt) < r.attempt"
+                       " WHERE a.run = r.run AND a.attempt <= r.attempt) < max(r.attempt, 1)"
                        " ORDER BY r.run",
                        DT_INT(1)));
     DT_TRY(dt_sql_list(&rows, &items, count, sizeof(const char *), id_read, err));
@@ -399,9 +399,19 @@ out:
     return st;
 }
 
+#define ATTEMPTS_MOST "10000" /* of a run; a greater number is taken for damage */
+
 dt_status dt_store_run_complete(dt_store *store, const char *run, dt_error *err)
 {
-    return DT_SQL_RUN(
+    dt_status st = DT_OK;
+
+    /* a number that is damaged itself would hide the run, or ask for any number of attempts */
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE runs SET attempt = max(1, min(" ATTEMPTS_MOST ", ifnull((SELECT"
+                      " max(a.attempt) FROM attempts a WHERE a.run = runs.run), 1)))"
+                      " WHERE id = ?1 AND (attempt < 1 OR attempt > " ATTEMPTS_MOST ")",
+                      DT_TEXT(run)));
+    DT_TRY(DT_SQL_RUN(
         store, err,
         "WITH RECURSIVE n (attempt) AS (SELECT 1 UNION ALL SELECT attempt + 1 FROM n WHERE attempt "
         "<"
@@ -411,7 +421,9 @@ dt_status dt_store_run_complete(dt_store *store, const char *run, dt_error *err)
         " SELECT r.run, n.attempt, 'stopped', 0, r.step, r.created_ms, r.created_ms, 4,"
         " 'what the history had of this attempt was damaged', '{}', '' FROM runs r, n"
         " WHERE r.id = ?1",
-        DT_TEXT(run));
+        DT_TEXT(run)));
+out:
+    return st;
 }
 
 dt_status dt_store_attempt_clear(dt_store *store, const char *run, int64_t attempt, dt_error *err)

@@ -6,6 +6,7 @@
 #include "engine/config.h"
 #include "engine/data/sides.h"
 #include "recipes/fields.h"
+#include "recipes/values.h"
 
 #include "base/banned.h"
 
@@ -15,8 +16,12 @@ static dt_status find_ends(dt_loaded *l, dt_error *err)
     int32_t end = dt_tokenizer_end_of_text(l->tokenizer);
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < ids->count && st == DT_OK; i++)
-        st = dt_ids_add(&l->ends, (int32_t)strtol(ids->items[i], NULL, 10), err);
+    for (int64_t i = 0; i < ids->count && st == DT_OK; i++) {
+        double id = -1; /* dt_rule_end_ids has checked the number */
+
+        dt_text_number(&id, ids->items[i]);
+        st = dt_ids_add(&l->ends, (int32_t)id, err);
+    }
     if (ids->count == 0 && end >= 0)
         st = dt_ids_add(&l->ends, end, err);
     return st;

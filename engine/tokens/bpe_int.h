@@ -89,7 +89,6 @@ dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, 
 /* byte_map.c: the printable characters that stand for bytes in a byte-level vocabulary. Appends
  * what text means; false where a character of it stands for none. */
 bool dt_byte_map_decode(dt_strbuf *out, const char *text, size_t length);
-/* The other way, for a byte. */
 
 /* merge: byte pair encoding of one word: of all pairs of neighbours that are in the table the one of
  * the lowest rank becomes one token, of several such the first, until none is left.

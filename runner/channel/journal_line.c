@@ -34,9 +34,8 @@ void dt_journal_line_sign(dt_strbuf *text, size_t from)
 
 bool dt_journal_line_has_sum(const char *line, size_t length)
 {
-    const char *tail = line + length - SUM_TAIL;
-
-    return length > SUM_TAIL && memcmp(tail, sum_key, sizeof(sum_key) - 1) == 0;
+    return length > SUM_TAIL &&
+           memcmp(line + length - SUM_TAIL, sum_key, sizeof(sum_key) - 1) == 0;
 }
 
 static bool sum_is_good(const char *line, size_t length)

@@ -70,7 +70,7 @@ void dt_draft_remove(dt_draft *draft, const char *path);
 void dt_draft_left(dt_draft *draft, const char *about, const char *reason, ...) DT_PRINTF(3, 4);
 void dt_draft_note(dt_draft *draft, const char *about, const char *text, ...) DT_PRINTF(3, 4);
 
-/* Nothing is lost without it, for the reason `text`. */
+/* Lists `about` as needing no value in the recipe; `text` is the reason. */
 void dt_draft_same(dt_draft *draft, const char *about, const char *text);
 
 /* Registers a part of the command line. `into` as in dt_draft_given. */

@@ -93,7 +93,7 @@ static void add_remarks(dt_strbuf *out, const char *title, const dt_draft_remark
     dt_strbuf_release(&line);
 }
 
-/* One line for all. */
+/* Writes the entries of `same` as one comment, separated by commas. */
 static void add_same(dt_strbuf *out, const dt_draft_remarks *same)
 {
     dt_strbuf line;

@@ -150,7 +150,7 @@ static dt_status split_hosts(dt_launcher_host *out, int64_t *count, const char *
         end = (char *)(uintptr_t)(at + name);
         if (name < length)
             out[*count].processes = strtoll(at + name + 1, &end, 10);
-        if (end != at + length || out[*count].processes < 1)
+        if (end != at + length || out[*count].processes < 1 || out[*count].processes > NODES_MOST)
             break;
         ++*count;
         if (at[length] == '\0')
@@ -160,25 +160,20 @@ static dt_status split_hosts(dt_launcher_host *out, int64_t *count, const char *
     return DT_OK;
 }
 
-/* As mpirun does: the first host takes as many processes as it has slots, then the next one. */
+/* Divides the processes as mpirun does: the first host takes its share (its slots, or -N), then the next one, until
+ * -np processes are placed. Without slots and -N the shares are equal. */
 static void fill_hosts(dt_launcher *l, bool slots)
 {
-    int64_t left = l->total, used = 0;
+    int64_t left = l->total > 0 ? l->total : INT64_MAX, used = 0;
+    int64_t each = l->per_node > 0 ? l->per_node : slots ? 0 : l->total / l->nodes;
 
-    if (!slots || l->per_node > 0 || left == 0) {
-        int64_t each = l->per_node > 0 ? l->per_node : left > 0 ? left / l->nodes : 0;
-
-        for (int64_t i = 0; i < l->nodes && each > 0; i++)
-            l->hosts[i].processes = each;
-        left = 0;
-    }
     for (int64_t i = 0; i < l->nodes; i++) {
         dt_launcher_host *host = &l->hosts[i];
 
-        if (l->total > 0 && slots && l->per_node == 0) {
-            host->processes = host->processes < left ? host->processes : left;
-            left -= host->processes;
-        }
+        if (each > 0)
+            host->processes = each;
+        host->processes = host->processes < left ? host->processes : left;
+        left -= host->processes;
         used += host->processes > 0;
         l->uneven = l->uneven || (host->processes > 0 && host->processes != l->hosts[0].processes);
     }
@@ -201,8 +196,10 @@ static dt_status take_hosts(dt_launcher *l, const dt_flags *flags, const char *f
     st = split_hosts(hosts, &count, text, draft->arena, err);
     for (int64_t i = 0; i < count; i++)
         room += hosts[i].processes;
-    if (st != DT_OK || count == 0 || (slots && l->total > room) ||
-        (!slots && l->total % count != 0)) {
+    if (l->per_node > 0)
+        room = l->per_node * count;
+    if (st != DT_OK || count == 0 || ((slots || l->per_node > 0) && l->total > room) ||
+        (!slots && l->per_node == 0 && l->total % count != 0)) {
         dt_draft_left(draft, dt_flags_about(flags, flag),
                       "the processes cannot be divided among these hosts: put their names into "
                       "'nodes', as in [\"NAME gpus=N\"]");
@@ -219,6 +216,7 @@ static dt_status take_hosts(dt_launcher *l, const dt_flags *flags, const char *f
 
 static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
 {
+    const char *total, *each;
     dt_flags flags;
     dt_status st = dt_flags_read(&flags, &dt_launcher_mpi_flags, l->words, l->count, draft, err);
 
@@ -227,11 +225,14 @@ static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
     dt_flags_carry(&flags);
     l->total = (int64_t)dt_flags_number(&flags, "-np", dt_flags_number(&flags, "--np", 0));
     l->per_node = (int64_t)dt_flags_number(&flags, "-N", dt_flags_number(&flags, "-ppn", 0));
-    if (l->per_node > 0 || l->total > 0)
-        l->from =
-            dt_flags_from(&flags, l->per_node > 0 ? dt_flags_given(&flags, "-N") ? "-N" : "-ppn"
-                                  : dt_flags_given(&flags, "-np") ? "-np"
-                                                                  : "--np");
+    total = l->total > 0 ? dt_flags_from(&flags, dt_flags_given(&flags, "-np") ? "-np" : "--np")
+                         : NULL;
+    each = l->per_node > 0 ? dt_flags_from(&flags, dt_flags_given(&flags, "-N") ? "-N" : "-ppn")
+                           : NULL;
+    if (total != NULL && each != NULL)
+        l->from = dt_arena_printf(draft->arena, "%s, %s", total, each);
+    else if (total != NULL || each != NULL)
+        l->from = total != NULL ? total : each;
     if (dt_flags_given(&flags, "-H") || dt_flags_given(&flags, "-host"))
         st = take_hosts(l, &flags, dt_flags_given(&flags, "-H") ? "-H" : "-host", draft, err);
     drop(l, flags.taken);
@@ -273,26 +274,38 @@ static dt_status take_python(dt_launcher *l, dt_draft *draft, dt_error *err)
     return take_torch(l, draft, err);
 }
 
-/* Programs that start another one. `takes`: letters of their options that take a word. */
+/* Programs that start another one. */
 static const struct wrapper {
-    const char *name, *takes;
+    const char *name;
+    const char *takes;      /* letters of the short options that take a word */
+    const char *long_takes; /* " name name ": long options that take a word, unless it follows a '=' */
     size_t operands; /* before the program */
     const char *why;
 } wrappers[] = {
-    {"timeout", "sk", 1, "'time_limit' ends a run in time"},
-    {"nice", "n", 0, "ranks run at the priority of their agent"},
-    {"ionice", "cn", 0, "ranks run at the priority of their agent"},
-    {"taskset", "", 1, "dtrun divides the cores of a node among its ranks ('threads')"},
-    {"numactl", "CNmip", 0, "dtrun divides the cores of a node among its ranks ('threads')"},
-    {"stdbuf", "ioe", 0, "'dtrun logs -f' follows what ranks print"},
-    {"unbuffer", "", 0, "'dtrun logs -f' follows what ranks print"},
-    {"conda", "np", 1, "dtrun's ranks need no Python"},
-    {"mamba", "np", 1, "dtrun's ranks need no Python"},
-    {"poetry", "", 1, "dtrun's ranks need no Python"},
-    {"pipenv", "", 1, "dtrun's ranks need no Python"},
-    {"uv", "p", 1, "dtrun's ranks need no Python"},
-    {"sudo", "ugC", 0, "ranks run as the user who signs in to the node"},
+    {"timeout", "sk", " signal kill-after ", 1, "'time_limit' ends a run in time"},
+    {"nice", "n", " adjustment ", 0, "ranks run at the priority of their agent"},
+    {"ionice", "cn", " class classdata ", 0, "ranks run at the priority of their agent"},
+    {"taskset", "", "", 1, "dtrun divides the cores of a node among its ranks ('threads')"},
+    {"numactl", "CNmip", " cpunodebind physcpubind membind interleave preferred ", 0, "dtrun divides the cores of a node among its ranks ('threads')"},
+    {"stdbuf", "ioe", " input output error ", 0, "'dtrun logs -f' follows what ranks print"},
+    {"unbuffer", "", "", 0, "'dtrun logs -f' follows what ranks print"},
+    {"conda", "np", " name prefix ", 1, "dtrun's ranks need no Python"},
+    {"mamba", "np", " name prefix ", 1, "dtrun's ranks need no Python"},
+    {"poetry", "", "", 1, "dtrun's ranks need no Python"},
+    {"pipenv", "", "", 1, "dtrun's ranks need no Python"},
+    {"uv", "p", " python with ", 1, "dtrun's ranks need no Python"},
+    {"sudo", "ugC", " user group close-from ", 0, "ranks run as the user who signs in to the node"},
 };
+
+static bool takes_word(const struct wrapper *wrapper, const char *option)
+{
+    const char *found;
+
+    if (option[1] != '-')
+        return option[2] == '\0' && strchr(wrapper->takes, option[1]) != NULL;
+    found = option[2] != '\0' ? strstr(wrapper->long_takes, option + 2) : NULL;
+    return found != NULL && found[-1] == ' ' && found[strlen(option + 2)] == ' ';
+}
 
 /* The words of a wrapper with its options and operands are one entry of `left`. */
 static void take_wrapper(dt_launcher *l, const struct wrapper *wrapper, dt_draft *draft)
@@ -304,10 +317,7 @@ static void take_wrapper(dt_launcher *l, const struct wrapper *wrapper, dt_draft
         const char *word = l->words[at].text;
 
         if (word[0] == '-' && word[1] != '\0') {
-            bool takes =
-                word[1] != '-' && word[2] == '\0' && strchr(wrapper->takes, word[1]) != NULL;
-
-            at += takes ? 2 : 1;
+            at += takes_word(wrapper, word) ? 2 : 1;
         } else if (operands > 0) {
             operands--;
             at++;

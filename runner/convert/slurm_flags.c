@@ -54,15 +54,35 @@ static const dt_flag rows[] = {
 const dt_flag_table dt_slurm_flags = {
     .program = "sbatch", .flags = rows, .count = sizeof(rows) / sizeof(rows[0]), .attached = true};
 
-/* "4", "a100:4", "gpu:4", "gpu:a100:4(S:0-1)": the number; 0: there is none. */
-static int64_t devices_in(const char *text)
+/* Returns the number of devices in "4", "a100:4", "gpu:4" or "gpu:a100:4(S:0-1)", of which `length` bytes count, or 0.
+ * Slurm takes "gpu" and "gpu:a100" for one. */
+static int64_t devices_of(const char *text, size_t length)
 {
-    const char *last = strrchr(text, ':'), *digits = last != NULL ? last + 1 : text;
+    const char *digits = text, *colon;
     char *end;
-    long long count = strtoll(digits, &end, 10);
+    long long count;
 
-    if (end == digits || count < 1 || count > 1024)
-        return strcmp(text, "gpu") == 0 ? 1 : 0;
+    length = strcspn(text, "(") < length ? strcspn(text, "(") : length;
+    while ((colon = memchr(digits, ':', length - (size_t)(digits - text))) != NULL)
+        digits = colon + 1;
+    count = strtoll(digits, &end, 10);
+    if (digits < text + length && end == text + length)
+        return count >= 1 && count <= 1024 ? count : 0;
+    return strncmp(text, "gpu", 3) == 0 && (length == 3 || text[3] == ':') ? 1 : 0;
+}
+
+/* Returns the sum of a list such as "gpu:a100:2,gpu:h100:2". With `kinds`, as in --gres, only items of the kind "gpu"
+ * count: "gpu:4,nvme:1" has 4. */
+static int64_t devices_in(const char *text, bool kinds)
+{
+    int64_t count = 0;
+    size_t length;
+
+    for (const char *at = text; *at != '\0'; at += length + (at[length] == ',')) {
+        length = strcspn(at, ",");
+        if (!kinds || strncmp(at, "gpu", 3) == 0)
+            count += devices_of(at, length);
+    }
     return count;
 }
 
@@ -93,7 +113,7 @@ static void read_tasks(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
     int64_t nodes = out->nodes > 0 ? out->nodes : 1;
     int64_t total = (int64_t)dt_flags_number(flags, "--ntasks", 0);
     int64_t per_node = (int64_t)dt_flags_number(flags, "--ntasks-per-node", 0);
-    int64_t each = devices_in(dt_flags_text(flags, "--gpus-per-task", ""));
+    int64_t each = devices_in(dt_flags_text(flags, "--gpus-per-task", ""), false);
     const char *tasks = per_node > 0 ? "--ntasks-per-node" : "--ntasks", *from;
 
     if (per_node == 0 && total > 0 && total % nodes == 0)
@@ -119,9 +139,9 @@ void dt_slurm_read_size(dt_launcher *out, const dt_flags *flags, dt_draft *draft
     nodes = out->nodes > 0 ? out->nodes : 1;
     for (size_t i = 0; names[i] != NULL && out->per_node == 0; i++) {
         const char *text = dt_flags_text(flags, names[i], "");
-        int64_t count = devices_in(text);
+        int64_t count = devices_in(text, strcmp(names[i], "--gres") == 0);
 
-        if (count == 0 || (strcmp(names[i], "--gres") == 0 && strncmp(text, "gpu", 3) != 0))
+        if (count == 0)
             continue;
         out->per_node = strcmp(names[i], "--gpus") == 0 ? (count + nodes - 1) / nodes : count;
         out->from = dt_flags_from(flags, names[i]);

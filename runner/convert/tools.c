@@ -82,6 +82,18 @@ static bool is_shell(const char *name)
     return false;
 }
 
+/* Whether a shell's option is -c, alone or in a group such as -lc. */
+static bool is_command_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '-' && strchr(word + 1, 'c') != NULL;
+}
+
+/* Whether the next word belongs to a shell's option: -o, and a group such as -euo, take a name. */
+static bool takes_name(const char *word)
+{
+    return word[1] != '-' && word[1] != '\0' && word[strlen(word) - 1] == 'o';
+}
+
 /* Words from `first` on, with a blank between two. */
 static void join(dt_strbuf *out, const dt_launcher *launcher, size_t first)
 {
@@ -98,9 +110,9 @@ static void find_inner(dt_strbuf *out, const dt_launcher *launcher)
 
     if (is_shell(name)) {
         while (at < launcher->count && launcher->words[at].text[0] == '-' &&
-               strchr(launcher->words[at].text, 'c') == NULL)
-            at++;
-        if (at + 1 < launcher->count && launcher->words[at].text[0] == '-')
+               !is_command_option(launcher->words[at].text))
+            at += takes_name(launcher->words[at].text) ? 2 : 1;
+        if (at + 1 < launcher->count && is_command_option(launcher->words[at].text))
             dt_strbuf_add_str(out, launcher->words[at + 1].text);
     } else if (strcmp(name, "eval") == 0) {
         join(out, launcher, 0);
@@ -165,17 +177,20 @@ static dt_status find_exported(dt_shell_words *out, const dt_shell_script *scrip
     return st;
 }
 
-/* What was not taken as a shell would, and what a shell takes from the command. */
-static void add_remarks(dt_draft *draft, const dt_shell_script *script,
-                        const dt_shell_command *command)
+static void list_redirections(dt_draft *draft, const dt_shell_command *command)
+{
+    for (size_t i = 0; i < command->redirections.count; i++)
+        dt_draft_left(draft, command->redirections.items[i].text,
+                      "dtrun keeps what ranks print: 'dtrun logs'");
+}
+
+/* Notes where the script was read in another way than a shell reads it. */
+static void add_remarks(dt_draft *draft, const dt_shell_script *script)
 {
     for (size_t i = 0; i < script->remarks.count; i++)
         dt_draft_note(draft,
                       dt_arena_printf(draft->arena, "line %d", script->remarks.items[i].line), "%s",
                       script->remarks.items[i].text);
-    for (size_t i = 0; i < command->redirections.count; i++)
-        dt_draft_left(draft, command->redirections.items[i].text,
-                      "dtrun keeps what ranks print: 'dtrun logs'");
 }
 
 /* One command of the script, if a tool knows it. What the launcher says of others is not kept. */
@@ -195,12 +210,15 @@ static dt_status try_command(const dt_convert_tool **found, dt_draft *draft,
     *found = find(&launcher, how->only);
     if (*found == NULL) {
         DT_TRY(convert_inner(found, &attempt, script, &launcher, how, err));
-        if (*found != NULL)
+        if (*found != NULL) {
             *draft = attempt;
+            list_redirections(draft, command);
+        }
         goto out;
     }
     *draft = attempt;
-    add_remarks(draft, script, command);
+    add_remarks(draft, script);
+    list_redirections(draft, command);
     if (draft->said == NULL)
         draft->said = show(command, draft->arena);
     DT_TRY((*found)->convert(draft, &launcher, how->folder, err));

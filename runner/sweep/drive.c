@@ -241,7 +241,7 @@ out:
     return st;
 }
 
-/* A driver that lives for a while is none that ends at once. */
+/* Clears the count of failed starts once this driver has run for starts_settled_seconds. */
 static void note_progress(drive *of)
 {
     const char *path;

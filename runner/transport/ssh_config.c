@@ -30,8 +30,14 @@ static bool read_until(dt_strbuf *out, int fd, double deadline)
         double left = deadline - dt_clock_monotonic_seconds();
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         ssize_t got;
+        int count;
 
-        if (left <= 0 || poll(&ready, 1, (int)(left * 1e3) + 1) == 0)
+        if (left <= 0)
+            return false;
+        count = poll(&ready, 1, (int)(left * 1e3) + 1);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
             return false;
         got = read(fd, bytes, sizeof(bytes));
         if (got == 0)
@@ -134,6 +140,15 @@ char *dt_ssh_resolved_value(const char *resolved, const char *key, dt_arena *are
     return NULL;
 }
 
+const char *dt_ssh_jump_url(const char *jump, dt_arena *arena)
+{
+    static const char scheme[] = "ssh://";
+
+    return strncmp(jump, scheme, strlen(scheme)) == 0
+               ? jump
+               : dt_arena_printf(arena, "%s%s", scheme, jump);
+}
+
 /* Adds the jump hosts of `host` in the order in which a connection passes them: ssh reaches the first by that one's own
  * configuration, and each other one through those before it. */
 static void add_jumps(dt_ssh_way *out, const char *host, int depth, dt_arena *arena)
@@ -148,8 +163,10 @@ static void add_jumps(dt_ssh_way *out, const char *host, int depth, dt_arena *ar
         if (depth == 0)
             out->command = dt_ssh_resolved_value(resolved.data, "proxycommand", arena);
         while (list != NULL && (next = strsep(&list, ",")) != NULL) {
-            if (first)
-                add_jumps(out, next, depth + 1, arena);
+            const char *url = first ? dt_ssh_jump_url(next, arena) : NULL;
+
+            if (url != NULL)
+                add_jumps(out, url, depth + 1, arena);
             first = false;
             if (out->count < DT_SSH_JUMPS_MAX)
                 out->jumps[out->count++] = next;

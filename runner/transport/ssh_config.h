@@ -19,6 +19,10 @@ bool dt_ssh_resolve(dt_strbuf *out, const char *host);
 /* The value of the line "KEY ..." of what ssh -G printed; NULL if there is none. */
 char *dt_ssh_resolved_value(const char *resolved, const char *key, dt_arena *arena);
 
+/* Returns a jump host, [user@]host[:port] or a URL, as a URL: the only form in which ssh's command line takes a port.
+ * NULL: no memory. */
+const char *dt_ssh_jump_url(const char *jump, dt_arena *arena);
+
 /* What a connection to a node passes. */
 typedef struct dt_ssh_way {
     const char *jumps[DT_SSH_JUMPS_MAX]; /* in the order in which they are passed */

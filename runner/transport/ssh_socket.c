@@ -13,16 +13,6 @@
 
 #define JUMPS_MAX 16
 
-/* A jump host, [user@]host[:port] or a URL, as a URL: ssh takes a port on its command line in no other form. */
-static const char *as_url(const char *jump, dt_arena *arena)
-{
-    static const char scheme[] = "ssh://";
-
-    return strncmp(jump, scheme, strlen(scheme)) == 0
-               ? jump
-               : dt_arena_printf(arena, "%s%s", scheme, jump);
-}
-
 static void add(XXH3_state_t *hash, const char *text)
 {
     XXH3_128bits_update(hash, text, strlen(text) + 1);
@@ -42,7 +32,7 @@ static void add_host(XXH3_state_t *hash, const char *host, const char **jumps, s
         list = dt_ssh_resolved_value(resolved.data, "proxyjump", arena);
         while (list != NULL && (next = strsep(&list, ",")) != NULL)
             if (*count < JUMPS_MAX && next[0] != '\0')
-                jumps[(*count)++] = as_url(next, arena);
+                jumps[(*count)++] = dt_ssh_jump_url(next, arena);
     }
     dt_strbuf_release(&resolved);
 }

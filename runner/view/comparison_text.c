@@ -39,7 +39,7 @@ static void add_recipe_words(dt_strbuf *out, const dt_term *term, dt_comparison 
         if (!dt_run_entry_has_recipe(&all->runs[r]))
             dt_term_add(out, term, DT_STYLE_DIM, "%s%s", without++ == 0 ? "no recipe: " : ", ",
                         all->runs[r].run->id);
-    dt_strbuf_add_str(out, without > 0 ? " (imported)\n" : "");
+    dt_strbuf_add_str(out, without > 0 ? " (imported, or not readable)\n" : "");
 }
 
 /* A line a key, a column a run, where these are few; else the other way round. */

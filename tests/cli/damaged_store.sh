@@ -23,7 +23,7 @@ expect 0 metrics two
 mkdir "$runs/$two/logs/held"
 if [ "$(id -u)" = 0 ]; then
     mount -t tmpfs none "$runs/$two/logs/held" || exit 77
-    trap 'umount "$runs/.removed-$two/logs/held" 2>/dev/null || true; at_exit' EXIT
+    trap 'status=$?; umount "$runs/.removed-$two/logs/held" 2>/dev/null; (exit $status); at_exit' EXIT
 else
     touch "$runs/$two/logs/held/file"
     chmod 500 "$runs/$two/logs/held"

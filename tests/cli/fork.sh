@@ -20,8 +20,6 @@ import csv, sys
 own = [float(v) for _, step, name, v in (row[:4] for row in list(csv.reader(sys.stdin))[1:]) if name == "tokens_per_second" and int(step) > 20]
 mean = len(own) / sum(1 / v for v in own)
 sys.exit(abs(mean - float(sys.argv[1])) > 1e-9 * mean)' "$mean" || fail "it is $mean"
-expect 0 fork "$parent@20" --wait --json --tag again --note "the same"
-fork=$(field "o['run']")
 json "o['parent'] == {'run': '$parent', 'step': 20}" "o['tags'] == ['again']" "o['name'] == 'tiny'" \
     "o['state'] == 'finished'" "o['steps'] == 60"
 [ "$(field "(o['loss'], o['valid_loss'])")" = "$end" ] || fail "the fork ends elsewhere than $end"

@@ -25,7 +25,7 @@ says "imported from" "finished"
 expect 0 show "$back" --json
 expect 0 compare "$run" "$back"
 lacks "the recipes are the same"
-says "fewer than two runs have a recipe" "no recipe: $back (imported)"
+says "fewer than two runs have a recipe" "no recipe: $back (imported, or not readable)"
 expect 0 status "$back"
 expect 0 logs "$back" -n 5
 says "step 30" "loss"

@@ -176,11 +176,11 @@ put_back() {
     rm -rf "$work/state"
     cp -a "$work/kept" "$work/state"
 }
-runs=$work/state/dtrun/runs
-# Makes tiny.yaml and two ended runs of it, 'one' and 'two', whose ids are in $one and $two.
+# Makes tiny.yaml and two ended runs of it, 'one' and 'two'. Sets $one and $two to their ids, $runs to their folder.
 two_ended_runs() {
     local name run
     make_tiny
+    runs=$work/state/dtrun/runs
     for name in one two; do
         expect 0 launch --detach "$work/tiny.yaml" --set ranks=1 --set schedule.steps=150 \
             --set evaluate.every=50 --set checkpoint.every=50 --set name=$name

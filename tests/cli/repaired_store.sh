@@ -67,7 +67,7 @@ for try in 1 2 3; do # killed at any place
 done
 "$dtrun" list >/dev/null 2>&1 & # two at once
 expect 0 list
-wait $!
+wait $! || fail "the other of two lists fails"
 expect 0 list
 same_rows "a lost history"
 expect 0 show last --json

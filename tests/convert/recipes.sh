@@ -149,6 +149,20 @@ says "not carried: --stop-min-lr 1e-9: "
 gives llm.c 'mpirun -np 16 --host h1:8,h2:8 ./train_gpt2cu -e d12 -b 4 -t 64 -d 8192' 'nodes: \["h1", "h2"\]' 'gpus: 8' 'accumulate: 2'
 gives llm.c 'mpirun -np 12 --host h1:8,h2:8 ./train_gpt2cu -e d12 -b 4 -t 64 -d 6144' 'nodes: \["h1 gpus=8", "h2 gpus=4"\]' 'accumulate: 2'
 gives llm.c 'mpirun -np 4 -H h1,h2 ./train_gpt2cu -e d12' 'nodes: \["h1", "h2"\]' 'gpus: 2'
+gives llm.c 'mpirun -np 4 -N 4 -H a,b ./train_gpt2cu -e d12' 'nodes: \["a"\]' 'gpus: 4 .*-np 4, -N 4'
+gives llm.c 'mpirun -np 4 -H a:9223372036854775807,b:1 ./train_gpt2cu -e d12' 'gpus: 4'
+says "the processes cannot be divided among these hosts"
+gives llm.c 'bash --norc -c "./train_gpt2cu -b 4" > out.log' 'sequences: 4'
+says "not carried: > out.log: "
+gives llm.c "bash -euo pipefail -c './train_gpt2cu -b 4'" 'sequences: 4'
+gives llm.c './train_gpt2cu -b 4 \\\n  > out.log' 'sequences: 4'
+says "not carried: > out.log: "
+gives llm.c 'timeout --signal KILL 60 numactl --cpunodebind 0 --membind=0 ./train_gpt2cu -b 4' 'sequences: 4'
+says "not carried: timeout --signal KILL 60: " "not carried: numactl --cpunodebind 0 --membind=0: "
+for gres in gpu:4,nvme:1 nvme:1,gpu:a100:4 gpu:a100:2,gpu:h100:2 '"gpu:a100:4(S:0-1)"'; do
+    gives slurm "#SBATCH --nodes=2 --gres=$gres\nsrun $train" 'gpus: 4'
+done
+gives slurm "#SBATCH --nodes=2 --gres=gpu:a100\nsrun $train" 'gpus: 1'
 gives slurm "#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4\nsrun $train --fp16 --batch-size 2 --tokens-per-sample 8" 'gpus: 4' 'loss_scale: 16384'
 gives slurm "#SBATCH --nodes=2\n#SBATCH --ntasks=8\n#SBATCH --gpus-per-task=1\nsrun $train" 'gpus: 4'
 gives slurm "#SBATCH -N2\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-task=4\ntorchrun --nproc_per_node 4 $train" 'gpus: 4'

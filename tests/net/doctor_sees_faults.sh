@@ -80,7 +80,8 @@ if [ "$net_kind" = namespace ]; then
     tests/net/net.sh heal "$net" host1
     doctor 0 "good"
     tests/net/net.sh cut "$net" host1
-    "$dtrun" launch --wait "$net/launch/r.yaml" >"$net/out" 2>&1
+    "$dtrun" launch --wait "$net/launch/r.yaml" >"$net/out" 2>&1 && fail "a launch to a node that is cut off succeeds"
+    grep -q "host1" "$net/out" || fail "a launch does not name the node: $(cat "$net/out")"
     ! grep -q "login shell" "$net/out" || fail "a launch blames the shell of a node that is cut off: $(cat "$net/out")"
     tests/net/net.sh heal "$net" host1
 fi

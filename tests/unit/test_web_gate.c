@@ -289,8 +289,7 @@ static void test_malformed_addresses_are_refused(void **state)
 {
     static const char *const bad[] = {
         "/healthz?a=b%00c", "/api/v1/runs/last%00x", "/%00", "/a b", "/a\tb", "/a\x7f"};
-    static const char raw[] =
-        "GET /healthz\0x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    static const char line[] = "GET /healthz\0x HTTP/1.1\r\n";
     test_web *web = *state;
     test_answer answer;
     dt_strbuf uri;
@@ -298,11 +297,13 @@ static void test_malformed_addresses_are_refused(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(status_of(web, bad[i], "", 0), 400);
     test_answer_init(&answer);
-    test_web_send(web, &answer, raw, sizeof(raw) - 1);
-    assert_true(answer.status == 400 || answer.status == 403);
-    test_answer_release(&answer);
-
     dt_strbuf_init(&uri);
+    dt_strbuf_add(&uri, line, sizeof(line) - 1);
+    dt_strbuf_add_fmt(&uri, "Host: localhost:%d\r\nConnection: close\r\n\r\n", web->port);
+    test_web_send(web, &answer, uri.data, uri.length);
+    assert_int_equal(answer.status, 400);
+    test_answer_release(&answer);
+    dt_strbuf_reset(&uri);
     dt_strbuf_add_str(&uri, "/healthz?a");
     add_times(&uri, "&a=1", DT_WEB_ARGUMENTS_MAX - 1);
     assert_int_equal(status_of(web, uri.data, "", 0), 200);

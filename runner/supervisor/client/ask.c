@@ -46,11 +46,11 @@ static dt_status reach(int *fd, const char *run, const char *folder, dt_error *e
     dt_error problem = DT_ERROR_INIT;
     dt_status st;
 
-    for (int started = 0;; started++) {
+    for (int round = 0;; round++) {
         st = dt_socket_connect(fd, folder, "control.sock", NULL);
         if (st == DT_OK)
             return DT_OK;
-        if (started == START_TIMES && !dt_supervisor_is_running(run))
+        if (round >= START_TIMES && !dt_supervisor_is_running(run))
             return start_failed(run, folder, err);
         dt_error_clear(&problem);
         st = dt_supervisor_revive(run, true, &problem);

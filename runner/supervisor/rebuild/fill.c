@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "recipes/nodes.h"
 #include "runner/supervisor/collect/replay.h"
 #include "runner/supervisor/folder/kept.h"
 #include "runner/supervisor/folder/run_folder.h"
@@ -52,6 +53,10 @@ static dt_status find(dt_replay *out, filling *all, int64_t attempt, dt_error *e
         goto out;
     }
     DT_TRY(dt_store_node_list(all->store, &rows, &count, all->run, attempt, &all->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (rows[i].node >= DT_NODES_MAX)
+            DT_THROW(err, DT_ERR_CORRUPT, "run '%s', attempt %lld: the history has node %lld",
+                     all->run, (long long)attempt, (long long)rows[i].node);
     for (int64_t i = 0; i < count; i++)
         out->node_count = rows[i].node >= out->node_count ? rows[i].node + 1 : out->node_count;
     nodes = dt_arena_alloc_array(&all->arena, (size_t)out->node_count + 1, sizeof(*nodes));

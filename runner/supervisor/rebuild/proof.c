@@ -45,7 +45,7 @@ static const char *find_doubt(const char *reason)
     return left != NULL && (unknown == NULL || left < unknown) ? left : unknown;
 }
 
-/* The copy beside the store; without it a rebuilt history has the older reason. */
+/* Writes the new exit code and reason to the run's folder, too, from which a lost history is rebuilt. */
 static void amend_kept(const char *run, int64_t attempt, int code, const char *reason,
                        dt_arena *arena)
 {
