@@ -15,10 +15,10 @@
 
 #define READY_SECONDS 30.0
 
-static dt_status starts_path(const char **out, const char *folder, dt_arena *arena)
+static dt_status starts_path(const char **out, const char *folder, dt_arena *arena, dt_error *err)
 {
     *out = dt_arena_printf(arena, "%s/" DT_DRIVE_STARTS, folder);
-    return *out != NULL ? DT_OK : DT_ERR_NOMEM;
+    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 static dt_status start(const char *name, const char *folder, const dt_detach_place *place,
@@ -33,7 +33,7 @@ static dt_status start(const char *name, const char *folder, const dt_detach_pla
 
     if (log == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(starts_path(&starts, folder, arena));
+    DT_TRY(starts_path(&starts, folder, arena, err));
     crashed = dt_starts_follow_crash(log);
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
     if (st == DT_ERR_BUSY)
@@ -80,7 +80,7 @@ static dt_status ensure(const char *name, dt_arena *arena, dt_error *err)
     DT_TRY(dt_group_folder(&folder, name, arena, NULL));
     if (is_driven(folder, arena))
         return DT_OK;
-    DT_TRY(starts_path(&starts, folder, arena));
+    DT_TRY(starts_path(&starts, folder, arena, NULL));
     snprintf(who, sizeof(who), "the driver of sweep '%.64s'", name);
     DT_TRY(dt_starts_check(starts, DT_STARTS_MOST, who,
                            dt_arena_printf(arena, "%s/driver.log", folder), err));

@@ -14,10 +14,11 @@ masks() { # pid
     awk '/^Sig(Ign|Blk)/ {print $2}' "/proc/$1/status" 2>/dev/null |
         while read -r mask; do printf '%x ' $((0x$mask & ~0x181001000)); done
 }
-pids_of() { # words of its command line, of this test
-    local p
+pids_of() { # words of its command line: the processes of this test, here and on its host
+    local p there
+    there=$("$net_sh" pids "$net" host1)
     for p in $(pgrep -f -- "$1"); do
-        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qF "$net" && echo "$p"
+        { tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qF "$net" || grep -qxF "$p" <<<"$there"; } && echo "$p"
     done
 }
 left() { # pid: whether it ends within 10 s
@@ -35,17 +36,24 @@ is "the exit code of a command on a node" "$got: $(cat "$net/out")" "7: "
 $odd "$dtrun" launch "$net/launch/r.yaml" --set name=odd --set schedule.steps=1000000000 \
     --set checkpoint.every=0 --detach >"$net/out" 2>&1 ||
     fail "launch under a parent that ignores SIGCHLD: $(cat "$net/out")"
-for _ in $(seq 200); do
-    [ "$("$dtrun" status odd --json | python3 -c 'import json, sys; print(json.load(sys.stdin).get("step") or 0)')" -lt 3 ] || break
+step=0
+for _ in $(seq 300); do
+    step=$("$dtrun" status odd --json | python3 -c 'import json, sys; print(json.load(sys.stdin).get("step") or 0)')
+    [ "$step" -lt 3 ] || break
     sleep 0.1
 done
-for name in 'ssh -F' dtrun-reach 'dtrun supervise' 'dtrun-engine train'; do
+[ "$step" -ge 3 ] || fail "the run has come to step $step only"
+there=('dtrun-engine train' dtrun-agent)
+[ "$net_kind" = namespace ] || there=() # the processes of a host on 127.0.0.1 are not known
+for name in 'ssh -F' dtrun-reach 'dtrun supervise' "${there[@]}"; do
     found=0
+    signals='0 0 '
+    [ "$name" != 'dtrun-engine train' ] || signals='4000 0 ' # a rank blocks SIGTERM and looks whether it is pending
     for pid in $(pids_of "$name"); do
         found=1
-        is "blocked and ignored signals of '$name' ($pid)" "$(masks "$pid")" '0 0 '
+        is "blocked and ignored signals of '$name' ($pid)" "$(masks "$pid")" "$signals"
     done
-    [ $found -eq 1 ] || [ "$name" = 'dtrun-engine train' ] || fail "no process '$name' of the run"
+    [ $found -eq 1 ] || fail "no process '$name' of the run"
 done
 
 # kill ends what was started with SIGTERM blocked and ignored.

@@ -30,7 +30,7 @@ typedef struct member {
     dt_remote remote; /* of the listener, while it is up */
     bool listens, listen_failed, dial_failed;
     char port[PORT_SIZE];
-    dt_error why; /* the listener's, or that of the dialer's command */
+    dt_error listen_why, dial_why;
 } member;
 
 typedef struct meeting {
@@ -90,7 +90,7 @@ static void begin_listener(void *context, int64_t i)
     const dt_node_probe *probe = &all->report->probes[to];
     member *one = &all->members[to];
     dt_status st = DT_OK;
-    dt_error *err = &one->why;
+    dt_error *err = &one->listen_why;
     const char *agent;
     dt_arena arena;
 
@@ -122,7 +122,7 @@ static void end_listener(void *context, int64_t i)
 
         one->listen_failed = st == DT_OK ? code != 0 : st != DT_ERR_TIMEOUT;
         if (one->listen_failed)
-            (void)DT_FAIL(&one->why, DT_ERR_PEER, "%s", problem.message);
+            (void)DT_FAIL(&one->listen_why, DT_ERR_PEER, "%s", problem.message);
     }
     dt_remote_close(&one->remote);
 }
@@ -193,7 +193,7 @@ static void dial(void *context, int64_t from)
 out:
     if (st != DT_OK) {
         dialer->dial_failed = true;
-        (void)DT_FAIL(&dialer->why, st, "%s", problem.message);
+        (void)DT_FAIL(&dialer->dial_why, st, "%s", problem.message);
     }
     dt_strbuf_release(&answer);
     dt_arena_release(&arena);
@@ -210,11 +210,11 @@ static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *a
         if (one->listen_failed)
             dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
                                "node '%s' cannot be listened on at %s: %s", probe->node,
-                               probe->address, one->why.message);
+                               probe->address, one->listen_why.message);
         else if (one->dial_failed)
             dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
                                "node '%s': cannot test its connections to the other nodes: %s",
-                               probe->node, one->why.message);
+                               probe->node, one->dial_why.message);
     }
     for (int64_t i = 0; i < all->count; i++) {
         const meeting *one = &all->items[i];
