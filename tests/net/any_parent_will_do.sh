@@ -50,8 +50,10 @@ for name in 'ssh -F' dtrun-reach 'dtrun supervise' "${there[@]}"; do
     signals='0 0 '
     [ "$name" != 'dtrun-engine train' ] || signals='4000 0 ' # a rank blocks SIGTERM and looks whether it is pending
     for pid in $(pids_of "$name"); do
+        seen=$(masks "$pid")
+        [ -n "$seen" ] || continue # it has ended meanwhile
         found=1
-        is "blocked and ignored signals of '$name' ($pid)" "$(masks "$pid")" "$signals"
+        is "blocked and ignored signals of '$name' ($pid)" "$seen" "$signals"
     done
     [ $found -eq 1 ] || fail "no process '$name' of the run"
 done
