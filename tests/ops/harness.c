@@ -99,13 +99,15 @@ static float from_bf16(uint16_t half)
     return value;
 }
 
-/* IEEE 754 binary16 by its definition; value is finite and below 65536. */
+/* IEEE 754 binary16 by its definition; value is infinite or below 65536. */
 static uint16_t to_f16(double value)
 {
     int exponent;
     double mantissa = frexp(fabs(value), &exponent); /* in [0.5, 1) */
     uint16_t sign = signbit(value) ? 0x8000u : 0u;
 
+    if (isinf(value))
+        return sign | 0x7c00u;
     if (exponent < -13) /* subnormal: a multiple of 2^-24 */
         return (uint16_t)(sign | (uint16_t)ldexp(fabs(value), 24));
     return (uint16_t)(sign | (uint16_t)((exponent + 14) << 10) |

@@ -156,6 +156,41 @@ static void test_product_that_overflows_fp16_is_infinite(void **state)
     bench_close(&b);
 }
 
+/* oneDNN's code for AMX, up to 3.14, reads past the end of a row of x if its length is not a multiple of 32. */
+static void test_an_infinity_stays_in_its_row_of_a_product(void **state)
+{
+    static const dt_dtype types[] = {DT_F32, DT_BF16, DT_F16};
+    static const int64_t lengths[] = {31, 33, 47, 63, 64, 65, 95, 127};
+    enum { ROWS = 88, OUTPUTS = 21, INFINITE_ROW = 40 };
+    dt_error err = DT_ERROR_INIT;
+
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
+            int64_t k = lengths[l];
+            bench b;
+
+            bench_open(&b, 1);
+            bench_begin(&b, types[t]);
+            dt_tensor x = bench_output(&b, types[t], ROWS, k, 0);
+            dt_tensor w = bench_output(&b, types[t], OUTPUTS, k, 0);
+            dt_tensor y = bench_output(&b, types[t], ROWS, OUTPUTS, 0);
+
+            for (int64_t i = 0; i < ROWS * k; i++)
+                bench_put(&x, i, i / k == INFINITE_ROW ? INFINITY : 1.0);
+            for (int64_t i = 0; i < OUTPUTS * k; i++)
+                bench_put(&w, i, 1.0);
+            bench_ok(b.device.ops->matmul_forward(&b.device, &y, &x, &w, NULL, &err), &err);
+            for (int64_t i = 0; i < ROWS * OUTPUTS; i++) {
+                double element = bench_element(&y, i);
+
+                if (i / OUTPUTS == INFINITE_ROW ? !isinf(element) : element != (double)k)
+                    fail_msg("%s, rows of %lld: row %lld has %g", dt_dtype_name(types[t]),
+                             (long long)k, (long long)(i / OUTPUTS), element);
+            }
+            bench_close(&b);
+        }
+}
+
 /* Wherever it stands, and whatever else is there. */
 static void test_sum_of_squares_of_what_is_not_finite_is_not_finite(void **state)
 {
@@ -290,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_cast_to_fp16_overflows_to_infinity),
         cmocka_unit_test(test_every_fp16_goes_to_fp32_and_back),
         cmocka_unit_test(test_product_that_overflows_fp16_is_infinite),
+        cmocka_unit_test(test_an_infinity_stays_in_its_row_of_a_product),
         cmocka_unit_test(test_sum_of_squares_of_what_is_not_finite_is_not_finite),
         cmocka_unit_test(test_type_without_arithmetic_is_refused_with_a_way_out),
         cmocka_unit_test(test_token_outside_the_vocabulary_is_refused),

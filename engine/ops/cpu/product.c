@@ -12,7 +12,7 @@
 /* One shape: oneDNN's primitive and its views of the operands, re-pointed at every run. */
 typedef struct entry {
     dt_cpu_product key;
-    bool lacking; /* oneDNN has no fast code for the type: there is no primitive */
+    bool lacking; /* oneDNN has no usable code for the type: there is no primitive */
     dnnl_primitive_t primitive;
     dnnl_memory_t a, b, bias, c;
 } entry;
@@ -85,12 +85,18 @@ static bool same(const dt_cpu_product *x, const dt_cpu_product *y)
            x->bias == y->bias && x->type == y->type && x->c_type == y->c_type;
 }
 
-static bool is_reference(const_dnnl_primitive_desc_t desc)
+/* Whether oneDNN's code for a product of 16-bit numbers is slow or wrong.
+ *
+ * Its code for AMX is wrong if k is not a multiple of 32, the numbers of k that a tile holds: it multiplies what lies
+ * behind the end of a row of a by zeros, so that a NaN of one row reaches another row of c (uxlfoundation/oneDNN
+ * issue 5717, up to 3.14), and with k = 63 it adds memory that was never written, or ends with SIGILL (issue 1661, in
+ * 2.6.3 as well). */
+static bool is_unusable(const_dnnl_primitive_desc_t desc, const dt_cpu_product *product)
 {
     const char *name = "";
 
     dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name);
-    return strncmp(name, "ref", 3) == 0;
+    return strncmp(name, "ref", 3) == 0 || (strstr(name, "amx") != NULL && product->k % 32 != 0);
 }
 
 static dt_status view_make(dnnl_memory_t *out, const_dnnl_primitive_desc_t desc, dnnl_query_t what,
@@ -111,7 +117,7 @@ static dt_status entry_make(entry *out, struct dt_cpu_products *products, const 
     memset(out, 0, sizeof *out);
     out->key = *key;
     if (key->type != DT_F32 &&
-        (status == dnnl_unimplemented || (status == dnnl_success && is_reference(desc)))) {
+        (status == dnnl_unimplemented || (status == dnnl_success && is_unusable(desc, key)))) {
         out->lacking = true;
         goto out;
     }

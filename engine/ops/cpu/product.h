@@ -7,7 +7,8 @@
  *            these within about a tenth of the speed of packed layouts (docs/performance.md)
  * Types      a and b: type; c: c_type; bias: type. Sums are fp32.
  * Lacking    oneDNN has no fast code for bf16 without AVX-512, nor for f16 without its own
- *            instructions (AVX512-FP16): matmul_int.h is the way round
+ *            instructions (AVX512-FP16), and its code for AMX is wrong where k is not a multiple
+ *            of 32: matmul_int.h has code for these
  * Threads    the device's; called outside a parallel region
  * Errors     DT_ERR_UNSUPPORTED where oneDNN refuses, with its status; DT_ERR_NOMEM
  */
