@@ -192,6 +192,11 @@ dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t
                          dt_step_range range, int shift, dt_pile_take take, void *context,
                          dt_arena *arena, dt_error *err);
 
+/* --- checkpoint.c */
+/* The path of a checkpoint that was saved at `path`: below the store's present folder if it was moved there with it. */
+const char *dt_checkpoint_path(const dt_store *store, const char *path, const char *run,
+                               dt_arena *arena);
+
 /* --- migrate.c */
 extern const int64_t dt_store_version; /* the newest migration */
 /* Refuses a file that is another program's or of a newer version; writes nothing. */
