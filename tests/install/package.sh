@@ -41,6 +41,8 @@ for program in "$work"/root/usr/bin/dtrun "$work"/root/usr/libexec/dtrun/*; do
     done
 done
 
+python3 tests/install/links.py "$work/root/usr/share/doc/dtrun" >"$work/said" 2>&1 || fail "$(<"$work/said")"
+
 make_tiny
 dtrun=$work/root/usr/bin/dtrun
 expect 0 launch --wait "$work/tiny.yaml" --set schedule.steps=10 --set schedule.warmup_steps=1
