@@ -236,7 +236,7 @@ dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_e
     dt_node_link_stop(
         node->link,
         dt_ending_grace(&(dt_ending_facts){.stop_asked = session->verdict.stop_asked,
-                                           .stop_now = session->stop_now,
+                                           .stop_now = session->verdict.stop_now,
                                            .failed = dt_verdict_has_failed(&session->verdict),
                                            .hung = session->verdict.hung,
                                            .grace_seconds = session->grace_seconds}),
