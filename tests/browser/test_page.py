@@ -552,7 +552,9 @@ class History(Browsing):
         Select(self.browser.find_element(By.ID, "axis")).select_by_value("time")
         seconds = 9000 * 0.045 + 60 + 200 * 0.045  # what was undone took its time
         self.wait(lambda: abs(self.points("loss-chart")[-1] - seconds) < 0.01)
-        Select(self.browser.find_element(By.ID, "smooth")).select_by_value("0.98")
+        smooth = Select(self.browser.find_element(By.ID, "smooth"))
+        self.assertEqual(smooth.first_selected_option.text, "off")
+        smooth.select_by_value("0.98")
         self.browser.find_element(By.ID, "log-scale").click()
         for part in ("x=time", "smooth=0.98", "log=1"):
             self.assertIn(part, self.browser.current_url)
