@@ -69,7 +69,8 @@ dt_status dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_ar
     const dt_node *missing = NULL;
     bool first_away = false;
 
-    *out = (dt_activity){.words = dt_run_state_name(run->state)};
+    *out = (dt_activity){.words = dt_run_state_name(run->state),
+                         .failed = run->state == DT_RUN_STOPPED ? "stopped" : "failed"};
     for (int64_t i = 0; i < facts->nodes_count && !dt_run_state_is_terminal(run->state); i++)
         if (is_missing(facts, &facts->nodes[i])) {
             missing = &facts->nodes[i];
@@ -181,5 +182,5 @@ const char *dt_activity_of_rank(const dt_activity *activity, const dt_node *node
             return "not responding";
         return ready ? activity->ready : "starting";
     }
-    return rank->state;
+    return strcmp(rank->state, "failed") == 0 ? activity->failed : rank->state;
 }

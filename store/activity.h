@@ -20,8 +20,10 @@ extern "C" {
 typedef struct dt_activity {
     const char *words; /* the name of the state, or "waiting for gpu-b", "restarting", "failing" */
     const char *ready; /* what a rank in state "ready" does: "training", "waiting" ... */
-    int64_t missing;   /* nodes that the run waits for */
-    bool steps;        /* steps come in: the newest speed still holds, and time left can be told */
+    const char
+        *failed;     /* what became of a rank in state "failed": "stopped" if that was asked for */
+    int64_t missing; /* nodes that the run waits for */
+    bool steps;      /* steps come in: the newest speed still holds, and time left can be told */
 } dt_activity;
 typedef struct dt_activity_facts {
     const dt_run *run;

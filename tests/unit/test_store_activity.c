@@ -84,6 +84,28 @@ static void test_a_run_waits_for_a_node_only_if_no_step_comes(void **state)
     }
 }
 
+static void test_a_rank_that_a_stop_killed_did_not_fail(void **state)
+{
+    static const struct {
+        dt_run_state state;
+        const char *words;
+    } cases[] = {
+        {DT_RUN_STOPPED, "stopped"}, {DT_RUN_FAILED, "failed"}, {DT_RUN_STOPPING, "failed"}};
+    const dt_node node = {.name = "a", .state = "released"};
+    const dt_rank rank = {.state = "failed", .exit_signal = 9};
+    test_store *t = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const dt_run run = {.state = cases[i].state, .recipe_json = "{}"};
+        const dt_activity_facts facts = {
+            .run = &run, .nodes = &node, .nodes_count = 1, .ending = ""};
+        dt_activity activity;
+
+        assert_good(t, dt_activity_of(&activity, &facts, &t->arena, &t->err));
+        assert_string_equal(dt_activity_of_rank(&activity, &node, &rank), cases[i].words);
+    }
+}
+
 static void test_ranks_of_a_task_do_not_train(void **state)
 {
     const dt_run run = {
@@ -152,6 +174,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_run_waits_for_a_node_only_if_no_step_comes,
+                                        test_store_setup, test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_a_rank_that_a_stop_killed_did_not_fail,
                                         test_store_setup, test_store_teardown),
         cmocka_unit_test_setup_teardown(test_ranks_of_a_task_do_not_train, test_store_setup,
                                         test_store_teardown),
