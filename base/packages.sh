@@ -12,6 +12,7 @@ set -euo pipefail
 # Needed, by name on Debian 12 and Ubuntu 22.04 and 24.04.
 build=(build-essential cmake ninja-build pkg-config git
        libyaml-dev libjansson-dev libxxhash-dev    # recipes, JSON, digests
+       libutf8proc-dev                             # tokenizers: classes and normal forms of characters
        libzstd-dev                                 # what is sent to nodes
        libuv1-dev libsqlite3-dev libmicrohttpd-dev # runner, store, page
        libcurl4-openssl-dev                        # webhooks, data by https

@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "engine/tokens/bpe_int.h"
+#include "engine/tokens/unicode.h"
 
 #include "base/banned.h"
 
@@ -33,6 +34,7 @@ void dt_bpe_free(dt_bpe *bpe)
         return;
     dt_vocab_release(&bpe->vocab);
     dt_pairs_release(&bpe->merges);
+    dt_unigram_release(&bpe->unigram);
     dt_added_release(&bpe->raw);
     dt_added_release(&bpe->normalized);
     dt_ids_release(&bpe->before);
@@ -54,6 +56,9 @@ dt_status dt_bpe_parse(dt_bpe **out, const char *bytes, size_t length, const cha
         spaces++;
     if (spaces == length)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is empty; expected a tokenizer", name);
+    if (!dt_unicode_is_known())
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "cannot read the tokenizer '%s': this build is without libutf8proc", name);
     DT_TRY(dt_bpe_new(&bpe, err));
     if (bytes[spaces] == '{')
         DT_TRY(dt_json_parse(&json, bytes, length, name, err));
@@ -76,12 +81,14 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Between a line's break and a letter: every pattern of split.h ends a word there where the line is not
- * blank, and nothing but an added token reaches over it. */
+/* Between a line's break and a letter: a word ends there if the line is not blank and the text is split by lines,
+ * and nothing but an added token reaches over it. */
 size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from)
 {
-    if (bpe->split.kind == DT_SPLIT_NONE || bpe->prefix_space || bpe->reaches_over_breaks ||
-        bpe->metaspace.mark != NULL)
+    bool by_words = dt_split_cuts_lines(&bpe->split) && !bpe->prefix_space &&
+                    !bpe->drops_spaces && bpe->metaspace.mark == NULL;
+
+    if (bpe->reaches_over_breaks || !(by_words || bpe->separates_lines))
         return length;
     for (size_t at = from < 2 ? 2 : from; at < length; at++) {
         const char *found = memchr(text + at - 1, '\n', length - at);

@@ -8,6 +8,9 @@
 #include "base/json.h"
 #include "engine/tokens/added.h"
 #include "engine/tokens/bpe.h"
+#include "engine/tokens/charsmap.h"
+#include "engine/tokens/forms.h"
+#include "engine/tokens/unigram.h"
 #include "engine/tokens/write.h"
 #include "engine/tokens/pairs.h"
 #include "engine/tokens/split.h"
@@ -19,11 +22,25 @@ extern "C" {
 
 #define DT_BPE_STEPS 8
 
-typedef enum dt_normal_kind { DT_NORMAL_NFC, DT_NORMAL_PREPEND, DT_NORMAL_REPLACE } dt_normal_kind;
+typedef enum dt_normal_kind {
+    DT_NORMAL_FORM,
+    DT_NORMAL_PREPEND,
+    DT_NORMAL_REPLACE,
+    DT_NORMAL_REPLACE_SPACES, /* two or more in a row */
+    DT_NORMAL_STRIP,
+    DT_NORMAL_STRIP_ACCENTS,
+    DT_NORMAL_LOWERCASE,
+    DT_NORMAL_NMT,
+    DT_NORMAL_CHARSMAP
+} dt_normal_kind;
 
+/* Pointers lead into the arena. */
 typedef struct dt_normal_step {
     dt_normal_kind kind;
-    const char *from, *to; /* in the arena; prepend: `to` alone */
+    dt_form form;          /* FORM */
+    const char *from, *to; /* REPLACE; PREPEND and REPLACE_SPACES: `to` alone */
+    bool left, right;      /* STRIP */
+    const dt_charsmap *charsmap;
 } dt_normal_step;
 
 /* Spaces become `mark`, which begins a word. */
@@ -36,7 +53,9 @@ typedef struct dt_metaspace {
 struct dt_bpe {
     dt_arena arena;
     dt_vocab vocab;
-    dt_pairs merges;
+    dt_pairs merges;    /* of a BPE */
+    dt_unigram unigram; /* of a Unigram */
+    bool is_unigram;
     int32_t bytes[256]; /* byte-level: of that byte; else of "<0x41>". -1: none */
     int32_t unknown;    /* -1: none */
     int32_t end_of_text;
@@ -44,12 +63,14 @@ struct dt_bpe {
     bool ignores_limits;
     bool byte_level, byte_fallback, ignore_merges, fuse_unknown;
     bool reaches_over_breaks; /* an added token may stand on both sides of a line's end */
+    bool separates_lines;     /* a line's end separates words like a space, whatever is on both sides */
 
     dt_added raw;        /* cut out of the text as it is */
     dt_added normalized; /* of what is left, in normal form */
     dt_normal_step steps[DT_BPE_STEPS];
     int step_count;
     bool prefix_space; /* every stretch of text between added tokens begins with one */
+    bool drops_spaces; /* white space separates words, and no word has any */
     dt_split split;
     dt_metaspace metaspace;
     const char *space; /* what stands for a space in a token; NULL: itself */
@@ -63,9 +84,11 @@ dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err
 dt_status dt_bpe_read_tiktoken(dt_bpe *bpe, const char *text, size_t length, const char *name,
                                dt_error *err);
 
-/* huggingface_model.c, huggingface_text.c, huggingface_around.c, huggingface_added.c: parts of a tokenizer.json. The
- * pre-tokenizer comes first, since it says what bytes the model's tokens are. */
+/* huggingface_*.c: parts of a tokenizer.json. The pre-tokenizer comes first, since it says what bytes the model's
+ * tokens are. */
 dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err);
+void dt_bpe_find_bytes(dt_bpe *bpe); /* fills `bytes` by the vocabulary */
+dt_status dt_bpe_read_unigram(dt_bpe *bpe, const json_t *model, dt_error *err);
 dt_status dt_bpe_read_normalizer(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_pre_tokenizer(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_decoder(dt_bpe *bpe, const json_t *json, dt_error *err);
@@ -81,6 +104,14 @@ dt_status dt_bpe_get_bool(bool *out, const json_t *object, const char *key, bool
                           const char *where, dt_error *err);
 dt_status dt_bpe_get_text(const char **out, const json_t *object, const char *key,
                           const char *where, dt_error *err);
+/* Copies it into the tokenizer's arena. */
+dt_status dt_bpe_copy_text(const char **out, dt_bpe *bpe, const char *text, dt_error *err);
+
+/* `alone`: not in a Sequence of several. */
+typedef dt_status dt_bpe_read_fn(dt_bpe *bpe, const json_t *json, bool alone, dt_error *err);
+/* Reads one part, or each of a Sequence of parts; `list` is the key of its list. */
+dt_status dt_bpe_read_each(dt_bpe *bpe, const json_t *json, const char *where, const char *list,
+                           dt_bpe_read_fn *read, dt_error *err);
 
 /* normalize.c: appends text as the tokenizer's normalizer has it. */
 dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, size_t length,

@@ -1,13 +1,12 @@
 #define _GNU_SOURCE
 /* A text is cut by added tokens, brought into normal form, cut by those added tokens that are looked
- * for there, split into words, and the pairs of each word are merged. What a short word becomes is
+ * for there, split into words, and each word becomes tokens, by merges or as the most probable pieces. What a short word becomes is
  * remembered: most words of a text are among the last few ten thousand. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "engine/tokens/bpe_int.h"
-#include "engine/tokens/nfc.h"
 #include "engine/tokens/unicode.h"
 
 #include "base/banned.h"
@@ -29,6 +28,7 @@ struct dt_bpe_encoder {
     const dt_bpe *bpe;
     slot *slots;
     dt_merge_memory memory;
+    dt_unigram_memory unigram;
     dt_strbuf normal, marked; /* a stretch in normal form, and with its marks for spaces */
 };
 
@@ -122,6 +122,63 @@ static dt_status add_characters(dt_ids *out, const dt_bpe *bpe, const unsigned c
     return DT_OK;
 }
 
+static void reverse(int32_t *ids, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        int32_t id = ids[i];
+
+        ids[i] = ids[count - 1 - i];
+        ids[count - 1 - i] = id;
+    }
+}
+
+/* Unknown characters in a row, from the last byte to the first: their text may be a piece after all. */
+static dt_status add_unknown(dt_ids *out, const dt_bpe *bpe, const unsigned char *text,
+                             size_t length, dt_error *err)
+{
+    int32_t id = dt_vocab_find(&bpe->vocab, text, length);
+    size_t first = out->count;
+
+    if (id < 0 && add_fallback(out, bpe, text, length)) {
+        reverse(out->items + first, length);
+        return DT_OK;
+    }
+    if (id < 0 && bpe->unknown < 0)
+        return DT_FAIL(err, DT_ERR_USAGE, "'%.*s' has no token in this tokenizer",
+                       (int)(length < 40 ? length : 40), (const char *)text);
+    out->items[out->count++] = id >= 0 ? id : bpe->unknown;
+    return DT_OK;
+}
+
+/* The pieces of the best way, which leads back from the last byte. */
+static dt_status add_pieces(dt_bpe_encoder *e, dt_ids *out, const unsigned char *word,
+                            size_t length, dt_error *err)
+{
+    const dt_bpe *bpe = e->bpe;
+    const dt_unigram_place *places;
+    size_t first = out->count, end = length;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_unigram_segment(&e->unigram, &bpe->unigram, word, length, err));
+    places = e->unigram.places;
+    while (end > 0) {
+        size_t start = end;
+
+        while (start > 0 && (places[start].id < 0 || places[start].id == bpe->unknown))
+            start -= places[start].length;
+        if (start < end) {
+            DT_TRY(add_unknown(out, bpe, word + start, end - start, err));
+        } else {
+            out->items[out->count++] = places[end].id;
+            start = end - places[end].length;
+        }
+        end = start;
+    }
+    reverse(out->items + first, out->count - first);
+out:
+    return st;
+}
+
 static dt_status merge_word(dt_bpe_encoder *e, dt_ids *out, const unsigned char *word,
                             size_t length, dt_error *err)
 {
@@ -129,6 +186,8 @@ static dt_status merge_word(dt_bpe_encoder *e, dt_ids *out, const unsigned char 
     size_t first = out->count, count;
     dt_status st = DT_OK;
 
+    if (bpe->is_unigram)
+        return add_pieces(e, out, word, length, err);
     if (bpe->ignore_merges) {
         int32_t whole = dt_vocab_find(&bpe->vocab, word, length);
 
@@ -229,22 +288,21 @@ out:
 static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
                            dt_error *err)
 {
-    const unsigned char *at = (const unsigned char *)text, *end = at + length;
+    cut_word words[AHEAD];
     dt_status st = DT_OK;
+    dt_splitter splitter;
+    int count;
 
-    while (at < end) {
-        cut_word words[AHEAD];
-        int count = 0;
+    dt_splitter_begin(&splitter, &e->bpe->split, text, length);
+    do {
+        const unsigned char *at;
+        size_t used;
 
-        for (; count < AHEAD && at < end; count++) {
-            size_t used = dt_split_next(&e->bpe->split, at, (size_t)(end - at));
-
+        for (count = 0; count < AHEAD && dt_splitter_next(&splitter, &at, &used); count++)
             words[count] = cut_word_of(e, at, used);
-            at += used;
-        }
         for (int i = 0; i < count; i++)
             DT_TRY(add_word(e, out, &words[i], err));
-    }
+    } while (count == AHEAD);
 out:
     return st;
 }
@@ -295,8 +353,8 @@ static dt_status add_metaspace(dt_bpe_encoder *e, dt_ids *out, const char *text,
     return add_marked(e, out, err);
 }
 
-static dt_status add_stretch(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
-                             bool is_start, dt_error *err)
+static dt_status add_part(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
+                          bool is_start, dt_error *err)
 {
     if (length == 0)
         return DT_OK;
@@ -308,6 +366,38 @@ static dt_status add_stretch(dt_bpe_encoder *e, dt_ids *out, const char *text, s
     dt_strbuf_add_char(&e->marked, ' ');
     dt_strbuf_add(&e->marked, text, length);
     return add_words(e, out, e->marked.data, e->marked.length, err);
+}
+
+static size_t space_length(const char *at)
+{
+    size_t used;
+
+    return dt_code_class_of(dt_code_at((const unsigned char *)at, &used)) == DT_CODE_SPACE ? used
+                                                                                          : 0;
+}
+
+static dt_status add_stretch(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
+                             bool is_start, dt_error *err)
+{
+    dt_status st = DT_OK;
+    size_t start = 0, used;
+
+    if (!e->bpe->drops_spaces)
+        return add_part(e, out, text, length, is_start, err);
+    for (size_t at = 0; at < length; at += used) {
+        size_t space = space_length(text + at);
+
+        used = space;
+        if (space == 0) {
+            (void)dt_code_at((const unsigned char *)text + at, &used);
+            continue;
+        }
+        DT_TRY(add_part(e, out, text + start, at - start, is_start && start == 0, err));
+        start = at + space;
+    }
+    DT_TRY(add_part(e, out, text + start, length - start, is_start && start == 0, err));
+out:
+    return st;
 }
 
 /* --- added tokens */
@@ -342,8 +432,8 @@ static dt_status add_raw(dt_bpe_encoder *e, dt_ids *out, const char *text, size_
 
     if (length == 0)
         return DT_OK;
-    if (bpe->step_count > 0 &&
-        (bpe->step_count > 1 || bpe->steps[0].kind != DT_NORMAL_NFC || !dt_nfc_is(text, length))) {
+    if (bpe->step_count > 0 && (bpe->step_count > 1 || bpe->steps[0].kind != DT_NORMAL_FORM ||
+                                !dt_form_holds(bpe->steps[0].form, text, length))) {
         dt_strbuf_reset(&e->normal);
         DT_TRY(dt_bpe_normalize(&e->normal, bpe, text, length, err));
         text = e->normal.data;
@@ -399,6 +489,7 @@ void dt_bpe_encoder_close(dt_bpe_encoder *encoder)
     if (encoder == NULL)
         return;
     dt_merge_release(&encoder->memory);
+    dt_unigram_memory_release(&encoder->unigram);
     dt_strbuf_release(&encoder->normal);
     dt_strbuf_release(&encoder->marked);
     free(encoder->slots);

@@ -50,3 +50,33 @@ dt_status dt_bpe_get_text(const char **out, const json_t *object, const char *ke
     return *out != NULL ? DT_OK
                         : DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s': expected a text", where, key);
 }
+
+dt_status dt_bpe_copy_text(const char **out, dt_bpe *bpe, const char *text, dt_error *err)
+{
+    *out = dt_arena_strdup(&bpe->arena, text);
+    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for a tokenizer");
+}
+
+dt_status dt_bpe_read_each(dt_bpe *bpe, const json_t *json, const char *where, const char *list,
+                           dt_bpe_read_fn *read, dt_error *err)
+{
+    const char *const keys[] = {"type", list, NULL};
+    dt_status st = DT_OK;
+    const json_t *part, *parts;
+    const char *type;
+    size_t i;
+
+    if (json == NULL || json_is_null(json))
+        return DT_OK;
+    DT_TRY(dt_bpe_get_type(&type, json, where, err));
+    if (strcmp(type, "Sequence") != 0)
+        return read(bpe, json, true, err);
+    DT_TRY(dt_bpe_check_keys(json, where, keys, err));
+    parts = json_object_get(json, list);
+    if (!json_is_array(parts))
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s': '%s': expected a list", where, list);
+    json_array_foreach((json_t *)parts, i, part)
+        DT_TRY(read(bpe, part, json_array_size(parts) == 1, err));
+out:
+    return st;
+}

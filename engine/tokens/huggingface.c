@@ -11,11 +11,11 @@ static bool is_set(const json_t *json, const char *key)
     return value != NULL && !json_is_null(value);
 }
 
-/* The first of these that it has: what a base model was trained with between documents. */
+/* The first of these that it has: what a base model was trained with between documents. The last is DeepSeek's. */
 static void find_end_of_text(dt_bpe *bpe, const json_t *added)
 {
     static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<|eos|>",
-                                        "<eos>"};
+                                        "<eos>", "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"};
     const json_t *token;
     size_t k;
 
@@ -29,6 +29,28 @@ static void find_end_of_text(dt_bpe *bpe, const json_t *added)
             bpe->end_of_text = (int32_t)json_integer_value(json_object_get(token, "id"));
             return;
         }
+}
+
+/* Whether the words of two lines are those of both together: white space is dropped, every word gets its mark, and
+ * the normalizer has neither a step that is about a text's start nor one that looks for white space. */
+static dt_status find_separates_lines(dt_bpe *bpe, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf probe;
+
+    dt_strbuf_init(&probe);
+    if (!bpe->drops_spaces || bpe->prefix_space ||
+        (bpe->metaspace.mark != NULL && bpe->metaspace.prepend != DT_PREPEND_ALWAYS))
+        goto out;
+    for (int i = 0; i < bpe->step_count; i++)
+        if (bpe->steps[i].kind == DT_NORMAL_PREPEND ||
+            (bpe->steps[i].kind == DT_NORMAL_REPLACE && strpbrk(bpe->steps[i].from, " \t\r\n") != NULL))
+            goto out;
+    DT_TRY(dt_bpe_normalize(&probe, bpe, "x\ny", 3, err));
+    bpe->separates_lines = probe.length == 3 && (probe.data[1] == ' ' || probe.data[1] == '\n');
+out:
+    dt_strbuf_release(&probe);
+    return st;
 }
 
 dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err)
@@ -53,6 +75,7 @@ dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err
     added = json_object_get(json, "added_tokens");
     DT_TRY(dt_bpe_read_added(bpe, added, json_object_get(model, "vocab"), err));
     DT_TRY(dt_bpe_read_post_processor(bpe, json_object_get(json, "post_processor"), err));
+    DT_TRY(find_separates_lines(bpe, err));
     find_end_of_text(bpe, added);
 out:
     return st;

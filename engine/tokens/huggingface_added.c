@@ -39,18 +39,29 @@ out:
     return st;
 }
 
+/* The number of a text in the model's vocabulary; -1: it has none. A BPE's may spell bytes in another way than dt_vocab
+ * has them. */
+static int64_t number_in_model(const dt_bpe *bpe, const json_t *vocab, const char *text)
+{
+    const json_t *id = json_object_get(vocab, text);
+
+    if (bpe->is_unigram)
+        return dt_vocab_find(&bpe->vocab, text, strlen(text));
+    return id != NULL ? json_integer_value(id) : -1;
+}
+
 /* One that the model has too must have its number there; another gets a number of its own. */
 static dt_status add_to_vocab(dt_bpe *bpe, const entry *added, const json_t *vocab, dt_error *err)
 {
-    const json_t *id = json_object_get(vocab, added->content);
+    int64_t id = number_in_model(bpe, vocab, added->content);
 
-    if (id == NULL)
+    if (id < 0)
         return dt_vocab_add(&bpe->vocab, added->id, added->content, strlen(added->content), false,
                             err);
-    if (json_integer_value(id) != added->id)
+    if (id != added->id)
         return DT_FAIL(err, DT_ERR_CORRUPT,
                        "'%s': '%.80s' has the number %lld, and %lld in the vocabulary", where,
-                       added->content, (long long)added->id, (long long)json_integer_value(id));
+                       added->content, (long long)added->id, (long long)id);
     return DT_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The model of a tokenizer.json: tokens, and which of them merge. */
+/* A model of kind BPE in a tokenizer.json: tokens, and which of them merge. */
 #include <string.h>
 
 #include "engine/tokens/bpe_int.h"
@@ -39,7 +39,7 @@ out:
     return st;
 }
 
-static void find_bytes(dt_bpe *bpe)
+void dt_bpe_find_bytes(dt_bpe *bpe)
 {
     for (int byte = 0; byte < 256; byte++) {
         char text[8] = {(char)byte};
@@ -188,8 +188,10 @@ dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err)
     const json_t *vocab = json_object_get(model, "vocab");
     dt_status st = DT_OK;
 
+    if (type != NULL && strcmp(type, "Unigram") == 0)
+        return dt_bpe_read_unigram(bpe, model, err);
     if (type != NULL && strcmp(type, "BPE") != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "the model '%.80s' is not known here; BPE is", type);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported model '%.80s' (expected BPE or Unigram)", type);
     DT_TRY(dt_bpe_check_keys(model, where, keys, err));
     for (size_t i = 0; i < sizeof(unset) / sizeof(unset[0]); i++)
         DT_TRY(check_unset(model, unset[i], err));
@@ -197,7 +199,7 @@ dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err)
     DT_TRY(dt_bpe_get_bool(&bpe->byte_fallback, model, "byte_fallback", false, where, err));
     DT_TRY(dt_bpe_get_bool(&bpe->ignore_merges, model, "ignore_merges", false, where, err));
     DT_TRY(read_vocab(bpe, vocab, err));
-    find_bytes(bpe);
+    dt_bpe_find_bytes(bpe);
     DT_TRY(read_unknown(bpe, model, err));
     DT_TRY(read_merges(bpe, vocab, json_object_get(model, "merges"), err));
 out:

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "engine/tokens/unicode.h"
 
 #include "base/banned.h"
@@ -14,6 +15,11 @@ typedef const unsigned char *place;
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+#define O200K_BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
+#define O200K_UPPER  "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define O200K_LOWER  "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CONTRACTION  "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+
 static const struct {
     const char *expression;
     dt_split_kind kind;
@@ -22,58 +28,125 @@ static const struct {
      DT_SPLIT_GPT2},
     {LATER(N3), DT_SPLIT_LLAMA3},
     {LATER(N1), DT_SPLIT_QWEN},
+    {O200K_BEFORE O200K_UPPER "*" O200K_LOWER "+" CONTRACTION "?|" O200K_BEFORE O200K_UPPER
+                              "+" O200K_LOWER "*" CONTRACTION "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+"
+                              "[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+     DT_SPLIT_O200K},
+    {"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+     "?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+     DT_SPLIT_DEEPSEEK},
 };
 
-bool dt_split_find(dt_split_kind *out, const char *expression)
-{
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(known[i].expression, expression) == 0) {
-            *out = known[i].kind;
-            return true;
-        }
-    return false;
-}
+#define KNOWN (sizeof(known) / sizeof(known[0]))
 
 const char *dt_split_expression(dt_split_kind kind)
 {
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; i < KNOWN; i++)
         if (known[i].kind == kind)
             return known[i].expression;
     return NULL;
 }
 
+dt_status dt_split_add_kind(dt_split *split, dt_split_kind kind, dt_error *err)
+{
+    if (split->count == DT_SPLIT_STAGES)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "text is split in more than %d stages",
+                       DT_SPLIT_STAGES);
+    split->stages[split->count++].kind = kind;
+    return DT_OK;
+}
+
+static bool splits_lines(const dt_split *split)
+{
+    for (int i = 0; i < split->count; i++)
+        if (split->stages[i].kind == DT_SPLIT_SET &&
+            dt_split_set_is_line_break(&split->stages[i].set))
+            return true;
+    return false;
+}
+
+/* A file may spell line breaks as themselves, or escaped; "$" also matches before a line break, which no piece
+ * has after a stage that isolates them. */
+dt_status dt_split_add(dt_split *split, dt_arena *arena, const char *expression, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_split_set set;
+    dt_strbuf plain;
+
+    dt_strbuf_init(&plain);
+    for (const char *at = expression; *at != '\0'; at++)
+        if (at[0] == '\r' || at[0] == '\n')
+            dt_strbuf_add_str(&plain, at[0] == '\r' ? "\\r" : "\\n");
+        else
+            dt_strbuf_add_char(&plain, at[0]);
+    for (size_t i = 0; i < KNOWN; i++)
+        if (strcmp(known[i].expression, plain.data) == 0) {
+            DT_TRY(dt_split_add_kind(split, known[i].kind, err));
+            goto out;
+        }
+    if (!dt_split_set_parse(&set, arena, expression) || (set.at_end && !splits_lines(split)))
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "unsupported pattern of Split '%.200s' (expected that of GPT-2, Llama 3, Qwen, o200k or "
+                 "DeepSeek, or one set of characters)",
+                 expression);
+    DT_TRY(dt_split_add_kind(split, DT_SPLIT_SET, err));
+    split->stages[split->count - 1].set = set;
+out:
+    dt_strbuf_release(&plain);
+    return st;
+}
+
+bool dt_split_cuts_lines(const dt_split *split)
+{
+    for (int i = 0; i < split->count; i++)
+        if (split->stages[i].kind != DT_SPLIT_SET)
+            return true;
+    return splits_lines(split);
+}
+
 /* clang-format off */
-#define O DT_CODE_OTHER
-#define L DT_CODE_LETTER
+#define R DT_CODE_REMAINDER
+#define U DT_CODE_UPPER
+#define L DT_CODE_LOWER
 #define N DT_CODE_NUMBER
-#define S DT_CODE_SPACE
-static const unsigned char ascii[128] = {
-    O, O, O, O, O, O, O, O, O, S, S, S, S, S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
-    S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N, N, N, N, N, N, N, O, O, O, O, O, O,
-    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
-    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O};
-#undef O
+#define P DT_CODE_PUNCT
+#define S DT_CODE_SYMBOL
+#define W DT_CODE_SPACE
+static const uint16_t ascii[128] = {
+    R, R, R, R, R, R, R, R, R, W, W, W, W, W, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R,
+    W, P, P, P, S, P, P, P, P, P, P, S, P, P, P, P, N, N, N, N, N, N, N, N, N, N, P, P, S, S, S, P,
+    P, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, P, P, P, S, P,
+    S, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, P, S, P, S, R};
+#undef R
+#undef U
 #undef L
 #undef N
+#undef P
 #undef S
+#undef W
 /* clang-format on */
 
-static inline dt_code_class look(place at, size_t *used)
+enum {
+    LETTER = DT_CODE_LETTER,
+    OTHER = DT_CODE_MARK | DT_CODE_PUNCT | DT_CODE_SYMBOL | DT_CODE_REMAINDER, /* [^\s\p{L}\p{N}] */
+};
+
+static inline unsigned look(place at, size_t *used)
 {
     if (*at < 0x80) {
         *used = 1;
-        return (dt_code_class)ascii[*at];
+        return ascii[*at];
     }
     return dt_code_class_of(dt_code_at(at, used));
 }
 
-/* Behind the last one of a class in a row. */
-static inline place skip(place at, place end, dt_code_class wanted)
+/* The end of the characters of these classes in a row. */
+static inline place skip(place at, place end, unsigned classes)
 {
     size_t used;
 
     for (; at < end; at += used)
-        if (look(at, &used) != wanted)
+        if ((look(at, &used) & classes) == 0)
             break;
     return at;
 }
@@ -119,7 +192,7 @@ static place spaces(place at, place end)
 static place gpt2(place at, place end)
 {
     place start = at, behind;
-    dt_code_class class;
+    unsigned class;
     size_t used;
 
     if (*at == '\'' && (behind = contraction(at, end, false)) != NULL)
@@ -127,7 +200,10 @@ static place gpt2(place at, place end)
     if (*at == ' ' && at + 1 < end)
         start++;
     class = look(start, &used);
-    return class == DT_CODE_SPACE ? spaces(at, end) : skip(start + used, end, class);
+    if (class == DT_CODE_SPACE)
+        return spaces(at, end);
+    class = (class & LETTER) != 0 ? LETTER : class == DT_CODE_NUMBER ? class : OTHER;
+    return skip(start + used, end, class);
 }
 
 /* \s*[\r\n]+: up to the last line break of the spaces; NULL without one. */
@@ -151,48 +227,163 @@ static place numbers(place at, place end, int most)
     return at;
 }
 
-/* ` ?[^\s\p{L}\p{N}]+[\r\n]*`: NULL where it is something else. */
-static place signs(place at, place end)
+/* ` ?[...]+[\r\n]*` of these classes, and `slash` among the line breaks: NULL where it is something else. */
+static place signs(place at, place end, unsigned classes, bool slash)
 {
     size_t used;
 
     if (*at == ' ')
         at++;
-    if (at == end || look(at, &used) != DT_CODE_OTHER)
+    if (at == end || (look(at, &used) & classes) == 0)
         return NULL;
-    at = skip(at + used, end, DT_CODE_OTHER);
-    while (at < end && is_break(*at))
+    at = skip(at + used, end, classes);
+    while (at < end && (is_break(*at) || (slash && *at == '/')))
         at++;
     return at;
+}
+
+/* `\s*[\r\n]+|\s+(?!\S)|\s+` at a space. */
+static place breaks_or_spaces(place at, place end)
+{
+    place behind = line_breaks(at, end);
+
+    return behind != NULL ? behind : spaces(at, end);
 }
 
 static place llama3(place at, place end, int most_numbers, bool end_is_one)
 {
     size_t used, next_used;
-    dt_code_class class;
     place behind;
+    unsigned class;
 
     if (*at == '\'' && (behind = contraction(at, end, true)) != NULL)
         return behind;
     class = look(at, &used);
-    if (class == DT_CODE_LETTER)
-        return skip(at + used, end, DT_CODE_LETTER);
+    if ((class & LETTER) != 0)
+        return skip(at + used, end, LETTER);
     if (class == DT_CODE_NUMBER)
         return numbers(at, end, most_numbers);
-    if (!is_break(*at) && at + used < end && look(at + used, &next_used) == DT_CODE_LETTER)
-        return skip(at + used + next_used, end, DT_CODE_LETTER);
-    if ((behind = signs(at, end)) != NULL)
+    if (!is_break(*at) && at + used < end && (look(at + used, &next_used) & LETTER) != 0)
+        return skip(at + used + next_used, end, LETTER);
+    if ((behind = signs(at, end, OTHER, false)) != NULL)
         return behind;
     if (end_is_one && skip(at, end, DT_CODE_SPACE) == end)
         return end;
-    if ((behind = line_breaks(at, end)) != NULL)
-        return behind;
-    return spaces(at, end);
+    return breaks_or_spaces(at, end);
 }
 
-static place next_word(dt_split_kind kind, place at, place end)
+/* o200k's words, without the character before them. Marks and letters without case are both upper and lower. */
+enum {
+    BOTH = DT_CODE_CASELESS | DT_CODE_MARK,
+    UPPER = DT_CODE_UPPER | BOTH,
+    LOWER = DT_CODE_LOWER | BOTH
+};
+
+/* Upper*Lower+: the upper-case letters give back until a lower-case one follows. NULL: none does. */
+static place lower_word(place at, place end)
 {
-    switch (kind) {
+    place both_end = NULL;
+    unsigned class = 0;
+    size_t used;
+
+    for (; at < end && ((class = look(at, &used)) & UPPER) != 0; at += used)
+        if ((class & BOTH) != 0)
+            both_end = at + used;
+    return at < end && class == DT_CODE_LOWER ? skip(at, end, LOWER) : both_end;
+}
+
+/* Upper+Lower*, where lower_word does not match: NULL where this does not either. */
+static place upper_word(place at, place end)
+{
+    place behind = skip(at, end, UPPER);
+
+    return behind > at ? behind : NULL;
+}
+
+/* The alternatives in their order: each with the character before it, then without. */
+static place cased_word(place at, place behind_first, place end)
+{
+    place behind = NULL;
+
+    if (behind_first != NULL)
+        behind = lower_word(behind_first, end);
+    if (behind == NULL)
+        behind = lower_word(at, end);
+    if (behind == NULL && behind_first != NULL)
+        behind = upper_word(behind_first, end);
+    return behind != NULL ? behind : upper_word(at, end);
+}
+
+static place with_contraction(place word_end, place end)
+{
+    place behind = word_end < end && *word_end == '\'' ? contraction(word_end, end, true) : NULL;
+
+    return behind != NULL ? behind : word_end;
+}
+
+static place o200k(place at, place end)
+{
+    place behind;
+    size_t used;
+    unsigned class = look(at, &used);
+
+    if ((class & (LETTER | DT_CODE_NUMBER)) == 0 && !is_break(*at) && at + used < end)
+        behind = cased_word(at, at + used, end);
+    else
+        behind = cased_word(at, NULL, end);
+    if (behind != NULL)
+        return with_contraction(behind, end);
+    if (class == DT_CODE_NUMBER)
+        return numbers(at, end, 3);
+    if ((behind = signs(at, end, OTHER, true)) != NULL)
+        return behind;
+    return breaks_or_spaces(at, end);
+}
+
+static inline bool is_ascii_letter(unsigned char c)
+{
+    return lower(c, true) >= 'a' && lower(c, true) <= 'z';
+}
+
+/* NULL: no alternative matches here. */
+static place deepseek(place at, place end)
+{
+    enum { WORD = DT_CODE_LETTER | DT_CODE_MARK, SIGN = DT_CODE_PUNCT | DT_CODE_SYMBOL };
+    size_t used, next_used;
+    unsigned class = look(at, &used);
+    place behind;
+
+    if (*at < 0x80 && (class & SIGN) != 0 && at + 1 < end && is_ascii_letter(at[1])) {
+        for (at++; at < end && is_ascii_letter(*at);)
+            at++;
+        return at;
+    }
+    if ((class & (LETTER | SIGN)) == 0 && !is_break(*at) && at + used < end &&
+        (look(at + used, &next_used) & WORD) != 0)
+        return skip(at + used + next_used, end, WORD);
+    if ((class & WORD) != 0)
+        return skip(at + used, end, WORD);
+    if ((behind = signs(at, end, SIGN, false)) != NULL)
+        return behind;
+    return class == DT_CODE_SPACE ? breaks_or_spaces(at, end) : NULL;
+}
+
+static place deepseek_piece(place at, place end)
+{
+    place behind = deepseek(at, end);
+    size_t used;
+
+    while (behind == NULL) {
+        (void)look(at, &used);
+        at += used;
+        behind = at == end || deepseek(at, end) != NULL ? at : NULL;
+    }
+    return behind;
+}
+
+static place piece_end(const dt_split_stage *stage, place at, place end)
+{
+    switch (stage->kind) {
     case DT_SPLIT_GPT2:
         return gpt2(at, end);
     case DT_SPLIT_LLAMA3:
@@ -201,31 +392,38 @@ static place next_word(dt_split_kind kind, place at, place end)
         return llama3(at, end, 1, false);
     case DT_SPLIT_CL100K:
         return llama3(at, end, 3, true);
+    case DT_SPLIT_O200K:
+        return o200k(at, end);
+    case DT_SPLIT_DEEPSEEK:
+        return deepseek_piece(at, end);
     default:
-        return end;
+        return dt_split_set_piece(&stage->set, at, end);
     }
 }
 
-/* Where the text without numbers ends that begins here. */
-static place first_number(place at, place end)
+void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char *text,
+                       size_t length)
 {
-    size_t used;
-
-    for (; at < end; at += used)
-        if (look(at, &used) == DT_CODE_NUMBER)
-            break;
-    return at;
+    splitter->split = split;
+    splitter->at = (place)text;
+    for (int i = 0; i <= split->count; i++)
+        splitter->ends[i] = splitter->at;
+    splitter->ends[0] += length;
 }
 
-size_t dt_split_next(const dt_split *split, const unsigned char *text, size_t length)
+bool dt_splitter_next(dt_splitter *splitter, const unsigned char **word, size_t *length)
 {
-    place end = text + length;
-    size_t used;
+    int count = splitter->split->count, stage = count;
+    place at = splitter->at, *ends = splitter->ends;
 
-    if (split->digits) {
-        if (look(text, &used) == DT_CODE_NUMBER)
-            return used;
-        end = first_number(text, end);
-    }
-    return (size_t)(next_word(split->kind, text, end) - text);
+    if (at == ends[0])
+        return false;
+    while (stage > 0 && ends[stage] == at)
+        stage--;
+    for (; stage < count; stage++)
+        ends[stage + 1] = piece_end(&splitter->split->stages[stage], at, ends[stage]);
+    *word = at;
+    *length = (size_t)(ends[count] - at);
+    splitter->at = ends[count];
+    return true;
 }

@@ -2,6 +2,7 @@
  * number as rank. */
 #include <string.h>
 
+#include "engine/tokens/base64.h"
 #include "engine/tokens/bpe_int.h"
 
 #include "base/banned.h"
@@ -28,6 +29,10 @@ static const struct kind {
       {"<|fim_middle|>", 100259},
       {"<|fim_suffix|>", 100260},
       {"<|endofprompt|>", 100276}}},
+    {{"o200k_base"},
+     199998,
+     DT_SPLIT_O200K,
+     {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
     {{"llama3"},
      128000,
      DT_SPLIT_LLAMA3,
@@ -69,38 +74,6 @@ static const struct kind *find_kind(const char *file, int64_t tokens)
     return NULL;
 }
 
-static int base64_digit(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-static bool add_base64(dt_strbuf *out, const char *text, size_t length)
-{
-    unsigned held = 0, bits = 0;
-
-    while (length > 0 && text[length - 1] == '=')
-        length--;
-    for (size_t i = 0; i < length; i++) {
-        int digit = base64_digit(text[i]);
-
-        if (digit < 0)
-            return false;
-        held = (held << 6 | (unsigned)digit) & 0xfff;
-        bits += 6;
-        if (bits >= 8) {
-            bits -= 8;
-            dt_strbuf_add_char(out, (char)(held >> bits));
-        }
-    }
-    return length > 0;
-}
-
 static bool read_number(int64_t *out, const char *text, size_t length)
 {
     *out = 0;
@@ -120,7 +93,7 @@ static dt_status add_line(dt_bpe *bpe, const char *line, size_t length, int64_t 
     int64_t id;
 
     dt_strbuf_reset(bytes);
-    if (space == NULL || !add_base64(bytes, line, (size_t)(space - line)) ||
+    if (space == NULL || !dt_base64_decode(bytes, line, (size_t)(space - line)) ||
         !read_number(&id, space + 1, length - (size_t)(space + 1 - line)))
         DT_THROW(err, DT_ERR_CORRUPT,
                  "line %lld: expected a token in base64 and its number: this is neither a "
@@ -210,11 +183,11 @@ dt_status dt_bpe_read_tiktoken(dt_bpe *bpe, const char *text, size_t length, con
     if (kind == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "a tiktoken file does not say how text is split, and neither its name nor its "
-                 "%lld tokens tell: known are gpt2, r50k_base, p50k_base, cl100k_base, llama3 and "
-                 "qwen",
+                 "%lld tokens tell: expected a file gpt2, r50k_base, p50k_base, cl100k_base, "
+                 "o200k_base, llama3 or qwen",
                  (long long)tokens);
     bpe->byte_level = bpe->ignore_merges = true;
-    bpe->split.kind = kind->split;
+    DT_TRY(dt_split_add_kind(&bpe->split, kind->split, err));
     for (int byte = 0; byte < 256; byte++)
         bpe->bytes[byte] = dt_vocab_find(&bpe->vocab, &(char){(char)byte}, 1);
     DT_TRY(add_merges(bpe, err));

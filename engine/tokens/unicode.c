@@ -1,26 +1,36 @@
 #include "engine/tokens/unicode.h"
 
+#include <utf8proc.h>
+
 #include "base/banned.h"
 
-/* class_blocks: code point / 256 -> block; class_words: 4 bits a code point, 16 words a block. */
-#include "engine/tokens/unicode_classes.inc"
+/* Categories of libutf8proc; the separators are White_Space too. */
+static const uint16_t classes[] = {
+    [UTF8PROC_CATEGORY_CN] = DT_CODE_REMAINDER, [UTF8PROC_CATEGORY_LU] = DT_CODE_UPPER,
+    [UTF8PROC_CATEGORY_LL] = DT_CODE_LOWER,     [UTF8PROC_CATEGORY_LT] = DT_CODE_UPPER,
+    [UTF8PROC_CATEGORY_LM] = DT_CODE_CASELESS,  [UTF8PROC_CATEGORY_LO] = DT_CODE_CASELESS,
+    [UTF8PROC_CATEGORY_MN] = DT_CODE_MARK,      [UTF8PROC_CATEGORY_MC] = DT_CODE_MARK,
+    [UTF8PROC_CATEGORY_ME] = DT_CODE_MARK,      [UTF8PROC_CATEGORY_ND] = DT_CODE_NUMBER,
+    [UTF8PROC_CATEGORY_NL] = DT_CODE_NUMBER,    [UTF8PROC_CATEGORY_NO] = DT_CODE_NUMBER,
+    [UTF8PROC_CATEGORY_PC] = DT_CODE_PUNCT,     [UTF8PROC_CATEGORY_PD] = DT_CODE_PUNCT,
+    [UTF8PROC_CATEGORY_PS] = DT_CODE_PUNCT,     [UTF8PROC_CATEGORY_PE] = DT_CODE_PUNCT,
+    [UTF8PROC_CATEGORY_PI] = DT_CODE_PUNCT,     [UTF8PROC_CATEGORY_PF] = DT_CODE_PUNCT,
+    [UTF8PROC_CATEGORY_PO] = DT_CODE_PUNCT,     [UTF8PROC_CATEGORY_SM] = DT_CODE_SYMBOL,
+    [UTF8PROC_CATEGORY_SC] = DT_CODE_SYMBOL,    [UTF8PROC_CATEGORY_SK] = DT_CODE_SYMBOL,
+    [UTF8PROC_CATEGORY_SO] = DT_CODE_SYMBOL,    [UTF8PROC_CATEGORY_ZS] = DT_CODE_SPACE,
+    [UTF8PROC_CATEGORY_ZL] = DT_CODE_SPACE,     [UTF8PROC_CATEGORY_ZP] = DT_CODE_SPACE,
+    [UTF8PROC_CATEGORY_CC] = DT_CODE_REMAINDER, [UTF8PROC_CATEGORY_CF] = DT_CODE_REMAINDER,
+    [UTF8PROC_CATEGORY_CS] = DT_CODE_REMAINDER, [UTF8PROC_CATEGORY_CO] = DT_CODE_REMAINDER,
+};
 
-#define CLASS_BITS   3u
-#define UNSTABLE_BIT 4u
-
-static inline unsigned look_up(uint32_t code)
+bool dt_unicode_is_known(void)
 {
-    if (code / 256 >= sizeof(class_blocks))
-        return 0;
-    return class_words[class_blocks[code / 256] * 16u + code % 256 / 16] >> code % 16 * 4 & 0xf;
+    return utf8proc_category('a') == UTF8PROC_CATEGORY_LL;
 }
 
 dt_code_class dt_code_class_of(uint32_t code)
 {
-    return (dt_code_class)(look_up(code) & CLASS_BITS);
-}
-
-bool dt_code_is_unstable(uint32_t code)
-{
-    return (look_up(code) & UNSTABLE_BIT) != 0;
+    if ((code >= '\t' && code <= '\r') || code == 0x85 || code == ' ')
+        return DT_CODE_SPACE;
+    return (dt_code_class)classes[utf8proc_category((utf8proc_int32_t)code)];
 }

@@ -1,6 +1,8 @@
-/* unicode: what splitting text into words asks of a code point.
+/* unicode: says which class a code point is in, by libutf8proc.
  *
- * Letters are \p{L}, numbers \p{N}, spaces White_Space, of Unicode 15.0 (unicode_tables.py).
+ * Version    that of the library which was built in: 15.0 with Debian 12's 2.8
+ * Without    a build for a borrowed machine has a stand-in that knows no class (base/bare/utf8proc):
+ *            dt_unicode_is_known says so, and dt_bpe_parse refuses every file
  */
 #ifndef DT_ENGINE_TOKENS_UNICODE_H
 #define DT_ENGINE_TOKENS_UNICODE_H
@@ -13,17 +15,25 @@
 extern "C" {
 #endif
 
+/* A code point is in exactly one class; a set of classes is a sum. */
 typedef enum dt_code_class {
-    DT_CODE_OTHER,
-    DT_CODE_LETTER,
-    DT_CODE_NUMBER,
-    DT_CODE_SPACE
+    DT_CODE_UPPER = 1,     /* \p{Lu}, \p{Lt} */
+    DT_CODE_LOWER = 2,     /* \p{Ll} */
+    DT_CODE_CASELESS = 4,  /* \p{Lm}, \p{Lo} */
+    DT_CODE_MARK = 8,      /* \p{M} */
+    DT_CODE_NUMBER = 16,   /* \p{N} */
+    DT_CODE_PUNCT = 32,    /* \p{P} */
+    DT_CODE_SYMBOL = 64,   /* \p{S} */
+    DT_CODE_SPACE = 128,   /* White_Space */
+    DT_CODE_REMAINDER = 256 /* controls, formats, unassigned */
 } dt_code_class;
 
-dt_code_class dt_code_class_of(uint32_t code);
+#define DT_CODE_LETTER ((unsigned)(DT_CODE_UPPER | DT_CODE_LOWER | DT_CODE_CASELESS)) /* \p{L} */
+#define DT_CODE_ALL    511u
 
-/* Whether NFC may change it or what stands before it: false for nearly all text. */
-bool dt_code_is_unstable(uint32_t code);
+bool dt_unicode_is_known(void);
+
+dt_code_class dt_code_class_of(uint32_t code);
 
 /* The code point at `at` of valid UTF-8 that does not end there, and its bytes in *used. */
 static inline uint32_t dt_code_at(const unsigned char *at, size_t *used)

@@ -128,7 +128,7 @@ out:
 dt_status dt_learn_tokenizer(dt_learned *out, const dt_data_files *files,
                              const dt_learned_options *options, dt_error *err)
 {
-    counting all = {.options = options, .split = {.kind = options->split}};
+    counting all = {.options = options, .split = {{{.kind = options->split}}, 1}};
     dt_learn_options learn = {options->vocab, options->least_count, options->tell};
     dt_bpe_merge *merges = NULL;
     dt_bpe_draft draft;

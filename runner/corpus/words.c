@@ -90,17 +90,18 @@ static size_t piece_of(const char *word, size_t length)
 dt_status dt_words_add_text(dt_words *words, const dt_split *split, const char *text, size_t length,
                             dt_error *err)
 {
+    const unsigned char *word;
     dt_status st = DT_OK;
-    size_t word, piece;
+    dt_splitter splitter;
+    size_t bytes, piece;
 
     DT_TRY(dt_bpe_check_text(text, length, err));
-    for (const char *end = text + length; text < end; text += word) {
-        word = dt_split_next(split, (const unsigned char *)text, (size_t)(end - text));
-        for (size_t at = 0; at < word; at += piece) {
-            piece = piece_of(text + at, word - at);
-            DT_TRY(dt_words_add(words, text + at, piece, 1, err));
+    dt_splitter_begin(&splitter, split, text, length);
+    while (dt_splitter_next(&splitter, &word, &bytes))
+        for (size_t at = 0; at < bytes; at += piece) {
+            piece = piece_of((const char *)word + at, bytes - at);
+            DT_TRY(dt_words_add(words, (const char *)word + at, piece, 1, err));
         }
-    }
 out:
     return st;
 }

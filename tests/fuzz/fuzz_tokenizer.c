@@ -12,6 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char text[] =
     "The caf\xc3\xa9 isn't <|endoftext|> 12345\r\n\t  \xe2\x96\x81<mask>\xcc\x81"
+    " \xef\xac\x81 e\xcc\x81 A\xcc\x8a\xcc\xa3 \xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab\xe4\xbd\xa0\xe5\xa5\xbd XMLfile's \xc4\xb0 \xc2\xbd"
+    " \xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x9a\x80?!/\n  \x01x   "
     " aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 static void use(const dt_bpe *bpe)

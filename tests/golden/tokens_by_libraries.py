@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """On demand: texts by chance become the ids of the libraries `tokenizers` and `tiktoken`.
 
-    python3 tests/golden/tokens_by_libraries.py build/test/bin/tokens_show [--seconds 60] [--file CORPUS...]
+    python3 tests/golden/tokens_by_libraries.py build/test/bin/tokens_show [--seconds 60] [--file CORPUS...] [--large]
 
-The tokenizers are those of tests/golden/tokens. Texts are mixed from words that have broken tokenizers, from
+The tokenizers are those of tests/golden/tokens; --large: Unigram tokenizers of 8,000 pieces with SentencePiece's own maps
+of characters, learned from the first megabyte of CORPUS. Texts are mixed from words that have broken tokenizers, from
 characters of all planes, and from pieces of the files. Code points that a library's tables hold for something
 else than Unicode 15.0 does are named at the start and left out.
 """
@@ -14,18 +15,19 @@ import pathlib
 import random
 import struct
 import subprocess
+import tempfile
 import time
 
 import tiktoken.load
 from tokenizers import Tokenizer
-from make_tokens_fixture import CL100K, GPT2, WORDS
+from make_tokens_fixture import TIKTOKEN, WORDS, albert, t5, xlmr
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "tokens"
 
 
 class Ours:
-    def __init__(self, program, name):
-        self.child = subprocess.Popen([program, str(FOLDER / name)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, program, path):
+        self.child = subprocess.Popen([program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def encode(self, text):
         data = text.encode()
@@ -35,15 +37,23 @@ class Ours:
         return list(struct.unpack(f"<{count}i", self.child.stdout.read(4 * count)))
 
 
-def theirs(name):
-    if name.endswith(".json"):
-        tokenizer = Tokenizer.from_file(str(FOLDER / name))
+def theirs(path):
+    if path.suffix == ".json":
+        tokenizer = Tokenizer.from_file(str(path))
         return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
-    ranks = tiktoken.load.load_tiktoken_bpe(str(FOLDER / name))
-    cl100k = name.startswith("cl100k")
-    encoding = tiktoken.Encoding(name, pat_str=CL100K if cl100k else GPT2, mergeable_ranks=ranks,
-                                 special_tokens={"<|endoftext|>": len(ranks) + cl100k})
+    ranks = tiktoken.load.load_tiktoken_bpe(str(path))
+    encoding = tiktoken.Encoding(path.stem, pat_str=TIKTOKEN[path.stem][1], mergeable_ranks=ranks,
+                                 special_tokens={"<|endoftext|>": len(ranks) + (path.stem != "gpt2")})
     return lambda text: encoding.encode(text, allowed_special="all")
+
+
+def learned(files, into):
+    """With the maps of characters that published T5, ALBERT and XLM-R files have."""
+    lines = [line for line in files[0][:1 << 20].splitlines() if line.strip() and "\0" not in line]
+    for name, make, rules in (("t5", t5, "nmt_nfkc"), ("albert", albert, "nmt_nfkc_cf"), ("xlmr", xlmr, "nmt_nfkc")):
+        path = pathlib.Path(into) / f"{name}_large.json"
+        path.write_text(make(8000, rules, lines).to_str(), encoding="utf-8")
+        yield path
 
 
 def strange(ours, library):
@@ -51,7 +61,7 @@ def strange(ours, library):
     out = set()
     for code in range(1, 0x40000):
         if not 0xd800 <= code < 0xe000:
-            text = f"{chr(code)}'s {chr(code)}1{chr(code)}\n"
+            text = f"{chr(code)}'s {chr(code)}1{chr(code)}\n  {chr(code)} .{chr(code)}"
             if ours.encode(text) != library(text):
                 out.add(chr(code))
     return out
@@ -80,19 +90,25 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="tokenizers with this in their names")
+    parser.add_argument("--large", action="store_true")
     parser.add_argument("--file", nargs="*", default=[])
     arguments = parser.parse_args()
     files = [pathlib.Path(path).read_text(encoding="utf-8", errors="replace") for path in arguments.file]
-    names = sorted(json.loads((FOLDER / "cases.json").read_text()))
-    for name in names:
-        ours, library = Ours(arguments.program, name), theirs(name)
+    paths = [FOLDER / name for name in sorted(json.loads((FOLDER / "cases.json").read_text())) if arguments.only in name]
+    folder = tempfile.TemporaryDirectory()
+    if arguments.large:
+        paths += learned(files, folder.name)
+    for path in paths:
+        name = path.name
+        ours, library = Ours(arguments.program, path), theirs(path)
         avoided = strange(ours, library)
         print(f"{name}: {len(avoided)} code points differ: {' '.join(f'{ord(c):04X}' for c in sorted(avoided)[:12])}")
         source, count, size = random.Random(arguments.seed), 0, 0
-        end = time.monotonic() + arguments.seconds / len(names)
         for data in files:
             clean = "".join(c for c in data if c not in avoided)
             assert ours.encode(clean) == library(clean), f"{name}: a whole file"
+        end = time.monotonic() + arguments.seconds / len(paths)
         while time.monotonic() < end:
             text = text_of(source, files, avoided)
             wanted, got = library(text), ours.encode(text)

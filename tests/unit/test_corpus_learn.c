@@ -84,21 +84,24 @@ static void make_text(char *out, unsigned seed)
 
 static void check_text(const char *text, int64_t least)
 {
-    const dt_split split = {.kind = DT_SPLIT_GPT2};
+    const dt_split split = {{{.kind = DT_SPLIT_GPT2}}, 1};
     const dt_learn_options options = {VOCAB, least, NULL};
     dt_error err = DT_ERROR_INIT;
     dt_bpe_merge *merges, best = {0};
     plain whole = {.count = 0};
+    const unsigned char *word;
+    dt_splitter splitter;
     dt_bpe_draft draft;
     dt_words words;
+    size_t length;
 
-    assert_int_equal(dt_bpe_draft_begin(&draft, special, 1, split.kind, &err), DT_OK);
+    assert_int_equal(dt_bpe_draft_begin(&draft, special, 1, DT_SPLIT_GPT2, &err), DT_OK);
     assert_int_equal(dt_words_init(&words, &err), DT_OK);
     assert_int_equal(dt_words_add_text(&words, &split, text, strlen(text), &err), DT_OK);
-    for (size_t at = 0, length; text[at] != '\0'; at += length) {
-        length = dt_split_next(&split, (const unsigned char *)text + at, strlen(text + at));
+    dt_splitter_begin(&splitter, &split, text, strlen(text));
+    while (dt_splitter_next(&splitter, &word, &length)) {
         for (size_t i = 0; i < length; i++)
-            whole.ids[whole.count++] = dt_vocab_find(&draft.vocab, text + at + i, 1);
+            whole.ids[whole.count++] = dt_vocab_find(&draft.vocab, word + i, 1);
         whole.ids[whole.count++] = -1;
     }
     assert_int_equal(dt_learn_merges(&draft, &merges, &words, &options, &err), DT_OK);
@@ -133,7 +136,7 @@ static void test_merges_are_those_of_the_definition(void **state)
 static void check_written(dt_split_kind kind)
 {
     const char text[] = "so is it, is it so; it is so in 1984 or 1985, isn't it\n\nis it";
-    const dt_split split = {.kind = kind};
+    const dt_split split = {{{.kind = kind}}, 1};
     const dt_learn_options options = {300, 2, NULL};
     dt_error err = DT_ERROR_INIT;
     dt_bpe_encoder *encoder;
@@ -201,7 +204,7 @@ static void test_special_tokens_are_checked(void **state)
 
 static void test_a_long_word_is_counted_in_pieces(void **state)
 {
-    const dt_split split = {.kind = DT_SPLIT_GPT2};
+    const dt_split split = {{{.kind = DT_SPLIT_GPT2}}, 1};
     size_t length = DT_WORD_MAX * 2 + 10;
     dt_error err = DT_ERROR_INIT;
     char *text = malloc(length);

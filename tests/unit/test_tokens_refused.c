@@ -15,6 +15,15 @@
     "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [\"a " \
     "b\"]}"
 
+#define CHARSMAP(base64)                                                                       \
+    "{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"" base64 "\"}, " \
+    MODEL "}"
+#define UNIGRAM(vocab, unknown) \
+    "{\"model\": {\"type\": \"Unigram\", \"unk_id\": " unknown ", \"vocab\": " vocab "}}"
+#define STAGE(pattern)                                                                              \
+    "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": " \
+    "\"Isolated\", \"invert\": false}, " MODEL "}"
+
 typedef struct wrong_file {
     const char *text, *word; /* `word`: in the message */
     dt_status st;
@@ -36,10 +45,42 @@ static const wrong_file wrong[] = {
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\u0000\": 0}, \"merges\": []}}", "U+0000",
      DT_ERR_CORRUPT},
     {"{\"version\": \"2.0\", " MODEL "}", "2.0", DT_ERR_UNSUPPORTED},
-    {"{\"normalizer\": {\"type\": \"Lowercase\"}, " MODEL "}", "'Lowercase'", DT_ERR_UNSUPPORTED},
-    {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFKC\"}]}, " MODEL
+    {"{\"normalizer\": {\"type\": \"BertNormalizer\"}, " MODEL "}", "'BertNormalizer'", DT_ERR_UNSUPPORTED},
+    {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"ByteLevel\"}]}, " MODEL
      "}",
-     "'NFKC'", DT_ERR_UNSUPPORTED},
+     "'ByteLevel'", DT_ERR_UNSUPPORTED},
+    {"{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": 7}, " MODEL "}", "expected a text",
+     DT_ERR_CORRUPT},
+    {CHARSMAP(""), "'precompiled_charsmap' is empty", DT_ERR_CORRUPT},
+    {CHARSMAP("AAA!"), "not base64", DT_ERR_CORRUPT},
+    {CHARSMAP("BAA="), "the tree has 0 bytes, and the whole map 2", DT_ERR_CORRUPT},
+    {CHARSMAP("CAAAAAAAAAA="), "the tree has 8 bytes, and the whole map 8", DT_ERR_CORRUPT},
+    {CHARSMAP("BAAAAAAAAAD/"), "byte 0 of the replacements is not UTF-8", DT_ERR_CORRUPT},
+    {CHARSMAP("BAAAAAUAAIA="), "points to byte 5 of 0 bytes", DT_ERR_CORRUPT},
+    {CHARSMAP("BAAAAAEAAIDDqQ=="), "points to byte 1 of 2 bytes", DT_ERR_CORRUPT},
+    {UNIGRAM("[]", "null"), "'vocab'", DT_ERR_CORRUPT},
+    {UNIGRAM("{\"a\": 0}", "null"), "'vocab'", DT_ERR_CORRUPT},
+    {UNIGRAM("[[\"a\", -1.0], [\"b\"]]", "0"), "item 1", DT_ERR_CORRUPT},
+    {UNIGRAM("[[\"a\", \"-1\"]]", "0"), "item 0", DT_ERR_CORRUPT},
+    {UNIGRAM("[[\"a\", NaN]]", "0"), "not JSON", DT_ERR_CORRUPT},
+    {UNIGRAM("[[\"a\", -1e999]]", "0"), "not JSON", DT_ERR_CORRUPT},
+    {UNIGRAM("[[\"a\", -1.0]]", "1"), "'unk_id'", DT_ERR_CORRUPT},
+    {UNIGRAM("[[\"a\", -1.0]]", "-1"), "'unk_id'", DT_ERR_CORRUPT},
+    {UNIGRAM("[[\"a\", -1.0]]", "\"a\""), "'unk_id'", DT_ERR_CORRUPT},
+    {"{" BYTES ", \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"a\", 0]]}}", "ByteLevel",
+     DT_ERR_UNSUPPORTED},
+    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, "
+     "\"vocab\": [[\"a\", 0]]}}",
+     "number 7", DT_ERR_CORRUPT},
+    {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Metaspace\", \"replacement\": "
+     "\"_\"}, {\"type\": \"WhitespaceSplit\"}]}, " MODEL "}",
+     "after Metaspace", DT_ERR_UNSUPPORTED},
+    {STAGE("\\\\s+$"), "'\\s+$'", DT_ERR_UNSUPPORTED},
+    {STAGE("[^a]"), "'[^a]'", DT_ERR_UNSUPPORTED},
+    {STAGE("[a-"), "'[a-'", DT_ERR_UNSUPPORTED},
+    {STAGE("\\\\p{Han}+"), "Han", DT_ERR_UNSUPPORTED},
+    {STAGE("a*"), "'a*'", DT_ERR_UNSUPPORTED},
+    {STAGE(""), "''", DT_ERR_UNSUPPORTED},
     {"{\"normalizer\": {\"type\": \"NFC\", \"strict\": true}, " MODEL "}", "'strict'",
      DT_ERR_UNSUPPORTED},
     {"{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": \"x\"}, \"content\": "
@@ -47,10 +88,10 @@ static const wrong_file wrong[] = {
      "Regex", DT_ERR_UNSUPPORTED},
     {"{\"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, " MODEL "}", "'BertPreTokenizer'",
      DT_ERR_UNSUPPORTED},
-    {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a-z]+\"}, "
+    {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a-z]+x\"}, "
      "\"behavior\": "
      "\"Isolated\", \"invert\": false}, " MODEL "}",
-     "[a-z]+", DT_ERR_UNSUPPORTED},
+     "[a-z]+x", DT_ERR_UNSUPPORTED},
     {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"x\"}, \"behavior\": "
      "\"Removed\"}, " MODEL "}",
      "'Removed'", DT_ERR_UNSUPPORTED},

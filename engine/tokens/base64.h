@@ -1,0 +1,19 @@
+/* base64: decodes base64 (RFC 4648, section 4), the end with or without '='. */
+#ifndef DT_ENGINE_TOKENS_BASE64_H
+#define DT_ENGINE_TOKENS_BASE64_H
+
+#include <stdbool.h>
+
+#include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Appends the bytes; false if a character is not of base64, or if there is none. */
+bool dt_base64_decode(dt_strbuf *out, const char *text, size_t length);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,87 @@
+/* A model of kind Unigram in a tokenizer.json: pieces, each with the logarithm of its probability. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/tokens/bpe_int.h"
+
+#include "base/banned.h"
+
+static const char where[] = "model";
+
+static dt_status read_piece(const char **text, double *score, const json_t *vocab, int64_t id,
+                            dt_error *err)
+{
+    const json_t *piece = json_array_get(vocab, (size_t)id);
+    const json_t *number = json_array_get(piece, 1);
+
+    *text = json_string_value(json_array_get(piece, 0));
+    *score = json_number_value(number);
+    if (json_array_size(piece) != 2 || *text == NULL || !json_is_number(number) || !isfinite(*score))
+        return DT_FAIL(err, DT_ERR_CORRUPT,
+                       "'%s': 'vocab', item %lld: expected a piece and its finite score, as [\"the\", -3.5]", where,
+                       (long long)id);
+    return DT_OK;
+}
+
+/* From the last piece up: of equal ones the last counts, as in the library. */
+static dt_status read_vocab(dt_bpe *bpe, double **scores, const json_t *vocab, dt_error *err)
+{
+    int64_t count = (int64_t)json_array_size(vocab);
+    dt_status st = DT_OK;
+    const char *text;
+
+    if (count == 0)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'vocab': expected a list of pieces with their scores",
+                 where);
+    if (count > DT_VOCAB_MAX)
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'vocab' has %lld pieces (expected at most %lld)", where,
+                 (long long)count, (long long)DT_VOCAB_MAX);
+    *scores = malloc((size_t)count * sizeof(**scores));
+    if (*scores == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld pieces", (long long)count);
+    for (int64_t id = count - 1; id >= 0; id--) {
+        DT_TRY(read_piece(&text, &(*scores)[id], vocab, id, err));
+        DT_TRY(dt_vocab_add(&bpe->vocab, id, text, strlen(text),
+                            dt_vocab_find(&bpe->vocab, text, strlen(text)) < 0, err));
+    }
+out:
+    return st;
+}
+
+static dt_status read_unknown(dt_bpe *bpe, const json_t *model, dt_error *err)
+{
+    const json_t *id = json_object_get(model, "unk_id");
+
+    if (id == NULL || json_is_null(id))
+        return DT_OK;
+    if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+        json_integer_value(id) >= bpe->vocab.size)
+        return DT_FAIL(err, DT_ERR_CORRUPT,
+                       "'%s': 'unk_id' is not the id of a piece (expected null, or 0 to %lld)", where,
+                       (long long)bpe->vocab.size - 1);
+    bpe->unknown = (int32_t)json_integer_value(id);
+    return DT_OK;
+}
+
+dt_status dt_bpe_read_unigram(dt_bpe *bpe, const json_t *model, dt_error *err)
+{
+    static const char *const keys[] = {"type", "unk_id", "vocab", "byte_fallback", NULL};
+    double *scores = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_bpe_check_keys(model, where, keys, err));
+    if (bpe->byte_level)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s': unsupported Unigram after the pre_tokenizer ByteLevel",
+                 where);
+    DT_TRY(dt_bpe_get_bool(&bpe->byte_fallback, model, "byte_fallback", false, where, err));
+    DT_TRY(read_vocab(bpe, &scores, json_object_get(model, "vocab"), err));
+    dt_bpe_find_bytes(bpe);
+    DT_TRY(read_unknown(bpe, model, err));
+    st = dt_unigram_build(&bpe->unigram, &bpe->vocab, scores, err);
+    scores = NULL; /* the tree owns them */
+    bpe->is_unigram = st == DT_OK;
+out:
+    free(scores);
+    return st;
+}
