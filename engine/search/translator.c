@@ -274,6 +274,9 @@ void dt_translator_line(dt_strbuf *out, const dt_side *side, const int32_t *ids,
     dt_strbuf_reset(out);
     for (int64_t i = 0; i < count; i++)
         dt_side_decode(out, side, ids[i]);
+    if (side->bpe != NULL && dt_bpe_drops_first_space(side->bpe) && out->length > 0 &&
+        out->data[0] == ' ')
+        dt_strbuf_remove_front(out, 1);
     for (size_t i = 0; i < out->length; i++)
         if (out->data[i] == '\n' || out->data[i] == '\r')
             out->data[i] = ' ';

@@ -85,8 +85,8 @@ static bool is_letter(char c)
  * and nothing but an added token reaches over it. */
 size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from)
 {
-    bool by_words = dt_split_cuts_lines(&bpe->split) && !bpe->prefix_space &&
-                    !bpe->drops_spaces && bpe->metaspace.mark == NULL;
+    bool by_words = dt_split_cuts_lines(&bpe->split) && !bpe->prefix_space && !bpe->drops_spaces &&
+                    bpe->metaspace.mark == NULL;
 
     if (bpe->reaches_over_breaks || !(by_words || bpe->separates_lines))
         return length;
@@ -116,6 +116,11 @@ dt_bpe_around dt_bpe_get_around(const dt_bpe *bpe)
 {
     return (dt_bpe_around){bpe->before.items, bpe->after.items, bpe->before.count,
                            bpe->after.count};
+}
+
+bool dt_bpe_drops_first_space(const dt_bpe *bpe)
+{
+    return bpe->drops_first_space;
 }
 
 bool dt_bpe_ignores_limits(const dt_bpe *bpe)

@@ -1,14 +1,14 @@
-/* bpe: a tokenizer that was learned elsewhere: text to numbers and back.
+/* bpe: makes numbers of text and text of numbers, by a tokenizer that was learned elsewhere.
  *
- * Files     tokenizer.json of Hugging Face, with a model of kind BPE: byte-level, as GPT-2, Llama 3
- *           and Qwen have it, or on characters with byte fallback, as Llama 2 has it;
- *           tiktoken's files (a token in base64 and its number a line), which say neither how text
- *           is split nor what special tokens there are: their names, or their sizes, tell it
+ * Files     tokenizer.json of Hugging Face, with a model of kind BPE (byte-level, as GPT-2, Llama 3, Qwen and
+ *           DeepSeek have it, or on characters with byte fallback, as Llama 2 has it) or Unigram (as T5, ALBERT,
+ *           XLM-R and NLLB have it); tiktoken's files (a token in base64 and its number a line), which do not
+ *           contain how text is split and what the special tokens are: dtrun knows it by their names or sizes
  * Ids       are those of the libraries `tokenizers` (dt_bpe_around has what a post-processor adds) and
  *           `tiktoken` (every special token allowed)
  * Unknown   what a file asks for and is not known here is refused by its name, never ignored
- * Unicode   15.0, wherever it was built: letters that came later (5,004, most of them hieroglyphs and rare
- *           Han) are no letters here, and are in libraries that have 16.0
+ * Unicode   that of the libutf8proc in this build, 15.0 on Debian 12: letters of later versions (5,004, most of them
+ *           hieroglyphs and rare Han) are not letters here, but are in libraries that have 16.0
  * Threads   a dt_bpe is read only; an encoder is one thread's
  * Errors    DT_ERR_CORRUPT naming the file and what is wrong in it, DT_ERR_UNSUPPORTED what is not
  *           known here; DT_ERR_USAGE for text that is not UTF-8, with the byte
@@ -75,6 +75,10 @@ dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, 
 /* Appends the bytes of one token, which may be a part of a character; U+FFFD for one that is not in
  * the vocabulary. */
 void dt_bpe_decode(dt_strbuf *out, const dt_bpe *bpe, int32_t id);
+
+/* Whether a whole text loses its first character if that is a space: the tokenizer put it there. dt_bpe_decode keeps
+ * it, since a token does not know whether it is the first. */
+bool dt_bpe_drops_first_space(const dt_bpe *bpe);
 
 #ifdef __cplusplus
 }

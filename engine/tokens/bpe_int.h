@@ -10,11 +10,11 @@
 #include "engine/tokens/bpe.h"
 #include "engine/tokens/charsmap.h"
 #include "engine/tokens/forms.h"
-#include "engine/tokens/unigram.h"
-#include "engine/tokens/write.h"
 #include "engine/tokens/pairs.h"
 #include "engine/tokens/split.h"
+#include "engine/tokens/unigram.h"
 #include "engine/tokens/vocab.h"
+#include "engine/tokens/write.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,7 +63,7 @@ struct dt_bpe {
     bool ignores_limits;
     bool byte_level, byte_fallback, ignore_merges, fuse_unknown;
     bool reaches_over_breaks; /* an added token may stand on both sides of a line's end */
-    bool separates_lines;     /* a line's end separates words like a space, whatever is on both sides */
+    bool separates_lines; /* a line's end separates words like a space, whatever is on both sides */
 
     dt_added raw;        /* cut out of the text as it is */
     dt_added normalized; /* of what is left, in normal form */
@@ -73,7 +73,8 @@ struct dt_bpe {
     bool drops_spaces; /* white space separates words, and no word has any */
     dt_split split;
     dt_metaspace metaspace;
-    const char *space; /* what stands for a space in a token; NULL: itself */
+    const char *space;      /* what stands for a space in a token; NULL: itself */
+    bool drops_first_space; /* the decoder drops the space of a text's first word */
 };
 
 /* Empty, its parts ready. */

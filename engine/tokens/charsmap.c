@@ -55,9 +55,11 @@ static dt_status check_values(const dt_charsmap *map, dt_error *err)
     for (size_t i = 0; i < map->count; i++) {
         uint32_t unit = number_at(map->units + 4 * i), at = unit & 0x7fffffffu;
 
-        if (is_value(unit) && (at > map->length || ((unsigned char)map->replacements[at] & 0xc0) == 0x80))
+        if (is_value(unit) &&
+            (at > map->length || ((unsigned char)map->replacements[at] & 0xc0) == 0x80))
             return DT_FAIL(err, DT_ERR_CORRUPT,
-                           "unit %zu of the tree points to byte %u of %zu bytes of replacements, which does not "
+                           "unit %zu of the tree points to byte %u of %zu bytes of replacements, "
+                           "which does not "
                            "begin a character",
                            i, at, map->length);
     }

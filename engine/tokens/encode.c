@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-/* A text is cut by added tokens, brought into normal form, cut by those added tokens that are looked
- * for there, split into words, and each word becomes tokens, by merges or as the most probable pieces. What a short word becomes is
+/* A text is cut by added tokens, brought into normal form, cut by those added tokens that are looked for there, and split
+ * into words. Each word becomes tokens, by merges or as the most probable pieces. What a short word becomes is
  * remembered: most words of a text are among the last few ten thousand. */
 #include <stdlib.h>
 #include <string.h>
@@ -288,21 +288,24 @@ out:
 static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
                            dt_error *err)
 {
-    cut_word words[AHEAD];
+    const unsigned char *at = (const unsigned char *)text, *end = at + length;
     dt_status st = DT_OK;
     dt_splitter splitter;
-    int count;
 
     dt_splitter_begin(&splitter, &e->bpe->split, text, length);
-    do {
-        const unsigned char *at;
-        size_t used;
+    while (at < end) {
+        cut_word words[AHEAD];
+        int count = 0;
 
-        for (count = 0; count < AHEAD && dt_splitter_next(&splitter, &at, &used); count++)
-            words[count] = cut_word_of(e, at, used);
+        for (; count < AHEAD && at < end; count++) {
+            const unsigned char *next = dt_splitter_next(&splitter, at);
+
+            words[count] = cut_word_of(e, at, (size_t)(next - at));
+            at = next;
+        }
         for (int i = 0; i < count; i++)
             DT_TRY(add_word(e, out, &words[i], err));
-    } while (count == AHEAD);
+    }
 out:
     return st;
 }
@@ -373,7 +376,7 @@ static size_t space_length(const char *at)
     size_t used;
 
     return dt_code_class_of(dt_code_at((const unsigned char *)at, &used)) == DT_CODE_SPACE ? used
-                                                                                          : 0;
+                                                                                           : 0;
 }
 
 static dt_status add_stretch(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,

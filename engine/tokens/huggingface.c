@@ -14,8 +14,13 @@ static bool is_set(const json_t *json, const char *key)
 /* The first of these that it has: what a base model was trained with between documents. The last is DeepSeek's. */
 static void find_end_of_text(dt_bpe *bpe, const json_t *added)
 {
-    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<|eos|>",
-                                        "<eos>", "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"};
+    static const char *const names[] = {"<|endoftext|>",
+                                        "<|end_of_text|>",
+                                        "</s>",
+                                        "<|eos|>",
+                                        "<eos>",
+                                        "<\xef\xbd\x9c"
+                                        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"};
     const json_t *token;
     size_t k;
 
@@ -44,7 +49,8 @@ static dt_status find_separates_lines(dt_bpe *bpe, dt_error *err)
         goto out;
     for (int i = 0; i < bpe->step_count; i++)
         if (bpe->steps[i].kind == DT_NORMAL_PREPEND ||
-            (bpe->steps[i].kind == DT_NORMAL_REPLACE && strpbrk(bpe->steps[i].from, " \t\r\n") != NULL))
+            (bpe->steps[i].kind == DT_NORMAL_REPLACE &&
+             strpbrk(bpe->steps[i].from, " \t\r\n") != NULL))
             goto out;
     DT_TRY(dt_bpe_normalize(&probe, bpe, "x\ny", 3, err));
     bpe->separates_lines = probe.length == 3 && (probe.data[1] == ' ' || probe.data[1] == '\n');

@@ -1,4 +1,5 @@
-/* The decoder of a tokenizer.json, which says what stands for a space in a token. */
+/* The decoder of a tokenizer.json, which says what stands for a space in a token, and whether the first one is
+ * dropped. */
 #include <string.h>
 
 #include "engine/tokens/bpe_int.h"
@@ -10,24 +11,56 @@ static const char where[] = "decoder";
 /* Only a text becomes a space. */
 static dt_status read_replace(dt_bpe *bpe, const json_t *json, dt_error *err)
 {
-    const char *from = json_string_value(json_object_get(json_object_get(json, "pattern"), "String"));
+    const char *from =
+        json_string_value(json_object_get(json_object_get(json, "pattern"), "String"));
     dt_status st = DT_OK;
     const char *to;
 
     DT_TRY(dt_bpe_get_text(&to, json, "content", where, err));
     if (from == NULL || from[0] == '\0' || strcmp(to, " ") != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "'%s': unsupported Replace (expected a String as 'pattern' and a space as 'content')", where);
+        DT_THROW(
+            err, DT_ERR_UNSUPPORTED,
+            "'%s': unsupported Replace (expected a String as 'pattern' and a space as 'content')",
+            where);
     DT_TRY(dt_bpe_copy_text(&bpe->space, bpe, from, err));
+out:
+    return st;
+}
+
+/* {"type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "add_prefix_space": true} */
+static dt_status read_metaspace(dt_bpe *bpe, const json_t *json, dt_error *err)
+{
+    const char *scheme = json_string_value(json_object_get(json, "prepend_scheme")), *mark;
+    dt_status st = DT_OK;
+    bool prefix;
+
+    DT_TRY(dt_bpe_get_text(&mark, json, "replacement", where, err));
+    DT_TRY(dt_bpe_copy_text(&bpe->space, bpe, mark, err));
+    DT_TRY(dt_bpe_get_bool(&prefix, json, "add_prefix_space", true, where, err));
+    bpe->drops_first_space = scheme != NULL ? strcmp(scheme, "never") != 0 : prefix;
+out:
+    return st;
+}
+
+/* {"type": "Strip", "content": " ", "start": 1, "stop": 0} */
+static dt_status read_strip(dt_bpe *bpe, const json_t *json, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *content;
+    int64_t start;
+
+    DT_TRY(dt_bpe_get_text(&content, json, "content", where, err));
+    DT_TRY(dt_json_get_int(&start, json, "start", where, err));
+    bpe->drops_first_space = strcmp(content, " ") == 0 && start > 0;
 out:
     return st;
 }
 
 static dt_status read_one(dt_bpe *bpe, const json_t *json, bool alone, dt_error *err)
 {
-    static const char *const plain[] = {"ByteLevel", "ByteFallback", "Fuse", "Strip"};
-    const char *type, *mark;
+    static const char *const plain[] = {"ByteLevel", "ByteFallback", "Fuse"};
     dt_status st = DT_OK;
+    const char *type;
 
     (void)alone;
     DT_TRY(dt_bpe_get_type(&type, json, where, err));
@@ -36,13 +69,15 @@ static dt_status read_one(dt_bpe *bpe, const json_t *json, bool alone, dt_error 
             return DT_OK;
     if (strcmp(type, "Replace") == 0)
         return read_replace(bpe, json, err);
-    if (strcmp(type, "Metaspace") != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "unsupported decoder '%.80s' (expected ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, or "
-                 "a Sequence of them)",
-                 type);
-    DT_TRY(dt_bpe_get_text(&mark, json, "replacement", where, err));
-    DT_TRY(dt_bpe_copy_text(&bpe->space, bpe, mark, err));
+    if (strcmp(type, "Strip") == 0)
+        return read_strip(bpe, json, err);
+    if (strcmp(type, "Metaspace") == 0)
+        return read_metaspace(bpe, json, err);
+    DT_THROW(err, DT_ERR_UNSUPPORTED,
+             "unsupported decoder '%.80s' (expected ByteLevel, ByteFallback, Fuse, Strip, Replace, "
+             "Metaspace, or "
+             "a Sequence of them)",
+             type);
 out:
     return st;
 }

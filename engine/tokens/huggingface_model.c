@@ -191,7 +191,8 @@ dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err)
     if (type != NULL && strcmp(type, "Unigram") == 0)
         return dt_bpe_read_unigram(bpe, model, err);
     if (type != NULL && strcmp(type, "BPE") != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported model '%.80s' (expected BPE or Unigram)", type);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported model '%.80s' (expected BPE or Unigram)",
+                 type);
     DT_TRY(dt_bpe_check_keys(model, where, keys, err));
     for (size_t i = 0; i < sizeof(unset) / sizeof(unset[0]); i++)
         DT_TRY(check_unset(model, unset[i], err));

@@ -27,7 +27,8 @@ static dt_status read_replace(dt_normal_step *out, dt_bpe *bpe, const json_t *js
     }
     if (from == NULL || from[0] == '\0')
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "'%s': unsupported Replace of the Regex '%.80s' (expected a String, or the Regex ' {2,}')",
+                 "'%s': unsupported Replace of the Regex '%.80s' (expected a String, or the Regex "
+                 "' {2,}')",
                  where, regex != NULL ? regex : "");
     out->kind = DT_NORMAL_REPLACE;
     DT_TRY(dt_bpe_copy_text(&out->from, bpe, from, err));
@@ -134,7 +135,8 @@ static dt_status read_step(dt_bpe *bpe, const json_t *json, bool alone, dt_error
         i++;
     if (i == KNOWN)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "unsupported normalizer '%.80s' (expected NFC, NFD, NFKC, NFKD, Nmt, Lowercase, StripAccents, Strip, "
+                 "unsupported normalizer '%.80s' (expected NFC, NFD, NFKC, NFKD, Nmt, Lowercase, "
+                 "StripAccents, Strip, "
                  "Prepend, Replace, Precompiled, or a Sequence of them)",
                  type);
     step = known[i].step;

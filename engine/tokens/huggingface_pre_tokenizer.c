@@ -45,8 +45,8 @@ static dt_status read_split(dt_bpe *bpe, const json_t *json, dt_error *err)
                  "'%s': unsupported Split with behavior '%.40s'%s (expected 'Isolated')", pre,
                  behavior, invert ? " and 'invert'" : "");
     if (expression == NULL)
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "'%s': unsupported pattern of Split (expected a 'Regex')", pre);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s': unsupported pattern of Split (expected a 'Regex')",
+                 pre);
     st = dt_split_add(&bpe->split, &bpe->arena, expression, err);
     if (st != DT_OK)
         dt_error_prefix(err, "'%s'", pre);
@@ -83,7 +83,8 @@ static dt_status read_scheme(dt_bpe *bpe, const json_t *json, dt_error *err)
     else if (strcmp(scheme, "never") == 0)
         bpe->metaspace.prepend = DT_PREPEND_NEVER;
     else
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s': unsupported prepend_scheme '%.40s' (expected always, first or never)", pre,
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "'%s': unsupported prepend_scheme '%.40s' (expected always, first or never)", pre,
                  scheme);
 out:
     return st;
@@ -99,7 +100,9 @@ static dt_status read_metaspace(dt_bpe *bpe, const json_t *json, dt_error *err)
     DT_TRY(dt_bpe_check_keys(json, pre, keys, err));
     if (bpe->metaspace.mark != NULL || bpe->split.count > 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "'%s': unsupported Metaspace in a sequence (expected it alone or after WhitespaceSplit)", pre);
+                 "'%s': unsupported Metaspace in a sequence (expected it alone or after "
+                 "WhitespaceSplit)",
+                 pre);
     DT_TRY(dt_bpe_get_text(&mark, json, "replacement", pre, err));
     if (mark[0] == '\0')
         DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'replacement' is empty", pre);
@@ -138,7 +141,8 @@ static dt_status read_pre(dt_bpe *bpe, const json_t *json, bool alone, dt_error 
     if (strcmp(type, "WhitespaceSplit") == 0 && bpe->split.count == 0)
         return read_white_space(bpe, json, err);
     DT_THROW(err, DT_ERR_UNSUPPORTED,
-             "unsupported pre_tokenizer '%.80s' (expected ByteLevel, Split, Digits, Metaspace, or WhitespaceSplit "
+             "unsupported pre_tokenizer '%.80s' (expected ByteLevel, Split, Digits, Metaspace, or "
+             "WhitespaceSplit "
              "first)",
              type);
 out:

@@ -17,10 +17,12 @@ static dt_status read_piece(const char **text, double *score, const json_t *voca
 
     *text = json_string_value(json_array_get(piece, 0));
     *score = json_number_value(number);
-    if (json_array_size(piece) != 2 || *text == NULL || !json_is_number(number) || !isfinite(*score))
-        return DT_FAIL(err, DT_ERR_CORRUPT,
-                       "'%s': 'vocab', item %lld: expected a piece and its finite score, as [\"the\", -3.5]", where,
-                       (long long)id);
+    if (json_array_size(piece) != 2 || *text == NULL || !json_is_number(number) ||
+        !isfinite(*score))
+        return DT_FAIL(
+            err, DT_ERR_CORRUPT,
+            "'%s': 'vocab', item %lld: expected a piece and its finite score, as [\"the\", -3.5]",
+            where, (long long)id);
     return DT_OK;
 }
 
@@ -35,8 +37,8 @@ static dt_status read_vocab(dt_bpe *bpe, double **scores, const json_t *vocab, d
         DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'vocab': expected a list of pieces with their scores",
                  where);
     if (count > DT_VOCAB_MAX)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'vocab' has %lld pieces (expected at most %lld)", where,
-                 (long long)count, (long long)DT_VOCAB_MAX);
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'vocab' has %lld pieces (expected at most %lld)",
+                 where, (long long)count, (long long)DT_VOCAB_MAX);
     *scores = malloc((size_t)count * sizeof(**scores));
     if (*scores == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld pieces", (long long)count);
@@ -58,8 +60,8 @@ static dt_status read_unknown(dt_bpe *bpe, const json_t *model, dt_error *err)
     if (!json_is_integer(id) || json_integer_value(id) < 0 ||
         json_integer_value(id) >= bpe->vocab.size)
         return DT_FAIL(err, DT_ERR_CORRUPT,
-                       "'%s': 'unk_id' is not the id of a piece (expected null, or 0 to %lld)", where,
-                       (long long)bpe->vocab.size - 1);
+                       "'%s': 'unk_id' is not the id of a piece (expected null, or 0 to %lld)",
+                       where, (long long)bpe->vocab.size - 1);
     bpe->unknown = (int32_t)json_integer_value(id);
     return DT_OK;
 }
@@ -72,8 +74,8 @@ dt_status dt_bpe_read_unigram(dt_bpe *bpe, const json_t *model, dt_error *err)
 
     DT_TRY(dt_bpe_check_keys(model, where, keys, err));
     if (bpe->byte_level)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s': unsupported Unigram after the pre_tokenizer ByteLevel",
-                 where);
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "'%s': unsupported Unigram after the pre_tokenizer ByteLevel", where);
     DT_TRY(dt_bpe_get_bool(&bpe->byte_fallback, model, "byte_fallback", false, where, err));
     DT_TRY(read_vocab(bpe, &scores, json_object_get(model, "vocab"), err));
     dt_bpe_find_bytes(bpe);

@@ -100,9 +100,9 @@ static void add_unless_mark(dt_strbuf *out, uint32_t code)
 /* SentencePiece's rules "nmt": no controls, and one kind of space. */
 static void add_nmt(dt_strbuf *out, uint32_t code)
 {
-    static const uint32_t spaces[] = {'\t',   '\n',   '\f',   '\r',   0x1680, 0x200b,
-                                      0x200c, 0x200d, 0x200e, 0x200f, 0x2028, 0x2029,
-                                      0x2581, 0xfeff, 0xfffd};
+    static const uint32_t spaces[] = {'\t',   '\n',   '\f',   '\r',   0x1680,
+                                      0x200b, 0x200c, 0x200d, 0x200e, 0x200f,
+                                      0x2028, 0x2029, 0x2581, 0xfeff, 0xfffd};
 
     for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
         if (code == spaces[i]) {

@@ -32,7 +32,8 @@ static const struct {
                               "+" O200K_LOWER "*" CONTRACTION "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+"
                               "[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
      DT_SPLIT_O200K},
-    {"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+    {"[!\"#$%&'()*+,\\-./"
+     ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
      "?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
      DT_SPLIT_DEEPSEEK},
 };
@@ -86,7 +87,8 @@ dt_status dt_split_add(dt_split *split, dt_arena *arena, const char *expression,
         }
     if (!dt_split_set_parse(&set, arena, expression) || (set.at_end && !splits_lines(split)))
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "unsupported pattern of Split '%.200s' (expected that of GPT-2, Llama 3, Qwen, o200k or "
+                 "unsupported pattern of Split '%.200s' (expected that of GPT-2, Llama 3, Qwen, "
+                 "o200k or "
                  "DeepSeek, or one set of characters)",
                  expression);
     DT_TRY(dt_split_add_kind(split, DT_SPLIT_SET, err));
@@ -189,7 +191,7 @@ static place spaces(place at, place end)
     return behind < end && last > at ? last : behind;
 }
 
-static place gpt2(place at, place end)
+static inline place gpt2(place at, place end)
 {
     place start = at, behind;
     unsigned class;
@@ -202,8 +204,9 @@ static place gpt2(place at, place end)
     class = look(start, &used);
     if (class == DT_CODE_SPACE)
         return spaces(at, end);
-    class = (class & LETTER) != 0 ? LETTER : class == DT_CODE_NUMBER ? class : OTHER;
-    return skip(start + used, end, class);
+    if ((class & LETTER) != 0)
+        return skip(start + used, end, LETTER);
+    return skip(start + used, end, class == DT_CODE_NUMBER ? DT_CODE_NUMBER : OTHER);
 }
 
 /* \s*[\r\n]+: up to the last line break of the spaces; NULL without one. */
@@ -381,7 +384,7 @@ static place deepseek_piece(place at, place end)
     return behind;
 }
 
-static place piece_end(const dt_split_stage *stage, place at, place end)
+static inline place piece_end(const dt_split_stage *stage, place at, place end)
 {
     switch (stage->kind) {
     case DT_SPLIT_GPT2:
@@ -405,25 +408,27 @@ void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char 
                        size_t length)
 {
     splitter->split = split;
-    splitter->at = (place)text;
     for (int i = 0; i <= split->count; i++)
-        splitter->ends[i] = splitter->at;
+        splitter->ends[i] = (place)text;
     splitter->ends[0] += length;
 }
 
-bool dt_splitter_next(dt_splitter *splitter, const unsigned char **word, size_t *length)
+/* The last stage whose piece is not used up continues, and those after it begin with its next piece. */
+static place staged_end(dt_splitter *splitter, place at)
 {
     int count = splitter->split->count, stage = count;
-    place at = splitter->at, *ends = splitter->ends;
+    place *ends = splitter->ends;
 
-    if (at == ends[0])
-        return false;
     while (stage > 0 && ends[stage] == at)
         stage--;
     for (; stage < count; stage++)
         ends[stage + 1] = piece_end(&splitter->split->stages[stage], at, ends[stage]);
-    *word = at;
-    *length = (size_t)(ends[count] - at);
-    splitter->at = ends[count];
-    return true;
+    return ends[count];
+}
+
+place dt_splitter_next(dt_splitter *splitter, place at)
+{
+    if (splitter->split->count == 1) /* most tokenizers: saves a tenth of their time */
+        return piece_end(&splitter->split->stages[0], at, splitter->ends[0]);
+    return staged_end(splitter, at);
 }

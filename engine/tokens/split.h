@@ -58,14 +58,14 @@ bool dt_split_cuts_lines(const dt_split *split);
 /* The words of one text (valid UTF-8), from left to right. */
 typedef struct dt_splitter {
     const dt_split *split;
-    const unsigned char *at;
-    const unsigned char *ends[DT_SPLIT_STAGES + 1]; /* of the text, and of each stage's current piece */
+    /* of the text, and of each stage's current piece */
+    const unsigned char *ends[DT_SPLIT_STAGES + 1];
 } dt_splitter;
 
 void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char *text,
                        size_t length);
-/* False: there is none left. */
-bool dt_splitter_next(dt_splitter *splitter, const unsigned char **word, size_t *length);
+/* The end of the word that begins at `at`: first at the text, then at the end of the word before. */
+const unsigned char *dt_splitter_next(dt_splitter *splitter, const unsigned char *at);
 
 #ifdef __cplusplus
 }

@@ -202,9 +202,8 @@ bool dt_split_set_parse(dt_split_set *out, dt_arena *arena, const char *pattern)
     }
     out->at_end = *at == '$';
     at += out->at_end;
-    return *at == '\0' &&
-           (!out->at_end || (out->most == INT_MAX && out->before.classes == 0 &&
-                             out->before.count == 0));
+    return *at == '\0' && (!out->at_end || (out->most == INT_MAX && out->before.classes == 0 &&
+                                            out->before.count == 0));
 }
 
 bool dt_split_set_is_line_break(const dt_split_set *set)

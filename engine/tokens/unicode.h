@@ -17,14 +17,14 @@ extern "C" {
 
 /* A code point is in exactly one class; a set of classes is a sum. */
 typedef enum dt_code_class {
-    DT_CODE_UPPER = 1,     /* \p{Lu}, \p{Lt} */
-    DT_CODE_LOWER = 2,     /* \p{Ll} */
-    DT_CODE_CASELESS = 4,  /* \p{Lm}, \p{Lo} */
-    DT_CODE_MARK = 8,      /* \p{M} */
-    DT_CODE_NUMBER = 16,   /* \p{N} */
-    DT_CODE_PUNCT = 32,    /* \p{P} */
-    DT_CODE_SYMBOL = 64,   /* \p{S} */
-    DT_CODE_SPACE = 128,   /* White_Space */
+    DT_CODE_UPPER = 1,      /* \p{Lu}, \p{Lt} */
+    DT_CODE_LOWER = 2,      /* \p{Ll} */
+    DT_CODE_CASELESS = 4,   /* \p{Lm}, \p{Lo} */
+    DT_CODE_MARK = 8,       /* \p{M} */
+    DT_CODE_NUMBER = 16,    /* \p{N} */
+    DT_CODE_PUNCT = 32,     /* \p{P} */
+    DT_CODE_SYMBOL = 64,    /* \p{S} */
+    DT_CODE_SPACE = 128,    /* White_Space */
     DT_CODE_REMAINDER = 256 /* controls, formats, unassigned */
 } dt_code_class;
 

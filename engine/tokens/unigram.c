@@ -27,9 +27,7 @@ static int by_bytes(const void *a, const void *b)
     size_t shorter = left->length < right->length ? left->length : right->length;
     int order = memcmp(left->bytes, right->bytes, shorter);
 
-    return order != 0                     ? order
-           : left->length < right->length ? -1
-                                          : left->length > right->length;
+    return order != 0 ? order : left->length < right->length ? -1 : left->length > right->length;
 }
 
 static dt_status list_pieces(piece **out, size_t *count, size_t *bytes, const dt_vocab *vocab,

@@ -18,10 +18,10 @@ extern "C" {
 
 /* A tree of bytes, level by level: the children of a node follow one another, ascending by byte. */
 typedef struct dt_unigram {
-    uint8_t *bytes;      /* [nodes] */
-    uint32_t *children;  /* [nodes + 1]: the first child; the next node's is the end */
-    int32_t *ids;        /* [nodes]: the piece that ends here; -1: none does */
-    uint32_t root[256];  /* the child of the root; 0: none */
+    uint8_t *bytes;     /* [nodes] */
+    uint32_t *children; /* [nodes + 1]: the first child; the next node's is the end */
+    int32_t *ids;       /* [nodes]: the piece that ends here; -1: none does */
+    uint32_t root[256]; /* the child of the root; 0: none */
     size_t nodes;
     double *scores; /* [ids] */
     double unknown_score;

@@ -90,17 +90,18 @@ static size_t piece_of(const char *word, size_t length)
 dt_status dt_words_add_text(dt_words *words, const dt_split *split, const char *text, size_t length,
                             dt_error *err)
 {
-    const unsigned char *word;
+    const unsigned char *at = (const unsigned char *)text, *end = at + length, *next;
     dt_status st = DT_OK;
     dt_splitter splitter;
-    size_t bytes, piece;
 
     DT_TRY(dt_bpe_check_text(text, length, err));
     dt_splitter_begin(&splitter, split, text, length);
-    while (dt_splitter_next(&splitter, &word, &bytes))
-        for (size_t at = 0; at < bytes; at += piece) {
-            piece = piece_of((const char *)word + at, bytes - at);
-            DT_TRY(dt_words_add(words, (const char *)word + at, piece, 1, err));
+    while (at < end)
+        for (next = dt_splitter_next(&splitter, at); at < next;) {
+            size_t piece = piece_of((const char *)at, (size_t)(next - at));
+
+            DT_TRY(dt_words_add(words, (const char *)at, piece, 1, err));
+            at += piece;
         }
 out:
     return st;

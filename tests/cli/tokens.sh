@@ -62,6 +62,15 @@ expect 2 resume "$run" --set schedule.steps=12
 expect 2 resume "$run" --set schedule.steps=12 --new-data
 says "another tokenizer"
 
+# --- a Unigram tokenizer: each document ends with its </s>, and text comes back
+cp tests/golden/tokens/t5.json "$work/tokenizer/tokenizer.json"
+expect 0 launch --wait --json "$work/own.yaml" --set name=pieces --set schedule.steps=3 --set checkpoint.every=3
+json "o['state'] == 'finished'"
+expect 0 generate "$(field "o['run']")" --prompt "The run" --tokens 5 --json
+json "o['prompt'] == 'The run'" "o['tokens'] == 5"
+expect 0 data prepare "$work/own.yaml" --json
+json "o['vocab'] == 361" "o['train']['documents'] == 600"
+
 # --- refused by name
 cp tests/golden/tokens/gpt2.json "$work/tokenizer/tokenizer.json"
 expect 2 validate "$work/own.yaml" --set model.vocab=300

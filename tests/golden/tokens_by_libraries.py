@@ -61,7 +61,7 @@ def strange(ours, library):
     out = set()
     for code in range(1, 0x40000):
         if not 0xd800 <= code < 0xe000:
-            text = f"{chr(code)}'s {chr(code)}1{chr(code)}\n  {chr(code)} .{chr(code)}"
+            text = f"{chr(code)}'s {chr(code)}1{chr(code)}\n  {chr(code)} .{chr(code)} e\u0301{chr(code)}"
             if ours.encode(text) != library(text):
                 out.add(chr(code))
     return out

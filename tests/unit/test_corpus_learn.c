@@ -89,19 +89,18 @@ static void check_text(const char *text, int64_t least)
     dt_error err = DT_ERROR_INIT;
     dt_bpe_merge *merges, best = {0};
     plain whole = {.count = 0};
-    const unsigned char *word;
+    const unsigned char *at = (const unsigned char *)text, *next;
     dt_splitter splitter;
     dt_bpe_draft draft;
     dt_words words;
-    size_t length;
 
     assert_int_equal(dt_bpe_draft_begin(&draft, special, 1, DT_SPLIT_GPT2, &err), DT_OK);
     assert_int_equal(dt_words_init(&words, &err), DT_OK);
     assert_int_equal(dt_words_add_text(&words, &split, text, strlen(text), &err), DT_OK);
     dt_splitter_begin(&splitter, &split, text, strlen(text));
-    while (dt_splitter_next(&splitter, &word, &length)) {
-        for (size_t i = 0; i < length; i++)
-            whole.ids[whole.count++] = dt_vocab_find(&draft.vocab, word + i, 1);
+    while (*at != '\0') {
+        for (next = dt_splitter_next(&splitter, at); at < next; at++)
+            whole.ids[whole.count++] = dt_vocab_find(&draft.vocab, at, 1);
         whole.ids[whole.count++] = -1;
     }
     assert_int_equal(dt_learn_merges(&draft, &merges, &words, &options, &err), DT_OK);

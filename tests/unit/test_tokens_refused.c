@@ -15,13 +15,14 @@
     "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [\"a " \
     "b\"]}"
 
-#define CHARSMAP(base64)                                                                       \
-    "{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"" base64 "\"}, " \
-    MODEL "}"
+#define CHARSMAP(base64)                                                               \
+    "{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"" base64 \
+    "\"}, " MODEL "}"
 #define UNIGRAM(vocab, unknown) \
     "{\"model\": {\"type\": \"Unigram\", \"unk_id\": " unknown ", \"vocab\": " vocab "}}"
-#define STAGE(pattern)                                                                              \
-    "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": " \
+#define STAGE(pattern)                                                              \
+    "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern \
+    "\"}, \"behavior\": "                                                           \
     "\"Isolated\", \"invert\": false}, " MODEL "}"
 
 typedef struct wrong_file {
@@ -45,12 +46,13 @@ static const wrong_file wrong[] = {
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\u0000\": 0}, \"merges\": []}}", "U+0000",
      DT_ERR_CORRUPT},
     {"{\"version\": \"2.0\", " MODEL "}", "2.0", DT_ERR_UNSUPPORTED},
-    {"{\"normalizer\": {\"type\": \"BertNormalizer\"}, " MODEL "}", "'BertNormalizer'", DT_ERR_UNSUPPORTED},
-    {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"ByteLevel\"}]}, " MODEL
-     "}",
+    {"{\"normalizer\": {\"type\": \"BertNormalizer\"}, " MODEL "}", "'BertNormalizer'",
+     DT_ERR_UNSUPPORTED},
+    {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": "
+     "\"ByteLevel\"}]}, " MODEL "}",
      "'ByteLevel'", DT_ERR_UNSUPPORTED},
-    {"{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": 7}, " MODEL "}", "expected a text",
-     DT_ERR_CORRUPT},
+    {"{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": 7}, " MODEL "}",
+     "expected a text", DT_ERR_CORRUPT},
     {CHARSMAP(""), "'precompiled_charsmap' is empty", DT_ERR_CORRUPT},
     {CHARSMAP("AAA!"), "not base64", DT_ERR_CORRUPT},
     {CHARSMAP("BAA="), "the tree has 0 bytes, and the whole map 2", DT_ERR_CORRUPT},
@@ -67,12 +69,14 @@ static const wrong_file wrong[] = {
     {UNIGRAM("[[\"a\", -1.0]]", "1"), "'unk_id'", DT_ERR_CORRUPT},
     {UNIGRAM("[[\"a\", -1.0]]", "-1"), "'unk_id'", DT_ERR_CORRUPT},
     {UNIGRAM("[[\"a\", -1.0]]", "\"a\""), "'unk_id'", DT_ERR_CORRUPT},
-    {"{" BYTES ", \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"a\", 0]]}}", "ByteLevel",
-     DT_ERR_UNSUPPORTED},
-    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, "
+    {"{" BYTES ", \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"a\", 0]]}}",
+     "ByteLevel", DT_ERR_UNSUPPORTED},
+    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], \"model\": {\"type\": \"Unigram\", "
+     "\"unk_id\": 0, "
      "\"vocab\": [[\"a\", 0]]}}",
      "number 7", DT_ERR_CORRUPT},
-    {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Metaspace\", \"replacement\": "
+    {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Metaspace\", "
+     "\"replacement\": "
      "\"_\"}, {\"type\": \"WhitespaceSplit\"}]}, " MODEL "}",
      "after Metaspace", DT_ERR_UNSUPPORTED},
     {STAGE("\\\\s+$"), "'\\s+$'", DT_ERR_UNSUPPORTED},

@@ -1,4 +1,5 @@
-/* Unigram tokenizers beyond the fixtures: unknown characters, long texts, parts of a text, and normal forms of long runs. */
+/* Unigram tokenizers beyond the fixtures: unknown characters, long texts, parts of a text; and normal forms of long
+ * runs of marks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,22 +51,27 @@ static void expect_ids(const char *file, const char *text, const int32_t *wanted
     dt_bpe_free(bpe);
 }
 
-#define PIECES                                                                                 \
-    "[[\"<unk>\", 0], [\"a\", -1], [\"b\", -2], [\"ab\", -2.5], [\"<0xC3>\", -9], [\"<0xA9>\", -9], " \
+#define PIECES                                                                                   \
+    "[[\"<unk>\", 0], [\"a\", -1], [\"b\", -2], [\"ab\", -2.5], [\"<0xC3>\", -9], [\"<0xA9>\", " \
+    "-9], "                                                                                      \
     "[\"zz\", 90]]"
 
 static void test_unknown_characters_are_one_token_or_bytes(void **state)
 {
     (void)state;
-    expect_ids("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": " PIECES "}}", "ab\xc3\xa9??a",
-               (const int32_t[]){3, 0, 1}, 3);
-    expect_ids("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"byte_fallback\": true, \"vocab\": " PIECES "}}",
-               "ab\xc3\xa9" "a?a", (const int32_t[]){3, 4, 5, 1, 0, 1}, 6);
+    expect_ids("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": " PIECES "}}",
+               "ab\xc3\xa9??a", (const int32_t[]){3, 0, 1}, 3);
+    expect_ids("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"byte_fallback\": true, "
+               "\"vocab\": " PIECES "}}",
+               "ab\xc3\xa9"
+               "a?a",
+               (const int32_t[]){3, 4, 5, 1, 0, 1}, 6);
 }
 
 static void test_without_an_unknown_token_the_text_is_named(void **state)
 {
-    dt_bpe *bpe = parse("{\"model\": {\"type\": \"Unigram\", \"unk_id\": null, \"vocab\": " PIECES "}}");
+    dt_bpe *bpe =
+        parse("{\"model\": {\"type\": \"Unigram\", \"unk_id\": null, \"vocab\": " PIECES "}}");
     dt_error err = DT_ERROR_INIT;
     dt_ids ids = {0};
 
@@ -89,7 +95,8 @@ static char *repeated(const char *text, size_t length)
 
 static void test_a_million_bytes_without_a_space_take_no_second(void **state)
 {
-    dt_bpe *bpe = parse("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": " PIECES "}}");
+    dt_bpe *bpe =
+        parse("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": " PIECES "}}");
     char *text = repeated("ab", MILLION), *unknown = repeated("?", MILLION);
     dt_ids ids = {0};
 
@@ -119,7 +126,8 @@ static void test_a_million_marks_in_a_row_take_no_second(void **state)
 
         dt_strbuf_init(&file);
         dt_strbuf_add_fmt(&file,
-                          "{\"normalizer\": {\"type\": \"%s\"}, \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, "
+                          "{\"normalizer\": {\"type\": \"%s\"}, \"model\": {\"type\": \"Unigram\", "
+                          "\"unk_id\": 0, "
                           "\"vocab\": [[\"?\", 0], [\"\xcc\x81\", -1], [\"\xcc\xa3\", -1]]}}",
                           forms[i]);
         bpe = parse(file.data);
@@ -137,12 +145,15 @@ static void test_a_million_marks_in_a_row_take_no_second(void **state)
 /* Spaces in a row, which a stage looks for at the end of a piece, and characters that no stage matches. */
 static void test_long_pieces_between_matches_take_no_second(void **state)
 {
-    dt_bpe *bpe = parse(
-        "{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": ["
-        "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"[\\r\\n]\"}, \"behavior\": \"Isolated\", \"invert\": false}, "
-        "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\s?\\\\p{L}+\"}, \"behavior\": \"Isolated\", \"invert\": "
-        "false}, {\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\s+$\"}, \"behavior\": \"Isolated\", \"invert\": "
-        "false}]}, \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"<unk>\", 0], [\" \", -1], [\".\", -1]]}}");
+    dt_bpe *bpe = parse("{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": ["
+                        "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"[\\r\\n]\"}, "
+                        "\"behavior\": \"Isolated\", \"invert\": false}, "
+                        "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\s?\\\\p{L}+\"}, "
+                        "\"behavior\": \"Isolated\", \"invert\": "
+                        "false}, {\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\s+$\"}, "
+                        "\"behavior\": \"Isolated\", \"invert\": "
+                        "false}]}, \"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": "
+                        "[[\"<unk>\", 0], [\" \", -1], [\".\", -1]]}}");
     char *text = repeated(" ", MILLION);
     dt_ids ids = {0};
 
@@ -171,14 +182,16 @@ static dt_bpe *load(const char *path)
 
 static void test_parts_have_the_tokens_of_the_whole(void **state)
 {
-    static const char text[] = "The first line.\nThe second,\tone \xef\xac\x81ne.\n\n The third\nand last  one\n";
+    static const char text[] =
+        "The first line.\nThe second,\tone \xef\xac\x81ne.\n\n The third\nand last  one\n";
     dt_bpe *bpe = load("tests/golden/tokens/t5.json");
     dt_ids whole = {0}, part = {0};
     size_t length = sizeof(text) - 1, cuts = 0;
 
     (void)state;
     assert_int_equal(encode(&whole, bpe, text, length, NULL), DT_OK);
-    for (size_t at = dt_bpe_cut(bpe, text, length, 1); at < length; at = dt_bpe_cut(bpe, text, length, at + 1)) {
+    for (size_t at = dt_bpe_cut(bpe, text, length, 1); at < length;
+         at = dt_bpe_cut(bpe, text, length, at + 1)) {
         assert_int_equal(encode(&part, bpe, text, at, NULL), DT_OK);
         assert_memory_equal(part.items, whole.items, part.count * sizeof(part.items[0]));
         cuts++;
@@ -202,6 +215,7 @@ static void test_text_comes_back_and_ends_with_the_end(void **state)
     assert_int_equal(encode(&ids, bpe, text, strlen(text), NULL), DT_OK);
     for (size_t i = 0; i < ids.count; i++)
         dt_bpe_decode(&back, bpe, ids.items[i]);
+    assert_true(dt_bpe_drops_first_space(bpe));
     assert_string_equal(back.data + 1, text); /* the mark of the first word is a space */
     assert_int_equal(around.before_count, 0);
     assert_int_equal(around.after_count, 1);
