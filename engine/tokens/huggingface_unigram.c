@@ -1,5 +1,6 @@
 /* A model of kind Unigram in a tokenizer.json: pieces, each with the logarithm of its probability. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,53 @@
 #include "base/banned.h"
 
 static const char where[] = "model";
+
+/* --- scores
+ *
+ * The library reads a number by a division that is rounded twice, up to one unit of the last place off. Ways that have
+ * the same pieces in another order are as probable, and the last place decides between them. Files have the fewest
+ * digits that name a number: from these the library's reading is computed. */
+
+static double power_of_ten(int exponent)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "1e%d", exponent);
+    return strtod(text, NULL);
+}
+
+/* The digits of "1.25e-03" as 125, and their exponent; false: they name another number. */
+static bool read_digits(uint64_t *digits, int *exponent, double value, int count)
+{
+    char text[40];
+
+    snprintf(text, sizeof(text), "%.*e", count - 1, value);
+    *digits = 0;
+    for (const char *at = text; *at != 'e'; at++)
+        if (*at >= '0' && *at <= '9')
+            *digits = *digits * 10 + (uint64_t)(*at - '0');
+    *exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10) - (count - 1);
+    return strtod(text, NULL) == value;
+}
+
+static double as_the_library_reads(double score)
+{
+    double value = fabs(score), read;
+    uint64_t digits = 0;
+    int exponent = 0;
+
+    for (int count = 15; !read_digits(&digits, &exponent, value, count) && count < 17;)
+        count++;
+    for (; digits > 0 && digits % 10 == 0; exponent++)
+        digits /= 10;
+    read = (double)digits;
+    for (; exponent < -308; exponent += 308)
+        read /= 1e308;
+    read = exponent < 0 ? read / power_of_ten(-exponent) : read * power_of_ten(exponent);
+    return score < 0 ? -read : read;
+}
+
+/* --- the model */
 
 static dt_status read_piece(const char **text, double *score, const json_t *vocab, int64_t id,
                             dt_error *err)
@@ -23,6 +71,7 @@ static dt_status read_piece(const char **text, double *score, const json_t *voca
             err, DT_ERR_CORRUPT,
             "'%s': 'vocab', item %lld: expected a piece and its finite score, as [\"the\", -3.5]",
             where, (long long)id);
+    *score = as_the_library_reads(*score);
     return DT_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-/* Categories of libutf8proc; the separators are White_Space too. */
+/* Categories of libutf8proc. */
 static const uint16_t classes[] = {
     [UTF8PROC_CATEGORY_CN] = DT_CODE_REMAINDER, [UTF8PROC_CATEGORY_LU] = DT_CODE_UPPER,
     [UTF8PROC_CATEGORY_LL] = DT_CODE_LOWER,     [UTF8PROC_CATEGORY_LT] = DT_CODE_UPPER,
@@ -28,9 +28,20 @@ bool dt_unicode_is_known(void)
     return utf8proc_category('a') == UTF8PROC_CATEGORY_LL;
 }
 
+/* The same in every version, and known to a build without libutf8proc too. */
+static bool is_space(uint32_t code)
+{
+    if (code > 0x3000)
+        return false;
+    if (code < 0x1680)
+        return (code >= '\t' && code <= '\r') || code == ' ' || code == 0x85 || code == 0xa0;
+    return code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 ||
+           code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
+}
+
 dt_code_class dt_code_class_of(uint32_t code)
 {
-    if ((code >= '\t' && code <= '\r') || code == 0x85 || code == ' ')
+    if (is_space(code))
         return DT_CODE_SPACE;
     return (dt_code_class)classes[utf8proc_category((utf8proc_int32_t)code)];
 }

@@ -1,7 +1,7 @@
 /* unicode: says which class a code point is in, by libutf8proc.
  *
  * Version    that of the library which was built in: 15.0 with Debian 12's 2.8
- * Without    a build for a borrowed machine has a stand-in that knows no class (base/bare/utf8proc):
+ * Without    a build for a borrowed machine has a stand-in that knows spaces only (base/bare/utf8proc):
  *            dt_unicode_is_known says so, and dt_bpe_parse refuses every file
  */
 #ifndef DT_ENGINE_TOKENS_UNICODE_H

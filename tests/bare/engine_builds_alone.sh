@@ -29,15 +29,17 @@ step build cmake --build "$work/build" -j "$(nproc)" \
     --target dtrun-engine tests/unit/all tests/dist/all fuzz_json test_ops_on_card bench_ops bench_step
 [ ! -e "$work/asked" ] || fail "asked: $(cat "$work/asked")"
 
-headers='/(jansson|xxhash|cmocka|yaml|sqlite3|gloo/.*|dnnl.*)\.h'
+headers='/(jansson|xxhash|utf8proc|cmocka|yaml|sqlite3|gloo/.*|dnnl.*)\.h'
 found=$(ninja -C "$work/build" -t deps | grep -E "$headers" | grep -vE '(base|tests)/bare/' || true)
 [ -z "$found" ] || fail "compiled against a library: $found"
 linked=$(readelf -d "$work/build/bin/dtrun-engine" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
     grep -vE '^(libc|libm|libgomp|ld-linux.*)\.so' || true)
 [ -z "$linked" ] || fail "linked with $linked"
 
-# Models ask nothing of these libraries, and take minutes with plain products.
-step "unit tests" ctest --test-dir "$work/build/tests/unit" -E 'unit\.(model_|layers)' \
+# Models ask nothing of these libraries, and take minutes with plain products. Tokenizers are refused without
+# libutf8proc.
+step "unit tests" ctest --test-dir "$work/build/tests/unit" \
+    -E 'unit\.(model_|layers|tokens_(around|encode|refused|unigram))' \
     -j "$(nproc)" --output-on-failure
 grep 'tests passed' "$work/log"
 

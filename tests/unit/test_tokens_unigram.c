@@ -68,6 +68,16 @@ static void test_unknown_characters_are_one_token_or_bytes(void **state)
                (const int32_t[]){3, 4, 5, 1, 0, 1}, 6);
 }
 
+/* The sums of both orders are equal, but not as the library reads these numbers. */
+static void test_the_last_place_of_a_score_is_the_librarys(void **state)
+{
+    (void)state;
+    expect_ids("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"?\", 0], "
+               "[\"m\", -2.2618696689605713], [\"x\", -7.1279706954956055], "
+               "[\"xx\", -9.083630561828613]]}}",
+               "mxxxxx", (const int32_t[]){1, 3, 3, 2}, 4);
+}
+
 static void test_without_an_unknown_token_the_text_is_named(void **state)
 {
     dt_bpe *bpe =
@@ -229,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unknown_characters_are_one_token_or_bytes),
+        cmocka_unit_test(test_the_last_place_of_a_score_is_the_librarys),
         cmocka_unit_test(test_without_an_unknown_token_the_text_is_named),
         cmocka_unit_test(test_a_million_bytes_without_a_space_take_no_second),
         cmocka_unit_test(test_a_million_marks_in_a_row_take_no_second),
