@@ -131,7 +131,7 @@ const dt_command dt_command_sql = {
     .options = options,
     .notes =
         "The answer is csv with a line of names, with --json {columns, rows}. The tables (runs,\n"
-        "attempts, metrics, events, ...) are those of store/schema, and may be others in the\n"
+        "attempts, metrics, events, ...) are those of store/schema.sql, and may be others in the\n"
         "next dtrun: 'dtrun list --json' and 'dtrun metrics' stay as they are.\n",
     .run = query,
 };
