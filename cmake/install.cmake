@@ -1,8 +1,13 @@
-# cmake --install BUILD [--prefix P], and cpack -G DEB in the build folder (docs/install.md).
+# cmake --install BUILD [--prefix P], cmake --build BUILD --target uninstall, and cpack -G DEB in the build folder
+# (docs/install.md).
 #
 #   bin/dtrun           what people call         share/man, completions     made by dtrun itself
 #   libexec/dtrun/      what dtrun calls         lib/systemd/user/          units for a user
 #   share/doc/dtrun/    docs and examples
+install(CODE "
+  include(\"${PROJECT_SOURCE_DIR}/cmake/install_record.cmake\")
+  dt_record_begin(bin libexec/dtrun share/doc/dtrun share/man/man1 share/bash-completion/completions
+    share/zsh/site-functions share/zsh/vendor-completions share/fish/vendor_completions.d lib/systemd/user)")
 install(TARGETS dtrun RUNTIME DESTINATION bin)
 install(TARGETS dtrun-agent dtrun-engine dtrun-reach RUNTIME DESTINATION libexec/dtrun)
 if(TARGET dtrun-cuda)
@@ -14,9 +19,12 @@ install(FILES README.md CHANGES.md DESTINATION share/doc/dtrun)
 install(CODE "
   set(DT_PROGRAM \"$<TARGET_FILE:dtrun>\")
   set(DT_SOURCE \"${PROJECT_SOURCE_DIR}\")
-  include(\"${PROJECT_SOURCE_DIR}/cmake/install_made.cmake\")")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/install_made.cmake\")
+  dt_record_end(\"${PROJECT_SOURCE_DIR}\")")
+add_custom_target(uninstall COMMAND ${PROJECT_SOURCE_DIR}/packaging/uninstall ${CMAKE_INSTALL_PREFIX} VERBATIM USES_TERMINAL)
 
 # A Debian package: dpkg-shlibdeps finds what the programs need.
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/package.cmake)
 set(CPACK_PACKAGE_NAME dtrun)
 set(CPACK_PACKAGE_VENDOR "the dtrun project")
 set(CPACK_PACKAGE_CONTACT "the dtrun project <nobody@dtrun.invalid>")

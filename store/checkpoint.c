@@ -26,8 +26,8 @@ static const char *own_tail(const char *path, const char *run, dt_arena *arena)
                : NULL;
 }
 
-static const char *present_path(const dt_store *store, const char *path, const char *run,
-                                dt_arena *arena)
+const char *dt_checkpoint_path(const dt_store *store, const char *path, const char *run,
+                               dt_arena *arena)
 {
     const char *tail = own_tail(path, run, arena), *slash = strrchr(store->path, '/');
     const char *here;
@@ -123,6 +123,6 @@ dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, i
 
     *out = items;
     for (int64_t i = 0; st == DT_OK && i < *count; i++)
-        (*out)[i].path = present_path(store, (*out)[i].path, run, arena);
+        (*out)[i].path = dt_checkpoint_path(store, (*out)[i].path, run, arena);
     return st;
 }

@@ -280,16 +280,17 @@ dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *ru
 
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err)
 {
+    static const char of_all[] = "SELECT series, attempt, step, time_ms, value FROM metrics"
+                                 " WHERE ?1 IS NULL ORDER BY series, step, attempt";
+    static const char of_run[] = "SELECT series, attempt, step, time_ms, value FROM metrics"
+                                 " WHERE series IN (SELECT series FROM series JOIN runs USING (run)"
+                                 " WHERE id = ?1) ORDER BY series, step, attempt";
     open_piles g = {0};
     dt_sql_rows rows = {0};
     dt_status st = DT_OK;
     bool more;
 
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
-                       "SELECT series, attempt, step, time_ms, value FROM metrics"
-                       " WHERE series IN (SELECT series FROM series JOIN runs USING (run)"
-                       " WHERE id = ?1) ORDER BY series, step, attempt",
-                       DT_TEXT(run)));
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, run != NULL ? of_run : of_all, DT_TEXT(run)));
     for (;;) {
         int64_t series, attempt, step, time_ms;
 

@@ -1,13 +1,16 @@
-/* query: a question in SQL by somebody who may only read.
+/* query: answers one SELECT of a person, who sees the views of store/views.c.
  *
- * On a connection of its own, opened for reading, with an authorizer that lets nothing pass but reading
- * tables and calling functions: no PRAGMA, no ATTACH, no extension; and for so long only.
+ * The connection is opened for this query, for reading only. The views are temporary, so that they are made
+ * on this connection and never written to the file. Then an authorizer allows nothing but reading tables and calling
+ * functions: no PRAGMA, no ATTACH, no extension. The answer has a time limit.
  */
 #define _GNU_SOURCE
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "store/store_int.h"
+#include "store/views.h"
 
 #include "base/banned.h"
 
@@ -33,14 +36,67 @@ static int is_late(void *deadline)
     return dt_clock_monotonic_seconds() > *(const double *)deadline;
 }
 
-static dt_status open_reading(sqlite3 **out, const dt_store *store, dt_error *err)
+/* The present path of the checkpoint PATH of RUN, the arguments of a function; NULL if one of them is NULL. */
+static const char *present_path(sqlite3_context *context, sqlite3_value **values, dt_arena *arena)
+{
+    const char *path = (const char *)sqlite3_value_text(values[0]);
+    const char *run = (const char *)sqlite3_value_text(values[1]);
+
+    if (path == NULL || run == NULL)
+        return NULL;
+    return dt_checkpoint_path(sqlite3_user_data(context), path, run, arena);
+}
+
+static void checkpoint_path(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    dt_arena arena;
+
+    dt_arena_init(&arena, 512);
+    sqlite3_result_text(context, present_path(context, values, &arena), -1, SQLITE_TRANSIENT);
+    dt_arena_release(&arena);
+}
+
+/* 1 if its directory exists, else 0. */
+static void checkpoint_kept(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const char *path;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 512);
+    path = present_path(context, values, &arena);
+    if (path != NULL)
+        sqlite3_result_int(context, dt_file_exists(path));
+    dt_arena_release(&arena);
+}
+
+static int make_views(sqlite3 *db, dt_store *store)
+{
+    int code = sqlite3_create_function(db, "checkpoint_path", 2, SQLITE_UTF8, store,
+                                       checkpoint_path, NULL, NULL);
+    dt_strbuf sql;
+
+    dt_strbuf_init(&sql);
+    dt_sql_views_create(&sql);
+    if (code == SQLITE_OK)
+        code = sqlite3_create_function(db, "checkpoint_kept", 2, SQLITE_UTF8, store,
+                                       checkpoint_kept, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db, sql.data, NULL, NULL, NULL);
+    dt_strbuf_release(&sql);
+    return code;
+}
+
+static dt_status open_reading(sqlite3 **out, dt_store *store, dt_error *err)
 {
     int code = sqlite3_open_v2(store->path, out, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
 
+    if (code == SQLITE_OK) {
+        sqlite3_busy_timeout(*out, store->patience_ms);
+        code = make_views(*out, store);
+    }
     if (code != SQLITE_OK)
         return DT_FAIL(err, DT_ERR_IO, "cannot open the run store to read: %s",
                        *out != NULL ? sqlite3_errmsg(*out) : "no memory");
-    sqlite3_busy_timeout(*out, store->patience_ms);
     sqlite3_db_config(*out, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_limit(*out, SQLITE_LIMIT_LENGTH, LENGTH_MOST);
     sqlite3_limit(*out, SQLITE_LIMIT_ATTACHED, 0);
@@ -54,17 +110,22 @@ static dt_status prepare(sqlite3_stmt **out, sqlite3 *db, const char *sql, dt_er
     int code = sqlite3_prepare_v2(db, sql, -1, out, &tail);
 
     if (code == SQLITE_AUTH)
-        return DT_FAIL(err, DT_ERR_USAGE, "only SELECT is answered: %s", sqlite3_errmsg(db));
+        return DT_FAIL(err, DT_ERR_USAGE, "cannot run the statement: only SELECT is supported (%s)",
+                       sqlite3_errmsg(db));
     if (code != SQLITE_OK)
-        return DT_FAIL(err, DT_ERR_USAGE, "%s", sqlite3_errmsg(db));
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "cannot run the SELECT: %s ('dtrun sql --schema' lists views and columns)",
+                       sqlite3_errmsg(db));
     if (*out == NULL)
-        return DT_FAIL(err, DT_ERR_USAGE, "there is no question");
+        return DT_FAIL(err, DT_ERR_USAGE, "cannot run the SELECT: it is empty");
     if (tail[strspn(tail, " \t\r\n;")] != '\0')
-        return DT_FAIL(err, DT_ERR_USAGE, "one question at a time: '%.40s' is a second one", tail);
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "cannot run '%.40s': only one statement at a time is supported", tail);
     if (!sqlite3_stmt_readonly(*out))
-        return DT_FAIL(err, DT_ERR_USAGE, "only SELECT is answered");
+        return DT_FAIL(err, DT_ERR_USAGE, "cannot run the statement: only SELECT is supported");
     if (sqlite3_column_count(*out) > COLUMNS_MOST)
-        return DT_FAIL(err, DT_ERR_USAGE, "more than %d columns", COLUMNS_MOST);
+        return DT_FAIL(err, DT_ERR_USAGE, "cannot run the SELECT: it has more than %d columns",
+                       COLUMNS_MOST);
     return DT_OK;
 }
 

@@ -166,7 +166,8 @@ bool dt_pyramid_series(const dt_store *store, int64_t *series, const char *run, 
 /* A point that has just been added; in a transaction. After a failure nothing can be committed. */
 dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *run, int64_t series,
                          dt_error *err);
-/* Builds the pyramid of a run that has none, from its points. Call it in a transaction. */
+/* Builds the pyramid of a run that has none, or of all runs (run NULL), from their points. Call it in a
+ * transaction. */
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err);
 
 /* --- pyramid_read.c */
@@ -191,6 +192,11 @@ dt_status dt_curve_range(dt_store *store, dt_step_range *range, const dt_store_c
 dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t which,
                          dt_step_range range, int shift, dt_pile_take take, void *context,
                          dt_arena *arena, dt_error *err);
+
+/* --- checkpoint.c */
+/* The path of a checkpoint that was saved at `path`: below the store's present folder if it was moved there with it. */
+const char *dt_checkpoint_path(const dt_store *store, const char *path, const char *run,
+                               dt_arena *arena);
 
 /* --- schema.c */
 #define DT_STORE_VERSION 1 /* PRAGMA user_version */

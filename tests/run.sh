@@ -3,6 +3,7 @@
 #
 #   tests/run.sh             the gate: the tests that every change has to pass
 #   tests/run.sh --all       the gate, the long tests, and then the tests under the sanitizers
+#   tests/run.sh --kind K    the tests that concern one kind of model, long ones too; builds only what they run
 #   tests/run.sh --failed    the tests that failed in the last run, with and without a sanitizer
 #   tests/run.sh -R store    ctest's own options: the tests that match, long ones too
 set -euo pipefail
@@ -53,10 +54,10 @@ gate_cards=-DDT_CUDA_ARCHITECTURES=90-virtual
 all_cards=-UDT_CUDA_ARCHITECTURES
 
 usage() {
-    echo "usage: tests/run.sh [--all | --failed | OPTION OF CTEST...]" >&2
+    echo "usage: tests/run.sh [--all | --failed | --kind KIND | OPTION OF CTEST...]" >&2
     exit 2
 }
-case ${1:-} in --all | --failed) [ $# -eq 1 ] || usage ;; esac
+case ${1:-} in --all | --failed) [ $# -eq 1 ] || usage ;; --kind) [ $# -eq 2 ] || usage ;; esac
 
 case ${1:-} in
 --all)
@@ -91,6 +92,14 @@ case ${1:-} in
         names=$(sed 's/^[0-9]*://; s/[.]/\\&/g; s/.*/^&$/' "build/$preset/Testing/Temporary/LastTestsFailed.log" | paste -sd'|')
         run_tests "$preset" -j "$jobs" -R "$names"
     done
+    ;;
+--kind)
+    base/packages.sh build test
+    configure test "$gate_cards"
+    chosen=$(tests/kind_tests.py build/test "$2") || exit
+    read -ra targets <<<"${chosen%%$'\n'*}"
+    build test "${targets[@]}"
+    run_tests test -j "$jobs" -R "${chosen#*$'\n'}"
     ;;
 -*)
     base/packages.sh build test long

@@ -7,44 +7,55 @@
 #include "base/display.h"
 #include "base/version.h"
 #include "web/request.h"
+#include "web/run_json.h"
 
 #include "base/banned.h"
 
 #define RUNS_MOST 1000
 
+typedef struct active_run {
+    dt_run run;
+    dt_activity activity;
+} active_run;
+
 typedef struct family {
     const char *name, *type, *help;
-    double (*value)(const dt_run *run, int64_t now_ms);
+    double (*value)(const active_run *active, int64_t now_ms);
 } family;
 
-static double step_of(const dt_run *run, int64_t now_ms)
+static double step_of(const active_run *active, int64_t now_ms)
 {
-    return (double)run->step;
+    return (double)active->run.step;
 }
 
-static double steps_of(const dt_run *run, int64_t now_ms)
+static double steps_of(const active_run *active, int64_t now_ms)
 {
-    return run->steps_total > 0 ? (double)run->steps_total : NAN;
+    return active->run.steps_total > 0 ? (double)active->run.steps_total : NAN;
 }
 
-static double attempt_of(const dt_run *run, int64_t now_ms)
+static double attempt_of(const active_run *active, int64_t now_ms)
 {
-    return (double)run->attempt;
+    return (double)active->run.attempt;
 }
 
-static double loss_of(const dt_run *run, int64_t now_ms)
+static double loss_of(const active_run *active, int64_t now_ms)
 {
-    return run->loss;
+    return active->run.loss;
 }
 
-static double valid_loss_of(const dt_run *run, int64_t now_ms)
+static double valid_loss_of(const active_run *active, int64_t now_ms)
 {
-    return run->valid_loss;
+    return active->run.valid_loss;
 }
 
-static double speed_of(const dt_run *run, int64_t now_ms)
+static double speed_of(const active_run *active, int64_t now_ms)
 {
-    return run->tokens_per_second;
+    return dt_web_speed(&active->run, &active->activity);
+}
+
+static double elapsed_of(const active_run *active, int64_t now_ms)
+{
+    return dt_run_elapsed_seconds(&active->run, now_ms);
 }
 
 static const family of_run[] = {
@@ -53,9 +64,9 @@ static const family of_run[] = {
     {"dtrun_run_attempt", "gauge", "Number of the newest attempt, from 1.", attempt_of},
     {"dtrun_run_loss", "gauge", "Newest training loss.", loss_of},
     {"dtrun_run_valid_loss", "gauge", "Newest validation loss.", valid_loss_of},
-    {"dtrun_run_tokens_per_second", "gauge", "Newest throughput of all ranks.", speed_of},
-    {"dtrun_run_elapsed_seconds", "gauge", "What all attempts took together.",
-     dt_run_elapsed_seconds},
+    {"dtrun_run_tokens_per_second", "gauge", "Throughput of all ranks, while steps come in.",
+     speed_of},
+    {"dtrun_run_elapsed_seconds", "gauge", "What all attempts took together.", elapsed_of},
 };
 
 static void add_head(dt_strbuf *out, const char *name, const char *type, const char *help)
@@ -98,7 +109,7 @@ static void add_sample(dt_strbuf *out, const char *name, const dt_run *run, doub
 }
 
 /* The runs of a state that are active, added to the list; how many there are in all. */
-static dt_status add_state(dt_strbuf *out, dt_run *runs, int64_t *count, dt_run_state state,
+static dt_status add_state(dt_strbuf *out, active_run *runs, int64_t *count, dt_run_state state,
                            const dt_web_request *request, dt_error *err)
 {
     dt_run_search search = {.state = (int)state,
@@ -113,9 +124,12 @@ static dt_status add_state(dt_strbuf *out, dt_run *runs, int64_t *count, dt_run_
     for (int64_t i = 0; i < found && !dt_run_state_is_terminal(state) && *count < RUNS_MOST; i++) {
         dt_error gone = DT_ERROR_INIT;
 
-        if (dt_store_run_find(request->store, &runs[*count], ids[i], request->arena, &gone) ==
+        if (dt_store_run_find(request->store, &runs[*count].run, ids[i], request->arena, &gone) !=
             DT_OK)
-            (*count)++;
+            continue;
+        DT_TRY(dt_activity_read(&runs[*count].activity, request->store, &runs[*count].run,
+                                request->now_ms, request->arena, err));
+        (*count)++;
     }
 out:
     return st;
@@ -123,7 +137,7 @@ out:
 
 static dt_status add_all(dt_strbuf *out, const dt_web_request *request, dt_error *err)
 {
-    dt_run *runs = dt_arena_alloc_array(request->arena, RUNS_MOST, sizeof(runs[0]));
+    active_run *runs = dt_arena_alloc_array(request->arena, RUNS_MOST, sizeof(runs[0]));
     dt_status st = DT_OK;
     int64_t count = 0;
 
@@ -138,7 +152,8 @@ static dt_status add_all(dt_strbuf *out, const dt_web_request *request, dt_error
     for (size_t f = 0; f < sizeof(of_run) / sizeof(of_run[0]); f++) {
         add_head(out, of_run[f].name, of_run[f].type, of_run[f].help);
         for (int64_t i = 0; i < count; i++)
-            add_sample(out, of_run[f].name, &runs[i], of_run[f].value(&runs[i], request->now_ms));
+            add_sample(out, of_run[f].name, &runs[i].run,
+                       of_run[f].value(&runs[i], request->now_ms));
     }
 out:
     return st;

@@ -21,6 +21,7 @@ typedef struct listing {
 static dt_status run_add(listing *l, dt_store *store, dt_strbuf *out, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
+    dt_activity activity;
     json_t *json;
     dt_status st;
     dt_run run;
@@ -31,7 +32,10 @@ static dt_status run_add(listing *l, dt_store *store, dt_strbuf *out, dt_error *
         return DT_OK; /* it was removed meanwhile */
     if (st != DT_OK)
         return DT_FAIL(err, st, "%s", problem.message);
-    json = dt_web_run_json(&run, l->now_ms);
+    st = dt_activity_read(&activity, store, &run, l->now_ms, &l->arena, err);
+    if (st != DT_OK)
+        return st;
+    json = dt_web_run_json(&run, &activity, l->now_ms);
     dt_strbuf_add_str(out, l->any ? "," : "");
     dt_json_write(out, json);
     json_decref(json);
@@ -120,20 +124,22 @@ static json_t *attempts_json(const dt_attempt *attempts, int64_t count)
     return list;
 }
 
-static json_t *ranks_json(const dt_rank *ranks, int64_t count, int64_t node)
+static json_t *ranks_json(const dt_rank *ranks, int64_t count, const dt_node *node,
+                          const dt_activity *activity)
 {
     json_t *list = json_array();
 
     for (int64_t i = 0; i < count; i++) {
         const dt_rank *r = &ranks[i];
 
-        if (r->node != node)
+        if (r->node != node->node)
             continue;
         json_array_append_new(
             list,
-            json_pack("{sI so so so so so}", "rank", (json_int_t)r->rank, "pid",
+            json_pack("{sI so so so so so so}", "rank", (json_int_t)r->rank, "pid",
                       r->pid > 0 ? json_integer(r->pid) : json_null(), "device",
                       dt_web_string_json(r->device), "state", dt_web_string_json(r->state),
+                      "activity", dt_web_string_json(dt_activity_of_rank(activity, node, r)),
                       "exit_code", r->exit_code >= 0 ? json_integer(r->exit_code) : json_null(),
                       "exit_signal",
                       r->exit_signal > 0 ? json_integer(r->exit_signal) : json_null()));
@@ -141,7 +147,8 @@ static json_t *ranks_json(const dt_rank *ranks, int64_t count, int64_t node)
     return list;
 }
 
-static dt_status nodes_json(json_t *list, dt_web_request *request, const dt_run *run, dt_error *err)
+static dt_status nodes_json(json_t *list, dt_web_request *request, const dt_run *run,
+                            const dt_activity *activity, dt_error *err)
 {
     int64_t node_count, rank_count;
     dt_status st = DT_OK;
@@ -156,7 +163,7 @@ static dt_status nodes_json(json_t *list, dt_web_request *request, const dt_run 
         json_array_append_new(list, json_pack("{sI so so so}", "node", (json_int_t)nodes[i].node,
                                               "host", dt_web_string_json(nodes[i].name), "state",
                                               dt_web_string_json(nodes[i].state), "ranks",
-                                              ranks_json(ranks, rank_count, nodes[i].node)));
+                                              ranks_json(ranks, rank_count, &nodes[i], activity)));
 out:
     return st;
 }
@@ -165,6 +172,7 @@ dt_status dt_web_run_view_json(json_t **out, dt_web_request *request, dt_error *
 {
     json_t *nodes = json_array(), *names = json_array(), *run_json;
     int64_t attempt_count, name_count;
+    dt_activity activity;
     dt_attempt *attempts;
     const char **metrics;
     dt_status st = DT_OK;
@@ -176,17 +184,19 @@ dt_status dt_web_run_view_json(json_t **out, dt_web_request *request, dt_error *
                                  err));
     DT_TRY(
         dt_store_metric_names(request->store, &metrics, &name_count, run.id, request->arena, err));
-    DT_TRY(nodes_json(nodes, request, &run, err));
-    speed = run.tokens_per_second;
+    DT_TRY(dt_activity_read(&activity, request->store, &run, request->now_ms, request->arena, err));
+    DT_TRY(nodes_json(nodes, request, &run, &activity, err));
+    speed = dt_web_speed(&run, &activity);
     if (dt_run_state_is_terminal(run.state))
         DT_TRY(dt_store_run_mean_speed(request->store, &speed, &run, request->arena, err));
     for (int64_t i = 0; i < name_count; i++)
         json_array_append_new(names, dt_web_string_json(metrics[i]));
-    run_json = dt_web_run_json(&run, request->now_ms);
+    run_json = dt_web_run_json(&run, &activity, request->now_ms);
     json_object_set_new(run_json, "mean_tokens_per_second", dt_json_number(speed));
-    json_object_set_new(run_json, "eta_seconds",
-                        dt_json_number(dt_web_eta_seconds(
-                            &run, attempts[attempt_count - 1].start_step, request->now_ms)));
+    json_object_set_new(
+        run_json, "eta_seconds",
+        dt_json_number(dt_web_eta_seconds(&run, &activity, attempts[attempt_count - 1].start_step,
+                                          request->now_ms)));
     *out = json_pack("{sI so so sO sO}", "time_ms", (json_int_t)request->now_ms, "run", run_json,
                      "attempts", attempts_json(attempts, attempt_count), "nodes", nodes, "metrics",
                      names);

@@ -30,6 +30,7 @@ static dt_status row_add(dt_web_list *list, dt_strbuf *after, dt_strbuf *order, 
 {
     dt_error problem = DT_ERROR_INIT;
     json_t *json = NULL, *elapsed;
+    dt_activity activity;
     dt_strbuf text;
     dt_arena arena;
     char mark[96];
@@ -43,7 +44,8 @@ static dt_status row_add(dt_web_list *list, dt_strbuf *after, dt_strbuf *order, 
         st = st == DT_ERR_NOT_FOUND ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
         goto out;
     }
-    json = dt_web_run_json(&run, list->now_ms);
+    DT_TRY(dt_activity_read(&activity, store, &run, list->now_ms, &arena, err));
+    json = dt_web_run_json(&run, &activity, list->now_ms);
     elapsed = json_incref(json_object_get(json, "elapsed_seconds"));
     json_object_del(json, "elapsed_seconds");
     dt_json_write(&text, json);

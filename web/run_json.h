@@ -6,14 +6,17 @@
 #define DT_WEB_RUN_JSON_H
 
 #include "base/json.h"
-#include "store/store.h"
+#include "store/activity.h"
 
 /* New reference; NULL without memory. */
-json_t *dt_web_run_json(const dt_run *run, int64_t now_ms);
+json_t *dt_web_run_json(const dt_run *run, const dt_activity *activity, int64_t now_ms);
+/* The newest speed of a run that makes steps, or made its last; NaN while no step can come. */
+double dt_web_speed(const dt_run *run, const dt_activity *activity);
 
 /* Seconds that the run will still take at the pace of its newest attempt, which began at
  * start_step; NaN where that cannot be said. */
-double dt_web_eta_seconds(const dt_run *run, int64_t start_step, int64_t now_ms);
+double dt_web_eta_seconds(const dt_run *run, const dt_activity *activity, int64_t start_step,
+                          int64_t now_ms);
 
 /* Events that have a view of their own (curves, logs) are not shown as such. */
 bool dt_web_event_is_shown(const char *kind);

@@ -59,6 +59,7 @@ static dt_status print_json(dt_store *store, dt_run_entries *entries, const dt_r
                             dt_arena *arena, dt_error *err)
 {
     json_t *object = dt_report_object(), *array = json_array();
+    dt_activity activity;
     dt_status st = DT_OK;
     dt_run_value value;
 
@@ -67,6 +68,9 @@ static dt_status print_json(dt_store *store, dt_run_entries *entries, const dt_r
         json_t *run = dt_runs_to_json(entries->items[i].run), *values;
 
         json_array_append_new(array, run);
+        DT_TRY(dt_activity_read(&activity, store, entries->items[i].run, dt_clock_wall_ms(), arena,
+                                err));
+        dt_runs_add_activity(run, entries->items[i].run, &activity);
         json_object_del(run, "version"); /* stands once, at the top */
         if (columns->count == 0)
             continue;

@@ -146,7 +146,8 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
     }
     add_task(&table, run, arena);
     dt_table_add(&table, DT_STYLE_DIM, "state");
-    dt_table_add(&table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_table_add(&table, dt_runs_activity_style(run, &timing->activity), "%s",
+                 dt_runs_shown_state(run, &timing->activity));
     if (run->reason[0] != '\0')
         add_fact(&table, "reason", run->reason);
     dt_table_add(&table, DT_STYLE_DIM, "step");

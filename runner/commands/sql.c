@@ -1,4 +1,4 @@
-/* dtrun sql: a question to the history, for scripts. */
+/* dtrun sql: answers a SELECT on the history, for scripts, and prints what can be selected. */
 #include <string.h>
 
 #include "base/json.h"
@@ -6,6 +6,7 @@
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "store/store.h"
+#include "store/views.h"
 
 #include "base/banned.h"
 
@@ -84,6 +85,39 @@ static void take(void *context, const char *const *names, const dt_query_value *
     json_decref(row);
 }
 
+static json_t *columns_to_json(const dt_sql_column *column)
+{
+    json_t *array = json_array();
+
+    for (; column->name != NULL; column++)
+        json_array_append_new(array, json_pack("{s:s, s:s, s:s}", "column", column->name, "type",
+                                               column->type, "content", column->content));
+    return array;
+}
+
+static dt_status schema(dt_call *call, dt_error *err)
+{
+    json_t *object, *views;
+    dt_strbuf text;
+    dt_status st;
+
+    if (!call->json) {
+        dt_strbuf_init(&text);
+        dt_sql_views_markdown(&text);
+        st = dt_report_text(&text, err);
+        dt_strbuf_release(&text);
+        return st;
+    }
+    object = dt_report_object();
+    views = json_array();
+    for (const dt_sql_view *view = dt_sql_views; view->name != NULL; view++)
+        json_array_append_new(views,
+                              json_pack("{s:s, s:s, s:o}", "view", view->name, "content",
+                                        view->content, "columns", columns_to_json(view->columns)));
+    json_object_set_new(object, "views", views);
+    return dt_report_json(object, err);
+}
+
 static dt_status query(dt_call *call, dt_error *err)
 {
     double seconds = dt_arguments_get(call->args, "limit")->number;
@@ -111,27 +145,45 @@ out:
     return st;
 }
 
+static dt_status sql(dt_call *call, dt_error *err)
+{
+    bool asked = call->args->operands_count > 0,
+         described = dt_arguments_flag(call->args, "schema");
+
+    if (asked && described)
+        return DT_FAIL(err, DT_ERR_USAGE, "--schema and SELECT cannot be combined");
+    if (!asked && !described)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "SELECT is missing ('dtrun sql --schema' lists views and columns)");
+    return described ? schema(call, err) : query(call, err);
+}
+
 static const dt_option options[] = {
+    {.name = "schema",
+     .kind = DT_OPTION_FLAG,
+     .help = "print the views and their columns, with examples"},
     {.name = "limit",
      .kind = DT_OPTION_NUMBER,
      .value = "SECONDS",
      .fallback = "30",
      .low = 0.001,
      .high = 86400,
-     .help = "how long an answer may take"},
+     .help = "time limit for the answer"},
     {0},
 };
 
 const dt_command dt_command_sql = {
     .name = "sql",
-    .summary = "ask the history in SQL, which only reads",
-    .operands = "SELECT",
-    .operands_min = 1,
+    .summary = "run a read-only SQL query on the history",
+    .operands = "[SELECT]",
     .operands_max = 1,
     .options = options,
     .notes =
-        "The answer is csv with a line of names, with --json {columns, rows}. The tables (runs,\n"
-        "attempts, metrics, events, ...) are those of store/schema.sql, and may be others in the\n"
-        "next dtrun: 'dtrun list --json' and 'dtrun metrics' stay as they are.\n",
-    .run = query,
+        "Prints CSV with a header line, with --json {columns, rows}. SELECT reads the views runs,\n"
+        "attempts, points, checkpoints and events (docs/sql.md, or --schema), whose names and\n"
+        "columns stay the same in later releases. Examples:\n"
+        "  dtrun sql 'SELECT run, name, loss FROM runs ORDER BY loss LIMIT 10'\n"
+        "  dtrun sql \"SELECT step, value FROM points WHERE run = 'k3f9a2' AND metric = 'loss'\"\n"
+        "  dtrun sql 'SELECT name, path FROM checkpoints JOIN runs USING (run) WHERE kept'\n",
+    .run = sql,
 };

@@ -43,7 +43,8 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE], c[DT_FORMAT_SIZE];
 
     dt_term_add(out, term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
-    dt_term_add(out, term, dt_runs_style(run->state), "%s", dt_runs_shown_state(run));
+    dt_term_add(out, term, dt_runs_activity_style(run, &timing->activity), "%s",
+                dt_runs_shown_state(run, &timing->activity));
     dt_term_add(out, term, DT_STYLE_DIM, run->attempt > 1 ? ", attempt %lld\n" : "\n",
                 (long long)run->attempt);
     if (run->reason[0] != '\0')
@@ -61,6 +62,8 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     if (!dt_run_state_is_terminal(run->state) && !isnan(timing->eta_seconds))
         dt_term_add(out, term, DT_STYLE_PLAIN, "   left %s",
                     dt_format_seconds(b, sizeof(b), ceil(timing->eta_seconds)));
+    else if (!dt_run_state_is_terminal(run->state) && run->first_step_ms != 0)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "   left -");
     dt_strbuf_add_char(out, '\n');
 }
 
@@ -85,7 +88,7 @@ static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_node_lines *
             dt_table_add(&table, DT_STYLE_PLAIN, "%lld", (long long)ranks[i].pid);
         else
             dt_table_add(&table, DT_STYLE_DIM, "-");
-        dt_table_add(&table, DT_STYLE_PLAIN, "%s", ranks[i].state);
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", dt_node_lines_rank(lines, &ranks[i]));
     }
     dt_table_write(out, &table, term, 2);
     if (lines->slowest_rank >= 0) {
@@ -97,16 +100,16 @@ static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_node_lines *
 
 /* One node: its ranks. Several: a line each. */
 static dt_status add_nodes(dt_strbuf *out, const dt_term *term, dt_store *store, const dt_run *run,
-                           dt_arena *arena, dt_error *err)
+                           const dt_activity *activity, dt_arena *arena, dt_error *err)
 {
     dt_node_lines lines;
     dt_status st;
 
-    DT_TRY(dt_node_lines_read(&lines, store, run, arena, err));
+    DT_TRY(dt_node_lines_read(&lines, store, run, activity, arena, err));
     if (lines.ranks_count == 0)
         goto out;
     dt_strbuf_add_char(out, '\n');
-    if (lines.nodes_count > 1)
+    if (lines.nodes_count > 1 || activity->missing > 0)
         dt_node_lines_add(out, term, &lines, 0);
     else
         add_ranks(out, term, &lines, arena);
@@ -127,7 +130,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *c
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), call->arena, err));
     add_run(&text, &term, run, &timing);
     DT_TRY(add_attempt(&text, &term, store, run, call->arena, err));
-    DT_TRY(add_nodes(&text, &term, store, run, call->arena, err));
+    DT_TRY(add_nodes(&text, &term, store, run, &timing.activity, call->arena, err));
     if (run->state == DT_RUN_FAILED) {
         DT_TRY(dt_incident_find(&incident, store, run, call->arena, err));
         dt_summary_add_incident(&text, &term, &incident);
@@ -228,8 +231,11 @@ const dt_command dt_command_status = {
         "'dtrun top'. The object of --json has at least run, name, state, attempt, step,\n"
         "steps_total, loss, tokens_per_second, eta_seconds and\n"
         "nodes[{host, state, ranks[{rank, pid, state}]}]; what is not known is null. slowest is\n"
-        "{rank, seconds}: the rank that the others wait for, and how long in a step. trouble\n"
-        "says why the supervisor of an active run cannot do its work; else it is null.\n"
+        "{rank, seconds}: the rank that the others wait for, and how long in a step, if that is\n"
+        "more than 5 % of the step. activity says what the run or a rank does, for example\n"
+        "'waiting for gpu-b', 'restarting' or 'not responding'; speed and time left are null\n"
+        "while no step can come. trouble says why the supervisor of an active run cannot do\n"
+        "its work; else it is null.\n"
         "GROUP is a sweep: a line a point; its object has group, ended and points[{name, values,\n"
         "state, run, step, loss, valid_loss}].\n",
     .travels = true,

@@ -19,7 +19,7 @@
 /* --- a point */
 
 typedef struct seen {
-    const char *state;
+    const char *state, *activity; /* in JSON; in words */
     dt_style style;
     dt_run run; /* id NULL: there is none */
 } seen;
@@ -28,27 +28,33 @@ static dt_status see(seen *out, const dt_sweep_point *point, dt_store *store, dt
                      dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
+    dt_activity activity = {0};
     dt_status st;
 
-    *out = (seen){.state = "waiting", .style = DT_STYLE_DIM};
+    *out = (seen){.state = "waiting", .activity = "waiting", .style = DT_STYLE_DIM};
     out->run.loss = out->run.valid_loss = NAN;
     if (point->problem[0] != '\0')
-        *out = (seen){.state = "refused", .style = DT_STYLE_BAD, .run = out->run};
+        *out = (seen){
+            .state = "refused", .activity = "refused", .style = DT_STYLE_BAD, .run = out->run};
     if (point->run[0] == '\0')
         return DT_OK;
     st = dt_store_run_find(store, &out->run, point->run, arena, &problem);
     if (st == DT_ERR_NOT_FOUND) {
-        *out = (seen){
-            .state = "removed", .style = DT_STYLE_DIM, .run = {.loss = NAN, .valid_loss = NAN}};
+        *out = (seen){.state = "removed",
+                      .activity = "removed",
+                      .style = DT_STYLE_DIM,
+                      .run = {.loss = NAN, .valid_loss = NAN}};
         return DT_OK;
     }
     if (st != DT_OK)
         return DT_FAIL(err, st, "%s", problem.message);
+    st = dt_activity_read(&activity, store, &out->run, dt_clock_wall_ms(), arena, err);
     out->state = dt_run_state_name(out->run.state);
-    out->style = dt_runs_style(out->run.state);
+    out->activity = activity.words;
+    out->style = dt_runs_activity_style(&out->run, &activity);
     if (point->cut > 0 && out->run.state == DT_RUN_STOPPED)
-        out->state = "cut";
-    return DT_OK;
+        out->state = out->activity = "cut";
+    return st;
 }
 
 dt_status dt_group_to_json(json_t **out, const dt_sweep_group *group, dt_store *store,
@@ -65,9 +71,9 @@ dt_status dt_group_to_json(json_t **out, const dt_sweep_group *group, dt_store *
         DT_TRY(see(&now, point, store, arena, err));
         json_array_append_new(
             points,
-            json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:I, s:o}", "name",
+            json_pack("{s:o, s:o, s:s, s:o, s:o, s:I, s:o, s:o, s:I, s:o}", "name",
                       dt_json_text(point->name), "values", dt_json_text(point->values), "state",
-                      now.state, "run",
+                      now.state, "activity", dt_json_text(now.activity), "run",
                       point->run[0] != '\0' ? dt_json_text(point->run) : json_null(), "step",
                       (json_int_t)now.run.step, "loss", dt_json_number(now.run.loss), "valid_loss",
                       dt_json_number(now.run.valid_loss), "cut", (json_int_t)point->cut, "problem",
@@ -89,7 +95,7 @@ static void add_row(dt_table *table, const dt_sweep_point *point, const seen *no
 
     dt_table_add(table, DT_STYLE_BOLD, "%s", point->name);
     dt_table_add(table, DT_STYLE_ACCENT, "%s", point->run[0] != '\0' ? point->run : "-");
-    dt_table_add(table, now->style, "%s", now->state);
+    dt_table_add(table, now->style, "%s", now->activity);
     dt_table_add(table, DT_STYLE_PLAIN, "%s",
                  now->run.id != NULL ? dt_format_whole(step, sizeof(step), now->run.step) : "-");
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(loss, sizeof(loss), now->run.loss));

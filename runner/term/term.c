@@ -180,3 +180,38 @@ void dt_term_add_whole(dt_strbuf *out, const dt_term *term, const char *text)
         text += own > 0 ? own : *text != '\0';
     }
 }
+
+/* Bytes of the text that fit into so many columns and end before a blank; at least one character. */
+static size_t fitting(const char *text, size_t columns)
+{
+    size_t used = 0, at = 0, blank = 0, length;
+    bool is_style;
+
+    while (text[at] != '\0' && text[at] != '\n') {
+        size_t taken = next_columns(&length, &is_style, text + at);
+
+        if (text[at] == ' ')
+            blank = at;
+        if (used + taken > columns && at > 0)
+            return blank > 0 ? blank : at;
+        used += taken;
+        at += length;
+    }
+    return at;
+}
+
+void dt_term_add_wrapped(dt_strbuf *out, const dt_term *term, dt_style style, size_t indent,
+                         size_t columns, const char *text)
+{
+    size_t room = columns > indent ? columns - indent : 1;
+
+    while (*text != '\0') {
+        size_t length = columns > 0 ? fitting(text, room) : strcspn(text, "\n");
+
+        dt_strbuf_add_fmt(out, "%*s", (int)indent, "");
+        dt_term_add(out, term, style, "%.*s", (int)length, text);
+        dt_strbuf_add_char(out, '\n');
+        text += length;
+        text += strspn(text, " \n");
+    }
+}

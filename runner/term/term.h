@@ -51,6 +51,11 @@ void dt_term_measure(dt_term *term);
 void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char *fmt, ...)
     DT_PRINTF(4, 5);
 
+/* Adds text in a style as lines of at most `columns` columns, each after `indent` blanks and with a line
+ * feed; they are broken at blanks, or within a word that is longer than a line. columns 0: one line. */
+void dt_term_add_wrapped(dt_strbuf *out, const dt_term *term, dt_style style, size_t indent,
+                         size_t columns, const char *text);
+
 /* Columns that text takes: our styles take none, a character what dt_display_columns says. */
 size_t dt_term_width(const char *text);
 

@@ -53,17 +53,17 @@ out:
 
 /* --- drawing */
 
-static void add_title(dt_strbuf *out, const dt_term *term, const dt_run *run)
+static void add_title(dt_strbuf *out, const dt_term *term, const dt_run *run,
+                      const dt_activity *activity)
 {
     dt_term_add(out, term, DT_STYLE_BOLD, "%s ", run->name);
     dt_term_add(out, term, DT_STYLE_PLAIN, "%s ", run->id);
-    dt_term_add(out, term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_term_add(out, term, dt_runs_activity_style(run, activity), "%s",
+                dt_runs_shown_state(run, activity));
     if (run->attempt > 1)
         dt_term_add(out, term, DT_STYLE_DIM, ", attempt %lld", (long long)run->attempt);
-    if (run->reason[0] != '\0')
-        dt_term_add(out, term, DT_STYLE_WARN, "  %.*s", (int)strcspn(run->reason, "\n"),
-                    run->reason);
     dt_strbuf_add_char(out, '\n');
+    dt_term_add_wrapped(out, term, DT_STYLE_WARN, 2, (size_t)term->columns, run->reason);
 }
 
 static void add_progress(dt_strbuf *out, const dt_term *term, const dt_run *run)
@@ -95,6 +95,8 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_top_detail
     if (!dt_run_state_is_terminal(run->state) && !isnan(detail->timing.eta_seconds))
         dt_term_add(out, term, DT_STYLE_DIM, "  left %s",
                     dt_format_seconds(text, sizeof(text), ceil(detail->timing.eta_seconds)));
+    else if (!dt_run_state_is_terminal(run->state) && run->first_step_ms != 0)
+        dt_term_add(out, term, DT_STYLE_DIM, "  left -");
     dt_strbuf_add_char(out, '\n');
 }
 
@@ -142,26 +144,57 @@ static const char *without_date(const char *text)
     return time != NULL && blank != NULL && time < blank ? time + 1 : text;
 }
 
+static int lines_of(const char *text)
+{
+    int count = 0;
+
+    for (; (text = strchr(text, '\n')) != NULL; text++)
+        count++;
+    return count;
+}
+
+/* A line of a rank or a step is cut by the screen, a sentence is wrapped. */
+static void add_line(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail,
+                     const dt_log_line *line)
+{
+    if (line->incident) {
+        dt_term_add_wrapped(out, term, DT_STYLE_PLAIN, 0, (size_t)term->columns,
+                            without_date(line->text));
+        return;
+    }
+    if (line->rank >= 0 && detail->several_ranks)
+        dt_term_add(out, term, DT_STYLE_DIM, "[rank %lld] ", (long long)line->rank);
+    dt_term_add(out, term, line->rank >= 0 ? DT_STYLE_DIM : DT_STYLE_PLAIN, "%s\n",
+                without_date(line->text));
+}
+
+/* The newest that have room. */
 static void add_lines(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail, int rows)
 {
-    int64_t first = detail->lines_count > rows ? detail->lines_count - rows : 0;
+    int64_t first = detail->lines_count;
+    dt_strbuf one;
 
-    for (int64_t i = first; i < detail->lines_count; i++) {
-        const dt_log_line *line = &detail->lines[i];
-
-        if (line->rank >= 0 && detail->several_ranks)
-            dt_term_add(out, term, DT_STYLE_DIM, "[rank %lld] ", (long long)line->rank);
-        dt_term_add(out, term, line->rank >= 0 ? DT_STYLE_DIM : DT_STYLE_PLAIN, "%s\n",
-                    without_date(line->text));
+    dt_strbuf_init(&one);
+    for (int used = 0; first > 0; first--) {
+        dt_strbuf_reset(&one);
+        add_line(&one, term, detail, &detail->lines[first - 1]);
+        used += lines_of(one.data);
+        if (used > rows)
+            break;
     }
+    dt_strbuf_release(&one);
+    for (int64_t i = first; i < detail->lines_count; i++)
+        add_line(out, term, detail, &detail->lines[i]);
 }
 
 void dt_top_detail_add(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail, int rows,
                        dt_arena *arena)
 {
-    int room = rows - HEAD_ROWS, plot = room * 3 / 5;
+    int room, plot;
 
-    add_title(out, term, &detail->run);
+    add_title(out, term, &detail->run, &detail->timing.activity);
+    room = rows - HEAD_ROWS - (lines_of(out->data) - 1); /* the reason takes more lines */
+    plot = room * 3 / 5;
     add_progress(out, term, &detail->run);
     add_numbers(out, term, detail);
     dt_strbuf_add_char(out, '\n');

@@ -5,13 +5,12 @@
 #include <string.h>
 
 #include "runner/term/format.h"
-#include "runner/term/plot.h"
 #include "runner/term/table.h"
 #include "runner/view/runs.h"
 
 #include "base/banned.h"
 
-enum { ALL_MOST = 200, SPARK_LEAST = 10, SPARK_MOST = 32, COLUMNS_BESIDE_SPARK = 90 };
+enum { ALL_MOST = 200, SPARK_LEAST = 10, COLUMNS_BESIDE_SPARK = 90 };
 
 #define LATELY_MS (10 * 60 * 1000)
 
@@ -78,7 +77,7 @@ static dt_status read_row(dt_top_row *out, dt_store *store, const dt_run *run, c
         return st;
     if (dt_run_state_is_terminal(run->state))
         out->timing.eta_seconds = NAN;
-    return dt_curve_sketch(&out->curve, store, run->id, metric, SPARK_MOST, arena, err);
+    return dt_curve_sketch(&out->curve, store, run->id, metric, DT_CURVE_SPARK_MOST, arena, err);
 }
 
 dt_status dt_top_rows_read(dt_top_rows *out, dt_store *store, const dt_top_wish *wish,
@@ -101,7 +100,8 @@ dt_status dt_top_rows_read(dt_top_rows *out, dt_store *store, const dt_top_wish 
         DT_TRY(read_row(&out->items[out->count], store, run, wish->metric, now_ms, arena, err));
         if (dt_run_state_is_terminal(run->state))
             out->ended++;
-        else if (run->state == DT_RUN_RUNNING || run->state == DT_RUN_STOPPING)
+        else if (out->items[out->count].timing.activity.missing == 0 &&
+                 (run->state == DT_RUN_RUNNING || run->state == DT_RUN_STOPPING))
             out->running++;
         else
             out->waiting++;
@@ -126,23 +126,17 @@ static size_t spark_columns(const dt_term *term)
 {
     int columns = term->columns - COLUMNS_BESIDE_SPARK;
 
-    if (!term->live || columns > SPARK_MOST)
-        return SPARK_MOST;
+    if (!term->live || columns > DT_CURVE_SPARK_MOST)
+        return DT_CURVE_SPARK_MOST;
     return columns < SPARK_LEAST ? SPARK_LEAST : (size_t)columns;
 }
 
-/* In fewer columns than the curve was read for. */
 static void add_spark(dt_table *table, const dt_term *term, const dt_curve *curve)
 {
-    size_t columns = spark_columns(term), count = curve->buckets;
-    double values[SPARK_MOST];
     dt_strbuf text;
 
-    for (size_t i = 0; i < columns && count > columns; i++)
-        values[i] = curve->means[(i * (count - 1)) / (columns - 1)];
     dt_strbuf_init(&text);
-    dt_plot_spark(&text, term, count > columns ? values : curve->means,
-                  count > columns ? columns : count);
+    dt_curve_add_spark(&text, term, curve, spark_columns(term));
     dt_table_add(table, DT_STYLE_ACCENT, "%s", text.data);
     dt_strbuf_release(&text);
 }
@@ -157,7 +151,8 @@ static void add_row(dt_table *table, const dt_term *term, const dt_top_row *row,
     dt_table_add(table, DT_STYLE_ACCENT, "%s", selected ? ">" : " ");
     dt_table_add(table, selected ? DT_STYLE_BOLD : DT_STYLE_PLAIN, "%s", run->name);
     dt_table_add(table, DT_STYLE_PLAIN, "%s", run->id);
-    dt_table_add(table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_table_add(table, dt_runs_activity_style(run, &row->timing.activity), "%s",
+                 dt_runs_shown_state(run, &row->timing.activity));
     dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
                  dt_runs_total(b, sizeof(b), run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));

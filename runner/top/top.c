@@ -314,6 +314,7 @@ static dt_status print_json(const top *t, dt_error *err)
         json_t *run = dt_runs_to_json(t->rows.items[i].run);
 
         json_object_del(run, "version");
+        dt_runs_add_activity(run, t->rows.items[i].run, &t->rows.items[i].timing.activity);
         json_object_set_new(run, "eta_seconds",
                             dt_json_number(t->rows.items[i].timing.eta_seconds));
         json_array_append_new(runs, run);

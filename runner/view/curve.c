@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runner/term/plot.h"
+
 #include "base/banned.h"
 
 typedef struct reading {
@@ -151,6 +153,17 @@ dt_status dt_curve_extent(bool *there, int64_t *first_step, int64_t *last_step, 
         DT_TRY(dt_store_curve_scan(store, &curves, 0, -1, end.step, take_first, first_step, err));
 out:
     return st;
+}
+
+void dt_curve_add_spark(dt_strbuf *out, const dt_term *term, const dt_curve *curve, size_t columns)
+{
+    size_t count = curve->buckets;
+    double values[DT_CURVE_SPARK_MOST];
+
+    for (size_t i = 0; i < columns && count > columns; i++)
+        values[i] = curve->means[columns > 1 ? (i * (count - 1)) / (columns - 1) : count - 1];
+    dt_plot_spark(out, term, count > columns ? values : curve->means,
+                  count > columns ? columns : count);
 }
 
 const dt_curve_point *dt_curve_best(const dt_curve *curve, const char *name)

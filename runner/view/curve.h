@@ -5,7 +5,10 @@
 #ifndef DT_RUNNER_VIEW_CURVE_H
 #define DT_RUNNER_VIEW_CURVE_H
 
+#include "runner/term/term.h"
 #include "store/store.h"
+
+#define DT_CURVE_SPARK_MOST 32 /* buckets of a curve that is drawn in one line */
 
 typedef struct dt_curve_point {
     int64_t step;
@@ -32,6 +35,9 @@ dt_status dt_curve_extent(bool *there, int64_t *first_step, int64_t *last_step, 
  * out->first_step and out->last_step are set. */
 dt_status dt_curve_sketch(dt_curve *out, dt_store *store, const char *run, const char *name,
                           size_t most, dt_arena *arena, dt_error *err);
+/* The curve in one line of at most `columns` columns, which may be fewer than it has buckets (at most
+ * DT_CURVE_SPARK_MOST); nothing without Unicode. */
+void dt_curve_add_spark(dt_strbuf *out, const dt_term *term, const dt_curve *curve, size_t columns);
 const dt_curve_point *dt_curve_best(const dt_curve *curve, const char *name);
 
 #endif

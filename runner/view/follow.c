@@ -22,7 +22,7 @@
 
 /* How far the view has been told. */
 typedef struct cursors {
-    int64_t attempt, loss_step, valid_step, bleu_step, checkpoint_step, event_id;
+    int64_t attempt, loss_step, valid_step, checkpoint_step, event_id;
 } cursors;
 
 typedef struct follower {
@@ -87,7 +87,7 @@ static dt_status place_cursors(follower *f, dt_follow_from from, dt_error *err)
     if (from == DT_FOLLOW_FROM_START)
         DT_TRY(start_step(&step, f, err));
     f->at.attempt = f->row.attempt;
-    f->at.loss_step = f->at.valid_step = f->at.bleu_step = f->at.checkpoint_step = step;
+    f->at.loss_step = f->at.valid_step = f->at.checkpoint_step = step;
     DT_TRY(
         dt_store_event_list(f->store, &events, &count, f->run, f->at.event_id, 0, &f->arena, err));
     for (int64_t i = 0; i < count; i++)
@@ -97,17 +97,21 @@ out:
     return st;
 }
 
-static dt_status new_points(const dt_metric **out, int64_t *count, int64_t *cursor, follower *f,
-                            const char *name, dt_error *err)
+static dt_status new_points(follower *f, dt_error *err)
 {
-    dt_metric *points;
+    dt_frame *frame = &f->frame;
+    dt_evaluation *evaluations;
+    dt_metric *losses;
     dt_status st = DT_OK;
 
-    DT_TRY(
-        dt_store_metric_list(f->store, &points, count, f->run, name, *cursor, 0, &f->arena, err));
-    *out = points;
-    if (*count > 0)
-        *cursor = points[*count - 1].step;
+    DT_TRY(dt_store_metric_list(f->store, &losses, &frame->losses_count, f->run, "loss",
+                                f->at.loss_step, 0, &f->arena, err));
+    frame->losses = losses;
+    if (frame->losses_count > 0)
+        f->at.loss_step = losses[frame->losses_count - 1].step;
+    DT_TRY(dt_evaluations_read(&evaluations, &frame->evaluations_count, &f->at.valid_step, f->store,
+                               f->run, &f->arena, err));
+    frame->evaluations = evaluations;
 out:
     return st;
 }
@@ -172,12 +176,11 @@ static dt_status next_frame(follower *f, dt_error *err)
     if (f->row.attempt != f->at.attempt)
         DT_TRY(place_cursors(f, DT_FOLLOW_FROM_START, err));
     DT_TRY(dt_timing_read(&f->frame.timing, f->store, &f->row, dt_clock_wall_ms(), &f->arena, err));
-    DT_TRY(dt_node_lines_read(&f->frame.nodes, f->store, &f->row, &f->arena, err));
-    DT_TRY(new_points(&f->frame.losses, &f->frame.losses_count, &f->at.loss_step, f, "loss", err));
-    DT_TRY(new_points(&f->frame.valid_losses, &f->frame.valid_losses_count, &f->at.valid_step, f,
-                      "valid_loss", err));
-    DT_TRY(new_points(&f->frame.valid_bleus, &f->frame.valid_bleus_count, &f->at.bleu_step, f,
-                      "valid_bleu", err));
+    DT_TRY(dt_node_lines_read(&f->frame.nodes, f->store, &f->row, &f->frame.timing.activity,
+                              &f->arena, err));
+    DT_TRY(dt_curve_sketch(&f->frame.curve, f->store, f->row.id, "loss", DT_CURVE_SPARK_MOST,
+                           &f->arena, err));
+    DT_TRY(new_points(f, err));
     DT_TRY(new_checkpoints(f, err));
     DT_TRY(new_troubles(f, err));
 out:

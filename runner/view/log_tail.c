@@ -134,7 +134,7 @@ static dt_status add_line(line_list *list, const dt_log_reader *reader, const ch
         list->items = room;
         list->capacity = wider;
     }
-    list->items[list->count++] = (dt_log_line){reader->rank, reader->node, text};
+    list->items[list->count++] = (dt_log_line){reader->rank, reader->node, text, false};
     return DT_OK;
 }
 
@@ -309,7 +309,7 @@ dt_status dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_l
     if (all == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < steps->count; i++) {
-        all[i] = (dt_log_line){.rank = -1, .node = ""};
+        all[i] = (dt_log_line){.rank = -1, .node = "", .incident = steps->items[i].incident};
         all[i].text = dt_arena_printf(arena, "%s %s", dt_clock_iso(when, steps->items[i].time_ms),
                                       steps->items[i].text);
         if (all[i].text == NULL)

@@ -17,6 +17,7 @@ typedef struct dt_log_line {
     int64_t rank;     /* -1: of the run, not of a rank (dt_log_lines_join) */
     const char *node; /* its name, of the newest attempt that has the rank */
     const char *text; /* with its time, without the line end */
+    bool incident;    /* of the run: a sentence, which may be long */
 } dt_log_line;
 
 typedef struct dt_log_reader {

@@ -99,31 +99,34 @@ typedef struct usual_cells {
     int64_t now_ms;
 } usual_cells;
 
-static void add_speed(dt_table *table, const dt_run *run, bool names_unit)
+static void add_speed(dt_table *table, const dt_run *run, double speed, bool names_unit)
 {
     char number[DT_FORMAT_SIZE];
 
-    dt_format_count(number, sizeof(number), run->tokens_per_second);
-    if (names_unit && !isnan(run->tokens_per_second))
+    dt_format_count(number, sizeof(number), speed);
+    if (names_unit && !isnan(speed))
         dt_table_add(table, DT_STYLE_PLAIN, "%s %s", number, dt_runs_speed(run));
     else
         dt_table_add(table, DT_STYLE_PLAIN, "%s", number);
 }
 
-static void add_usual(dt_table *table, const dt_run *run, const usual_cells *cells)
+static void add_usual(dt_table *table, const dt_run *run, const dt_activity *activity,
+                      const usual_cells *cells)
 {
+    bool holds = activity->steps || dt_run_state_is_terminal(run->state);
     char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
 
     dt_table_add(table, DT_STYLE_BOLD, "%s", run->id);
     if (cells->count == 1)
         return;
     dt_table_add(table, DT_STYLE_PLAIN, "%s", run->name);
-    dt_table_add(table, dt_runs_style(run->state), "%s", dt_runs_shown_state(run));
+    dt_table_add(table, dt_runs_activity_style(run, activity), "%s",
+                 dt_runs_shown_state(run, activity));
     dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
                  dt_runs_total(b, sizeof(b), run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->valid_loss));
-    add_speed(table, run, cells->names_unit);
+    add_speed(table, run, holds ? run->tokens_per_second : NAN, cells->names_unit);
     dt_table_add(table, DT_STYLE_DIM, "%s",
                  dt_format_ago(a, sizeof(a), run->created_ms, cells->now_ms));
     if (cells->shown[GROUP_AT])
@@ -165,13 +168,15 @@ static dt_status add_rows(dt_table *table, dt_store *store, dt_run_entries *entr
                           const dt_run_columns *columns, const usual_cells *cells, dt_arena *arena,
                           dt_error *err)
 {
+    dt_activity activity;
     dt_status st = DT_OK;
     dt_run_value value;
 
     for (size_t i = 0; i < entries->count; i++) {
         dt_run_entry *entry = &entries->items[i];
 
-        add_usual(table, entry->run, cells);
+        DT_TRY(dt_activity_read(&activity, store, entry->run, cells->now_ms, arena, err));
+        add_usual(table, entry->run, &activity, cells);
         for (size_t c = 0; c < columns->count; c++) {
             DT_TRY(dt_run_value_get(&value, store, entry, columns->keys[c], arena, err));
             dt_table_add(table, DT_STYLE_PLAIN, "%s", value.there ? shortened(value.text) : "-");

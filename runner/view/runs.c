@@ -42,13 +42,13 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call)
     return st;
 }
 
-const char *dt_runs_shown_state(const dt_run *run)
+const char *dt_runs_shown_state(const dt_run *run, const dt_activity *activity)
 {
     if (dt_run_state_is_terminal(run->state))
-        return dt_run_state_name(run->state);
+        return activity->words;
     return dt_supervisor_is_broken(run->id)     ? "broken"
            : dt_supervisor_paused(run->id) != 0 ? "paused"
-                                                : dt_run_state_name(run->state);
+                                                : activity->words;
 }
 
 /* What keeps its supervisor from its work; null: nothing that is seen from here. */
@@ -163,13 +163,14 @@ json_t *dt_runs_to_json(const dt_run *run)
     return object;
 }
 
-static json_t *rank_to_json(const dt_rank *rank)
+static json_t *rank_to_json(const dt_rank *rank, const char *activity)
 {
     json_t *object = json_object();
 
     json_object_set_new(object, "rank", json_integer(rank->rank));
     json_object_set_new(object, "pid", rank->pid > 0 ? json_integer(rank->pid) : json_null());
     json_object_set_new(object, "state", json_string(rank->state));
+    json_object_set_new(object, "activity", json_string(activity));
     json_object_set_new(object, "device", json_string(rank->device));
     json_object_set_new(object, "exit_code",
                         rank->exit_code >= 0 ? json_integer(rank->exit_code) : json_null());
@@ -178,22 +179,30 @@ static json_t *rank_to_json(const dt_rank *rank)
     return object;
 }
 
-static json_t *nodes_to_json(const dt_node *nodes, int64_t nodes_count, const dt_rank *ranks,
-                             int64_t ranks_count)
+static json_t *nodes_to_json(const dt_node_lines *lines)
 {
     json_t *all = json_array();
 
-    for (int64_t n = 0; n < nodes_count; n++) {
+    for (int64_t n = 0; n < lines->nodes_count; n++) {
         json_t *node = json_object(), *of_node = json_array();
-        json_object_set_new(node, "host", json_string(nodes[n].name));
-        json_object_set_new(node, "state", dt_json_text(nodes[n].state));
-        for (int64_t r = 0; r < ranks_count; r++)
-            if (ranks[r].node == nodes[n].node)
-                json_array_append_new(of_node, rank_to_json(&ranks[r]));
+        json_object_set_new(node, "host", json_string(lines->nodes[n].name));
+        json_object_set_new(node, "state", dt_json_text(lines->nodes[n].state));
+        for (int64_t r = 0; r < lines->ranks_count; r++)
+            if (lines->ranks[r].node == lines->nodes[n].node)
+                json_array_append_new(
+                    of_node,
+                    rank_to_json(&lines->ranks[r], dt_node_lines_rank(lines, &lines->ranks[r])));
         json_object_set_new(node, "ranks", of_node);
         json_array_append_new(all, node);
     }
     return all;
+}
+
+void dt_runs_add_activity(json_t *object, const dt_run *run, const dt_activity *activity)
+{
+    json_object_set_new(object, "activity", dt_json_text(activity->words));
+    if (!activity->steps && !dt_run_state_is_terminal(run->state))
+        json_object_set_new(object, "tokens_per_second", json_null());
 }
 
 const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_arena *arena)
@@ -239,14 +248,13 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
     *out = NULL;
     DT_TRY(dt_store_attempt_list(store, &attempts, &count, run->id, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
-    DT_TRY(dt_node_lines_read(&lines, store, run, arena, err));
+    DT_TRY(dt_node_lines_read(&lines, store, run, &timing.activity, arena, err));
     *out = dt_runs_to_json(run);
+    dt_runs_add_activity(*out, run, &timing.activity);
     json_object_set_new(*out, "elapsed_seconds", dt_json_number(timing.elapsed_seconds));
     json_object_set_new(*out, "eta_seconds", dt_json_number(timing.eta_seconds));
     json_object_set_new(*out, "attempts", dt_runs_attempts_json(attempts, count));
-    json_object_set_new(
-        *out, "nodes",
-        nodes_to_json(lines.nodes, lines.nodes_count, lines.ranks, lines.ranks_count));
+    json_object_set_new(*out, "nodes", nodes_to_json(&lines));
     json_object_set_new(*out, "trouble", trouble_json(run));
     json_object_set_new(*out, "slowest",
                         lines.slowest_rank < 0
@@ -320,4 +328,11 @@ dt_style dt_runs_style(dt_run_state state)
     default:
         return DT_STYLE_PLAIN;
     }
+}
+
+dt_style dt_runs_activity_style(const dt_run *run, const dt_activity *activity)
+{
+    bool usual = strcmp(activity->words, dt_run_state_name(run->state)) == 0;
+
+    return usual ? dt_runs_style(run->state) : DT_STYLE_WARN;
 }

@@ -26,6 +26,8 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call);
 /* The keys that lists, status and launch share: run, name, state, attempt, step, ... New
  * reference. */
 json_t *dt_runs_to_json(const dt_run *run);
+/* Adds "activity" to that object; the speed of a run that makes no steps becomes null. */
+void dt_runs_add_activity(json_t *object, const dt_run *run, const dt_activity *activity);
 /* "attempt 3 continues from step 40; attempt 2 failed: why", of the attempt at index `at` from 1 on;
  * lives in the arena. */
 const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_arena *arena);
@@ -46,10 +48,11 @@ const char *dt_runs_speed(const dt_run *run);
 /* The label of dt_timing.tokens_per_second: which of its steps it is of. */
 const char *dt_runs_timed_speed(const dt_run *run);
 
-/* The state as a person sees it: the row's, or for an active run "broken" if its supervisors end at once, "paused" if its
- * supervisor is stopped by a signal. Static. */
-const char *dt_runs_shown_state(const dt_run *run);
-/* How a state is coloured. */
+/* The state as a person sees it: what the run does, or for an active run "broken" if its supervisors end at once,
+ * "paused" if its supervisor is stopped by a signal. Lives as long as the activity. */
+const char *dt_runs_shown_state(const dt_run *run, const dt_activity *activity);
+/* How a state is coloured, and what a run in that state does. */
 dt_style dt_runs_style(dt_run_state state);
+dt_style dt_runs_activity_style(const dt_run *run, const dt_activity *activity);
 
 #endif

@@ -21,6 +21,7 @@
 typedef struct dt_step_line {
     int64_t time_ms, number; /* number: in the order in which they were read */
     const char *text;        /* without line end; names in it are as they were given */
+    bool incident;           /* a sentence, which may be long, and not numbers */
 } dt_step_line;
 
 typedef struct dt_step_log {

@@ -6,10 +6,8 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
+#include "runner/view/evaluations.h"
 #include "runner/view/step_log.h"
-
-#define DT_VALID_LOSS "valid_loss"
-#define DT_VALID_BLEU "valid_bleu"
 
 typedef struct dt_step_reading {
     dt_step_log *log;

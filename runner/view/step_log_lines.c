@@ -25,7 +25,7 @@ dt_status dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *
     }
     if (text == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    out->items[out->count] = (dt_step_line){time_ms, out->count, text};
+    out->items[out->count] = (dt_step_line){time_ms, out->count, text, false};
     out->count++;
     return DT_OK;
 }

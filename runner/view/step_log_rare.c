@@ -8,47 +8,32 @@
 
 #include "base/banned.h"
 
-/* NaN: that evaluation has none. */
-static double at_step(const dt_metric *points, int64_t count, int64_t step)
-{
-    for (int64_t i = 0; i < count; i++)
-        if (points[i].step == step)
-            return points[i].value;
-    return NAN;
-}
-
 dt_status dt_step_log_read_evaluations(dt_step_reading *r, dt_error *err)
 {
-    int64_t *after = &r->log->valid_step, count, bleu_count;
-    dt_metric *points, *bleus;
+    dt_evaluation *all;
     dt_status st = DT_OK;
     dt_strbuf text;
+    int64_t count;
 
-    DT_TRY(dt_store_metric_list(r->store, &points, &count, r->run->id, DT_VALID_LOSS, *after, false,
-                                r->arena, err));
-    DT_TRY(dt_store_metric_list(r->store, &bleus, &bleu_count, r->run->id, DT_VALID_BLEU, *after,
-                                false, r->arena, err));
+    DT_TRY(dt_evaluations_read(&all, &count, &r->log->valid_step, r->store, r->run->id, r->arena,
+                               err));
     for (int64_t i = 0; i < count; i++) {
-        const dt_metric *p = &points[i];
-        double bleu = at_step(bleus, bleu_count, p->step);
+        const dt_evaluation *e = &all[i];
 
-        *after = p->step;
         if (r->log->json) {
-            json_t *object = dt_step_log_object(r, "evaluation", p->time_ms, p->attempt, p->step);
+            json_t *object = dt_step_log_object(r, "evaluation", e->time_ms, e->attempt, e->step);
 
-            json_object_set_new(object, DT_VALID_LOSS, dt_json_number(p->value));
-            if (!isnan(bleu))
-                json_object_set_new(object, DT_VALID_BLEU, dt_json_number(bleu));
-            DT_TRY(dt_step_log_add_json(r, p->time_ms, object, err));
+            json_object_set_new(object, DT_VALID_LOSS, dt_json_number(e->loss));
+            if (!isnan(e->bleu))
+                json_object_set_new(object, DT_VALID_BLEU, dt_json_number(e->bleu));
+            DT_TRY(dt_step_log_add_json(r, e->time_ms, object, err));
             continue;
         }
         dt_strbuf_init(&text);
-        dt_step_log_add_place(&text, r, p->step);
-        dt_strbuf_add_str(&text, "  validation loss ");
-        dt_step_log_add_loss(&text, p->value);
-        if (!isnan(bleu))
-            dt_strbuf_add_fmt(&text, "  BLEU %.2f", bleu);
-        DT_TRY(dt_step_log_add_text(r, p->time_ms, &text, err));
+        dt_step_log_add_place(&text, r, e->step);
+        dt_strbuf_add_str(&text, "  ");
+        dt_evaluation_add(&text, e);
+        DT_TRY(dt_step_log_add_text(r, e->time_ms, &text, err));
     }
 out:
     return st;
@@ -112,6 +97,7 @@ dt_status dt_step_log_read_incidents(dt_step_reading *r, int64_t since_ms, dt_er
             continue;
         if (!r->log->json) {
             DT_TRY(dt_step_log_add_line(r, events[i].time_ms, sentence, err));
+            r->out->items[r->out->count - 1].incident = true;
             continue;
         }
         object = dt_step_log_object(r, events[i].kind, events[i].time_ms, events[i].attempt,

@@ -8,6 +8,8 @@
 #define DT_RUNNER_VIEW_VIEW_H
 
 #include "runner/term/term.h"
+#include "runner/view/curve.h"
+#include "runner/view/evaluations.h"
 #include "runner/view/node_lines.h"
 #include "runner/view/timing.h"
 #include "store/store.h"
@@ -16,11 +18,13 @@ typedef struct dt_frame {
     const dt_run *run;
     dt_timing timing;
     dt_node_lines nodes;
+    dt_curve curve;     /* of the loss, all of it */
     double now_seconds; /* monotonic */
 
     /* New since the last frame, oldest first. */
-    const dt_metric *losses, *valid_losses, *valid_bleus;
-    int64_t losses_count, valid_losses_count, valid_bleus_count;
+    const dt_metric *losses;
+    const dt_evaluation *evaluations;
+    int64_t losses_count, evaluations_count;
     const dt_store_checkpoint *const *checkpoints;
     int64_t checkpoints_count;
     const char *const *troubles; /* sentences: a checkpoint that failed, a rank that died */

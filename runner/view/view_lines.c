@@ -1,5 +1,7 @@
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "runner/term/format.h"
@@ -14,17 +16,18 @@ typedef struct lines_view {
     dt_view view;
     dt_term term;
     dt_strbuf text;
-    int state;           /* last told; -1: none */
+    char activity[200];  /* that was printed last */
     double told_seconds; /* when a step was last told */
 } lines_view;
 
 static void add_state(lines_view *lines, const dt_frame *frame)
 {
-    if (lines->state == (int)frame->run->state)
+    const char *words = frame->timing.activity.words;
+
+    if (strncmp(lines->activity, words, sizeof(lines->activity) - 1) == 0)
         return;
-    lines->state = (int)frame->run->state;
-    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "%s %s\n", frame->run->id,
-                dt_run_state_name(frame->run->state));
+    snprintf(lines->activity, sizeof(lines->activity), "%s", words);
+    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "%s %s\n", frame->run->id, words);
 }
 
 static void add_place(lines_view *lines, int64_t step, const dt_run *run)
@@ -46,7 +49,8 @@ static void add_step(lines_view *lines, const dt_frame *frame)
     add_place(lines, newest->step, run);
     dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s %s",
                 dt_format_loss(loss, sizeof(loss), newest->value),
-                dt_format_count(speed, sizeof(speed), run->tokens_per_second), dt_runs_speed(run));
+                dt_format_count(speed, sizeof(speed), frame->timing.tokens_per_second),
+                dt_runs_speed(run));
     if (!isnan(frame->timing.eta_seconds))
         dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s left",
                     dt_format_seconds(left, sizeof(left), ceil(frame->timing.eta_seconds)));
@@ -57,15 +61,11 @@ static void add_rare(lines_view *lines, const dt_frame *frame)
 {
     char text[DT_FORMAT_SIZE];
 
-    for (int64_t i = 0; i < frame->valid_losses_count; i++) {
-        add_place(lines, frame->valid_losses[i].step, frame->run);
-        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  validation loss %s\n",
-                    dt_format_loss(text, sizeof(text), frame->valid_losses[i].value));
-    }
-    for (int64_t i = 0; i < frame->valid_bleus_count; i++) {
-        add_place(lines, frame->valid_bleus[i].step, frame->run);
-        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  validation BLEU %.2f\n",
-                    frame->valid_bleus[i].value);
+    for (int64_t i = 0; i < frame->evaluations_count; i++) {
+        add_place(lines, frame->evaluations[i].step, frame->run);
+        dt_strbuf_add_str(&lines->text, "  ");
+        dt_evaluation_add(&lines->text, &frame->evaluations[i]);
+        dt_strbuf_add_char(&lines->text, '\n');
     }
     for (int64_t i = 0; i < frame->checkpoints_count; i++) {
         add_place(lines, frame->checkpoints[i]->step, frame->run);
@@ -108,7 +108,6 @@ dt_view *dt_view_lines_new(const dt_term *term)
         return NULL;
     lines->view = (dt_view){lines_show, lines_close};
     lines->term = *term;
-    lines->state = -1;
     lines->told_seconds = -STEP_GAP_SECONDS;
     dt_strbuf_init(&lines->text);
     return &lines->view;

@@ -1,11 +1,12 @@
 /* The live view: four calm lines at the foot of the terminal, one more for each node where there
- * are several, and above them a record of what is rare (evaluations, checkpoints, trouble).
+ * are several or one does not answer, and above them a record of what is rare (evaluations,
+ * checkpoints, trouble).
  *
  *   step 1,000  validation loss 1.9034
  *
  *   shakespeare · k3v9x2 · running · 2 ranks
  *   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╸───────────────  54%  1,080 of 2,000 steps
- *   loss 1.8421   validation 1.9034   41.2k tokens/s
+ *   loss 1.8421 █▆▅▄▃▂▂▁   validation 1.9034   41.2k tokens/s
  *   elapsed 1m02s   left 53s   Ctrl-C leaves, the run continues
  */
 #include <math.h>
@@ -20,7 +21,7 @@
 
 #include "base/banned.h"
 
-enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, NODES_MOST = 16 };
+enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, BESIDE_SPARK = 52, NODES_MOST = 16 };
 
 typedef struct live_view {
     dt_view view;
@@ -33,18 +34,11 @@ static void add_above(live_view *live, const dt_frame *frame)
 {
     char step[DT_FORMAT_SIZE], value[DT_FORMAT_SIZE];
 
-    for (int64_t i = 0; i < frame->valid_losses_count; i++) {
-        const dt_metric *point = &frame->valid_losses[i];
-        dt_term_add(&live->above, &live->term, DT_STYLE_DIM, "step %7s  validation loss ",
-                    dt_format_whole(step, sizeof(step), point->step));
-        dt_term_add(&live->above, &live->term, DT_STYLE_PLAIN, "%s\n",
-                    dt_format_loss(value, sizeof(value), point->value));
-    }
-    for (int64_t i = 0; i < frame->valid_bleus_count; i++) {
-        const dt_metric *point = &frame->valid_bleus[i];
-        dt_term_add(&live->above, &live->term, DT_STYLE_DIM, "step %7s  validation BLEU ",
-                    dt_format_whole(step, sizeof(step), point->step));
-        dt_term_add(&live->above, &live->term, DT_STYLE_PLAIN, "%.2f\n", point->value);
+    for (int64_t i = 0; i < frame->evaluations_count; i++) {
+        dt_term_add(&live->above, &live->term, DT_STYLE_DIM, "step %7s  ",
+                    dt_format_whole(step, sizeof(step), frame->evaluations[i].step));
+        dt_evaluation_add(&live->above, &frame->evaluations[i]);
+        dt_strbuf_add_char(&live->above, '\n');
     }
     for (int64_t i = 0; i < frame->checkpoints_count; i++)
         dt_term_add(&live->above, &live->term, DT_STYLE_DIM, "step %7s  checkpoint, %s\n",
@@ -63,8 +57,8 @@ static void add_title(live_view *live, const dt_frame *frame)
     dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s", dot);
     dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "%s", run->id);
     dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s", dot);
-    dt_term_add(&live->block, &live->term, dt_runs_style(run->state), "%s",
-                dt_run_state_name(run->state));
+    dt_term_add(&live->block, &live->term, dt_runs_activity_style(run, &frame->timing.activity),
+                "%s", frame->timing.activity.words);
     if (frame->nodes.ranks_count > 0)
         dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s%lld %s", dot,
                     (long long)frame->nodes.ranks_count,
@@ -120,15 +114,21 @@ static void add_numbers(live_view *live, const dt_frame *frame)
 {
     const dt_run *run = frame->run;
     char text[DT_FORMAT_SIZE], unit[16];
+    int spark = live->term.columns - BESIDE_SPARK;
 
     if (isnan(run->loss)) {
         dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "no step yet");
     } else {
-        add_pair(live, "loss", dt_format_loss(text, sizeof(text), run->loss), "");
+        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "loss ");
+        dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "%s ",
+                    dt_format_loss(text, sizeof(text), run->loss));
+        dt_curve_add_spark(&live->block, &live->term, &frame->curve, spark > 0 ? (size_t)spark : 0);
+        dt_strbuf_add_str(&live->block, live->term.unicode && spark > 0 ? "   " : "  ");
         if (!isnan(run->valid_loss))
             add_pair(live, "validation", dt_format_loss(text, sizeof(text), run->valid_loss), "");
         snprintf(unit, sizeof(unit), " %s", dt_runs_speed(run));
-        add_pair(live, "", dt_format_count(text, sizeof(text), run->tokens_per_second), unit);
+        add_pair(live, "", dt_format_count(text, sizeof(text), frame->timing.tokens_per_second),
+                 unit);
     }
     dt_strbuf_add_char(&live->block, '\n');
     add_pair(live, "elapsed", dt_format_seconds(text, sizeof(text), frame->timing.elapsed_seconds),
@@ -136,6 +136,8 @@ static void add_numbers(live_view *live, const dt_frame *frame)
     if (!isnan(frame->timing.eta_seconds))
         add_pair(live, "left",
                  dt_format_seconds(text, sizeof(text), ceil(frame->timing.eta_seconds)), "");
+    else if (run->first_step_ms != 0)
+        add_pair(live, "left", "-", "");
     add_hint(live);
 }
 
@@ -151,7 +153,7 @@ static void live_show(dt_view *view, const dt_frame *frame)
     add_title(live, frame);
     add_progress(live, frame->run);
     add_numbers(live, frame);
-    if (frame->nodes.nodes_count > 1)
+    if (frame->nodes.nodes_count > 1 || frame->timing.activity.missing > 0)
         dt_node_lines_add(&live->block, &live->term, &frame->nodes, NODES_MOST);
     dt_live_draw(&live->live, live->above.data, live->block.data);
 }

@@ -156,8 +156,9 @@ class Page(Browsing):
             put(json.dumps(recipe))
             try:
                 self.open("", lambda: self.text("#runs th[data-sort=tokens_per_second]") == "Speed (last)")
-                speeds = {row.find_element(By.TAG_NAME, "code").text: row.find_elements(By.CSS_SELECTOR, ".number")[2].text
-                          for row in self.browser.find_elements(By.CSS_SELECTOR, "#runs tbody tr")}
+                speeds = dict(self.browser.execute_script("""
+                    return [...document.querySelectorAll("#runs tbody tr")].map((row) =>
+                        [row.querySelector("code").innerText, row.querySelectorAll(".number")[2].innerText]);"""))
                 self.assertTrue(speeds["m4x9tr"].endswith(" rows/s"), speeds)
                 self.assertTrue(speeds["h7c2qa"].endswith(" tokens/s"), speeds)
                 self.open("?q=m4x9tr", lambda: self.text("#runs th[data-sort=tokens_per_second]") == "Rows/s (last)")
@@ -552,7 +553,9 @@ class History(Browsing):
         Select(self.browser.find_element(By.ID, "axis")).select_by_value("time")
         seconds = 9000 * 0.045 + 60 + 200 * 0.045  # what was undone took its time
         self.wait(lambda: abs(self.points("loss-chart")[-1] - seconds) < 0.01)
-        Select(self.browser.find_element(By.ID, "smooth")).select_by_value("0.98")
+        smooth = Select(self.browser.find_element(By.ID, "smooth"))
+        self.assertEqual(smooth.first_selected_option.text, "off")
+        smooth.select_by_value("0.98")
         self.browser.find_element(By.ID, "log-scale").click()
         for part in ("x=time", "smooth=0.98", "log=1"):
             self.assertIn(part, self.browser.current_url)

@@ -78,8 +78,7 @@ def call(*words):
 
 def peak_of(run):
     """Of the rank that held most."""
-    query = ("SELECT e.json FROM events e JOIN runs r ON e.run = r.run WHERE r.id = '%s' "
-             "AND e.kind = 'finished'") % run
+    query = "SELECT detail FROM events WHERE run = '%s' AND event = 'finished'" % run
     rows = call("sql", "--json", query)["rows"]
     return max(json.loads(row[0])["peak_bytes"] for row in rows)
 

@@ -2,7 +2,7 @@
 # strategies_agree: compares every strategy on several ranks with one process that takes the same global batch.
 #
 #   strategies_agree.sh               21 rows, in which every pair of values of two columns occurs
-#   strategies_agree.sh KIND          the rows of one model kind (gpt2, llama, transformer)
+#   strategies_agree.sh KIND          the rows of one model kind; all_kinds lists them
 #   strategies_agree.sh --all KIND    every strategy x precision x recomputation x number of ranks, and the bits
 #
 # One process computes the same micro-steps with the same shapes, in the same precision. Only the order in which
@@ -21,7 +21,7 @@
 #   gradient norms                  1.2e-7    1.2e-3    2.1e-4
 #   one process and fp32, losses              1.2e-3    1.2e-4
 . "$(dirname "$0")/lib.sh"
-kinds=(gpt2 llama transformer)
+all_kinds=(gpt2 llama transformer)
 strategies=(dp ddp full kept gradients optimizer whole)
 precisions=(fp32 bf16 fp16)
 recomputations=(none selective full)
@@ -38,9 +38,10 @@ declare -A fields=(
     [whole_optimizer]='strategy.kind=fsdp strategy.shard=optimizer strategy.reduce_each_micro_step=false')
 all=false
 [ "${1:-}" != --all ] || { all=true; shift; }
+kinds=("${all_kinds[@]}")
 [ $# = 0 ] || kinds=("$@")
 for kind in "${kinds[@]}"; do
-    [[ $kind =~ ^(gpt2|llama|transformer)$ ]] || fail "'$kind' is not a model kind; expected gpt2, llama or transformer"
+    [[ " ${all_kinds[*]} " = *" $kind "* ]] || fail "'$kind' is not a model kind; expected one of: ${all_kinds[*]}"
 done
 micro_steps=6 # of all ranks together; 12 can be divided by 4 ranks too
 [ $all = false ] || micro_steps=12
@@ -51,15 +52,15 @@ table() {
     local s k kind
     for s in "${!strategies[@]}"; do
         k=0
-        for kind in gpt2 llama transformer; do
+        for kind in "${all_kinds[@]}"; do
             echo "$kind ${strategies[s]} ${precisions[(s + k) % 3]} ${recomputations[(s + 2 * k) % 3]} $((2 + (s + k) % 2))"
             k=$((k + 1))
         done
     done
 }
 
-# Count the different pairs of each two columns (values of each: 3, 7, 3, 3, 2); a missing pair fails the test.
-table | awk -v columns='3 7 3 3 2' '
+# Count the different pairs of each two columns (values of each, for three kinds: 3, 7, 3, 3, 2); a missing pair fails the test.
+table | awk -v columns="${#all_kinds[@]} 7 3 3 2" '
     { for (i = 1; i <= NF; i++) for (j = 1; j < i; j++) if (!seen[i, j, $i, $j]++) pairs[i, j]++ }
     END {
         n = split(columns, values)

@@ -40,6 +40,7 @@ FAULT_GRACE_MS=100000 FAKE_MODE=stubborn "$driver" launch now 2
 await 20 has_step now 3
 "$driver" kill now
 end_is now stopped 4 # which does not wait for the grace
+is reason "$(get now reason)" "stopped by request (--now)"
 
 "$driver" launch early 2
 "$driver" stop early

@@ -7,6 +7,7 @@ for tool in dpkg-deb dpkg-shlibdeps file cpack readelf; do
 done
 build=$(dirname "$(realpath "$DTRUN_BIN")")
 subject="the package"
+cmake --install "$build" --prefix "$work/prefix" >"$work/said" 2>&1 || fail "cmake --install: $(tail -n 3 "$work/said")"
 (cd "$build" && cpack -G DEB -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip -B "$work/made") >"$work/said" 2>&1 ||
     fail "cpack: $(tail -n 5 "$work/said")"
 deb=$(ls "$work"/made/dtrun_*.deb)
@@ -15,12 +16,16 @@ field_of() { dpkg-deb -f "$deb" "$1"; }
 [ "$(field_of Package)" = dtrun ] && [ "$(field_of Architecture)" = "$(dpkg --print-architecture)" ] || fail "$(dpkg-deb -f "$deb")"
 grep -qF "dtrun $(field_of Version) " <<<"$("$dtrun" --version)" || fail "version $(field_of Version)"
 
-# As `cmake --install` would, but for zsh's folder; nobody's but root's, and writable by nobody else.
-cmake --install "$build" --prefix "$work/prefix" >"$work/said" 2>&1 || fail "cmake --install: $(tail -n 3 "$work/said")"
-diff <(cd "$work/prefix" && find . -type f | sed 's/site-functions/vendor-completions/' | sort) \
+# The files of `cmake --install`, but for zsh's folder and what removes them; root owns them, and only root can write them.
+diff <(cd "$work/prefix" && find . -type f ! -path ./libexec/dtrun/installed ! -path ./libexec/dtrun/uninstall |
+    sed 's/site-functions/vendor-completions/' | sort) \
     <(cd "$work/root/usr" && find . -type f | sort) || fail "its files are others"
 dpkg-deb -c "$deb" | grep -Ev '^(d|-)rw[x-]r-[x-]r-[x-] root/root' && fail "modes or owners"
 grep -qxF 'ExecStart=/usr/bin/dtrun serve' "$work/root/usr/lib/systemd/user/dtrun-serve.service" || fail "the unit's path"
+
+# cpack has overwritten install_manifest.txt of the build folder: the installation is still removed, and only it.
+"$work/prefix/libexec/dtrun/uninstall" >"$work/said" || fail "uninstall: exit $?"
+[ ! -e "$work/prefix" ] && [ -e "$work/root/usr/bin/dtrun" ] || fail "left: $(find "$work/prefix" | head -n 5)"
 
 # Every library that a program asks for comes from a package that it depends on.
 depends=" $(field_of Depends | tr -d ' ' | sed 's/([^)]*)//g; s/,/ /g') "
@@ -35,6 +40,8 @@ for program in "$work"/root/usr/bin/dtrun "$work"/root/usr/libexec/dtrun/*; do
         case $depends in *" ${package%%:*} "*) ;; *) fail "$library of '${package%%:*}' is not in Depends:$depends" ;; esac
     done
 done
+
+python3 tests/install/links.py "$work/root/usr/share/doc/dtrun" >"$work/said" 2>&1 || fail "$(<"$work/said")"
 
 make_tiny
 dtrun=$work/root/usr/bin/dtrun

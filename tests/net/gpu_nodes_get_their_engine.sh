@@ -51,4 +51,4 @@ is "bundles" "$(wc -w <<<"$part")" 1
 own='libc|libm|libmvec|libpthread|libdl|librt|libutil|libresolv'
 others=$(on host1 ldd "$part" | grep '=>' | grep -vE "=> ${part%/bin/*}/|^[[:space:]]*($own)\.so") &&
     fail "the GPU part needs what is not in its bundle: $others"
-wants 0 "there  " "$dtrun" doctor "$net/launch/r.yaml" --set nodes=host1
+wants 0 "installed  " "$dtrun" doctor "$net/launch/r.yaml" --set nodes=host1

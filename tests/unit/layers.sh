@@ -117,8 +117,10 @@ hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/s
     grep -v '"runner/supervisor/')
 [ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"
 # What models share, and who uses them, knows no kind: two tables and a folder do.
-hits=$(grep -rnE '[gG][pP][tT]2|dt_mlp|MODEL_MLP|dt_llama|MODEL_LLAMA|dt_transformer|MODEL_TRANSFORMER' --include='*.[ch]' engine recipes/*.[ch] |
-    grep -vE '^(engine/model/(gpt2/|llama/|mlp/|transformer/|kinds\.c)|engine/tokens/|recipes/(recipe\.h|fields\.c|presets\.[ch]|derive\.c|doc\.c):)')
+kinds=$(for file in engine/model/*/kind.c; do basename "$(dirname "$file")"; done | grep -vx decoder | paste -sd'|')
+[[ $kinds == *'|'* ]] || complain "no kinds were found in engine/model"
+hits=$(grep -rnE "[gG][pP][tT]2|(dt_($kinds)|MODEL_(${kinds^^}))(_|\\b)" --include='*.[ch]' engine recipes/*.[ch] |
+    grep -vE "^(engine/model/(($kinds)/|kinds\\.c)|engine/tokens/|recipes/(recipe\\.h|fields\\.c|presets\\.[ch]|derive\\.c|doc\\.c):)")
 [ -z "$hits" ] || complain "only folders of engine/model and recipes/architecture know one model from another:"$'\n'"$hits"
 
 # The loop asks no strategy which one it is.

@@ -29,7 +29,7 @@ static void see(dt_verdict *verdict, const char *node, const char *line)
 }
 
 /* Lines of node a, ended by NULL. */
-static void check(bool stop_asked, const char *const *lines, expected wanted)
+static void check_asked(bool stop_asked, bool stop_now, const char *const *lines, expected wanted)
 {
     const char *reason;
     dt_verdict verdict;
@@ -38,6 +38,7 @@ static void check(bool stop_asked, const char *const *lines, expected wanted)
 
     assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
     verdict.stop_asked = stop_asked;
+    verdict.stop_now = stop_now;
     for (; *lines != NULL; lines++)
         see(&verdict, "a", *lines);
     dt_verdict_give(&verdict, &state, &code, &reason);
@@ -45,6 +46,16 @@ static void check(bool stop_asked, const char *const *lines, expected wanted)
     assert_int_equal(code, wanted.code);
     assert_string_equal(reason, wanted.reason);
     dt_verdict_release(&verdict);
+}
+
+static void check(bool stop_asked, const char *const *lines, expected wanted)
+{
+    check_asked(stop_asked, false, lines, wanted);
+}
+
+static void check_now(const char *const *lines, expected wanted)
+{
+    check_asked(true, true, lines, wanted);
 }
 
 #define KILLED(rank, time)                                                                \
@@ -127,6 +138,17 @@ static void test_a_stop_is_told_from_a_failure(void **state)
     check(false, good,
           (expected){DT_RUN_STOPPED, 4,
                      "the ranks got a signal to stop that did not come from dtrun"});
+}
+
+static void test_a_stop_at_once_kills_and_says_no_more(void **state)
+{
+    const char *const lines[] = {EXITED("0", "null", "stopped", "2"), RELEASED(""), NULL};
+    const char *const left[] = {EXITED("0", "null", "stopped", "2"),
+                                RELEASED("{\"pid\":12,\"command\":\"python3\"}"), NULL};
+
+    check_now(lines, (expected){DT_RUN_STOPPED, 4, "stopped by request (--now)"});
+    check_now(left, (expected){DT_RUN_STOPPED, 5,
+                               "stopped by request (--now); not released: python3 on a (pid 12)"});
 }
 
 static void test_processes_that_are_left_have_an_exit_code_of_their_own(void **state)
@@ -374,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_a_lost_agent_is_the_systems_failure),
         cmocka_unit_test(test_a_rebooted_node_is_the_systems_failure),
         cmocka_unit_test(test_a_stop_is_told_from_a_failure),
+        cmocka_unit_test(test_a_stop_at_once_kills_and_says_no_more),
         cmocka_unit_test(test_processes_that_are_left_have_an_exit_code_of_their_own),
         cmocka_unit_test(test_device_memory_that_is_not_back_is_left_too),
         cmocka_unit_test(test_a_time_limit_and_a_lost_launcher_are_stops_of_their_own),

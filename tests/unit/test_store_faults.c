@@ -1,5 +1,5 @@
 /* Every change of the store with memory that runs out, and a disk that fails, at each place in turn: it says that it
- * failed and nothing of it is there, or that it was done and all of it is. So do opening, migrating and backing up.
+ * failed and nothing of it is there, or that it was done and all of it is. So do opening and backing up.
  *
  * Memory   SQLite's own allocations (SQLITE_CONFIG_MALLOC); from number N on none succeeds
  * Disk     a VFS over the usual one; from number N on no write, sync or extension succeeds (SQLITE_FULL, or
@@ -430,7 +430,6 @@ static void try_all(int kind)
 
 /* --- the file as a whole */
 
-    dt_embedded_schema_0004[], dt_embedded_schema_0005[];
 /* Opening a store that is not there yet, with the fault at call number `from`. */
 static bool open_at(int kind, int64_t from)
 {

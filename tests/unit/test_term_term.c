@@ -46,6 +46,32 @@ static void test_wide_characters_take_two_columns(void **state)
     dt_strbuf_release(&out);
 }
 
+static void test_a_long_text_is_wrapped_at_blanks_and_whole(void **state)
+{
+    static const struct {
+        size_t indent, columns;
+        const char *text, *expected;
+    } cases[] = {
+        {2, 12, "one two three four", "  one two\n  three four\n"},
+        {2, 12, "exactly-10 x", "  exactly-10\n  x\n"},
+        {1, 5, "longword a", " long\n word\n a\n"},
+        {0, 4, "a\nb", "a\nb\n"},
+        {2, 0, "no end of the line", "  no end of the line\n"},
+        {2, 12, "", ""},
+        {0, 3, "\xe6\x97\xa5\xe6\x9c\xac", "\xe6\x97\xa5\n\xe6\x9c\xac\n"},
+    };
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dt_strbuf_reset(&out);
+        dt_term_add_wrapped(&out, &plain, DT_STYLE_DIM, cases[i].indent, cases[i].columns,
+                            cases[i].text);
+        assert_string_equal(out.data, cases[i].expected);
+    }
+    dt_strbuf_release(&out);
+}
+
 static void test_a_style_ends_where_its_text_ends(void **state)
 {
     dt_strbuf out;
@@ -210,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_output_holds_no_escape),
         cmocka_unit_test(test_wide_characters_take_two_columns),
+        cmocka_unit_test(test_a_long_text_is_wrapped_at_blanks_and_whole),
         cmocka_unit_test(test_a_style_ends_where_its_text_ends),
         cmocka_unit_test(test_text_cannot_steer_the_terminal),
         cmocka_unit_test(test_what_is_printed_whole_has_no_sequences_but_our_styles),

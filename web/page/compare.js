@@ -149,7 +149,7 @@ async function readMembers(ids, metric, known) {
     const series = metric === null ? {}
       : (await getJson(`${path}/metrics?buckets=1&name=${encodeURIComponent(metric)}`)).series;
     const values = series[metric]?.[isBetterHigh(metric) ? 'max' : 'min'] ?? [];
-    members.push({id, name: run.name, state: run.state, recipe, best: values.length > 0 ? values[0] : null});
+    members.push({id, name: run.name, state: run.state, activity: run.activity, recipe, best: values.length > 0 ? values[0] : null});
   }
   return members;
 }
@@ -176,7 +176,7 @@ function showGroup(group) {
     said === '' ? null : el('p', {class: 'winner', text: said}),
     el('div', {class: 'scroll'}, table([
       {title: 'Run', class: 'words', cell: (row) => el('a', {href: `/runs/${encodeURIComponent(row.id)}`, text: `${row.name} ${row.id}`})},
-      {title: 'State', cell: (row) => pill(row.state)},
+      {title: 'State', cell: (row) => pill(row.state, row.activity)},
       ...keys.map((key) => ({title: key, class: 'words', cell: (row) => flats[row.at].get(key) ?? '–'})),
       ...group.metric === null ? [] : [{title: `${group.metric}, ${isBetterHigh(group.metric) ? 'highest' : 'lowest'}`, class: 'number',
         cell: (row) => el('span', {class: row.at === 0 && said !== '' ? 'best' : '', text: labels[row.at]})}],

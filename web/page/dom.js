@@ -26,9 +26,10 @@ export function setText(node, text) {
 const states = ['queued', 'preparing', 'starting', 'running', 'stopping', 'finished', 'failed',
                 'stopped', 'removed'];
 
-export function pill(state) {
-  const known = states.includes(state) ? state : 'queued';
-  return el('span', {class: `pill ${known}`, text: state});
+// activity: what a run in that state does, where the state alone does not say it.
+export function pill(state, activity = state) {
+  const known = activity !== state ? 'held' : states.includes(state) ? state : 'queued';
+  return el('span', {class: `pill ${known}`, text: activity});
 }
 
 // The group of a run and its tags, as a list and its page show them.

@@ -59,7 +59,7 @@ function row(run, now, unit, ticked, tick) {
   box.checked = ticked.has(run.id);
   return el('tr', {},
     cell('who', 'Run', link, ...labelsOf(run)),
-    cell('what', 'State', pill(run.state)),
+    cell('what', 'State', pill(run.state, run.activity)),
     cell('progress', 'Progress', el('span', {class: 'steps', text: steps}),
       progressBar(run.step, run.steps_total, run.state)),
     cell('number', 'Loss', text.loss(run.loss)),

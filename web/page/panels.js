@@ -39,7 +39,7 @@ export function showRanks(node, nodes, run) {
     {title: 'Rank', cell: (r) => String(r.rank)},
     {title: 'Node', cell: (r) => r.host},
     {title: 'Device', cell: (r) => r.device},
-    {title: 'State', cell: (r) => r.state},
+    {title: 'State', cell: (r) => r.activity},
     {title: 'Exit', cell: ended},
     {title: 'Process', class: 'number wide', cell: (r) => r.pid === null ? '–' : String(r.pid)},
   ], items));

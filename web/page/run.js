@@ -29,10 +29,13 @@ function showHead(run, nodes, now) {
   if (byId('labels').textContent !== labels.map((label) => label.textContent).join('')) byId('labels').replaceChildren(...labels);
   byId('note').hidden = run.note === '';
   setText(byId('note'), run.note);
-  if (byId('state').textContent !== run.state) byId('state').replaceChildren(pill(run.state));
-  byId('reason').hidden = run.reason === '';
+  if (byId('state').textContent !== run.activity) byId('state').replaceChildren(pill(run.state, run.activity));
+  // why: the run ended, or which nodes it waits for
+  const reason = run.reason !== '' ? run.reason : nodes.filter((node) => isActive(run.state) && node.state.startsWith('not reachable'))
+    .map((node) => `${node.host}: ${node.state}`).join('\n');
+  byId('reason').hidden = reason === '';
   byId('reason').classList.toggle('calm', run.state !== 'failed');
-  setText(byId('reason'), run.reason);
+  setText(byId('reason'), reason);
 }
 
 function showProgress(run) {
@@ -41,7 +44,7 @@ function showProgress(run) {
   setText(byId('steps'), `${step} ${text.count(run.step)}` // a run by epochs learns its steps
     + (run.steps_total > 0 ? ` of ${text.count(run.steps_total)} · ${share} %` : ''));
   setText(byId('eta'), run.eta_seconds !== null ? `about ${text.duration(run.eta_seconds)} left`
-    : isActive(run.state) ? '' : `took ${text.duration(run.elapsed_seconds)}`);
+    : run.activity.startsWith('waiting for') ? run.activity : isActive(run.state) ? '' : `took ${text.duration(run.elapsed_seconds)}`);
   byId('bar').replaceChildren(progressBar(run.step, run.steps_total, run.state));
 }
 

@@ -75,7 +75,7 @@ struct dt_node_link {
     bool preempted;         /* the last connection: never again, and nothing runs there */
     bool unrecoverable;     /* another attempt would not reach it either */
     bool unreachable;       /* and shown as such: */
-    char shown[256];
+    char shown[600];        /* DT_NODE_NOT_REACHABLE with the problem, whole */
 };
 
 /* --- node_phase.c */
@@ -88,6 +88,8 @@ void dt_node_refuse(dt_node_link *link, const char *why, bool lasting);
 /* Judges what is heard of the node; the acts that are a matter of the table are returned. *why: what
  * to say where it is given up. */
 dt_liveness_act dt_node_judge(dt_node_link *link, char *why, size_t why_size);
+/* The state of a node that does not answer, as the store has it: DT_NODE_NOT_REACHABLE (PROBLEM). */
+void dt_node_say_unreachable(char *out, size_t size, const char *problem);
 
 /* --- hear.c */
 extern const dt_bridge_calls dt_node_words;

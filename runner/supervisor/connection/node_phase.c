@@ -170,7 +170,8 @@ static void use_preparation(dt_node_link *link)
         snprintf(link->problem, sizeof(link->problem), "%.*s", (int)sizeof(link->problem) - 1,
                  err.message);
     if (link->calls.may_wait(link->context, link->setup.index, st)) {
-        on_news(link, link->problem);
+        dt_node_say_unreachable(link->shown, sizeof(link->shown), link->problem);
+        on_news(link, link->shown);
         link->phase = DT_NODE_AWAY;
         wait_for(link, dt_times_ms(dt_times()->prepare_again_seconds));
         return;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "runner/supervisor/connection/node_int.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 
@@ -36,20 +37,25 @@ static dt_liveness_facts facts_of(const dt_node_link *link)
     return facts;
 }
 
-/* What its name begins with is known. */
+void dt_node_say_unreachable(char *out, size_t size, const char *problem)
+{
+    const char *rest = strstr(problem, "': ");
+
+    if (strncmp(problem, "node '", 6) == 0 && rest != NULL)
+        problem = rest + 3;
+    if (problem[0] == '\0')
+        snprintf(out, size, DT_NODE_NOT_REACHABLE);
+    else
+        snprintf(out, size, DT_NODE_NOT_REACHABLE " (%s)", problem);
+}
+
 static void show_unreachable(dt_node_link *link)
 {
-    const char *why = link->problem, *rest = strstr(why, "': ");
     char text[sizeof(link->shown)];
 
-    if (link->unreachable && why[0] == '\0')
+    if (link->unreachable && link->problem[0] == '\0')
         return; /* a try is on its way */
-    if (strncmp(why, "node '", 6) == 0 && rest != NULL)
-        why = rest + 3;
-    if (why[0] == '\0')
-        snprintf(text, sizeof(text), "not reachable");
-    else
-        snprintf(text, sizeof(text), "not reachable (%.*s)", (int)sizeof(text) - 20, why);
+    dt_node_say_unreachable(text, sizeof(text), link->problem);
     if (link->unreachable && strcmp(text, link->shown) == 0)
         return;
     link->unreachable = true;

@@ -25,6 +25,7 @@ typedef enum dt_cause {
 
 typedef struct dt_verdict {
     bool stop_asked;
+    bool stop_now;       /* ... without time to save: dtrun stop --now */
     bool asked_there;    /* ... on a node, past the supervisor */
     bool ended_by_us;    /* a supervisor had the ranks ended, and no person had asked for it */
     bool finished;       /* rank 0 said so */

@@ -39,13 +39,14 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
         *exit_code = DT_EXIT_GOOD;
         dt_strbuf_reset(&verdict->reason);
     } else if (verdict->stop_asked) {
-        bool killed = verdict->cause == DT_CAUSE_ENDED;
+        bool killed = verdict->cause == DT_CAUSE_ENDED && !verdict->stop_now;
         char *how = killed ? dt_strbuf_detach(&verdict->reason) : NULL;
 
         *state = DT_RUN_STOPPED;
         *exit_code = DT_EXIT_STOPPED;
         dt_strbuf_reset(&verdict->reason);
-        dt_strbuf_add_str(&verdict->reason, "stopped by request");
+        dt_strbuf_add_fmt(&verdict->reason, "stopped by request%s",
+                          verdict->stop_now ? " (--now)" : "");
         if (killed)
             dt_strbuf_add_fmt(&verdict->reason, "; it did not end by itself: %s", how);
         free(how);

@@ -8,6 +8,7 @@
 #include "runner/node_setup/address.h"
 #include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/session/state.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 
@@ -236,7 +237,7 @@ dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_e
     dt_node_link_stop(
         node->link,
         dt_ending_grace(&(dt_ending_facts){.stop_asked = session->verdict.stop_asked,
-                                           .stop_now = session->stop_now,
+                                           .stop_now = session->verdict.stop_now,
                                            .failed = dt_verdict_has_failed(&session->verdict),
                                            .hung = session->verdict.hung,
                                            .grace_seconds = session->grace_seconds}),
@@ -257,9 +258,20 @@ static dt_status note_unreached(dt_session *session, const dt_supervised_node *n
     return DT_OK;
 }
 
+/* The ranks are ended for a failure: notes why, and whether another attempt is expected to follow. */
+static dt_status note_failure(dt_session *session, dt_error *err)
+{
+    if (session->verdict.stop_asked)
+        return DT_OK;
+    return dt_session_note(session,
+                           dt_restart_is_due(session) ? DT_EVENT_RESTARTING : DT_EVENT_FAILING,
+                           session->verdict.reason.data, err);
+}
+
 /* node: one that was given up; or NULL. */
 dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
+    bool begins = session->state != DT_RUN_STOPPING;
     dt_status st = DT_OK;
 
     if (node != NULL && session->verdict.stop_asked)
@@ -268,10 +280,12 @@ dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_
         DT_TRY(note_lost(session, dt_node_link_problem(node->link), err));
     if (node != NULL && dt_node_link_is_unrecoverable(node->link))
         session->verdict.unrecoverable = true;
-    if (session->state != DT_RUN_STOPPING)
+    if (begins)
         DT_TRY(enter(session, DT_RUN_STOPPING, err));
     for (int64_t i = 0; i < session->node_count; i++)
         DT_TRY(dt_action_end_node(session, &session->nodes[i], err));
+    if (begins) /* last: it reads the history, and the ranks must not wait for that */
+        DT_TRY(note_failure(session, err));
 out:
     return st;
 }

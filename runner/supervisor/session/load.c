@@ -193,14 +193,13 @@ static dt_status obey_mark(dt_session *session, dt_error *err)
     if (mark == DT_STOP_MARK_NONE)
         goto out;
     session->verdict.stop_asked = true;
-    session->stop_now = session->stop_now || mark != DT_STOP_MARK_ASKED;
+    session->verdict.stop_now = session->verdict.stop_now || mark != DT_STOP_MARK_ASKED;
     session->verdict.asked_there =
         session->verdict.asked_there || mark == DT_STOP_MARK_STOPPED;
     if (!known) {
-        DT_TRY(dt_collector_note(session->collector,
-                                 json_pack("{s:s, s:b}", "event", "stop", "now",
-                                           (int)session->stop_now),
-                                 err));
+        DT_TRY(dt_collector_note(
+            session->collector,
+            json_pack("{s:s, s:b}", "event", "stop", "now", (int)session->verdict.stop_now), err));
         DT_TRY(dt_collector_commit(session->collector, err));
     }
 out:

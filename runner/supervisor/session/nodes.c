@@ -12,6 +12,7 @@
 #include "runner/supervisor/policy/node_loss.h"
 #include "runner/supervisor/session/state.h"
 #include "runner/times.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 
@@ -148,6 +149,8 @@ static void on_preparing(void *context, int64_t index, const char *text)
     dt_error err = DT_ERROR_INIT;
     dt_status st;
 
+    if (strcmp(text, "connecting") == 0 && dt_node_is_away(&dt_session_row(node)->row))
+        return; /* another try: the node stays shown as away until it answers */
     dt_collector_show_node(session->collector, index, state != NULL ? state : "connecting");
     DT_TRY(dt_collector_note(session->collector,
                              json_pack("{s:s, s:I, s:s, s:o}", "event", "preparing", "node",

@@ -70,7 +70,8 @@ static void remember_own(dt_session *session, const dt_store_event *event)
         return;
     if (strcmp(event->kind, "stop") == 0) {
         session->verdict.stop_asked = true;
-        session->stop_now = session->stop_now || json_is_true(json_object_get(json, "now"));
+        session->verdict.stop_now =
+            session->verdict.stop_now || json_is_true(json_object_get(json, "now"));
     }
     if (strcmp(event->kind, "lost") == 0 &&
         dt_json_get_string(&text, json, "message", "event", NULL) == DT_OK)

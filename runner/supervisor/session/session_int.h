@@ -97,7 +97,6 @@ struct dt_session {
     dt_reaper *reaper;              /* nodes that earlier attempts lost */
     dt_cleanup *cleanup;
     dt_verdict verdict;
-    bool stop_now;
     json_t *offers; /* rendezvous: name → [value or null, by rank] */
 
     dt_silence silence;

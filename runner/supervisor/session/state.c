@@ -122,7 +122,7 @@ dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err)
     DT_TRY(dt_collector_commit(session->collector, err));
     dt_log_info("stop was asked for%s", now ? ", at once" : "");
     session->verdict.stop_asked = true;
-    session->stop_now = session->stop_now || now;
+    session->verdict.stop_now = session->verdict.stop_now || now;
     dt_state_take(session, DT_EVENT_STOP, NULL);
     dt_state_consider(session); /* it may have ended by itself */
 out:

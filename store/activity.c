@@ -1,0 +1,186 @@
+#include "store/activity.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "store/store_int.h"
+
+#include "base/banned.h"
+
+/* Points are late after this long, and after so many times the usual gap. */
+enum { LATE_MS = 2000, LATE_TIMES = 2 };
+
+bool dt_node_is_away(const dt_node *node)
+{
+    return strncmp(node->state, DT_NODE_NOT_REACHABLE, strlen(DT_NODE_NOT_REACHABLE)) == 0;
+}
+
+static bool is_in(const dt_node *node, const char *state)
+{
+    return strcmp(node->state, state) == 0;
+}
+
+/* Whether the run waits for this node. After a restart a node that is still being connected to, while another
+ * one is ready, counts too: only its timeout shows that it is away. */
+static bool is_missing(const dt_activity_facts *facts, const dt_node *node)
+{
+    bool another_ready = false;
+
+    if (dt_node_is_away(node))
+        return facts->run->state != DT_RUN_RUNNING ||
+               (facts->silent_ms > LATE_MS && facts->silent_ms > LATE_TIMES * facts->usual_ms);
+    for (int64_t i = 0; i < facts->nodes_count; i++)
+        another_ready = another_ready || is_in(&facts->nodes[i], "ready");
+    return facts->run->state == DT_RUN_PREPARING && facts->run->attempt > 1 && another_ready &&
+           is_in(node, "connecting");
+}
+
+static bool trains(const dt_run *run)
+{
+    json_t *recipe = NULL;
+    const char *task = NULL;
+    bool found;
+
+    if (dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "recipe", NULL) == DT_OK)
+        task = json_string_value(json_object_get(recipe, "task"));
+    found = task == NULL || strcmp(task, "train") == 0;
+    json_decref(recipe);
+    return found;
+}
+
+/* What ranks on nodes that answer do. Rank 0 reports the steps: while its node, the first, is away, nobody knows
+ * whether the others wait. */
+static const char *ready_words(const dt_run *run, bool waits, bool first_away)
+{
+    switch (run->state) {
+    case DT_RUN_RUNNING:
+        return first_away ? "running" : waits ? "waiting" : trains(run) ? "training" : "running";
+    case DT_RUN_STOPPING:
+        return "stopping";
+    default:
+        return "ready";
+    }
+}
+
+dt_status dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_arena *arena,
+                         dt_error *err)
+{
+    const dt_run *run = facts->run;
+    const dt_node *missing = NULL;
+    bool first_away = false;
+
+    *out = (dt_activity){.words = dt_run_state_name(run->state),
+                         .failed = run->state == DT_RUN_STOPPED ? "stopped" : "failed"};
+    for (int64_t i = 0; i < facts->nodes_count && !dt_run_state_is_terminal(run->state); i++)
+        if (is_missing(facts, &facts->nodes[i])) {
+            missing = &facts->nodes[i];
+            first_away = first_away || missing->node == 0;
+            out->missing++;
+        }
+    out->ready = ready_words(run, out->missing > 0, first_away);
+    out->steps = run->state == DT_RUN_RUNNING && run->first_step_ms != 0 && out->missing == 0;
+    if (run->state == DT_RUN_STOPPING)
+        out->words = facts->ending[0] != '\0' ? facts->ending : out->words;
+    else if (out->missing == 1)
+        out->words = dt_arena_printf(arena, "waiting for %s", missing->name);
+    else if (out->missing > 1)
+        out->words = dt_arena_printf(arena, "waiting for %lld nodes", (long long)out->missing);
+    return out->words != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+/* Why the newest attempt is being ended, as its supervisor noted last: "" if a person asked for it. */
+static dt_status read_ending(const char **out, dt_store *store, const dt_run *run, dt_arena *arena,
+                             dt_error *err)
+{
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    bool there;
+
+    *out = "";
+    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+                       "SELECT e.kind FROM events e JOIN runs r USING (run) WHERE r.id = ?1 AND"
+                       " e.attempt = ?2 AND e.kind IN ('stop', '" DT_EVENT_RESTARTING
+                       "', '" DT_EVENT_FAILING "') ORDER BY e.event DESC LIMIT 1",
+                       DT_TEXT(run->id), DT_INT(run->attempt)));
+    DT_TRY(dt_sql_next(&rows, &there, err));
+    if (there)
+        *out = dt_sql_text(&rows);
+    if (strcmp(*out, "stop") == 0)
+        *out = "";
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+typedef struct last_two {
+    int64_t attempt, before_ms, last_ms; /* 0: no such point */
+} last_two;
+
+static bool take(void *context, const dt_metric *point)
+{
+    last_two *of = context;
+
+    if (point->attempt == of->attempt) {
+        of->before_ms = of->last_ms;
+        of->last_ms = point->time_ms;
+    }
+    return true;
+}
+
+/* How long no point has come, and how long that usually takes. */
+static dt_status read_silence(dt_activity_facts *facts, dt_store *store, int64_t now_ms,
+                              dt_arena *arena, dt_error *err)
+{
+    last_two of = {.attempt = facts->run->attempt};
+    int64_t since_ms = facts->run->first_step_ms, step;
+    dt_store_curves curves;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_curves_find(store, &curves, facts->run->id, "loss", arena, err));
+    if (curves.count == 1) {
+        DT_TRY(dt_store_curve_back(store, &curves, 0, 1, &step, err));
+        DT_TRY(dt_store_curve_scan(store, &curves, 0, step != INT64_MIN ? step - 1 : step,
+                                   INT64_MAX, take, &of, err));
+    }
+    since_ms = of.last_ms > 0 ? of.last_ms : since_ms;
+    facts->silent_ms = since_ms > 0 ? now_ms - since_ms : 0;
+    facts->usual_ms = of.before_ms > 0 ? of.last_ms - of.before_ms : 0;
+out:
+    return st;
+}
+
+dt_status dt_activity_read(dt_activity *out, dt_store *store, const dt_run *run, int64_t now_ms,
+                           dt_arena *arena, dt_error *err)
+{
+    dt_activity_facts facts = {.run = run, .ending = ""};
+    dt_node *nodes = NULL;
+    dt_status st = DT_OK;
+    bool away = false;
+
+    if (!dt_run_state_is_terminal(run->state))
+        DT_TRY(dt_store_node_list(store, &nodes, &facts.nodes_count, run->id, run->attempt, arena,
+                                  err));
+    facts.nodes = nodes;
+    for (int64_t i = 0; i < facts.nodes_count; i++)
+        away = away || dt_node_is_away(&nodes[i]);
+    if (run->state == DT_RUN_RUNNING && away)
+        DT_TRY(read_silence(&facts, store, now_ms, arena, err));
+    if (run->state == DT_RUN_STOPPING)
+        DT_TRY(read_ending(&facts.ending, store, run, arena, err));
+    DT_TRY(dt_activity_of(out, &facts, arena, err));
+out:
+    return st;
+}
+
+const char *dt_activity_of_rank(const dt_activity *activity, const dt_node *node,
+                                const dt_rank *rank)
+{
+    bool ready = strcmp(rank->state, "ready") == 0;
+
+    if (ready || strcmp(rank->state, "started") == 0) {
+        if (is_in(node, "lost") || (dt_node_is_away(node) && !activity->steps))
+            return "not responding";
+        return ready ? activity->ready : "starting";
+    }
+    return strcmp(rank->state, "failed") == 0 ? activity->failed : rank->state;
+}

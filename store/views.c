@@ -1,0 +1,214 @@
+#include "store/views.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+/* Times as dt_clock_iso writes them: they sort as text, and SQLite's date functions read them. */
+#define TIME(ms) "strftime('%Y-%m-%dT%H:%M:%fZ', " ms " / 1000.0, 'unixepoch')"
+#define FIELD(path) \
+    "CASE WHEN json_valid(a.recipe_json) THEN json_extract(a.recipe_json, '$." path "') END"
+/* Of a row `e` of attempts that has started. */
+#define ATTEMPT_SECONDS                                                    \
+    "max(0, CASE WHEN e.ended_ms IS NULL"                                  \
+    " THEN (julianday('now') - 2440587.5) * 86400 - e.started_ms / 1000.0" \
+    " ELSE coalesce(e.elapsed_ms, e.ended_ms - e.started_ms) / 1000.0 END)"
+
+static const dt_sql_column run_columns[] = {
+    {"run", "text", "id of the run", "r.id"},
+    {"name", "text", "name of the run; several runs can have the same", "r.name"},
+    {"task", "text", "`train`, or what the ranks do instead (`generate`, `score`)",
+     "coalesce(" FIELD("task") ", 'train')"},
+    {"state", "text",
+     "`queued`, `preparing`, `starting`, `running`, `stopping`, `finished`, `failed` or `stopped`",
+     "a.state"},
+    {"reason", "text", "why the run failed or was stopped, else NULL", "nullif(a.reason, '')"},
+    {"exit_code", "integer", "exit code of the run; NULL until it has ended",
+     "CASE WHEN a.exit_code >= 0 THEN a.exit_code END"},
+    {"attempt", "integer", "number of the newest attempt, from 1", "r.attempt"},
+    {"created", "text", "when the run was launched", TIME("r.created_ms")},
+    {"started", "text", "when the newest attempt started, or NULL", TIME("a.started_ms")},
+    {"ended", "text", "when the newest attempt ended, or NULL", TIME("a.ended_ms")},
+    {"elapsed_seconds", "real",
+     "time of all attempts, without the time between them; NULL before the first",
+     "(SELECT sum(" ATTEMPT_SECONDS
+     ") FROM main.attempts e WHERE e.run = r.run AND e.started_ms IS NOT NULL)"},
+    {"step", "integer", "the last step", "r.step"},
+    {"steps_total", "integer", "steps of the whole run; NULL if not known yet",
+     "CASE WHEN a.steps_total > 0 THEN a.steps_total END"},
+    {"loss", "real", "newest training loss: the final loss of a finished run", "r.loss"},
+    {"valid_loss", "real", "newest validation loss", "r.valid_loss"},
+    {"tokens_per_second", "real", "newest throughput over all ranks", "r.tokens_per_second"},
+    {"model", "text", "`model.kind` of the recipe", FIELD("model.kind")},
+    {"strategy", "text", "`strategy.kind` of the recipe", FIELD("strategy.kind")},
+    {"nodes", "integer", "number of nodes of the newest attempt",
+     "(SELECT nullif(count(*), 0) FROM main.nodes n WHERE n.run = a.run AND n.attempt = "
+     "a.attempt)"},
+    {"ranks", "integer", "number of ranks of the newest attempt",
+     "(SELECT nullif(count(*), 0) FROM main.ranks k WHERE k.run = a.run AND k.attempt = "
+     "a.attempt)"},
+    {"tags", "text", "tags, sorted and separated by one space, or NULL", "nullif(r.tags, '')"},
+    {"note", "text", "note, or NULL", "nullif(r.note, '')"},
+    {"run_group", "text", "group, or NULL; `group` is a word of SQL", "nullif(r.run_group, '')"},
+    {"parent", "text", "id of the run that it was forked from, or NULL", "nullif(r.parent, '')"},
+    {"parent_step", "integer", "step at which it was forked, or NULL",
+     "CASE WHEN r.parent <> '' THEN r.parent_step END"},
+    {"recipe_path", "text", "path of the recipe file", "r.recipe_path"},
+    {"recipe", "text", "resolved recipe of the newest attempt, as JSON", "a.recipe_json"},
+    {0},
+};
+
+static const dt_sql_column attempt_columns[] = {
+    {"run", "text", "id of the run", "r.id"},
+    {"attempt", "integer", "number of the attempt, from 1: launch, then each resume or restart",
+     "e.attempt"},
+    {"state", "text", "as in `runs`", "e.state"},
+    {"reason", "text", "why the attempt failed or was stopped, else NULL", "nullif(e.reason, '')"},
+    {"exit_code", "integer", "NULL until it has ended",
+     "CASE WHEN e.exit_code >= 0 THEN e.exit_code END"},
+    {"start_step", "integer", "the step that it continued from", "e.start_step"},
+    {"created", "text", "when it was asked for", TIME("e.created_ms")},
+    {"started", "text", "when it started, or NULL", TIME("e.started_ms")},
+    {"ended", "text", "when it ended, or NULL", TIME("e.ended_ms")},
+    {"elapsed_seconds", "real", "how long it took so far; NULL before it started",
+     "CASE WHEN e.started_ms IS NOT NULL THEN " ATTEMPT_SECONDS " END"},
+    {"recipe", "text", "resolved recipe, as JSON", "e.recipe_json"},
+    {0},
+};
+
+/* The rule of curve.c. */
+static const dt_sql_column point_columns[] = {
+    {"run", "text", "id of the run", "r.id"},
+    {"metric", "text", "name of the metric: `loss`, `valid_loss`, `learning_rate`, ...", "s.name"},
+    {"step", "integer", "step of the point", "m.step"},
+    {"time", "text", "when the point was measured", TIME("m.time_ms")},
+    {"value", "real", "value; NULL if it was not a number", "m.value"},
+    {"attempt", "integer", "the attempt that measured it", "m.attempt"},
+    {0},
+};
+
+static const dt_sql_column checkpoint_columns[] = {
+    {"run", "text", "id of the run", "r.id"},
+    {"step", "integer", "step that it holds", "c.step"},
+    {"attempt", "integer", "the attempt that saved it", "c.attempt"},
+    {"path", "text", "its directory", "checkpoint_path(c.path, r.id)"},
+    {"bytes", "integer", "size in bytes", "c.bytes"},
+    {"time", "text", "when it was saved", TIME("c.time_ms")},
+    {"seconds", "real", "how long the save took", "c.seconds"},
+    {"valid_loss", "real", "validation loss at this step, or NULL", "c.valid_loss"},
+    {"score", "real", "what `checkpoint.keep_best` compares, the lowest is the best; or NULL",
+     "coalesce(c.score, c.valid_loss)"},
+    {"kept", "integer",
+     "1 if the directory exists, 0 if it was removed (`checkpoint.keep`, `dtrun gc`)",
+     "checkpoint_kept(c.path, r.id)"},
+    {"digest", "text", "digest of its files", "c.digest"},
+    {0},
+};
+
+static const dt_sql_column event_columns[] = {
+    {"run", "text", "id of the run", "r.id"},
+    {"attempt", "integer", "attempt that it belongs to", "v.attempt"},
+    {"node", "text", "name of the node, or NULL: the supervisor",
+     "(SELECT n.name FROM main.nodes n WHERE n.run = v.run AND n.attempt = v.attempt AND n.node = "
+     "v.node)"},
+    {"rank", "integer", "rank, or NULL", "CASE WHEN v.rank >= 0 THEN v.rank END"},
+    {"time", "text", "when it happened", TIME("v.time_ms")},
+    {"event", "text", "its kind: `ready`, `checkpoint`, `exited`, ...", "v.kind"},
+    {"detail", "text", "the whole event, as JSON; its fields can change in any release", "v.json"},
+    {0},
+};
+
+const dt_sql_view dt_sql_views[] = {
+    {"runs", "One row for each run.",
+     "main.runs r JOIN main.attempts a ON a.run = r.run AND a.attempt = r.attempt", run_columns},
+    {"attempts", "One row for each attempt of a run.",
+     "main.attempts e JOIN main.runs r ON r.run = e.run", attempt_columns},
+    {"points",
+     "One row for each point of each metric, as `dtrun metrics` lists them. Points that a resume "
+     "from an earlier step undid are left out.",
+     "main.metrics m JOIN main.series s ON s.series = m.series JOIN main.runs r ON r.run = s.run"
+     " WHERE NOT EXISTS (SELECT 1 FROM main.attempts b WHERE b.run = s.run AND b.attempt > "
+     "m.attempt"
+     " AND b.start_step < m.step) AND NOT EXISTS (SELECT 1 FROM main.metrics n WHERE n.series = "
+     "m.series"
+     " AND n.step = m.step AND n.attempt > m.attempt)",
+     point_columns},
+    {"checkpoints", "One row for each checkpoint that a run has saved.",
+     "main.checkpoints c JOIN main.runs r ON r.run = c.run", checkpoint_columns},
+    {"events", "One row for each event of a run.",
+     "main.events v JOIN main.runs r ON r.run = v.run", event_columns},
+    {0},
+};
+
+void dt_sql_views_create(dt_strbuf *out)
+{
+    for (const dt_sql_view *view = dt_sql_views; view->name != NULL; view++) {
+        dt_strbuf_add_fmt(out, "CREATE TEMP VIEW %s AS SELECT ", view->name);
+        for (const dt_sql_column *column = view->columns; column->name != NULL; column++)
+            dt_strbuf_add_fmt(out, "%s%s AS %s", column == view->columns ? "" : ", ", column->sql,
+                              column->name);
+        dt_strbuf_add_fmt(out, " FROM %s;\n", view->from);
+    }
+}
+
+/* --- docs/sql.md */
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The columns of the table are padded, since people also read it in a terminal. */
+static void add_table(dt_strbuf *out, const dt_sql_column *columns)
+{
+    size_t width = strlen("column");
+
+    for (const dt_sql_column *column = columns; column->name != NULL; column++)
+        width = larger(width, strlen(column->name));
+    dt_strbuf_add_fmt(out, "| %-*s | %-7s | content |\n|", (int)width, "column", "type");
+    for (size_t i = 0; i < width + 2; i++)
+        dt_strbuf_add_char(out, '-');
+    dt_strbuf_add_str(out, "|---------|---|\n");
+    for (const dt_sql_column *column = columns; column->name != NULL; column++)
+        dt_strbuf_add_fmt(out, "| %-*s | %-7s | %s |\n", (int)width, column->name, column->type,
+                          column->content);
+}
+
+void dt_sql_views_markdown(dt_strbuf *out)
+{
+    dt_strbuf_add_str(
+        out,
+        "# The history in SQL\n\n"
+        "Written by `dtrun sql --schema`; a test compares.\n\n"
+        "`dtrun sql SELECT` answers one SELECT, in the SQL of SQLite, on these views. Names and "
+        "meanings\n"
+        "of their columns stay the same in later releases; columns can be added at the end.\n\n"
+        "```sh\n"
+        "# the ten runs with the lowest validation loss\n"
+        "dtrun sql 'SELECT run, name, valid_loss FROM runs WHERE valid_loss IS NOT NULL ORDER BY "
+        "valid_loss LIMIT 10'\n"
+        "# the best step of each run\n"
+        "dtrun sql \"SELECT run, step, min(value) FROM points WHERE metric = 'valid_loss' GROUP BY "
+        "run\"\n"
+        "# a field of the recipe\n"
+        "dtrun sql \"SELECT name, json_extract(recipe, '\\$.optimizer.lr') AS lr, loss FROM runs "
+        "WHERE tags LIKE '%lr%'\"\n"
+        "# space that checkpoints take\n"
+        "dtrun sql 'SELECT name, sum(bytes) / 1e9 AS gb FROM checkpoints JOIN runs USING (run) "
+        "WHERE kept GROUP BY run'\n"
+        "# what failed this week\n"
+        "dtrun sql \"SELECT name, reason FROM runs WHERE state = 'failed' AND ended > date('now', "
+        "'-7 days')\"\n"
+        "```\n\n"
+        "Times are text in UTC, as in `2026-11-25T10:04:05.123Z`, and sort as text. `run` is the "
+        "id of a run in\n"
+        "every view, so that views are joined with `USING (run)`. The views hide tables of the "
+        "same names.\n"
+        "The tables are internal (store/schema.sql): they can change in any release, and their column "
+        "`run` is a\n"
+        "number. `main.runs` names the table, `runs` the view.\n");
+    for (const dt_sql_view *view = dt_sql_views; view->name != NULL; view++) {
+        dt_strbuf_add_fmt(out, "\n## %s\n\n%s\n\n", view->name, view->content);
+        add_table(out, view->columns);
+    }
+}

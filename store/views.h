@@ -1,0 +1,42 @@
+/* views: the names under which `dtrun sql` shows the history, which stay the same while the tables change.
+ *
+ * One table describes each view and each column, and how SQL makes it of the tables. dt_sql_views_create and
+ * dt_sql_views_markdown (docs/sql.md) both read this table. A view has the name of a table where that fits: the
+ * schema `temp`, which holds the views, comes before `main` when SQLite looks up a name.
+ */
+#ifndef DT_STORE_VIEWS_H
+#define DT_STORE_VIEWS_H
+
+#include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_sql_column {
+    const char *name;
+    const char *type;    /* "text", "integer", "real" */
+    const char *content; /* what a value says, in Markdown; NULL values where it says so */
+    const char *sql;     /* the expression that makes it of the rows of dt_sql_view.from */
+} dt_sql_column;
+
+typedef struct dt_sql_view {
+    const char *name;
+    const char *content;          /* what a row is */
+    const char *from;             /* what follows SELECT ... */
+    const dt_sql_column *columns; /* ends with a NULL name */
+} dt_sql_view;
+
+extern const dt_sql_view dt_sql_views[]; /* ends with a NULL name */
+
+/* Appends the statements that make the views, as temporary ones. They call checkpoint_path(PATH, RUN) and
+ * checkpoint_kept(PATH, RUN) (query.c). */
+void dt_sql_views_create(dt_strbuf *out);
+/* Appends docs/sql.md. */
+void dt_sql_views_markdown(dt_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
