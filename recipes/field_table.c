@@ -73,15 +73,6 @@ const dt_field *dt_field_find_item(const dt_field_table *items, const char *key)
     return NULL;
 }
 
-const char *const *dt_field_default(const dt_field *field, int64_t version)
-{
-    const dt_field_before *before = field->before;
-
-    while (before != NULL && before->version != 0 && before->version < version)
-        before++;
-    return before != NULL && before->version != 0 ? &before->text : &field->fallback;
-}
-
 /* --- what a field takes, in words --- */
 
 void dt_field_range(dt_strbuf *out, const dt_field *field)

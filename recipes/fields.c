@@ -59,7 +59,6 @@ const dt_field dt_fields[] = {
      AT(task),
      .choices = tasks,
      .fallback = "train",
-     .added = true,
      .help = "what the ranks do; a recipe trains, the others are of runs that 'dtrun generate' and "
              "'dtrun score' begin with --ranks or --nodes"},
 
@@ -120,7 +119,6 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1024,
      .fallback = "1",
-     .added = true,
      .help = "ranks that divide every layer between them and read the same samples (tensor "
              "parallel); it comes with a later dtrun, and only 1 is taken yet"},
     {.path = "network.interface",
@@ -310,7 +308,6 @@ const dt_field dt_fields[] = {
      AT(optimizer.decays),
      .choices = decays,
      .fallback = "matrices",
-     .added = true,
      .help =
          "what weight_decay makes smaller; matrices: parameters with two or more dimensions; all: "
          "norms and biases too, as fairseq has it"},
@@ -332,7 +329,6 @@ const dt_field dt_fields[] = {
      AT(optimizer.adjust_lr),
      .choices = adjust_lrs,
      .fallback = "original",
-     .added = true,
      .help = "muon: a matrix' learning rate times sqrt(max(1, rows/columns)), or times "
              "0.2 sqrt(max(rows, columns)), with which steps are as large as AdamW's"},
     {.path = "optimizer.adamw_lr",
@@ -341,7 +337,6 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 100,
      .fallback = "0",
-     .added = true,
      .help = "muon: learning rate after warm-up of embeddings, head, norms and biases, which AdamW "
              "steps; 0: lr"},
 
@@ -475,8 +470,6 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = MILLION,
      .fallback = "0",
-     .added = true,
-     .ignorable = true,
      .help = "epochs between further validations, each after the step that ends one; 0: none"},
     {.path = "evaluate.sequences",
      .type = DT_FIELD_INT,
@@ -490,8 +483,6 @@ const dt_field dt_fields[] = {
      .type = DT_FIELD_BOOL,
      AT(evaluate.bleu),
      .fallback = "false",
-     .added = true,
-     .ignorable = true,
      .help = "of sentence pairs: those that are looked at are translated too, and BLEU is told as "
              "valid_bleu"},
     {.path = "evaluate.beam",
@@ -500,8 +491,6 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 64,
      .fallback = "1",
-     .added = true,
-     .ignorable = true,
      .help = "for that, so many translations of a sentence are searched side by side; 1: the "
              "likeliest token each time"},
 
@@ -550,7 +539,6 @@ const dt_field dt_fields[] = {
      AT(checkpoint.best_by),
      .choices = best_bys,
      .fallback = "valid_loss",
-     .added = true,
      .help = "what the best is: the lowest valid_loss, or the highest valid_bleu"},
 
     {.path = "log.every",
@@ -599,8 +587,6 @@ const dt_field dt_fields[] = {
      AT(search.kind),
      .choices = searches,
      .fallback = "grid",
-     .added = true,
-     .ignorable = true,
      .shorthand = true,
      .help = "which points a sweep has; grid: every value with every other; zip: the first of "
              "each, the second of each; random: some of the grid"},
@@ -611,8 +597,6 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 10000,
      .fallback = "0",
-     .added = true,
-     .ignorable = true,
      .help = "random: how many are drawn, none twice"},
     {.path = "search.seed",
      .type = DT_FIELD_INT,
@@ -620,8 +604,6 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 9007199254740991.0,
      .fallback = "1",
-     .added = true,
-     .ignorable = true,
      .help = "random: of the drawing"},
     {.path = "search.at_once",
      .type = DT_FIELD_INT,
@@ -630,8 +612,6 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 64,
      .fallback = "1",
-     .added = true,
-     .ignorable = true,
      .help = "at most so many runs of a sweep go side by side, never two on one GPU; 0: as many as "
              "there are free GPUs for, or on CPUs as this machine has processors for, by the ranks "
              "and threads of one"},
@@ -642,8 +622,6 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 1024,
      .fallback = "0",
-     .added = true,
-     .ignorable = true,
      .help =
          "how many of 'nodes' a run of a sweep trains on, those that no other run of it has; 0: "
          "all of them"},
@@ -651,8 +629,6 @@ const dt_field dt_fields[] = {
      .type = DT_FIELD_STRING,
      AT(early_stop.metric),
      .fallback = "",
-     .added = true,
-     .ignorable = true,
      .shorthand = true,
      .help = "what runs of a sweep are compared by, as in valid_loss: the lower the better, but of "
              "BLEU, accuracies and what is told per second; left out: all run to their end"},
@@ -663,8 +639,6 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = BILLION,
      .fallback = "0",
-     .added = true,
-     .ignorable = true,
      .help = "where they are first compared; again at twice as many, and so on"},
     {.path = "early_stop.keep",
      .type = DT_FIELD_NUMBER,
@@ -673,8 +647,6 @@ const dt_field dt_fields[] = {
      .low_open = true,
      .high = 1,
      .fallback = "0.5",
-     .added = true,
-     .ignorable = true,
      .help = "fraction that continues each time; the others are stopped, with a checkpoint"},
 
     {.path = "notify.webhook",

@@ -50,51 +50,21 @@ static const json_t *value_of(const json_t *root, const dt_field *field)
     return value;
 }
 
-/* Whether the field was added, and says other than what went before it: `first`, of version 1. */
-static bool is_news(const dt_recipe *recipe, const dt_recipe *first, const dt_field *field)
+static void add_field(json_t *out, const dt_field *field, json_t *value)
 {
-    json_t *value, *before;
-    bool same;
+    const char *key;
+    json_t *object = object_of(out, field, &key);
 
-    if (!field->added)
-        return false;
-    value = dt_field_to_json(recipe, field);
-    before = dt_field_to_json(first, field);
-    same = json_equal(value, before) != 0;
-    json_decref(value);
-    json_decref(before);
-    return !same;
-}
-
-/* first: leaves out what is no news; NULL: nothing. */
-static void add_fields(json_t *out, const dt_recipe *recipe, const dt_recipe *first)
-{
-    for (size_t i = 0; i < dt_fields_count; i++) {
-        const dt_field *field = &dt_fields[i];
-        const char *key;
-        json_t *object;
-
-        if (first != NULL && field->added && !is_news(recipe, first, field))
-            continue;
-        object = object_of(out, field, &key);
-        json_object_set_new(object, key, dt_field_to_json(recipe, field));
-    }
+    json_object_set_new(object, key, value);
 }
 
 json_t *dt_recipe_to_json(const dt_recipe *recipe)
 {
-    json_t *out = json_object(), *needs = json_array();
-    dt_recipe first;
+    json_t *out = json_object();
 
-    dt_recipe_init_version(&first, 1);
     json_object_set_new(out, DT_RECIPE_VERSION_KEY, json_integer(DT_RECIPE_VERSION));
     for (size_t i = 0; i < dt_fields_count; i++)
-        if (!dt_fields[i].ignorable && is_news(recipe, &first, &dt_fields[i]))
-            json_array_append_new(needs, json_string(dt_fields[i].path));
-    if (json_array_size(needs) > 0)
-        json_object_set(out, DT_VERSION_NEEDS, needs);
-    json_decref(needs);
-    add_fields(out, recipe, NULL);
+        add_field(out, &dt_fields[i], dt_field_to_json(recipe, &dt_fields[i]));
     return out;
 }
 
@@ -131,8 +101,8 @@ json_t *dt_recipe_changes(const dt_recipe *before, const dt_recipe *after)
 }
 
 /* Keys of the items that are not known: at "data.mixture.colour", whichever item it is in. */
-static dt_status check_items(const json_t *document, const json_t *list,
-                             const dt_field_table *items, const char *at, dt_error *err)
+static dt_status check_items(const json_t *list, const dt_field_table *items, const char *at,
+                             dt_error *err)
 {
     dt_status st = DT_OK;
     json_t *item, *value;
@@ -146,17 +116,16 @@ static dt_status check_items(const json_t *document, const json_t *list,
 
         snprintf(path, sizeof(path), "%s.%s", at, key);
         if (field == NULL)
-            DT_TRY(dt_version_unknown_key(document, path, "recipe", err));
+            DT_TRY(dt_version_unknown_key(path, "recipe", err));
         else if (field->items != NULL)
-            DT_TRY(check_items(document, value, field->items, path, err));
+            DT_TRY(check_items(value, field->items, path, err));
     }
 out:
     return st;
 }
 
 /* Every key of the object, which stands at `map` ("": the document), is a field or a map of fields. */
-static dt_status check_keys(const json_t *document, const json_t *object, const char *map,
-                            dt_error *err)
+static dt_status check_keys(const json_t *object, const char *map, dt_error *err)
 {
     dt_status st = DT_OK;
     json_t *borrowed = (json_t *)object; /* json_object_foreach reads only */
@@ -168,35 +137,34 @@ static dt_status check_keys(const json_t *document, const json_t *object, const 
         const dt_field *field;
         char path[PATH_SIZE];
 
-        if (map[0] == '\0' &&
-            (strcmp(key, DT_RECIPE_VERSION_KEY) == 0 || strcmp(key, DT_VERSION_NEEDS) == 0))
+        if (map[0] == '\0' && strcmp(key, DT_RECIPE_VERSION_KEY) == 0)
             continue;
         snprintf(path, sizeof(path), "%s%s%s", map, map[0] != '\0' ? "." : "", key);
         field = dt_field_find(path);
         if (field != NULL && field->items != NULL)
-            DT_TRY(check_items(document, value, field->items, path, err));
+            DT_TRY(check_items(value, field->items, path, err));
         if (field != NULL)
             continue;
         if (strchr(key, '.') != NULL || !dt_field_is_map(path))
-            DT_TRY(dt_version_unknown_key(document, path, "recipe", err));
+            DT_TRY(dt_version_unknown_key(path, "recipe", err));
         else if (!json_is_object(value))
             DT_THROW(err, DT_ERR_CORRUPT, "recipe: '%s': expected an object", path);
         else
-            DT_TRY(check_keys(document, value, path, err));
+            DT_TRY(check_keys(value, path, err));
     }
 out:
     return st;
 }
 
-static dt_status read_field(dt_recipe *out, const dt_field *field, int64_t version,
-                            const json_t *json, dt_arena *arena, dt_error *err)
+static dt_status read_field(dt_recipe *out, const dt_field *field, const json_t *json,
+                            dt_arena *arena, dt_error *err)
 {
     const json_t *value = value_of(json, field);
     dt_status st = DT_OK;
 
     if (value != NULL)
         st = dt_field_set_json(out, field, value, arena, err);
-    else if (*dt_field_default(field, version) == NULL)
+    else if (field->fallback == NULL)
         st = DT_FAIL(err, DT_ERR_CORRUPT, "'%s' is missing", field->path);
     if (st != DT_OK)
         dt_error_prefix(err, "recipe");
@@ -206,16 +174,14 @@ static dt_status read_field(dt_recipe *out, const dt_field *field, int64_t versi
 dt_status dt_recipe_from_json(dt_recipe *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
-    int64_t version;
 
     if (!json_is_object(json))
         DT_THROW(err, DT_ERR_CORRUPT, "recipe: expected an object");
-    DT_TRY(
-        dt_version_read(&version, json, DT_RECIPE_VERSION_KEY, DT_RECIPE_VERSION, "recipe", err));
-    DT_TRY(check_keys(json, json, "", err));
-    dt_recipe_init_version(out, version);
+    DT_TRY(dt_version_check(json, DT_RECIPE_VERSION_KEY, DT_RECIPE_VERSION, "recipe", err));
+    DT_TRY(check_keys(json, "", err));
+    dt_recipe_init(out);
     for (size_t i = 0; i < dt_fields_count; i++)
-        DT_TRY(read_field(out, &dt_fields[i], version, json, arena, err));
+        DT_TRY(read_field(out, &dt_fields[i], json, arena, err));
 out:
     return st;
 }
@@ -223,12 +189,21 @@ out:
 void dt_recipe_hash(char *out, const dt_recipe *recipe)
 {
     json_t *json = json_object();
+    dt_recipe defaults;
     XXH128_hash_t hash;
-    dt_recipe first;
     dt_strbuf text;
 
-    dt_recipe_init_version(&first, 1);
-    add_fields(json, recipe, &first);
+    dt_recipe_init(&defaults);
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        json_t *value = dt_field_to_json(recipe, &dt_fields[i]);
+        json_t *usual = dt_field_to_json(&defaults, &dt_fields[i]);
+
+        if (json_equal(value, usual))
+            json_decref(value);
+        else
+            add_field(json, &dt_fields[i], value);
+        json_decref(usual);
+    }
     dt_strbuf_init(&text);
     dt_json_write(&text, json);
     hash = XXH3_128bits(text.data, text.length);

@@ -42,30 +42,27 @@ static dt_status refuse_version(const dt_reading *reading, const dt_yaml_node *e
     dt_strbuf_init(&text);
     if (version > DT_RECIPE_VERSION)
         dt_strbuf_add_fmt(&text,
-                          "the recipe is of version %.16g, and this dtrun reads up to %d: use a "
+                          "the recipe has version %.16g, and this dtrun reads version %d: use a "
                           "newer dtrun",
                           version, DT_RECIPE_VERSION);
     else
         dt_strbuf_add_fmt(&text,
-                          "'" DT_RECIPE_VERSION_KEY "' is the recipe's version: expected a whole "
-                          "number, 1 to %d",
+                          "'" DT_RECIPE_VERSION_KEY "' is the recipe's version (expected %d)",
                           DT_RECIPE_VERSION);
     return dt_reading_refuse(reading, &entry->mark, &text);
 }
 
-/* "recipe: 1" goes before all others: it says what they mean. */
-static dt_status read_version(int64_t *out, const dt_reading *reading, const dt_yaml_node *root)
+/* "recipe: 1" is checked before the other keys, whose meaning it fixes. */
+static dt_status check_version(const dt_reading *reading, const dt_yaml_node *root)
 {
     const dt_yaml_node *entry = find_entry(root, DT_RECIPE_VERSION_KEY);
     double number = 0;
 
-    *out = 1;
     if (entry == NULL)
         return DT_OK;
     if (entry->kind != DT_YAML_SCALAR || !entry->plain || !dt_text_number(&number, entry->text) ||
-        number != floor(number) || number < 1 || number > DT_RECIPE_VERSION)
+        number != DT_RECIPE_VERSION)
         return refuse_version(reading, entry, number);
-    *out = (int64_t)number;
     return DT_OK;
 }
 
@@ -215,11 +212,10 @@ static dt_status apply(dt_reading *reading, const layer *of)
     const char *folder = reading->folder;
     dt_status st = DT_OK;
     dt_yaml_node *root;
-    int64_t version;
 
     DT_TRY(add_source(reading, of));
     DT_TRY(parse(&root, reading, of));
-    DT_TRY(read_version(&version, reading, root));
+    DT_TRY(check_version(reading, root));
     DT_TRY(extend(reading, of, find_entry(root, DT_RECIPE_EXTENDS_KEY)));
     reading->layer++; /* those below have theirs */
     DT_TRY(dt_path_folder(&reading->folder, of->path, reading->arena, reading->err));

@@ -11,8 +11,8 @@
  *    "weights": {"kind": "huggingface" | "checkpoint", "description": "/abs/.../config.json",
  *                "files": ["/abs/.../model.safetensors"]},   may be missing: where a fresh start has its
  *                                                            parameters from (recipes/weights.h)
- *    "task": {...},       of a recipe whose task is not to train; then it is in "needs", and resume_from
- *                         is the checkpoint that it is done with:
+ *    "task": {...},       only if the recipe's task is not to train; resume_from is then the checkpoint
+ *                         that the task uses:
  *      {"run": "a7c3k9", "input": "/abs/.../input.txt", "target": "" | "/abs/...",
  *       "output": "/abs/out.txt", "replace": false, "lines": 1000, "part_lines": 16,
  *       "arguments": ["--beam", "4"], "done": [[0, 3], [5, 6]]}
@@ -21,9 +21,9 @@
  *                "replicas": 1, "threads": 1}, ...],
  *    "recipe": { ... the resolved recipe, the names of recipes/fields.c ... }}
  *
- * The engine of a bundle gets the plan of the runner that brought it; but a supervisor may continue
- * with the plan of a build before or after its own. So an unknown key, and a newer version, are
- * what recipes/version.h says. The engine's own rank is in its environment (RANK).
+ * A bundled engine gets the plan of the runner that brought it, but a supervisor may resume a plan that
+ * another build wrote: recipes/version.h says which plans are refused. The engine finds its own rank in
+ * its environment (RANK).
  */
 #ifndef DT_RECIPES_PLAN_H
 #define DT_RECIPES_PLAN_H

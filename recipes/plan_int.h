@@ -15,8 +15,8 @@ json_t *dt_plan_task_to_json(const dt_plan_task *task);
 dt_status dt_plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena *arena,
                                  dt_error *err);
 
-/* plan_keys.c: a key that is not of the NULL-terminated list is a newer build's. `map`: "" or "ranks". */
-dt_status dt_plan_check_keys(const json_t *plan, const json_t *object, const char *const *known,
+/* plan_keys.c. DT_ERR_CORRUPT: the object has a key that is not in the NULL-terminated list. `map`: "" or "ranks". */
+dt_status dt_plan_check_keys(const json_t *object, const char *const *known,
                              const char *map, dt_error *err);
 dt_status dt_plan_get_int(int64_t *out, const json_t *object, const char *key, int64_t low,
                           int64_t high, const char *where, dt_error *err);

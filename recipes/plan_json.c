@@ -51,10 +51,8 @@ json_t *dt_plan_to_json(const dt_plan *plan)
         json_object_set_new(out, "new_model", json_true());
     if (plan->weights.kind != DT_WEIGHTS_NONE)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
-    if (plan->recipe.task != DT_TASK_TRAIN) {
+    if (plan->recipe.task != DT_TASK_TRAIN)
         json_object_set_new(out, "task", dt_plan_task_to_json(&plan->task));
-        json_object_set_new(out, DT_VERSION_NEEDS, json_pack("[s]", "task"));
-    }
     return out;
 }
 
@@ -70,7 +68,7 @@ static dt_status read_weights_kind(dt_weights_kind *out, const json_t *weights, 
     while (*out < DT_WEIGHTS_KINDS && strcmp(dt_weights_kind_name(*out), name) != 0)
         ++*out;
     if (*out == DT_WEIGHTS_KINDS)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "plan: weights of kind '%.40s' are a newer build's",
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "plan: unsupported weights of kind '%.40s'",
                  name);
 out:
     return st;
@@ -84,7 +82,7 @@ static dt_status read_weights(dt_plan *out, const json_t *json, dt_arena *arena,
     const char **items = NULL;
 
     DT_TRY(dt_json_get_object(&weights, json, "weights", "plan", err));
-    DT_TRY(dt_plan_check_keys(json, weights, known, "weights", err));
+    DT_TRY(dt_plan_check_keys(weights, known, "weights", err));
     DT_TRY(read_weights_kind(&out->weights.kind, weights, err));
     DT_TRY(dt_plan_get_path(&out->weights.description, weights, "description", false, arena, err));
     DT_TRY(dt_json_get_array(&files, weights, "files", "plan: weights", err));
@@ -119,7 +117,7 @@ static dt_status read_nodes(dt_plan *out, const json_t *json, dt_arena *arena, d
     for (int64_t i = 0; i < out->node_count; i++) {
         const json_t *node = json_array_get(nodes, (size_t)i);
 
-        DT_TRY(dt_plan_check_keys(json, node, known, "nodes", err));
+        DT_TRY(dt_plan_check_keys(node, known, "nodes", err));
         DT_TRY(dt_plan_get_string(&out->node_names[i], node, "name", false, "plan: nodes", arena,
                                   err));
     }
@@ -137,7 +135,7 @@ static dt_status read_rank(dt_plan *out, const json_t *plan, const json_t *json,
     dt_plan_rank *rank;
     int64_t index;
 
-    DT_TRY(dt_plan_check_keys(plan, json, known, "ranks", err));
+    DT_TRY(dt_plan_check_keys(json, known, "ranks", err));
     DT_TRY(dt_plan_get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
     rank = &out->ranks[index];
     if (rank->device != NULL)
@@ -191,16 +189,15 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     static const char *const known[] = {"plan",      "run",    "attempt",        "world_size",
                                         "directory", "shared", "resume_from",    "new_data",
                                         "new_model", "nodes",  "ranks",          "recipe",
-                                        "weights",   "task",   DT_VERSION_NEEDS, NULL};
+                                        "weights",   "task",   NULL};
     dt_status st = DT_OK;
-    int64_t version;
     json_t *recipe;
 
     memset(out, 0, sizeof(*out));
     if (!json_is_object(json))
         DT_THROW(err, DT_ERR_CORRUPT, "plan: expected an object");
-    DT_TRY(dt_version_read(&version, json, "plan", DT_PLAN_VERSION, "plan", err));
-    DT_TRY(dt_plan_check_keys(json, json, known, "", err));
+    DT_TRY(dt_version_check(json, "plan", DT_PLAN_VERSION, "plan", err));
+    DT_TRY(dt_plan_check_keys(json, known, "", err));
     DT_TRY(dt_plan_get_string(&out->run, json, "run", false, "plan", arena, err));
     DT_TRY(dt_plan_get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
     DT_TRY(dt_plan_get_path(&out->directory, json, "directory", false, arena, err));

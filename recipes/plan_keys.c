@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-dt_status dt_plan_check_keys(const json_t *plan, const json_t *object, const char *const *known,
+dt_status dt_plan_check_keys(const json_t *object, const char *const *known,
                              const char *map, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -29,7 +29,7 @@ dt_status dt_plan_check_keys(const json_t *plan, const json_t *object, const cha
             continue;
         dt_strbuf_reset(&path);
         dt_strbuf_add_fmt(&path, "%s%s%s", map, map[0] != '\0' ? "." : "", key);
-        DT_TRY(dt_version_unknown_key(plan, path.data, "plan", err));
+        DT_TRY(dt_version_unknown_key(path.data, "plan", err));
     }
 out:
     dt_strbuf_release(&path);

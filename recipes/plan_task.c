@@ -83,7 +83,7 @@ dt_status dt_plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena
 
     memset(out, 0, sizeof(*out));
     DT_TRY(dt_json_get_object(&task, json, "task", "plan", err));
-    DT_TRY(dt_plan_check_keys(json, task, known, "task", err));
+    DT_TRY(dt_plan_check_keys(task, known, "task", err));
     DT_TRY(dt_plan_get_string(&out->run, task, "run", false, WHERE, arena, err));
     DT_TRY(dt_plan_get_path(&out->input, task, "input", false, arena, err));
     DT_TRY(dt_plan_get_path(&out->target, task, "target", true, arena, err));

@@ -5,7 +5,7 @@
  * Accepts one YAML document of plain maps, lists and scalars, at most 1 MiB. Refused: duplicate
  * keys, tabs in indentation, broken UTF-8, tags, more than one document; aliases are refused
  * rather than expanded (that is where the anchor bombs are).
- * The key "recipe" is the version (fields.h); a newer one is refused, an older one keeps its defaults.
+ * The key "recipe" is the version (fields.h); another version is refused.
  * The key "extends" names what the text goes on top of (layers.h); "${env:NAME}" is filled in
  * (references.h).
  * `--set a.b=value` takes the same values: YAML where the value begins with '[', '{' or a quote, as

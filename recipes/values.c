@@ -205,8 +205,10 @@ dt_status dt_field_set_list(void *record, const dt_field *field, const char **it
     return dt_value_set_list(record, field, items, count, DT_ERR_RECIPE, err);
 }
 
-static void set_default(void *record, const dt_field *field, const char *const *text)
+static void set_default(void *record, const dt_field *field)
 {
+    const char *const *text = &field->fallback;
+
     if (field->type == DT_FIELD_MAPS) {
         return; /* none */
     } else if (field->type == DT_FIELD_STRINGS) {
@@ -242,8 +244,7 @@ dt_status dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t co
     memset(out->items, 0, (size_t)count * items->bytes);
     for (int64_t i = 0; i < count; i++)
         for (size_t k = 0; k < items->count; k++)
-            set_default(dt_field_item(field, out, i), &items->fields[k],
-                        &items->fields[k].fallback);
+            set_default(dt_field_item(field, out, i), &items->fields[k]);
     return DT_OK;
 }
 
@@ -257,14 +258,9 @@ dt_status dt_field_set_maps(void *record, const dt_field *field, const dt_map_li
     return st;
 }
 
-void dt_recipe_init_version(dt_recipe *recipe, int64_t version)
+void dt_recipe_init(dt_recipe *recipe)
 {
     memset(recipe, 0, sizeof(*recipe));
     for (size_t i = 0; i < dt_fields_count; i++)
-        set_default(recipe, &dt_fields[i], dt_field_default(&dt_fields[i], version));
-}
-
-void dt_recipe_init(dt_recipe *recipe)
-{
-    dt_recipe_init_version(recipe, DT_RECIPE_VERSION);
+        set_default(recipe, &dt_fields[i]);
 }

@@ -1,13 +1,10 @@
-/* version: how a document that outlives the build which wrote it is read by another build.
+/* version: checks that this build can read a document that another build may have written.
  *
- * Documents  recipes, resolved recipes and plans; docs/formats.md has every format, and where each
- *            says its version
- * Rules      without a version a document is of version 1
- *            a newer version: DT_ERR_UNSUPPORTED, whatever else is in it. It is no damage
- *            a missing key: what its absence meant when the document was written (fields.h)
- *            an unknown key: a newer build of the same version wrote it. It is warned of by name,
- *            and passed over; where the document lists it under "needs" it changes what the others
- *            mean: DT_ERR_UNSUPPORTED
+ * Documents  resolved recipes, plans and kept attempts; docs/formats.md lists every format and where it
+ *            states its version
+ * Rules      a document without a version is of version 1
+ *            a version other than the expected one: DT_ERR_UNSUPPORTED, whatever else is in the document
+ *            an unknown key: DT_ERR_CORRUPT, since a build that adds a key raises the version
  */
 #ifndef DT_RECIPES_VERSION_H
 #define DT_RECIPES_VERSION_H
@@ -18,15 +15,13 @@
 extern "C" {
 #endif
 
-#define DT_VERSION_NEEDS "needs"
+/* Whether the integer at `key` is `version`. DT_ERR_CORRUPT: it is not an integer from 1. `where` names the
+ * document in messages. */
+dt_status dt_version_check(const json_t *document, const char *key, int64_t version,
+                           const char *where, dt_error *err);
 
-/* The document's version, which stands under `key`. DT_ERR_CORRUPT: it is none. */
-dt_status dt_version_read(int64_t *out, const json_t *document, const char *key, int64_t newest,
-                          const char *where, dt_error *err);
-
-/* `path` ("model.colour") is no key that this build knows. */
-dt_status dt_version_unknown_key(const json_t *document, const char *path, const char *where,
-                                 dt_error *err);
+/* Fails: this build does not know the key at `path` ("model.colour"). */
+dt_status dt_version_unknown_key(const char *path, const char *where, dt_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* backup: copies the history to another file while other processes use it: on request, and before a migration.
+/* backup: copies the history to another file while other processes use it.
  *
  * The copy is checked before it gets its name: SQLite's own check, references between tables, and as many rows in
  * each table as the source has at the same moment.
@@ -194,46 +194,6 @@ dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err)
 out:
     if (made)
         remove_partial(partial.data);
-    dt_strbuf_release(&partial);
-    return st;
-}
-
-/* What a backup that was cut short left there is written over. */
-static dt_status make_file(const char *path, dt_error *err)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-    if (fd < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-    close(fd);
-    return DT_OK;
-}
-
-/* By a connection of its own, for the one that holds the lock may not be read from by a backup. */
-dt_status dt_store_backup_version(dt_store *store, int64_t version, dt_error *err)
-{
-    sqlite3 *source = NULL;
-    dt_status st = DT_OK;
-    dt_strbuf path, partial;
-
-    dt_strbuf_init(&path);
-    dt_strbuf_init(&partial);
-    dt_strbuf_add_fmt(&path, "%s.version-%lld", store->path, (long long)version);
-    dt_strbuf_add_fmt(&partial, "%s.partial", path.data);
-    if (sqlite3_open_v2(store->path, &source, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
-        SQLITE_OK)
-        DT_THROW(err, DT_ERR_IO, "cannot open '%s': %s", store->path, sqlite3_errmsg(source));
-    DT_TRY(make_file(partial.data, err));
-    if (sqlite3_exec(source, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
-        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", store->path, sqlite3_errmsg(source));
-    DT_TRY(copy_to(source, store->path, partial.data, err));
-    DT_TRY(dt_file_name(partial.data, path.data, true, err));
-out:
-    if (st != DT_OK)
-        dt_error_prefix(err, "the run store is copied before it is migrated");
-    sqlite3_close(source);
-    remove_partial(partial.data);
-    dt_strbuf_release(&path);
     dt_strbuf_release(&partial);
     return st;
 }

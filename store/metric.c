@@ -31,8 +31,8 @@ static dt_status point_insert(dt_store *store, const dt_metric *point, const cha
                               int64_t series, dt_error *err)
 {
     dt_status st = DT_SQL_RUN(store, err,
-                              "INSERT INTO metrics (series, step, attempt, value, time_ms,"
-                              " in_pyramid) VALUES (?1, ?2, ?3, ?4, ?5, 1)"
+                              "INSERT INTO metrics (series, step, attempt, value, time_ms)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5)"
                               " ON CONFLICT (series, step, attempt) DO NOTHING",
                               DT_INT(series), DT_INT(point->step), DT_INT(point->attempt),
                               DT_REAL(point->value), DT_INT(point->time_ms));

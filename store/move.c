@@ -96,8 +96,8 @@ static dt_status copy_rows(dt_store *store, const char *run, dt_error *err)
     }
     sqlite3_free(sql);
     sql = sqlite3_mprintf(
-        "INSERT INTO main.metrics (series, step, attempt, value, time_ms, in_pyramid)"
-        " SELECT n.series, m.step, m.attempt, m.value, m.time_ms, 1 FROM old.metrics m"
+        "INSERT INTO main.metrics (series, step, attempt, value, time_ms)"
+        " SELECT n.series, m.step, m.attempt, m.value, m.time_ms FROM old.metrics m"
         " JOIN old.series o ON o.series = m.series JOIN main.series n ON n.name = o.name"
         " WHERE o.run = (SELECT run FROM old.runs WHERE id = %Q)"
         " AND n.run = (SELECT run FROM main.runs WHERE id = %Q)",

@@ -276,7 +276,7 @@ dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *ru
     return st;
 }
 
-/* --- of points that are there */
+/* --- from points that are in the table already */
 
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err)
 {

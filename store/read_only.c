@@ -45,7 +45,6 @@ static void write_uri(dt_strbuf *out, const char *path, const char *options)
 static dt_status open_file(dt_store *store, const char *options, dt_error *err)
 {
     int64_t version = 0;
-    sqlite3_stmt *statement = NULL;
     dt_strbuf uri;
     dt_status st = DT_OK;
     int code;
@@ -62,17 +61,10 @@ static dt_status open_file(dt_store *store, const char *options, dt_error *err)
     sqlite3_busy_timeout(store->db, DT_STORE_BUSY_TIMEOUT_MS);
     DT_TRY(dt_sql_exec(store, "PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON",
                        "open the run store", err));
-    DT_TRY(dt_store_check(store, err));
-    if (sqlite3_prepare_v2(store->db, "PRAGMA user_version", -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        version = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    if (version != dt_store_version)
-        DT_THROW(
-            err, DT_ERR_IO,
-            "cannot open the run store '%s': an older dtrun wrote it, and it cannot be written to "
-            "bring it up to date",
-            store->path);
+    DT_TRY(dt_store_check(store, &version, err));
+    if (version == 0)
+        DT_THROW(err, DT_ERR_IO, "cannot open the run store '%s': it is empty and cannot be written",
+                 store->path);
 out:
     dt_strbuf_release(&uri);
     return st;

@@ -280,8 +280,8 @@ static dt_status copy_run(salvage *s, const numbered *run, dt_error *err)
 static dt_status copy_curves(salvage *s, const numbered *run, int64_t number, dt_error *err)
 {
     static const char insert[] =
-        "INSERT OR IGNORE INTO metrics (series, step, attempt, value, time_ms, in_pyramid)"
-        " SELECT ?1, ?2, ?3, ?4, ?5, 1 WHERE typeof(?2) = 'integer' AND typeof(?3) = 'integer' AND"
+        "INSERT OR IGNORE INTO metrics (series, step, attempt, value, time_ms)"
+        " SELECT ?1, ?2, ?3, ?4, ?5 WHERE typeof(?2) = 'integer' AND typeof(?3) = 'integer' AND"
         " typeof(?4) IN ('real', 'integer', 'null') AND typeof(?5) = 'integer' AND EXISTS"
         " (SELECT 1 FROM attempts a JOIN series s USING (run) WHERE s.series = ?1 AND"
         " a.attempt = ?3)";

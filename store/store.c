@@ -49,6 +49,7 @@ out:
 
 dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
 {
+    int64_t version;
     dt_status st = DT_OK;
     dt_store *store = NULL;
     struct stat info;
@@ -79,9 +80,10 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
         store->inode = info.st_ino;
     }
     DT_TRY(configure(store, err));
-    DT_TRY(dt_store_check(store, err)); /* before anything is written to a foreign file */
+    DT_TRY(dt_store_check(store, &version, err)); /* before anything is written to a foreign file */
     DT_TRY(wal_enable(store, err));
-    DT_TRY(dt_store_migrate(store, err));
+    if (version == 0)
+        DT_TRY(dt_store_create(store, err));
     *out = store;
     store = NULL;
 out:

@@ -11,9 +11,9 @@
  *   5 One writer per run (its supervisor, which holds the run's lock); readers need no lock.
  *   6 The pyramid of a curve says what its points say, at every commit (pyramid.c).
  *
- * File       mode 0600, WAL, synchronous=NORMAL, busy timeout 30 s, user_version = the newest
- *            migration (store/schema/NNNN_*.sql). A newer user_version, a network file system,
- *            a damaged or foreign file: a clear error.
+ * File       mode 0600, WAL, synchronous=NORMAL, busy timeout 30 s, user_version = 1
+ *            (store/schema.sql). Another user_version, a network file system, a damaged or
+ *            foreign file: a clear error.
  * Ownership  readers fill structs whose strings live in the arena that is passed
  * Threads    one handle, one thread
  */
@@ -33,7 +33,7 @@ extern "C" {
 typedef struct dt_store dt_store;
 
 /* --- store.c */
-/* Opens $XDG_STATE_HOME/dtrun/store.db where path is NULL; makes and migrates it. */
+/* Opens $XDG_STATE_HOME/dtrun/store.db where path is NULL, and creates it if missing. */
 dt_status dt_store_open(dt_store **out, const char *path, dt_error *err);
 /* The same for who only reads, also where nothing can be written (read_only.c): writing fails then. */
 dt_status dt_store_open_to_read(dt_store **out, const char *path, dt_error *err);

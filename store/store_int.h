@@ -166,7 +166,8 @@ bool dt_pyramid_series(const dt_store *store, int64_t *series, const char *run, 
 /* A point that has just been added; in a transaction. After a failure nothing can be committed. */
 dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *run, int64_t series,
                          dt_error *err);
-/* From the points of a run that has none yet, or of all (run NULL); in a transaction. */
+/* Builds the pyramid of a run that has none, or of all runs (run NULL), from their points. Call it in a
+ * transaction. */
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err);
 
 /* --- pyramid_read.c */
@@ -197,14 +198,13 @@ dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t
 const char *dt_checkpoint_path(const dt_store *store, const char *path, const char *run,
                                dt_arena *arena);
 
-/* --- migrate.c */
-extern const int64_t dt_store_version; /* the newest migration */
-/* Refuses a file that is another program's or of a newer version; writes nothing. */
-dt_status dt_store_check(dt_store *store, dt_error *err);
-dt_status dt_store_migrate(dt_store *store, dt_error *err);
-/* What is committed, that of `version`, to PATH.version-N, mode 0600, on the disk; one of before goes. By whoever has
- * the lock to write, so that nobody else does at the same time. */
-dt_status dt_store_backup_version(dt_store *store, int64_t version, dt_error *err);
+/* --- schema.c */
+#define DT_STORE_VERSION 1 /* PRAGMA user_version */
+/* Refuses a file of another program (DT_ERR_CORRUPT) or another version (DT_ERR_UNSUPPORTED). Writes nothing.
+ * *version: DT_STORE_VERSION, or 0 if the file is empty. */
+dt_status dt_store_check(dt_store *store, int64_t *version, dt_error *err);
+/* Creates the tables, unless another process has created them meanwhile. */
+dt_status dt_store_create(dt_store *store, dt_error *err);
 
 /* --- place.c */
 /* Whether shared memory and locks cannot be trusted there: the name of such a file system, or

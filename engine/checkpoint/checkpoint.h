@@ -26,10 +26,7 @@
 extern "C" {
 #endif
 
-/* 1: every piece is a range of the flattened parameter. 2: some are of boxes; written only where one
- * is, so that a program of version 1 reads whatever it can. */
-#define DT_CHECKPOINT_VERSION_FLAT  1
-#define DT_CHECKPOINT_VERSION_BOXES 2
+#define DT_CHECKPOINT_VERSION 1
 
 /* Why one was saved, which says by what rule it stays. */
 enum {

@@ -31,7 +31,7 @@ json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info)
 {
     json_t *kept_for = json_array();
     json_t *out = json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:I}", "format", DT_CHECKPOINT_FORMAT,
-                            "version", DT_CHECKPOINT_VERSION_FLAT, "run", info->run, "attempt",
+                            "version", DT_CHECKPOINT_VERSION, "run", info->run, "attempt",
                             (json_int_t)info->attempt, "step", (json_int_t)info->step, "epoch",
                             (json_int_t)info->epoch, "sample", (json_int_t)info->sample);
 
@@ -140,12 +140,10 @@ dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, 
 
     DT_TRY(dt_json_get_string(&format, json, "format", where, err));
     DT_TRY(dt_json_get_int(&version, json, "version", where, err));
-    if (strcmp(format, DT_CHECKPOINT_FORMAT) != 0 || version < DT_CHECKPOINT_VERSION_FLAT ||
-        version > DT_CHECKPOINT_VERSION_BOXES)
+    if (strcmp(format, DT_CHECKPOINT_FORMAT) != 0 || version != DT_CHECKPOINT_VERSION)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "%s: it is '%.40s' version %lld; this program reads '%s' versions %d to %d", where,
-                 format, (long long)version, DT_CHECKPOINT_FORMAT, DT_CHECKPOINT_VERSION_FLAT,
-                 DT_CHECKPOINT_VERSION_BOXES);
+                 "%s: it is '%.40s' version %lld; this program reads '%s' version %d", where,
+                 format, (long long)version, DT_CHECKPOINT_FORMAT, DT_CHECKPOINT_VERSION);
     DT_TRY(dt_json_get_string(&out->run, json, "run", where, err));
     DT_TRY(dt_checkpoint_get_count(&out->attempt, json, "attempt", where, err));
     DT_TRY(dt_checkpoint_get_count(&out->step, json, "step", where, err));

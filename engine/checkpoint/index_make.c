@@ -15,23 +15,17 @@ static json_t *tensor_make(const dt_param *param)
     return out;
 }
 
-/* Adds the pieces of one rank to the tensors. True where one is of a box. */
-static bool merge(json_t *tensors, const json_t *fragment)
+/* Adds the pieces of one rank to the tensors. */
+static void merge(json_t *tensors, const json_t *fragment)
 {
-    json_t *pieces = json_object_get(fragment, "tensors"), *of_tensor, *list, *piece;
+    json_t *pieces = json_object_get(fragment, "tensors"), *of_tensor, *list;
     const char *name, *kind;
-    bool boxes = false;
-    size_t i;
 
     json_object_foreach(pieces, name, of_tensor)
     {
         json_object_foreach(of_tensor, kind, list)
-        {
             json_array_extend(json_object_get(json_object_get(tensors, name), kind), list);
-            json_array_foreach(list, i, piece) boxes |= json_object_get(piece, "box") != NULL;
-        }
     }
-    return boxes;
 }
 
 json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model *model,
@@ -49,8 +43,7 @@ json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model 
         json_object_set_new(tensors, model->params[i].name, tensor_make(&model->params[i]));
     for (int64_t r = 0; r < fragment_count; r++) {
         json_array_extend(files, json_object_get(fragments[r], "files"));
-        if (merge(tensors, fragments[r]))
-            json_object_set_new(out, "version", json_integer(DT_CHECKPOINT_VERSION_BOXES));
+        merge(tensors, fragments[r]);
     }
     json_object_set_new(out, "files", files);
     json_object_set_new(out, "tensors", tensors);

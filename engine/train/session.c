@@ -163,7 +163,7 @@ static void add_memory_table(const dt_train_session *session, dt_error *err)
     dt_strbuf_release(&table);
 }
 
-/* The recipe may be of a newer build, whose strategies know more. */
+/* The recipe may belong to another build, with other strategies. */
 static dt_status place_rank(dt_train_session *session, int64_t rank, dt_error *err)
 {
     int64_t tensor = session->recipe->tensor;

@@ -255,7 +255,7 @@ typedef struct dt_agent_past dt_agent_past;
 dt_agent_past *dt_agent_past_new(void);
 void dt_agent_past_free(dt_agent_past *past);
 void dt_agent_past_see(void *past, const json_t *event); /* a dt_journal_fn */
-/* DT_ERR_UNSUPPORTED: a newer build wrote the journal. */
+/* DT_ERR_UNSUPPORTED: another build wrote the journal. */
 dt_status dt_agent_past_check(const dt_agent_past *past, dt_error *err);
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past);
 

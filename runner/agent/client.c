@@ -23,16 +23,16 @@ void dt_agent_client_send(dt_agent *agent, json_t *message)
     json_decref(message);
 }
 
-/* Who is too old to attach learns it. */
+/* Sends the reason also to a supervisor that is not attached, as after a wrong protocol version. */
 void dt_agent_client_refuse(dt_agent *agent, bool for_good, const char *why)
 {
     bool attached = agent->attached;
 
     dt_log_warn("a command was refused: %s", why);
-    agent->attached = true; /* whoever speaks is told, attached or not */
+    agent->attached = true; /* for dt_agent_client_send */
     dt_agent_client_send(agent, json_pack("{s:s, s:s, s:b, s:i}", "event", "error", "message", why,
-                                          "refused", (int)for_good, "oldest_protocol",
-                                          DT_PROTOCOL_OLDEST));
+                                          "refused", (int)for_good, "protocol",
+                                          DT_PROTOCOL_VERSION));
     agent->attached = attached;
 }
 

@@ -20,16 +20,15 @@ static const char *state_name(const dt_agent *agent)
     return agent->started || agent->ending != DT_ENDING_NO ? "running" : "idle";
 }
 
-static void say_hello(dt_agent *agent, int64_t asked_protocol)
+static void say_hello(dt_agent *agent)
 {
-    int64_t protocol = asked_protocol < DT_PROTOCOL_VERSION ? asked_protocol : DT_PROTOCOL_VERSION;
     char host[256] = "";
 
     gethostname(host, sizeof(host) - 1);
     dt_agent_client_send(agent,
-                         json_pack("{s:s, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:s, s:I, s:s?,"
+                         json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:s, s:I, s:s?,"
                                    " s:s}",
-                                   "event", "hello", "protocol", (json_int_t)protocol, "version",
+                                   "event", "hello", "protocol", DT_PROTOCOL_VERSION, "version",
                                    DT_VERSION, "host", host, "pid", (json_int_t)getpid(), "run",
                                    agent->run, "attempt", (json_int_t)agent->attempt,
                                    "next_sequence", (json_int_t)agent->journal.next_sequence,
@@ -42,10 +41,10 @@ static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_
 {
     dt_status st;
 
-    if (command->protocol < DT_PROTOCOL_OLDEST)
+    if (command->protocol != DT_PROTOCOL_VERSION)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "this agent speaks protocol %d to %d, and not %lld: use a newer dtrun",
-                       DT_PROTOCOL_OLDEST, DT_PROTOCOL_VERSION, (long long)command->protocol);
+                       "this agent speaks protocol %d, not %lld: use the dtrun that started it",
+                       DT_PROTOCOL_VERSION, (long long)command->protocol);
     if (agent->run != NULL &&
         (strcmp(agent->run, command->run) != 0 || agent->attempt != command->attempt))
         return DT_FAIL(err, DT_ERR_BUSY, "this agent serves run '%s', attempt %lld", agent->run,
@@ -60,7 +59,7 @@ static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_
         agent->attempt = command->attempt;
     }
     agent->attached = true;
-    say_hello(agent, command->protocol);
+    say_hello(agent);
     dt_agent_rendezvous_tell_all(agent);
     dt_agent_client_pump(agent);
     return DT_OK;

@@ -26,7 +26,7 @@ struct dt_agent_past {
     char *cgroup;  /* its folder; NULL: there was none */
     char *boot_id; /* that the ranks were started under; NULL: not said */
     bool any_started, stopping, released;
-    int64_t version; /* the newest of the journal's lines */
+    int64_t other_version; /* of the journal, if this agent cannot read it; else 0 */
 };
 
 dt_agent_past *dt_agent_past_new(void)
@@ -85,7 +85,8 @@ void dt_agent_past_see(void *context, const json_t *event)
 
     int64_t version = json_integer_value(json_object_get(event, "journal"));
 
-    past->version = version > past->version ? version : past->version;
+    if (version != 0 && version != DT_PROTOCOL_JOURNAL_VERSION)
+        past->other_version = version;
     if (kind == NULL)
         return;
     if (strcmp(kind, "started") == 0)
@@ -100,12 +101,11 @@ void dt_agent_past_see(void *context, const json_t *event)
 
 dt_status dt_agent_past_check(const dt_agent_past *past, dt_error *err)
 {
-    if (past->version <= DT_PROTOCOL_JOURNAL_VERSION)
+    if (past->other_version == 0)
         return DT_OK;
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   DT_PROTOCOL_NEWER
-                   "the journal is of version %lld, and this agent knows up to %d",
-                   (long long)past->version, DT_PROTOCOL_JOURNAL_VERSION);
+                   DT_PROTOCOL_OTHER "the journal has version %lld, this agent reads version %d",
+                   (long long)past->other_version, DT_PROTOCOL_JOURNAL_VERSION);
 }
 
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-
 #include "base/banned.h"
 
 static const char sum_key[] = ",\"sum\":\"", sequence_key[] = "\"sequence\":";
@@ -32,16 +30,12 @@ void dt_journal_line_sign(dt_strbuf *text, size_t from)
     dt_strbuf_add_fmt(text, "%s%08x\"}", sum_key, sum);
 }
 
-bool dt_journal_line_has_sum(const char *line, size_t length)
-{
-    return length > SUM_TAIL &&
-           memcmp(line + length - SUM_TAIL, sum_key, sizeof(sum_key) - 1) == 0;
-}
-
 static bool sum_is_good(const char *line, size_t length)
 {
     char want[SUM_TAIL + 1];
 
+    if (length <= SUM_TAIL)
+        return false;
     snprintf(want, sizeof(want), "%s%08x\"}", sum_key, sum_of(line, length - SUM_TAIL));
     return memcmp(line + length - SUM_TAIL, want, SUM_TAIL) == 0;
 }
@@ -61,14 +55,5 @@ static int64_t find_sequence(const char *line, size_t length)
 
 int64_t dt_journal_line_sequence(const char *line, size_t length)
 {
-    int64_t sequence = -1;
-    json_t *event = NULL;
-
-    if (dt_journal_line_has_sum(line, length))
-        return sum_is_good(line, length) ? find_sequence(line, length - SUM_TAIL) : -1;
-    /* One of an older agent. */
-    if (dt_json_parse(&event, line, length, "journal", NULL) == DT_OK && json_is_object(event))
-        (void)dt_json_get_int(&sequence, event, "sequence", "journal", NULL);
-    json_decref(event);
-    return sequence;
+    return sum_is_good(line, length) ? find_sequence(line, length - SUM_TAIL) : -1;
 }

@@ -2,16 +2,13 @@
 #ifndef DT_RUNNER_PROTOCOL_H
 #define DT_RUNNER_PROTOCOL_H
 
-/* A build speaks all versions from the oldest to its own. `attach` names the supervisor's, and `hello` the
- * lower of the two, by which they continue; who is asked for less than its oldest refuses, and
- * names that. A change that the other side would misread is a new version; keys and events may be
- * added without one. */
+/* Supervisor and agent must have the same version: `attach` and `hello` state it, and each refuses another one.
+ * Any change of a message raises it. */
 #define DT_PROTOCOL_VERSION 1
-#define DT_PROTOCOL_OLDEST  1
-/* Of the journal's lines; the first one that an agent writes says it. Later ones are not read. */
+/* Of the journal's lines. The first line that an agent writes states it; a journal of another version is not read. */
 #define DT_PROTOCOL_JOURNAL_VERSION 1
-/* In front of what `dtrun-agent connect` says on its stderr where a newer dtrun must be used. */
-#define DT_PROTOCOL_NEWER "of a newer dtrun: "
+/* `dtrun-agent connect` puts this in front of its message on stderr if another dtrun must be used. */
+#define DT_PROTOCOL_OTHER "of another dtrun: "
 /* All that `dtrun-agent stop` says on its stdout, where the ranks are gone and the agent is not. */
 #define DT_PROTOCOL_AGENT_STAYS "agent stays\n"
 

@@ -289,8 +289,8 @@ static dt_status print_origins(const dt_run *run, const facts *all, dt_arena *ar
     dt_strbuf_init(&text);
     if (document == NULL)
         DT_THROW(err, DT_ERR_NOT_FOUND,
-                 "run '%s' has no origins: an earlier dtrun launched it ('dtrun show %s' has the "
-                 "recipe as it was written)",
+                 "run '%s' has no origins: the file is missing ('dtrun show %s' has the recipe as "
+                 "it was written)",
                  run->id, run->id);
     dt_origins_view(&text, &term, json_object_get(document, "fields"), arena);
     DT_TRY(dt_report_styled(&text, err));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # plan.json and place.json are damaged or gone, and the supervisor is started again: the store's copy
 # is taken, and the run continues. Where there is no copy either, the run is ended on its nodes, and only
-# then failed; `dtrun stop` is right in every case. A plan of a newer dtrun is no damage: its run is left
+# then failed; `dtrun stop` is right in every case. A plan of another dtrun is not damaged: its run is left
 # alone.
 . "$(dirname "$0")/lib.sh"
 export FAKE_STEPS=100000
@@ -69,26 +69,26 @@ for how in alone stopped unplaced; do
     is "left running" "$(ranks)" ""
 done
 
-# A newer build's: whoever supervises says so and leaves, the ranks train on, and nothing is written. Only
-# a person's stop ends them, without the supervisor.
-newer() { # run: a version that is not there yet
+# A plan of another version: the supervisor says so and exits, the ranks keep training, and nothing is written.
+# `dtrun stop` ends them without a supervisor.
+other() { # run: a version that is not there yet
     sed -i 's/"plan": *1,/"plan": 2,/' "$runs/$1/attempt-1/plan.json"
     store "UPDATE attempts SET plan_json = replace(replace(plan_json, '\"plan\":1,', '\"plan\":2,'), '\"plan\": 1,', '\"plan\": 2,')"
 }
-"$driver" launch newer 2 2
-await 20 has_step newer 3
-kill_supervisor newer
+"$driver" launch other 2 2
+await 20 has_step other 3
+kill_supervisor other
 before=$(ranks)
-newer newer
-cp "$runs/newer/attempt-1/plan.json" "$XDG_STATE_HOME/plan"
+other other
+cp "$runs/other/attempt-1/plan.json" "$XDG_STATE_HOME/plan"
 for command in list status; do
-    "$DTRUN_BIN/dtrun" "$command" $([ "$command" = list ] || echo newer) >"$XDG_STATE_HOME/out" 2>&1 || true
-    like "$command" "$(cat "$XDG_STATE_HOME/out")" "*a newer dtrun wrote it (version 2*"
+    "$DTRUN_BIN/dtrun" "$command" $([ "$command" = list ] || echo other) >"$XDG_STATE_HOME/out" 2>&1 || true
+    like "$command" "$(cat "$XDG_STATE_HOME/out")" "*another dtrun wrote it (version 2*"
 done
-is supervisors "$(processes 'supervise newer')" ""
+is supervisors "$(processes 'supervise other')" ""
 is ranks "$(ranks)" "$before"
-is state "$(get newer state)" running
-cmp -s "$runs/newer/attempt-1/plan.json" "$XDG_STATE_HOME/plan" || fail "the newer plan was changed"
-"$DTRUN_BIN/dtrun" stop newer >"$XDG_STATE_HOME/out" 2>&1 || true
+is state "$(get other state)" running
+cmp -s "$runs/other/attempt-1/plan.json" "$XDG_STATE_HOME/plan" || fail "the other plan was changed"
+"$DTRUN_BIN/dtrun" stop other >"$XDG_STATE_HOME/out" 2>&1 || true
 is "left running after stop" "$(ranks)" ""
 await 20 nothing_left

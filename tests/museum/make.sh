@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes runs/NAME.tar.xz: small runs of an old build, as it left them, with what it said about them.
+# Makes runs/NAME.tar.xz: small runs of a release, as it left them, with what it said about them.
 #
 #   tests/museum/make.sh NAME      a line of `versions`; builds that commit first, in $MUSEUM_BUILDS
 #

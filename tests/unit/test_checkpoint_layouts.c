@@ -73,35 +73,6 @@ static void test_any_mesh_loads_from_any_mesh(void **state)
     fake_world_release(&world);
 }
 
-static int64_t version_of(const fake_world *world)
-{
-    dt_checkpoint *checkpoint = open_one(world, world->saved[0].directory);
-    int64_t version = json_integer_value(json_object_get(checkpoint->json, "version"));
-
-    dt_checkpoint_close(checkpoint);
-    return version;
-}
-
-static void test_only_boxes_need_a_program_that_knows_them(void **state)
-{
-    fake_world world;
-
-    fake_world_init(&world, *state);
-    for (int layout = 0; layout <= FAKE_FSDP; layout++)
-        for (int64_t ranks = 1; ranks <= FAKE_MAX_RANKS; ranks++) {
-            world.layout = layout;
-            world.ranks = ranks;
-            world.info.step++;
-            fake_must_save(&world);
-            assert_int_equal(version_of(&world), 1);
-        }
-    world.layout = FAKE_FSDP;
-    world.tensor_size = 2;
-    fake_must_save(&world);
-    assert_int_equal(version_of(&world), 2);
-    fake_world_release(&world);
-}
-
 /* Columns of "wpe.weight" (8, 3), and of their elements those that a data rank has. */
 static void test_a_box_keeps_its_dimensions(void **state)
 {
@@ -407,7 +378,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_any_layout_loads_from_any_layout),
         IN_FOLDER(test_any_mesh_loads_from_any_mesh),
-        IN_FOLDER(test_only_boxes_need_a_program_that_knows_them),
         IN_FOLDER(test_a_box_keeps_its_dimensions),
         IN_FOLDER(test_a_rank_reads_the_files_of_what_it_holds),
         IN_FOLDER(test_any_padding_loads_from_any_padding),

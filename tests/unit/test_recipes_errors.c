@@ -133,16 +133,14 @@ static void test_a_newer_version_is_refused_where_it_stands(void **state)
 {
     static const bad cases[] = {
         {LEAST "recipe: 2\n",
-         "/r/gpt.yaml:4:9: the recipe is of version 2, and this dtrun reads up "
-         "to 1: use a newer dtrun"},
+         "/r/gpt.yaml:4:9: the recipe has version 2, and this dtrun reads version 1: use a newer "
+         "dtrun"},
         {"recipe: 7\nmodel: {colour: red}\n",
-         "/r/gpt.yaml:1:9: the recipe is of version 7, and this dtrun reads up to 1: use a newer "
+         "/r/gpt.yaml:1:9: the recipe has version 7, and this dtrun reads version 1: use a newer "
          "dtrun"},
         {"recipe: 0\n",
-         "/r/gpt.yaml:1:9: 'recipe' is the recipe's version: expected a whole number, "
-         "1 to 1"},
-        {"recipe: [1]\n", "/r/gpt.yaml:1:9: 'recipe' is the recipe's version: expected a whole "
-                          "number, 1 to 1"},
+         "/r/gpt.yaml:1:9: 'recipe' is the recipe's version (expected 1)"},
+        {"recipe: [1]\n", "/r/gpt.yaml:1:9: 'recipe' is the recipe's version (expected 1)"},
         {LEAST "recipe: 1\nrecipe: 1\n",
          "/r/gpt.yaml:5:1: duplicate key 'recipe' (first at /r/gpt.yaml:4:1)"},
     };

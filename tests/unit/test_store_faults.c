@@ -1,5 +1,5 @@
 /* Every change of the store with memory that runs out, and a disk that fails, at each place in turn: it says that it
- * failed and nothing of it is there, or that it was done and all of it is. So do opening, migrating and backing up.
+ * failed and nothing of it is there, or that it was done and all of it is. So do opening and backing up.
  *
  * Memory   SQLite's own allocations (SQLITE_CONFIG_MALLOC); from number N on none succeeds
  * Disk     a VFS over the usual one; from number N on no write, sync or extension succeeds (SQLITE_FULL, or
@@ -430,60 +430,20 @@ static void try_all(int kind)
 
 /* --- the file as a whole */
 
-extern const char dt_embedded_schema_0001[], dt_embedded_schema_0002[], dt_embedded_schema_0003[],
-    dt_embedded_schema_0004[], dt_embedded_schema_0005[];
-#define OLD_VERSION 5
-
-static void run_sql(sqlite3 *db, const char *sql)
+/* Opening a store that is not there yet, with the fault at call number `from`. */
+static bool open_at(int kind, int64_t from)
 {
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        fail_msg("%s", sqlite3_errmsg(db));
-}
-
-/* What a dtrun of before the pyramid has left, in the place of the test's store. */
-static void make_old(test_store *t)
-{
-    const char *const schemas[] = {dt_embedded_schema_0001, dt_embedded_schema_0002,
-                                   dt_embedded_schema_0003, dt_embedded_schema_0004,
-                                   dt_embedded_schema_0005};
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open(t->path, &db), SQLITE_OK);
-    for (int i = 0; i < OLD_VERSION; i++)
-        run_sql(db, schemas[i]);
-    run_sql(
-        db,
-        "PRAGMA user_version = 5; PRAGMA application_id = 0x6474726e; PRAGMA journal_mode = WAL;"
-        "INSERT INTO runs (run, id, name, created_ms, attempt, recipe_path, recipe_text)"
-        " VALUES (1, 'aa', 'old', 1, 1, '', '');"
-        "INSERT INTO attempts (run, attempt, state, start_step, steps_total, created_ms, ended_ms,"
-        " recipe_json, recipe_hash) VALUES (1, 1, 'finished', 0, 3000, 1, 9, '{}', '');"
-        "INSERT INTO series (series, run, name) VALUES (1, 1, 'loss');"
-        "WITH RECURSIVE s (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM s WHERE i < 2999)"
-        " INSERT INTO metrics (series, step, attempt, value, time_ms)"
-        " SELECT 1, i, 1, i * 0.5, i FROM s");
-    sqlite3_close(db);
-}
-
-/* Opening one of before (old) or none yet, with the fault at call number `from`. */
-static bool open_at(bool old, int kind, int64_t from)
-{
-    char *before = NULL, *after, *kept;
-    char backup[128];
     bool reached;
     dt_status st;
     void *state;
     test_store *t;
+    char *after;
 
     assert_int_equal(test_store_setup(&state), 0);
     t = state;
     dt_store_close(t->store);
     t->store = NULL;
     assert_int_equal(unlink(t->path), 0);
-    if (old) {
-        make_old(t);
-        before = contents(t);
-    }
     calls = 0;
     fails_from = from;
     fault = kind;
@@ -494,28 +454,19 @@ static bool open_at(bool old, int kind, int64_t from)
         assert_true(reached && t->err.message[0] != '\0' && t->store == NULL);
         dt_error_clear(&t->err);
         after = contents(t);
-        assert_string_equal(after, old ? before : "");
+        assert_string_equal(after, "");
         free(after);
         assert_good(t, dt_store_open(&t->store, t->path, &t->err));
     }
     assert_sound(t);
     test_store_reopen(t);
-    snprintf(backup, sizeof(backup), "%s.version-%d", t->path, OLD_VERSION);
-    assert_int_equal(access(backup, F_OK) == 0, old);
-    if (old) {
-        assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 3000);
-        kept = contents_of(backup);
-        assert_string_equal(kept, before);
-        free(kept);
-    }
     assert_nothing_partial(t);
-    free(before);
     assert_int_equal(test_store_teardown(&state), 0);
     return reached;
 }
 
 /* A backup that fails leaves no file, and the store as it was. */
-static bool back_up_at(bool unused, int kind, int64_t from)
+static bool back_up_at(int kind, int64_t from)
 {
     char *before, *after;
     char backup[128];
@@ -524,7 +475,6 @@ static bool back_up_at(bool unused, int kind, int64_t from)
     void *state;
     test_store *t;
 
-    (void)unused;
     assert_int_equal(test_store_setup(&state), 0);
     t = state;
     fill(t);
@@ -552,14 +502,14 @@ static bool back_up_at(bool unused, int kind, int64_t from)
     return reached;
 }
 
-static void try_file(const char *name, bool (*at)(bool old, int kind, int64_t from), bool old)
+static void try_file(const char *name, bool (*at)(int kind, int64_t from))
 {
     static const int kinds[] = {MEMORY, DISK_FULL, DISK_BROKEN};
 
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         int64_t from = 0, places = 0;
 
-        while (at(old, kinds[k], from)) {
+        while (at(kinds[k], from)) {
             from += 1 + from / 4;
             places++;
         }
@@ -571,19 +521,13 @@ static void try_file(const char *name, bool (*at)(bool old, int kind, int64_t fr
 static void test_a_store_that_cannot_be_made_now_can_be_later(void **state)
 {
     (void)state;
-    try_file("a store is made", open_at, false);
-}
-
-static void test_a_migration_is_whole_or_not_there_and_what_was_is_kept(void **state)
-{
-    (void)state;
-    try_file("a store is migrated", open_at, true);
+    try_file("a store is made", open_at);
 }
 
 static void test_a_backup_is_whole_or_not_there(void **state)
 {
     (void)state;
-    try_file("a store is backed up", back_up_at, false);
+    try_file("a store is backed up", back_up_at);
 }
 
 static void test_without_memory_a_change_is_whole_or_not_there(void **state)
@@ -611,7 +555,6 @@ int main(void)
         cmocka_unit_test(test_on_a_full_disk_a_change_is_whole_or_not_there),
         cmocka_unit_test(test_on_a_broken_disk_a_change_is_whole_or_not_there),
         cmocka_unit_test(test_a_store_that_cannot_be_made_now_can_be_later),
-        cmocka_unit_test(test_a_migration_is_whole_or_not_there_and_what_was_is_kept),
         cmocka_unit_test(test_a_backup_is_whole_or_not_there),
     };
 

@@ -353,49 +353,6 @@ static void test_points_of_an_open_transaction_count(void **state)
     assert_run(t, "aa");
 }
 
-/* From the schema before the pyramid. */
-static void migrate_again(test_store *t)
-{
-    dt_store_close(t->store);
-    t->store = NULL;
-    test_store_run_sql(t, "DROP TABLE pyramid; ALTER TABLE metrics DROP COLUMN in_pyramid;"
-                          "ALTER TABLE checkpoints DROP COLUMN score;"
-                          "PRAGMA user_version = 5");
-    assert_good(t, dt_store_open(&t->store, t->path, &t->err));
-}
-
-static void test_an_older_store_gets_its_pyramid(void **state)
-{
-    test_store *t = *state;
-
-    seed = 7;
-    add_run(t, "aa");
-    add_run(t, "bb");
-    migrate_again(t);
-    assert_rows(t);
-    assert_run(t, "aa");
-    assert_run(t, "bb");
-}
-
-/* As an older dtrun does, which is still running while a newer one has brought the store up to date. */
-static void test_who_knows_no_pyramid_keeps_it_too(void **state)
-{
-    test_store *t = *state;
-
-    test_store_run(t, "aa", "n");
-    for (int64_t step = 0; step < 1000; step++)
-        add(t, "aa", 1, step, any_value());
-    migrate_again(t);
-    test_store_run_sql(
-        t, "WITH RECURSIVE s(step) AS (SELECT 2999 UNION ALL SELECT step - 1 FROM s WHERE step > 0)"
-           " INSERT INTO metrics (series, step, attempt, value, time_ms) SELECT 1, step, 1,"
-           " CASE step % 7 WHEN 0 THEN NULL WHEN 1 THEN 9e999 ELSE sin(step) END, step * 10 FROM s"
-           " WHERE true ON CONFLICT (series, step, attempt) DO NOTHING");
-    assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 3000);
-    assert_rows(t);
-    assert_run(t, "aa");
-}
-
 static void test_a_run_that_moves_takes_its_pyramid_along(void **state)
 {
     test_store *t = *state;
@@ -484,8 +441,6 @@ int main(void)
         WITH_STORE(test_what_is_taken_back_leaves_nothing_in_the_pyramid),
         WITH_STORE(test_a_transaction_that_ended_by_itself_leaves_nothing),
         WITH_STORE(test_points_of_an_open_transaction_count),
-        WITH_STORE(test_an_older_store_gets_its_pyramid),
-        WITH_STORE(test_who_knows_no_pyramid_keeps_it_too),
         WITH_STORE(test_a_run_that_moves_takes_its_pyramid_along),
         WITH_STORE(test_the_check_finds_each_bucket_that_is_wrong),
     };

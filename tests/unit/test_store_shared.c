@@ -104,7 +104,7 @@ static void test_eight_writers_and_readers_on_a_fresh_store_never_meet_a_lock(vo
 
     dt_store_close(t->store);
     t->store = NULL;
-    assert_int_equal(unlink(t->path), 0); /* all of them open, make and migrate it at once */
+    assert_int_equal(unlink(t->path), 0); /* all of them open, and create it at once */
     assert_int_equal(pipe(go), 0);
     for (int i = 0; i < PROCESSES; i++) {
         children[i] = fork();

@@ -11,8 +11,8 @@
  *   4 A line ends with `sum`, a checksum of what is before it; one that is damaged is never given
  * to anybody. It is set aside (PATH.damaged) and counted, and the journal continues after it.
  *
- *   5 The first line that an agent writes says `journal`, the version of its lines; without one it is 1.
- *     One of a newer version is not read, and nothing is added to it.
+ *   5 The first line that an agent writes states `journal`, the version of its lines. A journal of another
+ *     version is not served, and nothing is added to it.
  *
  * Durability  a batch is one write(), which survives the death of the process; events that a run
  *             cannot do without (checkpoint, exited, finished, failed, released) are synced to

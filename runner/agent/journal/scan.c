@@ -57,19 +57,9 @@ typedef struct scan {
     int64_t at;         /* in the file: of buffer.data[0] */
     dt_strbuf buffer;   /* what was read and not looked at */
     int64_t last;       /* number of the last good line, -1: none */
-    int64_t lost_bytes; /* damaged, since then */
     dt_journal_fn *seen;
     void *context;
 } scan;
-
-/* Whether a good line may follow the last one. The number of one without a sum may be what is
- * damaged: it is believed as far as the bytes in between explain it. */
-static bool is_next(const scan *s, const char *line, size_t length, int64_t sequence)
-{
-    if (sequence <= s->last)
-        return false;
-    return dt_journal_line_has_sum(line, length) || sequence - s->last <= 1 + s->lost_bytes / 16;
-}
 
 static void take_line(scan *s, const char *line, size_t length)
 {
@@ -77,17 +67,15 @@ static void take_line(scan *s, const char *line, size_t length)
     int64_t sequence = dt_journal_line_sequence(line, length);
     json_t *event = NULL;
 
-    if (!is_next(s, line, length, sequence) ||
+    if (sequence <= s->last ||
         dt_json_parse(&event, line, length, "journal", NULL) != DT_OK) {
         dt_journal_set_aside(journal, line, length);
-        s->lost_bytes += (int64_t)length + 1;
         return;
     }
     if (sequence % DT_JOURNAL_MARK_EVERY == 0 || sequence != s->last + 1 ||
         s->at == journal->kept_bytes)
         dt_journal_mark_add(journal, sequence, s->at);
     s->last = sequence;
-    s->lost_bytes = 0;
     journal->next_sequence = sequence + 1;
     s->seen(s->context, event);
     json_decref(event);
@@ -108,10 +96,8 @@ static void skip_hole(scan *s)
     if (s->buffer.length > 0)
         return;
     data = lseek(journal->fd, (off_t)s->at, SEEK_DATA);
-    if (data > s->at) {
-        s->lost_bytes += data - s->at;
+    if (data > s->at)
         s->at = data;
-    }
 }
 
 /* 0 at the end. */
@@ -128,7 +114,6 @@ static ssize_t fill(scan *s)
         zeros++;
     if (zeros > 0) {
         s->journal->damaged_lines++;
-        s->lost_bytes += (int64_t)zeros;
         s->at += (int64_t)zeros;
     }
     if (got > 0)
@@ -178,7 +163,6 @@ dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *contex
             journal->whole_bytes = s.at;
         } else if (s.buffer.length > LINE_BYTES) {
             dt_journal_set_aside(journal, s.buffer.data, 256);
-            s.lost_bytes += (int64_t)s.buffer.length;
             drop_front(&s, s.buffer.length);
         } else {
             got = fill(&s);

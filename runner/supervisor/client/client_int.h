@@ -20,16 +20,4 @@ bool dt_lock_holder_kill(pid_t pid, const char *lock, const char *run);
  * a signal. 0: none. */
 int64_t dt_helpers_find_paused(const char *run);
 
-/* outdated: a supervisor of another build that holds a run and cannot follow it.
- *
- * One of 0.1.0 that begins its next session once a later build has migrated the history tries for ever to
- * open that, with the run's lock held and without listening to anybody. It is known by the three: it holds
- * the lock, its program is not ours, and for two seconds nobody listens. Whoever needs a supervisor then ends
- * it, which may be done to any supervisor at any moment, and starts one of this build. Later builds leave by
- * themselves (supervise.c).
- */
-
-/* Whether there was one, and the lock is free now. */
-bool dt_outdated_end(const char *run, const char *folder);
-
 #endif

@@ -26,14 +26,14 @@ static void hear_clock(dt_node_link *link, const dt_message *message, bool answe
         dt_clock_offset_heard(&link->offset, stamped_ms, now_ms);
 }
 
-/* Its agent is a newer build's, which speaks no protocol of ours: the run is that build's to supervise. */
-static void on_newer(dt_node_link *link, const char *what)
+/* The agent belongs to another build: this supervisor leaves the run to that build. */
+static void on_other_build(dt_node_link *link, const char *what)
 {
     char why[400];
 
-    snprintf(why, sizeof(why), "what runs on %.60s is of a newer dtrun (%.200s): use that dtrun",
+    snprintf(why, sizeof(why), "the ranks on %.60s belong to another dtrun (%.200s): use that dtrun",
              link->name, what);
-    link->calls.newer(link->context, link->setup.index, why);
+    link->calls.other_build(link->context, link->setup.index, why);
 }
 
 static void on_hello(dt_node_link *link, const dt_message *message)
@@ -41,12 +41,8 @@ static void on_hello(dt_node_link *link, const dt_message *message)
     int64_t protocol = dt_message_int(message, "protocol", 0);
     const char *state = dt_message_string(message, "state");
 
-    if (protocol > DT_PROTOCOL_VERSION) {
-        on_newer(link, "it continues by its own protocol");
-        return;
-    }
-    if (protocol < DT_PROTOCOL_OLDEST) {
-        dt_node_refuse(link, "it speaks a protocol that is too old", true);
+    if (protocol != DT_PROTOCOL_VERSION) {
+        on_other_build(link, "its agent speaks another protocol");
         return;
     }
     hear_clock(link, message, true);
@@ -65,8 +61,8 @@ static void on_error(dt_node_link *link, const dt_message *message)
 
     dt_log_warn("%s: the agent says: %s", link->name, text);
     if (link->phase == DT_NODE_CONNECTING &&
-        dt_message_int(message, "oldest_protocol", 0) > DT_PROTOCOL_VERSION)
-        on_newer(link, text);
+        dt_message_int(message, "protocol", DT_PROTOCOL_VERSION) != DT_PROTOCOL_VERSION)
+        on_other_build(link, text);
     else if (link->phase == DT_NODE_CONNECTING)
         dt_node_refuse(link, text, refused);
     else if (refused)
@@ -134,7 +130,7 @@ static void on_problem(void *context, const char *text, size_t length)
 {
     size_t front = sizeof(DT_TRANSPORT_PREEMPTED) - 1;
     dt_node_link *link = context;
-    const char *newer;
+    const char *other;
 
     link->preempted = length > front && memcmp(text, DT_TRANSPORT_PREEMPTED, front) == 0;
     if (link->preempted) {
@@ -142,9 +138,9 @@ static void on_problem(void *context, const char *text, size_t length)
         length -= front;
     }
     snprintf(link->problem, sizeof(link->problem), "%.*s", (int)length, text);
-    newer = strstr(link->problem, DT_PROTOCOL_NEWER);
-    if (newer != NULL)
-        on_newer(link, newer + sizeof(DT_PROTOCOL_NEWER) - 1);
+    other = strstr(link->problem, DT_PROTOCOL_OTHER);
+    if (other != NULL)
+        on_other_build(link, other + sizeof(DT_PROTOCOL_OTHER) - 1);
 }
 
 static void on_ended(void *context, const char *why)

@@ -97,8 +97,8 @@ typedef struct dt_node_calls {
     void (*alive)(void *context, int64_t node, const dt_message *message);
     void (*rendezvous)(void *context, const dt_message *message);
     void (*refused)(void *context, int64_t node, const char *why); /* a command, for good */
-    /* Its agent is of a newer build, and left alone. */
-    void (*newer)(void *context, int64_t node, const char *why);
+    /* The agent belongs to another build, and is left alone. */
+    void (*other_build)(void *context, int64_t node, const char *why);
     void (*batch)(void *context); /* of what was just read, all has been told */
 
     void (*unreachable)(void *context, int64_t node, const char *text); /* until it is attached */

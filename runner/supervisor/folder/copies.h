@@ -6,7 +6,7 @@
  * Where neither can be read the run is not called failed before its nodes were asked (salvage.c).
  *
  * Errors  DT_ERR_NOT_FOUND: there is neither; DT_ERR_CORRUPT: there is no good one;
- *         DT_ERR_UNSUPPORTED: the plan is a newer build's, whose run it is to supervise
+ *         DT_ERR_UNSUPPORTED: another build wrote the plan, and has to supervise the run
  */
 #ifndef DT_FOLDER_COPIES_H
 #define DT_FOLDER_COPIES_H

@@ -145,10 +145,7 @@ static dt_status read_texts(dt_kept *out, const reading *from, dt_error *err)
     DT_TRY(read_text(&run->recipe_json, from, "recipe_json", err));
     DT_TRY(read_text(&run->recipe_hash, from, "recipe_hash", err));
     DT_TRY(read_text(&out->changes_json, from, "changes_json", err));
-    if (json_object_get(from->json, "provenance_json") != NULL)
-        DT_TRY(read_text(&out->provenance_json, from, "provenance_json", err));
-    else
-        out->provenance_json = "{}";
+    DT_TRY(read_text(&out->provenance_json, from, "provenance_json", err));
 out:
     return st;
 }
@@ -193,8 +190,7 @@ static dt_status read_nodes(dt_kept *out, const reading *from, dt_error *err)
         nodes[i] = (dt_node){.node = (int64_t)i};
         DT_TRY(read_text(&nodes[i].name, &one, "name", err));
         DT_TRY(read_text(&nodes[i].state, &one, "state", err));
-        DT_TRY(dt_json_get_int_or(&nodes[i].acknowledged, entry, "acknowledged", -1, from->where,
-                                  err));
+        DT_TRY(dt_json_get_int(&nodes[i].acknowledged, entry, "acknowledged", from->where, err));
     }
     out->nodes = nodes;
     out->node_count = (int64_t)json_array_size(array);
@@ -229,7 +225,6 @@ dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_are
                        dt_error *err)
 {
     json_t *json = NULL;
-    int64_t version;
     dt_strbuf path;
     reading from;
     dt_status st;
@@ -239,7 +234,7 @@ dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_are
     write_path(&path, folder, attempt);
     DT_TRY(dt_json_read(&json, path.data, MAX_BYTES, err));
     from = (reading){json, path.data, arena};
-    DT_TRY(dt_version_read(&version, json, "version", VERSION, path.data, err));
+    DT_TRY(dt_version_check(json, "version", VERSION, path.data, err));
     DT_TRY(read_texts(out, &from, err));
     DT_TRY(read_numbers(out, &from, err));
     DT_TRY(read_end(out, &from, err));

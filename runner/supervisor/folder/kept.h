@@ -18,15 +18,15 @@ typedef struct dt_kept {
     dt_run run; /* as it is while this is the newest attempt, but for recipe_text and boot_id */
     int64_t created_ms, start_step; /* of the attempt */
     const char *changes_json;       /* what --set changed */
-    const char *provenance_json;    /* where it comes from; "{}" in what an older dtrun wrote */
-    const dt_node *nodes;           /* name, state, acknowledged: -1 in what an older dtrun wrote */
+    const char *provenance_json;    /* where it comes from */
+    const dt_node *nodes;           /* name, state, acknowledged */
     int64_t node_count;
     bool stop_asked;
 } dt_kept;
 
 /* folder: runs/ID. The folder of the attempt, run.attempt, is there. */
 dt_status dt_kept_write(const dt_kept *kept, const char *folder, dt_error *err);
-/* DT_ERR_NOT_FOUND, DT_ERR_CORRUPT; DT_ERR_UNSUPPORTED: a newer dtrun's. */
+/* DT_ERR_NOT_FOUND, DT_ERR_CORRUPT; DT_ERR_UNSUPPORTED: another dtrun's. */
 dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_arena *arena,
                        dt_error *err);
 /* The newest attempt of which there is one, 0: none. Attempts have numbers without a hole but for those

@@ -11,7 +11,7 @@
  * Secrets  are not: neither what is not in the table, nor a proxy with a password, nor what the
  *          recipe refers to by ${env:...}; of these the names are kept, and the values come from
  *          whoever starts the supervisor, where they are set there
- * Errors   DT_ERR_NOT_FOUND from read for a run of an older dtrun
+ * Errors   DT_ERR_NOT_FOUND from read where the file is missing
  */
 #ifndef DT_FOLDER_LAUNCH_ENV_H
 #define DT_FOLDER_LAUNCH_ENV_H

@@ -30,7 +30,7 @@ static bool has_node(const dt_node *rows, int64_t count, const dt_node *kept)
     return false;
 }
 
-/* What an older dtrun kept says of no journal how far it was: then nobody knows. */
+/* *all: the store has every journal as far as the kept attempt says. */
 static dt_status has_journals(bool *all, dt_store *store, const dt_kept *kept, dt_arena *arena,
                               dt_error *err)
 {
@@ -41,7 +41,7 @@ static dt_status has_journals(bool *all, dt_store *store, const dt_kept *kept, d
 
     *all = st == DT_OK;
     for (int64_t i = 0; *all && i < kept->node_count; i++)
-        *all = kept->nodes[i].acknowledged >= 0 && has_node(rows, count, &kept->nodes[i]);
+        *all = has_node(rows, count, &kept->nodes[i]);
     return st;
 }
 

@@ -231,8 +231,8 @@ static void on_refused(void *context, int64_t index, const char *why)
     dt_node_link_give_up(node->link, reason);
 }
 
-/* Its ranks train on, and nothing of the run is ended or written: that is for the build whose run it is. */
-static void on_newer(void *context, int64_t index, const char *why)
+/* The ranks keep training; this build neither ends nor records anything of the run. */
+static void on_other_build(void *context, int64_t index, const char *why)
 {
     dt_error err = DT_ERROR_INIT;
 
@@ -317,7 +317,7 @@ dt_status dt_nodes_open(dt_session *session, dt_error *err)
         .alive = on_alive,
         .rendezvous = on_rendezvous,
         .refused = on_refused,
-        .newer = on_newer,
+        .other_build = on_other_build,
         .batch = on_batch,
         .unreachable = on_unreachable,
         .ended = on_ended,

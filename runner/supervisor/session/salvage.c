@@ -1,5 +1,5 @@
-/* salvage: a run whose plan can be read neither from its folder nor from the store. (One that is a
- * newer build's is good, and left to that one: load.c.)
+/* salvage: ends a run whose plan can be read neither from its folder nor from the store. (A plan of
+ * another build is not damaged: load.c leaves that run alone.)
  *
  * It cannot continue, and its ranks may live. So it is ended as any other: who is where is known
  * from the rows of the attempt, or from the folders of its nodes; the nodes are asked to stop; and

@@ -74,18 +74,15 @@ out:
     return st;
 }
 
-/* UNSUPPORTED: store, plan or agent are a newer build's. */
+/* DT_ERR_UNSUPPORTED: store, plan or agent belong to another build. */
 static bool worth_another(dt_status st)
 {
     return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND && st != DT_ERR_UNSUPPORTED;
 }
 
-/* *begun: a session of the run was there, before what is wrong now.
- *
- * Where nothing was there yet, who started us reports what is wrong, but for a store that another
+/* Where nothing was there yet, who started us reports what is wrong, but for a store that another
  * process holds: that passes, and the next command may be hours away. */
-static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, bool *begun,
-                           dt_error *err)
+static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     bool again = false, restarted = false;
@@ -101,7 +98,6 @@ static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, b
         st = follow(run, notifier, ready, &again, &restarted, &problem);
         again = again || st != DT_OK; /* a store that cannot be opened now may be later */
     }
-    *begun = again;
     return st == DT_OK ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
 }
 
@@ -120,7 +116,7 @@ static bool is_active(const char *run, dt_arena *arena)
 /* Who resumes the run at its very end finds the lock still held, and leaves it to us: looked at
  * once the lock is free. */
 static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_notifier *notifier,
-                                    int *ready, bool *begun, dt_arena *arena, dt_error *err)
+                                    int *ready, dt_arena *arena, dt_error *err)
 {
     dt_status st;
     int lock;
@@ -135,7 +131,7 @@ static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_n
             return st;
         (void)dt_stop_mark_reserve(lock,
                                    NULL); /* on a full disk a stop says that it has no place */
-        st = supervise(run, notifier, ready, begun, err);
+        st = supervise(run, notifier, ready, err);
         if (st == DT_OK && !is_active(run, arena))
             (void)dt_stop_mark_clear(lock,
                                      NULL); /* of an attempt that has ended it says nothing new */
@@ -144,34 +140,6 @@ static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_n
             return st;
         dt_error_clear(err);
     }
-}
-
-/* The program that stands where this one did, where dtrun was updated under this supervisor. */
-static bool find_successor(char path[PATH_MAX])
-{
-    static const char deleted[] = " (deleted)"; /* what Linux says of a program that was replaced */
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1), tail = sizeof(deleted) - 1;
-    struct stat ours, theirs;
-
-    path[length > 0 ? length : 0] = '\0';
-    if (length > tail && strcmp(path + length - tail, deleted) == 0)
-        path[length - tail] = '\0';
-    return stat("/proc/self/exe", &ours) == 0 && stat(path, &theirs) == 0 &&
-           (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
-}
-
-/* What is of a newer build is that one's to continue with: here and now where it stands in our
- * place, else by the supervisor that its next command starts. */
-static void hand_over(const char *run)
-{
-    const char *const argv[] = {"dtrun", "supervise", run, NULL};
-    char path[PATH_MAX];
-
-    if (!find_successor(path))
-        return;
-    dt_log_info("dtrun was updated: '%s' continues", path);
-    execv(path, (char *const *)argv);
-    dt_log_warn("cannot run '%s': %s", path, strerror(errno));
 }
 
 dt_status dt_supervisor_main(const char *run, dt_error *err)
@@ -183,7 +151,6 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     dt_arena arena;
     static char who[128];
     int ready = dt_detach_claim();
-    bool begun = false;
 
     dt_arena_init(&arena, 0);
     snprintf(who, sizeof(who), "supervisor %.100s", run);
@@ -198,11 +165,9 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     dt_log_bound(path, DT_LOG_BYTES_MOST);
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", &arena, &problem));
     DT_TRY(dt_notifier_open(&notifier, &problem));
-    DT_TRY(hold_and_supervise(run, path, notifier, &ready, &begun, &arena, &problem));
+    DT_TRY(hold_and_supervise(run, path, notifier, &ready, &arena, &problem));
 out:
     dt_notifier_close(notifier, NOTIFY_SECONDS); /* without the lock: the run may be resumed */
-    if (st == DT_ERR_UNSUPPORTED && begun)
-        hand_over(run);
     if (st != DT_OK)
         DT_FAIL(err, st, "%s", problem.message);
     dt_detach_ready(&ready, st, &problem);
