@@ -124,8 +124,7 @@ static void write_array(dt_strbuf *out, const json_t *array, int depth)
     size_t at;
 
     dt_strbuf_add_char(out, '[');
-    json_array_foreach(array, at, item)
-    {
+    json_array_foreach(array, at, item) {
         if (at > 0)
             dt_strbuf_add_char(out, ',');
         write_break(out, below(depth));
@@ -143,8 +142,7 @@ static void write_object(dt_strbuf *out, const json_t *object, int depth)
     const char *key;
 
     dt_strbuf_add_char(out, '{');
-    json_object_foreach((json_t *)object, key, value)
-    {
+    json_object_foreach((json_t *)object, key, value) {
         if (!first)
             dt_strbuf_add_char(out, ',');
         first = false;

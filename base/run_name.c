@@ -6,7 +6,8 @@
 
 bool dt_run_name_is_valid(const char *name)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t length = strlen(name);
 
     return length >= 1 && length <= DT_RUN_NAME_MAX_BYTES && strspn(name, letters) == length &&

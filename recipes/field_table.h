@@ -36,7 +36,6 @@ void dt_field_expected(dt_strbuf *out, const dt_field *field);
 /* "0 to 1000000 steps"; adds nothing where there is no range to tell. */
 void dt_field_range(dt_strbuf *out, const dt_field *field);
 
-
 /* The item's field of that name, or NULL. */
 const dt_field *dt_field_find_item(const dt_field_table *items, const char *key);
 

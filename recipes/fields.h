@@ -52,17 +52,17 @@ typedef struct dt_field {
     const char *unit;
     double low, high; /* inclusive; low_open excludes low, high_open excludes high */
     bool low_open, high_open;
-    const char *const *choices;    /* NULL-terminated */
-    const dt_field_table *items;   /* of maps in a list */
-    const char *fallback;          /* the default as YAML text; NULL: required, or see derived */
-    const char *derived;           /* in words: what the default follows from; filled by derive.c */
-    const char *number_means;      /* a plain number given here is meant for this field (path) */
-    const char *zero_word;         /* a word that stands for 0 ("none") */
-    bool shorthand;                /* a scalar given for the map means this field */
-    bool keeps_references;    /* "${env:NAME}" is filled in where it is used, and never before */
-    bool paths;               /* file names: relative ones are made absolute */
-    const char *const *words; /* NULL-terminated; those of `paths` that are no file names */
-    const char *help;         /* one sentence, no full stop */
+    const char *const *choices;  /* NULL-terminated */
+    const dt_field_table *items; /* of maps in a list */
+    const char *fallback;        /* the default as YAML text; NULL: required, or see derived */
+    const char *derived;         /* in words: what the default follows from; filled by derive.c */
+    const char *number_means;    /* a plain number given here is meant for this field (path) */
+    const char *zero_word;       /* a word that stands for 0 ("none") */
+    bool shorthand;              /* a scalar given for the map means this field */
+    bool keeps_references;       /* "${env:NAME}" is filled in where it is used, and never before */
+    bool paths;                  /* file names: relative ones are made absolute */
+    const char *const *words;    /* NULL-terminated; those of `paths` that are no file names */
+    const char *help;            /* one sentence, no full stop */
 } dt_field;
 
 /* No table is longer, so that arrays by field need no allocation. */

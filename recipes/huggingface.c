@@ -294,8 +294,7 @@ static dt_status check_map(const reading *in, const char *name, json_t *map, dt_
 
     if (!json_is_object(map) && !json_is_null(map))
         DT_THROW(err, DT_ERR_RECIPE, "'%s': '%s' is no object", in->where, name);
-    json_object_foreach(map, inner, value)
-    {
+    json_object_foreach(map, inner, value) {
         path = dt_arena_printf(in->arena, "%s.%s", name, inner);
         if (path == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", in->where);

@@ -109,17 +109,17 @@ static dt_status check_items(const json_t *list, const dt_field_table *items, co
     const char *key;
     size_t i;
 
-    json_array_foreach((json_t *)list, i, item) json_object_foreach(item, key, value)
-    {
-        const dt_field *field = dt_field_find_item(items, key);
-        char path[PATH_SIZE];
+    json_array_foreach((json_t *)list, i, item)
+        json_object_foreach(item, key, value) {
+            const dt_field *field = dt_field_find_item(items, key);
+            char path[PATH_SIZE];
 
-        snprintf(path, sizeof(path), "%s.%s", at, key);
-        if (field == NULL)
-            DT_TRY(dt_version_unknown_key(path, "recipe", err));
-        else if (field->items != NULL)
-            DT_TRY(check_items(value, field->items, path, err));
-    }
+            snprintf(path, sizeof(path), "%s.%s", at, key);
+            if (field == NULL)
+                DT_TRY(dt_version_unknown_key(path, "recipe", err));
+            else if (field->items != NULL)
+                DT_TRY(check_items(value, field->items, path, err));
+        }
 out:
     return st;
 }
@@ -132,8 +132,7 @@ static dt_status check_keys(const json_t *object, const char *map, dt_error *err
     const char *key;
     json_t *value;
 
-    json_object_foreach(borrowed, key, value)
-    {
+    json_object_foreach(borrowed, key, value) {
         const dt_field *field;
         char path[PATH_SIZE];
 

@@ -51,10 +51,7 @@ typedef enum dt_optimizer_variant {
 } dt_optimizer_variant;
 
 /* What weight_decay makes smaller: parameters with two or more dimensions, or all. */
-typedef enum dt_optimizer_decays {
-    DT_DECAYS_MATRICES,
-    DT_DECAYS_ALL
-} dt_optimizer_decays;
+typedef enum dt_optimizer_decays { DT_DECAYS_MATRICES, DT_DECAYS_ALL } dt_optimizer_decays;
 
 /* How the learning rate of a matrix that is stepped whole goes by its shape: as torch.optim.Muon's
  * adjust_lr_fn. */

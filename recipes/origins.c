@@ -113,8 +113,7 @@ json_t *dt_origins_document(const dt_origins *origins, const json_t *earlier)
     json_t *fields = dt_origins_to_json(origins), *old = json_object_get(earlier, "fields"), *chain;
     const char *path;
 
-    json_object_foreach(old, path, chain)
-    {
+    json_object_foreach(old, path, chain) {
         json_t *newer = json_object_get(fields, path);
 
         if (!json_is_array(chain))
@@ -148,8 +147,7 @@ void dt_origins_leave_out(json_t *document, const char *source)
     const char *path;
     void *next;
 
-    json_object_foreach_safe(fields, next, path, chain)
-    {
+    json_object_foreach_safe(fields, next, path, chain) {
         for (size_t i = json_array_size(chain); i-- > 0;) {
             const char *from =
                 json_string_value(json_object_get(json_array_get(chain, i), "source"));

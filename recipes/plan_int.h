@@ -16,8 +16,8 @@ dt_status dt_plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena
                                  dt_error *err);
 
 /* plan_keys.c. DT_ERR_CORRUPT: the object has a key that is not in the NULL-terminated list. `map`: "" or "ranks". */
-dt_status dt_plan_check_keys(const json_t *object, const char *const *known,
-                             const char *map, dt_error *err);
+dt_status dt_plan_check_keys(const json_t *object, const char *const *known, const char *map,
+                             dt_error *err);
 dt_status dt_plan_get_int(int64_t *out, const json_t *object, const char *key, int64_t low,
                           int64_t high, const char *where, dt_error *err);
 /* A copy in the arena; `empty`: whether it may be. */

@@ -68,8 +68,7 @@ static dt_status read_weights_kind(dt_weights_kind *out, const json_t *weights, 
     while (*out < DT_WEIGHTS_KINDS && strcmp(dt_weights_kind_name(*out), name) != 0)
         ++*out;
     if (*out == DT_WEIGHTS_KINDS)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "plan: unsupported weights of kind '%.40s'",
-                 name);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "plan: unsupported weights of kind '%.40s'", name);
 out:
     return st;
 }
@@ -186,9 +185,9 @@ out:
 
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
-    static const char *const known[] = {"plan",      "run",    "attempt",        "world_size",
-                                        "directory", "shared", "resume_from",    "new_data",
-                                        "new_model", "nodes",  "ranks",          "recipe",
+    static const char *const known[] = {"plan",      "run",    "attempt",     "world_size",
+                                        "directory", "shared", "resume_from", "new_data",
+                                        "new_model", "nodes",  "ranks",       "recipe",
                                         "weights",   "task",   NULL};
     dt_status st = DT_OK;
     json_t *recipe;

@@ -6,8 +6,8 @@
 
 #include "base/banned.h"
 
-dt_status dt_plan_check_keys(const json_t *object, const char *const *known,
-                             const char *map, dt_error *err)
+dt_status dt_plan_check_keys(const json_t *object, const char *const *known, const char *map,
+                             dt_error *err)
 {
     dt_status st = DT_OK;
     json_t *borrowed = (json_t *)object; /* json_object_foreach reads only */
@@ -19,8 +19,7 @@ dt_status dt_plan_check_keys(const json_t *object, const char *const *known,
     if (!json_is_object(object))
         DT_THROW(err, DT_ERR_CORRUPT, "plan%s%s: expected an object", map[0] != '\0' ? ": " : "",
                  map);
-    json_object_foreach(borrowed, key, value)
-    {
+    json_object_foreach(borrowed, key, value) {
         size_t i = 0;
 
         while (known[i] != NULL && strcmp(known[i], key) != 0)

@@ -35,8 +35,8 @@ typedef struct dt_recipe_source {
     size_t sets_count;
     const dt_problem_source *layers; /* on top of the text, in order (layers.h) */
     size_t layers_count;
-    dt_sweep *sweep;     /* in and out, the point that is read; NULL: the first */
-    dt_origins *origins; /* out, where each value comes from; may be NULL */
+    dt_sweep *sweep;             /* in and out, the point that is read; NULL: the first */
+    dt_origins *origins;         /* out, where each value comes from; may be NULL */
     dt_weights_of_run *find_run; /* model.from: run:NAME; NULL: refused */
 } dt_recipe_source;
 

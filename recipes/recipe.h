@@ -207,7 +207,8 @@ typedef struct dt_recipe {
         int64_t tokens;     /* per sequence (T) */
         int64_t max_tokens; /* pairs: of a batch, padding with them; 0: batches are of sequences */
         int64_t accumulate; /* micro-steps per step */
-        int64_t total; /* sequences (pairs: tokens) per step over all ranks; 0: as accumulate gives */
+        int64_t
+            total; /* sequences (pairs: tokens) per step over all ranks; 0: as accumulate gives */
     } batch;
 
     dt_optimizer_options optimizer;

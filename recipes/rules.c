@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* clang-format off: one paragraph a rule */
+/* clang-format off */ /* one paragraph a rule */
 const dt_rule dt_rules[] = {
     {.name = "name",
      .says = "a name can be typed in commands and names folders",

@@ -96,9 +96,10 @@ void dt_rule_batch_total(const dt_rule_case *c)
 
     if (recipe->batch.total > 0 && recipe->batch.accumulate > 1 &&
         dt_reading_written(c->reading, "batch.accumulate"))
-        dt_rule_broken(c, "batch.accumulate",
-                       "'batch.accumulate' is %lld, and 'batch.total' %lld sets the micro-steps too",
-                       (long long)recipe->batch.accumulate, (long long)recipe->batch.total);
+        dt_rule_broken(
+            c, "batch.accumulate",
+            "'batch.accumulate' is %lld, and 'batch.total' %lld sets the micro-steps too",
+            (long long)recipe->batch.accumulate, (long long)recipe->batch.total);
 }
 
 /* Ranks that every node has, if the recipe alone gives their number; 0 otherwise. */
@@ -134,11 +135,11 @@ void dt_rule_batch_nodes(const dt_rule_case *c)
 
         if (recipe->batch.total % pass == 0)
             continue;
-        dt_rule_broken(c, "batch.total",
-                       "'batch.total' %lld is not a multiple of the %lld that %lld of the %lld nodes "
-                       "take at once: a restart on them takes the nearest multiple",
-                       (long long)recipe->batch.total, (long long)pass, (long long)nodes,
-                       (long long)count);
+        dt_rule_broken(
+            c, "batch.total",
+            "'batch.total' %lld is not a multiple of the %lld that %lld of the %lld nodes "
+            "take at once: a restart on them takes the nearest multiple",
+            (long long)recipe->batch.total, (long long)pass, (long long)nodes, (long long)count);
         return;
     }
 }

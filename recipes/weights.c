@@ -113,8 +113,7 @@ static dt_status read_index(dt_weights_files *out, const char *path, dt_arena *a
     if (!json_is_object(map) || json_object_size(map) == 0)
         DT_THROW(err, DT_ERR_RECIPE, "'%s' has no 'weight_map'", path);
     DT_TRY(room_for(&items, json_object_size(map), arena, err));
-    json_object_foreach(map, tensor, value)
-    {
+    json_object_foreach(map, tensor, value) {
         const char *name = json_string_value(value);
 
         if (name == NULL || name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL)
@@ -210,18 +209,17 @@ static dt_status find_checkpoint(dt_weights_files *out, dt_arena *arena, dt_erro
                  "cut short",
                  out->folder);
     DT_TRY(read_json(&index, out->description, INDEX_MOST, err));
-    json_object_foreach(json_object_get(index, "tensors"), name, tensor) room +=
-        (int64_t)json_array_size(json_object_get(tensor, "value"));
+    json_object_foreach(json_object_get(index, "tensors"), name, tensor)
+        room += (int64_t)json_array_size(json_object_get(tensor, "value"));
     DT_TRY(room_for(&items, (size_t)room, arena, err));
     json_object_foreach(json_object_get(index, "tensors"), name, tensor)
-        json_array_foreach(json_object_get(tensor, "value"), i, piece)
-    {
-        const char *file = json_string_value(json_object_get(piece, "file"));
+        json_array_foreach(json_object_get(tensor, "value"), i, piece) {
+            const char *file = json_string_value(json_object_get(piece, "file"));
 
-        if (file == NULL || strchr(file, '/') != NULL)
-            DT_THROW(err, DT_ERR_RECIPE, "'%s' is damaged", out->description);
-        DT_TRY(join(&items[count++], out->folder, file, arena, err));
-    }
+            if (file == NULL || strchr(file, '/') != NULL)
+                DT_THROW(err, DT_ERR_RECIPE, "'%s' is damaged", out->description);
+            DT_TRY(join(&items[count++], out->folder, file, arena, err));
+        }
     count = without_twins(items, count);
     for (int64_t f = 0; f < count; f++)
         DT_TRY(check_file(items[f], err));

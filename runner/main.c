@@ -15,6 +15,7 @@
 
 #include "base/banned.h"
 
+/* clang-format off */
 const dt_command *const dt_commands[] = {
     &dt_command_launch,
     &dt_command_stop,
@@ -55,6 +56,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_drive,
     NULL,
 };
+/* clang-format on */
 
 enum { COMMANDS_COUNT = sizeof(dt_commands) / sizeof(dt_commands[0]) };
 
@@ -132,9 +134,9 @@ static bool wants_json(int argc, char **argv)
  * with them. */
 static bool looks_at_runs(const dt_command *command)
 {
-    return !command->hidden && (strstr(command->operands, "RUN") != NULL ||
-                                command == &dt_command_launch || command == &dt_command_list ||
-                                command == &dt_command_serve);
+    return !command->hidden &&
+           (strstr(command->operands, "RUN") != NULL || command == &dt_command_launch ||
+            command == &dt_command_list || command == &dt_command_serve);
 }
 
 static dt_status call_command(const dt_command *command, int argc, char **argv, int *exit_code,

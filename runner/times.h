@@ -42,7 +42,7 @@ typedef struct dt_time_limits {
     double backoff_most_seconds;  /* longest pause between two connections to a node */
     double prepare_again_seconds; /* pause between two tries to prepare a node */
     double end_again_seconds;     /* pause between two tries to end what an unusable agent left */
-    double end_most_seconds;      /* most that one try may take: the login, the kill and the proof */
+    double end_most_seconds; /* most that one try may take: the login, the kill and the proof */
 
     /* How ranks are ended (supervisor/policy/ending.h). */
     double failed_grace_seconds;   /* grace of the other ranks after a rank or node failed */
@@ -65,15 +65,16 @@ typedef struct dt_time_limits {
     double fetch_again_seconds;      /* pause between two tries to fetch a checkpoint */
 
     /* A stop. */
-    double stop_check_seconds;   /* period at which a stop checks supervisor and free space */
-    double stop_stored_seconds;  /* most that the answer to a stop waits for the store */
-    double starts_settled_seconds; /* a supervisor that stores journals this late does not end at once */
+    double stop_check_seconds;  /* period at which a stop checks supervisor and free space */
+    double stop_stored_seconds; /* most that the answer to a stop waits for the store */
+    double
+        starts_settled_seconds; /* a supervisor that stores journals this late does not end at once */
     double starts_window_seconds; /* starts further apart are not in a row (channel/starts.h) */
-    double ask_connect_seconds;  /* most that a command waits for a supervisor to listen */
-    double ask_answer_seconds;   /* most that a command waits for a supervisor's answer */
-    double ask_paused_seconds;   /* a supervisor without an answer is checked for a pause */
-    double direct_stop_seconds;  /* beyond the grace, for an agent to end its ranks */
-    double direct_leave_seconds; /* most that a direct stop waits for the agent to exit */
+    double ask_connect_seconds;   /* most that a command waits for a supervisor to listen */
+    double ask_answer_seconds;    /* most that a command waits for a supervisor's answer */
+    double ask_paused_seconds;    /* a supervisor without an answer is checked for a pause */
+    double direct_stop_seconds;   /* beyond the grace, for an agent to end its ranks */
+    double direct_leave_seconds;  /* most that a direct stop waits for the agent to exit */
     double
         direct_supervisor_end_seconds; /* most that a direct stop waits for the supervisor's end */
 } dt_time_limits;

@@ -63,8 +63,8 @@ static dt_status open_file(dt_store *store, const char *options, dt_error *err)
                        "open the run store", err));
     DT_TRY(dt_store_check(store, &version, err));
     if (version == 0)
-        DT_THROW(err, DT_ERR_IO, "cannot open the run store '%s': it is empty and cannot be written",
-                 store->path);
+        DT_THROW(err, DT_ERR_IO,
+                 "cannot open the run store '%s': it is empty and cannot be written", store->path);
 out:
     dt_strbuf_release(&uri);
     return st;

@@ -77,9 +77,8 @@ dt_status dt_store_create(dt_store *store, dt_error *err)
     DT_TRY(version_read(store, &version, err)); /* again: another process may have been faster */
     if (version == 0) {
         DT_TRY(dt_sql_exec(store, dt_embedded_schema, "create the run store", err));
-        sqlite3_snprintf(sizeof(mark), mark,
-                         "PRAGMA user_version = %d; PRAGMA application_id = %d", DT_STORE_VERSION,
-                         DT_STORE_APPLICATION_ID);
+        sqlite3_snprintf(sizeof(mark), mark, "PRAGMA user_version = %d; PRAGMA application_id = %d",
+                         DT_STORE_VERSION, DT_STORE_APPLICATION_ID);
         DT_TRY(dt_sql_exec(store, mark, "create the run store", err));
     }
 out:

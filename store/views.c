@@ -204,7 +204,8 @@ void dt_sql_views_markdown(dt_strbuf *out)
         "id of a run in\n"
         "every view, so that views are joined with `USING (run)`. The views hide tables of the "
         "same names.\n"
-        "The tables are internal (store/schema.sql): they can change in any release, and their column "
+        "The tables are internal (store/schema.sql): they can change in any release, and their "
+        "column "
         "`run` is a\n"
         "number. `main.runs` names the table, `runs` the view.\n");
     for (const dt_sql_view *view = dt_sql_views; view->name != NULL; view++) {

@@ -21,9 +21,9 @@
 
 #include "base/error.h"
 
-#define DT_WEB_COMMAND_TYPE        "application/x-dtrun-command"
-#define DT_WEB_COMMAND_FRAME_BYTES ((size_t)16 << 10) /* LENGTH is at most this */
-#define DT_WEB_COMMAND_SIGN_SECONDS 5.0               /* the longest silence */
+#define DT_WEB_COMMAND_TYPE         "application/x-dtrun-command"
+#define DT_WEB_COMMAND_FRAME_BYTES  ((size_t)16 << 10) /* LENGTH is at most this */
+#define DT_WEB_COMMAND_SIGN_SECONDS 5.0                /* the longest silence */
 
 typedef struct dt_web_command_rules {
     const char *program; /* NULL: nothing is run */

@@ -147,8 +147,7 @@ static void body_add(dt_strbuf *body, const dt_web_list *list, const char *befor
                       "\"time_ms\":%" PRId64 ",\"total\":%" PRId64 ",\"active\":%" PRId64
                       ",\"order\":[%s],\"runs\":[",
                       list->now_ms, list->total, list->active, list->order);
-    json_object_foreach(list->rows, mark, row)
-    {
+    json_object_foreach(list->rows, mark, row) {
         if (strstr(before, mark) != NULL)
             continue;
         dt_strbuf_add_str(body, comma);

@@ -25,7 +25,7 @@ typedef struct dt_web_options {
     const char *store_path; /* NULL: $XDG_STATE_HOME/dtrun/store.db; logs and checkpoints are
                                looked for below its folder */
     dt_web_command_rules command; /* what is run for who asks from another machine */
-    int stop_fd;            /* the server ends when it can be read or is hung up; -1: never */
+    int stop_fd;                  /* the server ends when it can be read or is hung up; -1: never */
     void (*listening)(void *context, const char *url); /* once, when requests are taken; or NULL;
                                                           "unix:PATH" of a Unix socket */
     void *context;

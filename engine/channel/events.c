@@ -285,8 +285,7 @@ static dt_status check_values(const json_t *values, int64_t world_size, const ch
         return DT_FAIL(err, DT_ERR_CORRUPT,
                        "rendezvous '%s': expected %lld values from the agent, got %zu", name,
                        (long long)world_size, json_array_size(values));
-    json_array_foreach(values, rank, value)
-    {
+    json_array_foreach(values, rank, value) {
         size_t length = json_string_length(value);
 
         if (!json_is_string(value) || length % 2 != 0 ||

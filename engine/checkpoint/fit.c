@@ -84,8 +84,7 @@ void dt_checkpoint_model_changes(dt_strbuf *words, const dt_checkpoint *checkpoi
     const char *name;
     bool first = true;
 
-    json_object_foreach(json_object_get(resolved, "model"), name, now)
-    {
+    json_object_foreach(json_object_get(resolved, "model"), name, now) {
         const json_t *was = json_object_get(before, name);
         char path[64];
 

@@ -94,8 +94,7 @@ static dt_status kept_for_parse(dt_checkpoint_info *out, const json_t *json, con
 
     if (list != NULL && !json_is_array(list))
         return DT_FAIL(err, DT_ERR_CORRUPT, "%s: 'kept_for' is not a list", where);
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         const char *name = json_string_value(item);
 
         for (size_t k = 0; name != NULL && k < REASONS; k++)

@@ -21,8 +21,7 @@ static void merge(json_t *tensors, const json_t *fragment)
     json_t *pieces = json_object_get(fragment, "tensors"), *of_tensor, *list;
     const char *name, *kind;
 
-    json_object_foreach(pieces, name, of_tensor)
-    {
+    json_object_foreach(pieces, name, of_tensor) {
         json_object_foreach(of_tensor, kind, list)
             json_array_extend(json_object_get(json_object_get(tensors, name), kind), list);
     }

@@ -81,8 +81,7 @@ static dt_status files_parse(const parser *in, const json_t *json, dt_error *err
     DT_TRY(dt_json_get_array(&files, json, "files", in->where, err));
     DT_TRY(take(&room, in, json_array_size(files), sizeof(*in->out->files), err));
     in->out->files = room;
-    json_array_foreach(files, i, item)
-    {
+    json_array_foreach(files, i, item) {
         dt_checkpoint_file *file = &in->out->files[i];
 
         DT_TRY(file_parse(file, item, in->where, err));
@@ -155,8 +154,7 @@ static dt_status shape_parse(dt_checkpoint_shape *out, const json_t *json, const
     out->elems = 1;
     for (int d = 0; d < DT_PARAM_DIMS; d++)
         out->dim[d] = 1;
-    json_array_foreach(shape, i, dim)
-    {
+    json_array_foreach(shape, i, dim) {
         out->dim[i] = json_integer_value(dim);
         /* bytes, too, must be countable */
         if (out->dim[i] < 1 || __builtin_mul_overflow(out->elems, out->dim[i], &out->elems) ||
@@ -178,8 +176,7 @@ static dt_status tensors_parse(const parser *in, const json_t *json, dt_error *e
     DT_TRY(dt_json_get_object(&tensors, json, "tensors", in->where, err));
     DT_TRY(take(&room, in, json_object_size(tensors), sizeof(*in->out->tensors), err));
     in->out->tensors = room;
-    json_object_foreach(tensors, name, item)
-    {
+    json_object_foreach(tensors, name, item) {
         dt_checkpoint_tensor *tensor = &in->out->tensors[in->out->tensor_count++];
 
         tensor->name = name;

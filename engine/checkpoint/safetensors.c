@@ -166,8 +166,7 @@ dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t len
     if (spans == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "%s: no memory for %zu tensors", where,
                  json_object_size(header));
-    json_object_foreach(header, key, entry)
-    {
+    json_object_foreach(header, key, entry) {
         if (strcmp(key, "__metadata__") == 0)
             continue;
         DT_TRY(entry_read(&spans[count], key, entry, data_bytes, where, err));

@@ -98,8 +98,8 @@ static int64_t files_bytes(const json_t *index)
     int64_t bytes = 0;
     size_t i;
 
-    json_array_foreach(json_object_get(index, "files"), i, file) bytes +=
-        json_integer_value(json_object_get(file, "bytes"));
+    json_array_foreach(json_object_get(index, "files"), i, file)
+        bytes += json_integer_value(json_object_get(file, "bytes"));
     return bytes;
 }
 

@@ -13,8 +13,7 @@ dt_status dt_bpe_check_keys(const json_t *object, const char *where, const char 
 
     if (!json_is_object(object))
         return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': expected an object", where);
-    json_object_foreach((json_t *)object, key, value)
-    {
+    json_object_foreach((json_t *)object, key, value) {
         for (i = 0; keys[i] != NULL && strcmp(keys[i], key) != 0;)
             i++;
         if (keys[i] == NULL)

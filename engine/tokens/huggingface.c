@@ -25,8 +25,7 @@ static void find_end_of_text(dt_bpe *bpe, const json_t *added)
     size_t k;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        json_array_foreach((json_t *)added, k, token)
-        {
+        json_array_foreach((json_t *)added, k, token) {
             const char *content = json_string_value(json_object_get(token, "content"));
 
             if (content == NULL || strcmp(content, names[i]) != 0)

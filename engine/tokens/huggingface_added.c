@@ -90,8 +90,7 @@ dt_status dt_bpe_read_added(dt_bpe *bpe, const json_t *list, const json_t *vocab
     dt_strbuf_init(&scratch);
     if (list != NULL && !json_is_null(list) && !json_is_array(list))
         DT_THROW(err, DT_ERR_CORRUPT, "'%s': expected a list", where);
-    json_array_foreach((json_t *)list, i, item)
-    {
+    json_array_foreach((json_t *)list, i, item) {
         DT_TRY(read_entry(&added, item, err));
         DT_TRY(add_to_vocab(bpe, &added, vocab, err));
         DT_TRY(add_entry(bpe, &added, &scratch, err));

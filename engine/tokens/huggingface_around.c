@@ -52,8 +52,7 @@ static dt_status read_template(step *out, const dt_bpe *bpe, const json_t *json,
     if (!json_is_array(items))
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "'single' of the post_processor is not a list of tokens and a sequence");
-    json_array_foreach((json_t *)items, i, item)
-    {
+    json_array_foreach((json_t *)items, i, item) {
         const json_t *token = json_object_get(item, "SpecialToken");
 
         if (token != NULL) {

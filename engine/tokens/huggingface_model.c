@@ -33,7 +33,8 @@ static dt_status read_vocab(dt_bpe *bpe, const json_t *vocab, dt_error *err)
     dt_strbuf_init(&scratch);
     if (!json_is_object(vocab) || json_object_size(vocab) == 0)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'vocab': expected an object of tokens", where);
-    json_object_foreach((json_t *)vocab, text, id) DT_TRY(add_token(bpe, text, id, &scratch, err));
+    json_object_foreach((json_t *)vocab, text, id)
+        DT_TRY(add_token(bpe, text, id, &scratch, err));
 out:
     dt_strbuf_release(&scratch);
     return st;

@@ -35,8 +35,7 @@ static dt_status check_surplus(const dt_weights *weights, const json_t *used, dt
     const char *key;
 
     for (int64_t i = 0; i < weights->files->files.count; i++)
-        json_object_foreach(weights->parts[i].header.header, key, entry)
-        {
+        json_object_foreach(weights->parts[i].header.header, key, entry) {
             if (strcmp(key, "__metadata__") != 0 && json_object_get(used, key) == NULL &&
                 !is_buffer(weights->family, key) && !is_tied_head(weights->family, key))
                 return DT_FAIL(err, DT_ERR_RECIPE,

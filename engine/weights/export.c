@@ -212,7 +212,8 @@ static dt_status write_plain_words(dt_weights_exporter *e, dt_error *err)
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    DT_TRY(dt_tokenizer_from_json(&tokenizer, dt_checkpoint_get_info(e->checkpoint)->tokenizer, err));
+    DT_TRY(
+        dt_tokenizer_from_json(&tokenizer, dt_checkpoint_get_info(e->checkpoint)->tokenizer, err));
     if (!dt_tokenizer_to_huggingface(&text, tokenizer))
         goto out;
     DT_TRY(put(e, "tokenizer.json", text.data, text.length, err));

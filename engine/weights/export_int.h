@@ -28,7 +28,6 @@ dt_status dt_weights_export_close(int fd, const dt_weights_exporter *e, dt_error
 dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, const json_t *json,
                                      dt_error *err);
 
-
 /* export_tensors.c: the files of tensors, and their index where there are several. */
 dt_status dt_weights_export_tensors(dt_weights_exporter *e, dt_error *err);
 

@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-/* clang-format off: a row a tensor */
+/* clang-format off */ /* a row a tensor */
 
 /* Vp rows of tokens, of which V are some. */
 static const dt_published_tensor gpt2[] = {

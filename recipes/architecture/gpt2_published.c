@@ -12,7 +12,7 @@ static const dt_published_word activations[] = {
     {"tanh", "tanh"},          {0},
 };
 
-/* clang-format off: a row a field */
+/* clang-format off */ /* a row a field */
 static const dt_published_key keys[] = {
     {.key = "vocab_size",          .path = "model.vocab"},
     {.key = "n_positions",         .path = "batch.tokens", .at_most = true},

@@ -8,7 +8,7 @@ extern const dt_published dt_published_llama[];
 static const dt_published_word scalings[] = {
     {"default", "none"}, {"linear", "linear"}, {"llama3", "llama3"}, {0}};
 
-/* clang-format off: a row a field */
+/* clang-format off */ /* a row a field */
 
 /* Newer versions keep all that is about rotary positions in one object, "rope_parameters". */
 #define ROPE                                                                                        \

@@ -35,7 +35,8 @@ typedef struct dt_published_key {
     /* of an object's: read and written only where the first of its keys, which says of what kind it is,
      * has one of these values ("linear llama3") */
     const char *when;
-    bool needed;  /* of `must`: config.json has to say it, as the class takes another value without it */
+    bool
+        needed; /* of `must`: config.json has to say it, as the class takes another value without it */
     bool at_most; /* the recipe may have less of it */
     bool least;   /* the recipe may have more of it or less; written: the larger */
 } dt_published_key;

@@ -39,8 +39,10 @@ static void mark_all(dt_agent *agent, const char *cache, const json_t *value)
 
     if (json_is_string(value))
         mark(agent, cache, json_string_value(value));
-    json_array_foreach((json_t *)value, i, item) mark_all(agent, cache, item);
-    json_object_foreach((json_t *)value, key, item) mark_all(agent, cache, item);
+    json_array_foreach((json_t *)value, i, item)
+        mark_all(agent, cache, item);
+    json_object_foreach((json_t *)value, key, item)
+        mark_all(agent, cache, item);
 }
 
 static void on_refresh(uv_timer_t *timer)

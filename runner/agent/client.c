@@ -30,9 +30,9 @@ void dt_agent_client_refuse(dt_agent *agent, bool for_good, const char *why)
 
     dt_log_warn("a command was refused: %s", why);
     agent->attached = true; /* for dt_agent_client_send */
-    dt_agent_client_send(agent, json_pack("{s:s, s:s, s:b, s:i}", "event", "error", "message", why,
-                                          "refused", (int)for_good, "protocol",
-                                          DT_PROTOCOL_VERSION));
+    dt_agent_client_send(agent,
+                         json_pack("{s:s, s:s, s:b, s:i}", "event", "error", "message", why,
+                                   "refused", (int)for_good, "protocol", DT_PROTOCOL_VERSION));
     agent->attached = attached;
 }
 

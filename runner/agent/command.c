@@ -68,9 +68,9 @@ static dt_status parse_start(dt_agent_command *out, dt_error *err)
     if (!(out->launcher_lost_seconds >= 0 && out->launcher_lost_seconds <= LEASE_MAX_SECONDS))
         DT_THROW(err, DT_ERR_CORRUPT, "start: 'launcher_lost_seconds' is not between 0 and %.0f",
                  LEASE_MAX_SECONDS);
-    json_object_foreach(out->environment, name,
-                        value) if (!is_variable_name(name) || !json_is_string(value))
-        DT_THROW(err, DT_ERR_CORRUPT, "start: 'environment': '%s' is not NAME: \"text\"", name);
+    json_object_foreach(out->environment, name, value)
+        if (!is_variable_name(name) || !json_is_string(value))
+            DT_THROW(err, DT_ERR_CORRUPT, "start: 'environment': '%s' is not NAME: \"text\"", name);
 out:
     return st;
 }
@@ -83,8 +83,10 @@ static dt_status parse_rendezvous(dt_agent_command *out, dt_error *err)
 
     DT_TRY(dt_json_get_string(&out->name, out->json, "name", "rendezvous", err));
     DT_TRY(dt_json_get_array(&out->values, out->json, "values", "rendezvous", err));
-    json_array_foreach(out->values, rank, value) if (!json_is_string(value)) DT_THROW(
-        err, DT_ERR_CORRUPT, "rendezvous: 'values': that of rank %zu is not a string", rank);
+    json_array_foreach(out->values, rank, value)
+        if (!json_is_string(value))
+            DT_THROW(err, DT_ERR_CORRUPT, "rendezvous: 'values': that of rank %zu is not a string",
+                     rank);
 out:
     return st;
 }

@@ -206,8 +206,7 @@ dt_status dt_agent_running(dt_error *err)
 
     dt_strbuf_init(&line);
     DT_TRY(dt_agent_list_running(&runs, err));
-    json_object_foreach(runs, folder, entry)
-    {
+    json_object_foreach(runs, folder, entry) {
         dt_json_write(&line, entry);
         dt_strbuf_add_char(&line, '\n');
     }

@@ -90,8 +90,7 @@ static void end_agentless(const char *before, size_t length, long own_attempt)
 
     if (dt_agent_list_running(&runs, &err) != DT_OK)
         dt_log_warn("%s", err.message);
-    json_object_foreach(runs, folder, entry)
-    {
+    json_object_foreach(runs, folder, entry) {
         const json_t *first = json_array_get(json_object_get(entry, "pids"), 0);
 
         if (strncmp(folder, before, length) != 0 || sscanf(folder + length, "%ld", &other) != 1 ||

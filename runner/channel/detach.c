@@ -97,8 +97,7 @@ static const char *without_time(const char *line)
 {
     const char *blank = strchr(line, ' ');
 
-    return blank != NULL && blank - line == 24 && blank[-1] == 'Z' ? blank + 1
-                                                                                      : line;
+    return blank != NULL && blank - line == 24 && blank[-1] == 'Z' ? blank + 1 : line;
 }
 
 void dt_detach_last_words(dt_strbuf *out, const char *log_path, int64_t from)

@@ -20,8 +20,9 @@
 
 enum {
     DT_STARTS_CRASH = 4,
-    DT_STARTS_MOST = 10 * DT_STARTS_CRASH,            /* by commands that only look */
-    DT_STARTS_MOST_DELIBERATE = 30 * DT_STARTS_CRASH, /* by a person, or a sweep's driver, who acts on the run */
+    DT_STARTS_MOST = 10 * DT_STARTS_CRASH, /* by commands that only look */
+    DT_STARTS_MOST_DELIBERATE =
+        30 * DT_STARTS_CRASH, /* by a person, or a sweep's driver, who acts on the run */
 };
 
 /* Whether the process that wrote the log last ended by a crash. */

@@ -36,10 +36,9 @@ dt_status dt_tag_check(const char *what, const char *text, dt_error *err)
 
 dt_status dt_run_name_check(const char *name, dt_error *err)
 {
-    return dt_run_name_is_valid(name)
-               ? DT_OK
-               : DT_FAIL(err, DT_ERR_USAGE, "the name '%s': expected %s", name,
-                         dt_run_name_expected(name));
+    return dt_run_name_is_valid(name) ? DT_OK
+                                      : DT_FAIL(err, DT_ERR_USAGE, "the name '%s': expected %s",
+                                                name, dt_run_name_expected(name));
 }
 
 /* The next of the tags at *at, which moves on; NULL: no more. */

@@ -73,8 +73,7 @@ static void add_devices(dt_table *table, const json_t *facts)
     size_t i;
     const json_t *item;
 
-    json_array_foreach((json_t *)devices, i, item)
-    {
+    json_array_foreach((json_t *)devices, i, item) {
         double now = json_number_value(json_object_get(item, "free_bytes"));
 
         free_bytes = free_bytes < 0 || now < free_bytes ? now : free_bytes;

@@ -111,8 +111,7 @@ static void join_lines(dt_strbuf *out, const json_t *object)
     const json_t *line, *prompt;
     size_t i;
 
-    json_array_foreach(json_object_get(object, "lines"), i, line)
-    {
+    json_array_foreach(json_object_get(object, "lines"), i, line) {
         prompt = json_object_get(line, "prompt");
         if (prompt != NULL)
             dt_strbuf_add_str(out, json_string_value(prompt));

@@ -99,7 +99,8 @@ static dt_status launch(dt_call *call, dt_error *err)
         dt_fit_note(&fit, call);
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
     DT_TRY(dt_store_open(&store, NULL, err));
-    (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena, NULL);
+    (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
+                            NULL);
     DT_TRY(dt_attempt_launch(&run, store, &source, &labels, NULL, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run, call, err));
 out:

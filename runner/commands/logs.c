@@ -8,12 +8,12 @@
 #include "runner/view/log_print.h"
 #include "runner/view/log_tail.h"
 #include "runner/view/runs.h"
-#include "runner/view/upkeep.h"
 #include "runner/view/step_log.h"
+#include "runner/view/upkeep.h"
 
 #include "base/banned.h"
 
-#define LOOK_SECONDS   0.25
+#define LOOK_SECONDS 0.25
 
 static const char *const formats[] = {"text", "jsonl", NULL};
 enum { FORMAT_TEXT, FORMAT_JSONL };

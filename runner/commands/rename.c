@@ -32,7 +32,8 @@ const dt_command dt_command_rename = {
     .operands = "RUN NAME",
     .operands_min = 2,
     .operands_max = 2,
-    .notes = "The id stays, and so do recipe and folder: lists, 'dtrun show' and the page have the\n"
-             "name.\n",
+    .notes =
+        "The id stays, and so do recipe and folder: lists, 'dtrun show' and the page have the\n"
+        "name.\n",
     .run = rename_run,
 };

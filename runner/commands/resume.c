@@ -83,7 +83,8 @@ static dt_status resume(dt_call *call, dt_error *err)
     DT_TRY(dt_resume_check(&at, &flight, checkpoint, &run, call, err));
     DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
     dt_resume_note_batch(&flight, checkpoint, call);
-    (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena, NULL);
+    (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
+                            NULL);
     dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
     DT_TRY(dt_attempt_resume(store, &run, path, &at, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));

@@ -159,7 +159,8 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
     dt_table_add(&table, DT_STYLE_DIM, "validation loss");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s  %s", dt_format_loss(a, sizeof(a), run->valid_loss),
                  all->valid_spark);
-    add_fact(&table, dt_runs_timed_speed(run), dt_format_count(a, sizeof(a), timing->tokens_per_second));
+    add_fact(&table, dt_runs_timed_speed(run),
+             dt_format_count(a, sizeof(a), timing->tokens_per_second));
     add_time(&table, "created", run->created_ms);
     add_time(&table, "started", run->started_ms);
     add_time(&table, "ended", run->ended_ms);

@@ -61,8 +61,7 @@ static void draw(dt_live *live, const dt_run *run, double seconds)
 static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_call *call,
                            dt_error *err)
 {
-    double start = dt_clock_monotonic_seconds(), now = start, checked = start,
-           told = start;
+    double start = dt_clock_monotonic_seconds(), now = start, checked = start, told = start;
     double patience = grace_seconds(run, call->arena) + PATIENCE_SECONDS;
     const char *id = run->id;
     dt_status st = DT_OK;
@@ -227,7 +226,8 @@ static dt_status stop(dt_call *call, dt_error *err)
     already = dt_run_state_is_terminal(run.state);
     if (already) {
         DT_TRY(ask_again(&run, store, call, err));
-        DT_TRY(dt_store_run_find(store, &run, run.id, call->arena, err)); /* its reason may be amended */
+        DT_TRY(dt_store_run_find(store, &run, run.id, call->arena,
+                                 err)); /* its reason may be amended */
     } else {
         st = dt_supervisor_stop(run.id, now, &problem);
         if (st == DT_OK)

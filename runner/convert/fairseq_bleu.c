@@ -15,8 +15,7 @@ static void take_arguments(dt_draft *draft, const dt_flags *flags)
     if (!json_is_object(args)) {
         dt_draft_left(draft, about, "it is not an object of JSON");
     } else {
-        json_object_foreach(args, key, value)
-        {
+        json_object_foreach(args, key, value) {
             if (strcmp(key, "beam") == 0 && json_is_integer(value))
                 dt_draft_number(draft, "evaluate.beam", (double)json_integer_value(value), "%s",
                                 about);

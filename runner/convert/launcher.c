@@ -225,8 +225,8 @@ static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
     dt_flags_carry(&flags);
     l->total = (int64_t)dt_flags_number(&flags, "-np", dt_flags_number(&flags, "--np", 0));
     l->per_node = (int64_t)dt_flags_number(&flags, "-N", dt_flags_number(&flags, "-ppn", 0));
-    total = l->total > 0 ? dt_flags_from(&flags, dt_flags_given(&flags, "-np") ? "-np" : "--np")
-                         : NULL;
+    total =
+        l->total > 0 ? dt_flags_from(&flags, dt_flags_given(&flags, "-np") ? "-np" : "--np") : NULL;
     each = l->per_node > 0 ? dt_flags_from(&flags, dt_flags_given(&flags, "-N") ? "-N" : "-ppn")
                            : NULL;
     if (total != NULL && each != NULL)
@@ -277,8 +277,9 @@ static dt_status take_python(dt_launcher *l, dt_draft *draft, dt_error *err)
 /* Programs that start another one. */
 static const struct wrapper {
     const char *name;
-    const char *takes;      /* letters of the short options that take a word */
-    const char *long_takes; /* " name name ": long options that take a word, unless it follows a '=' */
+    const char *takes; /* letters of the short options that take a word */
+    const char
+        *long_takes; /* " name name ": long options that take a word, unless it follows a '=' */
     size_t operands; /* before the program */
     const char *why;
 } wrappers[] = {
@@ -286,7 +287,8 @@ static const struct wrapper {
     {"nice", "n", " adjustment ", 0, "ranks run at the priority of their agent"},
     {"ionice", "cn", " class classdata ", 0, "ranks run at the priority of their agent"},
     {"taskset", "", "", 1, "dtrun divides the cores of a node among its ranks ('threads')"},
-    {"numactl", "CNmip", " cpunodebind physcpubind membind interleave preferred ", 0, "dtrun divides the cores of a node among its ranks ('threads')"},
+    {"numactl", "CNmip", " cpunodebind physcpubind membind interleave preferred ", 0,
+     "dtrun divides the cores of a node among its ranks ('threads')"},
     {"stdbuf", "ioe", " input output error ", 0, "'dtrun logs -f' follows what ranks print"},
     {"unbuffer", "", "", 0, "'dtrun logs -f' follows what ranks print"},
     {"conda", "np", " name prefix ", 1, "dtrun's ranks need no Python"},

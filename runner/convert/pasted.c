@@ -97,7 +97,8 @@ static size_t prompt_length(const char *line, size_t length)
         return 0;
     if (at == name && at < length && line[at] == '#') /* a comment */
         return 0;
-    if (at == name && at > 0 && at < length && line[at] == '>') /* a redirection on a line of its own */
+    if (at == name && at > 0 && at < length &&
+        line[at] == '>') /* a redirection on a line of its own */
         return 0;
     if (at + 1 >= length || strchr("$%#>", line[at]) == NULL || line[at + 1] != ' ')
         return 0;

@@ -69,8 +69,7 @@ static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *aren
     items = dt_arena_alloc_array(arena, json_array_size(parts) + 1, sizeof(*items));
     if (items == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    json_array_foreach(parts, i, part)
-    {
+    json_array_foreach(parts, i, part) {
         name = json_string_value(part);
         if (name == NULL || strchr(name, '/') != NULL)
             DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'parts' is malformed; remove the folder", path);

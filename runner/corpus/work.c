@@ -141,8 +141,7 @@ static void name_broken(sums *all, const dt_corpus_part *part, const json_t *fac
     const json_t *lines = json_object_get(facts, "broken_lines"), *line;
     size_t i;
 
-    json_array_foreach((json_t *)lines, i, line)
-    {
+    json_array_foreach((json_t *)lines, i, line) {
         if (all->named == DT_BROKEN_NAMED)
             break;
         all->named++;

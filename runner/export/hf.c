@@ -54,13 +54,13 @@ static void note_vocabulary(const dt_export_job *job)
     bool there = false;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !there; i++)
-        there = dt_file_exists(
-            dt_arena_printf(job->call->arena, "%s/%s", job->target, names[i]));
+        there = dt_file_exists(dt_arena_printf(job->call->arena, "%s/%s", job->target, names[i]));
     if (!there)
-        dt_report_note(job->call,
-                       "'%s' has no tokenizer: the run was trained on token ids, or its vocabulary has "
-                       "no form that transformers read; put the tokenizer.json there that made the ids",
-                       job->target);
+        dt_report_note(
+            job->call,
+            "'%s' has no tokenizer: the run was trained on token ids, or its vocabulary has "
+            "no form that transformers read; put the tokenizer.json there that made the ids",
+            job->target);
 }
 
 static dt_status write_folder(const dt_export_job *job, dt_error *err)
@@ -68,8 +68,8 @@ static dt_status write_folder(const dt_export_job *job, dt_error *err)
     const char *checkpoint;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_existing_run_checkpoint_path(&checkpoint, job->store, &job->runs[0],
-                                           job->which, job->call->arena, err));
+    DT_TRY(dt_existing_run_checkpoint_path(&checkpoint, job->store, &job->runs[0], job->which,
+                                           job->call->arena, err));
     DT_TRY(call_engine(checkpoint, job, err));
     note_vocabulary(job);
 out:

@@ -130,8 +130,7 @@ int64_t dt_mlflow_last_step(const json_t *run, const char *name)
     const json_t *metrics = json_object_get(json_object_get(run, "data"), "metrics"), *metric;
     size_t at;
 
-    json_array_foreach(metrics, at, metric)
-    {
+    json_array_foreach(metrics, at, metric) {
         const char *key = json_string_value(json_object_get(metric, "key"));
 
         if (key != NULL && strcmp(key, name) == 0)
@@ -147,8 +146,7 @@ static bool is_known(const json_t *known, const char *key)
     const json_t *param;
     size_t at;
 
-    json_array_foreach(known, at, param)
-    {
+    json_array_foreach(known, at, param) {
         const char *name = json_string_value(json_object_get(param, "key"));
 
         if (name != NULL && strcmp(name, key) == 0)
@@ -179,8 +177,7 @@ static void add_params(json_t *params, const char *prefix, json_t *object, const
     const char *name;
     json_t *value;
 
-    json_object_foreach(object, name, value)
-    {
+    json_object_foreach(object, name, value) {
         char key[KEY_BYTES_MOST + 1];
 
         snprintf(key, sizeof(key), "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", name);

@@ -66,8 +66,7 @@ static dt_status points_add(reading *r, int32_t run, int32_t metric, const json_
     dt_status st = DT_OK;
     size_t at;
 
-    json_array_foreach(points, at, point)
-    {
+    json_array_foreach(points, at, point) {
         dt_import_point add = {.run = run, .metric = metric};
 
         if (!integer_of(&add.step, point, "step") ||
@@ -120,8 +119,7 @@ static bool is_ours(const json_t *data)
     const json_t *tags = json_object_get(data, "tags"), *tag;
     size_t at;
 
-    json_array_foreach(tags, at, tag)
-    {
+    json_array_foreach(tags, at, tag) {
         if (strcmp(text_of(tag, "key"), DT_MLFLOW_TAG) == 0)
             return true;
     }
@@ -152,8 +150,7 @@ static dt_status params_read(reading *r, int32_t run, const json_t *data, dt_err
     dt_status st;
     size_t at;
 
-    json_array_foreach(params, at, param)
-    {
+    json_array_foreach(params, at, param) {
         json_object_set(object, text_of(param, "key"), json_object_get(param, "value"));
     }
     json_object_set_new(recipe, "params", object);
@@ -177,8 +174,7 @@ static dt_status run_read(reading *r, const json_t *there, dt_error *err)
         return DT_OK;
     DT_TRY(run_name(&run, r, info, err));
     DT_TRY(params_read(r, run, data, err));
-    json_array_foreach(metrics, at, metric)
-    {
+    json_array_foreach(metrics, at, metric) {
         DT_TRY(metric_read(r, run, text_of(info, "run_id"), text_of(metric, "key"), err));
     }
 out:
@@ -216,8 +212,7 @@ static dt_status experiments_find(json_t **ids, reading *r, const char *name, dt
     dt_strbuf_init(&token);
     do {
         DT_TRY(search(&answer, &token, r, API "experiments/search", question, err));
-        json_array_foreach(json_object_get(answer, "experiments"), at, experiment)
-        {
+        json_array_foreach(json_object_get(answer, "experiments"), at, experiment) {
             if (name == NULL || strcmp(text_of(experiment, "name"), name) == 0)
                 json_array_append(*ids, json_object_get(experiment, "experiment_id"));
         }
@@ -242,8 +237,7 @@ static dt_status runs_read(reading *r, json_t *ids, dt_error *err)
     dt_strbuf_init(&token);
     do {
         DT_TRY(search(&answer, &token, r, API "runs/search", question, err));
-        json_array_foreach(json_object_get(answer, "runs"), at, run)
-        {
+        json_array_foreach(json_object_get(answer, "runs"), at, run) {
             DT_TRY(run_read(r, run, err));
         }
     } while (token.length > 0);

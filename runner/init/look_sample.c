@@ -172,8 +172,9 @@ static dt_status read_json_lines(dt_sample *out, const char *path, const char *t
                            "'%s' line %lld is no JSON object: JSON lines have one a line", path,
                            (long long)line);
         }
-        json_object_foreach(object, key, value) if (json_is_string(value))
-            add_field(&of, key, json_string_length(value), arena);
+        json_object_foreach(object, key, value)
+            if (json_is_string(value))
+                add_field(&of, key, json_string_length(value), arena);
         json_decref(object);
         at += bytes + 1;
     }

@@ -46,7 +46,7 @@ static void write_origins(const dt_preflight *flight, int64_t attempt, const cha
 
     if (flight->origins == NULL || path == NULL)
         return;
-    earlier = below != NULL  ? dt_origins_read(below, below_attempt, arena)
+    earlier = below != NULL    ? dt_origins_read(below, below_attempt, arena)
               : recipe != NULL ? dt_origins_beside(recipe, arena)
                                : NULL;
     json = dt_origins_document(flight->origins, earlier);
@@ -284,8 +284,8 @@ static dt_status begin(const char **run, dt_store *store, beginning *of, dt_pref
     DT_TRY(write_plan(flight, *run, 1, of->checkpoint, folder, arena, err));
     if (of->fork != NULL)
         DT_TRY(dt_run_path(&below, of->fork->parent->id, NULL, arena, err));
-    write_origins(flight, 1, folder, of->source->path, below, of->fork != NULL ? of->fork->parent->attempt : 0,
-                  arena);
+    write_origins(flight, 1, folder, of->source->path, below,
+                  of->fork != NULL ? of->fork->parent->attempt : 0, arena);
     DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
     DT_TRY(add_row(store, of, arena, err));
     folder = NULL; /* belongs to the row now */

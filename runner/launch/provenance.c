@@ -284,8 +284,8 @@ static void add_weights_line(dt_table *table, const json_t *first)
 
     if (weights == NULL)
         return;
-    json_array_foreach(json_object_get(weights, "files"), i, file) bytes +=
-        json_integer_value(json_object_get(file, "bytes"));
+    json_array_foreach(json_object_get(weights, "files"), i, file)
+        bytes += json_integer_value(json_object_get(file, "bytes"));
     dt_table_add(table, DT_STYLE_DIM, "weights");
     dt_table_add(table, DT_STYLE_PLAIN, "%s  %lld bytes  %s", text_of(weights, "from"),
                  (long long)bytes,

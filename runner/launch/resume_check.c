@@ -135,7 +135,8 @@ out:
 }
 
 /* The remedy, if there is one that keeps the number of sequences (pairs: tokens) of a step. */
-static void add_batch_remedy(dt_strbuf *out, const dt_recipe *recipe, int64_t replicas, int64_t before)
+static void add_batch_remedy(dt_strbuf *out, const dt_recipe *recipe, int64_t replicas,
+                             int64_t before)
 {
     int64_t pass = dt_recipe_pass(recipe, replicas);
 
@@ -144,10 +145,11 @@ static void add_batch_remedy(dt_strbuf *out, const dt_recipe *recipe, int64_t re
     if (before % pass == 0)
         dt_strbuf_add_fmt(out, "; --set batch.total=%lld keeps the number", (long long)before);
     else
-        dt_strbuf_add_fmt(out,
-                          "; to keep the number, choose 'batch.sequences' so that %lld is a multiple of "
-                          "it times %lld, and set 'batch.total' to %lld",
-                          (long long)before, (long long)replicas, (long long)before);
+        dt_strbuf_add_fmt(
+            out,
+            "; to keep the number, choose 'batch.sequences' so that %lld is a multiple of "
+            "it times %lld, and set 'batch.total' to %lld",
+            (long long)before, (long long)replicas, (long long)before);
 }
 
 void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *checkpoint,
@@ -161,8 +163,8 @@ void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *check
     int64_t length = max_tokens > 0 ? 1 : json_integer_value(json_object_get(batch, "tokens"));
     int64_t before = info->step_samples * (max_tokens > 0 ? max_tokens : 1);
     int64_t replicas = dt_preflight_replicas(flight), now = dt_recipe_pass(recipe, replicas);
-    bool same_rate =
-        json_number_value(json_object_get(optimizer, "lr")) == recipe->optimizer.lr; /* as written */
+    bool same_rate = json_number_value(json_object_get(optimizer, "lr")) ==
+                     recipe->optimizer.lr; /* as written */
     dt_strbuf text;
 
     now *= recipe->batch.accumulate;

@@ -69,8 +69,7 @@ static const char *find(const json_t *facts, const char *interface, const char *
     size_t i;
 
     for (; *families != '\0'; families++)
-        json_array_foreach((json_t *)list, i, item)
-        {
+        json_array_foreach((json_t *)list, i, item) {
             const char *address = text_of(item, "address");
 
             if (is_ipv6(address) == (*families == '6') &&
@@ -86,10 +85,9 @@ static const char *interface_with(const json_t *facts, const char *address)
     const json_t *list = json_object_get(facts, "addresses"), *item;
     size_t i;
 
-    json_array_foreach(
-        (json_t *)list, i,
-        item) if (same_address(address, text_of(item, "address"))) return text_of(item,
-                                                                                  "interface");
+    json_array_foreach((json_t *)list, i, item)
+        if (same_address(address, text_of(item, "address")))
+            return text_of(item, "interface");
     return NULL;
 }
 
@@ -132,8 +130,9 @@ static void list_addresses(dt_strbuf *out, const json_t *facts)
     const json_t *list = json_object_get(facts, "addresses"), *item;
     size_t i;
 
-    json_array_foreach((json_t *)list, i, item) dt_strbuf_add_fmt(
-        out, "%s%s %s", i > 0 ? ", " : "", text_of(item, "interface"), text_of(item, "address"));
+    json_array_foreach((json_t *)list, i, item)
+        dt_strbuf_add_fmt(out, "%s%s %s", i > 0 ? ", " : "", text_of(item, "interface"),
+                          text_of(item, "address"));
 }
 
 static dt_status say_none(const char *node, const json_t *facts, const char *interface,

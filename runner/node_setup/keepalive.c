@@ -52,11 +52,10 @@ static dt_status start_apart(const char *const *argv, const char *log, dt_error 
         return DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(problem));
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return status == 0
-               ? DT_OK
-               : DT_FAIL(err, DT_ERR_IO, "'%s' %s", argv[0],
-                         dt_exit_words(end, WIFEXITED(status) ? WEXITSTATUS(status)
-                                                              : -WTERMSIG(status)));
+    return status == 0 ? DT_OK
+                       : DT_FAIL(err, DT_ERR_IO, "'%s' %s", argv[0],
+                                 dt_exit_words(end, WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                      : -WTERMSIG(status)));
 }
 
 static dt_status hold_argv(const char ***argv, const dt_transport *transport,

@@ -29,8 +29,7 @@ static json_t *moved(const json_t *list, const json_t *paths)
     const json_t *item;
     size_t i;
 
-    json_array_foreach((json_t *)list, i, item)
-    {
+    json_array_foreach((json_t *)list, i, item) {
         json_t *there = json_object_get(paths, json_string_value(item));
 
         if (json_is_array(there))

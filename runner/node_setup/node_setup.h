@@ -45,7 +45,8 @@ typedef struct dt_node_layout {
     const char *folder;      /* of this run, attempt and node: the agent's DIR, mode 0700 */
     const char *checkpoints; /* the run's, for all attempts, on that node */
     const char *address;     /* of the interface that ranks talk over; "127.0.0.1" for one node */
-    const char *other_address; /* of the other family, for nodes that share only that one (address.h); NULL: none */
+    const char *
+        other_address; /* of the other family, for nodes that share only that one (address.h); NULL: none */
     bool checkpoints_shared; /* that folder is the launch machine's own (probed) */
     json_t *paths;           /* {"/here/a.txt": ["/there/cache/..."]}: data that lie elsewhere */
 } dt_node_layout;

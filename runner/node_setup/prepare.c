@@ -37,8 +37,7 @@ static const char *elsewhere(const json_t *plan)
     const json_t *item;
     size_t i;
 
-    json_array_foreach(json_object_get(plan, "nodes"), i, item)
-    {
+    json_array_foreach(json_object_get(plan, "nodes"), i, item) {
         const char *name = json_string_value(json_object_get(item, "name"));
 
         if (name != NULL && !dt_nodes_is_here(name))
@@ -238,8 +237,7 @@ static bool uses_gpus(const json_t *plan, int64_t node)
     const json_t *ranks = json_object_get(plan, "ranks"), *rank;
     size_t i;
 
-    json_array_foreach((json_t *)ranks, i, rank)
-    {
+    json_array_foreach((json_t *)ranks, i, rank) {
         const char *device = json_string_value(json_object_get(rank, "device"));
 
         if (json_integer_value(json_object_get(rank, "node")) == node && device != NULL &&

@@ -112,8 +112,7 @@ static int64_t gpus_per_node(const json_t *plan)
     int64_t most = 0;
     size_t i;
 
-    json_array_foreach(json_object_get(plan, "ranks"), i, item)
-    {
+    json_array_foreach(json_object_get(plan, "ranks"), i, item) {
         const char *device = json_string_value(json_object_get(item, "device"));
         int64_t first, replicas = json_integer_value(json_object_get(item, "replicas"));
 
@@ -144,9 +143,9 @@ static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes
                            .option_count = (int64_t)json_array_size(list)};
     if (options == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    json_array_foreach((json_t *)list, i, item) options[i] = json_string_value(item);
-    json_array_foreach(json_object_get(plan, "ranks"), i, item)
-    {
+    json_array_foreach((json_t *)list, i, item)
+        options[i] = json_string_value(item);
+    json_array_foreach(json_object_get(plan, "ranks"), i, item) {
         int64_t tasks = json_integer_value(json_object_get(item, "local_rank")) + 1;
         int64_t cpus = json_integer_value(json_object_get(item, "threads")) *
                        json_integer_value(json_object_get(item, "replicas"));

@@ -142,7 +142,8 @@ static dt_recipe on_so_many(const dt_recipe *recipe, int64_t gpus)
     dt_recipe out = *recipe;
 
     if (total > 0)
-        out.batch.accumulate = (int64_t)fmax(1, round(total / (double)dt_recipe_pass(recipe, gpus)));
+        out.batch.accumulate =
+            (int64_t)fmax(1, round(total / (double)dt_recipe_pass(recipe, gpus)));
     return out;
 }
 

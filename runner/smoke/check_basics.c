@@ -102,8 +102,8 @@ out:
 static dt_status translates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const char *path = dt_arena_printf(smoke->arena, "%s/lines.txt", smoke->place.folder);
-    const char *const words[] = {"generate", smoke->trained.row.id, "--input", path,
-                                 "--tokens", "8",                   NULL};
+    const char *const words[] = {
+        "generate", smoke->trained.row.id, "--input", path, "--tokens", "8", NULL};
     static const char lines[] = "a line\nand another\n";
     json_t *said = NULL;
     dt_status st = DT_OK;

@@ -135,8 +135,7 @@ dt_status dt_direct_pick(const char **run, const json_t *runs, const char *ref, 
     *run = NULL;
     dt_strbuf_init(&several);
     DT_TRY(check_named(ref, err));
-    json_array_foreach(runs, i, entry)
-    {
+    json_array_foreach(runs, i, entry) {
         const char *id = json_string_value(json_object_get(entry, "run"));
 
         if (id == NULL || strncmp(id, ref, strlen(ref)) != 0 || !is_first_of(runs, i, id))

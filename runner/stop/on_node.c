@@ -28,8 +28,7 @@ dt_status dt_stop_on_node(const char *node, const char *ref, dt_call *call, dt_e
     DT_TRY(dt_direct_running(&runs, agent, node, call->arena, err));
     if (ref != NULL)
         DT_TRY(dt_direct_pick(&wanted, runs, ref, err));
-    json_array_foreach(runs, i, entry)
-    {
+    json_array_foreach(runs, i, entry) {
         const char *folder = json_string_value(json_object_get(entry, "folder"));
         const char *problem = NULL;
         bool stays;

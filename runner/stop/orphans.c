@@ -112,8 +112,7 @@ static bool runs_there(const json_t *running, const char *run)
     const json_t *entry;
     size_t i;
 
-    json_array_foreach((json_t *)running, i, entry)
-    {
+    json_array_foreach((json_t *)running, i, entry) {
         const char *id = json_string_value(json_object_get(entry, "run"));
 
         if (id != NULL && strcmp(id, run) == 0)
@@ -148,8 +147,8 @@ out:
     return st;
 }
 
-dt_status dt_orphans_settle(dt_store *store, const char *const *names, int64_t count, dt_arena *arena,
-                            dt_error *err)
+dt_status dt_orphans_settle(dt_store *store, const char *const *names, int64_t count,
+                            dt_arena *arena, dt_error *err)
 {
     asked_nodes all = {.names = names, .count = count};
     dt_status st = DT_OK;

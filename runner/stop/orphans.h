@@ -18,7 +18,7 @@ dt_status dt_orphans_end(int64_t *asked, dt_strbuf *left, dt_store *store, const
 /* The same for what a launch or the doctor reaches anyway: the nodes `names` are asked what runs there, if a
  * run that has ended may have left something on one of them, and nothing is ended. Where nothing is left
  * the row of the run says so. A node that does not answer changes nothing. */
-dt_status dt_orphans_settle(dt_store *store, const char *const *names, int64_t count, dt_arena *arena,
-                            dt_error *err);
+dt_status dt_orphans_settle(dt_store *store, const char *const *names, int64_t count,
+                            dt_arena *arena, dt_error *err);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct asked {
     bool waits;       /* its supervisor, for room to write the end down */
     int64_t paused;   /* its supervisor's process, which was stopped by a signal; 0: it was not */
     const char *unmarked; /* why the stop could not be written down; NULL: it was */
-    const char *kept; /* why that could not be ended as well; NULL: nobody tried */
+    const char *kept;     /* why that could not be ended as well; NULL: nobody tried */
 } asked;
 
 /* A supervisor that is there stops the run in its own way, and writes it down once it can. why: of
@@ -94,7 +94,8 @@ static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, d
             continue;
         }
         st = prove(&all[i], all[i].run, DT_DIRECT_ALL, call, err);
-        if (st == DT_OK && all[i].left[0] == '\0' && dt_supervisor_end_helpers(all[i].run, false) > 0) {
+        if (st == DT_OK && all[i].left[0] == '\0' &&
+            dt_supervisor_end_helpers(all[i].run, false) > 0) {
             all[i].left = "what its supervisor started on this machine cannot be killed";
             call->exit_code = DT_EXIT_LEFT;
         }

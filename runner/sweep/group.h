@@ -33,7 +33,8 @@ typedef struct dt_sweep_point {
     const char *problem; /* why it could not be launched; "": it was, or was not tried */
     bool again;          /* its run has ended, and is to be resumed */
     int64_t cut;         /* the step where it was stopped as one of the worse; 0: it was not */
-    json_t *origins;     /* of its values, to be written with it; owned by dt_sweep_launch; may be NULL */
+    json_t
+        *origins; /* of its values, to be written with it; owned by dt_sweep_launch; may be NULL */
 } dt_sweep_point;
 
 typedef struct dt_sweep_group {

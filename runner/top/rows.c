@@ -157,7 +157,8 @@ static void add_row(dt_table *table, const dt_term *term, const dt_top_row *row,
                  dt_runs_total(b, sizeof(b), run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
     dt_table_add(table, DT_STYLE_PLAIN, "%s %s",
-                 dt_format_count(a, sizeof(a), row->timing.tokens_per_second), dt_runs_timed_speed(run));
+                 dt_format_count(a, sizeof(a), row->timing.tokens_per_second),
+                 dt_runs_timed_speed(run));
     if (ended)
         dt_table_add(table, DT_STYLE_DIM, "%s", dt_format_ago(a, sizeof(a), run->ended_ms, now_ms));
     else if (isnan(row->timing.eta_seconds))

@@ -113,9 +113,8 @@ static dt_status take_turn(turn *out, const dt_remote *remote, const char *const
         return DT_OK;
     out->socket = transport->shared_socket != NULL ? transport->shared_socket(argv) : NULL;
     out->stood = stands(out->socket);
-    return out->stood
-               ? DT_OK
-               : dt_connection_slot_take(&out->slot, SLOT_SECONDS, remote->cancelled, err);
+    return out->stood ? DT_OK
+                      : dt_connection_slot_take(&out->slot, SLOT_SECONDS, remote->cancelled, err);
 }
 
 static void give_back(turn *one)

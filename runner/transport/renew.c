@@ -53,8 +53,7 @@ static void run_quietly(const char **argv)
     started = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0) == 0 &&
               posix_spawn_file_actions_adddup2(&actions, 0, 1) == 0 &&
               posix_spawn_file_actions_adddup2(&actions, 0, 2) == 0 &&
-              posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv,
-                           environ) == 0;
+              posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ) == 0;
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (!started)
@@ -71,8 +70,8 @@ static bool is_paused_master(const void *context, char state, const char *words,
 {
     const char *socket = context;
 
-    return dt_proc_is_paused(state) && length > 0 &&
-           strncmp(words, socket, strlen(socket)) == 0 && strstr(words, "[mux]") != NULL;
+    return dt_proc_is_paused(state) && length > 0 && strncmp(words, socket, strlen(socket)) == 0 &&
+           strstr(words, "[mux]") != NULL;
 }
 
 /* A master that is stopped by a signal serves nobody, of this run or another, and does not answer 'ssh -O stop'. */

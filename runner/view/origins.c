@@ -40,7 +40,8 @@ void dt_origins_view(dt_strbuf *out, const dt_term *term, const json_t *fields, 
     dt_table table;
 
     dt_table_init(&table, columns, 3, arena);
-    json_object_foreach(borrowed, path, chain) for (size_t i = 0; i < json_array_size(chain); i++)
-        add_origin(&table, i == 0 ? path : NULL, json_array_get(chain, i));
+    json_object_foreach(borrowed, path, chain)
+        for (size_t i = 0; i < json_array_size(chain); i++)
+            add_origin(&table, i == 0 ? path : NULL, json_array_get(chain, i));
     dt_table_write(out, &table, term, 2);
 }

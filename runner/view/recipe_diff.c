@@ -50,8 +50,7 @@ static void walk(diff *out, const char *path, const json_t *a, const json_t *b)
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)a, key, value)
-    {
+    json_object_foreach((json_t *)a, key, value) {
         const json_t *other = json_object_get(b, key);
         char below[KEY_BYTES];
 
@@ -90,8 +89,7 @@ static void count_fields(size_t *shared, size_t *lacking, const json_t *a, const
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)a, key, value)
-    {
+    json_object_foreach((json_t *)a, key, value) {
         const json_t *other = json_object_get(b, key);
 
         if (top && is_left_out(key))

@@ -209,8 +209,9 @@ dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *stor
     }
     for (size_t i = 0; i < columns->count; i++) {
         spare[count] = SPARE_FIRST + (int)i;
-        titles[count++] = (dt_table_column){
-            title_of(columns->keys[i], arena), is_number_column(store, entries, columns->keys[i], arena)};
+        titles[count++] =
+            (dt_table_column){title_of(columns->keys[i], arena),
+                              is_number_column(store, entries, columns->keys[i], arena)};
     }
     dt_table_init(&table, titles, count, arena);
     table.spare = spare;

@@ -12,7 +12,7 @@
 
 typedef struct dt_upkeep {
     double looked_seconds; /* 0: not yet */
-    int64_t troubles;       /* looks in a row that found something wrong */
+    int64_t troubles;      /* looks in a row that found something wrong */
     char said[DT_UPKEEP_BYTES];
 } dt_upkeep; /* of zero bytes at first */
 

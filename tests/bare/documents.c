@@ -289,7 +289,8 @@ static void show_calls(void)
            json_object_size(object));
     json_object_foreach(object, key, value)
         printf("%s=%lld ", key, (long long)json_integer_value(value));
-    json_array_foreach(array, at, value) printf("%zu:%d ", at, (int)json_typeof(value));
+    json_array_foreach(array, at, value)
+        printf("%zu:%d ", at, (int)json_typeof(value));
     printf("%d %d %d %d\n", json_string("\xc3") == NULL, json_real(NAN) == NULL,
            json_pack("{s:s, s:o}", "a", "\xff", "b", json_object()) == NULL,
            json_pack("{s:f}", "a", INFINITY) == NULL);

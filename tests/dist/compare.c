@@ -65,8 +65,7 @@ static double compare_metrics(const char *name, const char *path_a, const char *
     const char *step;
     int common = 0;
 
-    json_object_foreach(a, step, value)
-    {
+    json_object_foreach(a, step, value) {
         double x = json_number_value(value);
         double y = json_number_value(json_object_get(b, step));
 
@@ -152,8 +151,7 @@ static double compare_tensors(const char *suffix, const char *path_a, const char
     open_tensors(&b, path_b);
     if (json_object_size(a.header) != json_object_size(b.header))
         die("another number of tensors");
-    json_object_foreach(a.header, name, tensor)
-    {
+    json_object_foreach(a.header, name, tensor) {
         json_t *other = json_object_get(b.header, name);
 
         if (strcmp(name, "__metadata__") == 0 || !ends_with(name, suffix))

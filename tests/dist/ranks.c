@@ -62,8 +62,7 @@ static void meet(agent *a, int rank, const char *name, json_t *value)
         json_object_set_new(a->meetings, name, values);
     }
     json_array_set(values, (size_t)rank, value);
-    json_array_foreach(values, at, each)
-    {
+    json_array_foreach(values, at, each) {
         if (json_is_null(each))
             return;
     }

@@ -87,8 +87,7 @@ static void try_tensors(const char *bytes, size_t length)
     DT_ASSERT(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
     good = dt_safetensors_read(&file, fd, (int64_t)length, "file", NULL) == DT_OK;
     if (good) {
-        json_object_foreach(file.header, key, entry)
-        {
+        json_object_foreach(file.header, key, entry) {
             int64_t start, elems;
 
             if (dt_safetensors_find(&start, &elems, &file, key))

@@ -70,8 +70,7 @@ static void try_tensors(const char *bytes, size_t length)
 
     DT_ASSERT(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
     if (dt_safetensors_read(&file, fd, (int64_t)length, "file", NULL) == DT_OK) {
-        json_object_foreach(file.header, key, entry)
-        {
+        json_object_foreach(file.header, key, entry) {
             if (!dt_safetensors_look(&tensor, &file, key))
                 continue;
             DT_ASSERT(tensor.start_bytes >= 8 && tensor.bytes >= 0 && tensor.elems >= 0);
@@ -101,8 +100,7 @@ static void try_bin(const unsigned char *bytes, size_t length)
     DT_ASSERT(st == DT_OK || (st == DT_ERR_RECIPE && err.message[0] != '\0'));
     if (st != DT_OK)
         return;
-    json_object_foreach(bin.tensors, key, tensor)
-    {
+    json_object_foreach(bin.tensors, key, tensor) {
         const json_t *offsets = json_object_get(tensor, "data_offsets");
 
         DT_ASSERT(json_integer_value(json_array_get(offsets, 0)) == at);

@@ -18,7 +18,7 @@ extern "C" {
 #include "engine/ops/cuda/ptx.cuh"
 
 #define THREADS 64
-#define GROUPS (8192 + 16 + 1024) /* of shared memory, where there are warpgroups */
+#define GROUPS  (8192 + 16 + 1024) /* of shared memory, where there are warpgroups */
 
 /* --- kernels: FAULT is whether they have theirs */
 
@@ -238,7 +238,8 @@ static void launch(const planted *p)
     cudaMalloc(&out, 16384);
     cudaMemset(out, 0, 16384);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    DT_CUDA_LAUNCH(p->kernel, p->blocks, p->shared_bytes == GROUPS ? 256 : THREADS, p->shared_bytes, stream, out);
+    DT_CUDA_LAUNCH(p->kernel, p->blocks, p->shared_bytes == GROUPS ? 256 : THREADS, p->shared_bytes,
+                   stream, out);
     cudaStreamSynchronize(stream);
 }
 
@@ -304,7 +305,8 @@ static const planted all[] = {
     {"ldmatrix_of_an_odd_row", loads_matrix<4>, 2 * TILE, 1, "does not begin at 16 bytes"},
     {"products_as_they_should", multiplies<SOUND>, GROUPS, 1, NULL},
     {"barriers_not_shown", multiplies<UNSHOWN>, GROUPS, 1, "no fence has shown"},
-    {"bulk_copies_not_expected", multiplies<UNEXPECTED>, GROUPS, 1, "more than its barrier expects"},
+    {"bulk_copies_not_expected", multiplies<UNEXPECTED>, GROUPS, 1,
+     "more than its barrier expects"},
     {"bulk_copies_of_too_little", multiplies<TOO_FEW>, GROUPS, 1, "others never reach"},
     {"bulk_copies_to_an_odd_place", multiplies<ODD_PLACE>, GROUPS, 1, "128 bytes of shared memory"},
     {"bulk_copies_onto_another", multiplies<TWICE>, GROUPS, 1, "more arrive at a barrier"},

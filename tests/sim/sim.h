@@ -240,7 +240,7 @@ void sim_listener_add(sim_listener *listener);
 
 /* --- vfs.c */
 void sim_vfs_install(void);
-void sim_vfs_drop(sim_proc *proc); /* a process that ended held them */
+void sim_vfs_drop(sim_proc *proc);               /* a process that ended held them */
 void sim_vfs_take(void *file, sim_inode *inode); /* SQLite's open file is that one, of who runs */
 
 /* --- opened.c */

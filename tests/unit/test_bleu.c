@@ -70,7 +70,8 @@ static void equals_sacrebleu(void **state)
     cases = json_loadb(text.data, text.length, 0, NULL);
     dt_strbuf_release(&text);
     assert_true(json_array_size(cases) > 40);
-    json_array_foreach(cases, i, one) compare(one);
+    json_array_foreach(cases, i, one)
+        compare(one);
     json_decref(cases);
 }
 

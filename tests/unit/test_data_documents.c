@@ -96,10 +96,10 @@ static void test_a_steps_divisor_is_what_its_samples_count(void **state)
         for (int64_t i = 0; i < 6; i++) {
             sample s;
 
-            assert_int_equal(
-                dt_sampler_fill(&sampler, (void *[]){s.tokens, s.targets, s.starts, s.positions}, i,
-                                1, NULL),
-                DT_OK);
+            assert_int_equal(dt_sampler_fill(&sampler,
+                                             (void *[]){s.tokens, s.targets, s.starts, s.positions},
+                                             i, 1, NULL),
+                             DT_OK);
             counted += check(&s);
         }
         assert_int_equal(told, counted);

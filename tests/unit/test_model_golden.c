@@ -359,8 +359,8 @@ static void test_loss_and_every_gradient_are_pytorchs(void **state)
         char name[80];
 
         snprintf(name, sizeof name, "grad.%s", param->name);
-        worst = fmax(worst, check_gradient(g, name, grad, fixture_get(&g->expect, name, "F32", elems),
-                                           elems));
+        worst = fmax(worst, check_gradient(g, name, grad,
+                                           fixture_get(&g->expect, name, "F32", elems), elems));
         for (int64_t i = elems; i < param->elems; i++)
             assert_true(grad[i] == 0); /* padding */
     }

@@ -138,8 +138,7 @@ static void test_a_newer_version_is_refused_where_it_stands(void **state)
         {"recipe: 7\nmodel: {colour: red}\n",
          "/r/gpt.yaml:1:9: the recipe has version 7, and this dtrun reads version 1: use a newer "
          "dtrun"},
-        {"recipe: 0\n",
-         "/r/gpt.yaml:1:9: 'recipe' is the recipe's version (expected 1)"},
+        {"recipe: 0\n", "/r/gpt.yaml:1:9: 'recipe' is the recipe's version (expected 1)"},
         {"recipe: [1]\n", "/r/gpt.yaml:1:9: 'recipe' is the recipe's version (expected 1)"},
         {LEAST "recipe: 1\nrecipe: 1\n",
          "/r/gpt.yaml:5:1: duplicate key 'recipe' (first at /r/gpt.yaml:4:1)"},

@@ -157,9 +157,9 @@ static void test_it_is_written_again(void **state)
     recipe.batch.tokens = 1024;
     if (dt_huggingface_write(&written, &recipe, 50257, config, &err) != DT_OK)
         fail_msg("%s", err.message);
-    json_object_foreach(config, key, value) if (!json_equal(value, json_object_get(written, key)) &&
-                                                strcmp(key, "n_inner") != 0)
-        fail_msg("'%s' is another", key);
+    json_object_foreach(config, key, value)
+        if (!json_equal(value, json_object_get(written, key)) && strcmp(key, "n_inner") != 0)
+            fail_msg("'%s' is another", key);
     assert_true(json_is_true(json_object_get(written, "tie_word_embeddings")));
     json_decref(written);
     /* without a file to continue from, and of a vocabulary that lacks the class's tokens */

@@ -212,7 +212,8 @@ static void expect_corrupt_rank(void **state, const char *key, json_t *value, co
 static void test_damage_at_the_top_is_refused(void **state)
 {
     expect_corrupt(json_array(), *state, "plan: expected an object");
-    expect_corrupt_key(state, "plan", json_integer(0), "plan: 'plan' is 0 (expected a version, from 1)");
+    expect_corrupt_key(state, "plan", json_integer(0),
+                       "plan: 'plan' is 0 (expected a version, from 1)");
     expect_corrupt_key(state, "run", json_string(""), "plan: 'run' is empty");
     expect_corrupt_key(state, "run", NULL, "plan: 'run' is missing");
     expect_corrupt_key(state, "attempt", json_integer(0),

@@ -70,7 +70,8 @@ static void test_of_equals_the_earlier_wins_and_no_number_is_the_worst(void **st
 
 static void test_who_was_cut_at_an_earlier_rung_does_not_compete(void **state)
 {
-    const dt_halving_run runs[] = {{.value = 1, .there = true, .cut = RUNG}, {.value = 2, .there = true}};
+    const dt_halving_run runs[] = {{.value = 1, .there = true, .cut = RUNG},
+                                   {.value = 2, .there = true}};
 
     (void)state;
     assert_true(cuts((double[]){1, 2}, (bool[]){true, true}, 2, 1, 0.5));
@@ -137,7 +138,8 @@ static void cut_all(point *points, int64_t count, double keep)
 static void begin_points(point *points, int64_t count, bool together)
 {
     for (int64_t i = 0; i < count; i++) {
-        points[i] = (point){.begins = together ? 0 : below(40), .lag = together ? 0 : below(3 * RUNG)};
+        points[i] =
+            (point){.begins = together ? 0 : below(40), .lag = together ? 0 : below(3 * RUNG)};
         for (int j = 0; j <= LAST / RUNG; j++)
             points[i].values[j] = below(12) == 0 ? NAN : below(1000);
     }
@@ -158,8 +160,8 @@ static void test_never_all_are_cut(void **state)
                 int64_t next = points[i].step + (time < points[i].begins ? 0 : below(60));
 
                 points[i].step = next > most && points[i].step < most ? most
-                                 : next > most                       ? points[i].step
-                                                                     : next;
+                                 : next > most                        ? points[i].step
+                                                                      : next;
             }
             cut_all(points, count, keep);
         }

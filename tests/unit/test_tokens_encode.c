@@ -76,8 +76,7 @@ static void test_ids_are_those_of_the_libraries(void **state)
 
     (void)state;
     assert_int_equal(dt_json_read(&all, FOLDER "cases.json", DT_BPE_MAX_BYTES, NULL), DT_OK);
-    json_object_foreach(all, name, cases)
-    {
+    json_object_foreach(all, name, cases) {
         bool comes_back = strstr(name, "gpt2") != NULL || strstr(name, "llama3") != NULL ||
                           strstr(name, "cl100k") != NULL || strstr(name, "smollm2") != NULL ||
                           strstr(name, "o200k") != NULL || strstr(name, "deepseek") != NULL;
@@ -86,7 +85,8 @@ static void test_ids_are_those_of_the_libraries(void **state)
 
         assert_int_equal(dt_bpe_encoder_open(&encoder, bpe, NULL), DT_OK);
         for (int again = 0; again < 2; again++)
-            json_array_foreach(cases, i, one) compare(name, encoder, bpe, one, comes_back);
+            json_array_foreach(cases, i, one)
+                compare(name, encoder, bpe, one, comes_back);
         dt_bpe_encoder_close(encoder);
         dt_bpe_free(bpe);
     }

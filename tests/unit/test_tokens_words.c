@@ -88,8 +88,7 @@ static void compare_pieces(const char *version, const char *path)
     dt_strbuf_init(&pieces);
     if (dt_codes_parse(&codes, text.data, text.length, path, &err) != DT_OK)
         fail_msg("%s", err.message);
-    json_array_foreach(json_object_get(cases, version), i, one)
-    {
+    json_array_foreach(json_object_get(cases, version), i, one) {
         const json_t *line = json_array_get(one, 0);
 
         dt_strbuf_reset(&pieces);

@@ -430,8 +430,7 @@ static json_t *runs_at(test_web *web, const char *query, int64_t total, const ch
     snprintf(path, sizeof(path), "/api/v1/runs?%s", query);
     answer = test_web_json(web, 200, path);
     assert_int_equal(int_at(answer, "total"), total);
-    json_array_foreach(json_object_get(answer, "runs"), at, run)
-    {
+    json_array_foreach(json_object_get(answer, "runs"), at, run) {
         size_t length = strlen(found);
 
         snprintf(found + length, sizeof(found) - length, "%s%s", at > 0 ? " " : "",

@@ -148,8 +148,7 @@ static void take_curve(int (*into)[200], int64_t attempt, const json_t *series, 
     const json_t *steps = json_object_get(json_object_get(series, name), "step"), *step;
     size_t at;
 
-    json_array_foreach(steps, at, step)
-    {
+    json_array_foreach(steps, at, step) {
         into[attempt][json_integer_value(step)]++;
     }
 }
@@ -307,8 +306,7 @@ static int64_t step_told(const json_t *news, const char *run)
     const json_t *one;
     size_t at;
 
-    json_array_foreach(json_object_get(news, "runs"), at, one)
-    {
+    json_array_foreach(json_object_get(news, "runs"), at, one) {
         if (strcmp(json_string_value(json_object_get(one, "id")), run) == 0)
             return json_integer_value(json_object_get(one, "step"));
     }

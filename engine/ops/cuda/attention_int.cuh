@@ -37,8 +37,8 @@ struct dt_attention {
     dt_mask_kind mask;
     const int32_t *starts;  /* (B,K); of segments */
     const int32_t *lengths; /* (B); of lengths */
-    float scale;           /* 1 / sqrt(D) */
-    float p, keep;         /* dropout of the probabilities, 1 / (1 - p) */
+    float scale;            /* 1 / sqrt(D) */
+    float p, keep;          /* dropout of the probabilities, 1 / (1 - p) */
     dt_philox_key key;
 };
 

@@ -171,8 +171,8 @@ template <typename T> __global__ void backward_keys(dt_attention a)
     keep_row(rows[warp][0], dt_attention_key_row<T>(a, a.k, head, key), a.d, lane);
     keep_row(rows[warp][1], dt_attention_key_row<T>(a, a.v, head, key), a.d, lane);
     for (int64_t bh = head; bh < head + a.group; bh++)
-        for (int64_t first = first_query(a, key);
-             first < a.queries && sees(a, bh, first, key); first += 32) {
+        for (int64_t first = first_query(a, key); first < a.queries && sees(a, bh, first, key);
+             first += 32) {
             int64_t query = first + lane;
             float ds = 0.0f, weight = 0.0f;
 

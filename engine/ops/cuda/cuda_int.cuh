@@ -26,8 +26,8 @@
 
 #define DT_CUDA_VALUES 64 /* results of reductions that one wait brings */
 
-struct dt_cuda_products;  /* product.cu: handles, plans, workspace */
-struct dt_cuda_attention; /* attention_cudnn.cu: cuDNN, and what was chosen for which shape */
+struct dt_cuda_products;      /* product.cu: handles, plans, workspace */
+struct dt_cuda_attention;     /* attention_cudnn.cu: cuDNN, and what was chosen for which shape */
 struct dt_cuda_own_attention; /* attention_own.cu: which of our own kernels was chosen for which */
 
 struct dt_cuda_state {
@@ -40,7 +40,7 @@ struct dt_cuda_state {
     dt_cuda_products *products;
     dt_cuda_attention *attention;         /* NULL before it is needed */
     dt_cuda_own_attention *own_attention; /* NULL before it is needed */
-    void *scratch;                /* grows in the first step, then stays */
+    void *scratch;                        /* grows in the first step, then stays */
     size_t scratch_bytes;
     int64_t scratch_moves; /* how often it has grown: what was recorded before knows another one */
     int *fault;            /* on the device: 0, or a token that is outside the vocabulary, plus 1 */

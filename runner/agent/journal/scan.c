@@ -54,9 +54,9 @@ void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length)
 
 typedef struct scan {
     dt_journal *journal;
-    int64_t at;         /* in the file: of buffer.data[0] */
-    dt_strbuf buffer;   /* what was read and not looked at */
-    int64_t last;       /* number of the last good line, -1: none */
+    int64_t at;       /* in the file: of buffer.data[0] */
+    dt_strbuf buffer; /* what was read and not looked at */
+    int64_t last;     /* number of the last good line, -1: none */
     dt_journal_fn *seen;
     void *context;
 } scan;
@@ -67,8 +67,7 @@ static void take_line(scan *s, const char *line, size_t length)
     int64_t sequence = dt_journal_line_sequence(line, length);
     json_t *event = NULL;
 
-    if (sequence <= s->last ||
-        dt_json_parse(&event, line, length, "journal", NULL) != DT_OK) {
+    if (sequence <= s->last || dt_json_parse(&event, line, length, "journal", NULL) != DT_OK) {
         dt_journal_set_aside(journal, line, length);
         return;
     }

@@ -50,12 +50,9 @@ static dt_status check_values(const json_t *event, dt_error *err)
     const char *name;
     json_t *value;
 
-    json_object_foreach(
-        json_object_get(event, "values"), name,
-        value) if (!json_is_number(value) &&
-                   !json_is_null(value)) return DT_FAIL(err, DT_ERR_CORRUPT,
-                                                        "metrics: '%.64s': expected a number",
-                                                        name);
+    json_object_foreach(json_object_get(event, "values"), name, value)
+        if (!json_is_number(value) && !json_is_null(value))
+            return DT_FAIL(err, DT_ERR_CORRUPT, "metrics: '%.64s': expected a number", name);
     return DT_OK;
 }
 

@@ -163,8 +163,9 @@ static bool any_is_oom(const json_t *lines)
     json_t *line;
     size_t i;
 
-    json_array_foreach(lines, i,
-                       line) if (dt_kernel_line_is_oom(json_string_value(line))) return true;
+    json_array_foreach(lines, i, line)
+        if (dt_kernel_line_is_oom(json_string_value(line)))
+            return true;
     return false;
 }
 

@@ -89,6 +89,7 @@ void dt_agent_rendezvous_tell_all(dt_agent *agent)
     const char *name, *rank;
     json_t *values, *value;
 
-    json_object_foreach(agent->offers, name, values) json_object_foreach(values, rank, value)
-        tell(agent, name, rank, value);
+    json_object_foreach(agent->offers, name, values)
+        json_object_foreach(values, rank, value)
+            tell(agent, name, rank, value);
 }

@@ -60,8 +60,7 @@ static dt_status ranks_read(dt_agent *agent, const layout *world, int64_t node, 
     agent->ranks = calloc((size_t)world->world_size, sizeof(agent->ranks[0]));
     if (agent->ranks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    json_array_foreach(world->ranks, i, entry)
-    {
+    json_array_foreach(world->ranks, i, entry) {
         dt_agent_rank *rank = &agent->ranks[agent->rank_count];
         const char *device;
         int64_t on;

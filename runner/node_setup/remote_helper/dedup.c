@@ -25,10 +25,11 @@ static bool has(const json_t *files, const json_t *wanted, const char *bundle)
     bool same = false;
     size_t i;
 
-    json_array_foreach((json_t *)files, i, file) same =
-        same || (json_equal(json_object_get(file, "name"), json_object_get(wanted, "name")) &&
-                 json_equal(json_object_get(file, "bytes"), json_object_get(wanted, "bytes")) &&
-                 json_equal(json_object_get(file, "digest"), json_object_get(wanted, "digest")));
+    json_array_foreach((json_t *)files, i, file)
+        same = same ||
+               (json_equal(json_object_get(file, "name"), json_object_get(wanted, "name")) &&
+                json_equal(json_object_get(file, "bytes"), json_object_get(wanted, "bytes")) &&
+                json_equal(json_object_get(file, "digest"), json_object_get(wanted, "digest")));
     if (!same || name == NULL)
         return false;
     dt_strbuf_init(&path);
@@ -51,13 +52,12 @@ static void look(bool *told, const json_t *wanted, const char *bundles, const ch
     dt_strbuf_add_fmt(&path, "%s/%s/" DT_REMOTE_HELPER_FILES, bundles, bundle);
     if (dt_json_read(&header, path.data, DT_REMOTE_HELPER_HEADER_BYTES, NULL) == DT_OK) {
         path.data[strlen(path.data) - strlen("/" DT_REMOTE_HELPER_FILES)] = '\0';
-        json_array_foreach((json_t *)wanted, i,
-                           file) if (i < DT_REMOTE_HELPER_FILES_MAX && !told[i] &&
-                                     has(json_object_get(header, "files"), file, path.data))
-        {
-            told[i] = true;
-            printf("%s %s\n", json_string_value(json_object_get(file, "name")), bundle);
-        }
+        json_array_foreach((json_t *)wanted, i, file)
+            if (i < DT_REMOTE_HELPER_FILES_MAX && !told[i] &&
+                has(json_object_get(header, "files"), file, path.data)) {
+                told[i] = true;
+                printf("%s %s\n", json_string_value(json_object_get(file, "name")), bundle);
+            }
     }
     json_decref(header);
     dt_strbuf_release(&path);

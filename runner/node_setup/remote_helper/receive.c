@@ -217,8 +217,7 @@ static dt_status take_files(source *from, const char *cache, const char *bundles
     dt_strbuf_init(&below);
     DT_TRY(take_header(&header, from, err));
     DT_TRY(dt_json_get_array(&files, header, "files", "the bundle's header", err));
-    json_array_foreach(files, i, item)
-    {
+    json_array_foreach(files, i, item) {
         DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
         if (bytes < 0 || total > INT64_MAX - bytes)
             DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
@@ -228,12 +227,14 @@ static dt_status take_files(source *from, const char *cache, const char *bundles
         name_part(&below, folder, part);
         DT_TRY(dt_file_make_dirs(below.data, 0700, err));
     }
-    json_array_foreach(files, i, item) if (is_linked(item))
-        DT_TRY(link_file(bundles, folder, item, err));
+    json_array_foreach(files, i, item)
+        if (is_linked(item))
+            DT_TRY(link_file(bundles, folder, item, err));
     dt_remote_helper_prune(cache);
     DT_TRY(dt_remote_helper_check_space(folder, total, err));
-    json_array_foreach(files, i, item) if (!is_linked(item))
-        DT_TRY(take_file(from, folder, item, err));
+    json_array_foreach(files, i, item)
+        if (!is_linked(item))
+            DT_TRY(take_file(from, folder, item, err));
     DT_TRY(write_header(header, folder, err));
     for (int part = 0; part < 2; part++) { /* a link has no fsync of its own */
         name_part(&below, folder, part);

@@ -160,7 +160,8 @@ static dt_status gather(const dt_gathering *all, const char *name, dt_error *err
     DT_TRY(dt_file_make_dirs(all->folder, 0700, err));
     DT_TRY(fetch_index(&index, all, err));
     DT_TRY(dt_json_get_array(&files, index, "files", "index", err));
-    json_array_foreach(files, i, item) DT_TRY(dt_gather_download(all, item, err));
+    json_array_foreach(files, i, item)
+        DT_TRY(dt_gather_download(all, item, err));
     DT_TRY(finish(all, name, err));
     prune(all->request);
 out:

@@ -116,7 +116,8 @@ static dt_status place_list(const json_t *list, const staging *all, dt_error *er
     const json_t *item;
     size_t i;
 
-    json_array_foreach((json_t *)list, i, item) DT_TRY(place_text(item, all, err));
+    json_array_foreach((json_t *)list, i, item)
+        DT_TRY(place_text(item, all, err));
 out:
     return st;
 }
@@ -220,8 +221,7 @@ dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_req
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_json_read(&index, index_path, INDEX_MAX_BYTES, err));
     DT_TRY(dt_json_get_array(&files, index, "files", index_path, err));
-    json_array_foreach(files, i, item)
-    {
+    json_array_foreach(files, i, item) {
         DT_TRY(dt_json_get_string(&name, item, "name", index_path, err));
         DT_TRY(dt_json_get_string(&digest, item, "xxh3_128", index_path, err));
         DT_TRY(stage_part(from, name, digest, layout, into, request, arena, err));

@@ -165,7 +165,8 @@ dt_status dt_errands_list(dt_cleanup *cleanup, dt_error *err)
         DT_TRY(add_attempt(cleanup, &all, attempt, err));
     }
     name_saved(names, &all);
-    json_object_foreach(names, name, unused) dt_strbuf_add_fmt(&cleanup->home, "%s\n", name);
+    json_object_foreach(names, name, unused)
+        dt_strbuf_add_fmt(&cleanup->home, "%s\n", name);
 out:
     json_decref(names);
     return st;

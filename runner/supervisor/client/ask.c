@@ -32,8 +32,9 @@ static dt_status start_failed(const char *run, const char *folder, dt_error *err
     dt_strbuf_init(&words);
     dt_strbuf_add_fmt(&log, "%s/supervisor.log", folder);
     dt_detach_last_words(&words, log.data, 0);
-    st = DT_FAIL(err, DT_ERR_IO, "the supervisor of run '%s' ends right after its start: %s (see '%s')",
-                 run, words.length > 0 ? words.data : "it wrote no message", log.data);
+    st = DT_FAIL(err, DT_ERR_IO,
+                 "the supervisor of run '%s' ends right after its start: %s (see '%s')", run,
+                 words.length > 0 ? words.data : "it wrote no message", log.data);
     dt_strbuf_release(&log);
     dt_strbuf_release(&words);
     return st;

@@ -124,7 +124,8 @@ static dt_status start(const char *run, const dt_detach_place *place, dt_error *
     DT_TRY(dt_run_path(&starts, run, DT_SUPERVISOR_STARTS, &arena, err));
     crashed = dt_starts_follow_crash(log);
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
-    if (st != DT_ERR_BUSY && st != DT_ERR_USAGE) /* busy: somebody else's; usage: the run has ended */
+    if (st != DT_ERR_BUSY &&
+        st != DT_ERR_USAGE) /* busy: somebody else's; usage: the run has ended */
         dt_starts_add(starts, st != DT_OK || crashed);
     if (st == DT_ERR_BUSY || (st != DT_OK && dt_supervisor_is_running(run)))
         st = DT_OK; /* somebody was quicker, this machine is slow, or ours died and has an heir */

@@ -103,15 +103,17 @@ static heard ping(json_t **answer, const char **waits, const char *folder)
 static void describe_silence(dt_strbuf *out, pid_t pid, char state, const char *run)
 {
     if (dt_proc_is_paused(state))
-        dt_strbuf_add_fmt(out,
-                          "its supervisor, process %d, is paused by a signal (state %c): 'kill -CONT "
-                          "%d' lets it continue, 'dtrun stop %s --now' ends the run without it",
-                          (int)pid, state, (int)pid, run);
+        dt_strbuf_add_fmt(
+            out,
+            "its supervisor, process %d, is paused by a signal (state %c): 'kill -CONT "
+            "%d' lets it continue, 'dtrun stop %s --now' ends the run without it",
+            (int)pid, state, (int)pid, run);
     else if (state == 'D')
-        dt_strbuf_add_fmt(out,
-                          "its supervisor, process %d, does not answer: it is in a wait that nothing "
-                          "interrupts (state D), as for a disk or a network file system that hangs",
-                          (int)pid);
+        dt_strbuf_add_fmt(
+            out,
+            "its supervisor, process %d, does not answer: it is in a wait that nothing "
+            "interrupts (state D), as for a disk or a network file system that hangs",
+            (int)pid);
     else
         dt_strbuf_add_fmt(out, "its supervisor, process %d (state %c), does not answer", (int)pid,
                           state);
@@ -123,10 +125,11 @@ static void describe_paused(dt_strbuf *out, const char *run)
     dt_proc_stat stat;
 
     if (pid != 0 && dt_proc_stat_read(&stat, pid))
-        dt_strbuf_add_fmt(out,
-                          "process %lld of the run (%s) is paused by a signal (state %c): 'kill -CONT "
-                          "%lld' lets it continue",
-                          (long long)pid, stat.command, stat.state, (long long)pid);
+        dt_strbuf_add_fmt(
+            out,
+            "process %lld of the run (%s) is paused by a signal (state %c): 'kill -CONT "
+            "%lld' lets it continue",
+            (long long)pid, stat.command, stat.state, (long long)pid);
 }
 
 bool dt_supervisor_trouble(dt_strbuf *out, const char *run)

@@ -100,8 +100,7 @@ static dt_status store_metrics(dt_collector *collector, const dt_message *messag
     const char *name;
     dt_status st = DT_OK;
 
-    json_object_foreach(values, name, value)
-    {
+    json_object_foreach(values, name, value) {
         if (name[0] == '\0')
             continue;
         DT_TRY(dt_history_metric(collector->history, step, name, value_of(values, name),

@@ -44,8 +44,8 @@ struct dt_store_writer {
 
     /* the thread's */
     dt_store *store;
-    bool stalled;    /* with the lock; what was submitted cannot be stored now, */
-    char stall[400]; /* ... and why */
+    bool stalled;          /* with the lock; what was submitted cannot be stored now, */
+    char stall[400];       /* ... and why */
     double synced_seconds; /* when */
 
     uv_mutex_t lock; /* of what follows */

@@ -31,8 +31,9 @@ static void on_other_build(dt_node_link *link, const char *what)
 {
     char why[400];
 
-    snprintf(why, sizeof(why), "the ranks on %.60s belong to another dtrun (%.200s): use that dtrun",
-             link->name, what);
+    snprintf(why, sizeof(why),
+             "the ranks on %.60s belong to another dtrun (%.200s): use that dtrun", link->name,
+             what);
     link->calls.other_build(link->context, link->setup.index, why);
 }
 

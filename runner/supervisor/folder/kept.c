@@ -183,8 +183,7 @@ static dt_status read_nodes(dt_kept *out, const reading *from, dt_error *err)
     nodes = dt_arena_alloc_array(from->arena, json_array_size(array) + 1, sizeof(*nodes));
     if (nodes == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    json_array_foreach(array, i, entry)
-    {
+    json_array_foreach(array, i, entry) {
         const reading one = {entry, from->where, from->arena};
 
         nodes[i] = (dt_node){.node = (int64_t)i};

@@ -227,16 +227,14 @@ static void see_released(dt_verdict *verdict, const dt_message *message, const c
     json_t *process, *device;
     size_t i;
 
-    json_array_foreach(json_object_get(message->json, "left"), i, process)
-    {
+    json_array_foreach(json_object_get(message->json, "left"), i, process) {
         const char *command = json_string_value(json_object_get(process, "command"));
 
         add_left(verdict);
         dt_strbuf_add_fmt(&verdict->left, "%s on %s (pid %lld)", command != NULL ? command : "?",
                           node, (long long)whole(process, "pid"));
     }
-    json_array_foreach(json_object_get(message->json, "devices"), i, device)
-    {
+    json_array_foreach(json_object_get(message->json, "devices"), i, device) {
         int64_t more = size(device, "used_bytes") - size(device, "baseline_bytes");
 
         if (more <= MEMORY_SLACK_BYTES)

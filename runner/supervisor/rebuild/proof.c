@@ -87,7 +87,8 @@ dt_status dt_run_amend_end(dt_store *store, const char *run, dt_arena *arena, dt
             code = one->state == DT_RUN_STOPPED    ? DT_EXIT_STOPPED
                    : one->state == DT_RUN_FINISHED ? DT_EXIT_GOOD
                                                    : DT_EXIT_FAILED;
-        reason = dt_arena_printf(arena, "%.*s" DT_REASON_PROVED, (int)(doubt - one->reason), one->reason);
+        reason = dt_arena_printf(arena, "%.*s" DT_REASON_PROVED, (int)(doubt - one->reason),
+                                 one->reason);
         if (reason == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
         DT_TRY(dt_store_attempt_amend(store, run, one->attempt, code, reason, err));

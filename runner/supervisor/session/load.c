@@ -194,8 +194,7 @@ static dt_status obey_mark(dt_session *session, dt_error *err)
         goto out;
     session->verdict.stop_asked = true;
     session->verdict.stop_now = session->verdict.stop_now || mark != DT_STOP_MARK_ASKED;
-    session->verdict.asked_there =
-        session->verdict.asked_there || mark == DT_STOP_MARK_STOPPED;
+    session->verdict.asked_there = session->verdict.asked_there || mark == DT_STOP_MARK_STOPPED;
     if (!known) {
         DT_TRY(dt_collector_note(
             session->collector,

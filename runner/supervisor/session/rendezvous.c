@@ -29,7 +29,9 @@ void dt_rendezvous_offer(dt_session *session, const dt_message *message)
 
     json_array_set_new(values, (size_t)message->rank,
                        json_string(dt_message_string(message, "value")));
-    json_array_foreach(values, rank, value) if (json_is_null(value)) return;
+    json_array_foreach(values, rank, value)
+        if (json_is_null(value))
+            return;
     for (int64_t i = 0; i < session->node_count; i++)
         dt_node_link_send(
             session->nodes[i].link,

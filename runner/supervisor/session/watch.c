@@ -229,8 +229,7 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
 
     if (dt_message_int(message, "next_sequence", 0) != dt_session_row(node)->row.acknowledged)
         return; /* older news of its ranks are still to be read */
-    json_array_foreach(json_object_get(message->json, "ranks"), i, told)
-    {
+    json_array_foreach(json_object_get(message->json, "ranks"), i, told) {
         int64_t rank = json_integer_value(json_object_get(told, "rank"));
         dt_watchdog_fact fact = fact_of(told);
 

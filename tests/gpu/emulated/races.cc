@@ -227,8 +227,8 @@ void dt_emulated_async_read(const void *memory, size_t bytes)
         const cell *c = cell_of_block((uintptr_t)memory + i);
 
         if (c->under_way)
-            dt_emulated_refuse(
-                "memory that a copy is still to write was read by a product: it was not waited for");
+            dt_emulated_refuse("memory that a copy is still to write was read by a product: it was "
+                               "not waited for");
         if (!c->landed && !c->written)
             dt_emulated_refuse("a product reads memory that nobody has written");
     }
