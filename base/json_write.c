@@ -1,4 +1,4 @@
-/* Values as text: straight into the buffer, in the form that jansson writes (tests/bare compares). */
+/* Values as text: straight into the buffer, in the form that jansson writes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

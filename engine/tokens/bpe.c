@@ -56,9 +56,6 @@ dt_status dt_bpe_parse(dt_bpe **out, const char *bytes, size_t length, const cha
         spaces++;
     if (spaces == length)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is empty; expected a tokenizer", name);
-    if (!dt_unicode_is_known())
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "cannot read the tokenizer '%s': this build is without libutf8proc", name);
     DT_TRY(dt_bpe_new(&bpe, err));
     if (bytes[spaces] == '{')
         DT_TRY(dt_json_parse(&json, bytes, length, name, err));

@@ -23,12 +23,7 @@ static const uint16_t classes[] = {
     [UTF8PROC_CATEGORY_CS] = DT_CODE_REMAINDER, [UTF8PROC_CATEGORY_CO] = DT_CODE_REMAINDER,
 };
 
-bool dt_unicode_is_known(void)
-{
-    return utf8proc_category('a') == UTF8PROC_CATEGORY_LL;
-}
-
-/* The same in every version, and known to a build without libutf8proc too. */
+/* Whether the code point is a White_Space, which is the same in every version of Unicode. */
 static bool is_space(uint32_t code)
 {
     if (code > 0x3000)

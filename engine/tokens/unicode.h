@@ -1,8 +1,6 @@
 /* unicode: says which class a code point is in, by libutf8proc.
  *
  * Version    that of the library which was built in: 15.0 with Debian 12's 2.8
- * Without    a build for a borrowed machine has a stand-in that knows spaces only (base/bare/utf8proc):
- *            dt_unicode_is_known says so, and dt_bpe_parse refuses every file
  */
 #ifndef DT_ENGINE_TOKENS_UNICODE_H
 #define DT_ENGINE_TOKENS_UNICODE_H
@@ -30,8 +28,6 @@ typedef enum dt_code_class {
 
 #define DT_CODE_LETTER ((unsigned)(DT_CODE_UPPER | DT_CODE_LOWER | DT_CODE_CASELESS)) /* \p{L} */
 #define DT_CODE_ALL    511u
-
-bool dt_unicode_is_known(void);
 
 dt_code_class dt_code_class_of(uint32_t code);
 

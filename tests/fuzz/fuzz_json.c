@@ -1,6 +1,4 @@
-/* fuzz_json: what stands in for jansson (base/bare) refuses a text and says where, or takes it;
- * then what it writes reads back as the same value, in each form.
- */
+/* fuzz_json: what base/json_write.c writes of a document reads back as the same values, in each form. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,18 +30,12 @@ static void check_form(const json_t *json, void (*write)(dt_strbuf *out, const j
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    json_error_t error = {0};
-    json_t *json = json_loadb((const char *)bytes, size, JSON_DECODE_ANY, &error), *copy;
+    json_t *json = json_loadb((const char *)bytes, size, JSON_DECODE_ANY, NULL);
 
-    if (json == NULL) {
-        DT_ASSERT(error.line > 0 && error.text[0] != '\0' && (size_t)error.position <= size);
+    if (json == NULL)
         return 0;
-    }
     check_form(json, dt_json_write);
     check_form(json, dt_json_write_pretty);
-    copy = json_deep_copy(json);
-    DT_ASSERT(json_equal(json, copy));
-    json_decref(copy);
     json_decref(json);
     return 0;
 }

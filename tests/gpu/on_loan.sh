@@ -6,7 +6,8 @@
 #   precision  fp16, bf16 and fp16 against the CPU, a checkpoint from device to device, memcheck, racecheck
 #   xl         1.5B, its peer
 #   all        these in turn, as far as one call goes
-#   pack       (where there is no card) builds what the others need, stripped, into build/loan-bin
+#   pack       (where there is no card) builds what the others need into build/loan-bin, with the libraries that the
+#              programs are linked to in build/loan-bin/lib: a borrowed machine seldom has them
 #
 # FOLDER ($OUT, else build/loan) gets 8 files at most, after every step: summary.md, steps.tsv, log.txt,
 # machine.txt, results.md, results.json. What is done is remembered in build/loan (DTRUN_LOAN_KEEP), or in
@@ -34,8 +35,9 @@ build() { # FOLDER
     local generator=()
     command -v ninja > /dev/null && generator=(-G Ninja)
     echo "building ${programs[*]} in $1"
-    cmake -S . -B "$1" "${generator[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDT_PARTS=engine -DDT_BARE=ON \
-        -DDT_CUDA=ON -DDT_CUDA_ARCHITECTURES="${DTRUN_LOAN_ARCHITECTURES:-90-real}" > "$1.log" 2>&1 &&
+    cmake -S . -B "$1" "${generator[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDT_PARTS=engine -DDT_ONEDNN=OFF \
+        -DCMAKE_DISABLE_FIND_PACKAGE_Gloo=ON -DDT_CUDA=ON \
+        -DDT_CUDA_ARCHITECTURES="${DTRUN_LOAN_ARCHITECTURES:-90-real}" > "$1.log" 2>&1 &&
         cmake --build "$1" -j "$(nproc)" --target "${programs[@]}" dtrun-cuda >> "$1.log" 2>&1 ||
         { tail -n 30 "$1.log"; return 1; }
 }
@@ -44,9 +46,12 @@ pack() {
     mkdir -p build
     build "$root/build/gpu" || exit 1
     rm -rf build/loan-bin
-    mkdir build/loan-bin
+    mkdir -p build/loan-bin/lib
     for name in "${programs[@]}" libdtrun-cuda.so; do
         strip -o "build/loan-bin/$name" "build/gpu/bin/$name" || exit 1
+        for library in $(ldd "build/gpu/bin/$name" | awk '$1 ~ /^lib(jansson|xxhash|cmocka)\./ {print $3}'); do
+            cp -L "$library" build/loan-bin/lib/ || exit 1
+        done
     done
     du -sh build/loan-bin
 }
@@ -105,6 +110,7 @@ if [ "$bin" = "$root/build/gpu/bin" ] && [ -z "${DTRUN_BIN:-}" ]; then
     mkdir -p build && build "$root/build/gpu" || exit 1
 fi
 export DTRUN_BIN=$bin
+[ ! -d "$bin/lib" ] || export LD_LIBRARY_PATH=$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 for name in "${programs[@]}" libdtrun-cuda.so; do
     [ -e "$bin/$name" ] || { echo "on_loan.sh: '$bin' has no $name" >&2; exit 2; }
 done

@@ -3,7 +3,7 @@
 #   docs_name_tests.sh BUILD_FOLDER
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-labels='bare|browser|cli|dist|fault|fetch|fuzz|gpu|install|net|ops|sim|slurm|unit'
+labels='browser|cli|dist|fault|fetch|fuzz|gpu|install|net|ops|sim|slurm|unit'
 known=$(ctest --test-dir "$1" -N | sed -nE 's/^ *Test +#[0-9]+: //p')
 [ -n "$known" ] || { echo "ctest lists no test of $1"; exit 1; }
 named=$(grep -hoE "\`($labels)\.[a-z][a-z0-9_]*\`" README.md docs/*.md tests/README.md | tr -d '`' |
