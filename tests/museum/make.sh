@@ -91,5 +91,6 @@ print(*sqlite3.connect('state/dtrun/store.db').execute(
     { echo "it ended before it crashed: once more"; exit 1; }
 
 find . -name '*.sock' -delete
+mkdir -p "$here/runs"
 tar --sort=name --owner=0 --group=0 --numeric-owner -cJf "$here/runs/$name.tar.xz" state
 ls -l "$here/runs/$name.tar.xz"
