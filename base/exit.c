@@ -18,3 +18,8 @@ const char *dt_exit_words(char out[DT_EXIT_WORDS_BYTES], int code)
         snprintf(out, DT_EXIT_WORDS_BYTES, "was ended by signal %d", -code);
     return out;
 }
+
+const char *dt_exit_words_of_shell(char out[DT_EXIT_WORDS_BYTES], int code)
+{
+    return dt_exit_words(out, code > 128 && code <= 128 + 64 ? 128 - code : code);
+}

@@ -152,9 +152,12 @@ static dt_status wait_for_report(int ready, const char *const *argv, const char 
     for (;;) {
         double left = deadline - dt_clock_monotonic_seconds();
         struct pollfd waiting = {ready, POLLIN, 0};
+        int readable = left > 0 ? poll(&waiting, 1, (int)(left * 1e3) + 1) : 0;
         ssize_t got;
 
-        if (left <= 0 || poll(&waiting, 1, (int)(left * 1e3) + 1) == 0)
+        if (readable < 0 && errno == EINTR)
+            continue;
+        if (readable == 0)
             return DT_FAIL(err, DT_ERR_TIMEOUT, "'%s %s' was not ready within %.0f s: see '%s'",
                            argv[0], argv[1] != NULL ? argv[1] : "", timeout_seconds, log_path);
         got = read(ready, report + length, sizeof(report) - 1 - length);

@@ -207,5 +207,5 @@ dt_status dt_child_engine_status(int exit_code, dt_strbuf *errors, dt_error *err
     if (complaint[strspn(complaint, " ")] != '\0')
         return DT_FAIL(err, exit_code == 2 ? DT_ERR_USAGE : DT_ERR_CORRUPT, "%s", complaint);
     return DT_FAIL(err, DT_ERR_IO, "dtrun-engine %s, without a message",
-                   dt_exit_words(end, exit_code > 128 ? 128 - exit_code : exit_code));
+                   dt_exit_words_of_shell(end, exit_code));
 }

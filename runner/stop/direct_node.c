@@ -56,7 +56,7 @@ static dt_status run_there(dt_strbuf *out, const char **problem, const char *nod
         if (*problem == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if ((*problem)[0] == '\0') {
-            dt_exit_words(end, code > 128 ? 128 - code : code);
+            dt_exit_words_of_shell(end, code);
             *problem = dt_arena_printf(arena, "the command %s, without a message", end);
             if (*problem == NULL)
                 DT_THROW(err, DT_ERR_NOMEM, "no memory");

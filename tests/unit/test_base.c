@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/distance.h"
+#include "base/exit.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -366,6 +367,23 @@ static void a_reboot_is_told_by_two_known_ids_that_differ(void **state)
     assert_false(dt_boot_differs(id, NULL));
 }
 
+/* A shell gives 128 + N for signal N; there are 64 signals. */
+static void test_an_exit_code_above_192_is_not_a_signal(void **state)
+{
+    static const struct {
+        int code;
+        const char *words;
+    } cases[] = {
+        {3, "ended with exit code 3"},          {128, "ended with exit code 128"},
+        {137, "was ended by SIGKILL (Killed)"}, {192, "was ended by signal 64"},
+        {193, "ended with exit code 193"},      {255, "ended with exit code 255"},
+    };
+    char words[DT_EXIT_WORDS_BYTES];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(dt_exit_words_of_shell(words, cases[i].code), cases[i].words);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +402,7 @@ int main(void)
         cmocka_unit_test(json_getters_say_where),
         cmocka_unit_test(places_follow_the_environment),
         cmocka_unit_test(a_reboot_is_told_by_two_known_ids_that_differ),
+        cmocka_unit_test(test_an_exit_code_above_192_is_not_a_signal),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
