@@ -250,3 +250,125 @@ double relative_norm(const float *a, const float *b, int64_t elems)
     }
     return sqrt(difference / norm);
 }
+
+/* --- recomputation */
+
+const dt_recompute_kind harness_recompute_kinds[3] = {DT_RECOMPUTE_NONE, DT_RECOMPUTE_SELECTIVE,
+                                                      DT_RECOMPUTE_FULL};
+
+int64_t harness_open_filled(harness *h, const dt_model_config *config)
+{
+    harness_open(h, config);
+    harness_init(h, 5);
+    return harness_fill_batch(h, 9);
+}
+
+static dt_batch first_three(harness *h, int32_t *room)
+{
+    (void)room;
+    return harness_batch(h, 0, 3);
+}
+
+void harness_expect_same_bits(dt_model_config config, const char *what, harness_second *second)
+{
+    static const char *const names[] = {"none", "selective", "full"};
+    float *expected = NULL;
+    double expected_loss = 0;
+
+    for (size_t k = 0; k < 3; k++) {
+        int32_t room[HARNESS_ROOM];
+        dt_batch other;
+        int64_t elems;
+        float *grads;
+        double loss;
+        harness h;
+
+        config.recompute = harness_recompute_kinds[k];
+        harness_open_filled(&h, &config);
+        other = (second != NULL ? second : first_three)(&h, room);
+        other.micro_step++;
+        loss = harness_pass(&h, &h.batch, 0.125) + harness_pass(&h, &other, 0.125);
+        grads = harness_copy_grads(&h, &elems);
+        harness_close(&h);
+        if (expected == NULL) {
+            expected = grads;
+            expected_loss = loss;
+            continue;
+        }
+        if (memcmp(&loss, &expected_loss, sizeof loss) != 0)
+            fail_msg("%s, %s: loss %.17g, without recomputation %.17g", what, names[k], loss,
+                     expected_loss);
+        if (memcmp(grads, expected, (size_t)elems * sizeof *grads) != 0)
+            fail_msg("%s, %s: other gradients, by %.3g", what, names[k],
+                     relative_norm(grads, expected, elems));
+        free(grads);
+    }
+    free(expected);
+}
+
+#define UNITS_MAX 16
+
+typedef struct visitor {
+    harness *h;
+    void *weights[UNITS_MAX];
+    bool open[UNITS_MAX];
+    char *calls; /* MAY be NULL */
+    size_t size;
+} visitor;
+
+static void note(visitor *v, char what, int unit)
+{
+    size_t n = v->calls != NULL ? strlen(v->calls) : 0;
+
+    if (v->calls == NULL)
+        return;
+    assert_true(n + 3 <= v->size);
+    v->calls[n] = what;
+    v->calls[n + 1] = (char)('0' + unit);
+    v->calls[n + 2] = '\0';
+}
+
+static dt_status bring(void *self, int unit, bool backward, dt_error *err)
+{
+    visitor *v = self;
+
+    v->open[unit] = true;
+    v->h->model->weights[unit] = v->weights[unit];
+    note(v, backward ? 'B' : 'b', unit);
+    return DT_OK;
+}
+
+static dt_status take_away(void *self, int unit, bool backward, dt_error *err)
+{
+    visitor *v = self;
+
+    assert_true(v->open[unit]);
+    v->open[unit] = false;
+    v->h->model->weights[unit] = NULL; /* the model asserts that no view of it is used */
+    note(v, backward ? 'A' : 'a', unit);
+    return DT_OK;
+}
+
+static dt_status ready(void *self, int unit, dt_error *err)
+{
+    note(self, 'r', unit);
+    return DT_OK;
+}
+
+void harness_pass_with_hooks(harness *h, char *calls, size_t size)
+{
+    size_t bytes = (size_t)h->model->unit_count * sizeof(void *);
+    visitor v = {.h = h, .calls = calls, .size = size};
+    dt_model_hooks hooks = {
+        .self = &v, .before_unit = bring, .after_unit = take_away, .unit_grads_ready = ready};
+
+    assert_true(h->model->unit_count <= UNITS_MAX);
+    if (calls != NULL)
+        calls[0] = '\0';
+    memcpy(v.weights, h->model->weights, bytes);
+    memset(h->model->weights, 0, bytes);
+    h->model->hooks = &hooks;
+    harness_pass(h, &h->batch, 1);
+    memcpy(h->model->weights, v.weights, bytes);
+    h->model->hooks = NULL;
+}

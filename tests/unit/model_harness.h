@@ -46,6 +46,21 @@ float *harness_copy_grads(const harness *h, int64_t *elems);
 /* Forward and backward over the batch; the sum of losses. */
 double harness_pass(harness *h, const dt_batch *batch, double loss_scale);
 
+/* --- recomputation */
+extern const dt_recompute_kind harness_recompute_kinds[3]; /* none, selective, full */
+/* Opens a model of the config with values and a batch of fixed seeds; returns the targets that count. */
+int64_t harness_open_filled(harness *h, const dt_model_config *config);
+/* A batch of another shape than h->batch, in `room` if it needs memory. */
+typedef dt_batch harness_second(harness *h, int32_t *room);
+#define HARNESS_ROOM 256 /* elements of `room` */
+/* Fails unless every kind of recomputation gives the loss and gradients of none, to the bit, over h->batch and a second
+ * micro-step. second NULL: the first three sequences of h->batch. */
+void harness_expect_same_bits(dt_model_config config, const char *what, harness_second *second);
+
+/* A pass in which weights exist only between before_unit and after_unit, as fsdp gathers them. calls, of `size` bytes:
+ * gets the hooks in their order, "b0" before unit 0, 'a' after it, capitals in the backward pass, 'r' gradients ready. */
+void harness_pass_with_hooks(harness *h, char *calls, size_t size);
+
 /* |a - b| / |b| in the 2-norm */
 double relative_norm(const float *a, const float *b, int64_t elems);
 

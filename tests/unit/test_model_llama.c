@@ -14,10 +14,6 @@
 
 #include "base/banned.h"
 
-static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_NONE, DT_RECOMPUTE_SELECTIVE,
-                                          DT_RECOMPUTE_FULL};
-static const char *const kind_names[] = {"none", "selective", "full"};
-
 static dt_model_config plain(void)
 {
     dt_model_config config = {
@@ -56,13 +52,6 @@ static dt_model_config rich(dt_dtype dtype)
     config.llama.rope_high_freq_factor = 4;
     config.llama.rope_original_tokens = 16;
     return config;
-}
-
-static void open_filled(harness *h, const dt_model_config *config)
-{
-    harness_open(h, config);
-    harness_init(h, 5);
-    harness_fill_batch(h, 9);
 }
 
 /* --- the table */
@@ -187,47 +176,6 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
 
 /* --- what is computed again */
 
-/* Gradients of two micro-steps, the second of another shape; the loss of both in *loss. */
-static float *grads_of(harness *h, double *loss, int64_t *elems)
-{
-    dt_batch second = harness_batch(h, 0, 3);
-
-    second.micro_step++;
-    *loss = harness_pass(h, &h->batch, 0.125) + harness_pass(h, &second, 0.125);
-    return harness_copy_grads(h, elems);
-}
-
-static void expect_same_bits(dt_model_config config, const char *what)
-{
-    float *expected = NULL;
-    double expected_loss = 0;
-
-    for (size_t k = 0; k < 3; k++) {
-        int64_t elems;
-        double loss;
-        float *grads;
-        harness h;
-
-        config.recompute = kinds[k];
-        open_filled(&h, &config);
-        grads = grads_of(&h, &loss, &elems);
-        harness_close(&h);
-        if (!expected) {
-            expected = grads;
-            expected_loss = loss;
-            continue;
-        }
-        if (memcmp(&loss, &expected_loss, sizeof loss) != 0)
-            fail_msg("%s, %s: loss %.17g, without recomputation %.17g", what, kind_names[k], loss,
-                     expected_loss);
-        if (memcmp(grads, expected, (size_t)elems * sizeof *grads) != 0)
-            fail_msg("%s, %s: other gradients, by %.3g", what, kind_names[k],
-                     relative_norm(grads, expected, elems));
-        free(grads);
-    }
-    free(expected);
-}
-
 static void test_recomputation_gives_the_same_bits(void **state)
 {
     static const dt_dtype dtypes[] = {DT_F32, DT_BF16, DT_F16};
@@ -235,53 +183,24 @@ static void test_recomputation_gives_the_same_bits(void **state)
     for (size_t d = 0; d < 3; d++) {
         dt_model_config config = rich(dtypes[d]);
 
-        expect_same_bits(config, dt_dtype_name(dtypes[d]));
+        harness_expect_same_bits(config, dt_dtype_name(dtypes[d]), NULL);
         config.decoder.layers = 1;
-        expect_same_bits(config, "one block");
+        harness_expect_same_bits(config, "one block", NULL);
         config = plain();
         config.dtype = dtypes[d];
-        expect_same_bits(config, "plain");
+        harness_expect_same_bits(config, "plain", NULL);
     }
-}
-
-/* Weights are good between before_unit and after_unit only, as where fsdp gathers them. */
-typedef struct visitor {
-    harness *h;
-    void *weights[4];
-} visitor;
-
-static dt_status bring(void *self, int unit, bool backward, dt_error *err)
-{
-    visitor *v = self;
-
-    v->h->model->weights[unit] = v->weights[unit];
-    return DT_OK;
-}
-
-static dt_status take_away(void *self, int unit, bool backward, dt_error *err)
-{
-    visitor *v = self;
-
-    v->h->model->weights[unit] = NULL; /* a view of it is a bug that the model asserts */
-    return DT_OK;
 }
 
 static void test_weights_are_used_where_the_hooks_bring_them(void **state)
 {
     for (size_t k = 0; k < 3; k++) {
         dt_model_config config = rich(DT_F32);
-        visitor v = {0};
-        dt_model_hooks hooks = {.self = &v, .before_unit = bring, .after_unit = take_away};
         harness h;
 
-        config.recompute = kinds[k];
-        open_filled(&h, &config);
-        v.h = &h;
-        memcpy(v.weights, h.model->weights, sizeof v.weights);
-        memset(h.model->weights, 0, sizeof v.weights);
-        h.model->hooks = &hooks;
-        harness_pass(&h, &h.batch, 1);
-        memcpy(h.model->weights, v.weights, sizeof v.weights);
+        config.recompute = harness_recompute_kinds[k];
+        harness_open_filled(&h, &config);
+        harness_pass_with_hooks(&h, NULL, 0);
         harness_close(&h);
     }
 }
@@ -294,8 +213,8 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
         dt_model_config config = rich(DT_F32);
         harness h;
 
-        config.recompute = kinds[k];
-        open_filled(&h, &config);
+        config.recompute = harness_recompute_kinds[k];
+        harness_open_filled(&h, &config);
         harness_pass(&h, &h.batch, 1);
         assert_int_equal(harness_state(&h)->arena.used_bytes, h.model->activation_bytes);
         assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
@@ -312,7 +231,7 @@ static void test_the_description_is_what_a_model_takes(void **state)
         int64_t said, taken;
 
         config.dtype = (dt_dtype[]){DT_F32, DT_BF16, DT_F16}[i % 3];
-        config.recompute = kinds[i / 3 % 3];
+        config.recompute = harness_recompute_kinds[i / 3 % 3];
         config.decoder.layers = 1 + i % 7;
         config.decoder.embed *= i % 4 < 2 ? 1 : 8;
         config.llama.ffn *= i % 5 < 3 ? 1 : 9;
@@ -343,7 +262,7 @@ static void expect_growth(dt_model_config config, double bound)
     config.decoder.context = config.tokens = 70;
     config.decoder.dropout = config.decoder.attention_dropout = 0;
     config.inference = config.incremental = true;
-    open_filled(&h, &config);
+    harness_open_filled(&h, &config);
     V = harness_vocab(&h);
     whole = calloc((size_t)(config.tokens * V), sizeof *whole);
     logits = calloc((size_t)V, sizeof *logits);

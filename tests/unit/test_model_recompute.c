@@ -14,10 +14,6 @@
 
 #include "base/banned.h"
 
-static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_NONE, DT_RECOMPUTE_SELECTIVE,
-                                          DT_RECOMPUTE_FULL};
-static const char *const kind_names[] = {"none", "selective", "full"};
-
 /* Every kind of dropout, and everything that a config can ask for. */
 static dt_model_config rich_config(dt_dtype dtype)
 {
@@ -33,54 +29,6 @@ static dt_model_config rich_config(dt_dtype dtype)
     return config;
 }
 
-static void open_filled(harness *h, const dt_model_config *config)
-{
-    harness_open(h, config);
-    harness_init(h, 5);
-    harness_fill_batch(h, 9);
-}
-
-/* Gradients of two micro-steps, the second of another shape; the loss of both in *loss. */
-static float *grads_of(harness *h, double *loss, int64_t *elems)
-{
-    dt_batch second = harness_batch(h, 0, 3);
-
-    second.micro_step++;
-    *loss = harness_pass(h, &h->batch, 0.125) + harness_pass(h, &second, 0.125);
-    return harness_copy_grads(h, elems);
-}
-
-static void expect_same_bits(dt_model_config config, const char *what)
-{
-    float *expected = NULL;
-    double expected_loss = 0;
-
-    for (size_t k = 0; k < 3; k++) {
-        int64_t elems;
-        double loss;
-        float *grads;
-        harness h;
-
-        config.recompute = kinds[k];
-        open_filled(&h, &config);
-        grads = grads_of(&h, &loss, &elems);
-        if (!expected) {
-            expected = grads;
-            expected_loss = loss;
-        } else {
-            if (memcmp(&loss, &expected_loss, sizeof loss) != 0)
-                fail_msg("%s, %s: loss %.17g, without recomputation %.17g", what, kind_names[k],
-                         loss, expected_loss);
-            if (memcmp(grads, expected, (size_t)elems * sizeof *grads) != 0)
-                fail_msg("%s, %s: other gradients, by %.3g", what, kind_names[k],
-                         relative_norm(grads, expected, elems));
-            free(grads);
-        }
-        harness_close(&h);
-    }
-    free(expected);
-}
-
 static void test_recomputation_gives_the_same_bits_in_every_type(void **state)
 {
     static const dt_dtype dtypes[] = {DT_F32, DT_BF16, DT_F16};
@@ -88,13 +36,13 @@ static void test_recomputation_gives_the_same_bits_in_every_type(void **state)
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
         dt_model_config config = rich_config(dtypes[d]);
 
-        expect_same_bits(config, dt_dtype_name(dtypes[d]));
+        harness_expect_same_bits(config, dt_dtype_name(dtypes[d]), NULL);
         config.decoder.layers = 1;
-        expect_same_bits(config, "one block");
+        harness_expect_same_bits(config, "one block", NULL);
         config.gpt2.ffn = 2 * config.decoder.embed;
-        expect_same_bits(config, "a narrow perceptron");
+        harness_expect_same_bits(config, "a narrow perceptron", NULL);
         config.gpt2.ffn = 6 * config.decoder.embed;
-        expect_same_bits(config, "a wide perceptron");
+        harness_expect_same_bits(config, "a wide perceptron", NULL);
     }
 }
 
@@ -102,57 +50,23 @@ static void test_recomputation_gives_the_same_bits_with_one_dropout_or_none(void
 {
     dt_model_config config = harness_config();
 
-    expect_same_bits(config, "no dropout");
+    harness_expect_same_bits(config, "no dropout", NULL);
     config.decoder.dropout = 0.1;
-    expect_same_bits(config, "dropout of the stream");
+    harness_expect_same_bits(config, "dropout of the stream", NULL);
     config.decoder.dropout = 0;
     config.decoder.attention_dropout = 0.1;
-    expect_same_bits(config, "dropout of attention");
-}
-
-/* Weights are good between before_unit and after_unit only, as where fsdp gathers them. */
-typedef struct visitor {
-    harness *h;
-    void *weights[4];
-    bool open[4];
-} visitor;
-
-static dt_status bring(void *self, int unit, bool backward, dt_error *err)
-{
-    visitor *v = self;
-
-    v->open[unit] = true;
-    v->h->model->weights[unit] = v->weights[unit];
-    return DT_OK;
-}
-
-static dt_status take_away(void *self, int unit, bool backward, dt_error *err)
-{
-    visitor *v = self;
-
-    assert_true(v->open[unit]);
-    v->open[unit] = false;
-    v->h->model->weights[unit] = NULL; /* a view of it is a bug that the model asserts */
-    return DT_OK;
+    harness_expect_same_bits(config, "dropout of attention", NULL);
 }
 
 static void test_recomputation_needs_weights_only_where_the_hooks_bring_them(void **state)
 {
     for (size_t k = 0; k < 3; k++) {
         dt_model_config config = rich_config(DT_F32);
-        visitor v = {0};
-        dt_model_hooks hooks = {.self = &v, .before_unit = bring, .after_unit = take_away};
         harness h;
 
-        config.recompute = kinds[k];
-        open_filled(&h, &config);
-        v.h = &h;
-        memcpy(v.weights, h.model->weights, sizeof v.weights);
-        for (int u = 0; u < 4; u++)
-            h.model->weights[u] = NULL;
-        h.model->hooks = &hooks;
-        harness_pass(&h, &h.batch, 1);
-        memcpy(h.model->weights, v.weights, sizeof v.weights);
+        config.recompute = harness_recompute_kinds[k];
+        harness_open_filled(&h, &config);
+        harness_pass_with_hooks(&h, NULL, 0);
         harness_close(&h);
     }
 }
@@ -204,8 +118,8 @@ static void test_only_what_is_said_runs_twice(void **state)
         dt_ops counting;
         harness h;
 
-        config.recompute = kinds[k];
-        open_filled(&h, &config);
+        config.recompute = harness_recompute_kinds[k];
+        harness_open_filled(&h, &config);
         counting = *h.device.ops;
         counting.matmul_forward = count_product;
         counting.attention_forward = count_attention;
@@ -228,8 +142,8 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
         dt_model_config config = rich_config(DT_F32); /* in bf16 a pass without backward, whose */
         harness h;                                    /* logits are fp32, may take more */
 
-        config.recompute = kinds[k];
-        open_filled(&h, &config);
+        config.recompute = harness_recompute_kinds[k];
+        harness_open_filled(&h, &config);
         harness_pass(&h, &h.batch, 1);
         assert_int_equal(harness_state(&h)->arena.used_bytes, h.model->activation_bytes);
         assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
@@ -260,9 +174,9 @@ static void test_activation_bytes_are_what_the_header_says(void **state)
                               .dtype = DT_BF16};
 
     for (size_t k = 0; k < 3; k++) {
-        config.recompute = kinds[k];
+        config.recompute = harness_recompute_kinds[k];
         assert_int_equal(dt_model_activation_bytes(&config), (expected[k] + 63) / 64 * 64);
-        print_message("%s: %.0f MB\n", kind_names[k], (double)expected[k] / 1e6);
+        print_message("%d: %.0f MB\n", (int)k, (double)expected[k] / 1e6);
     }
     config.inference = true; /* keeps nothing, whatever is asked for */
     assert_true(dt_model_activation_bytes(&config) < (size_t)expected[0] / 5);

@@ -14,10 +14,6 @@
 
 #include "base/banned.h"
 
-static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_NONE, DT_RECOMPUTE_SELECTIVE,
-                                          DT_RECOMPUTE_FULL};
-static const char *const kind_names[] = {"none", "selective", "full"};
-
 static dt_model_config plain(void)
 {
     dt_model_config config = {
@@ -72,13 +68,6 @@ static dt_model_config both(int which, dt_dtype dtype)
     config.dtype = dtype;
     config.decoder.dropout = 0.1;
     return config;
-}
-
-static int64_t open_filled(harness *h, const dt_model_config *config)
-{
-    harness_open(h, config);
-    harness_init(h, 5);
-    return harness_fill_batch(h, 9);
 }
 
 /* --- the table */
@@ -207,7 +196,7 @@ static void test_padding_costs_the_loss_nothing(void **state)
         harness h;
 
         config.decoder.dropout = config.decoder.attention_dropout = 0;
-        open_filled(&h, &config);
+        harness_open_filled(&h, &config);
         pad_answers(&h);
         width = config.tokens;
         loss = harness_pass(&h, &h.batch, 0.125);
@@ -231,46 +220,9 @@ static void test_padding_costs_the_loss_nothing(void **state)
 
 /* --- what is computed again */
 
-/* Gradients of two micro-steps, the second of another shape; the loss of both in *loss. */
-static float *grads_of(harness *h, double *loss, int64_t *elems)
+static dt_batch five_shorter(harness *h, int32_t *room)
 {
-    int32_t room[5 * 11 * 3];
-    dt_batch second = cut(h, 1, 5, 9, 6, room);
-
-    second.micro_step++;
-    *loss = harness_pass(h, &h->batch, 0.125) + harness_pass(h, &second, 0.125);
-    return harness_copy_grads(h, elems);
-}
-
-static void expect_same_bits(dt_model_config config, const char *what)
-{
-    float *expected = NULL;
-    double expected_loss = 0;
-
-    for (size_t k = 0; k < 3; k++) {
-        int64_t elems;
-        double loss;
-        float *grads;
-        harness h;
-
-        config.recompute = kinds[k];
-        open_filled(&h, &config);
-        grads = grads_of(&h, &loss, &elems);
-        harness_close(&h);
-        if (!expected) {
-            expected = grads;
-            expected_loss = loss;
-            continue;
-        }
-        if (memcmp(&loss, &expected_loss, sizeof loss) != 0)
-            fail_msg("%s, %s: loss %.17g, without recomputation %.17g", what, kind_names[k], loss,
-                     expected_loss);
-        if (memcmp(grads, expected, (size_t)elems * sizeof *grads) != 0)
-            fail_msg("%s, %s: other gradients, by %.3g", what, kind_names[k],
-                     relative_norm(grads, expected, elems));
-        free(grads);
-    }
-    free(expected);
+    return cut(h, 1, 5, 9, 6, room);
 }
 
 static void test_recomputation_gives_the_same_bits(void **state)
@@ -280,75 +232,25 @@ static void test_recomputation_gives_the_same_bits(void **state)
     for (int d = 0; d < 6; d++) {
         dt_model_config config = both(d, dtypes[d / 2]);
 
-        expect_same_bits(config, dt_dtype_name(config.dtype));
+        harness_expect_same_bits(config, dt_dtype_name(config.dtype), five_shorter);
         config.decoder.layers = config.transformer.decoder_layers = 1;
-        expect_same_bits(config, "one block");
+        harness_expect_same_bits(config, "one block", five_shorter);
     }
 }
 
 /* --- hooks */
 
-#define CALLS_MOST 128
-
-/* Weights are good between before_unit and after_unit only, as where fsdp gathers them. */
-typedef struct visitor {
-    harness *h;
-    void *weights[6];
-    char calls[CALLS_MOST]; /* "b0 ..." without blanks */
-} visitor;
-
-static void note(visitor *v, char what, int unit)
-{
-    size_t n = strlen(v->calls);
-
-    assert_true(n + 3 < sizeof v->calls);
-    v->calls[n] = what;
-    v->calls[n + 1] = (char)('0' + unit);
-}
-
-static dt_status bring(void *self, int unit, bool backward, dt_error *err)
-{
-    visitor *v = self;
-
-    v->h->model->weights[unit] = v->weights[unit];
-    note(v, backward ? 'B' : 'b', unit);
-    return DT_OK;
-}
-
-static dt_status take_away(void *self, int unit, bool backward, dt_error *err)
-{
-    visitor *v = self;
-
-    v->h->model->weights[unit] = NULL; /* a view of it is a bug that the model asserts */
-    note(v, backward ? 'A' : 'a', unit);
-    return DT_OK;
-}
-
-static dt_status ready(void *self, int unit, dt_error *err)
-{
-    note(self, 'r', unit);
-    return DT_OK;
-}
-
 static void test_hooks_come_in_their_order_and_weights_with_them(void **state)
 {
     for (int k = 0; k < 6; k++) {
         dt_model_config config = both(k, DT_F32);
-        visitor v = {0};
-        dt_model_hooks hooks = {
-            .self = &v, .before_unit = bring, .after_unit = take_away, .unit_grads_ready = ready};
+        char calls[128];
         harness h;
 
-        config.recompute = kinds[k / 2];
-        open_filled(&h, &config);
-        v.h = &h;
-        memcpy(v.weights, h.model->weights, sizeof v.weights);
-        memset(h.model->weights, 0, sizeof v.weights);
-        h.model->hooks = &hooks;
-        harness_pass(&h, &h.batch, 1);
-        memcpy(h.model->weights, v.weights, sizeof v.weights);
-        assert_string_equal(v.calls,
-                            "b0b1a1b2a2b3a3b4a4b5a5a0B0B5A5r5B4A4r4B3A3r3B2A2r2B1A1r1A0r0");
+        config.recompute = harness_recompute_kinds[k / 2];
+        harness_open_filled(&h, &config);
+        harness_pass_with_hooks(&h, calls, sizeof calls);
+        assert_string_equal(calls, "b0b1a1b2a2b3a3b4a4b5a5a0B0B5A5r5B4A4r4B3A3r3B2A2r2B1A1r1A0r0");
         harness_close(&h);
     }
 }
@@ -364,8 +266,8 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
         dt_batch one;
         harness h;
 
-        config.recompute = kinds[k / 2];
-        open_filled(&h, &config);
+        config.recompute = harness_recompute_kinds[k / 2];
+        harness_open_filled(&h, &config);
         own = h.model->state;
         room = calloc((size_t)(3 * config.batch * config.tokens), sizeof *room);
         harness_pass(&h, &h.batch, 1);
@@ -390,7 +292,7 @@ static void test_the_description_is_what_a_model_takes(void **state)
         dt_model_config config = both(i, (dt_dtype[]){DT_F32, DT_BF16, DT_F16}[i % 3]);
         int64_t said, taken, blocks;
 
-        config.recompute = kinds[i / 3 % 3];
+        config.recompute = harness_recompute_kinds[i / 3 % 3];
         config.decoder.layers = 1 + i % 7;
         config.transformer.decoder_layers = 1 + i % 5;
         config.decoder.embed *= i % 4 < 2 ? 1 : 8;
@@ -509,8 +411,8 @@ static void expect_growth(dt_model_config config, double bound)
     dt_error err = DT_ERROR_INIT;
     harness h, other;
 
-    open_filled(&h, &two);
-    open_filled(&other, &one);
+    harness_open_filled(&h, &two);
+    harness_open_filled(&other, &one);
     begin(&h, 0, lengths[0]);
     begin(&other, 0, lengths[1]);
     for (int round = 0; round < 12; round++) {
