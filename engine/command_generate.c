@@ -29,7 +29,7 @@ static dt_status read_prompt(dt_strbuf *out, const char *path, dt_error *err)
 
     DT_TRY(dt_file_read(out, strcmp(path, "-") == 0 ? "/dev/stdin" : path, PROMPT_MOST, err));
     if (strlen(out->data) != out->length)
-        DT_THROW(err, DT_ERR_USAGE, "the prompt in '%s' has a byte 0", path);
+        DT_THROW(err, DT_ERR_USAGE, "the prompt in '%s' contains a NUL byte", path);
     if (out->length > 0 && out->data[out->length - 1] == '\n')
         out->data[--out->length] = '\0';
 out:
@@ -74,7 +74,7 @@ static dt_status print_json(const wanted *w, const dt_generated *result, const d
                        (json_int_t)w->given.options.rules.sampling.seed);
     if (object == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "the prompt is not UTF-8, so it does not go into JSON (leave out --json)");
+                 "the prompt is not UTF-8 and cannot be printed as JSON (leave out --json)");
     if (w->given.options.rules.beams > 1)
         json_object_set_new(object, "score", json_real(result->score));
     dt_json_write(&out, object);

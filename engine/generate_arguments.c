@@ -17,7 +17,7 @@ static dt_status add_stop(dt_generate_arguments *w, const char *text, dt_error *
     if (text[0] == '\0')
         return DT_FAIL(err, DT_ERR_USAGE, "--stop is empty: expected a text");
     if (w->options.rules.stops.count == DT_GENERATE_STOPS)
-        return DT_FAIL(err, DT_ERR_USAGE, "more than %d times --stop", DT_GENERATE_STOPS);
+        return DT_FAIL(err, DT_ERR_USAGE, "too many --stop (at most %d)", DT_GENERATE_STOPS);
     w->stops[w->options.rules.stops.count++] = text;
     return DT_OK;
 }
@@ -140,13 +140,13 @@ dt_status dt_generate_arguments_parse(dt_generate_arguments *out, int argc, char
     if (out->options.checkpoint == NULL)
         DT_THROW(err, DT_ERR_USAGE, "--checkpoint is missing");
     if (out->options.prompt[0] != '\0' && out->prompt_file != NULL)
-        DT_THROW(err, DT_ERR_USAGE, "--prompt and --prompt-file are both given; leave one out");
+        DT_THROW(err, DT_ERR_USAGE, "--prompt and --prompt-file cannot be combined");
     if (out->input != NULL && (out->options.prompt[0] != '\0' || out->prompt_file != NULL))
-        DT_THROW(err, DT_ERR_USAGE, "--input and a prompt are both given; leave one out");
+        DT_THROW(err, DT_ERR_USAGE, "--input and a prompt cannot be combined");
     out->options.rules.sampling.seed = (uint64_t)out->seed;
     out->options.rules.stops.texts = out->stops;
     if (out->options.rules.beams > 1 && out->options.rules.stops.count > 0)
-        DT_THROW(err, DT_ERR_USAGE, "--beam and --stop are both given; leave one out");
+        DT_THROW(err, DT_ERR_USAGE, "--beam and --stop cannot be combined");
 out:
     return st;
 }

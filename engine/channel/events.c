@@ -113,8 +113,7 @@ static void *read_commands(void *self)
         if (got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (got <= 0) {
-            dt_log_error("the agent has closed the channel: rank %lld ends, since nobody "
-                         "supervises it",
+            dt_log_error("the agent closed the channel: rank %lld stops, because no agent supervises it",
                          (long long)events->rank);
             _exit(1);
         }
@@ -148,7 +147,7 @@ static dt_status find_channel(int *out, int64_t rank, int64_t world_size, dt_err
     if (errno != 0 || *end != '\0' || number < 0 || number > 1 << 20 ||
         fstat((int)number, &info) != 0 || !S_ISSOCK(info.st_mode))
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "DTRUN_CHANNEL is '%s': expected the number of an inherited socket", text);
+                       "DTRUN_CHANNEL is '%s': expected the file descriptor of an inherited socket", text);
     *out = (int)number;
     return DT_OK;
 }
@@ -226,7 +225,7 @@ static dt_status write_line(dt_events *events, const char *line, size_t length, 
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
-            return DT_FAIL(err, DT_ERR_PEER, "the channel to the agent is gone: %s",
+            return DT_FAIL(err, DT_ERR_PEER, "lost the channel to the agent: %s",
                            strerror(errno));
         line += put;
         length -= (size_t)put;
@@ -244,7 +243,7 @@ dt_status dt_events_send(dt_events *events, json_t *object, dt_error *err)
     dt_json_write(&line, object);
     dt_strbuf_add_char(&line, '\n');
     if (line.length > DT_EVENT_MAX_BYTES) {
-        st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "an event '%s' of %zu bytes is over the limit of %d",
+        st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "event '%s' has %zu bytes; the limit is %d",
                      json_string_value(json_object_get(object, "event")), line.length,
                      DT_EVENT_MAX_BYTES);
     } else {
@@ -342,7 +341,7 @@ dt_status dt_events_rendezvous(dt_events *events, const char *name, const void *
             json_pack("{s:s, s:s, s:O}", "event", "rendezvous", "name", name, "value", mine), err));
         all = wait_for_answer(events, name, timeout_seconds);
         if (all == NULL && dt_stop_asked())
-            DT_THROW(err, DT_ERR_TIMEOUT, "rendezvous '%s': asked to stop", name);
+            DT_THROW(err, DT_ERR_TIMEOUT, "rendezvous '%s': interrupted by a stop request", name);
         if (all == NULL)
             DT_THROW(err, DT_ERR_TIMEOUT,
                      "rendezvous '%s': rank %lld waited %g seconds for the other %lld rank(s)",

@@ -42,15 +42,14 @@ static dt_status read_marker(dt_strbuf *out, dt_checkpoint *checkpoint, const ch
 
     DT_TRY(path_in(&path, checkpoint, marker, err));
     if (!dt_file_exists(checkpoint->path))
-        DT_THROW(err, DT_ERR_NOT_FOUND, "there is no checkpoint '%s'", checkpoint->path);
+        DT_THROW(err, DT_ERR_NOT_FOUND, "checkpoint '%s' does not exist", checkpoint->path);
     if (!dt_file_exists(path))
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' is not whole: it has no marker '%s', so that its save was cut short; use "
-                 "another checkpoint",
+                 "'%s' is incomplete: its save was interrupted before the marker '%s' was written; use another checkpoint",
                  checkpoint->path, marker);
     DT_TRY(read_small(out, path, DT_DIGEST_SIZE, err));
     if (out->length != DT_DIGEST_SIZE || out->data[DT_DIGEST_SIZE - 1] != '\n')
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not hold a digest; use another checkpoint", path);
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not contain a digest; use another checkpoint", path);
     out->data[DT_DIGEST_SIZE - 1] = '\0';
 out:
     return st;
@@ -94,7 +93,7 @@ static dt_status check_sizes(dt_checkpoint *checkpoint, dt_error *err)
         part->fd = -1;
         DT_TRY(path_in(&part->path, checkpoint, file->name, err));
         if (lstat(part->path, &info) != 0)
-            DT_THROW(err, DT_ERR_CORRUPT, "'%s' cannot be found: %s; use another checkpoint",
+            DT_THROW(err, DT_ERR_CORRUPT, "cannot find '%s': %s; use another checkpoint",
                      part->path, strerror(errno));
         if (!S_ISREG(info.st_mode) || info.st_size != file->bytes)
             DT_THROW(err, DT_ERR_CORRUPT,

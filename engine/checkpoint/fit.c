@@ -22,8 +22,7 @@ static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model
 
     if (moments && (facts == NULL || strcmp(facts->family, family) != 0))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' was trained with optimizer '%s', whose moments are not those of this "
-                       "recipe's (resume with 'optimizer.kind=%s')",
+                       "'%s' was trained with optimizer '%s', whose moments this recipe's optimizer cannot use (resume with 'optimizer.kind=%s')",
                        checkpoint->path, was, was);
     for (int i = 0; i < model->param_count; i++) {
         const dt_param *param = &model->params[i];
@@ -34,8 +33,7 @@ static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model
         for (int s = 0; s < states; s++)
             if (tensor->pieces[DT_CHECKPOINT_STATE + s].count == 0)
                 return DT_FAIL(err, DT_ERR_RECIPE,
-                               "'%s' has no moments for this recipe's optimizer: it was trained "
-                               "with '%s' without (resume with 'optimizer.kind=%s'%s)",
+                               "'%s' lacks moments that this recipe's optimizer needs: it was trained with '%s' without them (resume with 'optimizer.kind=%s'%s)",
                                checkpoint->path, was, was,
                                facts->needs_momentum ? " and 'optimizer.momentum=0'" : "");
     }
@@ -110,8 +108,7 @@ static dt_status check_changes(const dt_checkpoint *checkpoint, const dt_recipe 
     dt_checkpoint_model_changes(&words, checkpoint, recipe);
     if (words.length > 0)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' is of a model that computes something else: %s (undo that, or add "
-                 "--new-model: these parameters are trained on as the other's)",
+                 "'%s' is from a model that computes something else: %s (undo the change, or add --new-model to continue training its parameters in the new model)",
                  checkpoint->path, words.data);
 out:
     dt_strbuf_release(&words);

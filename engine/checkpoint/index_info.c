@@ -141,7 +141,7 @@ dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, 
     DT_TRY(dt_json_get_int(&version, json, "version", where, err));
     if (strcmp(format, DT_CHECKPOINT_FORMAT) != 0 || version != DT_CHECKPOINT_VERSION)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "%s: it is '%.40s' version %lld; this program reads '%s' version %d", where,
+                 "%s: unsupported format '%.40s' version %lld (expected '%s' version %d)", where,
                  format, (long long)version, DT_CHECKPOINT_FORMAT, DT_CHECKPOINT_VERSION);
     DT_TRY(dt_json_get_string(&out->run, json, "run", where, err));
     DT_TRY(dt_checkpoint_get_count(&out->attempt, json, "attempt", where, err));

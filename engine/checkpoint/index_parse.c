@@ -106,7 +106,7 @@ static dt_status piece_parse(dt_checkpoint_piece *out, const json_t *json, const
     DT_TRY(dt_checkpoint_slice_parse(&out->slice, json, whole, where, err));
     number = json_object_get(in->file_numbers, file);
     if (number == NULL)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: it is in '%.80s', which is not listed", where, file);
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: its file '%.80s' is not listed", where, file);
     out->file = json_integer_value(number);
 out:
     return st;

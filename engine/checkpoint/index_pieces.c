@@ -141,7 +141,7 @@ dt_status dt_checkpoint_pieces_cover(dt_checkpoint_pieces *pieces, const dt_box 
 
         DT_TRY(box_filled(&count, &pieces->items[i], pieces->count - i, where, err));
         if (box_count == MAX_BOXES)
-            DT_THROW(err, DT_ERR_CORRUPT, "%s: it is in more than %d boxes", where, MAX_BOXES);
+            DT_THROW(err, DT_ERR_CORRUPT, "%s: the parameter has more than %d boxes", where, MAX_BOXES);
         for (int64_t k = 0; k < box_count; k++)
             if (dt_box_meet(&both, box, boxes[k]))
                 DT_THROW(err, DT_ERR_CORRUPT, "%s: boxes overlap", where);
@@ -149,7 +149,7 @@ dt_status dt_checkpoint_pieces_cover(dt_checkpoint_pieces *pieces, const dt_box 
         elems += dt_box_elems(box);
     }
     if (elems != dt_box_elems(whole))
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: boxes have %lld elements of %lld", where,
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: boxes cover %lld of %lld elements", where,
                  (long long)elems, (long long)dt_box_elems(whole));
 out:
     return st;

@@ -81,7 +81,7 @@ static dt_status read_slice(float *out, dt_checkpoint *checkpoint,
     dt_slice stored = dt_checkpoint_shape_clip(&tensor->shape, wanted);
 
     if (pieces->count == 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' holds no optimizer state of '%s'; resume from another",
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' has no optimizer state for '%s'; resume from another checkpoint",
                  checkpoint->path, tensor->name);
     for (int64_t i = 0; i < pieces->count && stored.elems > 0; i++)
         DT_TRY(read_overlap(out, checkpoint, &pieces->items[i], &stored, err));
@@ -108,8 +108,7 @@ static dt_status refuse_shape(const dt_checkpoint *checkpoint, const char *name,
     add_shape(&there, stored);
     add_shape(&here, wanted);
     DT_FAIL(err, DT_ERR_RECIPE,
-            "'%s': '%s' is %s there, and %s in this model; resume with the model that it was "
-            "trained with",
+            "'%s': '%s' is %s in the checkpoint and %s in this model; resume with the model that it was trained with",
             checkpoint->path, name, there.data, here.data);
     dt_strbuf_release(&there);
     dt_strbuf_release(&here);
@@ -130,8 +129,7 @@ static dt_status find_tensor(const dt_checkpoint_tensor **out, const dt_checkpoi
     *out = dt_checkpoint_index_find(&checkpoint->index, param->name);
     if (*out == NULL)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' has no parameter '%s': it is of another model; resume with the model "
-                       "that it was trained with",
+                       "'%s' has no parameter '%s': it is from another model; resume with the model that it was trained with",
                        checkpoint->path, param->name);
     if (!same_shape(&(*out)->shape, &wanted))
         return refuse_shape(checkpoint, param->name, &(*out)->shape, &wanted, err);

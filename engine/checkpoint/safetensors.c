@@ -95,11 +95,11 @@ static dt_status entry_read(span *out, const char *key, const json_t *entry, int
     int64_t bytes = type_bytes(dtype);
 
     if (bytes == 0)
-        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is of no type that dtrun knows", where, key);
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' has an unsupported type", where, key);
     if (!json_is_array(shape) || json_array_size(offsets) != 2 ||
         !json_is_integer(json_array_get(offsets, 0)) ||
         !json_is_integer(json_array_get(offsets, 1)))
-        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' has no shape or no two offsets", where, key);
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' lacks a shape or its two offsets", where, key);
     out->begin = json_integer_value(json_array_get(offsets, 0));
     out->end = json_integer_value(json_array_get(offsets, 1));
     for (size_t i = 0; i < json_array_size(shape); i++) {
@@ -161,7 +161,7 @@ dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t len
     out->data_start = (int64_t)(LENGTH_BYTES + length);
     DT_TRY(dt_json_parse(&header, text, length, where, err));
     if (!json_is_object(header))
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: its header is not an object", where);
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: the header is not a JSON object", where);
     spans = calloc(json_object_size(header) + 1, sizeof(*spans));
     if (spans == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "%s: no memory for %zu tensors", where,

@@ -19,7 +19,7 @@ static dt_status failed(const dt_checkpoint_sink *sink, const char *what, dt_err
 {
     const char *advice = errno == ENOSPC || errno == EDQUOT
                              ? "; free some space, or lower checkpoint.keep"
-                         : errno == EFBIG ? "; raise the limit of a file's size ('ulimit -f')"
+                         : errno == EFBIG ? "; raise the file size limit ('ulimit -f')"
                                           : "";
 
     return DT_FAIL(err, DT_ERR_IO, "cannot %s '%s': %s%s", what, sink->path, strerror(errno),

@@ -38,7 +38,7 @@ static void save(dt_checkpoint_writer *writer)
                                      &outcome->err);
     if (outcome->st == DT_OK && writer->place.lead &&
         dt_checkpoint_prune(writer->place.parent, &writer->keep, &unpruned) != DT_OK)
-        dt_log_warn("step %lld: old checkpoints stay: %s", (long long)writer->info.step,
+        dt_log_warn("step %lld: cannot remove old checkpoints: %s", (long long)writer->info.step,
                     unpruned.message);
     outcome->seconds = dt_clock_monotonic_seconds() - writer->start_seconds;
     atomic_store(&writer->done, true);

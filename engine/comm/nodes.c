@@ -39,7 +39,7 @@ static bool is_lead(const nodes_state *s)
 
 static dt_status before(const nodes_state *s, dt_error *err)
 {
-    return s->broken ? DT_FAIL(err, DT_ERR_COMM, "the communicator has failed before") : DT_OK;
+    return s->broken ? DT_FAIL(err, DT_ERR_COMM, "the communicator has already failed") : DT_OK;
 }
 
 static dt_status after(dt_comm *comm, dt_status st)
@@ -65,7 +65,7 @@ static dt_status need_room(nodes_state *s, size_t bytes, dt_error *err)
     s->room_bytes = s->room != NULL ? bytes : 0;
     return s->room != NULL ? DT_OK
                            : DT_FAIL(err, DT_ERR_NOMEM,
-                                     "no memory for %zu bytes on their way between nodes", bytes);
+                                     "no memory for a %zu-byte buffer between nodes", bytes);
 }
 
 /* --- all-reduce */

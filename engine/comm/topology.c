@@ -209,7 +209,7 @@ dt_status dt_topology_map_segment(bool *shared, dt_segment *out, const dt_comm_s
         good = dt_segment_open(out, &names[lead], topology->handshakes[lead].pid, count, &why) ==
                DT_OK;
     if (why.code != DT_OK)
-        dt_log_warn("the ranks of this node cannot share memory, and use Gloo: %s", why.message);
+        dt_log_warn("the ranks of this node cannot share memory and use Gloo instead: %s", why.message);
     DT_TRY(dt_topology_exchange(all_good, &good, sizeof(good), setup, "mapped", err));
     *shared = memchr(all_good, 0, (size_t)world_size) == NULL;
 out:

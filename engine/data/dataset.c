@@ -24,7 +24,7 @@ static dt_status check_fields(const dt_recipe *recipe, dt_tokens_kind kind, dt_e
 
     if (kind == DT_TOKENS_ROWS && has_word)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.tokenizer is '%s', and the model reads rows of numbers; leave it out",
+                       "data.tokenizer ('%s') cannot be combined with a model that reads rows of numbers; leave it out",
                        recipe->data.tokenizer);
     if (has_word && recipe->data.tokens != DT_TOKENS_AUTO && recipe->data.tokens != kind)
         has_file = true;
@@ -32,7 +32,7 @@ static dt_status check_fields(const dt_recipe *recipe, dt_tokens_kind kind, dt_e
         (recipe->data.tokens == DT_TOKENS_CHAR || recipe->data.tokens == DT_TOKENS_BYTE ||
          kind == DT_TOKENS_CHAR || kind == DT_TOKENS_BYTE))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.tokenizer is '%s', and data.tokens says '%s'; leave data.tokens out",
+                       "data.tokenizer ('%s') and data.tokens ('%s') cannot be combined; leave data.tokens out",
                        recipe->data.tokenizer, dt_tokens_kind_name(recipe->data.tokens));
     return DT_OK;
 }
@@ -49,8 +49,7 @@ dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
         recipe->data.source[0] == '\0')
         DT_THROW(
             err, DT_ERR_UNSUPPORTED,
-            "a model of kind '%s' learns from pairs of sentences, and 'data' names files of one "
-            "text",
+            "a model of kind '%s' trains on sentence pairs, but 'data' names files without translations",
             dt_architecture_find(recipe->model.kind)->name);
     if (recipe->data.train.count == 0)
         DT_THROW(err, DT_ERR_RECIPE, "data.train names no file; give it a file of %s",
@@ -76,13 +75,12 @@ dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64
         valid_count = train_count - *before_split;
         if (recipe->data.split > 0 && valid_count < 2)
             return DT_FAIL(err, DT_ERR_RECIPE,
-                           "data.train ('%s') has %lld tokens, of which data.split %g leaves %lld "
-                           "for validation; it takes 2: give more text, a larger split, or 0",
+                           "data.train ('%s') has %lld tokens, of which data.split %g leaves %lld for validation, which needs at least 2: give more text, a larger split, or 0",
                            first, (long long)train_count, recipe->data.split,
                            (long long)valid_count);
     } else if (valid_count < 2) {
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.validation ('%s') has 1 token; it takes 2: give more text",
+                       "data.validation ('%s') has 1 token and needs at least 2: give more text",
                        recipe->data.validation.items[0]);
     }
     if (*before_split < need)
@@ -165,7 +163,7 @@ static dt_status open_tokens(dt_dataset *dataset, const dt_data_files *train,
     dt_status st = DT_OK;
 
     if (dt_tokenizer_is_file(recipe) && !dt_tokens_kind_is_ids(train->items[0].kind))
-        DT_THROW(err, DT_ERR_RECIPE, "'%s' is text; 'dtrun data prepare' makes tokens of it",
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' is text; convert it to tokens with 'dtrun data prepare'",
                  train->items[0].path);
     switch (train->items[0].kind) {
     case DT_TOKENS_CHAR:

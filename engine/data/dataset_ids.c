@@ -56,8 +56,7 @@ dt_status dt_dataset_open_ids(dt_dataset *dataset, const dt_data_files *train,
     }
     if (vocab > INT32_MAX)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' or a file beside it holds the token %lld, beyond every vocabulary; set "
-                 "data.tokens to what the file holds",
+                 "'%s' or another data file contains the token %lld, too large for any vocabulary; set data.tokens to the format of the file",
                  train->items[0].path, (long long)vocab - 1);
     DT_TRY(dt_tokenizer_new_ids(&dataset->tokenizer, vocab, err));
 out:

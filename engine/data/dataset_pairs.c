@@ -11,8 +11,7 @@ static dt_status open_file(dt_sentences *out, const dt_data_files *files, const 
 {
     if (files->count > 1)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "%s names %lld files of sentence pairs; 'dtrun data prepare' makes one of "
-                       "all text",
+                       "%s names %lld files of sentence pairs (expected one); prepare all text into one file with 'dtrun data prepare'",
                        field, (long long)files->count);
     return files->count == 0 ? DT_OK : dt_sentences_open(out, files->items[0].path, err);
 }
@@ -64,7 +63,7 @@ static dt_status open_tokenizer(dt_dataset *dataset, const dt_recipe *recipe,
     if (!dt_tokenizer_is_file(recipe))
         DT_THROW(
             err, DT_ERR_RECIPE,
-            "data.tokenizer names no file; sentence pairs need the one that they were made by");
+            "data.tokenizer is not set; sentence pairs need the tokenizer that they were prepared with");
     st = dt_tokenizer_pairs_read(&dataset->tokenizer, recipe->data.tokenizer, err);
     if (st != DT_OK)
         goto out;
@@ -90,7 +89,7 @@ dt_status dt_dataset_open_pairs(dt_dataset *dataset, const dt_data_files *train,
 
     dataset->has_pairs = true;
     if (recipe->batch.max_tokens <= 0)
-        DT_THROW(err, DT_ERR_RECIPE, "sentence pairs need batch.max_tokens, as in 4096");
+        DT_THROW(err, DT_ERR_RECIPE, "sentence pairs need batch.max_tokens (for example 4096)");
     DT_TRY(open_tokenizer(dataset, recipe, fixed, err));
     DT_TRY(open_file(&dataset->sentences, train, "data.train", err));
     DT_TRY(open_file(&dataset->validation_sentences, validation, "data.validation", err));
@@ -107,7 +106,7 @@ dt_status dt_dataset_open_pairs(dt_dataset *dataset, const dt_data_files *train,
     }
     DT_TRY(make_groups(&dataset->groups, &dataset->sentences, 0, kept, "data.train", recipe, err));
     DT_TRY(make_groups(&dataset->valid_groups, valid, first, count,
-                       validation->count > 0 ? "data.validation" : "data.train, behind data.split",
+                       validation->count > 0 ? "data.validation" : "data.train, after data.split",
                        recipe, err));
     dataset->train_count = dataset->groups.count;
     dataset->valid_count = dataset->valid_groups.count;

@@ -67,7 +67,7 @@ static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kin
 
     if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "%s: '%s' is another file to every process; write its contents to a file first",
+                 "%s: '%s' is a different file in every process; write its contents to a file first",
                  field, path);
     /* stat first: opening a pipe would wait for its writer */
     if (stat(path, &info) != 0 && errno == ENOENT)

@@ -35,8 +35,7 @@ typedef struct header {
 static dt_status expect(const cursor *in, const char *what, dt_error *err)
 {
     return DT_FAIL(err, DT_ERR_RECIPE,
-                   "'%s', byte %lld: expected %s in the header of a .npy file; it is damaged, or "
-                   "holds no plain table: write it again with numpy.save",
+                   "'%s', byte %lld: expected %s in the header of a .npy file; the file is damaged or not a plain table: write it again with numpy.save",
                    in->path, (long long)(in->at - in->begin), what);
 }
 
@@ -170,13 +169,11 @@ static dt_status find_header(cursor *out, const char *path, const unsigned char 
     if (!dt_npy_has_magic(bytes, length))
         DT_THROW(
             err, DT_ERR_RECIPE,
-            "'%s' is no .npy file: it does not begin as one; write it with numpy.save, or name "
-            "a table of text .csv",
+            "'%s' is not a .npy file: its first bytes differ from those of the format; write it with numpy.save, or name a text table .csv",
             path);
     if (length >= sizes && (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0))
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s': version %d.%d of .npy files is not known (1.0, 2.0 and 3.0 are); write it "
-                 "with numpy.save",
+                 "'%s': unsupported .npy version %d.%d (expected 1.0, 2.0 or 3.0); write it with numpy.save",
                  path, bytes[6], bytes[7]);
     start = sizes + (length >= sizes && bytes[6] > 1 ? 4 : 2);
     for (size_t i = start; length >= start && i > sizes; i--)
@@ -206,8 +203,7 @@ static dt_status read_type(dt_npy *out, const header *found, const char *path, d
     }
     return DT_FAIL(
         err, DT_ERR_RECIPE,
-        "'%s': its numbers are of type '%s' ('descr' in the header); float32, float64 and "
-        "whole numbers are read, little-endian: save array.astype('<f4')",
+        "'%s': unsupported number type '%s' ('descr' in the header; expected little-endian float32, float64 or integers): save array.astype('<f4')",
         path, found->descr);
 }
 
@@ -216,8 +212,7 @@ static dt_status read_shape(dt_npy *out, const header *found, const char *path, 
     if (found->fortran_order)
         return DT_FAIL(
             err, DT_ERR_RECIPE,
-            "'%s' has its numbers column by column ('fortran_order' in the header); save "
-            "numpy.ascontiguousarray(array)",
+            "'%s' is in column-major order ('fortran_order' in the header); save numpy.ascontiguousarray(array)",
             path);
     if (found->dims != 2)
         return DT_FAIL(err, DT_ERR_RECIPE,

@@ -92,7 +92,7 @@ static dt_status refuse(const dt_rows *rows, double value, const char *text, dt_
     if (!isfinite((float)value))
         return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is not a number", text);
     return DT_FAIL(err, DT_ERR_RECIPE,
-                   "'%s' is no class: expected a whole number from 0 to %lld (model.outputs - 1)",
+                   "'%s' is not a class: expected an integer from 0 to %lld (model.outputs - 1)",
                    text, (long long)rows->outputs - 1);
 }
 

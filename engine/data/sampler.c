@@ -119,9 +119,7 @@ static dt_status refuse_drop(const dt_sampler *sampler, int64_t samples, int64_t
         snprintf(of, sizeof(of), " of %lld tokens", (long long)sampler->tokens);
     return DT_FAIL(
         err, DT_ERR_RECIPE,
-        "'data.tail: drop' leaves out the end of an epoch that fills no step, and that is "
-        "all of it: an epoch has %lld %s%s, a step %lld; give more %s, smaller batches, "
-        "or 'wrap' as 'data.tail'",
+        "'data.tail: drop' would drop the whole epoch: an epoch has %lld %s%s, fewer than the %lld of a step; give more %s, smaller batches, or set 'data.tail: wrap'",
         (long long)samples, noun, of, (long long)step_samples, rows ? "rows" : "text");
 }
 
@@ -164,8 +162,7 @@ dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt
 {
     if (epoch < 0 || epoch > UINT32_MAX || sample < 0 || sample > count_of(sampler, epoch))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "the data have no sample %lld in epoch %lld, where the checkpoint stopped; "
-                       "they are not the data that it was trained on: resume with those",
+                       "the data have no sample %lld in epoch %lld, where the checkpoint stopped; they differ from the data that it was trained on: resume with those data",
                        (long long)sample, (long long)epoch);
     settle(sampler, &epoch, &sample);
     sampler->epoch = epoch;
@@ -305,7 +302,7 @@ dt_status dt_sampler_advance(dt_sampler *sampler, int64_t samples, dt_error *err
     settle(sampler, &epoch, &sample);
     if (epoch > UINT32_MAX)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "the run has seen the data %lld times, which is beyond what it can count",
+                       "too many epochs: the run has already read the data %lld times",
                        (long long)epoch);
     sampler->epoch = epoch;
     sampler->sample = sample;

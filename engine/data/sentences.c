@@ -38,9 +38,9 @@ static dt_status lay_out(dt_sentences *out, const char *path, dt_error *err)
 
     if (length < HEAD_BYTES || memcmp(bytes, magic, sizeof(magic) - 1) != 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' has no sentence pairs: 'dtrun data prepare' makes such a file", path);
+                       "'%s' is not a file of sentence pairs: create one with 'dtrun data prepare'", path);
     if (bytes[sizeof(magic) - 1] != VERSION)
-        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is of version %d, and %d is known: make it again",
+        return DT_FAIL(err, DT_ERR_RECIPE, "'%s': unsupported version %d (expected %d): prepare it again",
                        path, bytes[sizeof(magic) - 1], VERSION);
     out->count = int64_at(bytes + 8);
     totals[DT_SOURCE] = int64_at(bytes + 16);
@@ -51,7 +51,7 @@ static dt_status lay_out(dt_sentences *out, const char *path, dt_error *err)
     if (out->count < 0 || out->count > INT32_MAX || totals[DT_SOURCE] < 0 ||
         totals[DT_TARGET] < 0 || (width != 2 && width != 4) || ids > length ||
         length != HEAD_BYTES + 2 * starts + ids * (uint64_t)width)
-        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is cut off or damaged: make it again", path);
+        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is cut off or damaged: prepare it again", path);
     out->width_bytes = width;
     for (int i = 0; i < DT_LANGUAGES; i++)
         out->starts[i] = (const int64_t *)(const void *)(bytes + HEAD_BYTES + (uint64_t)i * starts);
@@ -59,7 +59,7 @@ static dt_status lay_out(dt_sentences *out, const char *path, dt_error *err)
     out->ids[DT_TARGET] = out->ids[DT_SOURCE] + totals[DT_SOURCE] * width;
     for (int i = 0; i < DT_LANGUAGES; i++)
         if (!are_starts(out->starts[i], out->count, totals[i]))
-            return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is damaged: make it again", path);
+            return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is damaged: prepare it again", path);
     return DT_OK;
 }
 

@@ -74,8 +74,7 @@ static dt_status read_tokenizer(dt_side *out, const json_t *text, const char *na
     out->end = dt_bpe_end_of_text(out->bpe);
     if (out->end < 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' has no token for the end of a text, as '</s>' or '<|endoftext|>'; sentences "
-                 "of pairs end with one: add it to the tokenizer",
+                 "'%s' has no end-of-text token such as '</s>' or '<|endoftext|>', which every sentence of a pair ends with: add one to the tokenizer",
                  name);
     DT_TRY(find_token(&out->pad, out->bpe, "<pad>", err));
     if (out->pad < 0)
@@ -112,7 +111,7 @@ dt_status dt_sides_parse(dt_sides **out, const char *bytes, size_t length, const
     DT_TRY(dt_json_parse(&json, bytes, length, name, err));
     DT_TRY(dt_json_get_int(&version, json, "version", name, err));
     if (version != VERSION)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' has the version %lld; %d is known", name,
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s': unsupported version %lld (expected %d)", name,
                  (long long)version, VERSION);
     source = json_object_get(json, "source");
     target = json_object_get(json, "target");

@@ -78,8 +78,7 @@ dt_status dt_text_encode(dt_token_piece *out, int64_t count, const char *path,
         token = used == 0 ? -1 : dt_tokenizer_find(tokenizer, code);
         if (token < 0)
             DT_THROW(err, DT_ERR_RECIPE,
-                     "'%s': the character '%.*s' (U+%04X) at byte %zu is not in the checkpoint's "
-                     "vocabulary; resume with the text that it was trained on, or start anew",
+                     "'%s': the character '%.*s' (U+%04X) at byte %zu is not in the checkpoint's vocabulary; resume with the text that it was trained on, or start a new run",
                      path, (int)used, (const char *)text->bytes + at, code, at);
         tell_progress(at, used);
         put_token(tokens, width_bytes, done++, (uint32_t)token);

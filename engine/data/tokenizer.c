@@ -200,7 +200,7 @@ dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_erro
     else if (k == DT_TOKENIZER_BPE || k == DT_TOKENIZER_PAIRS)
         DT_TRY(dt_tokenizer_bpe_from_json(out, json, (dt_tokenizer_kind)k, vocab, err));
     else
-        DT_THROW(err, DT_ERR_CORRUPT, "tokenizer: kind '%s' with a vocabulary of %lld is not known",
+        DT_THROW(err, DT_ERR_CORRUPT, "tokenizer: unsupported kind '%s' with a vocabulary of %lld",
                  kind, (long long)vocab);
 out:
     return st;
@@ -282,7 +282,7 @@ dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokeniz
         DT_TRY(encode_ids(made, count, tokenizer, copy.data, err));
         break;
     case DT_TOKENIZER_ROWS:
-        DT_THROW(err, DT_ERR_USAGE, "the model was trained on rows of numbers: it reads no text");
+        DT_THROW(err, DT_ERR_USAGE, "the model was trained on rows of numbers and cannot read text");
     case DT_TOKENIZER_BPE: /* above */
     case DT_TOKENIZER_PAIRS:
         break;

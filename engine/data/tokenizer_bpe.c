@@ -204,8 +204,7 @@ dt_status dt_tokenizer_bpe_same(const dt_tokenizer *checkpoint, const dt_tokeniz
 {
     if (strcmp(checkpoint->digest, recipe->digest) != 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "the checkpoint was trained with another tokenizer (%lld tokens) than the "
-                       "recipe's (%lld): resume with the one beside it, '%s'",
+                       "the checkpoint was trained with another tokenizer (%lld tokens) than the recipe's (%lld): resume with the checkpoint's own, '%s'",
                        (long long)checkpoint->vocab, (long long)recipe->vocab,
                        checkpoint->file_name);
     return DT_OK;

@@ -39,7 +39,7 @@ static dt_status cpu_alloc(dt_device *device, void **out, size_t bytes, dt_error
     *out = rounded < bytes ? NULL : aligned_alloc(align, rounded);
     if (*out == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM,
-                       "cannot take %.1f MB of memory: use a smaller batch or model",
+                       "cannot allocate %.1f MB of memory: use a smaller batch or model",
                        (double)bytes / 1e6);
     if (align == ALIGN_HUGE)
         (void)madvise(*out, rounded, MADV_HUGEPAGE); /* advice */
@@ -124,7 +124,7 @@ dt_status dt_device_open_cpu(dt_device *out, int threads, dt_error *err)
 
     memset(out, 0, sizeof *out);
     if (threads < 0 || threads > THREADS_MAX)
-        DT_THROW(err, DT_ERR_USAGE, "%d threads asked for: give 1 to %d, or 0 for all cores",
+        DT_THROW(err, DT_ERR_USAGE, "cannot use %d threads: expected 1 to %d, or 0 for all cores",
                  threads, THREADS_MAX);
     if ((state = calloc(1, sizeof *state)) == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the cpu device");
@@ -165,7 +165,7 @@ dt_status dt_cpu_scratch_take(dt_cpu_scratch *out, dt_device *device, int64_t fl
         state->scratch_floats = 0;
         state->scratch = aligned_alloc(ALIGN, need * sizeof(float));
         if (state->scratch == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "cannot take %.1f MB for the cpu's working memory",
+            return DT_FAIL(err, DT_ERR_NOMEM, "cannot allocate %.1f MB for the cpu's working memory",
                            (double)(need * sizeof(float)) / 1e6);
         state->scratch_floats = need;
     }

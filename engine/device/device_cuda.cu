@@ -28,7 +28,7 @@ dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err)
 
 dt_status dt_cuda_enter(dt_device *device, dt_error *err)
 {
-    return dt_cuda_check(cudaSetDevice(dt_cuda_of(device)->index), "turning to the card", err);
+    return dt_cuda_check(cudaSetDevice(dt_cuda_of(device)->index), "selecting the card", err);
 }
 
 /* --- memory */
@@ -45,8 +45,7 @@ static dt_status cuda_alloc(dt_device *device, void **out, size_t bytes, dt_erro
         (void)cudaGetLastError();
         (void)cudaMemGetInfo(&free_bytes, &total_bytes);
         return DT_FAIL(err, DT_ERR_NOMEM,
-                       "cannot take %.1f MB on card %d, where %.1f of %.1f MB are free: use a "
-                       "smaller batch, activation checkpointing or fsdp",
+                       "cannot allocate %.1f MB on card %d, where %.1f of %.1f MB are free: use a smaller batch, activation checkpointing or fsdp",
                        (double)bytes / 1e6, state->index, (double)free_bytes / 1e6,
                        (double)total_bytes / 1e6);
     }
@@ -94,7 +93,7 @@ static dt_status cuda_memory_info(dt_device *device, int64_t *free_bytes, int64_
     dt_status st = DT_OK;
 
     DT_TRY(dt_cuda_enter(device, err));
-    DT_TRY(dt_cuda_check(cudaMemGetInfo(&available, &total), "asking for the card's memory", err));
+    DT_TRY(dt_cuda_check(cudaMemGetInfo(&available, &total), "querying the card's memory", err));
     *free_bytes = (int64_t)available;
     *total_bytes = (int64_t)total;
 out:
@@ -179,8 +178,7 @@ static dt_status cuda_synchronize(dt_device *device, dt_error *err)
     DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "synchronize", err));
     if (fault != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "token %d of the batch is outside the vocabulary: the data were made for another "
-                 "one",
+                 "token %d of the batch is outside the vocabulary: the data were prepared for another one",
                  fault - 1);
 out:
     return st;
@@ -317,9 +315,9 @@ static dt_status describe_card(dt_cuda_card *out, int index, dt_error *err)
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
-    DT_TRY(dt_cuda_check(cudaSetDevice(index), "looking at a card", err));
-    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "looking at a card", err));
-    DT_TRY(dt_cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "looking at a card", err));
+    DT_TRY(dt_cuda_check(cudaSetDevice(index), "querying a card", err));
+    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "querying a card", err));
+    DT_TRY(dt_cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "querying a card", err));
     memcpy(out->name, properties.name, sizeof(out->name) - 1);
     snprintf(out->pci, sizeof(out->pci), "%08x:%02x:%02x.0", (unsigned)properties.pciDomainID,
              (unsigned)properties.pciBusID, (unsigned)properties.pciDeviceID);

@@ -47,14 +47,14 @@ dt_status dt_cuda_load(const dt_cuda_entry **out, dt_error *err)
         return DT_OK;
     library = load(problem, sizeof(problem));
     if (library == NULL)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this dtrun-engine has no code for GPUs here: %s",
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "cannot load the GPU part of dtrun-engine: %s",
                        problem);
     entry = dlsym(library, DT_CUDA_ENTRY);
     if (entry == NULL || entry->device_bytes != sizeof(dt_device)) {
         entry = NULL;
         dlclose(library);
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "'%s' is of another build than this dtrun-engine: install both anew",
+                       "'%s' is from another build than this dtrun-engine: reinstall both",
                        DT_CUDA_LIBRARY);
     }
     nccl = dlsym(library, DT_NCCL_ENTRY);
@@ -97,6 +97,6 @@ dt_status dt_device_open(dt_device *out, const char *name, int threads, bool tf3
         return dt_device_open_cpu(out, threads, err);
     if (!parse_index(&index, name))
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "there is no device '%s': expected 'cpu' or 'cuda:N'", name);
+                       "unknown device '%s': expected 'cpu' or 'cuda:N'", name);
     return dt_device_open_cuda(out, index, tf32, err);
 }

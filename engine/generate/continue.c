@@ -114,7 +114,7 @@ static dt_status open_lines(lines *l, dt_error *err)
     l->newest = calloc((size_t)l->batch, sizeof *l->newest);
     l->logits = calloc((size_t)(l->batch * of.vocab), sizeof *l->logits);
     if (l->active == NULL || l->newest == NULL || l->logits == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines side by side", (long long)l->batch);
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to generate %lld lines at once", (long long)l->batch);
 out:
     return st;
 }

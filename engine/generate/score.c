@@ -53,10 +53,10 @@ static dt_status check_pairs(const scorer *s, const dt_score_options *options, d
 {
     if (s->sides != NULL && options->target.text == NULL)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "the run learned pairs of sentences: give the translations too (--target)");
+                       "the run was trained on sentence pairs: also give the translations (--target)");
     if (s->sides == NULL && options->target.text != NULL)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "the run learned no pairs of sentences: leave out --target");
+                       "the run was not trained on sentence pairs: leave out --target");
     return DT_OK;
 }
 
@@ -131,7 +131,7 @@ out:
 /* A sentence has no windows: attention sees all of the source. */
 static dt_status refuse_long(int64_t tokens, int64_t most, dt_error *err)
 {
-    return DT_FAIL(err, DT_ERR_USAGE, "it has %lld tokens, and the model sees %lld at most",
+    return DT_FAIL(err, DT_ERR_USAGE, "it has %lld tokens; the model reads at most %lld",
                    (long long)tokens, (long long)most);
 }
 

@@ -70,8 +70,7 @@ dt_status dt_text_search(dt_text *t, dt_loaded *from, dt_error *err)
     if (t->count + rules->tokens > context)
         DT_THROW(
             err, DT_ERR_USAGE,
-            "a prompt of %lld tokens and %lld more are more than the %lld that the model sees, to"
-            " which a search is bound (--tokens)",
+            "a prompt of %lld tokens and %lld more exceed the model's context of %lld, the limit of a beam search (lower --tokens)",
             (long long)t->count, (long long)rules->tokens, (long long)context);
     DT_TRY(dt_model_replace(from->model, 0, DT_SEQUENCE_EMPTY, err));
     DT_TRY(dt_beam_search(&found, &options, next, &search, err));

@@ -78,7 +78,7 @@ static dt_status read_line(translation *t, dt_side_encoder *encoder, const char 
     to->count = t->sources.count - to->first;
     if ((int64_t)to->count > most)
         DT_THROW(err, DT_ERR_USAGE,
-                 "it has %zu tokens, and the run learned of sentences of %lld at most", to->count,
+                 "it has %zu tokens; the run was trained on sentences of at most %lld", to->count,
                  (long long)most);
 out:
     return st;
@@ -129,7 +129,7 @@ static dt_status open_translation(translation *t, dt_error *err)
     t->sides = dt_tokenizer_sides(t->from.tokenizer);
     if (t->sides == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "the run learned no pairs of sentences, so that it translates no lines");
+                 "the run was not trained on sentence pairs and cannot translate lines");
     DT_TRY(read_lines(t, err));
     if (t->count == 0)
         return DT_OK;

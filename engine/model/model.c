@@ -82,10 +82,10 @@ dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss
 dt_status dt_model_text_of(dt_model_text *out, const dt_model *model, dt_error *err)
 {
     if (model->kind->passes->text == NULL)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "a model of kind '%s' makes no text%s",
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "a model of kind '%s' does not generate text%s",
                        dt_architecture_find(model->config.kind)->name,
                        dt_architecture_find(model->config.kind)->reads_pairs
-                           ? ": it translates lines, 'dtrun generate RUN --input FILE'"
+                           ? ": it translates lines (use 'dtrun generate RUN --input FILE')"
                            : "");
     *out = model->kind->passes->text(model);
     return DT_OK;

@@ -57,7 +57,7 @@ static dt_status run(dt_comm *comm, const job *next, dt_error *err)
     case BROADCAST:
         return comm->broadcast(comm, next->out, next->bytes, next->root, err);
     }
-    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "no collective %d", (int)next->kind);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "unknown collective %d", (int)next->kind);
 }
 
 static dt_status run_when_ready(dt_async_comm *async, const job *next, dt_device_event *ready,

@@ -145,8 +145,7 @@ static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err
 
     if (state->mesh.world.size > 1)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'strategy: dp' is for one process on one node, and there are %lld; use "
-                       "'strategy: ddp'",
+                       "'strategy: dp' needs exactly one process, but there are %lld; use 'strategy: ddp'",
                        (long long)state->mesh.world.size);
     if ((own = calloc(1, sizeof(*own))) == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");

@@ -144,11 +144,10 @@ static void rest_after(dt_graph_cache *cache, const char *why)
 
     cache->rest = runs[cache->failures++];
     if (cache->failures < DT_GRAPH_CACHE_TRIES)
-        dt_log_warn("%s: cannot be recorded as a graph, so the host launches every kernel; tried "
-                    "again after %lld runs: %s",
+        dt_log_warn("%s: cannot record a CUDA graph, so the host launches every kernel (next attempt after %lld runs): %s",
                     cache->what, (long long)cache->rest, why);
     else
-        dt_log_warn("%s: could not be recorded %d times, and is not tried again: %s", cache->what,
+        dt_log_warn("%s: cannot record a CUDA graph after %d attempts, giving up: %s", cache->what,
                     cache->failures, why);
 }
 

@@ -34,7 +34,7 @@ dt_status dt_host_mirror_add(dt_host_mirror *mirror, float **host, float *device
     DT_ASSERT(mirror->count < mirror->capacity);
     if (!mirror->device->host_reads && (piece.host = calloc(1, piece.bytes)) == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM,
-                       "no host memory (%.1f MB) for a copy of what the device holds",
+                       "no host memory (%.1f MB) for a copy of the device's tensors",
                        (double)piece.bytes / 1e6);
     mirror->pieces[mirror->count++] = piece;
     *host = piece.host;

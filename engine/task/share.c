@@ -51,7 +51,7 @@ dt_status dt_task_share_take(dt_task_share *out, const dt_plan_task *task, const
     }
     if (number != task->lines || all.at < all.end)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' is not the file of %lld lines that the plan was made of", task->input,
+                 "'%s' no longer has the %lld lines that it had when the plan was made", task->input,
                  (long long)task->lines);
 out:
     return st;

@@ -211,7 +211,7 @@ dt_status dt_task_run(const dt_plan *plan, int64_t rank, const dt_task_how *how,
     DT_TRY(take_share(&t.share, &t, plan->task.input, err));
     if (plan->task.target[0] != '\0')
         DT_TRY(take_share(&t.target, &t, plan->task.target, err));
-    dt_log_info("%lld of %lld lines are this rank's", (long long)t.share.count,
+    dt_log_info("this rank processes %lld of %lld lines", (long long)t.share.count,
                 (long long)plan->task.lines);
     st = make(&t, err);
     stopped = st == DT_ERR_TIMEOUT && dt_stop_asked();

@@ -1,9 +1,9 @@
-/* best: the lowest score of a run (checkpoint.h), which counts once its checkpoint is whole.
+/* best: tracks the best score of a run (dt_score_by, checkpoint.h); lower is better.
  *
- * A save in the background ends steps after it began, or fails. Until then a score between the best
- * that is saved and the one that is being saved is the best of the run or not, by what becomes of
- * that save.
- * Ties       count as better: the newer of two has seen more
+ * A score becomes the saved best only once its checkpoint is complete. A background save ends some
+ * steps after it began, or fails. Until then, whether a score between the saved best and the one
+ * being saved is the best of the run depends on the outcome of that save.
+ * Ties       count as better: the later checkpoint has trained longer
  */
 #ifndef DT_ENGINE_TRAIN_BEST_H
 #define DT_ENGINE_TRAIN_BEST_H
@@ -11,16 +11,17 @@
 #include <stdbool.h>
 
 typedef struct dt_best {
-    double score;  /* saved; NaN: none */
-    double saving; /* at least as low, and being saved; NaN: none */
+    double score;  /* best score whose checkpoint is complete; NaN: none */
+    double saving; /* score of the save in progress, not worse than `score`; NaN: none */
 } dt_best;
 
-/* Whether dt_best_is waits for the save that is under way. */
+/* Whether the result of dt_best_is for `score` depends on the outcome of the save in progress. */
 bool dt_best_depends(const dt_best *best, double score);
-/* Whether none before it was better; where it depends, as though that save had been good. */
+/* Whether no earlier score is better. If that depends on the save in progress, assumes that it
+ * succeeds. */
 bool dt_best_is(const dt_best *best, double score);
 
-void dt_best_begin(dt_best *best, double score); /* its save begins */
-void dt_best_end(dt_best *best, bool whole);     /* it ended; nothing where none had begun */
+void dt_best_begin(dt_best *best, double score); /* the save of `score` begins */
+void dt_best_end(dt_best *best, bool whole);     /* that save has ended; no effect if none is in progress */
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* Passes may be collective: all ranks end after the same one. */
+/* Validation passes can contain collectives, so all ranks must stop after the same pass. */
 static dt_status look_for_stop(dt_train_session *session, bool *stopped, dt_error *err)
 {
     double asked = dt_stop_asked() ? 1 : 0;
@@ -20,7 +20,7 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
 {
     int64_t count = dt_train_session_valid_count(session);
     int64_t per_pass = dt_train_session_valid_per_pass(session);
-    double sums[2] = {0, 0}; /* loss, targets */
+    double sums[2] = {0, 0}; /* loss, number of targets */
     dt_status st = DT_OK;
 
     *evaluated = *stopped = false;

@@ -45,7 +45,7 @@ dt_status dt_faults_read(dt_faults *out, const char *text, int64_t rank, dt_erro
 
         snprintf(one, sizeof(one), "%.*s", (int)length, text);
         if (length >= sizeof(one) || !read_one(&fault, one))
-            return DT_FAIL(err, DT_ERR_USAGE, "DTRUN_FAULT: '%s' is no fault, as in 'kill 1@3'",
+            return DT_FAIL(err, DT_ERR_USAGE, "DTRUN_FAULT: '%s' is not a fault (expected for example 'kill 1@3')",
                            one);
         if (fault.rank == rank && out->count < DT_FAULTS_MAX)
             out->items[out->count++] = fault;
@@ -54,7 +54,8 @@ dt_status dt_faults_read(dt_faults *out, const char *text, int64_t rank, dt_erro
     return DT_OK;
 }
 
-/* Files that are there stay; what would make one longer fails as on a full disk (EFBIG for ENOSPC). */
+/* Simulate a full disk: existing files keep their size, and a write that would extend one fails
+ * (with EFBIG instead of ENOSPC). */
 static void fill_disk(void)
 {
     const struct rlimit none = {0, 0};

@@ -1,14 +1,14 @@
-/* fault: what `dtrun smoke` plants in a rank, to see that a run keeps what is promised of it.
+/* fault: injects the faults that `dtrun smoke` uses to check how a run recovers.
  *
- * DTRUN_FAULT  "kill 1@3", "hang 0@5", "slow 1@2x4", "full 0@6", "flip 1@7", with ';' between several: what
- *              happens to which rank once it has done so many steps
- *                kill  it ends at once (SIGKILL)
- *                hang  it stands still (SIGSTOP)
- *                slow  from there on a step takes so many times as long
- *                full  its files take no byte more, as on a full disk; never again what they took
- *                flip  one bit of its parameters is the other (replicas.h)
- * Only the first attempt has them, so that what is done about a fault is seen to help. Nobody sets the
- * variable by accident: it is in no documentation but that of smoke.
+ * DTRUN_FAULT  "kill 1@3", "hang 0@5", "slow 1@2x4", "full 0@6", "flip 1@7", separated by ';': FAULT RANK@STEP,
+ *              the fault happens to that rank after that step
+ *                kill  the process gets SIGKILL
+ *                hang  the process gets SIGSTOP
+ *                slow  every later step takes the given number of times as long
+ *                full  files can no longer grow, as on a full disk, for the rest of the process
+ *                flip  one bit of the rank's parameters is inverted (replicas.h)
+ * Only the first attempt of a run has faults, so that a test sees the recovery. The variable is documented
+ * only with smoke, so that nobody sets it by accident.
  */
 #ifndef DT_ENGINE_TRAIN_FAULT_H
 #define DT_ENGINE_TRAIN_FAULT_H
@@ -33,21 +33,22 @@ typedef enum dt_fault_kind {
 typedef struct dt_fault {
     dt_fault_kind kind;
     int64_t rank, step;
-    double times; /* slow */
+    double times; /* of a slow fault: factor of the step time */
 } dt_fault;
 
 enum { DT_FAULTS_MAX = 16 };
 
 typedef struct dt_faults {
     dt_fault items[DT_FAULTS_MAX];
-    int count; /* of this rank */
+    int count; /* faults of this rank */
 } dt_faults;
 
-/* Those of `rank` in `text` (NULL: none). DT_ERR_USAGE where it cannot be read. */
+/* Parse `text` and keep the faults of `rank`. `text` can be NULL: no faults. DT_ERR_USAGE if it is
+ * malformed. */
 dt_status dt_faults_read(dt_faults *out, const char *text, int64_t rank, dt_error *err);
 
-/* After so many steps of the run, the last of which took so long: does what is due, but for a flip, which is
- * the caller's to do where it gives true. */
+/* Trigger the faults that are due after `step` steps of the run, the last of which took `seconds`.
+ * Returns true if a flip is due, which the caller must perform. */
 bool dt_faults_step(const dt_faults *faults, int64_t step, double seconds);
 
 #ifdef __cplusplus

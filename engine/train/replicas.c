@@ -10,11 +10,12 @@
 
 #include "base/banned.h"
 
-enum { PIECE_ELEMS = 1 << 20 }; /* that are copied from a card at a time */
-#define NUMBER_DIGITS 13        /* of a digest: 52 bits, which a double holds exactly */
+enum { PIECE_ELEMS = 1 << 20 }; /* elements copied from a GPU at a time */
+#define NUMBER_DIGITS 13        /* hex digits of a digest that are compared: 52 bits, which a double holds exactly */
 #define FLIPPED_BIT   (1u << 16)
 
-/* A number that a sum over ranks keeps, of which all but one give 0. */
+/* The first digits of a digest as a double. A sum over ranks keeps it exactly, if all other ranks
+ * contribute 0. */
 static double number_of(const dt_digest *digest)
 {
     char hex[DT_DIGEST_SIZE];
@@ -68,7 +69,8 @@ out:
     return st;
 }
 
-/* What a rank's sums are rounded by: its processor's instructions and threads, or its card's model. */
+/* Describe what determines rounding on this rank: the CPU's instruction set and threads, or the GPU
+ * model. */
 static dt_status describe_kind(char *out, size_t size, const dt_device *device, dt_error *err)
 {
     const dt_cuda_entry *entry;
@@ -89,7 +91,7 @@ out:
     return st;
 }
 
-/* Ranks that round alike have one number. */
+/* A number that is equal on ranks that round alike. */
 static dt_status number_of_kind(double *out, const dt_device *device, dt_error *err)
 {
     dt_digest *digest = NULL;
@@ -136,8 +138,7 @@ static dt_status judge(const dt_train_session *session, const double *numbers, i
         return DT_OK;
     return DT_FAIL(
         err, DT_ERR_CORRUPT,
-        "step %lld: rank %lld holds other parameters than %lld %s: a bit was flipped, or "
-        "they have drifted apart (resume from the last checkpoint)",
+        "step %lld: the parameters of rank %lld differ from those of %lld %s: a bit was flipped, or the ranks have drifted apart (resume from the last checkpoint)",
         (long long)session->step, (long long)odd, (long long)agreeing,
         agreeing == 1 ? "rank that should hold the same" : "ranks that should hold the same");
 }
@@ -145,7 +146,7 @@ static dt_status judge(const dt_train_session *session, const double *numbers, i
 dt_status dt_replicas_compare(dt_train_session *session, dt_error *err)
 {
     int64_t count = session->mesh.data.size, mine = session->mesh.data.rank;
-    double *numbers = NULL; /* of the parameters of each rank, then of its kind */
+    double *numbers = NULL; /* (2 count): digest of the parameters of each rank, then the number of its kind */
     dt_status st = DT_OK;
 
     if (session->state.strategy->copy_of_unit == NULL || count == 1 ||
@@ -164,7 +165,7 @@ out:
     return st;
 }
 
-/* In the middle of the first unit. */
+/* Flips a bit in the middle of the first unit. */
 dt_status dt_replicas_flip(dt_train_session *session, dt_error *err)
 {
     dt_device *device = &session->device;
@@ -175,7 +176,7 @@ dt_status dt_replicas_flip(dt_train_session *session, dt_error *err)
 
     if (session->state.strategy->copy_of_unit == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "a bit cannot be flipped: no rank holds what another has");
+                 "cannot flip a bit: no two ranks hold the same parameters");
     session->state.strategy->copy_of_unit(&session->state, 0, &master, &elems);
     DT_TRY(device->copy_out(device, &bits, master + elems / 2, sizeof(bits), err));
     bits ^= FLIPPED_BIT;

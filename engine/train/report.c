@@ -20,7 +20,7 @@ static json_int_t as_json(int64_t value)
     return (json_int_t)value;
 }
 
-/* What holds what of this rank's memory: an event, and a line in its log. */
+/* Report what this rank's memory is used for, as an event and as a line in its log. */
 static dt_status report_memory(dt_train_session *session, dt_error *err)
 {
     const dt_strategy_state *state = &session->state;
@@ -48,13 +48,13 @@ static dt_status report_memory(dt_train_session *session, dt_error *err)
     return dt_events_send(session->events, event, err);
 }
 
-/* Of all devices, at the rate that this rank has measured on its own. */
+/* FLOP rate of all devices together, assuming that each is as fast as this rank's measured one. */
 static double matmul_flops_of_all(const dt_train_session *session)
 {
     return session->matmul_flops * (double)(session->mesh.world.size * session->replicas);
 }
 
-/* What a step takes at least: its necessary products at the measured rate. */
+/* Lower bound of the step time: the necessary matrix products at the measured rate. */
 static double ideal_step_seconds(const dt_train_session *session)
 {
     return dt_train_session_mean_items(session) *
@@ -68,8 +68,7 @@ dt_status dt_report_start(dt_train_session *session, dt_error *err)
     DT_TRY(report_memory(session, err));
     if (session->mesh.world.rank == 0)
         dt_log_info(
-            "a step takes at least %.4g s: its products at the measured %.4g FLOP/s of each "
-            "device",
+            "a step takes at least %.4g s: its matrix products at the measured %.4g FLOP/s of each device",
             ideal_step_seconds(session), session->matmul_flops);
     DT_TRY(
         dt_events_send(session->events,
@@ -107,7 +106,7 @@ void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds)
     interval->host_overhead_seconds += step->host_overhead_seconds;
 }
 
-/* By every rank, of its own card: names end in the rank. */
+/* Every rank reports its own GPU: metric names end in the rank. */
 static dt_status report_card(dt_train_session *session, dt_error *err)
 {
     json_t *object = json_object();
@@ -157,7 +156,7 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
         {"least_step_seconds", ideal_step_seconds(session)},
         {"held_bytes", (double)session->state.held_bytes},
         {"sent_bytes", (double)(sent - sent_before) / steps},
-        {"loss_scale", session->scaler.scale}, /* from here on: with fp16 alone */
+        {"loss_scale", session->scaler.scale}, /* from here on: only with fp16 */
         {"skipped_steps", (double)session->scaler.skipped_steps},
     };
     size_t count = sizeof(values) / sizeof(values[0]) - (session->scaler.on ? 0 : 2);

@@ -1,4 +1,4 @@
-/* samples: which of them a rank takes, and how many steps they make. */
+/* samples: selects the samples of each rank and counts the samples of a step. */
 #include "engine/data/budget.h"
 #include "engine/train/session.h"
 
@@ -10,13 +10,13 @@ static void inputs_of(const dt_micro_batch *batch, void *out[DT_INPUTS_MAX])
         out[i] = batch->inputs[i].data;
 }
 
-/* Samples of this rank in a micro-step. */
+/* Number of samples of this rank in a micro-step. */
 static int64_t own_samples(const dt_train_session *session)
 {
     return session->parts != NULL ? session->replicas : session->batch.samples;
 }
 
-/* The tensors of a batch of sentence pairs are as wide as these are. */
+/* Set the tensor dimensions of a batch of sentence pairs to the widths of its longest sentences. */
 static void shape_part(dt_micro_batch *part, const dt_pair_shape *shape)
 {
     part->samples = shape->samples;
@@ -53,7 +53,8 @@ int64_t dt_train_session_valid_per_pass(const dt_train_session *session)
     return own_samples(session) * session->mesh.data.size;
 }
 
-/* evaluate.sequences are pairs, of which a batch has several. */
+/* evaluate.sequences counts sentence pairs, and each batch holds several of them: convert to
+ * batches. */
 int64_t dt_train_session_valid_count(const dt_train_session *session)
 {
     int64_t all = dt_validation_count(session->dataset, session->recipe->batch.tokens);

@@ -14,7 +14,8 @@
 
 #include "base/banned.h"
 
-/* Of one collective: the slowest rank writes its part before the others continue. */
+/* Timeout of one collective of the writer: the slowest rank writes its part before the others
+ * continue. */
 #define WRITER_TIMEOUT_SECONDS 3600.0
 
 static bool saves(const dt_train_session *session)
@@ -44,7 +45,7 @@ static dt_checkpoint_keep keep_of(const dt_recipe *recipe)
     };
 }
 
-/* Of the last evaluation. */
+/* Score of the last evaluation. */
 static double score_of(const dt_train_session *session)
 {
     return dt_score_by(session->recipe->checkpoint.best_by, session->valid_loss,
@@ -87,7 +88,7 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
     };
 }
 
-/* --- why */
+/* --- reasons for a save */
 
 static bool every(int64_t step, int64_t interval)
 {
@@ -108,7 +109,7 @@ static unsigned reasons_now(dt_train_session *session, bool is_best, bool last)
     return reasons;
 }
 
-/* --- in the background */
+/* --- saving in the background */
 
 static bool saves_before_the_end(const dt_train_session *session)
 {
@@ -118,7 +119,7 @@ static bool saves_before_the_end(const dt_train_session *session)
                                   dt_validation_count(session->dataset, recipe->batch.tokens) > 0);
 }
 
-/* All ranks save in the background, or none. */
+/* Either all ranks save in the background, or none does. */
 static dt_status agree_on_writer(dt_train_session *session, dt_status mine, dt_error *problem,
                                  dt_error *err)
 {
@@ -161,10 +162,10 @@ void dt_saving_close(dt_train_session *session)
     dt_comm_close(&session->writer_comm);
 }
 
-/* --- what came of it */
+/* --- outcome of a save */
 
-/* A save that fails is reported and survived, unless it was the last; what none survives is the
- * loss of a peer. */
+/* Report the outcome of a save. A failed save is only reported, unless it was the last save or a
+ * peer was lost. */
 static dt_status tell(dt_train_session *session, const dt_checkpoint_outcome *outcome, bool last,
                       dt_error *err)
 {
@@ -175,8 +176,8 @@ static dt_status tell(dt_train_session *session, const dt_checkpoint_outcome *ou
     if (st == DT_OK)
         return dt_report_checkpoint(session, outcome, err);
     if (last || st == DT_ERR_COMM || st == DT_ERR_PEER)
-        return DT_FAIL(err, st, "step %lld: no checkpoint: %s", (long long)outcome->step, message);
-    dt_log_error("step %lld: no checkpoint: %s", (long long)outcome->step, message);
+        return DT_FAIL(err, st, "step %lld: no checkpoint was saved: %s", (long long)outcome->step, message);
+    dt_log_error("step %lld: no checkpoint was saved: %s", (long long)outcome->step, message);
     return dt_report_checkpoint_failed(session, outcome->step, message, err);
 }
 
@@ -209,14 +210,14 @@ static dt_status save_and_wait(dt_train_session *session, unsigned reasons, bool
     DT_TRY(tell(session, &outcome, last, err));
     if (outcome.st == DT_OK && place.lead &&
         dt_checkpoint_prune(place.parent, &keep, &unpruned) != DT_OK)
-        dt_log_warn("step %lld: old checkpoints stay: %s", (long long)session->step,
+        dt_log_warn("step %lld: cannot remove old checkpoints: %s", (long long)session->step,
                     unpruned.message);
 out:
     return st;
 }
 
-/* Ranks hear of a save at different steps, but they come to the same answer: where it depends on
- * what became of the save that is under way, they wait for it. */
+/* Decide whether this evaluation is the best. Ranks learn the outcome of a save at different steps
+ * but must decide alike: if the decision depends on a save in progress, they wait for it. */
 static dt_status is_best(bool *out, dt_train_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -226,7 +227,7 @@ static dt_status is_best(bool *out, dt_train_session *session, dt_error *err)
     *out = dt_best_is(&session->best, score_of(session));
     if (*out)
         dt_best_begin(&session->best, score_of(session));
-    if (*out && session->recipe->checkpoint.keep_best == 0) { /* none is to be saved */
+    if (*out && session->recipe->checkpoint.keep_best == 0) { /* the best is not to be saved */
         dt_best_end(&session->best, true);
         *out = false;
     }

@@ -20,7 +20,7 @@
 
 #include "base/banned.h"
 
-/* Not worth a run: one that cannot watch its card trains all the same. */
+/* Open the metrics of the GPU. Failure is not fatal: a run trains without them. */
 static void watch_card(dt_train_session *session)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -31,7 +31,7 @@ static void watch_card(dt_train_session *session)
         entry->card(&card, session->device.index, &problem) == DT_OK &&
         dt_nvml_open(&session->nvml, card.pci, &problem) == DT_OK)
         return;
-    dt_log_warn("no metrics of the card: %s", problem.message);
+    dt_log_warn("cannot read metrics of the card: %s", problem.message);
 }
 
 static dt_status open_device(dt_train_session *session, dt_error *err)
@@ -63,7 +63,7 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_config_train(&config, session->recipe, vocab, err));
-    /* For this rank alone: its neighbours may have taken theirs already. */
+    /* Check this rank alone: other ranks on the node may have allocated their memory already. */
     if (free_bytes > 0)
         DT_TRY(dt_memory_check(session->recipe, vocab, &ranks, 1, free_bytes,
                                plan->node_names[plan->ranks[session->mesh.world.rank].node], err));
@@ -73,7 +73,8 @@ out:
     return st;
 }
 
-/* Batches of sentence pairs, each with room for as many elements as the model takes. */
+/* Allocate batches of sentence pairs, each large enough for the largest batch that the model
+ * accepts. */
 static dt_status open_parts(dt_train_session *session, dt_error *err)
 {
     session->parts = calloc((size_t)session->replicas, sizeof(*session->parts));
@@ -122,7 +123,7 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
 
     state->strategy = dt_strategy_find((int)session->recipe->strategy.kind);
     if (state->strategy == NULL)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this strategy is not there yet");
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this strategy is not implemented");
     state->model = session->model;
     state->mesh = session->mesh;
     state->comm = &session->comm;
@@ -132,20 +133,20 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 
-/* While it gets ready a rank ends by itself: whoever stops a run tells all of them. */
+/* Before the first step a rank can stop without coordination: a stop request reaches every rank. */
 static dt_status heed_stop(dt_error *err)
 {
     return dt_stop_asked() ? DT_FAIL(err, DT_ERR_TIMEOUT, "asked to stop before the first step")
                            : DT_OK;
 }
 
-/* Also where a peer has heeded it sooner. */
+/* True also if the call failed because a peer obeyed the stop request first. */
 static bool is_stop(dt_status st)
 {
     return (st == DT_ERR_TIMEOUT || st == DT_ERR_COMM || st == DT_ERR_PEER) && dt_stop_asked();
 }
 
-/* What did not fit, beside the message of the part that noticed. */
+/* Append the memory table to an out-of-memory message. */
 static void add_memory_table(const dt_train_session *session, dt_error *err)
 {
     const dt_tokenizer *tokenizer =
@@ -163,7 +164,7 @@ static void add_memory_table(const dt_train_session *session, dt_error *err)
     dt_strbuf_release(&table);
 }
 
-/* The recipe may belong to another build, with other strategies. */
+/* A recipe may have been written for another build with other strategies. */
 static dt_status place_rank(dt_train_session *session, int64_t rank, dt_error *err)
 {
     int64_t tensor = session->recipe->tensor;
@@ -171,7 +172,7 @@ static dt_status place_rank(dt_train_session *session, int64_t rank, dt_error *e
     if (tensor != 1)
         return DT_FAIL(
             err, DT_ERR_UNSUPPORTED,
-            "'tensor' is %lld, and this dtrun-engine has no strategy that divides layers",
+            "'tensor' is %lld, but this dtrun-engine has no tensor-parallel strategy",
             (long long)tensor);
     session->mesh = dt_mesh_of(rank, session->plan->world_size / tensor, tensor);
     return DT_OK;

@@ -1,9 +1,9 @@
-/* session: everything that one rank holds while it trains, from the plan to the first step.
+/* session: holds everything that a rank needs for training, and opens it up to the first step.
  *
- * Purpose    opens the parts in the order in which they need each other, and closes them in the
- *            other: device, data, model, communicator, strategy, checkpoint that is resumed
- * Ownership  owns all of it but plan and events
- * Errors     what the parts say. A rank that fails here ends; the others learn it from the agent
+ * Purpose    opens the parts in the order of their dependencies (device, data, model, communicator,
+ *            strategy, checkpoint to resume from) and closes them in reverse order
+ * Ownership  owns everything except plan and events
+ * Errors     those of the parts. A rank that fails here exits; the others learn it from the agent
  */
 #ifndef DT_ENGINE_TRAIN_SESSION_H
 #define DT_ENGINE_TRAIN_SESSION_H
@@ -21,72 +21,75 @@
 #include "recipes/plan.h"
 
 typedef struct dt_train_session {
-    const dt_plan *plan;     /* borrowed */
-    const dt_recipe *recipe; /* the plan's, with steps derived where epochs are given */
-    dt_recipe resolved;      /* what it points to */
-    dt_events *events;       /* borrowed */
-    dt_mesh mesh;            /* of the ranks */
-    int64_t replicas;        /* of this rank (dp); else 1 */
+    const dt_plan *plan;
+    const dt_recipe *recipe; /* the plan's recipe; points to `resolved` if the steps are derived from epochs */
+    dt_recipe resolved;      /* copy of the recipe with its derived steps */
+    dt_events *events;
+    dt_mesh mesh;            /* all ranks of the run */
+    int64_t replicas;        /* replicas in this process (dp); otherwise 1 */
 
     dt_device device;
-    struct dt_nvml *nvml; /* of a GPU; NULL where the driver does not tell */
+    struct dt_nvml *nvml; /* metrics of the GPU; NULL: not available */
     dt_dataset *dataset;
-    json_t *fingerprint; /* of the data */
-    bool new_data;       /* others than the checkpoint's, as was asked for */
+    json_t *fingerprint; /* identifies the data (fingerprint.h) */
+    bool new_data;       /* the data differ from the checkpoint's, as --new-data allows */
     dt_sampler sampler;
     dt_model *model;
-    dt_comm comm; /* of the whole run */
+    dt_comm comm; /* spans all ranks */
     dt_strategy_state state;
     struct dt_weights
-        *weights;          /* while it opens: what the model begins from; NULL: drawn, or resumed */
-    dt_micro_batch batch;  /* owns its inputs' memory */
-    dt_micro_batch *parts; /* (replicas), of sentence pairs: in that memory; else NULL */
+        *weights;          /* weights to start from, only while the session opens; NULL: random or resumed */
+    dt_micro_batch batch;  /* owns the memory of its inputs */
+    dt_micro_batch *parts; /* (replicas) batches of sentence pairs, within the memory of `batch`; otherwise NULL */
 
-    struct dt_valid_bleu *bleu; /* NULL: nothing is translated */
+    struct dt_valid_bleu *bleu; /* NULL: validation computes no BLEU */
 
-    struct dt_checkpoint_writer *writer; /* NULL: every save is waited for */
+    struct dt_checkpoint_writer *writer; /* NULL: training waits for every save */
     dt_comm writer_comm;
 
     dt_scaler scaler;
-    int64_t epoch_saved;   /* the sampler's epoch when checkpoints of epochs were last looked at */
-    int64_t epoch_valid;   /* the same, of evaluations */
-    int64_t step;          /* steps done: optimizer and schedule stand here */
+    int64_t epoch_saved;   /* the sampler's epoch when checkpoint.every_epoch was last checked */
+    int64_t epoch_valid;   /* the same for evaluate.every_epoch */
+    int64_t step;          /* completed steps; position of optimizer and schedule */
     double loss;           /* of the last step; NaN before the first */
     double valid_loss;     /* of the last evaluation; NaN before the first */
-    double valid_bleu;     /* the same, where translations are looked at */
-    int64_t compared_step; /* after which the replicas were compared last; -1: not yet */
-    int64_t valid_step;    /* whose it is; -1: none of this attempt */
-    dt_best best;          /* of the run */
+    double valid_bleu;     /* the same, if BLEU is computed */
+    int64_t compared_step; /* step at which the replicas were last compared; -1: not yet */
+    int64_t valid_step;    /* step of valid_loss; -1: not evaluated in this attempt */
+    dt_best best;          /* best score of the run */
     double matmul_flops;   /* measured at the start */
     double start_seconds;  /* when this attempt started, for the time limit */
-    dt_faults faults;      /* planted ones; usually none */
-    bool stopped;          /* asked to stop before the first step: not an error */
+    dt_faults faults;      /* injected faults; usually none */
+    bool stopped;          /* a stop was requested before the first step; not an error */
 } dt_train_session;
 
 dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int64_t rank,
                                 dt_events *events, dt_error *err);
-void dt_train_session_close(dt_train_session *session); /* accepts a zeroed or half-built one */
+void dt_train_session_close(dt_train_session *session); /* accepts a zeroed or partly opened session */
 
 /* --- samples.c */
-/* The samples of this rank in a micro-step of the current step, into the batch. */
+/* Fill session->batch with this rank's samples of a micro-step of the current step. */
 dt_status dt_train_session_fill(dt_train_session *session, int64_t micro_step, dt_error *err);
-/* Validation samples of one pass, of all ranks together; what it evaluates on, and of those the share of
- * this rank from `first` on, into the batch: where they are over, samples that count nothing. */
+/* valid_per_pass: validation samples of one pass, over all ranks. valid_count: samples that an
+ * evaluation uses. fill_valid: fills the batch with this rank's share of the pass that starts at
+ * sample `first`; past the end, with samples that do not count. */
 int64_t dt_train_session_valid_per_pass(const dt_train_session *session);
 int64_t dt_train_session_valid_count(const dt_train_session *session);
 dt_status dt_train_session_fill_valid(dt_train_session *session, int64_t first, dt_error *err);
-/* Tokens or rows that a step is counted as; of sentence pairs its target tokens, and before it is known
- * those of a mean one. */
+/* Number of tokens or rows of a step, for metrics. For sentence pairs: its target tokens.
+ * mean_items: the average, for use before a step's pairs are known. */
 int64_t dt_train_session_items(const dt_train_session *session, int64_t valid_targets);
 double dt_train_session_mean_items(const dt_train_session *session);
-/* Samples of one step, over all ranks and micro-steps. Of sentence pairs a sample is a batch. */
+/* Samples of one step, over all ranks and micro-steps. For sentence pairs, a sample is a batch. */
 int64_t dt_train_session_samples_per_step(const dt_train_session *session);
-/* Of those, the first of this rank in a micro-step; those of its batch follow. */
+/* Index, within the samples of the step, of this rank's first sample of a micro-step; the rest of
+ * its batch follows. */
 int64_t dt_train_session_first_sample(const dt_train_session *session, int64_t micro_step);
-/* Whether an `every`th epoch (0: none) has ended since *seen, the sampler's epoch when this was last
- * asked; sets it. */
+/* Whether an epoch that is a multiple of `every` (0: never) has ended since *seen, the sampler's
+ * epoch at the previous call. Updates *seen. */
 bool dt_train_session_ends_epoch(const dt_train_session *session, int64_t *seen, int64_t every);
-/* After a step that used samples up and does not count: what is left of the epochs is less. */
+/* Recompute the number of steps from the remaining epochs, after a skipped step has used up
+ * samples. */
 void dt_train_session_count_steps(dt_train_session *session);
 
 #endif

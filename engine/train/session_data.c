@@ -1,4 +1,5 @@
-/* The data of a session: opened where the checkpoint left them, and the same on all ranks. */
+/* session_data: opens the data of a session at the position of the checkpoint, and checks that all
+ * ranks read the same data. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 
 #include "base/banned.h"
 
-/* To continue means the same data: with others, as was asked for, they begin at their start. */
+/* A resumed run must have the checkpoint's data. If new data are allowed, they are read from their
+ * beginning. */
 static dt_status compare_with_checkpoint(dt_train_session *session,
                                          const dt_checkpoint_info *resumed, dt_error *err)
 {
@@ -20,24 +22,23 @@ static dt_status compare_with_checkpoint(dt_train_session *session,
     dt_strbuf_init(&words);
     if (resumed->data == NULL) {
         if (session->mesh.world.rank == 0)
-            dt_log_warn("'%s' does not say which data it was trained on: they are not compared",
+            dt_log_warn("'%s' does not record which data it was trained on; the data are not compared",
                         session->plan->resume_from);
         goto out;
     }
     session->new_data = dt_fingerprint_differs(&words, resumed->data, session->fingerprint);
     if (session->new_data && !session->plan->new_data)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' was trained on other data: %s (resume with what they were, or with "
-                 "--new-data)",
+                 "'%s' was trained on other data: %s (resume with the same data, or add --new-data)",
                  session->plan->resume_from, words.data);
     if (session->new_data && session->mesh.world.rank == 0)
-        dt_log_info("new data from their start: %s", words.data);
+        dt_log_info("starting at the beginning of the new data: %s", words.data);
 out:
     dt_strbuf_release(&words);
     return st;
 }
 
-/* Tokens mean what they meant to the weights of a checkpoint. */
+/* A run that starts from a checkpoint's weights keeps the tokenizer that these were trained with. */
 static dt_status tokenizer_of_weights(dt_tokenizer **out, const dt_train_session *session,
                                       dt_error *err)
 {
@@ -76,7 +77,7 @@ out:
     return st;
 }
 
-/* Files of one length may have other content. */
+/* Compare fingerprints of the contents: files of the same length can differ. */
 static dt_status compare_content(dt_train_session *session, dt_error *err)
 {
     dt_comm *comm = &session->comm;
@@ -115,7 +116,7 @@ out:
     return st;
 }
 
-/* Training and validation items, and the vocabulary, which rows have none of. */
+/* Report different counts: training items, validation items, and for text the vocabulary. */
 static dt_status refuse_counts(const dt_train_session *session, const int64_t first[3],
                                const int64_t mine[3], double differ, dt_error *err)
 {

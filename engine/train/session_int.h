@@ -1,22 +1,24 @@
-/* Parts of a session's opening (session.c), in the order in which they are called. */
+/* session_int: declares the stages of opening a session (session.c), in the order of their calls. */
 #ifndef DT_ENGINE_TRAIN_SESSION_INT_H
 #define DT_ENGINE_TRAIN_SESSION_INT_H
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/train/session.h"
 
-/* A run that continues has its own: only a fresh start reads what it was launched from. */
+/* Open the weights to start from. Only for a fresh start: a resumed run loads its own checkpoint. */
 dt_status dt_session_open_weights(dt_train_session *session, dt_error *err);
-/* A resumed run keeps the tokenizer of its checkpoint, whatever the text has become. resumed NULL: a fresh
- * start. DT_ERR_RECIPE where the data are others than the checkpoint's, unless the plan wants that. */
+/* Open the data. resumed: info of the checkpoint, whose tokenizer the run keeps even if the text
+ * has changed; NULL: a fresh start. DT_ERR_RECIPE if the data differ from the checkpoint's, unless
+ * the plan allows new data. */
 dt_status dt_session_open_data(dt_train_session *session, const dt_checkpoint_info *resumed,
                                dt_error *err);
-/* Ranks whose files differ would draw other samples, and take part in another number of collectives: the
- * others would wait for them. All of them fail, DT_ERR_RECIPE. */
+/* Check that all ranks read the same data; otherwise they would draw different samples, make
+ * different numbers of collective calls, and wait for each other. On a difference all ranks fail
+ * with DT_ERR_RECIPE. */
 dt_status dt_session_compare_data(dt_train_session *session, dt_error *err);
-/* The checkpoint's parameters, moments, place in the data and best losses. */
+/* Restore the checkpoint's parameters, moments, position in the data and best score. */
 dt_status dt_session_resume(dt_train_session *session, dt_checkpoint *checkpoint, dt_error *err);
-/* The parameters of the weights that were opened, which are closed then; nothing where there are none. */
+/* Load the parameters from session->weights and close it; no effect if there are none. */
 dt_status dt_session_load_weights(dt_train_session *session, dt_error *err);
 
 #endif

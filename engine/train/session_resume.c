@@ -1,4 +1,4 @@
-/* What a session begins from: the state of a checkpoint, or weights of elsewhere. */
+/* session_resume: loads the initial state of a session from a checkpoint or from external weights. */
 #include <math.h>
 
 #include "base/log.h"
@@ -8,7 +8,8 @@
 
 #include "base/banned.h"
 
-/* The epoch that the last step began in: a stop during its evaluation left none in the checkpoint. */
+/* The epoch in which the last step began. The checkpoint does not store it if a stop interrupted
+ * the evaluation of that step. */
 static int64_t epoch_before(const dt_train_session *session, const dt_checkpoint_info *info)
 {
     int64_t samples = dt_sampler_epoch_samples(&session->sampler);
@@ -35,11 +36,11 @@ dt_status dt_session_resume(dt_train_session *session, dt_checkpoint *checkpoint
     session->valid_bleu = info->valid_bleu;
     session->best.score = info->best_score;
     if (info->best_by != session->recipe->checkpoint.best_by) {
-        dt_log_info("the best is by another number than before: it begins anew");
+        dt_log_info("checkpoint.best_by has changed since the checkpoint; the best value is reset");
         session->best.score = NAN;
     }
     if (session->new_data || dt_fingerprint_validation_differs(info->data, session->fingerprint)) {
-        dt_log_info("the validation data are others: the best loss begins anew");
+        dt_log_info("the validation data differ from the checkpoint's; the best loss is reset");
         session->best.score = NAN;
     }
     if (session->scaler.on && info->loss_scale > 0) {
@@ -60,7 +61,7 @@ dt_status dt_session_open_weights(dt_train_session *session, dt_error *err)
     if (plan->weights.kind == DT_WEIGHTS_NONE)
         return plan->recipe.model.from[0] == '\0'
                    ? DT_OK
-                   : DT_FAIL(err, DT_ERR_CORRUPT, "the plan lacks the files of '%s'",
+                   : DT_FAIL(err, DT_ERR_CORRUPT, "the plan does not list the files of '%s'",
                              plan->recipe.model.from);
     return dt_weights_open(&session->weights, &plan->weights, err);
 }
@@ -73,7 +74,7 @@ dt_status dt_session_load_weights(dt_train_session *session, dt_error *err)
         return DT_OK;
     DT_TRY(dt_weights_load(session->weights, &session->state, err));
     if (session->mesh.world.rank == 0)
-        dt_log_info("the parameters are those of '%s'", session->recipe->model.from);
+        dt_log_info("parameters loaded from '%s'", session->recipe->model.from);
 out:
     dt_weights_close(session->weights);
     session->weights = NULL;

@@ -10,7 +10,8 @@
 
 #include "base/banned.h"
 
-/* Gradients of all micro-steps, reduced; their norm is still that of the scaled ones. */
+/* Compute the reduced gradients of all micro-steps. With fp16 they, and their norm, are still
+ * scaled. */
 static dt_status make_gradients(dt_train_session *session, dt_step *step, double valid_targets,
                                 double *loss_sum, dt_error *err)
 {
@@ -36,8 +37,8 @@ out:
     return st;
 }
 
-/* One small sum over the ranks: the loss, who wants to end the run, and the norms, which must
- * agree. */
+/* Sum over the ranks: the loss, the number of ranks that want to end the run, and the gradient
+ * norms, which must agree. */
 static dt_status agree(dt_train_session *session, dt_step *step, double *loss_sum,
                        double *mean_norm, dt_error *err)
 {
@@ -74,7 +75,7 @@ static dt_status check(const dt_train_session *session, double loss, double norm
     return DT_OK;
 }
 
-/* `scale`: what the loss, and so the gradients, were multiplied by. */
+/* scale: the factor applied to the loss, and so to the gradients. */
 static dt_status update(dt_train_session *session, const dt_step *step, double scale, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
@@ -101,8 +102,7 @@ dt_status dt_step_run(dt_train_session *session, dt_step *out, dt_error *err)
 
     if (valid_targets == 0)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "step %lld: all %lld tokens of it are the end of a document: is "
-                 "'data.end_of_text' right?",
+                 "step %lld: all %lld tokens are end-of-document tokens: check 'data.end_of_text'",
                  (long long)session->step + 1,
                  (long long)(samples * session->recipe->batch.tokens));
     dt_activity_step(session->step + 1);

@@ -15,7 +15,7 @@ static bool every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
-/* A stop during the evaluation ends it, and the run with it. */
+/* Evaluate. A stop request during the evaluation ends the evaluation and the run. */
 static dt_status evaluate(dt_train_session *session, bool *evaluated, bool *last, dt_error *err)
 {
     bool stopped = false;
@@ -32,7 +32,8 @@ out:
     return st;
 }
 
-/* Of the steps done: every so many of them, and where the last one has ended an epoch. */
+/* Whether an evaluation is due after the completed steps: every evaluate.every steps and every
+ * evaluate.every_epoch epochs. */
 static bool is_evaluation_due(dt_train_session *session)
 {
     const dt_recipe *recipe = session->recipe;
@@ -42,7 +43,7 @@ static bool is_evaluation_due(dt_train_session *session)
     return ends || every(session->step, recipe->evaluate.every);
 }
 
-/* Evaluation and checkpoint, where they are due. */
+/* Evaluate and save a checkpoint if they are due. */
 static dt_status between_steps(dt_train_session *session, const dt_step *step, bool *last,
                                dt_error *err)
 {
@@ -58,8 +59,8 @@ out:
     return st;
 }
 
-/* A stop during an evaluation leaves a checkpoint without its loss: it is made up for, so that the
- * history of the run is that of one which was not stopped. */
+/* Evaluate before the first step if the previous attempt was stopped during its evaluation: its
+ * checkpoint lacks that loss, and the metrics should equal those of an uninterrupted run. */
 static dt_status before_steps(dt_train_session *session, bool *last, dt_error *err)
 {
     bool evaluated = false;
@@ -129,7 +130,7 @@ dt_status dt_train(const dt_plan *plan, int64_t rank, dt_events *events, dt_erro
     DT_TRY(st);
     DT_TRY(run(&session, err));
 out:
-    /* Said before the session is closed, which may have to wait for a collective under way. */
+    /* Report before closing the session: closing may wait for a collective in progress. */
     if (st != DT_OK && dt_report_failed(events, err, &unsent) != DT_OK)
         dt_log_error("the failure could not be reported: %s", unsent.message);
     dt_train_session_close(&session);

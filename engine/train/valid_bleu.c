@@ -14,25 +14,25 @@
 
 #include "base/banned.h"
 
-#define TOGETHER     32 /* sentences of a rank between two looks at the others */
-#define UNKNOWN_WORD "UNKNOWNWORDOFTHETARGET" /* instead of <unk>, which a translation may have */
+#define TOGETHER     32 /* sentences a rank translates between two exchanges with the other ranks */
+#define UNKNOWN_WORD "UNKNOWNWORDOFTHETARGET" /* replaces <unk> in a target, because a translation can contain <unk> too */
 
 typedef struct dt_valid_bleu {
     dt_model *model;
     dt_device_arena memory;
     dt_tensor ids;
-    void **gathered; /* a unit's weights of its own; NULL: where they train */
+    void **gathered; /* (units) copies of the weights; NULL: the training weights are used in place */
     dt_translator *translator;
     const dt_sides *sides;
     dt_bleu_counts counts;
-    const dt_micro_batch *parts; /* of a look at some, as what follows */
+    const dt_micro_batch *parts; /* batches being translated; the following fields are the position in them */
     int64_t part_count, part, sample;
-    const int32_t *targets[TOGETHER]; /* of those that are translated */
+    const int32_t *targets[TOGETHER]; /* targets of the sentences being translated */
     int64_t target_counts[TOGETHER], begun;
     dt_strbuf line, target;
 } dt_valid_bleu;
 
-/* --- its model */
+/* --- the model that translates */
 
 static void lay_out(void *self, dt_layout *layout)
 {
@@ -111,7 +111,7 @@ int64_t dt_valid_bleu_bytes(const dt_valid_bleu *bleu)
 
 /* --- an evaluation */
 
-/* While they are there: a copy of them, or where they stay. */
+/* Called while the weights of `unit` are in memory: copies them, or points to them. */
 static dt_status take_unit(void *self, int unit, dt_error *err)
 {
     dt_train_session *session = self;
@@ -139,7 +139,7 @@ out:
     return st;
 }
 
-/* Without what fills a row up. */
+/* Length of a row without its trailing padding. */
 static int64_t length_of(const int32_t *row, int64_t width, int32_t filler)
 {
     while (width > 0 && row[width - 1] == filler)
@@ -157,7 +157,7 @@ static void read_target(dt_strbuf *out, const dt_side *side, const int32_t *ids,
             dt_side_decode(out, side, ids[i]);
 }
 
-/* The next sample that counts something, at most TOGETHER of them; none where a stop is asked for. */
+/* The next sample that counts, at most TOGETHER per exchange; none after a stop request. */
 static dt_status next_sample(void *context, const int32_t **source, int64_t *count, dt_error *err)
 {
     dt_valid_bleu *bleu = context;
@@ -187,7 +187,7 @@ static dt_status next_sample(void *context, const int32_t **source, int64_t *cou
     return DT_OK;
 }
 
-/* What a model whose numbers are not finite says is no line. */
+/* If the model's outputs are not finite, the translation counts as an empty line. */
 static dt_status add_pair(void *context, int64_t i, const dt_beam_result *found, dt_error *err)
 {
     dt_valid_bleu *bleu = context;
@@ -199,7 +199,7 @@ static dt_status add_pair(void *context, int64_t i, const dt_beam_result *found,
                        bleu->target.data, bleu->target.length, err);
 }
 
-/* The next ones of this rank's batches; *left: not all. */
+/* Translate the next sentences of this rank's batches. *left: some remain. */
 static dt_status add_some(bool *left, dt_valid_bleu *bleu, dt_error *err)
 {
     dt_translator_work work = {next_sample, add_pair, bleu};
@@ -212,10 +212,11 @@ out:
     return st;
 }
 
-/* Ranks whose sentences are long are not waited for until all theirs are done, and a stop is heard. */
+/* Exchanges with the other ranks after every TOGETHER sentences, so that a stop request is seen in
+ * time even if one rank's sentences are long. */
 dt_status dt_valid_bleu_add(dt_train_session *session, bool *stopped, dt_error *err)
 {
-    double sums[2] = {1, 0}; /* that have some left, that were asked to stop */
+    double sums[2] = {1, 0}; /* ranks with sentences left, ranks that were asked to stop */
     dt_valid_bleu *bleu = session->bleu;
     dt_status st = DT_OK;
     bool left;
@@ -236,9 +237,10 @@ out:
     return st;
 }
 
-/* --- of all ranks */
+/* --- totals over all ranks */
 
-/* Counts are whole numbers far below 2^53. */
+/* The i-th count of a BLEU score. Counts are integers far below 2^53, so their sums as doubles are
+ * exact. */
 static int64_t *count_at(dt_bleu_counts *counts, int i)
 {
     if (i < DT_BLEU_ORDERS)

@@ -39,7 +39,7 @@ static dt_status check_surplus(const dt_weights *weights, const json_t *used, dt
             if (strcmp(key, "__metadata__") != 0 && json_object_get(used, key) == NULL &&
                 !is_buffer(weights->family, key) && !is_tied_head(weights->family, key))
                 return DT_FAIL(err, DT_ERR_RECIPE,
-                               "'%s' has a tensor '%.120s', which the model of this recipe has not",
+                               "'%s' has a tensor '%.120s' that the model of this recipe does not have",
                                weights->parts[i].path, key);
         }
     return DT_OK;
@@ -87,7 +87,7 @@ static dt_status check_param(const dt_weights *weights, const dt_param *param, d
     dt_strbuf_init(&wanted);
     add_shape(&there, &tensor->shape);
     add_shape(&wanted, &here);
-    st = DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s there, and %s in this model",
+    st = DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s in the file and %s in this model",
                  weights->files->description, param->name, there.data, wanted.data);
     dt_strbuf_release(&there);
     dt_strbuf_release(&wanted);
@@ -131,8 +131,7 @@ static dt_status compare(const dt_weights_piece *a, const dt_weights_piece *b, i
         DT_TRY(dt_weights_read_piece(right, b, done, count, key, err));
         if (memcmp(left, right, (size_t)count * sizeof(*left)) != 0)
             DT_THROW(err, DT_ERR_RECIPE,
-                     "'%s': '%s' is not the token embedding, and the model's head is: say "
-                     "\"tie_word_embeddings\": false in config.json, or take it out",
+                     "'%s': '%s' differs from the token embedding, which this model uses as its head: set \"tie_word_embeddings\": false in config.json, or remove the tensor",
                      a->part->path, key);
     }
 out:
@@ -164,7 +163,7 @@ static dt_status check_tied_head(dt_weights *weights, const dt_model *model, dt_
     DT_TRY(dt_weights_look(&embedding.part, &b, &ignored, weights, family->embedding, err));
     if (embedding.part == NULL || a.dtype != b.dtype || a.elems != b.elems)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s': '%s' is not the token embedding, and the model's head is", head.part->path,
+                 "'%s': '%s' differs from the token embedding, which this model uses as its head", head.part->path,
                  key);
     head.dtype = embedding.dtype = a.dtype;
     head.start_bytes = a.start_bytes;

@@ -80,7 +80,7 @@ static dt_status begin(dt_weights_exporter *e, dt_error *err)
     while (length > 1 && output[length - 1] == '/')
         length--;
     if (dt_file_exists(output) && !is_empty(output))
-        DT_THROW(err, DT_ERR_USAGE, "'%s' is there already and not empty: name another folder",
+        DT_THROW(err, DT_ERR_USAGE, "'%s' already exists and is not empty: name another folder",
                  output);
     dt_strbuf_add(&e->final, output, length);
     dt_strbuf_add_fmt(&e->folder, "%s.partial-%d", e->final.data, (int)getpid());

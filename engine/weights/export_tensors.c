@@ -104,12 +104,12 @@ static dt_status check_range(const dt_weights_exporter *e, const tensor *of, con
 {
     for (int64_t i = 0; i < of->shape.elems; i++) {
         if (!isfinite(values[i]))
-            return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s' holds %s: the run went astray",
+            return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s' contains %s: the run diverged",
                            e->options->checkpoint, of->name,
                            isnan(values[i]) ? "NaN" : "an infinity");
         if (e->options->dtype == DT_F16 && fabsf(values[i]) >= 65520.0F)
             return DT_FAIL(err, DT_ERR_RECIPE,
-                           "'%s' holds %g, which fp16 has not: export it as bf16 or fp32", of->name,
+                           "'%s' contains %g, which fp16 cannot represent: export as bf16 or fp32", of->name,
                            (double)values[i]);
     }
     return DT_OK;

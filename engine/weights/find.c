@@ -62,7 +62,7 @@ static dt_status refuse_shape(const dt_checkpoint_part *part, const char *key,
     dt_strbuf_init(&ours);
     add_shape(&theirs, there->dim, there->ndim);
     add_shape(&ours, here, ndim);
-    DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s there, and %s in this model", part->path, key,
+    DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s in the file and %s in this model", part->path, key,
             theirs.data, ours.data);
     dt_strbuf_release(&theirs);
     dt_strbuf_release(&ours);
@@ -90,7 +90,7 @@ static dt_status check_type(const dt_checkpoint_part *part, const char *key,
     if (there->dtype == DT_F32 || there->dtype == DT_BF16 || there->dtype == DT_F16)
         return DT_OK;
     return DT_FAIL(err, DT_ERR_RECIPE,
-                   "'%s': '%s' is of type %s: weights are read from F32, BF16 and F16", part->path,
+                   "'%s': '%s' has the unsupported type %s (expected F32, BF16 or F16)", part->path,
                    key, there->type);
 }
 

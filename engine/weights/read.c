@@ -130,7 +130,7 @@ static dt_status check_finite(const float *values, int64_t elems, const dt_weigh
 {
     for (int64_t i = 0; i < elems; i++)
         if (!isfinite(values[i]))
-            return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s' holds %s, which is no weight",
+            return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s' contains %s, which is not a valid weight",
                            piece->part->path, name, isnan(values[i]) ? "NaN" : "an infinity");
     return DT_OK;
 }

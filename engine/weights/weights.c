@@ -165,7 +165,7 @@ static dt_status read_checkpoint(float *out, dt_weights *weights, const dt_param
         dt_weights_piece piece = {.dtype = DT_F32, .slice = stored->slice};
 
         if (file < 0)
-            DT_THROW(err, DT_ERR_CORRUPT, "'%s' names a file that is not there",
+            DT_THROW(err, DT_ERR_CORRUPT, "'%s' names a file that does not exist",
                      weights->files->description);
         piece.part = &weights->parts[file];
         DT_TRY(dt_checkpoint_part_find(&piece.start_bytes, piece.part, stored, err));

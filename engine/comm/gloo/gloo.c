@@ -32,7 +32,7 @@ static dt_status before(dt_comm *comm, dt_error *err)
 {
     gloo_state *state = comm->state;
 
-    return state->gloo == NULL ? DT_FAIL(err, DT_ERR_COMM, "the communicator has failed before")
+    return state->gloo == NULL ? DT_FAIL(err, DT_ERR_COMM, "the communicator has already failed")
                                : DT_OK;
 }
 
@@ -202,9 +202,7 @@ static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *
         dt_proof_make(expected, &key, setup, ranks[i], ranks[comm->rank]);
         if (!dt_proof_equal(expected, got + i * DT_PROOF_BYTES))
             DT_THROW(err, DT_ERR_COMM,
-                     "communicator '%s': whoever answers as rank %lld does not know the secret of "
-                     "this run: something else has connected to a port of %s; close that network "
-                     "to others, or choose another one",
+                     "communicator '%s': the peer that answers as rank %lld does not know the secret of this run: another program has connected to a port of %s; restrict access to that network, or choose another one",
                      setup->name, (long long)ranks[i], interface_address());
     }
 out:

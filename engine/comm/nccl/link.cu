@@ -67,7 +67,7 @@ static int version(void)
     int number = 0;
 
     if (find_calls(&why) != DT_OK) {
-        dt_log_warn("no NCCL: %s", why.message);
+        dt_log_warn("cannot use NCCL: %s", why.message);
         return 0;
     }
     return nccl_calls.ncclGetVersion(&number) == ncclSuccess ? number : 0;
@@ -79,8 +79,8 @@ static dt_status card(dt_device *device, uint8_t *out, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, dt_cuda_of(device)->index),
-                         "looking at a card", err));
-    static_assert(sizeof(properties.uuid) == DT_NCCL_CARD_BYTES, "a card is told by its UUID");
+                         "querying a card", err));
+    static_assert(sizeof(properties.uuid) == DT_NCCL_CARD_BYTES, "a card is identified by its UUID");
     memcpy(out, &properties.uuid, DT_NCCL_CARD_BYTES);
 out:
     return st;
@@ -154,7 +154,7 @@ static dt_status call(dt_nccl *nccl, const dt_nccl_call *c, dt_queue *queue, dt_
             nccl_calls.ncclBroadcast(c->in, c->out, elems, ncclInt8, (int)c->root, comm, stream),
             comm, "broadcast", err);
     }
-    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "nccl: no collective %d", (int)c->kind);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "nccl: unknown collective %d", (int)c->kind);
 }
 
 static dt_status reached(dt_device *device, dt_device_event *event, bool *out, dt_error *err)

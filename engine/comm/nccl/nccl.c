@@ -96,7 +96,7 @@ static dt_status look_at_time(const nccl_state *own, dt_error *err)
     if (seconds <= own->timeout_seconds)
         return DT_OK;
     return DT_FAIL(err, DT_ERR_COMM,
-                   "%s #%lld has waited %.1f s for the other ranks: one of them hangs, or is gone",
+                   "%s #%lld has waited %.1f s for the other ranks: one of them hangs or has died",
                    dt_nccl_kind_name(oldest->kind), (long long)oldest->number, seconds);
 }
 
@@ -104,7 +104,7 @@ static dt_status look_at_peers(const nccl_state *own, dt_error *err)
 {
     for (int64_t i = 0; i < own->peer_count; i++)
         if (!dt_peer_alive(&own->peers[i]))
-            return DT_FAIL(err, DT_ERR_COMM, "the rank of this node with process %lld is gone",
+            return DT_FAIL(err, DT_ERR_COMM, "process %lld, another rank on this node, has died",
                            (long long)own->peers[i].pid);
     return DT_OK;
 }
@@ -158,7 +158,7 @@ static void *watch(void *self)
 static dt_status look_while_busy(const nccl_state *own, double until, dt_error *err)
 {
     if (dt_clock_monotonic_seconds() > until)
-        return DT_FAIL(err, DT_ERR_COMM, "the other ranks did not come within %g s",
+        return DT_FAIL(err, DT_ERR_COMM, "the other ranks did not connect within %g s",
                        own->timeout_seconds);
     return look_at_peers(own, err);
 }

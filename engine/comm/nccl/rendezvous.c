@@ -87,7 +87,7 @@ static void find_hindrance(char *why, size_t size, const nccl_card *cards, int64
     why[0] = '\0';
     for (int64_t i = 0; i < count; i++) {
         if (cards[i].version == 0) {
-            snprintf(why, size, "rank %lld has no NCCL", (long long)i);
+            snprintf(why, size, "rank %lld cannot use NCCL", (long long)i);
             return;
         }
         if (cards[i].version != cards[0].version) {

@@ -73,7 +73,7 @@ static dt_status run(const work *job, dt_error *err)
     dt_status st = DT_OK;
 
     if (state->broken)
-        return DT_FAIL(err, DT_ERR_COMM, "the communicator has failed before");
+        return DT_FAIL(err, DT_ERR_COMM, "the communicator has already failed");
     for (uint32_t c = 0; c <= last; c++) {
         if (c < chunks || job->take != NULL)
             DT_TRY(dt_barrier_wait(barrier, DT_BARRIER_SUMMED, state->done + c - 1, err));

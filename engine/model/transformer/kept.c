@@ -19,7 +19,7 @@ dt_status dt_transformer_open_growth(dt_model *model, dt_error *err)
     growth->source = calloc(sentences, sizeof *growth->source);
     growth->on_host = calloc(2 * rows + sentences, sizeof *growth->on_host);
     if (!growth->tokens || !growth->source || !growth->on_host)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu translations side by side", sentences);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu translations at once", sentences);
     return DT_OK;
 }
 
