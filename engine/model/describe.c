@@ -1,4 +1,5 @@
-/* The parameters of a model without the model: what links this file alone needs no device. */
+/* describe: builds the parameter table of a model. Kept in a file of its own so that programs can
+ * link it without a device. */
 #include <stdlib.h>
 
 #include "engine/model/kind.h"

@@ -1,4 +1,4 @@
-/* dropout: by which numbers a pass drops elements. */
+/* dropout: makes the Philox key of a layer's dropout mask. */
 #include "engine/model/kind.h"
 
 #include "base/banned.h"

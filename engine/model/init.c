@@ -8,7 +8,7 @@
 #include "base/banned.h"
 
 #define TWO_PI      6.283185307179586
-#define ALONE_ELEMS 65536 /* fewer are not worth waking a thread */
+#define ALONE_ELEMS 65536 /* below this, waking threads is not worthwhile */
 
 /* Box and Muller 1958: two uniform words give two normal numbers, so a Philox block gives four. */
 static void normal_block(float out[4], const dt_philox_key *key, uint64_t block, double std)
@@ -25,8 +25,8 @@ static void normal_block(float out[4], const dt_philox_key *key, uint64_t block,
     }
 }
 
-/* Elements first .. first + elems of the parameter. A number is a function of its index alone, so
- * that any share of them, drawn by any number of threads, has the same bits. */
+/* Fill elements first .. first + elems of the parameter. Each value depends only on its index, so
+ * any share, drawn by any number of threads, has the same bits. */
 static void fill_normal(float *out, int64_t first, int64_t elems, const dt_philox_key *key,
                         double std, int threads)
 {
@@ -43,7 +43,8 @@ static void fill_normal(float *out, int64_t first, int64_t elems, const dt_philo
     }
 }
 
-/* Of a card the cores do nothing else meanwhile; a process on CPUs has its share of them. */
+/* Threads for the initialization. For a GPU, all cores: they are idle at that time. A CPU rank uses
+ * its share. */
 static int threads_of(const dt_device *device)
 {
     return device->host_reads && device->threads > 0 ? device->threads : omp_get_num_procs();
@@ -53,7 +54,7 @@ void dt_model_init_range(float *out, const dt_model *model, int param, int64_t f
                          uint64_t seed)
 {
     const dt_param *p = &model->params[param];
-    /* the place in the table tells parameters apart, in the counter's word for the step */
+    /* the parameter's index, in the counter's word for the step, makes parameters differ */
     dt_philox_key key = {.seed = seed, .step = (uint32_t)param, .op = DT_PHILOX_INIT};
     int64_t drawn, limit;
 

@@ -5,7 +5,7 @@
 extern const dt_model_passes dt_mlp_passes, dt_transformer_passes;
 extern const dt_decoder_parts dt_gpt2_parts, dt_llama_parts;
 
-/* In the order of dt_architecture_kind. */
+/* Indexed by dt_architecture_kind. */
 static const dt_model_kind kinds[] = {
     [DT_MODEL_GPT2] = {&dt_decoder_passes, &dt_gpt2_parts},
     [DT_MODEL_MLP] = {&dt_mlp_passes, NULL},

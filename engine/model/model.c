@@ -60,7 +60,7 @@ int64_t dt_model_param_elems(const dt_model *model)
     return elems;
 }
 
-/* --- what the kind does */
+/* --- functions that the kind implements */
 
 dt_status dt_model_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
                         dt_error *err)

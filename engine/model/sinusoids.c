@@ -7,10 +7,10 @@
 
 #include "base/banned.h"
 
-/* Sines in the first half, cosines in the second, as tensor2tensor and fairseq have them; Vaswani
- * et al. 2017 interleave the two and divide by h, not h - 1. The frequency and the angle are
- * rounded to fp32 where fairseq's SinusoidalPositionalEmbedding.get_embedding rounds them: at
- * position 1000 that moves the angle, so it is part of the definition. */
+/* Sines in the first half, cosines in the second, as in tensor2tensor and fairseq; Vaswani et al.
+ * 2017 interleave the two and divide by h, not h - 1. Frequency and angle are rounded to fp32
+ * exactly where fairseq's SinusoidalPositionalEmbedding.get_embedding rounds them: at position 1000
+ * the rounding changes the angle, so it is part of the definition. */
 void dt_sinusoids_row(float *out, int64_t position, int64_t embed)
 {
     int64_t half = embed / 2;
@@ -28,7 +28,7 @@ void dt_sinusoids_row(float *out, int64_t position, int64_t embed)
         out[embed - 1] = 0;
 }
 
-/* By way of device memory of its own: the table comes in fp32 and is kept in the model's type. */
+/* Uses temporary device memory: the table is computed in fp32 and stored in the model's type. */
 dt_status dt_sinusoids_fill(dt_device *device, dt_tensor *table, int64_t first, dt_error *err)
 {
     int64_t rows = table->dim[0], embed = table->dim[1];

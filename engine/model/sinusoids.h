@@ -1,6 +1,6 @@
-/* sinusoids: fixed positions (Vaswani et al. 2017), as fairseq has them.
+/* sinusoids: computes fixed sinusoidal positions (Vaswani et al. 2017) as in fairseq.
  *
- * Ownership  the table is the caller's
+ * Ownership  the caller owns the table
  */
 #ifndef DT_ENGINE_MODEL_SINUSOIDS_H
 #define DT_ENGINE_MODEL_SINUSOIDS_H
@@ -13,10 +13,10 @@
 extern "C" {
 #endif
 
-/* One row: sin(pos f_0) .. sin(pos f_{h-1}), cos(pos f_0) .. cos(pos f_{h-1}), and a zero where
- * `embed` is odd; h = embed / 2 (2 or more), f_i = 10000^(-i/(h-1)). */
+/* One row: sin(pos f_0) .. sin(pos f_{h-1}), cos(pos f_0) .. cos(pos f_{h-1}), then a zero if
+ * `embed` is odd; h = embed / 2 (at least 2), f_i = 10000^(-i/(h-1)). */
 void dt_sinusoids_row(float *out, int64_t position, int64_t embed);
-/* Fills table (positions,embed), of any type, from position `first` on; the device is waited for. */
+/* Fill table (positions,embed), of any type, starting at position `first`; waits for the device. */
 dt_status dt_sinusoids_fill(dt_device *device, dt_tensor *table, int64_t first, dt_error *err);
 
 #ifdef __cplusplus

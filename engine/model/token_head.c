@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-/* Rows first .. first+count of a tensor, as (count, cols); 1-D: elements. */
+/* Rows first .. first+count of a tensor, as (count, cols); of a 1-D tensor: elements. */
 static dt_tensor slice(const dt_tensor *tensor, int64_t first, int64_t count)
 {
     int64_t cols = tensor->ndim > 1 ? dt_tensor_cols(tensor) : 1;
@@ -84,7 +84,7 @@ out:
     return st;
 }
 
-/* A chunk's rows without their padding. */
+/* Copy a chunk's rows to the host without their padding. */
 static dt_status copy_rows(const dt_token_head *head, const dt_tensor *chunk, float *logits,
                            dt_error *err)
 {
@@ -122,7 +122,7 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
     dt_tensor no_bias = {0};
     dt_status st = DT_OK;
 
-    if (tokens == last) { /* all rows: together */
+    if (tokens == last) { /* all positions: treat them as one sequence */
         tokens = last = tokens * sequences;
         sequences = 1;
     }

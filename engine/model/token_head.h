@@ -1,8 +1,8 @@
-/* token_head: the end of a pass of kinds that predict tokens: logits over a vocabulary, and their loss.
+/* token_head: computes logits over a vocabulary and their loss, at the end of kinds that predict tokens.
  *
- * The logits of a batch are its largest tensor by far (N Vp), so they never stand whole: the head runs
- * over chunks of rows. The scale of the loss is known before the pass, so a chunk's gradients are done
- * while its logits are there.
+ * The logits are by far the largest tensor of a batch (N Vp), so they are never complete in memory: the
+ * head processes chunks of rows. The scale of the loss is known before the pass, so each chunk's gradients
+ * are computed while its logits are in memory.
  *
  * N rows, C V Vp as in engine/ops/ops.h
  * Ownership  everything is borrowed
@@ -20,29 +20,30 @@ extern "C" {
 typedef struct dt_token_head {
     dt_device *device;
     int64_t vocab, vocab_padded;
-    void *logits;       /* room for chunk_rows rows of Vp: in x's type, without backward F32 */
-    int64_t chunk_rows; /* of a chunk */
-    dt_tensor x;        /* (N,C) or (B,T,C): the normed output of the last block */
-    dt_tensor weight;   /* (Vp,C) */
-    dt_tensor losses;   /* F32 (N) */
-    double smoothing;   /* of the targets, in dt_token_head_train */
+    void *logits; /* memory for chunk_rows rows of Vp: in x's type, without backward F32 */
+    int64_t chunk_rows;
+    dt_tensor x;      /* (N,C) or (B,T,C): output of the final norm */
+    dt_tensor weight; /* (Vp,C) */
+    dt_tensor losses; /* F32 (N) */
+    double smoothing; /* label smoothing, for dt_token_head_train */
 } dt_token_head;
 
-/* Rows of a chunk, of `rows` in all: chunks of equal size, so that a backend that prepares a product
- * per shape meets two shapes. *room: rows to take memory for, whatever the batch. */
+/* Rows of a chunk, for `rows` rows in total. Chunks have equal size, so that a backend that
+ * prepares a product per shape sees only two shapes. *room: rows to allocate, whatever the batch. */
 int64_t dt_token_head_chunk(int64_t *room, int64_t rows, size_t row_bytes, int64_t most_bytes);
 
-/* Losses, dweight += and dx (as x, overwritten). targets I32, N in all. */
+/* Losses, dweight += and dx (shaped like x, overwritten). targets: I32, N in total. */
 dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
                               const dt_tensor *targets, const double *loss_scale, dt_error *err);
 /* Losses only. */
 dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets,
                                  dt_error *err);
-/* After dt_token_head_evaluate: the losses' sum, and how many targets were counted (those below 0 are
- * not). on_host: room for the targets. */
+/* After dt_token_head_evaluate: the sum of the losses, and the number of targets that count
+ * (targets below 0 do not). on_host: buffer for the targets. */
 dt_status dt_token_head_sum(dt_device *device, const dt_tensor *losses, const dt_tensor *targets,
                             int32_t *on_host, double *loss_sum, int64_t *counted, dt_error *err);
-/* Logits of the last positions of each of `sequences`, F32 (sequences, last, V) in host memory. */
+/* Logits of the last positions of each of `sequences` sequences, F32 (sequences, last, V) in host
+ * memory. */
 dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int64_t last,
                                float *logits, dt_error *err);
 

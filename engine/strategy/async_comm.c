@@ -22,23 +22,23 @@ typedef struct job {
     int64_t root;
 } job;
 
-/* Of a job, in the device's queues. */
+/* Events of a job in the device's queues. */
 typedef struct job_events {
-    dt_device_event *ready; /* the ops before it are done */
-    dt_device_event *done;  /* where the communicator queues */
+    dt_device_event *ready; /* the ops before the job are done */
+    dt_device_event *done;  /* the collective is done; only if the communicator queues */
 } job_events;
 
 struct dt_async_comm {
     dt_comm comm;
     dt_device *device;
     pthread_t thread;
-    bool started; /* not where the communicator queues */
+    bool started; /* false if the communicator queues: there is no thread */
     int64_t capacity;
     job_events *events; /* a ring: job i, counted from 0, is at i % capacity */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
-    job *jobs; /* a ring as well */
+    job *jobs; /* a ring like `events` */
     int64_t launched, done;
     int64_t sent_bytes;
     bool closing;
@@ -165,7 +165,7 @@ static dt_status tell_failure(const dt_async_comm *async, dt_error *err)
     return dt_error_set(err, failure->code, failure->file, failure->line, "%s", failure->message);
 }
 
-/* For the thread. */
+/* Hand a job to the thread. */
 static dt_status hand_over(dt_async_comm *async, job next, dt_error *err)
 {
     dt_status st;
@@ -181,7 +181,7 @@ static dt_status hand_over(dt_async_comm *async, job next, dt_error *err)
     return st;
 }
 
-/* The communicator's queue follows the ops. */
+/* Queue a collective after the ops: the communicator's queue waits for `ready`. */
 static dt_status enqueue(dt_async_comm *async, job next, dt_device_event *ready,
                          dt_device_event *done, dt_error *err)
 {
@@ -244,7 +244,8 @@ dt_status dt_async_comm_broadcast(dt_async_comm *async, dt_async_comm_ticket *ti
                   (job){.kind = BROADCAST, .out = data, .bytes = bytes, .root = root}, err);
 }
 
-/* The ops follow the queue. An event that a later job has taken since comes later still. */
+/* Make later ops wait for a job. If a later job has reused its event, they wait longer, which is
+ * correct too. */
 static dt_status follow(dt_async_comm *async, dt_async_comm_ticket ticket, dt_error *err)
 {
     dt_device_event *done;
@@ -274,8 +275,9 @@ dt_status dt_async_comm_wait_all(dt_async_comm *async, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(dt_async_comm_wait(async, async->launched, err)); /* changed by this thread alone */
-    if (async->comm.queue != NULL) /* whoever updates by it must know that it is whole */
+    /* `launched` changes only in this thread */
+    DT_TRY(dt_async_comm_wait(async, async->launched, err));
+    if (async->comm.queue != NULL) /* the caller acts on the result, so errors must be known */
         DT_TRY(async->comm.finish(&async->comm, err));
 out:
     return st;

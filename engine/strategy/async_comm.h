@@ -1,15 +1,13 @@
-/* async_comm: collectives of gradients and parameters, in the device's memory, beside the passes.
+/* async_comm: runs collectives of gradients and parameters in device memory, concurrently with passes.
  *
- * Purpose    a communicator of its own takes jobs in the order in which they are launched. All
- *            ranks launch the same jobs in the same order: by the index of a unit, never by
- *            readiness
- * Order      a job begins when the device's ops that were given before it are done; ops that are
- *            given after a wait find what the job left. A communicator that queues (NCCL) does so
- *            without the host waiting at all; for any other a thread runs the collectives, and
- *            wait() returns when they are done
- * Ownership  the memory of a launched job belongs to this until it was waited for
- * Threads    launch and wait from one thread; nothing is allocated by either
- * Errors     the first one, given by every later launch and wait; DT_ERR_COMM when a peer is gone
+ * Purpose    a separate communicator executes jobs in the order of their launch. All ranks must launch
+ *            the same jobs in the same order: by the index of a unit, never by readiness
+ * Order      a job starts after the device ops issued before it; ops issued after a wait see the job's
+ *            result. A communicator that queues (NCCL) does this without blocking the host; for others a
+ *            thread runs the collectives, and wait() returns when they are done
+ * Ownership  the memory of a launched job must not be touched until the job was waited for
+ * Threads    launch and wait from one thread; neither allocates memory
+ * Errors     after the first error every launch and wait returns it; DT_ERR_COMM if a peer is lost
  */
 #ifndef DT_ENGINE_STRATEGY_ASYNC_COMM_H
 #define DT_ENGINE_STRATEGY_ASYNC_COMM_H
@@ -19,14 +17,14 @@
 
 typedef struct dt_async_comm dt_async_comm;
 
-/* Counts jobs from 1; 0 is one that is over. */
+/* Number of a job, from 1; 0 stands for a finished job. */
 typedef int64_t dt_async_comm_ticket;
 
-/* At most `capacity` jobs are under way. Takes *comm (dt_comm_open_device), failing or not. */
+/* At most `capacity` jobs can be in progress. Takes *comm (dt_comm_open_device), on failure too. */
 dt_status dt_async_comm_open(dt_async_comm **out, dt_comm *comm, dt_device *device,
                              int64_t capacity, dt_error *err);
 
-/* As the functions of comm.h that they call. ticket MAY be NULL. */
+/* Launch a collective, with the arguments of comm.h. ticket MAY be NULL. */
 dt_status dt_async_comm_all_reduce(dt_async_comm *async, dt_async_comm_ticket *ticket, void *data,
                                    int64_t elems, dt_dtype dtype, dt_error *err);
 dt_status dt_async_comm_reduce_scatter(dt_async_comm *async, dt_async_comm_ticket *ticket,
@@ -37,14 +35,15 @@ dt_status dt_async_comm_all_gather(dt_async_comm *async, dt_async_comm_ticket *t
 dt_status dt_async_comm_broadcast(dt_async_comm *async, dt_async_comm_ticket *ticket, void *data,
                                   size_t bytes, int64_t root, dt_error *err);
 
-/* The job is done, and all that were launched before it, as far as ops can tell. */
+/* Wait until the job and all jobs launched before it are done, as seen by later ops. */
 dt_status dt_async_comm_wait(dt_async_comm *async, dt_async_comm_ticket ticket, dt_error *err);
-/* All jobs, and the host waits in any case: an error where one of them failed. */
+/* Wait on the host for all jobs. Returns an error if any failed. */
 dt_status dt_async_comm_wait_all(dt_async_comm *async, dt_error *err);
 
-int64_t dt_async_comm_sent_bytes(dt_async_comm *async); /* by what is done, since it was opened */
+/* bytes sent by finished jobs since it was opened */
+int64_t dt_async_comm_sent_bytes(dt_async_comm *async);
 
-/* Waits for the job that is under way; those behind it are dropped. Accepts NULL. */
+/* Waits for the job in progress and drops the jobs after it. Accepts NULL. */
 void dt_async_comm_close(dt_async_comm *async);
 
 #endif

@@ -1,4 +1,4 @@
-/* ddp: every rank holds everything; gradients are summed while the backward pass continues.
+/* ddp: replicates everything on each rank and sums gradients during the backward pass.
  *
  *   held by each rank          fp32 compute   bf16 compute     bytes per parameter element
  *   parameters (fp32 master)        4              4
@@ -10,16 +10,16 @@
  *
  *   sent per step by each rank: 2 (W-1)/W * 4 bytes per element (ring all-reduce of the
  *   gradients; half of it with reduce_dtype bf16), whatever the number of micro-steps; at the start
- *   the master once, from data rank 0. Where an optimizer steps matrices whole, each rank shapes some
- *   and gives them to the others: 4 bytes an element of a matrix, of its owner, W-1 times
+ *   the master once, from data rank 0. If the optimizer updates whole matrices, each rank computes
+ *   the direction of some and broadcasts it: 4 bytes per element of a matrix, sent by its owner W-1 times
  *
  * Buckets    one per unit, cut into pieces of at most bucket_mb, the very first of at most
  *            first_bucket_mb. The backward pass completes the units from the last block to the
  *            root, on all ranks alike; a bucket is launched when its unit is complete in the last
  *            micro-step, and the root, with the tied embedding, comes last.
- * Memory     one arena, taken at setup; gradients and weights in the compute type are found through
- *            model->grads and model->weights, as the model finds them
- * Threads    setup starts the communication thread (async_comm.h) where there are peers
+ * Memory     one arena, allocated at setup; gradients and weights in the compute type are found through
+ *            model->grads and model->weights, like the model does
+ * Threads    setup starts the communication thread (async_comm.h) if there are peers
  */
 #include <math.h>
 #include <stdlib.h>
@@ -34,10 +34,10 @@ typedef struct ddp_state {
     dt_replica replica;
     dt_device_arena memory;
     dt_shard shard;
-    uint16_t **bf16_buffers;   /* per unit: gradients in bf16, where they are sent so */
-    dt_async_comm *async_comm; /* NULL where there is one data rank */
+    uint16_t **bf16_buffers;   /* per unit: gradients converted to bf16, with reduce_dtype bf16 */
+    dt_async_comm *async_comm; /* NULL if there is one data rank */
     int64_t first_bucket_elems, bucket_elems;
-    int next_unit; /* the bucket that is to be launched next */
+    int next_unit; /* unit of the next bucket to launch */
     int64_t micro_steps_left;
 } ddp_state;
 
@@ -100,7 +100,7 @@ static dt_status open_async_comm(dt_strategy_state *state, dt_error *err)
 {
     ddp_state *own = state->own;
     dt_comm comm;
-    int64_t buckets = 1; /* the first, which is cut off */
+    int64_t buckets = 1; /* the first bucket, which is cut smaller */
     dt_status st = DT_OK;
 
     own->bucket_elems = elems_of_mb(state->options.bucket_mb);
@@ -109,7 +109,7 @@ static dt_status open_async_comm(dt_strategy_state *state, dt_error *err)
         own->first_bucket_elems = own->bucket_elems;
     for (int unit = 0; unit < state->model->unit_count; unit++)
         buckets += (state->model->units[unit].elems + own->bucket_elems - 1) / own->bucket_elems;
-    if (buckets < state->model->param_count) /* matrices that are given on */
+    if (buckets < state->model->param_count) /* broadcasts of whole matrices */
         buckets = state->model->param_count;
     DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "ddp", state->mesh.data,
                                DT_COMM_TIMEOUT_SECONDS, err));
@@ -118,7 +118,7 @@ out:
     return st;
 }
 
-/* One at a time: this is the start of a run, not a step. */
+/* Broadcast a slice from data rank 0 and wait: speed does not matter at the start of a run. */
 static dt_status share_from_data_rank_0(dt_strategy_state *state, float *slice, int64_t elems,
                                         dt_error *err)
 {
@@ -134,7 +134,8 @@ out:
     return st;
 }
 
-/* Whole matrices are shaped by one rank each: as bytes half of what their gradients were. */
+/* Broadcast a whole matrix's direction from the rank that computed it: half the bytes of an
+ * all-reduce of its gradients. */
 static dt_status give_matrix(void *self, float *matrix, int64_t elems, int64_t from, dt_error *err)
 {
     ddp_state *own = self;
@@ -204,7 +205,7 @@ out:
     return st;
 }
 
-/* Either way between a unit's gradients and what is sent of them. */
+/* Convert a unit's gradients to or from the bf16 copy that is sent. */
 static dt_status convert(dt_strategy_state *state, int unit, bool to_bf16, dt_error *err)
 {
     ddp_state *own = state->own;
@@ -217,7 +218,7 @@ static dt_status convert(dt_strategy_state *state, int unit, bool to_bf16, dt_er
                    : device->ops->cast(device, &grads, &sent, err);
 }
 
-/* The model says that `unit` got its last gradient of this micro-step. */
+/* Hook: `unit` got its last gradient of this micro-step. */
 static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
 {
     dt_strategy_state *state = self;
@@ -286,7 +287,7 @@ out:
     return st;
 }
 
-/* All ranks hold the same gradients, so that all compute the same norm. */
+/* All ranks hold the same gradients, so all compute the same norm. */
 static dt_status ddp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
 {
     ddp_state *own = state->own;
@@ -310,7 +311,7 @@ out:
     return st;
 }
 
-/* --- checkpoints: data rank 0 writes and reads, the others get theirs from it */
+/* --- checkpoints: only data rank 0 writes and reads; it broadcasts what it has read */
 
 static dt_status ddp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
                                   int *count, dt_error *err)

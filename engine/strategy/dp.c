@@ -1,4 +1,4 @@
-/* dp: one process, a replica of the model per device, each with a thread. Replica 0 is the master.
+/* dp: trains one process with a replica of the model per device, each in a thread; replica 0 is the master.
  *
  *   held, bytes per parameter element      fp32 compute   bf16 compute
  *   master: parameters (fp32)                   4              4
@@ -10,15 +10,14 @@
  *   sum                                   16 + 8 (R-1)   18 + 6 (R-1)
  *   buffers: the batches; the activations of the R-1 others; on GPUs a unit's gradients (fp32)
  *
- *   moved per step between the replicas, through memory: (R-1) * 4 bytes per element to the master
- *   (gradients), (R-1) * 4 or 2 bytes back (parameters); between processes nothing, there is one
+ *   copied per step between the replicas: (R-1) * 4 bytes per element to the master (gradients),
+ *   (R-1) * 4 or 2 bytes back (parameters); nothing between processes, since there is only one
  *
- * A step     scatter the batch by sequences, a pass in every replica; when all micro-steps are
- *            done, add the gradients to the master's in the order of the replicas, update there,
- *            copy the parameters to the others. Nothing overlaps: ddp is the faster way, dp the
- *            one that needs no communicator
- * Threads    thread_pool.h; each replica has a device of its own: as many threads as the master's,
- *            or the next card
+ * A step     scatter the batch by sequences, run a pass in every replica; after all micro-steps, add
+ *            the gradients to the master's in the order of the replicas, update the master, and copy
+ *            the parameters to the others. Nothing overlaps: ddp is faster, dp needs no communicator
+ * Threads    thread_pool.h; each replica has its own device: a CPU device with as many threads as the
+ *            master's, or the next GPU
  * Errors     DT_ERR_RECIPE for more than one process
  */
 #include <math.h>
@@ -32,7 +31,7 @@
 
 #include "base/banned.h"
 
-/* The master has model and memory from the state and the shard. */
+/* A replica. The master's model and memory are in the state and the shard instead. */
 typedef struct dp_replica {
     dt_replica replica;
     dt_device device;
@@ -42,7 +41,7 @@ typedef struct dp_replica {
     int64_t counted;
 } dp_replica;
 
-/* What a pass is told. */
+/* Arguments of a pass. */
 typedef struct dp_pass {
     dt_strategy_state *state;
     const dt_micro_batch *batch;
@@ -54,8 +53,8 @@ typedef struct dp_state {
     dt_shard shard;
     dp_replica *replicas;
     int64_t count;
-    float
-        *received; /* another card's gradients of a unit; NULL where the master reads them there */
+    /* copy of another GPU's gradients of a unit; NULL if the master can read them directly */
+    float *received;
     dt_thread_pool *thread_pool;
 } dp_state;
 
@@ -144,9 +143,10 @@ static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err
     dt_status st = DT_OK;
 
     if (state->mesh.world.size > 1)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'strategy: dp' needs exactly one process, but there are %lld; use 'strategy: ddp'",
-                       (long long)state->mesh.world.size);
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "'strategy: dp' needs exactly one process, but there are %lld; use 'strategy: ddp'",
+            (long long)state->mesh.world.size);
     if ((own = calloc(1, sizeof(*own))) == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the strategy");
     state->own = own;
@@ -173,7 +173,7 @@ out:
     return st;
 }
 
-/* --- what the replicas do side by side */
+/* --- what all replicas do in parallel */
 
 static dt_model *model_of(const dt_strategy_state *state, int64_t member)
 {
@@ -182,7 +182,7 @@ static dt_model *model_of(const dt_strategy_state *state, int64_t member)
     return own->replicas[member].replica.model;
 }
 
-/* The master's, which does not change meanwhile. */
+/* Copy the master's weights, which do not change meanwhile. */
 static dt_status take_weights(void *self, int64_t member, dt_error *err)
 {
     dt_strategy_state *state = self;
@@ -227,7 +227,7 @@ static dt_status pass_forward_backward(void *self, int64_t member, dt_error *err
     DT_TRY(device->enter(device, err));
     DT_TRY(dt_replica_forward_backward(&mine->replica, pass->batch, member, own->count,
                                        pass->loss_scale, &mine->loss_sum, err));
-    DT_TRY(device->synchronize(device, err)); /* the master reads the gradients */
+    DT_TRY(device->synchronize(device, err)); /* the master reads the gradients next */
 out:
     return st;
 }

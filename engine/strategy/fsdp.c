@@ -1,5 +1,5 @@
-/* fsdp: parameters, gradients and optimizer state are divided among the ranks; a unit (a block, or
- * the root: embeddings and final norm) is gathered when it is used (Rajbhandari et al. 2020, ZeRO).
+/* fsdp: divides parameters, gradients and optimizer state among the ranks, and gathers a unit (a block,
+ * or the root: embeddings and final norm) when it is used (Rajbhandari et al. 2020, ZeRO).
  *
  *   held by each of W ranks, bytes per parameter element
  *   shard                      full      gradients (ZeRO-2)    optimizer (ZeRO-1)
@@ -9,25 +9,25 @@
  *   optimizer m, v (fp32)      8/W         8/W                   8/W
  *   sum, bf16 compute         16/W        2 + 16/W              6 + 12/W
  *   sum, fp32 compute         16/W        4 + 12/W              8 +  8/W
- *   In fp32 the master is a part of the weights where these are held whole. Whole gradients (4
- *   instead of 4/W) also where reduce_each_micro_step is false.
+ *   In fp32 the master is a part of the weights if the rank holds them whole. If reduce_each_micro_step
+ *   is false, gradients are held whole too (4 instead of 4/W).
  *
- *   buffers, for a while of each step: shard full: the gathered root and two gathered blocks (all
- *   blocks, where reshard_after_forward is false) in the compute type; where gradients are held in
- *   parts: those of the root and of two blocks in fp32; with reduce_dtype bf16 2 bytes for each
- *   element on its way; the batch
+ *   buffers, used during parts of a step: shard full: the gathered root and two gathered blocks (all
+ *   blocks if reshard_after_forward is false) in the compute type; if gradients are held in parts: those
+ *   of the root and of two blocks in fp32; with reduce_dtype bf16 2 bytes for each element being sent;
+ *   the batch
  *
  *   sent per step by each rank, S bytes of weights in the compute type, G of gradients in the type
  *   that is sent, with `accumulate` micro-steps:
- *     gather   (W-1)/W * S, once a step; with shard full and resharding the blocks once more for
- *              each pass after the first, but for the two that the pass before it left there
- *     reduce   (W-1)/W * G, for each micro-step where gradients are held in parts, else once
+ *     gather   (W-1)/W * S, once a step; with shard full and resharding, the blocks once more for
+ *              each further pass, except the two that the previous pass left in the buffers
+ *     reduce   (W-1)/W * G, for each micro-step if gradients are held in parts, else once
  *   so in fp32 at most 3 (W-1)/W * S with one micro-step, 2 (W-1)/W * S without resharding
  *
- * Order      gathers and reductions are launched by the model's hooks, in the order of units, the
- *            same on all ranks; a passing update makes what was gathered old
- * Resharding the root is kept from its first use of a step to the update: it is needed at both ends
- * Sums       in the order of the communicator; over micro-steps in fp32. Same bits, run after run
+ * Order      the model's hooks launch gathers and reductions in the order of units, the same on all
+ *            ranks; an update invalidates gathered weights
+ * Resharding the root stays gathered from its first use in a step to the update: both ends use it
+ * Sums       in the order of the communicator; over micro-steps in fp32. Bit-identical in every run
  * Threads    one communication thread (async_comm.h)
  */
 #include <math.h>
@@ -37,16 +37,16 @@
 
 #include "base/banned.h"
 
-/* --- what the model calls */
+/* --- hooks that the model calls */
 
-/* Comes next in this pass, and is fetched while `unit` computes; 0: nobody. */
+/* The unit that this pass uses after `unit`, which is gathered meanwhile; 0: none. */
 static int next_unit(const dt_model *model, int unit, bool backward)
 {
     int last = model->unit_count - 1;
 
     if (!backward)
         return unit < last ? unit + 1 : 0;
-    return unit == 0 ? last : unit - 1; /* the root's part comes first: head and loss */
+    return unit == 0 ? last : unit - 1; /* the backward pass starts with the root: head and loss */
 }
 
 static dt_status before_unit(void *self, int unit, bool backward, dt_error *err)
@@ -71,7 +71,8 @@ static dt_status after_unit(void *self, int unit, bool backward, dt_error *err)
     dt_fsdp *own = state->own;
 
     if (!own->keeps_weights && unit > 0)
-        state->model->weights[unit] = NULL; /* its gather buffer may be another's from here on */
+        /* another unit may use its gather buffer from here on */
+        state->model->weights[unit] = NULL;
     return DT_OK;
 }
 
@@ -80,7 +81,7 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
     return dt_fsdp_reduce_start(self, unit, err);
 }
 
-/* Slots and grad buffers stay where they are: a unit finds its own in every pass. */
+/* Gather and gradient buffers have fixed places: a unit finds its own in every pass. */
 static void place_units(void *self)
 {
     dt_strategy_state *state = self;
@@ -124,12 +125,12 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
     DT_TRY(dt_fsdp_take_memory(state, err));
     for (int unit = 0; unit < state->model->unit_count; unit++)
         state->model->grads[unit] = own->whole_grads[unit];
-    /* Every rank draws its own parts: the first values are a function of the seed alone. */
+    /* Every rank initializes only its own parts: initial values depend only on the seed. */
     if (!state->options.loads)
         DT_TRY(dt_shard_init(&own->shard, seed, err));
     DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "fsdp", state->mesh.data,
                                DT_COMM_TIMEOUT_SECONDS, err));
-    /* A gather and a reduction of each unit at most. */
+    /* At most one gather and one reduction per unit. */
     DT_TRY(dt_async_comm_open(&own->async_comm, &comm, state->model->device,
                               2 * (int64_t)state->model->unit_count, err));
     state->hooks = (dt_model_hooks){.self = state,
@@ -195,7 +196,7 @@ out:
     return st;
 }
 
-/* Every parameter is in one part on one data rank, and padding is zero. */
+/* Every parameter element belongs to one data rank, and padding is zero. */
 static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
 {
     dt_fsdp *own = state->own;

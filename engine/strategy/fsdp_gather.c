@@ -1,7 +1,7 @@
-/* A unit is gathered while its neighbour computes. Blocks that take turns with two gather buffers:
- * while block l computes from one, block l+1 (backward: l-1) comes into the other, whose last block
- * is done with. So the last two blocks of a forward pass are still there when its backward pass
- * begins, and the first two when the next forward pass does.
+/* fsdp_gather: gathers a unit's weights while the previous unit computes. Blocks alternate between two
+ * gather buffers: while block l computes from one, block l+1 (backward: l-1) is gathered into the other,
+ * whose block is no longer needed. So the last two blocks of a forward pass are still gathered when its
+ * backward pass starts, and the first two when the next forward pass starts.
  */
 #include "engine/ops/ops.h"
 #include "engine/strategy/fsdp_int.h"
@@ -50,7 +50,7 @@ out:
     return st;
 }
 
-/* Into the memory in which the unit's gradients were whole; what was sent of them has arrived. */
+/* Gathers into the buffer that held the unit's whole gradients; their reduction is complete. */
 dt_status dt_fsdp_gather_grads(void *self, int unit, float **whole, dt_error *err)
 {
     dt_strategy_state *state = self;

@@ -1,4 +1,4 @@
-/* fsdp_int: what the files of fsdp share.
+/* fsdp_int: declares what the files of fsdp share.
  *
  *   fsdp.c          what is held and sent, setup, the hooks, a step, checkpoints
  *   fsdp_layout.c   the parts of the ranks, padding, memory and its accounts
@@ -15,18 +15,19 @@
 #include "engine/strategy/replica.h"
 #include "engine/strategy/shard.h"
 
-/* Memory for the weights of one unit at a time, gathered, in the compute type. */
+/* A buffer for the gathered weights of one unit at a time, in the compute type. */
 typedef struct dt_fsdp_gather_buffer {
     void *weights;               /* (W s) */
-    int unit;                    /* whose they are, or on their way; -1: none */
+    int unit;                    /* unit whose weights it holds or receives; -1: none */
     dt_async_comm_ticket ticket; /* of the gather */
 } dt_fsdp_gather_buffer;
 
-/* Memory for the gradients of one unit on their way. */
+/* A buffer for the gradients of one unit while they are reduced. */
 typedef struct dt_fsdp_grad_buffer {
-    float *grads; /* (W s), where the rank holds a part only; else NULL: model->grads is it */
-    uint16_t *bf16_buffer; /* (W s), in bf16, where they are sent so; else NULL */
-    int unit;              /* whose they are; -1: none */
+    /* (W s), if the rank holds only a part of them; else NULL: they are in model->grads */
+    float *grads;
+    uint16_t *bf16_buffer; /* (W s), with reduce_dtype bf16; else NULL */
+    int unit;              /* unit whose gradients it holds; -1: none */
     dt_async_comm_ticket ticket;
 } dt_fsdp_grad_buffer;
 
@@ -37,22 +38,25 @@ typedef struct dt_fsdp {
     dt_async_comm *async_comm;
     int64_t rank, world_size; /* along the data axis: r and W */
 
-    /* What the options come to. */
-    bool keeps_weights; /* a gather buffer a unit; else one for the root and two for all blocks */
-    bool holds_weights; /* shard: gradients or optimizer. In fp32 the master is a part of them */
-    bool holds_grads;   /* whole ones, until the last micro-step; else parts, after every one */
-    bool sends_bf16;    /* gradients are sent in bf16 */
+    /* Derived from the options: */
+    /* one gather buffer per unit; else one for the root and two for all blocks */
+    bool keeps_weights;
+    /* weights are held whole (shard: gradients or optimizer). In fp32 they contain the master */
+    bool holds_weights;
+    /* gradients are held whole until the last micro-step; else in parts, reduced after each */
+    bool holds_grads;
+    bool sends_bf16; /* reduce_dtype is bf16 */
 
     dt_fsdp_gather_buffer *gather_buffers;
     dt_fsdp_grad_buffer *grad_buffers;
-    float **whole_grads; /* per unit, where holds_grads */
+    float **whole_grads; /* per unit, if holds_grads */
     int gather_buffer_count, grad_buffer_count;
     int64_t micro_steps_left;
 } dt_fsdp;
 
 /* --- fsdp_layout.c */
 
-/* Takes all memory and fills the accounts of the state. */
+/* Allocate all memory and set the byte counts of the state. */
 dt_status dt_fsdp_take_memory(dt_strategy_state *state, dt_error *err);
 int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit); /* W s */
 dt_fsdp_gather_buffer *dt_fsdp_gather_buffer_of(const dt_fsdp *own, int unit);
@@ -60,23 +64,23 @@ dt_fsdp_grad_buffer *dt_fsdp_grad_buffer_of(const dt_fsdp *own, int unit);
 
 /* --- fsdp_gather.c */
 
-/* Starts to gather a unit's weights, unless they are there or on their way. What its gather buffer
- * holds must not be in use. */
+/* Start gathering a unit's weights, unless they are gathered or being gathered. The contents of its
+ * gather buffer must no longer be in use. */
 dt_status dt_fsdp_gather_start(dt_strategy_state *state, int unit, dt_error *err);
-/* They are there, for the model too. */
+/* Wait for the gather, and point the model to the weights. */
 dt_status dt_fsdp_gather_wait(dt_strategy_state *state, int unit, dt_error *err);
-/* For dt_shard.gather. */
+/* Implements dt_shard.gather. */
 dt_status dt_fsdp_gather_grads(void *self, int unit, float **whole, dt_error *err);
-/* The masters have changed: whatever was gathered is old. */
+/* Invalidate all gathered weights, because the masters have changed. */
 void dt_fsdp_gather_forget(dt_strategy_state *state);
 
 /* --- fsdp_reduce.c */
 
-/* The model has zeroed memory for a unit's gradients of this micro-step, or what it has so far. */
+/* Give the model a buffer for a unit's gradients: zeroed, or with the sum of earlier micro-steps. */
 dt_status dt_fsdp_reduce_begin(dt_strategy_state *state, int unit, dt_error *err);
-/* They are complete; they go when their turn has come. */
+/* A unit's gradients of this micro-step are complete: start reducing them if they are due. */
 dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err);
-/* All that was sent is in shard.units[].grad. */
+/* Wait until all reduced gradients are in shard.units[].grad. */
 dt_status dt_fsdp_reduce_finish(dt_strategy_state *state, dt_error *err);
 
 #endif

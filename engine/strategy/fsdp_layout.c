@@ -10,7 +10,7 @@ int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit)
     return own->world_size * own->shard.units[unit].elems;
 }
 
-/* The root has a place of its own; blocks have one each, or take turns with two. */
+/* Index of a unit's buffer: the root has its own; blocks have one each, or alternate between two. */
 static int place(int unit, bool each)
 {
     return each || unit == 0 ? unit : 1 + (unit - 1) % 2;
@@ -26,7 +26,8 @@ dt_fsdp_gather_buffer *dt_fsdp_gather_buffer_of(const dt_fsdp *own, int unit)
     return &own->gather_buffers[place(unit, own->keeps_weights)];
 }
 
-/* Whole gradients in fp32 are sent from where they lie: none has to wait for another. */
+/* Whether each unit has its own gradient buffer: whole fp32 gradients are reduced in place, so no
+ * unit waits for another's buffer. */
 static bool grad_buffer_each(const dt_fsdp *own)
 {
     return own->holds_grads && !own->sends_bf16;
@@ -45,7 +46,7 @@ static void place_part(dt_fsdp *own, int unit)
     part->start_elems = own->rank * part->elems;
 }
 
-/* Units that take turns with a place need the largest one's memory. */
+/* Units that share a buffer need the size of the largest. */
 static int64_t place_elems(const dt_fsdp *own, int at, bool each)
 {
     int64_t most = 0;

@@ -1,14 +1,14 @@
-/* A rank that holds parts of gradients computes a unit's into its grad buffer, and adds the part
- * that the reduce-scatter left there to its own. Blocks take turns with two grad buffers, so that
- * one is sent while the next is computed. Sums over micro-steps are in fp32 even where bf16 is
- * sent.
+/* fsdp_reduce: reduces gradients. A rank that holds parts of the gradients computes a unit's whole
+ * gradients into a buffer, and adds the part that the reduce-scatter leaves there to its own. Blocks
+ * alternate between two buffers, so that one is sent while the next is computed. Sums over micro-steps
+ * are in fp32 even if bf16 is sent.
  */
 #include "engine/ops/ops.h"
 #include "engine/strategy/fsdp_int.h"
 
 #include "base/banned.h"
 
-/* This rank's part of a unit's gradients, where they were computed. */
+/* This rank's part of a unit's gradients, within the whole buffer `grads`. */
 static dt_tensor part_of(const dt_fsdp *own, int unit, void *grads, dt_dtype dtype)
 {
     const dt_shard_unit *part = &own->shard.units[unit];
@@ -17,7 +17,7 @@ static dt_tensor part_of(const dt_fsdp *own, int unit, void *grads, dt_dtype dty
     return dt_tensor_1d((unsigned char *)grads + start_bytes, dtype, part->elems);
 }
 
-/* Waits for what the grad buffer has sent, and takes the part home. */
+/* Wait for the buffer's reduction, and move the part to where this rank holds it. */
 static dt_status finish(dt_strategy_state *state, dt_fsdp_grad_buffer *grad_buffer, dt_error *err)
 {
     dt_fsdp *own = state->own;
@@ -74,8 +74,7 @@ dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err
     if (own->holds_grads && own->micro_steps_left > 1)
         return DT_OK;
     if (own->holds_grads)
-        DT_TRY(
-            finish(state, grad_buffer, err)); /* a grad buffer's bf16 copy may be another unit's */
+        DT_TRY(finish(state, grad_buffer, err)); /* units share the bf16 copy */
     if (own->sends_bf16) {
         dt_tensor bf16_buffer = dt_tensor_1d(grad_buffer->bf16_buffer, DT_BF16, elems);
 

@@ -9,9 +9,9 @@
 
 #include "base/banned.h"
 
-/* A graph, and the break behind it; the last part has none. */
+/* A graph and the break that follows it; the last part has no break. */
 typedef struct part {
-    dt_graph *graph; /* NULL: nothing between two breaks */
+    dt_graph *graph; /* NULL: no ops between two breaks */
     int64_t graph_break;
 } part;
 
@@ -20,17 +20,17 @@ struct dt_graph_cache {
     const char *what;
     bool tells;
     size_t key_bytes;
-    unsigned char *next;     /* keys: of the run to come, ... */
-    unsigned char *last;     /* of the one before, ... */
-    unsigned char *recorded; /* and of the parts */
-    int64_t runs;            /* in a row, with the key `last` */
+    unsigned char *next;     /* key of the next run, ... */
+    unsigned char *last;     /* of the previous run, ... */
+    unsigned char *recorded; /* and of the recorded parts */
+    int64_t runs;            /* consecutive runs with the key `last` */
     part *parts;
-    int capacity, count; /* 0: nothing is recorded */
+    int capacity, count; /* count 0: nothing is recorded */
     int64_t nodes;
-    int graphs;     /* of the parts, which may be empty */
-    bool recording; /* the device is */
-    int failures;   /* to record, in a row */
-    int64_t rest;   /* runs before it is tried again */
+    int graphs;     /* number of non-empty parts */
+    bool recording; /* the device is recording */
+    int failures;   /* consecutive failed recordings */
+    int64_t rest;   /* runs until the next attempt to record */
 };
 
 dt_status dt_graph_cache_open(dt_graph_cache **out, dt_device *device, const char *what,
@@ -96,7 +96,7 @@ static dt_status begin(dt_graph_cache *cache, dt_error *err)
     return st;
 }
 
-/* What was recorded since the last break is a part. */
+/* End a part: the ops recorded since the previous break. */
 static dt_status end_part(dt_graph_cache *cache, int64_t graph_break, dt_error *err)
 {
     part *next = &cache->parts[cache->count];
@@ -124,7 +124,7 @@ out:
     return st;
 }
 
-/* What an op that failed leaves behind. */
+/* Clean up after an op failed during recording. */
 static void stop_recording(dt_graph_cache *cache)
 {
     const dt_graphs *graphs = cache->device->graphs;
@@ -137,21 +137,22 @@ static void stop_recording(dt_graph_cache *cache)
     cache->recording = false;
 }
 
-/* What was in the way may be gone later, or be there for good. */
+/* Set the number of runs until the next attempt: the cause may be temporary or permanent. */
 static void rest_after(dt_graph_cache *cache, const char *why)
 {
     static const int64_t runs[DT_GRAPH_CACHE_TRIES] = {100, 1000, 10000, INT64_MAX};
 
     cache->rest = runs[cache->failures++];
     if (cache->failures < DT_GRAPH_CACHE_TRIES)
-        dt_log_warn("%s: cannot record a CUDA graph, so the host launches every kernel (next attempt after %lld runs): %s",
+        dt_log_warn("%s: cannot record a CUDA graph, so the host launches every kernel (next "
+                    "attempt after %lld runs): %s",
                     cache->what, (long long)cache->rest, why);
     else
         dt_log_warn("%s: cannot record a CUDA graph after %d attempts, giving up: %s", cache->what,
                     cache->failures, why);
 }
 
-/* Whether the ops are recorded when it returns; else the device is as if nobody had tried. */
+/* Record the ops. Returns whether it succeeded; on failure the device is in its previous state. */
 static bool record(dt_graph_cache *cache, const dt_graph_cache_ops *ops)
 {
     dt_error why = DT_ERROR_INIT;
@@ -209,7 +210,7 @@ static bool is_recorded(dt_graph_cache *cache)
     return true;
 }
 
-/* This run counted, its key has come so often in a row. */
+/* Count this run; returns how many times in a row its key has come. */
 static int64_t count_run(dt_graph_cache *cache)
 {
     if (!same(cache, cache->last))

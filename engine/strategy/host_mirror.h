@@ -1,7 +1,7 @@
-/* host_mirror: where the host reads and writes what lives on a device.
+/* host_mirror: gives the host access to tensors that are in device memory.
  *
- * Purpose    the one place that knows whether the host can read a device's memory. On the CPU a
- *            piece is the memory itself and nothing is copied; else it is a copy in host memory
+ * Purpose    the only place that knows whether the host can read a device's memory. On the CPU a
+ *            piece is the memory itself and nothing is copied; on a GPU it is a copy in host memory
  * Ownership  owns the copies; borrows device and device memory
  * Threads    the device's
  */
@@ -16,14 +16,14 @@ typedef struct dt_host_mirror {
     int count, capacity;
 } dt_host_mirror;
 
-/* For at most `capacity` pieces. */
+/* Open a mirror of at most `capacity` pieces. */
 dt_status dt_host_mirror_open(dt_host_mirror *out, dt_device *device, int capacity, dt_error *err);
-/* *host: where the host finds `elems` floats of device memory; NULL where that is NULL. */
+/* *host: host address of `elems` floats of device memory; NULL if device_memory is NULL. */
 dt_status dt_host_mirror_add(dt_host_mirror *mirror, float **host, float *device_memory,
                              int64_t elems, dt_error *err);
-/* All pieces, from the device or to it; done when it returns. */
+/* Copy all pieces from or to the device; complete on return. */
 dt_status dt_host_mirror_from_device(dt_host_mirror *mirror, dt_error *err);
 dt_status dt_host_mirror_to_device(dt_host_mirror *mirror, dt_error *err);
-void dt_host_mirror_close(dt_host_mirror *mirror); /* accepts a zeroed one */
+void dt_host_mirror_close(dt_host_mirror *mirror); /* accepts a zeroed mirror */
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "base/banned.h"
 
-#define HOOKS_A_UNIT 5 /* before and after, both ways; gradients ready */
+#define HOOKS_A_UNIT 5 /* before and after a unit, forward and backward; gradients ready */
 
-/* What the ops of a pass hold by value; behind it, the places of the units. */
+/* The values that the ops of a pass contain; the addresses of the units follow it. */
 typedef struct pass_key {
     int64_t dim[DT_INPUTS_MAX][DT_MAX_DIMS];
     const void *batch, *clock, *loss_scale;
@@ -23,7 +23,7 @@ typedef struct run {
     dt_pass *pass;
     const dt_batch *batch;
     const double *loss_scale;
-    dt_graph_cache *graph_cache; /* while recording */
+    dt_graph_cache *graph_cache; /* only while recording */
 } run;
 
 static size_t places_bytes(const dt_model *model)
@@ -55,7 +55,7 @@ void dt_pass_close(dt_pass *pass)
     memset(pass, 0, sizeof(*pass));
 }
 
-/* --- where weights and gradients lie when a unit's turn comes */
+/* --- addresses of weights and gradients when a unit is used */
 
 static void copy_places(void **out, const dt_model *model)
 {
@@ -100,7 +100,7 @@ static void write_key(dt_pass *pass, const dt_batch *batch, const double *loss_s
     put_back(pass);
 }
 
-/* --- hooks, and the breaks that stand for them */
+/* --- hooks, and the breaks that replace them in a recording */
 
 typedef enum hook { BEFORE, AFTER, GRADS_READY, HOOKS } hook;
 

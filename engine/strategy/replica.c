@@ -4,10 +4,10 @@
 
 #include "base/banned.h"
 
-/* What starts here may be read 16 bytes at a time. */
+/* Alignment of the inputs: kernels can read them 16 bytes at a time. */
 #define LINE_BYTES ((size_t)64)
 
-/* What a pass reads beside its inputs, in front of them. */
+/* Per-pass values, uploaded in front of the inputs. */
 typedef struct upload_header {
     dt_philox_clock clock;
     double loss_scale;
@@ -15,7 +15,7 @@ typedef struct upload_header {
 
 _Static_assert(sizeof(upload_header) <= LINE_BYTES, "the inputs are behind it");
 
-/* Where each input of a batch starts, behind the header; returns the end. */
+/* Set the offset of each input after the header; returns the end. */
 static size_t lay_out_feed(dt_replica *replica)
 {
     const dt_model_config *config = &replica->model->config;
@@ -52,7 +52,7 @@ void dt_replica_close(dt_replica *replica)
     memset(replica, 0, sizeof(*replica));
 }
 
-/* Room for the batch's tensor `i`. */
+/* Capacity in bytes of the batch's input `i`. */
 static size_t room_of(const dt_replica *replica, int i)
 {
     bool last = i + 1 == replica->input_count;
@@ -60,7 +60,8 @@ static size_t room_of(const dt_replica *replica, int i)
     return (last ? replica->upload.bytes : replica->offsets[i + 1]) - replica->offsets[i];
 }
 
-/* The batch's tensor `i`: samples first .. first+samples of the host's, once they are there. */
+/* Copy samples first .. first+samples of a host tensor to the upload buffer, as input `i` of the
+ * batch. */
 static void place_input(dt_replica *replica, int i, const dt_tensor *from, int64_t first,
                         int64_t samples)
 {
@@ -76,20 +77,20 @@ static void place_input(dt_replica *replica, int i, const dt_tensor *from, int64
     replica->batch.inputs[i].dim[0] = samples;
 }
 
-/* Of the batch's samples, where `part` of `parts` begins: parts differ by one at most. */
+/* Index of the first sample of `part` of `parts`; part sizes differ by at most one. */
 static int64_t part_start(const dt_micro_batch *from, int64_t part, int64_t parts)
 {
     return part * from->samples / parts;
 }
 
-/* Of dp, whose replicas have nothing to wait for each other in a pass. */
+/* Whether a part is empty. Only in dp, whose replicas do not wait for each other during a pass. */
 static bool has_none(const dt_micro_batch *from, int64_t part, int64_t parts)
 {
     return parts > 1 && from->parts == NULL &&
            part_start(from, part, parts) == part_start(from, part + 1, parts);
 }
 
-/* The host continues while they are copied; the ops that follow find them there. */
+/* Upload the batch. The host continues meanwhile; ops launched later see the data. */
 static dt_status load(dt_replica *replica, const dt_micro_batch *whole, int64_t part, int64_t parts,
                       double loss_scale, dt_error *err)
 {
@@ -99,7 +100,8 @@ static dt_status load(dt_replica *replica, const dt_micro_batch *whole, int64_t 
         whole->parts != NULL ? from->samples : part_start(whole, part + 1, parts) - first;
     upload_header header = {.clock = {.step = whole->step, .micro_step = whole->micro_step},
                             .loss_scale = loss_scale};
-    const upload_header *placed = replica->upload.data; /* for its places: device memory */
+    /* only to compute addresses: it is device memory */
+    const upload_header *placed = replica->upload.data;
     dt_status st = DT_OK;
 
     DT_ASSERT(samples > 0);

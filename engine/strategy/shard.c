@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-#define ALIGN_ELEMS 16 /* parameters and slices begin at multiples of this */
+#define ALIGN_ELEMS 16 /* parameters and slices start at multiples of this */
 
 dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_options *optimizer,
                         dt_error *err)
@@ -49,7 +49,7 @@ void dt_shard_close(dt_shard *shard)
     memset(shard, 0, sizeof(*shard));
 }
 
-/* --- where the states of a parameter lie */
+/* --- layout of a parameter's optimizer states */
 
 static dt_optimizer_group group_of(const dt_shard *shard, const dt_param *param)
 {
@@ -63,7 +63,7 @@ static int states_of(const dt_shard *shard, const dt_param *param)
     return dt_optimizer_states(&shard->options, dt_param_is_matrix(param));
 }
 
-/* The part of a parameter that is in this rank's slice, from the unit's beginning; false: none. */
+/* The range of a parameter, relative to the unit, that is in this rank's slice; false: none. */
 static bool part_in_slice(int64_t *first, int64_t *end, const dt_shard *shard,
                           const dt_param *param)
 {
@@ -77,8 +77,8 @@ static bool part_in_slice(int64_t *first, int64_t *end, const dt_shard *shard,
     return *first < *end;
 }
 
-/* Where state s of the first element of a parameter's part lies; of `stop` behind the unit's last
- * parameter: how many there are. */
+/* Offset of state s of parameter `stop`'s part in the slice; if `stop` is past the unit's last
+ * parameter, the number of elements with that state. */
 static int64_t state_start(const dt_shard *shard, int unit, int s, int stop)
 {
     const dt_unit *of = &shard->model->units[unit];
@@ -93,7 +93,7 @@ static int64_t state_start(const dt_shard *shard, int unit, int s, int stop)
     return at;
 }
 
-/* Whether every parameter has state s, so that it lies as the parameters do. */
+/* Whether every parameter has state s, so that the state is laid out like the parameters. */
 static bool all_have(const dt_shard *shard, int s)
 {
     return s < dt_optimizer_states(&shard->options, true);
@@ -167,7 +167,8 @@ int64_t dt_shard_optimizer_bytes(const dt_shard *shard)
 
 /* --- tables */
 
-/* The gap between two parameters holds zeros, and every optimizer keeps zeros. */
+/* Merges with the previous run if possible: the gap between two parameters contains zeros, which
+ * every optimizer keeps zero. */
 static void add_run(dt_shard *shard, int param_index, int64_t start, int64_t elems)
 {
     const dt_param *param = &shard->model->params[param_index];

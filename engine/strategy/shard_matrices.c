@@ -1,10 +1,11 @@
-/* Matrices that are stepped whole: every rank makes a direction of its slices' gradients, somebody shapes
- * each direction, and every rank applies its part of it.
+/* shard_matrices: updates matrices whose optimizer step needs the whole matrix (Muon). Every rank turns
+ * the gradients of its slices into momentum directions, some rank shapes (orthogonalizes) each direction,
+ * and every rank applies its part.
  *
- * Where slices are parts of units, a unit's directions are gathered, and a rank shapes those of which it
- * holds a part. Where they are whole units, every rank has all directions: each shapes its share
- * (recipes/matrices.h) and gives it to the others, which it does beside the shaping of the next. Which
- * rank shapes a matrix changes no bit of it.
+ * If slices are parts of units, a unit's directions are gathered, and a rank shapes those of which it
+ * holds a part. If slices are whole units, every rank has all directions: each shapes its share
+ * (recipes/matrices.h) and broadcasts it while it shapes the next. The result has the same bits
+ * whichever rank shapes a matrix.
  */
 #include "engine/strategy/shard_int.h"
 #include "recipes/matrices.h"
@@ -36,7 +37,7 @@ out:
     return st;
 }
 
-/* `whole`: the unit's directions. */
+/* Shape one matrix. `whole`: the unit's directions. */
 static dt_status shape(dt_shard *shard, const dt_shard_run *run, float *whole, dt_error *err)
 {
     const dt_param *param = param_of(shard, run);
@@ -77,7 +78,7 @@ static dt_status step_gathered(dt_shard *shard, const dt_optimizer_factors *fact
 
         if (!has_matrices(shard, unit))
             continue;
-        /* all ranks, whether they hold a part or not */
+        /* collective: all ranks call it, even without a part of the unit */
         DT_TRY(shard->gather(shard->gather_self, unit, &whole, err));
         for (int i = 0; i < shard->run_count; i++) {
             const dt_shard_run *run = &shard->runs[i];

@@ -1,11 +1,11 @@
-/* shard_step: a step on a rank's slices: the norm of their gradients, and the optimizer over them. */
+/* shard_step: computes the gradient norm of a rank's slices and runs the optimizer over them. */
 #include "engine/strategy/shard_int.h"
 
 #include "base/banned.h"
 
 #define SLICES_AT_ONCE 64
 
-/* Of the slices' gradients one by one, so that they are added in the same order on every device. */
+/* Squares each slice separately, so that they are added in the same order on every device. */
 static dt_status square_slices(dt_device *device, double *squares, const dt_tensor *grads,
                                int count, dt_error *err)
 {
@@ -78,7 +78,7 @@ out:
     return st;
 }
 
-/* Memory of the slices is fixed, and all that changes is in the factors. */
+/* Recordable as is: the memory of the slices is fixed, and only the factors change. */
 static dt_status record_runs(void *self, dt_graph_cache *graph_cache, dt_error *err)
 {
     return step_runs(self, err);

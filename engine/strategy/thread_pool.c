@@ -17,12 +17,12 @@ typedef struct member {
 
 struct dt_thread_pool {
     member *members;
-    int64_t count, started; /* threads that run, member 0's included */
+    int64_t count, started; /* started: running threads, including member 0's */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
-    int64_t tasks; /* given so far */
-    int64_t busy;  /* threads that have not done the last one */
+    int64_t tasks; /* tasks started so far */
+    int64_t busy;  /* threads that have not finished the last task */
     dt_thread_pool_task task;
     void *self;
     bool closing;

@@ -45,7 +45,8 @@ dt_status dt_faults_read(dt_faults *out, const char *text, int64_t rank, dt_erro
 
         snprintf(one, sizeof(one), "%.*s", (int)length, text);
         if (length >= sizeof(one) || !read_one(&fault, one))
-            return DT_FAIL(err, DT_ERR_USAGE, "DTRUN_FAULT: '%s' is not a fault (expected for example 'kill 1@3')",
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "DTRUN_FAULT: '%s' is not a fault (expected for example 'kill 1@3')",
                            one);
         if (fault.rank == rank && out->count < DT_FAULTS_MAX)
             out->items[out->count++] = fault;

@@ -10,7 +10,7 @@
 #define MEASURE_SECONDS  0.08
 #define MEASURE_MAX_ROWS 1024
 #define CARD_MAX_ROWS    4096 /* fewer rows do not keep a GPU busy */
-#define CARD_TRAIN       8    /* products per wait on a GPU, where a wait takes as long as a small product */
+#define CARD_TRAIN       8 /* products per wait on a GPU, where a wait takes as long as a small product */
 
 /* The parameter (width out, width in) of the largest kind of matrix product: the first of the
  * largest matrices of the blocks. */
@@ -65,7 +65,8 @@ dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_
             DT_TRY(device->ops->matmul_forward(device, &y, &x, &w, &no_bias, err));
         DT_TRY(device->synchronize(device, err));
         seconds = dt_clock_monotonic_seconds() - start;
-        best = best == 0 || seconds < best ? seconds : best; /* minimum: other processes may take the processor */
+        /* minimum: other processes may take the processor */
+        best = best == 0 || seconds < best ? seconds : best;
     } while (start + seconds - begun < MEASURE_SECONDS);
     *flops_per_second = best > 0 ? 2.0 * (double)(train * rows * in * out_width) / best : 0;
 out:

@@ -11,8 +11,9 @@
 #include "base/banned.h"
 
 enum { PIECE_ELEMS = 1 << 20 }; /* elements copied from a GPU at a time */
-#define NUMBER_DIGITS 13        /* hex digits of a digest that are compared: 52 bits, which a double holds exactly */
-#define FLIPPED_BIT   (1u << 16)
+#define NUMBER_DIGITS \
+    13 /* hex digits of a digest that are compared: 52 bits, which a double holds exactly */
+#define FLIPPED_BIT (1u << 16)
 
 /* The first digits of a digest as a double. A sum over ranks keeps it exactly, if all other ranks
  * contribute 0. */
@@ -136,17 +137,19 @@ static dt_status judge(const dt_train_session *session, const double *numbers, i
 
     if (odd < 0)
         return DT_OK;
-    return DT_FAIL(
-        err, DT_ERR_CORRUPT,
-        "step %lld: the parameters of rank %lld differ from those of %lld %s: a bit was flipped, or the ranks have drifted apart (resume from the last checkpoint)",
-        (long long)session->step, (long long)odd, (long long)agreeing,
-        agreeing == 1 ? "rank that should hold the same" : "ranks that should hold the same");
+    return DT_FAIL(err, DT_ERR_CORRUPT,
+                   "step %lld: the parameters of rank %lld differ from those of %lld %s: a bit was "
+                   "flipped, or the ranks have drifted apart (resume from the last checkpoint)",
+                   (long long)session->step, (long long)odd, (long long)agreeing,
+                   agreeing == 1 ? "rank that should hold the same"
+                                 : "ranks that should hold the same");
 }
 
 dt_status dt_replicas_compare(dt_train_session *session, dt_error *err)
 {
     int64_t count = session->mesh.data.size, mine = session->mesh.data.rank;
-    double *numbers = NULL; /* (2 count): digest of the parameters of each rank, then the number of its kind */
+    /* (2 count): digest of the parameters of each rank, then the number of its kind */
+    double *numbers = NULL;
     dt_status st = DT_OK;
 
     if (session->state.strategy->copy_of_unit == NULL || count == 1 ||

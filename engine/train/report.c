@@ -67,9 +67,9 @@ dt_status dt_report_start(dt_train_session *session, dt_error *err)
 
     DT_TRY(report_memory(session, err));
     if (session->mesh.world.rank == 0)
-        dt_log_info(
-            "a step takes at least %.4g s: its matrix products at the measured %.4g FLOP/s of each device",
-            ideal_step_seconds(session), session->matmul_flops);
+        dt_log_info("a step takes at least %.4g s: its matrix products at the measured %.4g FLOP/s "
+                    "of each device",
+                    ideal_step_seconds(session), session->matmul_flops);
     DT_TRY(
         dt_events_send(session->events,
                        json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o, s:o}", "event", "ready",

@@ -14,14 +14,15 @@
 typedef struct dt_interval {
     int64_t steps, items;
     double seconds;
-    double
-        host_overhead_seconds; /* part of `seconds` spent neither in the strategy nor in collectives: loop, data, events */
-    int64_t sent_bytes;        /* bytes sent by this rank until the end of the previous interval */
+    /* part of `seconds` spent neither in the strategy nor in collectives: loop, data, events */
+    double host_overhead_seconds;
+    int64_t sent_bytes; /* bytes sent by this rank until the end of the previous interval */
 } dt_interval;
 
 /* How fast this rank proceeds, reported every PACE_SECONDS (report.c) if there are several ranks. */
 typedef struct dt_pace {
-    double since_seconds, waited_seconds; /* time of the last report, and total time waited until then */
+    /* time of the last report, and total time waited until then */
+    double since_seconds, waited_seconds;
     int64_t step;
 } dt_pace;
 

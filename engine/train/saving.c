@@ -176,7 +176,8 @@ static dt_status tell(dt_train_session *session, const dt_checkpoint_outcome *ou
     if (st == DT_OK)
         return dt_report_checkpoint(session, outcome, err);
     if (last || st == DT_ERR_COMM || st == DT_ERR_PEER)
-        return DT_FAIL(err, st, "step %lld: no checkpoint was saved: %s", (long long)outcome->step, message);
+        return DT_FAIL(err, st, "step %lld: no checkpoint was saved: %s", (long long)outcome->step,
+                       message);
     dt_log_error("step %lld: no checkpoint was saved: %s", (long long)outcome->step, message);
     return dt_report_checkpoint_failed(session, outcome->step, message, err);
 }

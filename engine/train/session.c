@@ -170,10 +170,9 @@ static dt_status place_rank(dt_train_session *session, int64_t rank, dt_error *e
     int64_t tensor = session->recipe->tensor;
 
     if (tensor != 1)
-        return DT_FAIL(
-            err, DT_ERR_UNSUPPORTED,
-            "'tensor' is %lld, but this dtrun-engine has no tensor-parallel strategy",
-            (long long)tensor);
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "'tensor' is %lld, but this dtrun-engine has no tensor-parallel strategy",
+                       (long long)tensor);
     session->mesh = dt_mesh_of(rank, session->plan->world_size / tensor, tensor);
     return DT_OK;
 }

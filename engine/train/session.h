@@ -22,11 +22,12 @@
 
 typedef struct dt_train_session {
     const dt_plan *plan;
-    const dt_recipe *recipe; /* the plan's recipe; points to `resolved` if the steps are derived from epochs */
-    dt_recipe resolved;      /* copy of the recipe with its derived steps */
+    /* the plan's recipe; points to `resolved` if the steps are derived from epochs */
+    const dt_recipe *recipe;
+    dt_recipe resolved; /* copy of the recipe with its derived steps */
     dt_events *events;
-    dt_mesh mesh;            /* all ranks of the run */
-    int64_t replicas;        /* replicas in this process (dp); otherwise 1 */
+    dt_mesh mesh;     /* all ranks of the run */
+    int64_t replicas; /* replicas in this process (dp); otherwise 1 */
 
     dt_device device;
     struct dt_nvml *nvml; /* metrics of the GPU; NULL: not available */
@@ -37,10 +38,11 @@ typedef struct dt_train_session {
     dt_model *model;
     dt_comm comm; /* spans all ranks */
     dt_strategy_state state;
-    struct dt_weights
-        *weights;          /* weights to start from, only while the session opens; NULL: random or resumed */
-    dt_micro_batch batch;  /* owns the memory of its inputs */
-    dt_micro_batch *parts; /* (replicas) batches of sentence pairs, within the memory of `batch`; otherwise NULL */
+    /* weights to start from, only while the session opens; NULL: random or resumed */
+    struct dt_weights *weights;
+    dt_micro_batch batch; /* owns the memory of its inputs */
+    /* (replicas) batches of sentence pairs, within the memory of `batch`; otherwise NULL */
+    dt_micro_batch *parts;
 
     struct dt_valid_bleu *bleu; /* NULL: validation computes no BLEU */
 
@@ -65,7 +67,8 @@ typedef struct dt_train_session {
 
 dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int64_t rank,
                                 dt_events *events, dt_error *err);
-void dt_train_session_close(dt_train_session *session); /* accepts a zeroed or partly opened session */
+/* accepts a zeroed or partly opened session */
+void dt_train_session_close(dt_train_session *session);
 
 /* --- samples.c */
 /* Fill session->batch with this rank's samples of a micro-step of the current step. */

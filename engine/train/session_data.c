@@ -22,15 +22,17 @@ static dt_status compare_with_checkpoint(dt_train_session *session,
     dt_strbuf_init(&words);
     if (resumed->data == NULL) {
         if (session->mesh.world.rank == 0)
-            dt_log_warn("'%s' does not record which data it was trained on; the data are not compared",
-                        session->plan->resume_from);
+            dt_log_warn(
+                "'%s' does not record which data it was trained on; the data are not compared",
+                session->plan->resume_from);
         goto out;
     }
     session->new_data = dt_fingerprint_differs(&words, resumed->data, session->fingerprint);
     if (session->new_data && !session->plan->new_data)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' was trained on other data: %s (resume with the same data, or add --new-data)",
-                 session->plan->resume_from, words.data);
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "'%s' was trained on other data: %s (resume with the same data, or add --new-data)",
+            session->plan->resume_from, words.data);
     if (session->new_data && session->mesh.world.rank == 0)
         dt_log_info("starting at the beginning of the new data: %s", words.data);
 out:

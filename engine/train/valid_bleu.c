@@ -14,18 +14,21 @@
 
 #include "base/banned.h"
 
-#define TOGETHER     32 /* sentences a rank translates between two exchanges with the other ranks */
-#define UNKNOWN_WORD "UNKNOWNWORDOFTHETARGET" /* replaces <unk> in a target, because a translation can contain <unk> too */
+#define TOGETHER 32 /* sentences a rank translates between two exchanges with the other ranks */
+#define UNKNOWN_WORD \
+    "UNKNOWNWORDOFTHETARGET" /* replaces <unk> in a target, because a translation can contain <unk> too */
 
 typedef struct dt_valid_bleu {
     dt_model *model;
     dt_device_arena memory;
     dt_tensor ids;
-    void **gathered; /* (units) copies of the weights; NULL: the training weights are used in place */
+    /* (units) copies of the weights; NULL: the training weights are used in place */
+    void **gathered;
     dt_translator *translator;
     const dt_sides *sides;
     dt_bleu_counts counts;
-    const dt_micro_batch *parts; /* batches being translated; the following fields are the position in them */
+    /* batches being translated; the following fields are the position in them */
+    const dt_micro_batch *parts;
     int64_t part_count, part, sample;
     const int32_t *targets[TOGETHER]; /* targets of the sentences being translated */
     int64_t target_counts[TOGETHER], begun;

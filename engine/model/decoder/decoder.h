@@ -1,10 +1,10 @@
-/* decoder: what all kinds do that predict the next token of a text, and the parts that each fills in.
+/* decoder: runs the passes that all decoder-only kinds share, and declares the parts that a kind adds.
  *
  *   ids ─ embed ─ dropout ─ block 0 .. L-1 ─ norm ─ head^T ─ loss
  *
- * A kind is a dt_decoder_parts (a folder beside this one: its drawing in model_int.h, its block) and its
- * rows of recipes/architecture/decoder.h. Whole passes, the order of the hooks, memory but for a block's
- * own, the head, and what dropout lies on are here, once.
+ * A kind supplies a dt_decoder_parts (in its own folder: model_int.h draws the pass, block.c has the block)
+ * and its rows in recipes/architecture/decoder.h. This folder has what kinds share: whole passes, the order
+ * of the hooks, the memory outside a block, the head, and where dropout applies.
  *
  * Reading order  kind.c      dt_decoder_passes
  *                passes.c    whole passes
@@ -12,22 +12,23 @@
  *                residual.c  what blocks add to the residual stream
  *                params.c    views of weights and gradients
  *                head.c      logits and loss (engine/model/token_head.h)
- *                growth.c    sequences that grow
- *                kept.c      what is kept of them
+ *                growth.c    incremental decoding of several sequences
+ *                kept.c      the KV cache
  *
  * B T C V Vp as in ops.h; L blocks; act: config.dtype.
- * Dropout    after the embedding, and where a block asks for it; masks are drawn again in backward,
- *            none is kept
- * Recompute  what backward reads of a block is in two groups. "norms" cost little to compute again:
- *            under selective there is one set of them, in memory that gradients use, and the block's
- *            backward makes each just before it reads it. "products", of matrices and attention,
- *            cost much: under full there is one set of them too, and block_products fills it again. Nothing
- *            has written over the last block's, which is spared that
- * Memory     one function lays a pass out, whatever its size, with an arena or to count
- *            (engine/device/layout.h). The head's logits and the blocks' scratch lie in one place: they
- *            are there between the blocks' forward and backward passes, when nothing is in it. A
- *            chunk of logits has DT_LOGITS_BYTES at most; on cards, whose products of few rows read and
- *            add to the whole head for little, as much as that scratch has, in rows by the 128
+ * Dropout    after the embedding, and where a block applies it; no mask is kept, backward draws the masks
+ *            again
+ * Recompute  what backward reads of a block is in two groups. "norms" are cheap to recompute: under
+ *            selective all blocks share one set of them, in memory that gradients use, and the block's
+ *            backward recomputes each just before reading it. "products" (matrix products and attention)
+ *            are expensive: under full all blocks share one set of them too, and block_products fills it
+ *            again, except for the last block, whose products are still intact
+ * Memory     one function lays out a pass of any size, either in an arena or only to count bytes
+ *            (engine/device/layout.h). The head's logits and the blocks' scratch share memory: logits are
+ *            needed only between the blocks' forward and backward passes, when the scratch is unused. A
+ *            chunk of logits has at most DT_LOGITS_BYTES; on GPUs, where a product of few rows must still
+ *            read the whole head and add to its whole gradient, a chunk is as large as that scratch, in
+ *            multiples of 128 rows
  */
 #ifndef DT_ENGINE_MODEL_DECODER_H
 #define DT_ENGINE_MODEL_DECODER_H
@@ -41,94 +42,95 @@
 extern "C" {
 #endif
 
-#define DT_DECODER_LASTING      4 /* tensors of a kind that outlive passes */
+#define DT_DECODER_LASTING      4 /* tensors of a kind that outlive a pass */
 #define DT_DECODER_BLOCK_BYTES  4096
 #define DT_DECODER_BLOCK_PARAMS 32
 
-/* Sequences that grow: what the pass continues. */
+/* Sequences under incremental decoding, and which of them the current pass extends. */
 typedef struct dt_decoder_growth {
-    int64_t *tokens;   /* [sequences]: so far, before the pass */
-    int64_t sequence;  /* that the pass continues ... */
-    bool each;         /* ... or one token of each of the first B */
-    int64_t longest;   /* of those, that token with it */
-    dt_tensor places;  /* I32 (B,1): where each of them stands; device memory, as the next */
+    int64_t *tokens;   /* [sequences]: tokens of each so far, before the pass */
+    int64_t sequence;  /* the one sequence that the pass extends ... */
+    bool each;         /* ... or true: the pass adds one token to each of the first B sequences */
+    int64_t longest;   /* if `each`: tokens of the longest of them, with the new token */
+    dt_tensor places;  /* I32 (B,1): position of each new token; in device memory, like lengths */
     dt_tensor lengths; /* I32 (B): places + 1 */
-    int32_t *on_host;  /* [2 * sequences]: the same two */
+    int32_t *on_host;  /* [2 * sequences]: host copies of places and lengths */
 } dt_decoder_growth;
 
-/* model->state of these kinds: the pass that is laid out. */
+/* model->state of decoder-only kinds: the tensors of the current pass. */
 typedef struct dt_decoder {
-    dt_device_arena arena; /* laid out anew by each pass */
-    int64_t logits_bytes;  /* a chunk of logits is at most this (one row at least) */
-    bool wide_chunks;      /* or what the blocks' scratch has */
+    dt_device_arena arena; /* every pass lays it out again */
+    int64_t logits_bytes;  /* limit of a chunk of logits (but at least one row) */
+    bool wide_chunks;      /* a chunk can grow to the size of the blocks' scratch */
     int32_t *targets;      /* host copy of a batch's targets, to count them */
 
     int64_t B, T;
-    dt_tensor
-        lasting[DT_DECODER_LASTING]; /* the kind's, at the arena's start and thus at one place in
-                                            * every pass: tables, what a growing sequence keeps */
+    /* tensors of the kind that outlive a pass, so at the start of the arena: tables, KV cache */
+    dt_tensor lasting[DT_DECODER_LASTING];
     dt_decoder_growth growth;
-    dt_tensor starts, positions; /* the batch's, where it has them (DT_DECODER_STARTS) */
-    int64_t first_position;      /* of the pass: 0, or behind what is kept where it continues one */
-    dt_tensor *stream; /* [layers + 1] act (B,T,C), the residual stream: what block l reads, and
-                             * behind them what the final norm does; without backward all the same memory */
-    void *blocks;      /* [layers] of the kind's own; without backward all the same memory */
-    dt_tensor norm;    /* act (B,T,C): the final one's output */
-    dt_tensor norm_mean, norm_rstd; /* F32 (B*T); no mean where its norm has none */
-    dt_tensor losses;               /* F32 (B*T) */
-    void *logits;                   /* (logits_rows,Vp): those of a chunk */
+    dt_tensor starts, positions; /* those of the batch, if it has them (DT_DECODER_STARTS) */
+    /* position of the pass's first token: 0, or the number of cached tokens */
+    int64_t first_position;
+    /* [layers + 1] act (B,T,C), the residual stream: the input of each block, then that of the
+     * final norm; without backward all are the same memory */
+    dt_tensor *stream;
+    /* [layers] blocks of the kind's type; without backward all use the same memory */
+    void *blocks;
+    dt_tensor norm;                 /* act (B,T,C): output of the final norm */
+    dt_tensor norm_mean, norm_rstd; /* F32 (B*T); no mean for an RMS norm */
+    dt_tensor losses;
+    void *logits; /* (logits_rows,Vp): one chunk */
     int64_t logits_rows;
     dt_tensor
         narrow;     /* scratch of the blocks, act (B,T,C): a projection's output, or its gradient */
-    dt_tensor wide; /* the same: the kind's, as wide as it takes it */
-    /* Backward only. */
-    dt_tensor
-        dstream; /* act (B,T,C): gradient of the stream, one for all blocks; where the head had
-                        * norm */
-    dt_tensor
-        dnarrow; /* act (B,T,C), with room for gradient_columns: gradient of what a product read */
+    dt_tensor wide; /* scratch of the blocks, as wide as the kind needs */
+    /* Only with backward: */
+    /* act (B,T,C): gradient of the residual stream, shared by all blocks; same memory as `norm` */
+    dt_tensor dstream;
+    /* act (B,T,C), allocated with gradient_columns: gradient of a matrix product's input */
+    dt_tensor dnarrow;
 } dt_decoder;
 
-/* A pass of some size that is being laid out. */
+/* The layout of a pass of a given size, under construction. */
 typedef struct dt_decoder_layout {
     const dt_model_config *config;
     dt_layout memory;
     int64_t B, T;
 } dt_decoder_layout;
 
-/* The functions of a block take it as a void *: its own struct of block_bytes, which the layout copies for
- * each of the blocks. `dropout` has the key, NULL: none, whatever p is. */
+/* What a kind supplies. Functions receive a block as void *: a struct of block_bytes that the kind
+ * defines and the layout copies for each block. `dropout` is the batch whose key the masks are
+ * drawn from; NULL: no dropout, whatever the config says. */
 typedef struct dt_decoder_parts {
-    int block_params;   /* DT_DECODER_BLOCK_PARAMS at most */
-    size_t block_bytes; /* DT_DECODER_BLOCK_BYTES at most */
+    int block_params;   /* at most DT_DECODER_BLOCK_PARAMS */
+    size_t block_bytes; /* at most DT_DECODER_BLOCK_BYTES */
     int embedding_param,
-        head_param; /* of the root; the head is the embedding where config.own_lm_head
-                                      * is false */
-    int kept_first,
-        kept_end; /* of lasting: what sequences keep as they grow (dt_decoder_take_kept) */
-    /* MUST: whether the config leaves a parameter out (unit 0: of the root) */
+        /* parameters of the root; without config.own_lm_head the embedding is the head */
+        head_param;
+    int kept_first, kept_end; /* range in `lasting` of the KV cache (dt_decoder_take_kept) */
+    /* MUST: whether the config omits a parameter (unit 0: of the root) */
     bool (*lacks)(const dt_model_config *config, int unit, int which);
 
-    /* --- memory; each takes what it names */
+    /* --- memory; each function allocates what its name says */
 
-    /* MUST: first what outlives passes (lasting), then the final norm's statistics */
+    /* MUST: first the tensors that outlive a pass (lasting), then the final norm's statistics */
     void (*take_own)(dt_decoder_layout *plan, dt_decoder *state);
-    /* MUST: state->wide, and what blocks share beside it */
+    /* MUST: state->wide, and other scratch that blocks share */
     void (*take_scratch)(dt_decoder_layout *plan, dt_decoder *state, void *block, bool backward);
-    /* MUST: a block's norms, kept */
+    /* MUST: a block's norms, one set per block */
     void (*take_norms)(dt_decoder_layout *plan, void *block, bool backward);
-    /* MUST: the norms of all blocks where backward computes them again: outputs into state->dnarrow, whose
-     * contents are not needed then */
+    /* MUST: the norms that all blocks share if backward recomputes them. The outputs use
+     * state->dnarrow, whose contents are not needed at that time */
     void (*share_norms)(dt_decoder_layout *plan, const dt_decoder *state, void *block);
-    /* MUST: a block's products but for its output. `stream`: where the sum in the middle of the block
-     * goes; NULL: to a place of its own */
+    /* MUST: a block's products except its output. `stream`: memory for the residual sum in the
+     * middle of the block; NULL: allocate it */
     void (*take_products)(dt_decoder_layout *plan, void *block, const dt_tensor *stream);
-    /* MAY: columns that dnarrow has room for, where those may be more than C */
+    /* MAY: columns to allocate for dnarrow, if more than C can be needed */
     int64_t (*gradient_columns)(const dt_model_config *config);
-    /* MUST: of a pass that continues one sequence or each, once it is laid out: where what is kept of
-     * the tokens goes, and where attention finds it */
+    /* MUST: called after the layout of a pass that extends sequences: points the new keys and
+     * values into the KV cache, and attention to the cache */
     void (*lay_out_behind)(dt_model *model);
-    /* MAY: fills the tables among `lasting`, whose places are known */
+    /* MAY: fills the tables in `lasting`, after the layout has placed them */
     dt_status (*fill_tables)(dt_model *model, dt_error *err);
 
     /* --- arithmetic; all MUST, x and y act (B,T,C) */
@@ -137,19 +139,19 @@ typedef struct dt_decoder_parts {
                                dt_error *err);
     dt_status (*embed_backward)(dt_model *model, const dt_tensor *dy, const dt_tensor *tokens,
                                 dt_error *err);
-    /* w, dw: the block's weights and gradients, by the kind's enum */
+    /* w, dw: the block's weights and gradients, in the order of the kind's enum */
     dt_status (*block_forward)(dt_model *model, int layer, dt_tensor *y, const dt_tensor *x,
                                const dt_tensor *w, const dt_batch *dropout, dt_error *err);
-    /* Every product whose result backward reads, and what leads to them: what block_forward begins
-     * with, and what is computed again */
+    /* Compute every product that backward reads and its inputs: the first part of block_forward,
+     * and what recomputation repeats */
     dt_status (*block_products)(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
                                 const dt_batch *dropout, dt_error *err);
-    /* state->dstream: gradient of y becomes gradient of x. */
+    /* Turns state->dstream from the gradient of y into the gradient of x. */
     dt_status (*block_backward)(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
                                 dt_tensor *dw, const dt_batch *dropout, dt_error *err);
-    /* The final norm, into state->norm. */
+    /* Final norm, into state->norm. */
     dt_status (*norm_forward)(dt_model *model, const dt_tensor *x, dt_error *err);
-    /* state->dstream += what state->dnarrow is of x. */
+    /* state->dstream += the gradient of x, given that of the norm's output in state->dnarrow. */
     dt_status (*norm_backward)(dt_model *model, const dt_tensor *x, dt_error *err);
 } dt_decoder_parts;
 
@@ -157,45 +159,49 @@ extern const dt_model_passes dt_decoder_passes;
 
 /* --- memory.c */
 
-/* Memory for a tensor of that shape. */
+/* Allocate memory for a tensor whose shape is set. */
 void dt_decoder_take(dt_decoder_layout *plan, dt_tensor *tensor);
-dt_tensor dt_decoder_take_act(dt_decoder_layout *plan, int64_t width); /* (B,T,width) */
-dt_tensor dt_decoder_take_stat(dt_decoder_layout *plan, int64_t each); /* F32 (B*T*each) */
-dt_tensor dt_decoder_take_lse(dt_decoder_layout *plan, int64_t heads); /* F32 (B,heads,T) */
-/* act (layers * sequences, kept, columns), where config.incremental: what each block keeps of each. */
+dt_tensor dt_decoder_take_act(dt_decoder_layout *plan, int64_t width);
+dt_tensor dt_decoder_take_stat(dt_decoder_layout *plan, int64_t each);
+dt_tensor dt_decoder_take_lse(dt_decoder_layout *plan, int64_t heads);
+/* Allocate lasting[which] as a cache, act (layers * sequences, kept, columns), if
+ * config.incremental. */
 void dt_decoder_take_kept(dt_decoder_layout *plan, dt_decoder *state, int which, int64_t columns);
-/* The larger of a pass with backward (but for inference) and one without. */
+/* The larger of the sizes of a pass with backward (unless for inference) and one without. */
 size_t dt_decoder_count_bytes(const dt_decoder_parts *parts, const dt_model_config *config);
-/* Points the state's tensors into the arena for a pass over (B,T). */
+/* Point the state's tensors into the arena for a pass over (B,T). */
 void dt_decoder_lay_out(dt_model *model, int64_t B, int64_t T, bool backward);
 
 /* --- params.c */
 
-/* Views as dt_model_weight's, by the kind's enums. No data where the config leaves the parameter out. */
+/* Views like dt_model_weight's, by the kind's enums. data is NULL if the config omits the
+ * parameter. */
 dt_tensor dt_decoder_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_decoder_grad(const dt_model *model, int unit, int which);
-/* `first` and those joined to it (dt_param_shape), as one matrix with the rows of all. */
+/* `first` and the parameters joined to it (dt_param_shape), as one matrix with all their rows. */
 dt_tensor dt_decoder_joined(const dt_tensor *params, int first, int last);
-/* Of the root: the one that is the head. */
+/* Which parameter of the root is the head. */
 int dt_decoder_head_param(const dt_model *model);
 
 /* --- residual.c */
 
-/* Whether a pass with this key drops what config.dropout says: false where p is 0. */
+/* Whether a pass applies dropout: false if `dropout` is NULL or the probability is 0. */
 bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout);
-/* y = onto + dropout(x w^T + b); b of no data: none. y may be onto. state->narrow is scratch. */
+/* y = onto + dropout(x w^T + b); no bias if b.data is NULL. y may be onto. Overwrites
+ * state->narrow. */
 dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *onto,
                              const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,
                              const dt_batch *dropout, int layer, dt_philox_op op, dt_error *err);
-/* The gradient that reaches what is added, in *dy: the stream's, through the dropout. */
+/* *dy: the gradient of the projection's output: that of the residual stream, passed through the
+ * dropout. */
 dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout,
                                   int layer, dt_philox_op op, dt_error *err);
-/* Of causal attention, within documents where the batch tells them apart, and over what is kept where it
- * continues each of some sequences; *key: room for the one that args points to. */
+/* Arguments of causal attention: within documents if the batch marks them, and over the KV cache if
+ * the pass extends each of several sequences. *key: storage that the result points to. */
 dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,
                                             int layer, dt_philox_key *key);
 
-/* --- growth.c; as kind.h has them */
+/* --- growth.c: functions of dt_model_passes (kind.h) */
 
 dt_status dt_decoder_extend(dt_model *model, int64_t sequence, const dt_tensor *tokens,
                             float *logits, dt_error *err);
@@ -204,25 +210,26 @@ dt_status dt_decoder_extend_each(dt_model *model, const dt_tensor *tokens, float
 
 /* --- kept.c */
 
-/* Sequences that it can keep, and the room of each in one of the kept. */
+/* Number of sequences the KV cache holds, and the number of tokens it has room for per sequence. */
 int64_t dt_decoder_sequences(const dt_model *model);
 int64_t dt_decoder_kept_room(const dt_model_config *config);
-/* Of kept `which`, what block `layer` has of `sequence`: (1,rows,columns) from token `first` on. */
+/* Block `layer`'s rows of `sequence` in cache `which`: (1,rows,columns), starting at token `first`. */
 dt_tensor dt_decoder_kept(const dt_model *model, int which, int64_t layer, int64_t sequence,
                           int64_t first, int64_t rows);
-/* Where the pass continues each: columns first .. of made (B,1,all) go behind what is kept of theirs. */
+/* In a pass that extends each sequence: append columns first .. of made (B,1,all) to the cached
+ * rows of each. */
 dt_status dt_decoder_keep(dt_model *model, int which, int64_t layer, const dt_tensor *made,
                           int64_t first, dt_error *err);
-/* Then: `heads` heads from column `first` on of all that is kept of each. */
+/* After that: `heads` heads, starting at column `first`, of all cached rows of each sequence. */
 dt_heads dt_decoder_kept_heads(const dt_model *model, int which, int64_t layer, int64_t first,
                                int64_t heads, int64_t width);
-/* As kind.h has them. */
+/* Functions of dt_model_passes (kind.h). */
 dt_status dt_decoder_replace(dt_model *model, int64_t to, int64_t from, dt_error *err);
 int64_t dt_decoder_extended(const dt_model *model, int64_t sequence);
 
 /* --- passes.c */
 
-/* As kind.h has them. */
+/* Functions of dt_model_passes (kind.h). */
 dt_status dt_decoder_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
                           dt_error *err);
 dt_status dt_decoder_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
@@ -230,19 +237,20 @@ dt_status dt_decoder_evaluate(dt_model *model, const dt_batch *batch, double *lo
                               int64_t *counted, dt_error *err);
 dt_status dt_decoder_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                             dt_error *err);
-/* Without backward, of a batch of tokens alone; infer: up to the final norm, and unit 0 is in use when
- * it returns. */
+/* Begin lays out a pass without backward over a batch of tokens only. Infer runs it up to the final
+ * norm; unit 0 is in use when it returns. */
 void dt_decoder_begin(dt_model *model, const dt_batch *batch);
 dt_status dt_decoder_infer(dt_model *model, const dt_batch *batch, dt_error *err);
 
-/* --- head.c; after the final norm */
+/* --- head.c; call after the final norm */
 
-/* Losses, and the gradients of head and norm; state->dstream is written. x: what the norm read. */
+/* Losses, and the gradients of head and final norm; writes state->dstream. x: the input of the
+ * final norm. */
 dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
                                 const double *loss_scale, dt_error *err);
 /* Losses only. */
 dt_status dt_decoder_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
-/* Logits of the last positions, to the host. */
+/* Logits of the last positions, copied to the host. */
 dt_status dt_decoder_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* growth: sequences that grow, one by any tokens or each by one. */
+/* growth: extends sequences incrementally: one sequence by any number of tokens, or each by one
+ * token. */
 #include "engine/model/decoder/decoder.h"
 
 #include "base/banned.h"
@@ -35,7 +36,7 @@ out:
     return st;
 }
 
-/* Places and lengths to the device. */
+/* Copy positions and lengths to the device. */
 static dt_status place_each(dt_model *model, int64_t count, dt_error *err)
 {
     dt_decoder *state = model->state;

@@ -1,5 +1,5 @@
-/* kept: what the blocks keep of sequences that grow: rows of one tensor a kind of them,
- * (layers * sequences, kept, columns), a sequence's one behind another. */
+/* kept: stores the KV cache: each cached tensor is (layers * sequences, kept, columns), so the rows
+ * of one sequence in one layer are contiguous. */
 #include "engine/model/decoder/decoder.h"
 
 #include "base/banned.h"

@@ -1,4 +1,4 @@
-/* kind: a model that predicts the next token, as model.c calls it. */
+/* kind: implements dt_model_passes for decoder-only kinds. */
 #include <stdlib.h>
 
 #include "engine/model/decoder/decoder.h"

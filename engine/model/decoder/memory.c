@@ -6,9 +6,9 @@
 
 #include "base/banned.h"
 
-#define CHUNK_MULTIPLE 128 /* rows of a tile of the products */
+#define CHUNK_MULTIPLE 128 /* rows per tile of the matrix products */
 
-/* A block while it is laid out. */
+/* Storage for one block of any kind during the layout. */
 typedef union block_room {
     max_align_t align;
     unsigned char bytes[DT_DECODER_BLOCK_BYTES];
@@ -55,7 +55,7 @@ void dt_decoder_take_kept(dt_decoder_layout *plan, dt_decoder *state, int which,
     dt_decoder_take(plan, &state->lasting[which]);
 }
 
-/* What a pass says of the sequences that it continues. */
+/* Allocate the positions and lengths of the sequences that a pass extends. */
 static void take_growth(dt_decoder_layout *plan, dt_decoder *state)
 {
     int64_t sequences = plan->config->sequences;
@@ -69,18 +69,19 @@ static void take_growth(dt_decoder_layout *plan, dt_decoder *state)
     dt_decoder_take(plan, &state->growth.lengths);
 }
 
-/* What block l has, and where its output goes. */
+/* Record block l and the tensor of its output. */
 static void put_block(const dt_decoder_parts *parts, dt_decoder *state, int64_t l,
                       const block_room *block, const dt_tensor *out)
 {
     if (state->blocks == NULL)
-        return; /* count only */
+        return; /* only counting bytes */
     memcpy((unsigned char *)state->blocks + (size_t)l * parts->block_bytes, block->bytes,
            parts->block_bytes);
     state->stream[l + 1] = *out;
 }
 
-/* Every block's own, or one set for all of them: the two groups of decoder.h. */
+/* Lay out the blocks for backward: a set of tensors per block, or shared ones under recompute
+ * (decoder.h). */
 static void lay_out_blocks(dt_decoder_layout *plan, const dt_decoder_parts *parts,
                            dt_decoder *state, block_room *block)
 {
@@ -102,7 +103,8 @@ static void lay_out_blocks(dt_decoder_layout *plan, const dt_decoder_parts *part
     }
 }
 
-/* A pass without backward: one block's for all; its sums are the stream itself. */
+/* A pass without backward: all blocks share one set of tensors, and their sums overwrite the
+ * stream. */
 static void lay_out_one_block(dt_decoder_layout *plan, const dt_decoder_parts *parts,
                               dt_decoder *state, block_room *block, const dt_tensor *stream)
 {
@@ -115,7 +117,7 @@ static void lay_out_one_block(dt_decoder_layout *plan, const dt_decoder_parts *p
 static void lay_out_logits(dt_decoder_layout *plan, dt_decoder *state, size_t scratch_bytes,
                            bool backward)
 {
-    /* without backward logits are fp32 whatever the model's type */
+    /* without backward, logits are fp32 whatever the model's type */
     size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
     size_t row_bytes = (size_t)plan->config->decoder.vocab_padded * elem_bytes;
     int64_t rows = plan->B * plan->T, most = state->logits_bytes, room, round;
@@ -129,7 +131,7 @@ static void lay_out_logits(dt_decoder_layout *plan, dt_decoder *state, size_t sc
     state->logits = dt_layout_take(&plan->memory, (size_t)room * row_bytes);
 }
 
-/* The blocks' scratch, and over it the logits. */
+/* Lay out the blocks' scratch, and the logits over the same memory. */
 static void lay_out_scratch(dt_decoder_layout *plan, const dt_decoder_parts *parts,
                             dt_decoder *state, block_room *block, bool backward)
 {
@@ -151,12 +153,12 @@ static void lay_out_gradients(dt_decoder_layout *plan, const dt_decoder_parts *p
 
     if (parts->gradient_columns != NULL)
         columns = parts->gradient_columns(plan->config);
-    state->dstream = state->norm; /* begins when the head has read that */
+    state->dstream = state->norm; /* written only after the head has read `norm` */
     state->dnarrow = dt_decoder_take_act(plan, columns > C ? columns : C);
     state->dnarrow.dim[2] = C;
 }
 
-/* Without blocks and stream it counts only. */
+/* Lay out a pass; only counts bytes if the state has no blocks and stream. */
 static void lay_out(dt_decoder_layout *plan, const dt_decoder_parts *parts, dt_decoder *state,
                     bool backward)
 {

@@ -3,7 +3,7 @@
 
 #include "base/banned.h"
 
-/* What the final norm reads. */
+/* The input of the final norm. */
 static const dt_tensor *last_of(const dt_model *model)
 {
     const dt_decoder *state = model->state;
@@ -11,7 +11,7 @@ static const dt_tensor *last_of(const dt_model *model)
     return &state->stream[model->config.decoder.layers];
 }
 
-/* All of a block's. */
+/* Views of all parameters of a block. */
 static void params_of(dt_tensor *out, const dt_model *model, int layer,
                       dt_tensor (*view)(const dt_model *, int unit, int which))
 {
@@ -49,7 +49,7 @@ out:
     return st;
 }
 
-/* Embedding and blocks. Unit 0 is in use when it returns. */
+/* Run embedding and blocks. Unit 0 is in use when it returns. */
 static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch *dropout,
                          dt_error *err)
 {
@@ -73,7 +73,8 @@ out:
     return st;
 }
 
-/* From state->dstream, the gradient of the last block's output, down to the embedding. */
+/* Propagate the gradient from state->dstream, that of the last block's output, down to the
+ * embedding. */
 static dt_status backward(dt_model *model, const dt_batch *batch, dt_error *err)
 {
     dt_device *device = model->device;
@@ -99,7 +100,7 @@ out:
     return st;
 }
 
-/* Takes the batch's shape; a batch that the model was not opened for is a bug. */
+/* Lay out a pass of the batch's shape. Asserts that the model was opened for such a batch. */
 static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
 {
     const dt_model_config *config = &model->config;
@@ -135,7 +136,7 @@ out:
     return st;
 }
 
-/* Laid out once more: the pass may have come from a graph, and another shape before it. */
+/* Lays out the pass again: it may have been replayed from a graph after a pass of another shape. */
 dt_status dt_decoder_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
 {
     const dt_decoder *state = model->state;

@@ -1,4 +1,5 @@
-/* residual: what blocks add to the residual stream, and what is dropped of it and of attention. */
+/* residual: adds the output of blocks to the residual stream, with dropout, and configures
+ * attention. */
 #include "engine/model/decoder/decoder.h"
 
 #include "base/banned.h"
@@ -8,7 +9,8 @@ bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout)
     return dropout && model->config.decoder.dropout > 0;
 }
 
-/* Without dropout in between the device may have one op for both; not in place. */
+/* Whether one op of the device can do product and addition: needs no dropout between them, and y
+ * apart from onto. */
 static bool adds_in_the_product(const dt_model *model, const dt_tensor *y, const dt_tensor *onto,
                                 const dt_batch *dropout)
 {

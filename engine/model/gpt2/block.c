@@ -2,15 +2,16 @@
 
 #include "base/banned.h"
 
-/* fc and GELU in one, in every forward pass or in none: backward computes GELU again from fc, as it
- * is rounded, and fc itself under DT_RECOMPUTE_FULL. */
+/* Whether fc and GELU are one op, in every forward pass of the model or in none. Backward
+ * recomputes GELU from the rounded fc, and fc too under DT_RECOMPUTE_FULL. */
 static bool fuses_gelu(const dt_model *model)
 {
     return model->device->ops->matmul_gelu_forward != NULL &&
            model->config.gpt2.activation == DT_ACTIVATION_GELU_TANH;
 }
 
-/* What attention sees, which is kept first where the pass continues each of some sequences. */
+/* Queries, keys and values for attention. If the pass extends each of several sequences, first
+ * appends the new keys and values to the cache. */
 static dt_status see(dt_qkv *out, dt_model *model, int layer, dt_gpt2_block *a, dt_error *err)
 {
     const dt_decoder *state = model->state;
@@ -29,8 +30,7 @@ out:
     return st;
 }
 
-/* From the block's input up to fc: every product whose result backward reads; and GELU of that,
- * where the two are one. */
+/* From the block's input up to fc: every product that backward reads; and GELU, if fused with fc. */
 dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
                                  const dt_batch *dropout, dt_error *err)
 {
@@ -87,8 +87,8 @@ out:
     return st;
 }
 
-/* dy w^T's side of a linear layer: gradients of its weight and bias from its input, then its
- * input's. `dx` may lie where `x` does: x is read first. */
+/* Backward of a linear layer: gradients of weight and bias from dy and the input x, then the
+ * gradient of the input. `dx` may be the same memory as `x`: x is read first. */
 static dt_status linear_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
                                  const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
                                  dt_error *err)
@@ -128,7 +128,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     const dt_ops *ops = device->ops;
     dt_decoder *state = model->state;
     dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
-    dt_tensor dproj, dln = state->dnarrow, dgelu = a->gelu; /* where GELU's output was */
+    dt_tensor dproj, dln = state->dnarrow, dgelu = a->gelu; /* overwrites GELU's output */
     dt_status st = DT_OK;
 
     DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
@@ -136,7 +136,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B],
                                        &dproj, &a->gelu, err));
     DT_TRY(gelu_input_grad(model, &dgelu, &dproj, &w[DT_GPT2_MLP_PROJ_W], &a->fc, err));
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recomputed into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
                                       &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B],
                                       dt_gpt2_norm_eps(&model->config), err));
@@ -173,7 +173,7 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
     DT_TRY(linear_backward(model, &datt, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B], &dproj,
                            &a->att, &w[DT_GPT2_ATTN_PROJ_W], err));
     DT_TRY(ops->attention_backward(device, &dseen, &datt, &seen, &a->att, &a->lse, &args, err));
-    if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+    if (config->recompute != DT_RECOMPUTE_NONE) /* recomputed into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
                                       &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B],
                                       dt_gpt2_norm_eps(&model->config), err));

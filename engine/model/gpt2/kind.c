@@ -12,7 +12,7 @@ static double embedding_scale(const dt_model *model)
     return model->config.gpt2.scale_embedding ? sqrt((double)model->config.decoder.embed) : 1;
 }
 
-/* The rows of the position table from the pass's first on. */
+/* Rows of the position table, from the first position of the pass. */
 static dt_tensor positions_of(const dt_model *model)
 {
     const dt_decoder *state = model->state;
@@ -26,7 +26,8 @@ static dt_tensor positions_of(const dt_model *model)
     return dt_tensor_2d(rows, table.dtype, table.dim[0] - first, table.dim[1]);
 }
 
-/* Positions count from here: fairseq's padding token is 1, and the first position follows it. */
+/* First row of the sinusoidal positions: in fairseq the padding token is 1, and positions start
+ * after it. */
 #define FIRST_POSITION 2
 
 static dt_status fill_positions(dt_model *model, dt_error *err)
@@ -39,8 +40,8 @@ static dt_status fill_positions(dt_model *model, dt_error *err)
                              err);
 }
 
-/* Positions of documents begin anew with each, and sequences that grow side by side stand each at its own:
- * rows of the table, as tokens are of theirs. */
+/* Looks up a position per token where positions do not simply count up: they restart with each
+ * document, and in incremental decoding each sequence has its own. */
 static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
                                dt_error *err)
 {

@@ -2,7 +2,7 @@
 
 #include "base/banned.h"
 
-/* Sinusoidal positions (context,C), and what growing sequences keep. */
+/* Allocates the sinusoidal positions (context,C) and the KV cache. */
 void dt_gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state)
 {
     const dt_model_config *config = plan->config;
@@ -19,7 +19,8 @@ void dt_gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state)
     state->norm_rstd = dt_decoder_take_stat(plan, 1);
 }
 
-/* GELU's output is never kept: it is made where its gradient will be, and made again there. */
+/* GELU's output is never kept: it is computed in the memory of its gradient, and computed there
+ * again by backward. */
 void dt_gpt2_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *block, bool backward)
 {
     dt_gpt2_block *a = block;
@@ -37,7 +38,7 @@ static void take_statistics(dt_decoder_layout *plan, dt_gpt2_block *a)
     a->ln_2_rstd = dt_decoder_take_stat(plan, 1);
 }
 
-/* 2 C and 4 statistics a token. */
+/* 2 C and 4 statistics per token. */
 void dt_gpt2_take_norms(dt_decoder_layout *plan, void *block, bool backward)
 {
     dt_gpt2_block *a = block;
@@ -55,7 +56,7 @@ void dt_gpt2_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void 
     take_statistics(plan, a);
 }
 
-/* 4 C (5 C with mid), F and H statistics a token. */
+/* 4 C (5 C with mid), F and H statistics per token. */
 void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream)
 {
     int64_t C = plan->config->decoder.embed;
@@ -69,7 +70,8 @@ void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor
     a->attended = a->qkv;
 }
 
-/* One sequence's q k v are made where they are kept; those of each are copied there. */
+/* A pass that extends one sequence writes q k v directly into the cache; one that extends each
+ * copies them there. */
 void dt_gpt2_lay_out_behind(dt_model *model)
 {
     const dt_decoder *state = model->state;

@@ -1,9 +1,11 @@
-/* attention: mid = x + dropout(o_proj(attention(q, k, v))), q k v = those of norm_1(x), q and k rotated. */
+/* attention: computes mid = x + dropout(o_proj(attention(q, k, v))), with q k v from norm_1(x), q
+ * and k rotated. */
 #include "engine/model/llama/model_int.h"
 
 #include "base/banned.h"
 
-/* Queries, keys and values in x (B,T,columns), in this order; v of (B,T,Q) where x has no values. */
+/* Views of queries, keys and values in x (B,T,columns), in this order. The values are in v (B,T,Q)
+ * if x has none. */
 static dt_qkv views_of(const dt_model_config *config, const dt_tensor *x, const dt_tensor *v)
 {
     int64_t D = config->llama.head_width, G = config->llama.kv_heads;
@@ -13,7 +15,7 @@ static dt_qkv views_of(const dt_model_config *config, const dt_tensor *x, const 
                     dt_heads_of(v, A + dt_llama_kv_width(config), G, D)};
 }
 
-/* As the product has left them; of a growing sequence only the new ones. */
+/* Views of q k v before norm and rotation; under incremental decoding, of the new tokens only. */
 static dt_qkv made(const dt_model_config *config, const dt_llama_block *a)
 {
     int64_t D = config->llama.head_width, G = config->llama.kv_heads, T = a->qkv.dim[1];
@@ -25,7 +27,7 @@ static dt_qkv made(const dt_model_config *config, const dt_llama_block *a)
                     dt_heads_last(dt_heads_of(&a->values, 0, G, D), T)};
 }
 
-/* As attention sees them. */
+/* Views of q k v as attention reads them: after norm and rotation. */
 static dt_qkv seen(const dt_model_config *config, const dt_llama_block *a)
 {
     int64_t D = config->llama.head_width, G = config->llama.kv_heads;
@@ -36,7 +38,7 @@ static dt_qkv seen(const dt_model_config *config, const dt_llama_block *a)
                     dt_heads_of(&a->keys, 0, G, D), dt_heads_of(&a->values, 0, G, D)};
 }
 
-/* The newest rows of a tensor (1,rows,columns). */
+/* The last `rows` rows of a tensor (1,rows,columns). */
 static dt_tensor newest(const dt_tensor *x, int64_t rows)
 {
     unsigned char *data = x->data;
@@ -45,7 +47,7 @@ static dt_tensor newest(const dt_tensor *x, int64_t rows)
     return dt_tensor_3d(data, x->dtype, 1, rows, x->dim[2]);
 }
 
-/* norm_1 (B,T,C) -> q k v: one product, or three where keys and values are kept apart. */
+/* norm_1 (B,T,C) -> q k v: one product, or three if keys and values go directly into the cache. */
 static dt_status make_qkv(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
 {
     dt_device *device = model->device;
@@ -67,7 +69,7 @@ out:
     return st;
 }
 
-/* One row of each sequence as the rows of one. */
+/* Views the single row of each sequence as the rows of one sequence. */
 static dt_heads rows_of_one(dt_heads h)
 {
     h.rows = h.batch;
@@ -76,7 +78,7 @@ static dt_heads rows_of_one(dt_heads h)
     return h;
 }
 
-/* Queries and keys, as made, normed where the model does that, and rotated. */
+/* Norm queries and keys, if the model does that, and rotate them. */
 static dt_status turn(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
 {
     dt_device *device = model->device;
@@ -98,7 +100,8 @@ out:
     return st;
 }
 
-/* The rotated keys and the values of each sequence go to where they are kept, and attention sees those. */
+/* Append the rotated keys and the values of each sequence to the cache, and view the cache for
+ * attention. */
 static dt_status keep_each(dt_qkv *views, dt_model *model, int layer, const dt_llama_block *a,
                            dt_error *err)
 {
@@ -142,7 +145,8 @@ out:
     return st;
 }
 
-/* Gradients of queries and keys as attention saw them become those of what the product has made. */
+/* Convert the gradients of queries and keys, as attention reads them, to those of the product's
+ * output. */
 static dt_status turn_back(dt_model *model, const dt_llama_block *a, const dt_qkv *dqkv,
                            const dt_tensor *w, dt_tensor *dw, dt_error *err)
 {
@@ -173,7 +177,7 @@ static dt_status qkv_backward(dt_model *model, const dt_llama_block *a, const dt
     dt_tensor norm_1 = a->norm_1, rstd = a->norm_1_rstd;
     dt_status st = DT_OK;
 
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recomputed into dnarrow */
         DT_TRY(ops->rmsnorm_forward(device, &norm_1, &rstd, x, &w[DT_LLAMA_NORM_1],
                                     model->config.llama.norm_eps, err));
     DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, dqkv, &norm_1, err));
@@ -208,7 +212,7 @@ dt_status dt_llama_attention_backward(dt_model *model, int layer, const dt_tenso
                                        &a->att, err));
     DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_LLAMA_O_W], err));
     if (config->recompute == DT_RECOMPUTE_SELECTIVE && config->llama.qk_norm)
-        DT_TRY(turn(model, a, w, err)); /* a later block has written over it */
+        DT_TRY(turn(model, a, w, err)); /* a later block has overwritten it */
     DT_TRY(ops->attention_backward(device, &dviews, &datt, &views, &a->att, &a->lse, &args, err));
     DT_TRY(turn_back(model, a, &dviews, w, dw, err));
     DT_TRY(qkv_backward(model, a, x, &dqkv, w, dw, err));

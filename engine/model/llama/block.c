@@ -17,7 +17,7 @@ out:
     return st;
 }
 
-/* Every product whose result backward reads. */
+/* Computes every product that backward reads. */
 dt_status dt_llama_block_products(dt_model *model, int layer, const dt_tensor *x,
                                   const dt_tensor *w, const dt_batch *dropout, dt_error *err)
 {
@@ -46,8 +46,8 @@ out:
 }
 
 /* out = mid + dropout(down(silu(gate) up)), gate and up of norm_2(mid):
- * dstream (B,T,C) -> dproj (B,T,C) -> dact (B,T,F), where act was -> dgate_up (B,T,2F), where gate_up
- * was -> dnorm_2 (B,T,C), added to dstream */
+ * dstream (B,T,C) -> dproj (B,T,C) -> dact (B,T,F), overwrites act -> dgate_up (B,T,2F), overwrites
+ * gate_up -> dnorm_2 (B,T,C), added to dstream */
 static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt_tensor *dw,
                               const dt_batch *dropout, dt_error *err)
 {
@@ -67,7 +67,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
                                        &a->act, err));
     DT_TRY(ops->matmul_backward_input(device, &a->act, &dproj, &w[DT_LLAMA_DOWN_W], err));
     DT_TRY(ops->swiglu_backward(device, &a->gate_up, &a->act, &a->gate_up, err));
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recomputed into dnarrow */
         DT_TRY(ops->rmsnorm_forward(device, &a->norm_2, &a->norm_2_rstd, &a->mid,
                                     &w[DT_LLAMA_NORM_2], model->config.llama.norm_eps, err));
     DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, &a->gate_up, &a->norm_2, err));

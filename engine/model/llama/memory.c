@@ -23,7 +23,7 @@ void dt_llama_take_own(dt_decoder_layout *plan, dt_decoder *state)
     state->norm_rstd = dt_decoder_take_stat(plan, 1);
 }
 
-/* Where queries and keys go that are normed: R a token. */
+/* Allocate memory for normed queries and keys: R per token. */
 static void take_turned(dt_decoder_layout *plan, dt_llama_block *a)
 {
     const dt_model_config *config = plan->config;
@@ -32,7 +32,8 @@ static void take_turned(dt_decoder_layout *plan, dt_llama_block *a)
         a->turned = dt_decoder_take_act(plan, dt_llama_q_width(config) + dt_llama_kv_width(config));
 }
 
-/* act is its first F columns. Under selective each block's backward turns its queries and keys again. */
+/* act is the first F columns of wide. Under selective, each block's backward rotates queries and
+ * keys again into shared memory. */
 void dt_llama_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *block, bool backward)
 {
     const dt_model_config *config = plan->config;
@@ -45,7 +46,7 @@ void dt_llama_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *blo
         take_turned(plan, a);
 }
 
-/* Of both norms, and of queries and keys where they are normed: 2, and H + G statistics a token. */
+/* Allocate 2 statistics per token for the norms, and H + G for normed queries and keys. */
 static void take_statistics(dt_decoder_layout *plan, dt_llama_block *a)
 {
     a->norm_1_rstd = dt_decoder_take_stat(plan, 1);
@@ -78,7 +79,7 @@ void dt_llama_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void
         take_turned(plan, a);
 }
 
-/* Q + A + 2 F (and C with mid) and H statistics a token. */
+/* Q + A + 2 F (and C with mid) and H statistics per token. */
 void dt_llama_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream)
 {
     const dt_model_config *config = plan->config;
@@ -91,7 +92,8 @@ void dt_llama_take_products(dt_decoder_layout *plan, void *block, const dt_tenso
     a->gate_up = dt_decoder_take_act(plan, 2 * config->llama.ffn);
 }
 
-/* One sequence's keys and values are made where they are kept; those of each are copied there. */
+/* A pass that extends one sequence writes keys and values directly into the cache; one that extends
+ * each copies them there. */
 void dt_llama_lay_out_behind(dt_model *model)
 {
     const dt_decoder *state = model->state;

@@ -7,14 +7,13 @@
 
 #define TWO_PI 6.283185307179586
 
-/* Llama 3.1's: waves that fit so often into the length of the first training are left alone, those that
- * hardly fit are stretched by the factor, and between the two it goes in a straight line over how often
- * they fit. */
+/* Frequency scaling of Llama 3.1, by how many wavelengths fit into the original context: many:
+ * unchanged; few: divided by rope_factor; in between: linear interpolation. */
 static double stretch_long_waves(double frequency, const dt_llama_config *config)
 {
     double fits = (double)config->rope_original_tokens * frequency / TWO_PI;
     double low = config->rope_low_freq_factor, high = config->rope_high_freq_factor;
-    double share = (fits - low) / (high - low); /* that is left alone */
+    double share = (fits - low) / (high - low); /* share that stays unchanged */
 
     if (share <= 0)
         return frequency / config->rope_factor;
@@ -40,8 +39,8 @@ static float frequency_of(int64_t pair, const dt_llama_config *config)
     return (float)frequency;
 }
 
-/* Frequency and angle are rounded to fp32 where transformers rounds them: at position 1000 that moves
- * the angle, so it is part of the definition. */
+/* Frequency and angle are rounded to fp32 exactly where Hugging Face transformers does: at position
+ * 1000 the rounding changes the angle, so it is part of the definition. */
 void dt_llama_angles_row(float *out, int64_t position, const dt_llama_config *config)
 {
     int64_t half = config->head_width / 2;

@@ -32,7 +32,7 @@ out:
     return st;
 }
 
-/* The rows need no gradient. */
+/* Computes no gradient of the model's input rows. */
 dt_status dt_mlp_layer_backward(dt_model *model, int layer, const dt_batch *batch, dt_error *err)
 {
     dt_device *device = model->device;
@@ -44,7 +44,7 @@ dt_status dt_mlp_layer_backward(dt_model *model, int layer, const dt_batch *batc
     dt_tensor dsums = state->dout;
     dt_status st = DT_OK;
 
-    /* dout (B,W) -> dsums (B,W), in its place -> dw (W,I) or (W,W), db (W) -> dspare (B,W) */
+    /* dout (B,W) -> dsums (B,W), in place -> dw (W,I) or (W,W), db (W) -> dspare (B,W) */
     DT_TRY(ops->activation_backward(device, &dsums, &state->dout, &state->layers[layer].sums,
                                     model->config.mlp.activation, err));
     if (layer > 0 && model->config.recompute != DT_RECOMPUTE_NONE)

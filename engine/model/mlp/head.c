@@ -20,7 +20,7 @@ dt_status dt_mlp_head_forward(dt_model *model, dt_error *err)
                                        &b, err);
 }
 
-/* Of the outputs, in their place. */
+/* Replaces the outputs by their gradient. */
 static dt_status loss_backward(dt_model *model, const dt_tensor *targets, const double *loss_scale,
                                dt_error *err)
 {

@@ -40,7 +40,7 @@ static void close_model(dt_model *model)
     model->state = NULL;
 }
 
-/* Takes the batch's shape; a batch that the model was not opened for is a bug. */
+/* Lay out a pass of the batch's shape. Asserts that the model was opened for such a batch. */
 static void lay_out(dt_model *model, const dt_batch *batch, bool backward)
 {
     const dt_tensor *rows = &batch->inputs[DT_MLP_ROWS];
@@ -54,7 +54,7 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool backward)
         state->rows = *rows;
 }
 
-/* The rows and all layers. Unit 0 is in use when it returns. */
+/* Cast the rows and run all layers. Unit 0 is in use when it returns. */
 static dt_status forward(dt_model *model, const dt_batch *batch, dt_error *err)
 {
     dt_device *device = model->device;
@@ -90,7 +90,7 @@ out:
     return st;
 }
 
-/* Laid out once more: the pass may have come from a graph, and another shape before it. */
+/* Lays out the pass again: it may have been replayed from a graph after a pass of another shape. */
 static dt_status loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
 {
     const dt_mlp_state *state = model->state;

@@ -17,9 +17,9 @@ static dt_tensor take(layout *plan, dt_dtype dtype, int64_t width)
     return tensor;
 }
 
-/* With backward, per row and layer: W for the sums, and W for the activation where that is not
- * computed again, from the sums, which costs next to nothing: one W for all layers then. Without,
- * two W in all, of which layers take turns. layers NULL: count only. */
+/* With backward, per row and layer: W for the sums, and W for the activation unless it is
+ * recomputed from the sums, which is cheap (then one W for all layers). Without backward: two W in
+ * total, used by layers in turn. layers NULL: count only. */
 static void lay_out_layers(layout *plan, dt_mlp_layer *layers, bool backward)
 {
     const dt_mlp_config *own = &plan->config->mlp;

@@ -1,9 +1,9 @@
-/* model_int: what the files of the MLP's pass share.
+/* model_int: declares what the files of the MLP's pass share.
  *
  *   rows ─(cast)─ layer 0 ─ activation ─ ... ─ layer L-1 ─ activation ─ head ─ loss
  *
- * Reading order  memory.c  what a pass keeps
- *                block.c   one layer, both ways
+ * Reading order  memory.c  which activations a pass keeps
+ *                block.c   one layer, forward and backward
  *                head.c    outputs and loss
  *                kind.c    whole passes, and when the hooks are called
  *
@@ -17,42 +17,44 @@
 
 typedef struct dt_mlp_layer {
     dt_tensor sums; /* act (B,W): x w^T + b */
-    dt_tensor out;  /* act (B,W): the activation of that; without backward sums itself, and one for
-                     * all layers where it is computed again */
+    /* act (B,W): activation(sums); sums itself without backward; shared by all layers under
+     * recompute */
+    dt_tensor out;
 } dt_mlp_layer;
 
 typedef struct dt_mlp_state {
-    dt_device_arena arena; /* laid out anew by each pass */
-    void *targets;         /* host copy of a batch's, to count them */
+    dt_device_arena arena; /* every pass lays it out again */
+    void *targets;         /* host copy of a batch's targets, to count them */
 
-    int64_t B;              /* of the pass that is laid out */
-    dt_tensor rows;         /* act (B,I): the batch's own where that is F32 */
-    dt_mlp_layer *layers;   /* [L] */
-    dt_tensor outputs;      /* (B,O) act, or F32 without backward; then their gradient */
-    dt_tensor losses;       /* F32 (B) */
-    dt_tensor dout, dspare; /* act (B,W): gradient of a layer's output, and room for the next */
+    int64_t B;            /* rows of the current pass */
+    dt_tensor rows;       /* act (B,I): the batch's own tensor if act is F32 */
+    dt_mlp_layer *layers; /* [L] */
+    dt_tensor outputs;    /* (B,O) act, or F32 without backward; later their gradient */
+    dt_tensor losses;     /* F32 (B) */
+    /* act (B,W): gradient of a layer's output, and memory for the next one */
+    dt_tensor dout, dspare;
 } dt_mlp_state;
 
 /* --- memory.c */
 size_t dt_mlp_activation_bytes(const dt_model_kind *kind, const dt_model_config *config);
-/* Points the state's tensors into the arena for a pass over B rows. */
+/* Point the state's tensors into the arena for a pass over B rows. */
 void dt_mlp_lay_out(dt_model *model, int64_t B, bool backward);
 
-/* --- block.c; they need nothing of the batch */
+/* --- block.c; these functions do not read the batch */
 dt_status dt_mlp_layer_forward(dt_model *model, int layer, const dt_batch *batch, dt_error *err);
-/* state->dout: gradient of the layer's output becomes that of its input. */
+/* Turns state->dout from the gradient of the layer's output into that of its input. */
 dt_status dt_mlp_layer_backward(dt_model *model, int layer, const dt_batch *batch, dt_error *err);
 /* The input of layer `layer`, or of the head for L. */
 const dt_tensor *dt_mlp_input_of(const dt_mlp_state *state, int layer);
 
-/* --- head.c; the last layer's output is there */
+/* --- head.c; call once the last layer's output is computed */
 dt_status dt_mlp_head_forward(dt_model *model, dt_error *err);
-/* Losses; the gradients of the head, and of its input into state->dout. */
+/* Losses; gradients of the head's parameters, and of its input, into state->dout. */
 dt_status dt_mlp_head_train(dt_model *model, const dt_tensor *targets, const double *loss_scale,
                             dt_error *err);
 /* Losses only. */
 dt_status dt_mlp_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
-/* Targets that count: classes, or single numbers. */
+/* Count the targets that count: rows for classes, single numbers for regression. */
 dt_status dt_mlp_count(int64_t *counted, dt_model *model, const dt_tensor *targets, dt_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* attention: of a sequence to itself, and of the decoder's to the encoder's. */
+/* attention: computes self attention, and the decoder's cross attention to the encoder. */
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/transformer/model_int.h"
 
@@ -11,7 +11,7 @@ const dt_tensor *dt_transformer_encoded(const dt_model *model)
     return dt_transformer_end_of(model, &state->encoder);
 }
 
-/* Whether the pass adds a token to what is kept. */
+/* Whether the pass adds a token to the cached hypotheses. */
 static bool grows(const dt_transformer_call *c)
 {
     const dt_transformer_state *state = c->model->state;
@@ -19,13 +19,14 @@ static bool grows(const dt_transformer_call *c)
     return c->side->decoder && state->growth.decoding;
 }
 
-/* All rows of the source but padding; those of the decoder up to their own. */
+/* Mask and dropout arguments: attention to the source skips padding; self attention in the decoder
+ * is causal. */
 static dt_attention_args args_of(const dt_transformer_call *c, bool cross, dt_philox_key *key)
 {
     const dt_transformer_state *state = c->model->state;
     dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
 
-    if (grows(c)) { /* what is kept, of each as much as there is */
+    if (grows(c)) { /* attends to the cached rows, as many as each sequence has */
         args.mask = DT_MASK_LENGTHS;
         args.key_lengths = cross ? state->growth.sources : state->growth.lengths;
     } else if (cross || !c->side->decoder) {
@@ -57,7 +58,7 @@ static dt_tensor read_gradient(const dt_transformer_call *c)
     return dt_transformer_scratch(c->model, c->side, state->dread, c->model->config.decoder.embed);
 }
 
-/* Of y = x w^T + b: gradients of weight and bias, then dx, which may be where dy was not. */
+/* For y = x w^T + b: gradients of weight and bias, then dx, which must not overwrite dy. */
 static dt_status linear_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
                                  const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
                                  dt_error *err)
@@ -71,7 +72,7 @@ out:
     return st;
 }
 
-/* --- to itself */
+/* --- self attention */
 
 /* x (B,rows,C) -> qkv (B,rows,3C) -> att (B,rows,C) -> y (B,rows,C) */
 dt_status dt_transformer_attention_forward(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x,
@@ -125,7 +126,7 @@ out:
     return st;
 }
 
-/* --- to the encoder's output */
+/* --- cross attention */
 
 /* x (B,T,C) -> q (B,T,C); encoded (B,S,C) -> kv (B,S,2C); -> att (B,T,C) -> y (B,T,C) */
 dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x,
@@ -156,7 +157,7 @@ out:
     return st;
 }
 
-/* Of keys and values: their weights', and the encoder's output's. */
+/* Gradients from keys and values: of their weights, and of the encoder's output. */
 static dt_status keys_backward(dt_transformer_call *c, const dt_tensor *dkv, dt_error *err)
 {
     dt_transformer_state *state = c->model->state;

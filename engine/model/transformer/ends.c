@@ -1,11 +1,11 @@
-/* ends: what a side begins and ends with, in the root. */
+/* ends: computes the embedding and the final norm of a side, which belong to the root. */
 #include <math.h>
 
 #include "engine/model/transformer/model_int.h"
 
 #include "base/banned.h"
 
-/* Places of what a side has in the root. */
+/* Indices of a side's parameters in the root. */
 typedef struct end_params {
     int embed, positions, norm_w, norm_b;
 } end_params;
@@ -56,7 +56,8 @@ out:
     return st;
 }
 
-/* Their rows of positions first: a table for one sequence of as many tokens. */
+/* Gathers the positions of all rows first; then they serve as the position table of one sequence
+ * with as many tokens. */
 dt_status dt_transformer_embed_each(dt_model *model, const dt_tensor *tokens, dt_error *err)
 {
     const dt_transformer_state *state = model->state;
@@ -122,7 +123,7 @@ dt_status dt_transformer_norm_end_backward(dt_model *model, dt_transformer_side 
     dt_tensor w, dw, db, d;
 
     if (!dt_transformer_is_pre(model))
-        return DT_OK; /* it is that already */
+        return DT_OK; /* post-norm: the gradient is already that of the stream */
     w = dt_transformer_weight(model, 0, which.norm_w);
     dw = dt_transformer_grad(model, 0, which.norm_w);
     db = dt_transformer_grad(model, 0, which.norm_b);

@@ -1,5 +1,5 @@
-/* kept: what translations keep: keys and values of their tokens, a version's one behind another, and of the
- * sources, a sentence's for all its versions. */
+/* kept: stores the keys and values of translations: those of each hypothesis's tokens, contiguous
+ * per hypothesis, and those of each source, shared by its hypotheses. */
 #include <stdlib.h>
 
 #include "engine/model/transformer/model_int.h"
@@ -30,7 +30,7 @@ void dt_transformer_close_growth(dt_transformer_growth *growth)
     free(growth->on_host);
 }
 
-/* Token `at` of a place in a layer of the decoder. */
+/* Pointer to token `at` of an entry of the cache in a layer of the decoder. */
 static void *kept_at(const dt_model *model, const dt_tensor *kept, int64_t place, int64_t at)
 {
     int64_t row = place * model->config.decoder.context + at;
@@ -128,7 +128,7 @@ dt_tensor dt_transformer_kept_source(const dt_model *model, int64_t layer, int64
                         state->growth.source[sentence], 2 * model->config.decoder.embed);
 }
 
-/* A sentence's versions are the queries of one sequence. */
+/* The hypotheses of a sentence act as the queries of one sequence. */
 void dt_transformer_view_sources(const dt_transformer_call *c, dt_qkv *views, dt_tensor *out)
 {
     const dt_transformer_state *state = c->model->state;

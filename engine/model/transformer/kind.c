@@ -81,7 +81,7 @@ static dt_status blocks(dt_model *model, dt_transformer_side *side, const dt_bat
                                    dt_transformer_block_forward, dropout, err);
 }
 
-/* Encoder, then decoder, up to what the head reads. Unit 0 is in use when it returns. */
+/* Run encoder and decoder, up to the head's input. Unit 0 is in use when it returns. */
 static dt_status forward(dt_model *model, const dt_batch *batch, const dt_batch *dropout,
                          dt_error *err)
 {
@@ -104,7 +104,7 @@ out:
     return st;
 }
 
-/* From the gradient of what the head read down to the embedding of a side. */
+/* Propagate the gradient of a side's output down to its embedding. */
 static dt_status side_backward(dt_model *model, dt_transformer_side *side, const dt_tensor *dend,
                                const dt_tensor *tokens, const dt_batch *batch, dt_error *err)
 {
@@ -142,7 +142,7 @@ static bool is_ids(const dt_tensor *ids, const dt_model_config *config)
            ids->dim[0] * ids->dim[1] <= config->batch * config->tokens;
 }
 
-/* Takes the batch's shape; a batch that the model was not opened for is a bug. */
+/* Lay out a pass of the batch's shape. Asserts that the model was opened for such a batch. */
 static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
 {
     const dt_tensor *source = &batch->inputs[DT_TRANSFORMER_SOURCE];
@@ -172,7 +172,7 @@ out:
     return st;
 }
 
-/* Laid out once more: the pass may have come from a graph, and another shape before it. */
+/* Lays out the pass again: it may have been replayed from a graph after a pass of another shape. */
 static dt_status loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err)
 {
     const dt_transformer_state *state = model->state;

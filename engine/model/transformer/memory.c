@@ -3,12 +3,13 @@
 
 #include "base/banned.h"
 
-/* A pass of some size that is being laid out. */
+/* The layout of a pass of a given size, under construction. */
 typedef struct layout {
     const dt_model_config *config;
     dt_layout memory;
     int64_t B, S, T;
-    int64_t rows; /* of the larger side, over all sentences: what the two share */
+    /* rows of the larger side, over all sentences: the size of memory that both sides share */
+    int64_t rows;
 } layout;
 
 static bool is_pre(const layout *plan)
@@ -32,7 +33,7 @@ static dt_tensor take_stat(layout *plan, int64_t elems)
     return take(plan, dt_tensor_1d(NULL, DT_F32, elems));
 }
 
-/* For a row of either side. */
+/* Memory for `columns` columns of the rows of either side. */
 static void *take_shared(layout *plan, int64_t columns)
 {
     return take_act(plan, 1, plan->rows, columns).data;
@@ -40,7 +41,7 @@ static void *take_shared(layout *plan, int64_t columns)
 
 /* --- blocks */
 
-/* A block of a side, or one for both: rows of queries, and of the source. */
+/* Size of a side's block, or of one that both sides share: query rows, and rows of the source. */
 typedef struct block_size {
     int64_t B, rows, source;
     bool decoder;
@@ -83,7 +84,7 @@ static dt_tensor take_lse(layout *plan, const block_size *size)
     return take(plan, dt_tensor_3d(NULL, DT_F32, size->B, plan->config->decoder.heads, size->rows));
 }
 
-/* What products make: 4 C + F of a row, and 4 C more of a decoder's. */
+/* Allocate what matrix products write: 4 C + F per row, and 4 C more in the decoder. */
 static void take_products(layout *plan, const block_size *size, dt_transformer_block *block)
 {
     int64_t C = plan->config->decoder.embed;
@@ -108,7 +109,7 @@ static void reshape(dt_tensor *tensor, int64_t B, int64_t rows)
     tensor->dim[1] = rows;
 }
 
-/* Of memory that both sides' blocks use: the shapes of one. */
+/* Give tensors in memory that both sides share the shapes of one side. */
 static void shape_block(dt_transformer_block *block, const layout *plan, int64_t rows)
 {
     dt_tensor *of_rows[] = {&block->qkv, &block->att, &block->cross_q, &block->cross_att,
@@ -129,21 +130,21 @@ static void shape_block(dt_transformer_block *block, const layout *plan, int64_t
     }
 }
 
-/* The last sublayer's end is what the next block reads. */
+/* The output of the last sublayer is the input of the next block. */
 static void put_block(const layout *plan, dt_transformer_side *side, int l,
                       const dt_transformer_block *block, const dt_tensor *stream)
 {
     dt_transformer_sublayer *last;
 
     if (side->blocks == NULL)
-        return; /* count only */
+        return; /* only counting bytes */
     side->blocks[l] = *block;
     side->stream[l + 1] = *stream;
     last = &side->blocks[l].sub[DT_TRANSFORMER_PERCEPTRON];
     *(is_pre(plan) ? &last->sum : &last->normed) = *stream;
 }
 
-/* With backward: each block's own, and what `shared` has of all of them. */
+/* With backward: tensors per block, except those in `shared`. */
 static void lay_out_blocks(layout *plan, dt_transformer_side *side,
                            const dt_transformer_block *shared)
 {
@@ -167,7 +168,7 @@ static void lay_out_blocks(layout *plan, dt_transformer_side *side,
     }
 }
 
-/* What blocks of both sides share where something is computed again. */
+/* Allocate the tensors that blocks of both sides share under recompute. */
 static void take_what_is_made_again(layout *plan, dt_transformer_block *shared)
 {
     block_size size = {1, plan->rows, plan->rows, true};
@@ -186,8 +187,8 @@ static void take_what_is_made_again(layout *plan, dt_transformer_block *shared)
     take_products(plan, &size, shared);
 }
 
-/* A pass without backward: one block's for all of both sides. The stream of a side is one tensor, which
- * the sums (pre) or the norms (post) are written over. */
+/* A pass without backward: all blocks of both sides share one set of tensors. The stream of a side
+ * is one tensor, which the sums (pre) or the norms (post) overwrite. */
 static void lay_out_one_block(layout *plan, dt_transformer_state *state)
 {
     block_size size = {1, plan->rows, plan->rows, true};
@@ -217,7 +218,7 @@ static void lay_out_one_block(layout *plan, dt_transformer_state *state)
     }
 }
 
-/* --- what stands beside the blocks */
+/* --- memory outside the blocks */
 
 static void lay_out_side(layout *plan, dt_transformer_side *side, bool decoder)
 {
@@ -243,7 +244,7 @@ static void lay_out_side(layout *plan, dt_transformer_side *side, bool decoder)
 static void lay_out_logits(layout *plan, dt_transformer_state *state, size_t scratch_bytes,
                            bool backward)
 {
-    /* without backward logits are fp32 whatever the model's type */
+    /* without backward, logits are fp32 whatever the model's type */
     size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
     size_t row_bytes = (size_t)plan->config->decoder.vocab_padded * elem_bytes;
     int64_t most = state->logits_bytes, room;
@@ -254,7 +255,7 @@ static void lay_out_logits(layout *plan, dt_transformer_state *state, size_t scr
     state->logits = dt_layout_take(&plan->memory, (size_t)room * row_bytes);
 }
 
-/* The blocks' scratch, and over it the logits. */
+/* Lay out the blocks' scratch, and the logits over the same memory. */
 static void lay_out_scratch(layout *plan, dt_transformer_state *state, bool backward)
 {
     int64_t C = plan->config->decoder.embed, F = plan->config->transformer.ffn;
@@ -291,7 +292,7 @@ static void lay_out_growth(layout *plan, dt_transformer_growth *growth)
     growth->sources = take(plan, dt_tensor_1d(NULL, DT_I32, sentences));
 }
 
-/* Without blocks and streams it counts only. */
+/* Lay out a pass; only counts bytes if the state has no blocks and streams. */
 static void lay_out(layout *plan, dt_transformer_state *state, bool backward)
 {
     const dt_model_config *config = plan->config;
@@ -327,7 +328,8 @@ static layout plan_of(const dt_model_config *config, int64_t B, int64_t S, int64
     return (layout){.config = config, .B = B, .S = S, .T = T, .rows = B * (S > T ? S : T)};
 }
 
-/* As if all rows were sentences of one token: each has a length. */
+/* Counts as if every row were a sentence of one token, so that each row has a length entry: the
+ * worst case. */
 static size_t count_bytes(const dt_model_config *config, bool backward)
 {
     layout plan = plan_of(config, config->batch * config->tokens, 1, 1);

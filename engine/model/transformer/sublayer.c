@@ -1,9 +1,10 @@
-/* sublayer: a branch with its norm, its dropout and what it is added to; of both kinds, pre and post. */
+/* sublayer: computes a branch with its norm, dropout and residual sum, in pre-norm and post-norm
+ * order. */
 #include "engine/model/transformer/model_int.h"
 
 #include "base/banned.h"
 
-/* A branch: its passes, its norm's places, and what its dropout's masks are drawn for. */
+/* A branch: its passes, the indices of its norm's parameters, and the op in its dropout key. */
 typedef struct branch {
     dt_status (*forward)(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x, dt_error *err);
     dt_status (*backward)(dt_transformer_call *c, const dt_tensor *dy, const dt_tensor *x,
@@ -40,7 +41,7 @@ dt_status dt_transformer_drop(dt_model *model, dt_tensor *y, const dt_tensor *x,
         model->device, y, x, model->config.decoder.dropout, &key, err);
 }
 
-/* The sublayer before; the first has none. */
+/* The previous sublayer; the first has none. */
 static dt_transformer_sublayer *before(const dt_transformer_call *c, dt_transformer_branch which)
 {
     if (which == DT_TRANSFORMER_PERCEPTRON && c->side->decoder)
@@ -48,7 +49,7 @@ static dt_transformer_sublayer *before(const dt_transformer_call *c, dt_transfor
     return &c->block->sub[DT_TRANSFORMER_SELF];
 }
 
-/* What stands in the stream before it. */
+/* The residual stream before the sublayer. */
 static const dt_tensor *stream_before(const dt_transformer_call *c, dt_transformer_branch which)
 {
     if (which == DT_TRANSFORMER_SELF)
@@ -67,7 +68,7 @@ static dt_status norm(dt_transformer_call *c, dt_transformer_branch which, const
         &c->w[branches[which].norm_b], DT_TRANSFORMER_NORM_EPS, err);
 }
 
-/* *dx is added to. */
+/* Adds to *dx. */
 static dt_status norm_backward(dt_transformer_call *c, dt_transformer_branch which, dt_tensor *dx,
                                const dt_tensor *dy, const dt_tensor *x, dt_error *err)
 {
@@ -98,7 +99,7 @@ dt_status dt_transformer_sublayer_forward(dt_transformer_call *c, dt_transformer
 
     if (pre)
         DT_TRY(norm(c, which, x, err));
-    if (pre && again && which == DT_TRANSFORMER_PERCEPTRON) /* the sum is the kept stream */
+    if (pre && again && which == DT_TRANSFORMER_PERCEPTRON) /* the sum is in the kept stream */
         return branches[which].forward(c, NULL, &sub->normed, err);
     DT_TRY(branches[which].forward(c, &y, pre ? &sub->normed : x, err));
     if (dt_transformer_drops(c->model, c->dropout))
@@ -111,7 +112,7 @@ out:
     return st;
 }
 
-/* The gradient that reaches the branch: d, through the dropout. */
+/* The gradient of the branch's output: d, passed through the dropout. */
 static dt_status branch_gradient(dt_transformer_call *c, dt_transformer_branch which,
                                  dt_tensor *out, const dt_tensor *d, dt_error *err)
 {
@@ -142,7 +143,8 @@ out:
     return st;
 }
 
-/* The norm before, whose output this sublayer reads; the first reads the kept stream. */
+/* Recompute the previous norm, whose output this sublayer reads; the first sublayer reads the kept
+ * stream. */
 static dt_status norm_before_again(dt_transformer_call *c, dt_transformer_branch which,
                                    dt_error *err)
 {

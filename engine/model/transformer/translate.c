@@ -1,10 +1,11 @@
-/* translate: translations that grow side by side, by a token at a time, each in versions. */
+/* translate: extends translations of several sentences by one token at a time, each with several
+ * hypotheses. */
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/transformer/model_int.h"
 
 #include "base/banned.h"
 
-/* Keys and values of the source for a block of the decoder. */
+/* Cache the keys and values of the source for a block of the decoder. */
 static dt_status keep_source(dt_model *model, int layer, dt_error *err)
 {
     const dt_transformer_state *state = model->state;
@@ -59,7 +60,7 @@ out:
     return st;
 }
 
-/* What each version continues becomes its own. */
+/* Copy the cache of each hypothesis's parent to it. */
 static dt_status take_parents(dt_model *model, int64_t rows, const int32_t *parents, dt_error *err)
 {
     const dt_transformer_state *state = model->state;
@@ -82,7 +83,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Places and lengths to the device. */
+/* Copy positions and lengths to the device. */
 static dt_status place_each(dt_model *model, int64_t rows, dt_error *err)
 {
     int64_t versions = dt_translations_versions(&model->config), sentences = rows / versions;
