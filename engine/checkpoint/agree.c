@@ -4,7 +4,8 @@
 
 dt_status dt_checkpoint_agree(dt_comm *comm, dt_status mine, const char *doing, dt_error *err)
 {
-    double failed[2] = {0, 0}; /* how many; the sum of their ranks: which, where it is one */
+    /* number of failed ranks; sum of their ranks, which names the rank if there is only one */
+    double failed[2] = {0, 0};
     dt_status st;
 
     if (mine != DT_OK) {

@@ -1,4 +1,4 @@
-/* Opening, and what every reader needs. */
+/* checkpoint: opens a checkpoint, and has what every reader needs. */
 #define _GNU_SOURCE
 #include "engine/checkpoint/checkpoint_int.h"
 
@@ -23,7 +23,7 @@ static dt_status path_in(const char **out, dt_checkpoint *checkpoint, const char
     return DT_OK;
 }
 
-/* A file that is missing or too long is damage, here. */
+/* Read a small file of a checkpoint. A missing or oversized file is damage: DT_ERR_CORRUPT. */
 static dt_status read_small(dt_strbuf *out, const char *path, size_t max_bytes, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -45,11 +45,13 @@ static dt_status read_marker(dt_strbuf *out, dt_checkpoint *checkpoint, const ch
         DT_THROW(err, DT_ERR_NOT_FOUND, "checkpoint '%s' does not exist", checkpoint->path);
     if (!dt_file_exists(path))
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' is incomplete: its save was interrupted before the marker '%s' was written; use another checkpoint",
+                 "'%s' is incomplete: its save was interrupted before the marker '%s' was written; "
+                 "use another checkpoint",
                  checkpoint->path, marker);
     DT_TRY(read_small(out, path, DT_DIGEST_SIZE, err));
     if (out->length != DT_DIGEST_SIZE || out->data[DT_DIGEST_SIZE - 1] != '\n')
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not contain a digest; use another checkpoint", path);
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' does not contain a digest; use another checkpoint",
+                 path);
     out->data[DT_DIGEST_SIZE - 1] = '\0';
 out:
     return st;
@@ -124,7 +126,7 @@ static dt_status open_marked(dt_checkpoint **out, const char *path, const char *
         DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
     for (int64_t i = 0; i < opened->index.file_count; i++)
         opened->parts[i].fd = -1;
-    *out = opened; /* caller owns *out */
+    *out = opened;
     opened = NULL;
 out:
     dt_checkpoint_close(opened);

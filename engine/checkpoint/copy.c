@@ -58,7 +58,7 @@ out:
     return st;
 }
 
-/* The index says whose it is now; the marker, written last, holds its digest. */
+/* Write the index with the new run's name. The marker, written last, contains its digest. */
 static dt_status write_index(const char **digest, const dt_checkpoint *checkpoint, const char *run,
                              const char *folder, dt_arena *arena, dt_error *err)
 {
@@ -106,7 +106,7 @@ dt_status dt_checkpoint_copy(const char **path, const char **digest, const char 
     dt_checkpoint *checkpoint = NULL;
     const char *partial = NULL;
     dt_status st = DT_OK;
-    /* While it is held, no rule takes it away. */
+    /* the lock protects it from pruning */
     int held = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (held < 0 || flock(held, LOCK_SH) != 0)

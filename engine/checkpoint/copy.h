@@ -1,8 +1,8 @@
-/* copy: a checkpoint as the beginning of another run.
+/* copy: copies a checkpoint to be the start of another run.
  *
- * Its files are shared by hard links where the file system has them (nobody ever writes to one), else
- * copied; its index is written anew, as of attempt 0 of that run: everything that the run saves itself
- * is newer. A directory that is not whole is not taken for a checkpoint, as after a killed save.
+ * Files are hard-linked if the file system can (nothing ever writes to them), else copied. The index is
+ * rewritten as attempt 0 of the new run, so that every checkpoint that this run saves is newer. An
+ * interrupted copy leaves an incomplete directory, which readers ignore.
  */
 #ifndef DT_ENGINE_CHECKPOINT_COPY_H
 #define DT_ENGINE_CHECKPOINT_COPY_H
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Below `parent`, which is made; *path and *digest (of its index) live in the arena. One that is
- * removed meanwhile is DT_ERR_IO. */
+/* Copy `from` below `parent`, which is created. *path and *digest (of its index) are in the arena.
+ * DT_ERR_IO if the source is removed meanwhile. */
 dt_status dt_checkpoint_copy(const char **path, const char **digest, const char *from,
                              const char *parent, const char *run, dt_arena *arena, dt_error *err);
 

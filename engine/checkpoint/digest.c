@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* A dt_digest is an XXH3_state_t under another name, so that only this file knows xxHash. */
+/* Only this file knows xxHash: a dt_digest is an XXH3_state_t by another name. */
 
 dt_status dt_digest_new(dt_digest **out, dt_error *err)
 {

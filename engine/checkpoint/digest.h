@@ -1,7 +1,7 @@
-/* digest: XXH3-128 over a stream, as 32 hex digits.
+/* digest: computes XXH3-128 over a stream, as 32 hex digits.
  *
- * Guards against damage, not against an attacker. Written in XXH3's canonical (big-endian) order,
- * so that `xxhsum -H2 FILE` prints the same.
+ * Detects damage, not attacks. The digits are in XXH3's canonical (big-endian) order, so that
+ * `xxhsum -H2 FILE` prints the same.
  */
 #ifndef DT_ENGINE_DIGEST_H
 #define DT_ENGINE_DIGEST_H
@@ -14,14 +14,14 @@
 extern "C" {
 #endif
 
-#define DT_DIGEST_SIZE 33 /* with the end of the string */
+#define DT_DIGEST_SIZE 33 /* including the terminating NUL */
 
 typedef struct dt_digest dt_digest;
 
 dt_status dt_digest_new(dt_digest **out, dt_error *err);
 void dt_digest_free(dt_digest *digest);
 void dt_digest_add(dt_digest *digest, const void *bytes, size_t length);
-/* Of all that was added so far; hex has room for DT_DIGEST_SIZE. */
+/* Digest of everything added so far; hex has DT_DIGEST_SIZE bytes. */
 void dt_digest_get(char *hex, const dt_digest *digest);
 void dt_digest_of(char *hex, const void *bytes, size_t length);
 

@@ -10,8 +10,8 @@
 
 #include "base/banned.h"
 
-/* States of one family are not those of another; without any, a run may resume from any. The model
- * is the checkpoint's. */
+/* Moments are only compatible within an optimizer family; an optimizer without moments can resume
+ * from any. `model` is the checkpoint's. */
 static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model *model,
                                  const dt_recipe *recipe, dt_error *err)
 {
@@ -22,7 +22,8 @@ static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model
 
     if (moments && (facts == NULL || strcmp(facts->family, family) != 0))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' was trained with optimizer '%s', whose moments this recipe's optimizer cannot use (resume with 'optimizer.kind=%s')",
+                       "'%s' was trained with optimizer '%s', whose moments this recipe's "
+                       "optimizer cannot use (resume with 'optimizer.kind=%s')",
                        checkpoint->path, was, was);
     for (int i = 0; i < model->param_count; i++) {
         const dt_param *param = &model->params[i];
@@ -33,15 +34,16 @@ static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model
         for (int s = 0; s < states; s++)
             if (tensor->pieces[DT_CHECKPOINT_STATE + s].count == 0)
                 return DT_FAIL(err, DT_ERR_RECIPE,
-                               "'%s' lacks moments that this recipe's optimizer needs: it was trained with '%s' without them (resume with 'optimizer.kind=%s'%s)",
+                               "'%s' lacks moments that this recipe's optimizer needs: it was "
+                               "trained with '%s' without them (resume with 'optimizer.kind=%s'%s)",
                                checkpoint->path, was, was,
                                facts->needs_momentum ? " and 'optimizer.momentum=0'" : "");
     }
     return DT_OK;
 }
 
-/* Fields of the model that say nothing of what it computes once it is trained: how it was begun, what
- * training drops; and the vocabulary, which is the tokenizer's. */
+/* Fields of the model that do not affect what a trained model computes: its initialization,
+ * dropout, and the vocabulary, which the tokenizer determines. */
 static const char *const beside[] = {"model.preset", "model.from", "model.dropout",
                                      "model.attention_dropout", "model.vocab"};
 
@@ -53,7 +55,8 @@ static bool computes(dt_architecture_kind kind, const char *path)
     return !dt_architecture_ignores(kind, path);
 }
 
-/* 0 of a whole number is what follows from other fields: then shapes tell. */
+/* An integer field of 0 stands for a value derived from other fields; a real difference then shows
+ * in a shape. */
 static bool same_value(const json_t *was, const json_t *now)
 {
     if (json_is_integer(was) && json_is_integer(now))
@@ -108,7 +111,8 @@ static dt_status check_changes(const dt_checkpoint *checkpoint, const dt_recipe 
     dt_checkpoint_model_changes(&words, checkpoint, recipe);
     if (words.length > 0)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' is from a model that computes something else: %s (undo the change, or add --new-model to continue training its parameters in the new model)",
+                 "'%s' is from a model that computes something else: %s (undo the change, or add "
+                 "--new-model to continue training its parameters in the new model)",
                  checkpoint->path, words.data);
 out:
     dt_strbuf_release(&words);

@@ -1,7 +1,7 @@
-/* fit: whether a run by a recipe can resume from a checkpoint, told from its index alone.
+/* fit: decides from a checkpoint's index whether a recipe's run can resume from it.
  *
- * The command that resumes asks before there is an attempt, the engine before it loads.
- * Errors  DT_ERR_RECIPE with what differs: parameters (missing, surplus, of another shape), what the model
+ * The resume command checks this before it starts an attempt, the engine before it loads.
+ * Errors  DT_ERR_RECIPE with the difference: parameters (missing, surplus, of another shape), what the model
  *         computes with them, or an optimizer whose moments the checkpoint does not have
  */
 #ifndef DT_ENGINE_CHECKPOINT_FIT_H
@@ -13,12 +13,12 @@
 extern "C" {
 #endif
 
-/* new_model: it may compute something else with these parameters. */
+/* new_model: the recipe's model is allowed to compute something else with these parameters. */
 dt_status dt_checkpoint_fits(const dt_checkpoint *checkpoint, const dt_recipe *recipe,
                              bool new_model, dt_error *err);
-/* What it computes otherwise, which no parameter's shape tells, by the recipe that the checkpoint keeps:
- * "model.rope_theta was 10000, is 500000; ..." is appended, nothing where all is the same. Fields that
- * were not known when it was written are not compared. */
+/* Append the changes in what the model computes that no parameter's shape shows, compared with the
+ * recipe in the checkpoint: "model.rope_theta was 10000, is 500000; ..."; nothing if there are
+ * none. Fields that the checkpoint's recipe does not have are not compared. */
 void dt_checkpoint_model_changes(dt_strbuf *words, const dt_checkpoint *checkpoint,
                                  const dt_recipe *recipe);
 

@@ -1,6 +1,6 @@
-/* index: index.json of a checkpoint, typed. The document is described in docs/checkpoint.md.
+/* index: reads and writes a checkpoint's index.json as structs. docs/checkpoint.md describes the document.
  *
- * Ownership  strings are borrowed from the JSON, arrays live in the arena
+ * Ownership  strings are borrowed from the JSON, arrays are in the arena
  */
 #ifndef DT_ENGINE_CHECKPOINT_INDEX_H
 #define DT_ENGINE_CHECKPOINT_INDEX_H
@@ -15,30 +15,30 @@ extern "C" {
 #define DT_CHECKPOINT_FORMAT    "dtrun-checkpoint"
 #define DT_CHECKPOINT_MAX_INDEX ((size_t)64 << 20)
 
-/* What a parameter comes with: dt_state_chunk_data. */
+/* Tensors stored per parameter, numbered like dt_state_chunk_data. */
 enum { DT_CHECKPOINT_VALUE = 0, DT_CHECKPOINT_STATE = 1, DT_CHECKPOINT_KINDS = DT_STATE_KINDS };
 
 const char *dt_checkpoint_kind_name(int kind); /* "value", "m", "v" */
 
-/* What a file is: tensors, or else the tokenizer's. */
+/* Suffix of files with tensors; any other file is the tokenizer's. */
 #define DT_CHECKPOINT_TENSORS ".safetensors"
 bool dt_checkpoint_name_ends(const char *name, const char *tail);
 
 typedef struct dt_checkpoint_file {
-    const char *name; /* no directory in it */
+    const char *name; /* without a directory */
     int64_t bytes;
     const char *digest;
 } dt_checkpoint_file;
 
-/* A slice of a parameter, which is the tensor `key` of a file. */
+/* A slice of a parameter, stored as tensor `key` of a file. */
 typedef struct dt_checkpoint_piece {
-    int64_t file; /* in the index's list */
+    int64_t file; /* position in the index's list of files */
     const char *key;
     dt_slice slice;
 } dt_checkpoint_piece;
 
-/* Without gap or overlap: together the whole parameter, or none at all. Those of a box come one
- * after the other, ascending. */
+/* Pieces without gap or overlap that are the whole parameter, or no pieces at all. Those of a box
+ * are contiguous and ascending. */
 typedef struct dt_checkpoint_pieces {
     dt_checkpoint_piece *items;
     int64_t count;
@@ -47,7 +47,7 @@ typedef struct dt_checkpoint_pieces {
 typedef struct dt_checkpoint_tensor {
     const char *name;
     dt_checkpoint_shape shape;
-    dt_checkpoint_pieces pieces[DT_CHECKPOINT_KINDS]; /* values are always there */
+    dt_checkpoint_pieces pieces[DT_CHECKPOINT_KINDS]; /* values are always present */
 } dt_checkpoint_tensor;
 
 typedef struct dt_checkpoint_index {
@@ -58,34 +58,37 @@ typedef struct dt_checkpoint_index {
     int64_t tensor_count;
 } dt_checkpoint_index;
 
-/* Its part without files and tensors. New reference; and back, `out` zeroed before. */
+/* Convert info to its part of the document (new reference), and back into a zeroed `out`. */
 json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info);
 dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
                                    dt_error *err);
 
-/* A whole number that is not negative. */
+/* Get a non-negative integer. */
 dt_status dt_checkpoint_get_count(int64_t *out, const json_t *object, const char *key,
                                   const char *where, dt_error *err);
 
-/* A piece's part of the document: `box` is said where it is not the whole. New reference. */
+/* Convert a piece to its part of the document; writes `box` only if it is not the whole. New
+ * reference. */
 json_t *dt_checkpoint_piece_make(const char *file, const char *key, const dt_slice *slice,
                                  const dt_box *whole);
-/* Reads that again; slice->box.ndim is the whole's. */
+/* Parse what dt_checkpoint_piece_make wrote; sets slice->box.ndim to the whole's. */
 dt_status dt_checkpoint_slice_parse(dt_slice *out, const json_t *json, const dt_box *whole,
                                     const char *where, dt_error *err);
-/* Sorts them, and checks that they are the whole: each element exactly once. */
+/* Sort the pieces, and check that they cover the whole: each element exactly once. */
 dt_status dt_checkpoint_pieces_cover(dt_checkpoint_pieces *pieces, const dt_box *whole,
                                      const char *where, dt_error *err);
 
-/* Checks everything that the document alone can tell. DT_ERR_CORRUPT naming `where`. */
+/* Parse the document, and check everything that can be checked without the files. DT_ERR_CORRUPT
+ * naming `where`. */
 dt_status dt_checkpoint_index_parse(dt_checkpoint_index *out, json_t *json, const char *where,
                                     dt_arena *arena, dt_error *err);
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *index,
                                                      const char *name);
 
-/* The document, from what the ranks wrote (checkpoint_int.h). New reference; NULL without memory. */
+/* Build the document from the ranks' fragments (checkpoint_int.h). New reference; NULL if out of
+ * memory. */
 json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model *model,
                                  json_t *const *fragments, int64_t fragment_count);
 

@@ -1,4 +1,4 @@
-/* Everything of index.json but files and tensors, written and read. */
+/* index_info: writes and reads everything in index.json except files and tensors. */
 #include "engine/checkpoint/index.h"
 
 #include <math.h>
@@ -85,7 +85,7 @@ out:
     return st;
 }
 
-/* One without reasons, or with none that is known, was kept as one of every few steps. */
+/* Parse the reasons of a save. Without any known reason, it counts as saved every few steps. */
 static dt_status kept_for_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
                                 dt_error *err)
 {

@@ -15,7 +15,7 @@ static json_t *tensor_make(const dt_param *param)
     return out;
 }
 
-/* Adds the pieces of one rank to the tensors. */
+/* Add the pieces of one rank to the tensors. */
 static void merge(json_t *tensors, const json_t *fragment)
 {
     json_t *pieces = json_object_get(fragment, "tensors"), *of_tensor, *list;

@@ -23,15 +23,15 @@ const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *
     return NULL;
 }
 
-/* What the steps of one reading share. */
+/* State of parsing one document. */
 typedef struct parser {
     dt_checkpoint_index *out;
     const char *where;
     dt_arena *arena;
-    json_t *file_numbers; /* name → number: a hostile list must not cost its square */
+    json_t *file_numbers; /* name → number; avoids a quadratic search in a malicious document */
 } parser;
 
-/* Zeroed room for `count` of something, at least one. */
+/* Allocate zeroed memory for `count` elements, at least one. */
 static dt_status take(void **out, const parser *in, size_t count, size_t elem_bytes, dt_error *err)
 {
     *out = dt_arena_alloc_array(in->arena, count > 0 ? count : 1, elem_bytes);
@@ -47,7 +47,8 @@ bool dt_checkpoint_name_ends(const char *name, const char *tail)
     return length > tail_length && strcmp(name + length - tail_length, tail) == 0;
 }
 
-/* A name that cannot lead out of the directory, nor to its index or marker. */
+/* Whether `name` is a valid file name: it stays in the directory, and is neither the index nor the
+ * marker. */
 static bool is_file_name(const char *name)
 {
     return strlen(name) < 128 && name[0] != '.' && strchr(name, '/') == NULL &&
@@ -156,7 +157,7 @@ static dt_status shape_parse(dt_checkpoint_shape *out, const json_t *json, const
         out->dim[d] = 1;
     json_array_foreach(shape, i, dim) {
         out->dim[i] = json_integer_value(dim);
-        /* bytes, too, must be countable */
+        /* the size in bytes must not overflow either */
         if (out->dim[i] < 1 || __builtin_mul_overflow(out->elems, out->dim[i], &out->elems) ||
             out->elems > INT64_MAX / 8)
             DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' has an impossible shape", where, name);

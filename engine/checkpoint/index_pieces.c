@@ -1,11 +1,12 @@
-/* The pieces of a parameter in the index: written, read, and checked to be all of it. */
+/* index_pieces: writes and reads the pieces of a parameter in the index, and checks that they are
+ * complete. */
 #include <stdlib.h>
 
 #include "engine/checkpoint/index.h"
 
 #include "base/banned.h"
 
-/* Boxes are compared each with each; a hostile list must not cost its square. */
+/* Boxes are compared pairwise; the limit bounds the time for a malicious document. */
 #define MAX_BOXES 1024
 
 static json_t *numbers_make(const int64_t *numbers, int count)
@@ -91,7 +92,7 @@ static int compare(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Those of a box one after the other, in the order of its elements. */
+/* Sorts by box, and within a box by position. */
 static int by_box(const void *a, const void *b)
 {
     const dt_slice *left = &((const dt_checkpoint_piece *)a)->slice;
@@ -105,7 +106,7 @@ static int by_box(const void *a, const void *b)
     return order != 0 ? order : compare(left->start_elems, right->start_elems);
 }
 
-/* items[0 ..< *count] become those of the first box, which they must fill. */
+/* *count: how many of the items belong to the first box, which they must fill completely. */
 static dt_status box_filled(int64_t *count, const dt_checkpoint_piece *items, int64_t most,
                             const char *where, dt_error *err)
 {
@@ -141,7 +142,8 @@ dt_status dt_checkpoint_pieces_cover(dt_checkpoint_pieces *pieces, const dt_box 
 
         DT_TRY(box_filled(&count, &pieces->items[i], pieces->count - i, where, err));
         if (box_count == MAX_BOXES)
-            DT_THROW(err, DT_ERR_CORRUPT, "%s: the parameter has more than %d boxes", where, MAX_BOXES);
+            DT_THROW(err, DT_ERR_CORRUPT, "%s: the parameter has more than %d boxes", where,
+                     MAX_BOXES);
         for (int64_t k = 0; k < box_count; k++)
             if (dt_box_meet(&both, box, boxes[k]))
                 DT_THROW(err, DT_ERR_CORRUPT, "%s: boxes overlap", where);

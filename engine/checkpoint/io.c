@@ -54,7 +54,8 @@ dt_status dt_checkpoint_io_sync_dir(const dt_checkpoint_io *io, const char *path
 
     if (fd < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot open the directory '%s': %s", path, strerror(errno));
-    if (io->sync(io->self, fd) != 0 && errno != EINVAL) /* EINVAL: a file system without it */
+    if (io->sync(io->self, fd) != 0 &&
+        errno != EINVAL) /* EINVAL: the file system cannot sync directories */
         st = DT_FAIL(err, DT_ERR_IO, "cannot sync the directory '%s': %s", path, strerror(errno));
     io->close(io->self, fd);
     return st;

@@ -1,7 +1,7 @@
-/* io: the system calls through which a checkpoint is written.
+/* io: declares the system calls through which a checkpoint is written.
  *
- * One struct, so that a test can count them, let the Nth fail, or die at it; the order of these
- * calls is what makes a killed save harmless.
+ * They are in a struct so that a test can count them, make the Nth fail, or kill the process there. The
+ * order of these calls is what makes a killed save harmless.
  */
 #ifndef DT_ENGINE_CHECKPOINT_IO_INT_H
 #define DT_ENGINE_CHECKPOINT_IO_INT_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Each as the system call of its name: -1 and errno where it fails. */
+/* Each is like the system call of its name: on failure it returns -1 and sets errno. */
 typedef struct dt_checkpoint_io {
     void *self;
     int (*make_dir)(void *self, const char *path, mode_t mode);
@@ -27,7 +27,7 @@ typedef struct dt_checkpoint_io {
 
 extern const dt_checkpoint_io dt_checkpoint_io_system;
 
-/* Opens, syncs and closes a directory. DT_ERR_IO naming it. */
+/* Open, sync and close a directory. DT_ERR_IO naming it. */
 dt_status dt_checkpoint_io_sync_dir(const dt_checkpoint_io *io, const char *path, dt_error *err);
 
 #ifdef __cplusplus

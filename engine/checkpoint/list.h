@@ -1,4 +1,4 @@
-/* list: the checkpoints below a directory, newest first.
+/* list: lists the checkpoints below a directory, newest first.
  *
  * Newest is the highest attempt, then the highest step: a run that was resumed from an older
  * checkpoint supersedes what its earlier attempt had reached.
@@ -18,18 +18,18 @@ extern "C" {
 typedef struct dt_checkpoint_entry {
     const char *path;
     dt_checkpoint_name name;
-    bool whole;               /* marked `complete` */
-    bool marked;              /* that, or `part` */
-    bool opens;               /* marked, and its index and sizes agree (data not digested) */
-    const char *problem;      /* why not; "" where it opens */
-    int64_t attempt;          /* -1 where it does not open */
+    bool whole;               /* marker `complete` */
+    bool marked;              /* marker `complete` or `part` */
+    bool opens;               /* marked, index readable, sizes match (digests not checked) */
+    const char *problem;      /* why it does not open; otherwise "" */
+    int64_t attempt;          /* -1 if it does not open */
     double valid_loss, score; /* dt_checkpoint_score */
-    dt_best_by best_by;       /* whose */
+    dt_best_by best_by;       /* what `score` measures */
     unsigned kept_for;        /* DT_CHECKPOINT_STEPS | ... */
 } dt_checkpoint_entry;
 
-/* Everything that bears a checkpoint's name; nothing where `parent` is not there. Both outputs live
- * in the arena. */
+/* List every directory with a checkpoint's name; an empty list if `parent` does not exist. Both
+ * outputs are in the arena. */
 dt_status dt_checkpoint_list(dt_checkpoint_entry **out, int64_t *count, const char *parent,
                              dt_arena *arena, dt_error *err);
 

@@ -1,4 +1,5 @@
-/* Any layout from any layout: what is wanted is cut along the pieces that are stored. */
+/* load: loads any layout of parameters from any other: intersects the wanted slices with the stored
+ * pieces. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,12 @@
 
 #define WINDOW_ELEMS ((int64_t)1 << 18) /* 1 MiB */
 
-/* Rows of a box may be short: those that come together are read together. */
+/* A read buffer. Rows of a box can be short, so nearby rows are read together. */
 typedef struct window {
     const dt_checkpoint_part *part;
-    int64_t start_bytes, elems; /* of the piece, in its file */
-    float *data;                /* NULL: none was read so far */
-    int64_t first, count;       /* of the piece's elements, what is in it */
+    int64_t start_bytes, elems; /* of the piece: start in its file, and length */
+    float *data;                /* NULL: nothing read yet */
+    int64_t first, count;       /* elements of the piece that are in the buffer */
 } window;
 
 static dt_status fill_window(window *own, int64_t first, dt_error *err)
@@ -47,7 +48,8 @@ out:
     return st;
 }
 
-/* The first run is all, but where rows of boxes are cut. */
+/* Read the intersection of a piece and a wanted slice: a single run, unless boxes are cut across
+ * rows. */
 static dt_status read_overlap(float *out, dt_checkpoint *checkpoint,
                               const dt_checkpoint_piece *piece, const dt_slice *wanted,
                               dt_error *err)
@@ -71,7 +73,7 @@ out:
     return st;
 }
 
-/* What is beyond the stored elements is padding, which is zero. */
+/* Read a slice. Elements past the stored ones are padding, which is zero. */
 static dt_status read_slice(float *out, dt_checkpoint *checkpoint,
                             const dt_checkpoint_tensor *tensor, int kind, const dt_slice *wanted,
                             dt_error *err)
@@ -81,7 +83,8 @@ static dt_status read_slice(float *out, dt_checkpoint *checkpoint,
     dt_slice stored = dt_checkpoint_shape_clip(&tensor->shape, wanted);
 
     if (pieces->count == 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' has no optimizer state for '%s'; resume from another checkpoint",
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "'%s' has no optimizer state for '%s'; resume from another checkpoint",
                  checkpoint->path, tensor->name);
     for (int64_t i = 0; i < pieces->count && stored.elems > 0; i++)
         DT_TRY(read_overlap(out, checkpoint, &pieces->items[i], &stored, err));
@@ -108,7 +111,8 @@ static dt_status refuse_shape(const dt_checkpoint *checkpoint, const char *name,
     add_shape(&there, stored);
     add_shape(&here, wanted);
     DT_FAIL(err, DT_ERR_RECIPE,
-            "'%s': '%s' is %s in the checkpoint and %s in this model; resume with the model that it was trained with",
+            "'%s': '%s' is %s in the checkpoint and %s in this model; resume with the model that "
+            "it was trained with",
             checkpoint->path, name, there.data, here.data);
     dt_strbuf_release(&there);
     dt_strbuf_release(&here);
@@ -120,7 +124,7 @@ static bool same_shape(const dt_checkpoint_shape *a, const dt_checkpoint_shape *
     return a->ndim == b->ndim && memcmp(a->dim, b->dim, sizeof(a->dim)) == 0;
 }
 
-/* The tensor of a parameter, whose shape must be the model's. */
+/* Find the tensor of a parameter. DT_ERR_RECIPE if it is missing or its shape is not the model's. */
 static dt_status find_tensor(const dt_checkpoint_tensor **out, const dt_checkpoint *checkpoint,
                              const dt_param *param, dt_error *err)
 {
@@ -129,7 +133,8 @@ static dt_status find_tensor(const dt_checkpoint_tensor **out, const dt_checkpoi
     *out = dt_checkpoint_index_find(&checkpoint->index, param->name);
     if (*out == NULL)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' has no parameter '%s': it is from another model; resume with the model that it was trained with",
+                       "'%s' has no parameter '%s': it is from another model; resume with the "
+                       "model that it was trained with",
                        checkpoint->path, param->name);
     if (!same_shape(&(*out)->shape, &wanted))
         return refuse_shape(checkpoint, param->name, &(*out)->shape, &wanted, err);
@@ -186,7 +191,7 @@ dt_status dt_checkpoint_load(dt_checkpoint *checkpoint, dt_strategy_state *state
 {
     dt_status st = load_chunks(checkpoint, state, err);
 
-    /* import_finish may be collective: nobody may enter it alone. */
+    /* import_finish can be collective, so no rank may enter it alone */
     st = dt_checkpoint_agree(state->comm, st, "read the checkpoint", err);
     if (st == DT_OK)
         st = state->strategy->import_finish(state, err);

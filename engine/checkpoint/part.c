@@ -15,7 +15,7 @@
 
 #define BLOCK_BYTES ((size_t)1 << 20)
 
-/* Tensors are read as they lie in the file. */
+/* Tensors are read in the file's byte order. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors files are little-endian");
 
 static dt_status check_digest(const dt_checkpoint_part *part, const dt_checkpoint_file *file,

@@ -10,15 +10,15 @@
 
 #include "base/banned.h"
 
-/* Entries are newest first; stays[i] belongs to entries[i]. */
+/* Entries are newest first; stays[i] and is_best[i] belong to entries[i]. */
 typedef struct pruning {
     dt_checkpoint_entry *entries;
     bool *stays, *is_best;
     int64_t count;
 } pruning;
 
-/* The newest `limit` (0: all) of those that were saved for one of `reasons`. A damaged one, whose
- * reasons nobody knows, goes by the rule for steps; it does not count among the kept. */
+/* Keep the newest `limit` (0: all) checkpoints that were saved for one of `reasons`. A damaged one,
+ * whose reasons are unknown, follows the rule for steps, and does not count towards the limit. */
 static void keep_newest(pruning *run, unsigned reasons, int64_t limit)
 {
     int64_t kept = 0;
@@ -34,7 +34,7 @@ static void keep_newest(pruning *run, unsigned reasons, int64_t limit)
     }
 }
 
-/* Of those whose score is of this kind. -1 where none is left. Of equals the newer one. */
+/* Best remaining checkpoint whose score measures `by`; of equals the newer. -1 if none remains. */
 static int64_t next_best(const pruning *run, dt_best_by by)
 {
     int64_t best = -1;
@@ -49,7 +49,7 @@ static int64_t next_best(const pruning *run, dt_best_by by)
     return best;
 }
 
-/* By what the newest goes by, which may be another than older ones. */
+/* Keep the best by what the newest checkpoint measures, which can differ from older ones. */
 static void keep_best(pruning *run, int64_t limit)
 {
     int64_t newest = 0;
@@ -67,7 +67,7 @@ static void keep_best(pruning *run, int64_t limit)
     }
 }
 
-/* One that somebody holds (who copies it to another machine) goes the next time. */
+/* A locked checkpoint (for example, being copied to another machine) is removed by a later call. */
 dt_status dt_checkpoint_remove_unheld(bool *removed, const char *path, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -115,7 +115,7 @@ dt_status dt_checkpoint_prune(const char *parent, const dt_checkpoint_keep *keep
 
     dt_arena_init(&arena, 0);
     DT_TRY(dt_checkpoint_beyond(&paths, &count, parent, keep, &arena, err));
-    for (int64_t i = 0; i < count; i++) { /* continues after a failure, and tells of the first */
+    for (int64_t i = 0; i < count; i++) { /* continues after a failure; returns the first error */
         one = dt_checkpoint_remove_unheld(&removed, paths[i], err);
         st = st == DT_OK ? one : st;
     }

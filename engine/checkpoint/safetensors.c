@@ -9,7 +9,7 @@
 
 #define LENGTH_BYTES 8
 
-/* The format's types, but those of less than a byte. */
+/* The format's types that have whole bytes. */
 static const struct {
     const char *name;
     int64_t bytes;
@@ -19,7 +19,7 @@ static const struct {
     {"F8_E5M2", 1}, {"F64", 8},  {"U16", 2}, {"U32", 4},  {"U64", 8},
 };
 
-/* 0: no such type. */
+/* Size of an element; 0: unknown type. */
 static int64_t type_bytes(const char *name)
 {
     for (size_t i = 0; name != NULL && i < sizeof(types) / sizeof(types[0]); i++)
@@ -32,7 +32,7 @@ static int64_t type_bytes(const char *name)
 
 dt_status dt_safetensors_writer_init(dt_safetensors_writer *out, dt_error *err)
 {
-    /* "pt": dimensions are in PyTorch's order; some readers insist on being told */
+    /* "pt": dimensions are in PyTorch's order; some readers require it */
     out->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     out->bytes = 0;
     if (out->header == NULL)
@@ -99,7 +99,8 @@ static dt_status entry_read(span *out, const char *key, const json_t *entry, int
     if (!json_is_array(shape) || json_array_size(offsets) != 2 ||
         !json_is_integer(json_array_get(offsets, 0)) ||
         !json_is_integer(json_array_get(offsets, 1)))
-        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' lacks a shape or its two offsets", where, key);
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' lacks a shape or its two offsets", where,
+                       key);
     out->begin = json_integer_value(json_array_get(offsets, 0));
     out->end = json_integer_value(json_array_get(offsets, 1));
     for (size_t i = 0; i < json_array_size(shape); i++) {
@@ -127,7 +128,7 @@ static int by_begin(const void *a, const void *b)
     return (left->end > right->end) - (left->end < right->end);
 }
 
-/* Together the tensors are the data, each byte once. */
+/* Check that the tensors cover the data, each byte exactly once. */
 static dt_status spans_cover(span *spans, size_t count, int64_t data_bytes, const char *where,
                              dt_error *err)
 {
@@ -173,7 +174,7 @@ dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t len
         count++;
     }
     DT_TRY(spans_cover(spans, count, data_bytes, where, err));
-    out->header = header; /* the caller's */
+    out->header = header; /* ownership passes to the caller */
     header = NULL;
 out:
     json_decref(header);

@@ -1,4 +1,4 @@
-/* safetensors: the file format of checkpoints, and of weights that others publish.
+/* safetensors: reads and writes the file format of checkpoints and of published weights.
  *
  *   8 bytes            N, unsigned, little-endian
  *   N bytes            JSON: {"__metadata__": {text: text}, KEY: {"dtype": "F32",
@@ -8,7 +8,7 @@
  *
  * Source     https://github.com/huggingface/safetensors, "Format"
  * Types      all that have whole bytes; checkpoints hold F32 only
- * Errors     DT_ERR_CORRUPT naming `where` and what does not agree
+ * Errors     DT_ERR_CORRUPT naming `where` and the mismatch
  */
 #ifndef DT_ENGINE_SAFETENSORS_H
 #define DT_ENGINE_SAFETENSORS_H
@@ -24,49 +24,49 @@ extern "C" {
 
 #define DT_SAFETENSORS_MAX_HEADER ((size_t)64 << 20)
 
-/* --- writing: add every tensor in the order of its data, then end, then write the data */
+/* --- writing: add every tensor in the order of its data, then call end, then write the data */
 typedef struct dt_safetensors_writer {
     json_t *header;
-    int64_t bytes; /* of data, so far */
+    int64_t bytes; /* bytes of data so far */
 } dt_safetensors_writer;
 
 dt_status dt_safetensors_writer_init(dt_safetensors_writer *out, dt_error *err);
-void dt_safetensors_writer_release(dt_safetensors_writer *writer); /* accepts a zeroed one */
-/* Keys must differ. */
+void dt_safetensors_writer_release(dt_safetensors_writer *writer); /* accepts a zeroed writer */
+/* Keys must be unique. */
 void dt_safetensors_writer_add(dt_safetensors_writer *writer, const char *key, dt_dtype dtype,
                                const int64_t *dim, int ndim);
-/* The file's beginning: length, header, padding. */
+/* Append the start of the file to `out`: length, header, padding. */
 void dt_safetensors_writer_end(dt_strbuf *out, const dt_safetensors_writer *writer);
 
 /* --- reading */
 typedef struct dt_safetensors {
-    json_t *header;     /* checked */
-    int64_t data_start; /* in the file */
+    json_t *header;     /* validated */
+    int64_t data_start; /* offset in the file */
 } dt_safetensors;
 
-/* `text` is the N bytes of header; data_bytes is what follows them in the file. Every entry is
- * checked: type, shape, offsets, no overlap and no gap. */
+/* `text` is the N bytes of the header; data_bytes follow them in the file. Checks every entry:
+ * type, shape, offsets, no overlap and no gap. */
 dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t length,
                                int64_t data_bytes, const char *where, dt_error *err);
-/* Reads and parses the header of an open file of `bytes`. */
+/* Read and parse the header of an open file of `bytes` bytes. */
 dt_status dt_safetensors_read(dt_safetensors *out, int fd, int64_t bytes, const char *where,
                               dt_error *err);
-void dt_safetensors_release(dt_safetensors *file); /* accepts a zeroed one */
+void dt_safetensors_release(dt_safetensors *file); /* accepts a zeroed file */
 
 #define DT_SAFETENSORS_DIMS 8
 
 typedef struct dt_safetensors_tensor {
-    const char *type; /* "F32", "I64": as it stands there; lives with the file */
-    dt_dtype dtype;   /* DT_DTYPE_COUNT: none of ours */
+    const char *type; /* "F32", "I64": as in the file; valid as long as the file */
+    dt_dtype dtype;   /* DT_DTYPE_COUNT: not a dt_dtype */
     int64_t start_bytes, bytes, elems;
     int ndim;
-    int64_t dim[DT_SAFETENSORS_DIMS]; /* of the first so many */
+    int64_t dim[DT_SAFETENSORS_DIMS]; /* the first DT_SAFETENSORS_DIMS dimensions */
 } dt_safetensors_tensor;
 
-/* False where it is not there. */
+/* Look up a tensor; false if it does not exist. */
 bool dt_safetensors_look(dt_safetensors_tensor *out, const dt_safetensors *file, const char *key);
-/* Of an F32 tensor: where its data begin in the file, and how many elements it has; false where there
- * is none. */
+/* Look up an F32 tensor: the start of its data in the file, and its number of elements; false if
+ * there is none. */
 bool dt_safetensors_find(int64_t *start_bytes, int64_t *elems, const dt_safetensors *file,
                          const char *key);
 

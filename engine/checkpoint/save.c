@@ -1,16 +1,16 @@
-/* The protocol. Whatever call the process dies at, a directory is a checkpoint only when all of it
- * is on the disk. The lead is rank 0, or the first rank of each node where they share no files:
+/* save: implements the save protocol. Whatever call the process dies at, a directory is a checkpoint only
+ * if all of it is on the disk. The lead is rank 0, or the first rank of each node if they share no files:
  *
- *   all      the first name that no lead has already                                   agree
+ *   all      choose the first name that no lead has yet                                agree
  *   lead     mkdir NAME.partial                                                        agree
  *   all      write and sync their files in it                                          agree
- *   all      their parts of the index travel to the leads
+ *   all      send their parts of the index to the leads
  *   lead     write and sync index.json; sync NAME.partial; rename it to NAME; sync the parent;
  *            write and sync NAME/complete.partial; rename it to NAME/complete; sync NAME and the
- *            parent (`part` for `complete` where there are several leads)               agree
+ *            parent (`part` for `complete` if there are several leads)                 agree
  *
- * A failure on one rank is a failure on all at the next "agree"; the leads then take away what
- * there is. Only a process that is killed leaves a NAME.partial, or a NAME without a marker.
+ * A failure on one rank is a failure on all at the next "agree"; the leads then remove what was
+ * written. Only a killed process leaves a NAME.partial, or a NAME without a marker.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ typedef struct save {
     dt_strategy_state *state;
     dt_comm *comm;
     dt_strbuf partial, final;
-    bool begun, renamed, marked; /* a lead: how far it came */
+    bool begun, renamed, marked; /* of a lead: which stages are done */
     dt_checkpoint_saved saved;
 } save;
 
@@ -76,7 +76,7 @@ out:
     return st;
 }
 
-/* What a killed save left under the name goes. */
+/* Create the partial directory, after removing leftovers of a killed save with this name. */
 static dt_status begin(save *run, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -118,7 +118,7 @@ static dt_status write_index(save *run, json_t *const *fragments, dt_error *err)
     if (index == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a checkpoint's index");
     dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_INDEX, run->partial.data);
-    /* Chunks that leave a gap are noticed now, not when the run is resumed. */
+    /* detect chunks that leave a gap now, not when the run is resumed */
     DT_TRY(dt_checkpoint_index_parse(&checked, index, path.data, &arena, err));
     dt_json_write(&text, index);
     dt_strbuf_add_char(&text, '\n');
@@ -133,7 +133,7 @@ out:
     return st;
 }
 
-/* Renamed into place, so that a marker is whole where there is one. */
+/* Write the marker. It is renamed into place, so a marker that exists is complete. */
 static dt_status write_marker(const save *run, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -197,8 +197,8 @@ out:
     return st;
 }
 
-/* Best effort: the first error is the one to tell, and prune comes by later. A part that is marked
- * is of no use without the others'. */
+/* Clean up after a failed save. Best effort: the first error is the one to report, and pruning
+ * cleans up later. A marked part is removed too: it is useless without the other nodes' parts. */
 static void take_back(const save *run)
 {
     if (run->begun && !(run->marked && run->place->shared))
@@ -222,7 +222,7 @@ dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, dt_checkpoint_s
     dt_strbuf_init(&run.partial);
     dt_strbuf_init(&run.final);
     fragments = calloc((size_t)run.comm->world_size, sizeof(*fragments));
-    DT_ASSERT(fragments != NULL); /* a rank that stays away makes the others wait */
+    DT_ASSERT(fragments != NULL); /* a rank that returned here would make the others wait */
     st = save_steps(&run, fragments, &mine, err);
     if (st == DT_OK)
         *out = run.saved;

@@ -1,9 +1,9 @@
-/* shape: what a parameter looks like in a checkpoint.
+/* shape: gives the shape of a parameter as stored in a checkpoint.
  *
- * Rows of padding (dt_param.stored_rows: those behind the vocabulary of a token embedding, say) are
- * not stored: how far a parameter is padded is the business of the program that loads it, which
- * keeps such rows (and their moments) zero. As they are the last rows, what is stored is the front
- * of the flattened parameter.
+ * Padding rows (dt_param.stored_rows; for example those of a token embedding after the vocabulary) are
+ * not stored: the padding is up to the program that loads the parameter, which keeps such rows
+ * (and their moments) zero. As they are the last rows, the stored part is a prefix of the flattened
+ * parameter.
  */
 #ifndef DT_ENGINE_CHECKPOINT_SHAPE_H
 #define DT_ENGINE_CHECKPOINT_SHAPE_H
@@ -17,16 +17,16 @@ extern "C" {
 
 typedef struct dt_checkpoint_shape {
     int ndim;
-    int64_t dim[DT_PARAM_DIMS]; /* those behind ndim are 1 */
+    int64_t dim[DT_PARAM_DIMS]; /* those after ndim are 1 */
     int64_t elems;
 } dt_checkpoint_shape;
 
 dt_checkpoint_shape dt_checkpoint_shape_of(const dt_param *param);
 
-/* The box of a whole parameter as it is stored. */
+/* The box of a whole parameter as stored. */
 dt_box dt_checkpoint_shape_box(const dt_checkpoint_shape *shape);
-/* What is stored of a slice in memory: all but the padding. It is the front of the slice, and may
- * have no elements. */
+/* The stored part of a slice in memory: all except padding. It is a prefix of the slice, and can be
+ * empty. */
 dt_slice dt_checkpoint_shape_clip(const dt_checkpoint_shape *shape, const dt_slice *held);
 
 #ifdef __cplusplus

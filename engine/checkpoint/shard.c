@@ -7,14 +7,14 @@
 
 #include "base/banned.h"
 
-/* One file in the making; everything is borrowed. */
+/* A file being written; everything is borrowed. */
 typedef struct shard {
     const dt_model *model;
     const dt_state_chunk *chunks;
     int count;
-    int first, last; /* the kinds that go into this file */
+    int first, last; /* range of the kinds in this file */
     const char *name;
-    json_t *files, *tensors; /* of the fragment */
+    json_t *files, *tensors; /* members of the fragment */
 } shard;
 
 static dt_checkpoint_shape shape_of(const shard *file, const dt_state_chunk *chunk)
@@ -29,8 +29,8 @@ static dt_slice stored_slice(const shard *file, const dt_state_chunk *chunk)
     return dt_checkpoint_shape_clip(&shape, &chunk->slice);
 }
 
-/* "wte.weight.m[0:512,64:128][100:200]": the box along each dimension and the range in it, each
- * where it is not all. */
+/* Append the key of a slice: "wte.weight.m[0:512,64:128][100:200]": the box along each dimension,
+ * and the range within it; each is omitted if it covers everything. */
 static void add_key(dt_strbuf *out, const char *name, int kind, const dt_slice *slice,
                     const dt_box *whole)
 {
@@ -46,7 +46,7 @@ static void add_key(dt_strbuf *out, const char *name, int kind, const dt_slice *
                           (long long)(slice->start_elems + slice->elems));
 }
 
-/* The list of the fragment that the piece belongs to. */
+/* The list in the fragment that a piece is added to. */
 static json_t *list_of(const shard *file, const char *name, const char *kind_name)
 {
     json_t *tensor = json_object_get(file->tensors, name), *list;
@@ -81,7 +81,7 @@ static void add_piece(const shard *file, dt_safetensors_writer *writer, const dt
     dt_strbuf_release(&key);
 }
 
-/* Header first, then the data in the same order. */
+/* Write the data, in the order of the header. */
 static dt_status write_data(const shard *file, dt_checkpoint_sink *sink, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -12,8 +12,9 @@
 
 #include "base/banned.h"
 
-#define BLOCK_BYTES ((size_t)1 << 20) /* digested and gathered while in the processor's cache */
-#define DISK_BYTES  ((size_t)4096)    /* O_DIRECT: address, length and offset are multiples of it */
+#define BLOCK_BYTES ((size_t)1 << 20) /* digested and collected while in the processor's cache */
+#define DISK_BYTES \
+    ((size_t)4096) /* O_DIRECT: address, length and offset must be multiples of this */
 
 static dt_status failed(const dt_checkpoint_sink *sink, const char *what, dt_error *err)
 {
@@ -26,7 +27,7 @@ static dt_status failed(const dt_checkpoint_sink *sink, const char *what, dt_err
                    advice);
 }
 
-/* Whether writes go past the page cache. A file system that cannot (or will not) leaves them in. */
+/* Set whether writes bypass the page cache; no effect if the file system refuses. */
 static void set_direct(dt_checkpoint_sink *sink, bool on)
 {
     int flags = fcntl(sink->fd, F_GETFL);
@@ -35,7 +36,7 @@ static void set_direct(dt_checkpoint_sink *sink, bool on)
     sink->direct = fcntl(sink->fd, F_SETFL, flags) == 0 && on;
 }
 
-/* Over NFS each direct write would wait for the server's disk. */
+/* True for NFS, where each direct write would wait for the server's disk. */
 static bool better_cached(int fd)
 {
     struct statfs info;
@@ -64,8 +65,8 @@ out:
     return st;
 }
 
-/* Writes what is gathered. What is no whole number of the disk's blocks, the end of the file that
- * is, goes through the page cache, as does everything after a write that was refused. */
+/* Write the collected block. The end of the file, if not a multiple of the disk's block size, goes
+ * through the page cache, and so does everything after a refused direct write. */
 static dt_status flush(dt_checkpoint_sink *sink, dt_error *err)
 {
     const char *at = sink->block;

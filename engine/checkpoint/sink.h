@@ -1,10 +1,10 @@
-/* sink: a new file that is written once, front to back, digested on the way, and synced.
+/* sink: writes a new file once, front to back, computes its digest, and syncs it.
  *
- * It goes past the page cache where the file system allows it: nobody reads a checkpoint soon, and
+ * Writes bypass the page cache if the file system allows it: a checkpoint is not read soon, and
  * a page of the cache costs the kernel several times what a copy within the process does, on the
  * processors that train (docs/performance.md).
  *
- * Errors  DT_ERR_IO naming the file; a full disk says so and what to do
+ * Errors  DT_ERR_IO naming the file; the message for a full disk has a remedy
  */
 #ifndef DT_ENGINE_CHECKPOINT_SINK_H
 #define DT_ENGINE_CHECKPOINT_SINK_H
@@ -24,25 +24,25 @@ typedef struct dt_checkpoint_sink {
     const dt_checkpoint_io *io;
     const char *path; /* borrowed */
     int fd;
-    int64_t bytes; /* so far */
-    char *block;   /* gathered for one write */
-    size_t held;   /* bytes of it */
-    bool direct;   /* past the page cache just now */
-    bool cached;   /* never past it (again) */
+    int64_t bytes; /* written so far */
+    char *block;   /* collects data for one write */
+    size_t held;   /* bytes in it */
+    bool direct;   /* writes currently bypass the page cache */
+    bool cached;   /* use the page cache for the rest of the file */
     dt_digest *digest;
 } dt_checkpoint_sink;
 
-/* The file must not be there yet. */
+/* Create the file, which must not exist. */
 dt_status dt_checkpoint_sink_open(dt_checkpoint_sink *out, const dt_checkpoint_io *io,
                                   const char *path, dt_error *err);
 dt_status dt_checkpoint_sink_write(dt_checkpoint_sink *sink, const void *bytes, size_t length,
                                    dt_error *err);
-/* Syncs, closes; hex may be NULL. */
+/* Sync and close; hex can be NULL. */
 dt_status dt_checkpoint_sink_finish(dt_checkpoint_sink *sink, char *hex, dt_error *err);
-/* After a failure or after finish; accepts one that was only zeroed. */
+/* Call after a failure or after finish; accepts a zeroed sink. */
 void dt_checkpoint_sink_release(dt_checkpoint_sink *sink);
 
-/* A whole small file. */
+/* Write a whole small file. */
 dt_status dt_checkpoint_sink_put(const dt_checkpoint_io *io, const char *path, const void *bytes,
                                  size_t length, dt_error *err);
 

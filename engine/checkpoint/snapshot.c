@@ -12,14 +12,14 @@
 
 #define KINDS       DT_STATE_KINDS
 #define ALIGN_ELEMS 16                /* 64 bytes */
-#define PAGE_BYTES  ((size_t)2 << 20) /* a huge one: few faults, few misses */
+#define PAGE_BYTES  ((size_t)2 << 20) /* a huge page: few page faults, few TLB misses */
 
 static int64_t aligned(int64_t elems)
 {
     return (elems + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
 }
 
-/* Where each piece comes from now. A strategy exports the same ones as at the start. */
+/* Update where each piece is copied from. A strategy exports the same pieces as at the start. */
 static void find_pieces(dt_snapshot *snapshot, const dt_state_chunk *chunks, int count)
 {
     bool same = count == snapshot->count;
@@ -56,8 +56,8 @@ static void lay_out(dt_snapshot *snapshot)
     snapshot->elems = at;
 }
 
-/* Past the caches, which hold what the next step needs: a third of the traffic less than memcpy,
- * which reads a line before it writes it. `to` is aligned to 16 bytes. */
+/* Copy past the caches, which hold what the next step needs. A third less traffic than memcpy,
+ * which reads a cache line before it writes it. `to` is aligned to 16 bytes. */
 static void copy_past_caches(float *to, const float *from, int64_t elems)
 {
     int64_t i = 0;
@@ -70,7 +70,7 @@ static void copy_past_caches(float *to, const float *from, int64_t elems)
     memcpy(to + i, from + i, (size_t)(elems - i) * sizeof(*to));
 }
 
-/* Thread `part` of `parts` takes an equal share of all elements, in one run from piece to piece. */
+/* Thread `part` of `parts` copies an equal, contiguous share of all elements, across pieces. */
 static void copy_part(const dt_snapshot *snapshot, int64_t part, int64_t parts)
 {
     int64_t lines = snapshot->elems / ALIGN_ELEMS;
@@ -124,7 +124,7 @@ dt_status dt_snapshot_open(dt_snapshot *out, dt_strategy_state *live, int thread
     out->memory = aligned_alloc(PAGE_BYTES, bytes);
     if (out->memory == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a snapshot of %zu bytes", bytes);
-    (void)madvise(out->memory, bytes, MADV_HUGEPAGE); /* advice */
+    (void)madvise(out->memory, bytes, MADV_HUGEPAGE); /* a hint; failure is harmless */
     lay_out(out);
     find_pieces(out, chunks, count);
     copy(out); /* touches every page now, not in the first step that saves */

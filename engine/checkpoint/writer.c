@@ -22,7 +22,7 @@ struct dt_checkpoint_writer {
     dt_snapshot snapshot;
     dt_strategy_state state; /* the snapshot's */
     dt_checkpoint_info info;
-    dt_checkpoint_outcome outcome; /* the thread's until `done` */
+    dt_checkpoint_outcome outcome; /* owned by the thread until `done` */
     double start_seconds;
     pthread_t thread;
     bool busy, has_thread;
@@ -46,7 +46,8 @@ static void save(dt_checkpoint_writer *writer)
 
 static void *thread_main(void *argument)
 {
-    /* Of this thread alone, as Linux has it: digests and writes take what training leaves. */
+    /* On Linux this affects only this thread: digests and writes use the processor time that
+     * training leaves. */
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST_PRIORITY);
     save(argument);
     return NULL;
@@ -103,7 +104,8 @@ void dt_checkpoint_writer_start(dt_checkpoint_writer *writer, const dt_checkpoin
     atomic_store(&writer->done, false);
     writer->has_thread = pthread_create(&writer->thread, NULL, thread_main, writer) == 0;
     if (!writer->has_thread)
-        save(writer); /* the others' threads wait for this rank */
+        /* no thread: save here, because the other ranks' threads wait for this rank */
+        save(writer);
 }
 
 bool dt_checkpoint_writer_collect(dt_checkpoint_writer *writer, bool wait,
