@@ -39,11 +39,13 @@ static dt_status llmc_layout(dt_bin_layout *out, const dt_data_file *file,
         i++;
     if (file->bytes < DT_BIN_HEADER_BYTES || i == FORMATS)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' is not an llm.c token file: the magic number in its header is neither %d nor %d; set data.tokens to the format of the file",
+                       "'%s' is not an llm.c token file: the magic number in its header is neither "
+                       "%d nor %d; set data.tokens to the format of the file",
                        file->path, formats[0].magic, formats[1].magic);
     if (version != formats[i].version)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s': unsupported version %d of llm.c's token file %d (expected %d); write the tokens again",
+                       "'%s': unsupported version %d of llm.c's token file %d (expected %d); write "
+                       "the tokens again",
                        file->path, version, magic, formats[i].version);
     out->header_bytes = DT_BIN_HEADER_BYTES;
     out->width_bytes = formats[i].width_bytes;
@@ -72,11 +74,13 @@ static dt_status bare_layout(dt_bin_layout *out, const dt_data_file *file,
 
     if (file->bytes >= DT_BIN_HEADER_BYTES && dt_bin_has_magic(header))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' begins with an llm.c header, but data.tokens is %s; set data.tokens to llmc or auto",
+                       "'%s' begins with an llm.c header, but data.tokens is %s; set data.tokens "
+                       "to llmc or auto",
                        file->path, dt_tokens_kind_name(file->kind));
     if (file->bytes % width != 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' has %lld bytes, not a multiple of the token size %d; the file is cut off, or data.tokens does not match its format",
+                       "'%s' has %lld bytes, not a multiple of the token size %d; the file is cut "
+                       "off, or data.tokens does not match its format",
                        file->path, (long long)file->bytes, width);
     out->header_bytes = 0;
     out->width_bytes = width;

@@ -1,9 +1,9 @@
-/* bin: files of token ids.
+/* bin: reads the headers of files of token ids.
  *
- *   llm.c     256 int32 of header: magic, version, token count, zeros; then the tokens.
+ *   llm.c     header of 256 int32: magic, version, token count, zeros; then the tokens.
  *             magic 20240520 version 1: uint16 (GPT-2); 20240801 version 7: uint32 (Llama 3)
- *   nanoGPT   bare uint16
- *   fairseq   and Megatron: bare uint8, uint16, int32 or int64 (recipes/databin.h)
+ *   nanoGPT   uint16 without a header
+ *   fairseq   and Megatron: uint8, uint16, int32 or int64 without a header (recipes/databin.h)
  *
  * All little-endian.
  */
@@ -29,7 +29,7 @@ typedef struct dt_bin_layout {
 /* Whether the first 4 bytes of a file are one of llm.c's magic numbers. */
 bool dt_bin_has_magic(const unsigned char *start);
 
-/* Reads and checks the header against the file's size. DT_ERR_RECIPE naming the file. */
+/* Read the header and check it against the file's size. DT_ERR_RECIPE naming the file. */
 dt_status dt_bin_layout_read(dt_bin_layout *out, const dt_data_file *file, dt_error *err);
 
 #ifdef __cplusplus

@@ -2,16 +2,17 @@
 
 #include "base/banned.h"
 
-/* Steps from the place where a run stopped to the end of its epochs; below 0 where it is past it.
- */
+/* Steps from position `at` to the end of the epochs; negative if `at` is past it. */
 static int64_t rest_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
                           const dt_budget_place *at)
 {
-    int64_t seen = dt_sampler_epoch_steps(sampler, at->epoch, 1) + at->sample; /* steps of one */
+    /* in steps of one sample */
+    int64_t seen = dt_sampler_epoch_steps(sampler, at->epoch, 1) + at->sample;
     int64_t left;
 
     if (sampler->tail == DT_TAIL_DROP) {
-        left = dt_sampler_epoch_steps(sampler, at->epoch + 1, 1) - seen; /* of this epoch */
+        /* samples left in this epoch */
+        left = dt_sampler_epoch_steps(sampler, at->epoch + 1, 1) - seen;
         return left / step_samples + dt_sampler_epoch_steps(sampler, epochs, step_samples) -
                dt_sampler_epoch_steps(sampler, at->epoch + 1, step_samples);
     }

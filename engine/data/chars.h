@@ -1,6 +1,6 @@
-/* chars: the set of code points of a text, which becomes the vocabulary of a "char" tokenizer.
+/* chars: collects the code points of a text, the vocabulary of a "char" tokenizer.
  *
- * A bit per code point: 136 KB, whatever the text.
+ * Uses one bit per code point: 136 KB for any text.
  */
 #ifndef DT_ENGINE_CHARS_H
 #define DT_ENGINE_CHARS_H
@@ -17,7 +17,7 @@ typedef struct dt_char_set {
 
 void dt_char_set_add(dt_char_set *set, uint32_t code);
 int64_t dt_char_set_count(const dt_char_set *set);
-/* Ascending, into room for dt_char_set_count. */
+/* List the code points, ascending; `out` has dt_char_set_count elements. */
 void dt_char_set_list(uint32_t *out, const dt_char_set *set);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* dt_dataset_check: small data are opened and closed, which tells everything; of large data the
- * sizes, headers and first megabytes are looked at. */
+/* check: implements dt_dataset_check. Small data are opened and closed, which checks everything; of
+ * large data only the sizes, headers and first megabytes are checked. */
 #include "engine/data/dataset_int.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 #include "base/banned.h"
 
-#define SMALL_BYTES ((int64_t)64 << 20) /* of all files together: read within a second */
-#define PEEK_BYTES  ((size_t)1 << 20)   /* of each file, where they are not small */
+#define SMALL_BYTES ((int64_t)64 << 20) /* total size of small data: read within a second */
+#define PEEK_BYTES  ((size_t)1 << 20)   /* bytes read of each file of large data */
 
 static dt_status check_whole(dt_dataset_facts *out, const dt_recipe *recipe,
                              const dt_tokenizer *fixed, dt_error *err)
@@ -45,7 +45,7 @@ static dt_status peek_text(const dt_data_file *file, dt_error *err)
     if (start.length > PEEK_BYTES) {
         start.length = PEEK_BYTES;
         for (int i = 0; i < DT_UTF8_MAX && (start.bytes[start.length] & 0xc0) == 0x80; i++)
-            start.length--; /* not through the middle of a character */
+            start.length--; /* do not cut a character */
     }
     DT_TRY(dt_text_scan(set, &count, file->path, &start, err));
 out:
@@ -54,7 +54,7 @@ out:
     return st;
 }
 
-/* Looks at each file, and counts tokens; characters are not counted. */
+/* Check the start of each file, and count tokens if they are ids; characters are not counted. */
 static dt_status peek(int64_t *tokens, const dt_data_files *files, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -81,7 +81,7 @@ out:
     return st;
 }
 
-/* How many rows there are, headers tell, or only a full read. */
+/* Count the rows, if headers give the number; otherwise by a full read. */
 static dt_status check_rows(dt_dataset_facts *out, const dt_data_files *train,
                             const dt_data_files *validation, const dt_recipe *recipe, dt_error *err)
 {
@@ -98,7 +98,7 @@ out:
     return st;
 }
 
-/* What the tokenizer says, of text that has not become tokens yet too. */
+/* Check with the tokenizer's file only; the text may not have been converted to tokens yet. */
 static dt_status check_unprepared(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err)
 {
     dt_tokenizer *tokenizer = NULL;
@@ -130,7 +130,7 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
         goto out;
     }
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
-    if (train.items[0].kind == DT_TOKENS_PAIRS) { /* lengths alone are read */
+    if (train.items[0].kind == DT_TOKENS_PAIRS) { /* cheap: reads only the lengths */
         DT_TRY(check_whole(out, recipe, fixed, err));
         goto out;
     }
@@ -157,7 +157,7 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
     DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));
     if (!dt_tokenizer_is_file(recipe))
         DT_TRY(dt_documents_end(&document_end, recipe, fixed, out->vocab, err));
-    if (train.items[0].kind != DT_TOKENS_CHAR) /* their number is not known */
+    if (train.items[0].kind != DT_TOKENS_CHAR) /* the number of characters is unknown */
         DT_TRY(dt_dataset_split(&out->train_tokens, recipe, train_count,
                                 validation.count > 0 ? valid_count : -1, err));
 out:

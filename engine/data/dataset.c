@@ -1,5 +1,5 @@
-/* Four families: text (char, byte), whose tokenizer comes from the text, ids (.bin), whose tokens
- * are used where they are mapped, rows of numbers, and sentence pairs. */
+/* dataset: opens datasets of four families: text (char, byte), with a tokenizer built from the
+ * text; token ids (.bin), used in place in the mapped file; rows of numbers; and sentence pairs. */
 #include "engine/data/dataset_int.h"
 #include "engine/data/documents.h"
 
@@ -11,11 +11,11 @@
 
 #include "base/banned.h"
 
-/* Ids are looked at before training starts, up to this many of a stream: a tenth of a second. Those
- * behind them are looked at when they are drawn. */
+/* Ids of a stream that are checked before training starts, which takes a tenth of a second. The
+ * rest are checked when they are drawn. */
 #define CHECKED_TOKENS ((int64_t)1 << 26)
 
-/* Fields that say two things about tokens. */
+/* Refuse fields that contradict each other about tokens. */
 static dt_status check_fields(const dt_recipe *recipe, dt_tokens_kind kind, dt_error *err)
 {
     bool has_file = dt_tokenizer_is_file(recipe);
@@ -24,7 +24,8 @@ static dt_status check_fields(const dt_recipe *recipe, dt_tokens_kind kind, dt_e
 
     if (kind == DT_TOKENS_ROWS && has_word)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.tokenizer ('%s') cannot be combined with a model that reads rows of numbers; leave it out",
+                       "data.tokenizer ('%s') cannot be combined with a model that reads rows of "
+                       "numbers; leave it out",
                        recipe->data.tokenizer);
     if (has_word && recipe->data.tokens != DT_TOKENS_AUTO && recipe->data.tokens != kind)
         has_file = true;
@@ -32,7 +33,8 @@ static dt_status check_fields(const dt_recipe *recipe, dt_tokens_kind kind, dt_e
         (recipe->data.tokens == DT_TOKENS_CHAR || recipe->data.tokens == DT_TOKENS_BYTE ||
          kind == DT_TOKENS_CHAR || kind == DT_TOKENS_BYTE))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.tokenizer ('%s') and data.tokens ('%s') cannot be combined; leave data.tokens out",
+                       "data.tokenizer ('%s') and data.tokens ('%s') cannot be combined; leave "
+                       "data.tokens out",
                        recipe->data.tokenizer, dt_tokens_kind_name(recipe->data.tokens));
     return DT_OK;
 }
@@ -47,10 +49,10 @@ dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
 
     if (dt_architecture_find(recipe->model.kind)->reads_pairs && kind != DT_TOKENS_PAIRS &&
         recipe->data.source[0] == '\0')
-        DT_THROW(
-            err, DT_ERR_UNSUPPORTED,
-            "a model of kind '%s' trains on sentence pairs, but 'data' names files without translations",
-            dt_architecture_find(recipe->model.kind)->name);
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "a model of kind '%s' trains on sentence pairs, but 'data' names files without "
+                 "translations",
+                 dt_architecture_find(recipe->model.kind)->name);
     if (recipe->data.train.count == 0)
         DT_THROW(err, DT_ERR_RECIPE, "data.train names no file; give it a file of %s",
                  kind == DT_TOKENS_ROWS ? "rows" : "text or tokens");
@@ -74,10 +76,11 @@ dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64
         *before_split = (int64_t)((double)train_count * (1.0 - recipe->data.split));
         valid_count = train_count - *before_split;
         if (recipe->data.split > 0 && valid_count < 2)
-            return DT_FAIL(err, DT_ERR_RECIPE,
-                           "data.train ('%s') has %lld tokens, of which data.split %g leaves %lld for validation, which needs at least 2: give more text, a larger split, or 0",
-                           first, (long long)train_count, recipe->data.split,
-                           (long long)valid_count);
+            return DT_FAIL(
+                err, DT_ERR_RECIPE,
+                "data.train ('%s') has %lld tokens, of which data.split %g leaves %lld for "
+                "validation, which needs at least 2: give more text, a larger split, or 0",
+                first, (long long)train_count, recipe->data.split, (long long)valid_count);
     } else if (valid_count < 2) {
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "data.validation ('%s') has 1 token and needs at least 2: give more text",
@@ -124,20 +127,20 @@ dt_status dt_dataset_fill_tokens(const dt_dataset *dataset, const dt_token_strea
 {
     int32_t *ids = (int32_t *)inputs[0] + place * tokens;
     int32_t *targets = (int32_t *)inputs[1] + place * tokens;
-    int64_t foretold = start + have < end ? have : have - 1;
+    int64_t predicted = start + have < end ? have : have - 1;
     dt_status st = DT_OK;
 
     DT_ASSERT(have >= 0 && have <= tokens);
     if (have == 0)
-        foretold = 0;
-    /* Large files are not looked through when they are opened. */
-    DT_TRY(dt_token_stream_check(stream, start, foretold < have ? have : have + 1, dataset->limit,
+        predicted = 0;
+    /* large files are not checked completely on opening */
+    DT_TRY(dt_token_stream_check(stream, start, predicted < have ? have : have + 1, dataset->limit,
                                  err));
     dt_token_stream_read(ids, stream, start, have);
-    dt_token_stream_read(targets, stream, start + 1, foretold);
-    for (int64_t i = have; i < tokens; i++) /* each a document of its own */
+    dt_token_stream_read(targets, stream, start + 1, predicted);
+    for (int64_t i = have; i < tokens; i++) /* padding: each is a document of its own */
         ids[i] = dataset->packed ? dataset->document_end : 0;
-    for (int64_t i = foretold; i < tokens; i++)
+    for (int64_t i = predicted; i < tokens; i++)
         targets[i] = -1;
     dt_dataset_mark_documents(dataset, inputs, place, tokens);
 out:
@@ -229,7 +232,7 @@ static dt_status open_text(dt_dataset *dataset, const dt_data_files *train,
         dataset->valid_start = dataset->train_count;
         dataset->valid_count = dataset->train.count - dataset->train_count;
     }
-    dataset->limit = dataset->tokenizer->vocab; /* a model may have rows that no token uses */
+    dataset->limit = dataset->tokenizer->vocab; /* a model can have rows that no token uses */
     if (recipe->model.vocab > 0 && dataset->tokenizer->kind != DT_TOKENIZER_BPE)
         dataset->limit = recipe->model.vocab;
     if (dt_tokens_kind_is_ids(train->items[0].kind))
@@ -263,7 +266,7 @@ dt_status dt_dataset_open(dt_dataset **out, const dt_recipe *recipe, const dt_to
     } else {
         DT_TRY(open_text(dataset, &train, &validation, recipe, fixed, err));
     }
-    *out = dataset; /* caller owns *out */
+    *out = dataset;
     dataset = NULL;
 out:
     dt_dataset_close(dataset);

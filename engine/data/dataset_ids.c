@@ -1,4 +1,4 @@
-/* Token files are used where they are mapped. */
+/* dataset_ids: opens token files, which are used in place in the mapping. */
 #include "engine/data/bin.h"
 #include "engine/data/dataset_int.h"
 #include "engine/data/tokenizer_int.h"
@@ -16,7 +16,7 @@ static dt_status map_bins(dt_token_stream *out, const dt_data_files *files, dt_e
         dt_bin_layout layout;
 
         DT_TRY(dt_mapping_open(&piece.mapping, file.path, err));
-        file.bytes = (int64_t)piece.mapping.length; /* what is mapped is what is checked */
+        file.bytes = (int64_t)piece.mapping.length; /* check the size that was mapped */
         if ((st = dt_bin_layout_read(&layout, &file, err)) != DT_OK) {
             dt_mapping_close(&piece.mapping);
             goto out;
@@ -56,7 +56,8 @@ dt_status dt_dataset_open_ids(dt_dataset *dataset, const dt_data_files *train,
     }
     if (vocab > INT32_MAX)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' or another data file contains the token %lld, too large for any vocabulary; set data.tokens to the format of the file",
+                 "'%s' or another data file contains the token %lld, too large for any vocabulary; "
+                 "set data.tokens to the format of the file",
                  train->items[0].path, (long long)vocab - 1);
     DT_TRY(dt_tokenizer_new_ids(&dataset->tokenizer, vocab, err));
 out:

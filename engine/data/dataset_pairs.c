@@ -1,4 +1,5 @@
-/* Sentence pairs are read where they are mapped; what is kept in memory is their order. */
+/* dataset_pairs: opens sentence pairs, which are read in place in the mapping; only their order is
+ * in memory. */
 #include <stdio.h>
 
 #include "engine/data/dataset_int.h"
@@ -11,12 +12,13 @@ static dt_status open_file(dt_sentences *out, const dt_data_files *files, const 
 {
     if (files->count > 1)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "%s names %lld files of sentence pairs (expected one); prepare all text into one file with 'dtrun data prepare'",
+                       "%s names %lld files of sentence pairs (expected one); prepare all text "
+                       "into one file with 'dtrun data prepare'",
                        field, (long long)files->count);
     return files->count == 0 ? DT_OK : dt_sentences_open(out, files->items[0].path, err);
 }
 
-/* Pairs over the limit, and how long the first is. */
+/* Report pairs over the length limit, and the length of the first. */
 static dt_status check_long(const dt_groups *groups, const char *field, const dt_recipe *recipe,
                             int64_t count, dt_error *err)
 {
@@ -61,9 +63,9 @@ static dt_status open_tokenizer(dt_dataset *dataset, const dt_recipe *recipe,
     dt_status st = DT_OK;
 
     if (!dt_tokenizer_is_file(recipe))
-        DT_THROW(
-            err, DT_ERR_RECIPE,
-            "data.tokenizer is not set; sentence pairs need the tokenizer that they were prepared with");
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "data.tokenizer is not set; sentence pairs need the tokenizer that they were "
+                 "prepared with");
     st = dt_tokenizer_pairs_read(&dataset->tokenizer, recipe->data.tokenizer, err);
     if (st != DT_OK)
         goto out;
@@ -114,7 +116,7 @@ out:
     return st;
 }
 
-/* --- before a run */
+/* --- checks before a run */
 
 bool dt_dataset_pairs_are_text(const dt_recipe *recipe)
 {

@@ -1,4 +1,4 @@
-/* Rows are read whole; a sample is a row, and has no neighbour. */
+/* dataset_rows: opens rows, which are read into memory; each row is a sample. */
 #include "engine/data/dataset_int.h"
 #include "engine/data/tokenizer_int.h"
 

@@ -1,4 +1,5 @@
-/* Text is mapped; its bytes are the tokens, or it is scanned for its alphabet and encoded. */
+/* dataset_text: opens text. Its bytes are the tokens, or it is scanned for its characters and
+ * encoded. */
 #include <stdlib.h>
 
 #include "engine/data/dataset_int.h"
@@ -23,7 +24,7 @@ out:
     return st;
 }
 
-/* Bytes of a mapped text are its tokens under "byte"; under "char" they become code points. */
+/* Collect the code points of all pieces, and count them per piece. */
 static dt_status scan_texts(dt_char_set *set, dt_token_stream *stream, int64_t *counts,
                             dt_error *err)
 {
@@ -66,7 +67,7 @@ dt_status dt_dataset_open_chars(dt_dataset *dataset, const dt_data_files *train,
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a vocabulary");
     DT_TRY(map_texts(&train_text, train, err));
     DT_TRY(map_texts(&validation_text, validation, err));
-    /* One vocabulary for both, so that validation meets no unknown character. */
+    /* One vocabulary for both, so that validation has no unknown characters. */
     DT_TRY(scan_texts(set, &train_text, counts, err));
     DT_TRY(scan_texts(set, &validation_text, counts + train->count, err));
     DT_TRY(fixed != NULL ? dt_tokenizer_copy(&dataset->tokenizer, fixed, err)

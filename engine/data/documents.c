@@ -12,13 +12,16 @@ dt_status dt_documents_end(int32_t *out, const dt_recipe *recipe, const dt_token
         return DT_OK;
     if (given >= 0 && vocab > 0 && given >= vocab)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.end_of_text is %lld, but the vocabulary has %lld tokens: set it to the id of the token that ends documents",
+                       "data.end_of_text is %lld, but the vocabulary has %lld tokens: set it to "
+                       "the id of the token that ends documents",
                        (long long)given, (long long)vocab);
     if (given < 0 && tokenizer != NULL)
         given = dt_tokenizer_end_of_text(tokenizer);
     if (given < 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.cross_documents is false, but it is unknown where documents end: set data.end_of_text to the id of the token that ends each document, or set data.tokenizer to a tokenizer that has such a token");
+                       "data.cross_documents is false, but it is unknown where documents end: set "
+                       "data.end_of_text to the id of the token that ends each document, or set "
+                       "data.tokenizer to a tokenizer that has such a token");
     *out = (int32_t)given;
     return DT_OK;
 }

@@ -1,8 +1,9 @@
-/* documents: samples whose tokens see nothing of other documents (data.cross_documents: false).
+/* documents: marks documents in samples so that their tokens do not see each other (data.cross_documents:
+ * false).
  *
- * A document ends with its end-of-text token. What follows stands in a document of its own: positions
- * count from its first token, attention begins there, and the end-of-text token, which has only the
- * next document's first token to foretell, has no target. The losses of documents that share a sample
+ * A document ends with its end-of-text token; the next token starts a new document. Positions
+ * count from a document's first token, attention starts there, and the end-of-text token, which could only
+ * predict the first token of the next document, has no target. The losses of documents that share a sample
  * are those of each alone (unit.model_documents).
  *
  * Threads    any
@@ -16,15 +17,16 @@
 extern "C" {
 #endif
 
-#define DT_DOCUMENTS_CROSSED (-1) /* documents are not told apart */
+#define DT_DOCUMENTS_CROSSED (-1) /* documents are not separated */
 
-/* The token that ends documents, or DT_DOCUMENTS_CROSSED: data.end_of_text, or the tokenizer's (NULL:
- * none is known). vocab: of the data, 0: unknown. DT_ERR_RECIPE where there is none, or none such. */
+/* *out: the token that ends documents: data.end_of_text, or the tokenizer's (tokenizer can be
+ * NULL), or DT_DOCUMENTS_CROSSED. vocab: vocabulary of the data, 0: unknown. DT_ERR_RECIPE if a
+ * token is needed but not known, or is outside the vocabulary. */
 dt_status dt_documents_end(int32_t *out, const dt_recipe *recipe, const dt_tokenizer *tokenizer,
                            int64_t vocab, dt_error *err);
 
-/* Of one sample: targets of end-of-text become -1; starts: for each place that of its document's first
- * token; positions: those within the documents. All (count). */
+/* For one sample: set targets of end-of-text tokens to -1; starts: index of the first token of each
+ * token's document; positions: position within the document. All (count). */
 void dt_documents_mark(int32_t *targets, int32_t *starts, int32_t *positions, const int32_t *tokens,
                        int64_t count, int32_t end);
 

@@ -24,7 +24,7 @@ const char *dt_tokens_kind_name(dt_tokens_kind kind)
     return names[kind];
 }
 
-/* A recipe that was filled in by hand may have none. */
+/* data.tokenizer can be NULL in a recipe that was not parsed from a file. */
 static bool has_word(const dt_recipe *recipe, const char *word)
 {
     return recipe->data.tokenizer != NULL && strcmp(recipe->data.tokenizer, word) == 0;
@@ -55,7 +55,7 @@ static bool ends_with(const char *text, const char *tail)
     return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
 }
 
-/* Opens it once, to learn whether that is allowed, what it is, and its first bytes. */
+/* Check that a file is readable, and detect its kind from its first bytes. */
 static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kind,
                          const char *field, dt_error *err)
 {
@@ -66,10 +66,11 @@ static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kin
     int fd = -1;
 
     if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "%s: '%s' is a different file in every process; write its contents to a file first",
-                 field, path);
-    /* stat first: opening a pipe would wait for its writer */
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "%s: '%s' is a different file in every process; write its contents to a file first",
+            field, path);
+    /* stat first: opening a pipe would block */
     if (stat(path, &info) != 0 && errno == ENOENT)
         DT_THROW(err, DT_ERR_RECIPE,
                  "%s: '%s' does not exist; check the path (a relative one starts at the recipe's "
@@ -113,7 +114,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The files of one entry of the list. */
+/* Expand one entry of the list to its files. */
 static dt_status expand(glob_t *out, const char *pattern, const char *field, dt_error *err)
 {
     switch (glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, out)) {

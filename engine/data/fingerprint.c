@@ -14,9 +14,10 @@
 #define LEAST_BYTES  (2 * WINDOW_BYTES) /* the first window and the last */
 #define HEX_SIZE     33
 
-/* --- made */
+/* --- making */
 
-/* So many bytes, or a little more, in windows from the first byte to the last. Returns how many. */
+/* Digest `most` bytes, or a little more, in windows from the first byte to the last. Returns how
+ * many. */
 static int64_t digest(char *hex, const dt_mapping *file, int64_t most)
 {
     int64_t length = (int64_t)file->length, windows = most / WINDOW_BYTES;
@@ -133,7 +134,7 @@ out:
     return st;
 }
 
-/* --- compared */
+/* --- comparing */
 
 static void add_value(dt_strbuf *out, const json_t *value)
 {
@@ -154,7 +155,7 @@ static void add_difference(dt_strbuf *out, const char *what, const json_t *was, 
     add_value(out, is);
 }
 
-/* Values of one number may be of two types: 0 and 0.0. */
+/* Equal numbers can have different JSON types: 0 and 0.0. */
 static bool same(const json_t *was, const json_t *is)
 {
     if (was == NULL && is == NULL)

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* --- made */
+/* --- making groups */
 
 static int64_t longer(const dt_sentences *sentences, int64_t pair)
 {
@@ -17,7 +17,7 @@ static int64_t longer(const dt_sentences *sentences, int64_t pair)
     return source > target ? source : target;
 }
 
-/* By what a pass sorts, from the least important on. */
+/* Sort keys, from the least significant one. */
 typedef enum sort_key { BY_TARGET, BY_SOURCE, BY_LENGTH, KEYS } sort_key;
 
 static int64_t key_of(const dt_sentences *sentences, int64_t pair, sort_key key)
@@ -27,7 +27,7 @@ static int64_t key_of(const dt_sentences *sentences, int64_t pair, sort_key key)
     return dt_sentence_length(sentences, key == BY_SOURCE ? DT_SOURCE : DT_TARGET, pair);
 }
 
-/* A counting sort, which leaves equal ones as they stand. places: (longest + 2). */
+/* A stable counting sort. places: (longest + 2). */
 static void sort(int64_t *out, const int64_t *in, int64_t count, const dt_sentences *sentences,
                  sort_key key, int64_t *places, int64_t longest)
 {
@@ -40,7 +40,7 @@ static void sort(int64_t *out, const int64_t *in, int64_t count, const dt_senten
         out[places[key_of(sentences, in[i], key)]++] = in[i];
 }
 
-/* Those that are not too long, in an order that is drawn. */
+/* Select the pairs that are not too long, in a random order. */
 static void choose(dt_groups *out, int64_t first, int64_t count, int64_t longest, int64_t *drawn,
                    uint64_t seed)
 {
@@ -60,7 +60,7 @@ static void choose(dt_groups *out, int64_t first, int64_t count, int64_t longest
     }
 }
 
-/* They are sorted: the newest of a group is its longest. */
+/* Cut the sorted pairs into groups. The last pair of a group is its longest. */
 static void cut(dt_groups *out, int64_t max_tokens)
 {
     int64_t start = 0;

@@ -1,9 +1,9 @@
-/* groups: sentence pairs of like length together, so that little of a batch is padding.
+/* groups: groups sentence pairs of similar length into batches with little padding.
  *
- * Length     of a pair: that of its longer side. Groups have so many pairs that their number times the
- *            longest of them is max_tokens at most, as fairseq's --max-tokens has it
- * Order      by length, of one length by the source's and then by the target's; of equal ones drawn from
- *            the seed. Cut from the shortest on; which group comes when the sampler says
+ * Length     of a pair: that of its longer side. The number of pairs of a group times the longest
+ *            of them is at most max_tokens, as in fairseq's --max-tokens
+ * Order      by length, then by the source's length, then by the target's; ties in random order drawn from
+ *            the seed. Groups are cut starting at the shortest; the sampler shuffles the groups
  * The same   for every number of ranks, and in every epoch
  * Too long   a pair that is longer than `longest`, or than max_tokens, is in no group
  */
@@ -23,17 +23,17 @@ typedef struct dt_group_limits {
 typedef struct dt_groups {
     const dt_sentences *sentences; /* borrowed */
     int64_t count;
-    int64_t *pairs;                       /* of all groups, one after another */
-    int64_t *starts;                      /* (count+1), in `pairs` */
-    int64_t *targets;                     /* (count), ids */
-    int64_t kept, dropped, first_dropped; /* pairs */
+    int64_t *pairs;                       /* pairs of all groups, concatenated */
+    int64_t *starts;                      /* (count+1): where each group starts in `pairs` */
+    int64_t *targets;                     /* (count): number of target ids in each group */
+    int64_t kept, dropped, first_dropped; /* numbers of pairs */
 } dt_groups;
 
-/* Of the pairs first .. first+count. DT_ERR_NOMEM. */
+/* Group the pairs first .. first+count. DT_ERR_NOMEM. */
 dt_status dt_groups_make(dt_groups *out, const dt_sentences *sentences, int64_t first,
                          int64_t count, const dt_group_limits *limits, uint64_t seed,
                          dt_error *err);
-void dt_groups_release(dt_groups *groups); /* accepts a zeroed one */
+void dt_groups_release(dt_groups *groups); /* accepts a zeroed value */
 
 /* B, S and T of a batch (engine/data/data.h). */
 typedef struct dt_pair_shape {
@@ -42,13 +42,13 @@ typedef struct dt_pair_shape {
 
 typedef struct dt_pair_ids {
     int32_t pad, end;
-    int64_t source_limit, target_limit; /* ids are below */
+    int64_t source_limit, target_limit; /* ids must be below these */
 } dt_pair_ids;
 
-/* A group's source (B,S), previous (B,T) and targets (B,T). */
+/* Fill a batch with a group's source (B,S), previous (B,T) and targets (B,T). */
 dt_status dt_group_fill(dt_pair_shape *shape, void *const inputs[], const dt_groups *groups,
                         int64_t group, const dt_pair_ids *ids, dt_error *err);
-/* A pair of two empty sentences none of whose targets counts. */
+/* Fill a batch with a pair of two empty sentences whose targets do not count. */
 void dt_group_blank(dt_pair_shape *shape, void *const inputs[], const dt_pair_ids *ids);
 
 #ifdef __cplusplus

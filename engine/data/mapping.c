@@ -31,7 +31,7 @@ dt_status dt_mapping_open(dt_mapping *out, const char *path, dt_error *err)
     out->length = (size_t)info.st_size;
 out:
     if (fd >= 0)
-        close(fd); /* the mapping stays */
+        close(fd); /* the mapping stays valid */
     return st;
 }
 

@@ -1,8 +1,8 @@
-/* mapping: a file seen as read-only memory.
+/* mapping: maps a file as read-only memory.
  *
- * Pages come from the page cache, so that the ranks of a node share one copy and a corpus larger
+ * Pages come from the page cache, so the ranks of a node share one copy, and a corpus larger
  * than the memory can be read.
- * Invariant  the file must not be cut short while it is mapped (the kernel then sends SIGBUS):
+ * Invariant  the file must not be truncated while it is mapped (the kernel would send SIGBUS):
  *            replace data files by renaming a new one into place
  */
 #ifndef DT_ENGINE_MAPPING_H
@@ -23,7 +23,7 @@ typedef struct dt_mapping {
 
 /* DT_ERR_RECIPE naming the file and why it cannot be read. */
 dt_status dt_mapping_open(dt_mapping *out, const char *path, dt_error *err);
-void dt_mapping_close(dt_mapping *mapping); /* accepts a zeroed one */
+void dt_mapping_close(dt_mapping *mapping); /* accepts a zeroed mapping */
 
 #ifdef __cplusplus
 }

@@ -8,22 +8,22 @@
 
 #define MAGIC       "\x93NUMPY"
 #define MAGIC_BYTES 6
-#define WORD_SIZE   32 /* a string of the header, with its end */
-#define MORE_DIM    3  /* of a shape that has more than are taken */
+#define WORD_SIZE   32 /* a string of the header, with its NUL */
+#define MORE_DIM    3  /* dimensions stored, one more than is supported */
 
 bool dt_npy_has_magic(const unsigned char *bytes, size_t length)
 {
     return length >= MAGIC_BYTES && memcmp(bytes, MAGIC, MAGIC_BYTES) == 0;
 }
 
-/* --- the header as a Python literal */
+/* --- parsing the header, a Python literal */
 
-/* Where the header is being read. */
+/* Position in the header. */
 typedef struct cursor {
-    const char *path, *begin, *at, *end; /* begin: of the file */
+    const char *path, *begin, *at, *end; /* begin: start of the file */
 } cursor;
 
-/* What the header says; each is there once. */
+/* The header's values; each must occur once. */
 typedef struct header {
     bool has_descr, has_order, has_shape;
     char descr[WORD_SIZE];
@@ -35,7 +35,8 @@ typedef struct header {
 static dt_status expect(const cursor *in, const char *what, dt_error *err)
 {
     return DT_FAIL(err, DT_ERR_RECIPE,
-                   "'%s', byte %lld: expected %s in the header of a .npy file; the file is damaged or not a plain table: write it again with numpy.save",
+                   "'%s', byte %lld: expected %s in the header of a .npy file; the file is damaged "
+                   "or not a plain table: write it again with numpy.save",
                    in->path, (long long)(in->at - in->begin), what);
 }
 
@@ -45,7 +46,7 @@ static void skip_spaces(cursor *in)
         in->at++;
 }
 
-/* Whether `text` follows, behind spaces, which is then passed. */
+/* Skip spaces; if `text` follows, skip it and return true. */
 static bool take(cursor *in, const char *text)
 {
     size_t length = strlen(text);
@@ -57,7 +58,7 @@ static bool take(cursor *in, const char *text)
     return true;
 }
 
-/* 'word' or "word", of printable ASCII. */
+/* Parse 'word' or "word", of printable ASCII. */
 static dt_status take_string(char out[WORD_SIZE], cursor *in, const char *what, dt_error *err)
 {
     char quote = take(in, "'") ? '\'' : take(in, "\"") ? '"' : '\0';
@@ -90,7 +91,7 @@ static dt_status take_size(int64_t *out, cursor *in, dt_error *err)
     return DT_OK;
 }
 
-/* (), (3,), (3, 4): as Python writes them. */
+/* Parse (), (3,), (3, 4), as Python writes them. */
 static dt_status take_shape(header *out, cursor *in, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -157,9 +158,9 @@ out:
     return st;
 }
 
-/* --- what is taken of it */
+/* --- checking the header */
 
-/* The header's text, from what stands in front of it. */
+/* Find the header's text, from the magic, version and length before it. */
 static dt_status find_header(cursor *out, const char *path, const unsigned char *bytes,
                              size_t length, dt_error *err)
 {
@@ -167,13 +168,14 @@ static dt_status find_header(cursor *out, const char *path, const unsigned char 
     dt_status st = DT_OK;
 
     if (!dt_npy_has_magic(bytes, length))
-        DT_THROW(
-            err, DT_ERR_RECIPE,
-            "'%s' is not a .npy file: its first bytes differ from those of the format; write it with numpy.save, or name a text table .csv",
-            path);
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' is not a .npy file: its first bytes differ from those of the format; write "
+                 "it with numpy.save, or name a text table .csv",
+                 path);
     if (length >= sizes && (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0))
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s': unsupported .npy version %d.%d (expected 1.0, 2.0 or 3.0); write it with numpy.save",
+                 "'%s': unsupported .npy version %d.%d (expected 1.0, 2.0 or 3.0); write it with "
+                 "numpy.save",
                  path, bytes[6], bytes[7]);
     start = sizes + (length >= sizes && bytes[6] > 1 ? 4 : 2);
     for (size_t i = start; length >= start && i > sizes; i--)
@@ -201,19 +203,19 @@ static dt_status read_type(dt_npy *out, const header *found, const char *path, d
             return DT_OK;
         }
     }
-    return DT_FAIL(
-        err, DT_ERR_RECIPE,
-        "'%s': unsupported number type '%s' ('descr' in the header; expected little-endian float32, float64 or integers): save array.astype('<f4')",
-        path, found->descr);
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'%s': unsupported number type '%s' ('descr' in the header; expected "
+                   "little-endian float32, float64 or integers): save array.astype('<f4')",
+                   path, found->descr);
 }
 
 static dt_status read_shape(dt_npy *out, const header *found, const char *path, dt_error *err)
 {
     if (found->fortran_order)
-        return DT_FAIL(
-            err, DT_ERR_RECIPE,
-            "'%s' is in column-major order ('fortran_order' in the header); save numpy.ascontiguousarray(array)",
-            path);
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'%s' is in column-major order ('fortran_order' in the header); save "
+                       "numpy.ascontiguousarray(array)",
+                       path);
     if (found->dims != 2)
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "'%s' has %s%d dimension%s ('shape' in the header); expected two, rows and "

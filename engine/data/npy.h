@@ -1,11 +1,11 @@
-/* npy: the header of NumPy's .npy files (numpy.lib.format, versions 1.0, 2.0 and 3.0).
+/* npy: reads the header of NumPy's .npy files (numpy.lib.format, versions 1.0, 2.0 and 3.0).
  *
  *   "\x93NUMPY", version (2 bytes), length of what follows (2 bytes; from 2.0 on 4),
  *   {'descr': '<f8', 'fortran_order': False, 'shape': (3000, 5), }, spaces, "\n", numbers
  *
- * Taken      two dimensions, row by row (C order), little-endian: float32, float64, and whole numbers
- *            of 1, 2, 4 or 8 bytes, signed or not
- * Errors     DT_ERR_RECIPE naming file and what of its header is not taken, with what to save instead
+ * Supported  two dimensions, row by row (C order), little-endian: float32, float64, and integers
+ *            of 1, 2, 4 or 8 bytes, signed or unsigned
+ * Errors     DT_ERR_RECIPE naming the file and the unsupported part of its header, with a remedy
  */
 #ifndef DT_ENGINE_DATA_NPY_H
 #define DT_ENGINE_DATA_NPY_H
@@ -24,7 +24,7 @@ typedef struct dt_npy {
     char kind;       /* 'f', 'i' or 'u' */
     int width_bytes; /* of a number */
     int64_t rows, columns;
-    size_t start; /* of the numbers, in the file: they are what is left of it */
+    size_t start; /* offset of the numbers, which extend to the end of the file */
 } dt_npy;
 
 bool dt_npy_has_magic(const unsigned char *bytes, size_t length);
@@ -33,7 +33,7 @@ bool dt_npy_has_magic(const unsigned char *bytes, size_t length);
 dt_status dt_npy_read(dt_npy *out, const char *path, const unsigned char *bytes, size_t length,
                       dt_error *err);
 
-/* Number `index`, row by row. */
+/* Number `index`, counted row by row. */
 double dt_npy_number(const dt_npy *npy, const unsigned char *bytes, int64_t index);
 
 #ifdef __cplusplus

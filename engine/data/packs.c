@@ -5,16 +5,16 @@
 
 #include "base/banned.h"
 
-#define AT_ONCE ((int64_t)1 << 14) /* tokens that are read together */
+#define AT_ONCE ((int64_t)1 << 14) /* tokens read at once */
 
 typedef struct packing {
     dt_packs *out;
-    int64_t room;               /* of out->starts */
+    int64_t room;               /* capacity of out->starts */
     int64_t tokens;             /* T */
-    int64_t sequence, document; /* where the sequence and the document begin that are not over */
+    int64_t sequence, document; /* start of the current sequence and of the current document */
 } packing;
 
-/* The sequence that begins where the last one ends. */
+/* Add the sequence that starts where the last one ends. */
 static dt_status add(packing *p, int64_t end, dt_error *err)
 {
     dt_packs *out = p->out;
@@ -33,7 +33,7 @@ static dt_status add(packing *p, int64_t end, dt_error *err)
     return DT_OK;
 }
 
-/* The document that ends before token `end` goes where it fits. */
+/* Place the document that ends before token `end` in the sequence where it fits. */
 static dt_status place(packing *p, int64_t end, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -65,7 +65,7 @@ dt_status dt_packs_make(dt_packs *out, const dt_token_stream *stream, int64_t fi
             if (read[i] == end)
                 DT_TRY(place(&p, first + at + i + 1, err));
     }
-    DT_TRY(place(&p, first + count, err)); /* what no end stands behind */
+    DT_TRY(place(&p, first + count, err)); /* text after the last end of a document */
     if (p.sequence < first + count)
         DT_TRY(add(&p, first + count, err));
 out:

@@ -24,7 +24,7 @@ void dt_rows_release(dt_rows *rows)
     memset(rows, 0, sizeof(*rows));
 }
 
-/* --- for the readers */
+/* --- used by the readers of both formats */
 
 static int64_t target_columns(const dt_rows *rows)
 {
@@ -63,7 +63,7 @@ dt_status dt_rows_reserve(dt_rows *rows, int64_t more, dt_error *err)
 
     if (rows->count + more <= rows->capacity)
         return DT_OK;
-    if (more > 1) /* all that a file has */
+    if (more > 1) /* the row count of a whole file: allocate exactly */
         wanted = rows->count + more;
     rows->values = grown(rows->values, wanted, rows->inputs, &failed);
     if (rows->classes)
@@ -81,7 +81,7 @@ static bool is_class(const dt_rows *rows, double value)
     return value >= 0 && value < (double)rows->outputs && value == floor(value);
 }
 
-/* Of a number that cannot stand in the column. */
+/* Report a number that is invalid in its column. */
 static dt_status refuse(const dt_rows *rows, double value, const char *text, dt_error *err)
 {
     char digits[32];

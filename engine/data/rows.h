@@ -1,16 +1,15 @@
-/* rows: tables of numbers from .csv and .npy files, whole in host memory: what a model on rows trains
- * on.
+/* rows: reads tables of numbers from .csv and .npy files into host memory, to train models on rows.
  *
- * A row      so many inputs, then its target, or its targets
- * .csv       a row a line: decimal numbers with commas between them, spaces around them allowed. A
- *            first line that does not begin with a number names the columns and is left out, as are
+ * A row      the inputs, then the target or targets
+ * .csv       a row per line: decimal numbers with commas between them, spaces around them allowed. A
+ *            first line that does not start with a number contains column names and is skipped, as are
  *            empty lines. "\n" or "\r\n"
- * .npy       told by its first bytes; a row a row (npy.h). The same numbers as from .csv, to the bit:
- *            both go through double precision to fp32
+ * .npy       recognized by its first bytes; a row per row (npy.h). Bit-identical to the numbers from .csv:
+ *            both are converted through double precision to fp32
  * Targets    a class, 0 .. outputs-1; or `outputs` numbers
- * Files      joined in the order of the list, of either kind
- * Errors     DT_ERR_RECIPE with file and line and column, or the element as NumPy counts: no number,
- *            none that is finite, too few or too many of them, a class out of range
+ * Files      joined in the order of the list, in either format
+ * Errors     DT_ERR_RECIPE with file, line and column, or the element's index as in NumPy: not a number,
+ *            not finite, too few or too many numbers, a class out of range
  */
 #ifndef DT_ENGINE_DATA_ROWS_H
 #define DT_ENGINE_DATA_ROWS_H
@@ -22,26 +21,26 @@ extern "C" {
 #endif
 
 typedef struct dt_rows {
-    int64_t inputs, outputs; /* of a row */
-    bool classes;            /* the target is a class, else `outputs` numbers */
+    int64_t inputs, outputs; /* per row */
+    bool classes;            /* the target is a class; else `outputs` numbers */
     int64_t count, capacity; /* rows */
     float *values;           /* (count, inputs) */
     int32_t *class_ids;      /* (count) */
     float *numbers;          /* (count, outputs) */
 } dt_rows;
 
-/* What the recipe says about a row; nothing to release. */
+/* Set the shape of a row from the recipe; nothing to release. */
 void dt_rows_init(dt_rows *out, const dt_recipe *recipe);
-/* Appends the rows of all files. */
+/* Append the rows of all files. */
 dt_status dt_rows_read(dt_rows *rows, const dt_data_files *files, dt_error *err);
-/* How many rows the files have, from their headers; -1 where only reading them tells. */
+/* Number of rows of the files, from their headers; -1 if only reading them determines it. */
 dt_status dt_rows_count(int64_t *count, const dt_rows *rows, const dt_data_files *files,
                         dt_error *err);
 void dt_rows_release(dt_rows *rows);
 
-/* Row `row` to place `place` of the tensors of a batch (rows, targets). */
+/* Copy row `row` to sample `place` of a batch's tensors (rows, targets). */
 void dt_rows_copy(void *const inputs[], int64_t place, const dt_rows *rows, int64_t row);
-/* A row there that does not count. */
+/* Fill a sample with a row that does not count. */
 void dt_rows_blank(void *const inputs[], int64_t place, const dt_rows *rows);
 
 #ifdef __cplusplus

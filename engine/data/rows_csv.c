@@ -6,10 +6,10 @@
 
 #include "base/banned.h"
 
-#define FIELD_SIZE 64 /* no number is longer */
+#define FIELD_SIZE 64 /* longer than any number */
 #define BOM        "\xef\xbb\xbf"
 
-/* Where a file is being read. */
+/* Position in a file. */
 typedef struct place {
     const char *path, *at, *end;
     int64_t line;
@@ -17,8 +17,8 @@ typedef struct place {
 
 /* --- one line */
 
-/* The field that starts at `at`, without spaces around it, as a string; returns its end. One that does
- * not fit, or that holds a zero byte, is shown as far as can be, and as no number. */
+/* Copy the field that starts at `at` to a string, without spaces around it; returns its end. A
+ * field that is too long or contains a NUL byte is truncated, and does not count as a number. */
 static const char *read_field(char out[FIELD_SIZE], const char *at, const char *end)
 {
     const char *stop = at, *last;
@@ -49,7 +49,7 @@ static bool is_number(double *out, const char *field)
     return end != field && *end == '\0';
 }
 
-/* What is no number is told as one that is not finite. */
+/* Stores NaN for text that is not a number; dt_rows_put reports both. */
 static dt_status store(dt_rows *rows, const place *in, int64_t column, const char *field,
                        dt_error *err)
 {
@@ -70,7 +70,7 @@ static dt_status read_row(dt_rows *rows, const place *in, const char *end, dt_er
     char field[FIELD_SIZE];
     dt_status st = DT_OK;
 
-    for (;; at++) { /* past a comma */
+    for (;; at++) { /* skips a comma */
         at = read_field(field, at, end);
         if (++column <= columns)
             DT_TRY(store(rows, in, column, field, err));
@@ -86,7 +86,7 @@ out:
     return st;
 }
 
-/* Of the line at `in`: its end, without the line break. */
+/* End of the line at `in`, without the line break. */
 static const char *line_end(const place *in)
 {
     const char *end = memchr(in->at, '\n', (size_t)(in->end - in->at));
@@ -112,7 +112,7 @@ dt_status dt_rows_read_csv(dt_rows *rows, const char *path, const dt_mapping *fi
 
     in.end = in.at + file->length;
     if (file->length >= strlen(BOM) && memcmp(in.at, BOM, strlen(BOM)) == 0)
-        in.at += strlen(BOM); /* else the first row would pass for a header */
+        in.at += strlen(BOM); /* otherwise the first row would look like a header */
     for (; in.at < in.end; in.line++) {
         const char *end = line_end(&in), *next = memchr(in.at, '\n', (size_t)(in.end - in.at));
 

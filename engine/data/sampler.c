@@ -1,4 +1,5 @@
-/* The order of an epoch is a shuffle (shuffle.h): a pure function of seed and epoch. */
+/* sampler: selects samples. The order of an epoch is a shuffle (shuffle.h) that depends only on
+ * seed and epoch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 
 #include "base/banned.h"
 
-/* An epoch's first sequence starts in [0, T), less where that would leave none: so many places. */
+/* Number of possible offsets of an epoch's first sequence: T, or fewer if no sequence would be
+ * left. */
 static int64_t shifts(const dt_sampler *sampler)
 {
     int64_t spare = sampler->train_tokens + 1 - sampler->ahead - sampler->tokens; /* at least 1 */
@@ -24,7 +26,7 @@ static int64_t shift_of(const dt_sampler *sampler, int64_t epoch)
     return (int64_t)(dt_shuffle_draw(&key, 0) % (uint64_t)shifts(sampler));
 }
 
-/* Sequences of an epoch; the last token has no target. */
+/* Number of sequences of an epoch; the last token has no target. */
 static int64_t count_of(const dt_sampler *sampler, int64_t epoch)
 {
     return (sampler->train_tokens - sampler->ahead - shift_of(sampler, epoch)) / sampler->tokens;
@@ -70,7 +72,7 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
     out->width = tokens;
     if (dataset->has_rows)
         out->sample_targets = dataset->rows.classes ? 1 : dataset->rows.outputs;
-    most = (out->train_tokens - out->ahead) / out->tokens; /* without a shift */
+    most = (out->train_tokens - out->ahead) / out->tokens; /* with offset 0 */
     out->order = malloc((size_t)most * sizeof(*out->order));
     if (out->order == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the order of %lld %s", (long long)most,
@@ -86,7 +88,7 @@ void dt_sampler_release(dt_sampler *sampler)
     memset(sampler, 0, sizeof(*sampler));
 }
 
-/* Past the ends of epochs, until the sample lies in its epoch. */
+/* Normalize a position: move past the ends of epochs until `sample` is within its epoch. */
 static void carry(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
 {
     int64_t count;
@@ -97,7 +99,7 @@ static void carry(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
     }
 }
 
-/* Where the next step starts: not in what drop leaves out. */
+/* Position where the next step starts: skips what drop leaves out. */
 static void settle(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
 {
     carry(sampler, epoch, sample);
@@ -119,14 +121,15 @@ static dt_status refuse_drop(const dt_sampler *sampler, int64_t samples, int64_t
         snprintf(of, sizeof(of), " of %lld tokens", (long long)sampler->tokens);
     return DT_FAIL(
         err, DT_ERR_RECIPE,
-        "'data.tail: drop' would drop the whole epoch: an epoch has %lld %s%s, fewer than the %lld of a step; give more %s, smaller batches, or set 'data.tail: wrap'",
+        "'data.tail: drop' would drop the whole epoch: an epoch has %lld %s%s, fewer than the %lld "
+        "of a step; give more %s, smaller batches, or set 'data.tail: wrap'",
         (long long)samples, noun, of, (long long)step_samples, rows ? "rows" : "text");
 }
 
 dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,
                               dt_error *err)
 {
-    /* Of the epoch that starts last. */
+    /* of the epoch with the largest offset */
     int64_t fewest =
         (sampler->train_tokens + 1 - sampler->ahead - shifts(sampler)) / sampler->tokens;
 
@@ -162,7 +165,8 @@ dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt
 {
     if (epoch < 0 || epoch > UINT32_MAX || sample < 0 || sample > count_of(sampler, epoch))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "the data have no sample %lld in epoch %lld, where the checkpoint stopped; they differ from the data that it was trained on: resume with those data",
+                       "the data have no sample %lld in epoch %lld, where the checkpoint stopped; "
+                       "they differ from the data that it was trained on: resume with those data",
                        (long long)sample, (long long)epoch);
     settle(sampler, &epoch, &sample);
     sampler->epoch = epoch;
@@ -182,7 +186,7 @@ static void make_order(dt_sampler *sampler, int64_t epoch)
     dt_shuffle(sampler->order, sampler->order_count, &key);
 }
 
-/* The first token of a sample of the epoch whose order is made, and how many it has. */
+/* The first token and the length of a sample of the epoch whose order is current. */
 static int64_t place_of(const dt_sampler *sampler, int64_t sample, int64_t *length)
 {
     int64_t at = sampler->order[sample];
@@ -194,7 +198,7 @@ static int64_t place_of(const dt_sampler *sampler, int64_t sample, int64_t *leng
     return sampler->dataset->packs.starts[at];
 }
 
-/* How often documents end in `length` tokens from token `at`. */
+/* Number of end-of-document tokens in `length` tokens from token `at`. */
 static int64_t count_ends(const dt_sampler *sampler, int64_t at, int64_t length)
 {
     enum { AT_ONCE = 1024 };
@@ -224,8 +228,8 @@ static int64_t count_group_targets(dt_sampler *sampler, int64_t first, int64_t c
     return targets;
 }
 
-/* Of a sequence. What ends a document has none, and neither has the last training token, which only a
- * pack reaches. */
+/* Targets that count in a sequence. The token that ends a document has none, nor has the last
+ * training token, which only a pack can contain. */
 static int64_t count_targets(const dt_sampler *sampler, int64_t at, int64_t length)
 {
     const dt_dataset *dataset = sampler->dataset;

@@ -8,7 +8,7 @@ enum { HEAD_BYTES = 64, WIDTH_AT = 32, VERSION = 1 };
 
 static const char magic[] = "DTPAIRS";
 
-/* --- read */
+/* --- reading */
 
 static int64_t int64_at(const unsigned char *bytes)
 {
@@ -18,7 +18,7 @@ static int64_t int64_at(const unsigned char *bytes)
     return value;
 }
 
-/* They rise by one at least, from 0 to `total`. */
+/* Whether the starts ascend strictly, from 0 to `total`. */
 static bool are_starts(const int64_t *starts, int64_t count, int64_t total)
 {
     if (starts[0] != 0 || starts[count] != total)
@@ -38,10 +38,12 @@ static dt_status lay_out(dt_sentences *out, const char *path, dt_error *err)
 
     if (length < HEAD_BYTES || memcmp(bytes, magic, sizeof(magic) - 1) != 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' is not a file of sentence pairs: create one with 'dtrun data prepare'", path);
+                       "'%s' is not a file of sentence pairs: create one with 'dtrun data prepare'",
+                       path);
     if (bytes[sizeof(magic) - 1] != VERSION)
-        return DT_FAIL(err, DT_ERR_RECIPE, "'%s': unsupported version %d (expected %d): prepare it again",
-                       path, bytes[sizeof(magic) - 1], VERSION);
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'%s': unsupported version %d (expected %d): prepare it again", path,
+                       bytes[sizeof(magic) - 1], VERSION);
     out->count = int64_at(bytes + 8);
     totals[DT_SOURCE] = int64_at(bytes + 16);
     totals[DT_TARGET] = int64_at(bytes + 24);
@@ -103,7 +105,7 @@ dt_status dt_sentence_read(int32_t *out, const dt_sentences *sentences, dt_langu
     return DT_OK;
 }
 
-/* --- written */
+/* --- writing */
 
 void dt_sentences_head(dt_strbuf *out, int64_t count, int width_bytes,
                        const int64_t *const starts[DT_LANGUAGES])

@@ -47,7 +47,7 @@ out:
     return st;
 }
 
-/* What a text of that alone becomes, where it is one token; else -1. */
+/* The token of a text, if it is encoded as a single token; else -1. */
 static dt_status find_token(int32_t *out, const dt_bpe *bpe, const char *text, dt_error *err)
 {
     dt_bpe_encoder *encoder = NULL;
@@ -74,7 +74,8 @@ static dt_status read_tokenizer(dt_side *out, const json_t *text, const char *na
     out->end = dt_bpe_end_of_text(out->bpe);
     if (out->end < 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' has no end-of-text token such as '</s>' or '<|endoftext|>', which every sentence of a pair ends with: add one to the tokenizer",
+                 "'%s' has no end-of-text token such as '</s>' or '<|endoftext|>', which every "
+                 "sentence of a pair ends with: add one to the tokenizer",
                  name);
     DT_TRY(find_token(&out->pad, out->bpe, "<pad>", err));
     if (out->pad < 0)
@@ -123,7 +124,7 @@ dt_status dt_sides_parse(dt_sides **out, const char *bytes, size_t length, const
     if (made->source->pad != made->target->pad)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' pads sources with %d and targets with %d", name,
                  made->source->pad, made->target->pad);
-    *out = made; /* caller owns *out */
+    *out = made;
     made = NULL;
 out:
     json_decref(json);

@@ -1,14 +1,13 @@
-/* sides: the tokenizers of sentence pairs, of the source and of the target, in one file that travels with
- * checkpoints.
+/* sides: holds the tokenizers of sentence pairs, for source and target, in one file stored in checkpoints.
  *
- *   {"version": 1, "source": SIDE, "target": SIDE}     "target" is left out where both are one
- *   SIDE   {"dictionary": "dict.txt's text", "codes": "subword-nmt's"}     codes may be left out
+ *   {"version": 1, "source": SIDE, "target": SIDE}     "target" is omitted if both are the same
+ *   SIDE   {"dictionary": "dict.txt's text", "codes": "subword-nmt's"}     codes are optional
  *          {"tokenizer": "tokenizer.json's text"}
  *
- * Sentences  end with the tokenizer's end of text, </s> of a dictionary
- * Padding    <pad> of a dictionary; of a tokenizer.json "<pad>" or "[PAD]", and where it has neither,
- *            one more id behind its vocabulary
- * Errors     DT_ERR_CORRUPT naming the file and what is wrong in it
+ * Sentences  end with the tokenizer's end-of-text token, </s> of a dictionary
+ * Padding    <pad> of a dictionary; of a tokenizer.json "<pad>" or "[PAD]", or if it has neither,
+ *            one more id after its vocabulary
+ * Errors     DT_ERR_CORRUPT naming the file and its fault
  */
 #ifndef DT_ENGINE_DATA_SIDES_H
 #define DT_ENGINE_DATA_SIDES_H
@@ -23,11 +22,11 @@
 extern "C" {
 #endif
 
-#define DT_SIDES_MAX_BYTES ((size_t)512 << 20) /* of a file */
+#define DT_SIDES_MAX_BYTES ((size_t)512 << 20) /* maximum size of a file */
 #define DT_SIDES_FILE      "translation.json"
 
 typedef struct dt_side {
-    dt_dictionary dictionary; /* where `bpe` is NULL */
+    dt_dictionary dictionary; /* used if `bpe` is NULL */
     dt_codes codes;
     bool has_codes;
     dt_bpe *bpe;
@@ -36,11 +35,11 @@ typedef struct dt_side {
 } dt_side;
 
 typedef struct dt_sides {
-    dt_side own[2]; /* of the source, and of the target where it has its own */
+    dt_side own[2]; /* the source's, and the target's if it differs */
     const dt_side *source, *target;
 } dt_sides;
 
-/* Text into what a SIDE of the file is. `codes` may be NULL. */
+/* Convert text to a SIDE of the file. `codes` can be NULL. */
 json_t *dt_side_of_dictionary(const dt_strbuf *dictionary, const dt_strbuf *codes);
 json_t *dt_side_of_tokenizer(const dt_strbuf *tokenizer);
 
@@ -48,7 +47,7 @@ dt_status dt_sides_parse(dt_sides **out, const char *bytes, size_t length, const
                          dt_error *err);
 void dt_sides_free(dt_sides *sides);
 
-/* What one thread encodes with. Zeroed before it is opened. */
+/* Encoder for one thread. Zero it before opening. */
 typedef struct dt_side_encoder {
     const dt_side *side;
     dt_bpe_encoder *bpe;
@@ -56,11 +55,13 @@ typedef struct dt_side_encoder {
 } dt_side_encoder;
 
 dt_status dt_side_encoder_open(dt_side_encoder *out, const dt_side *side, dt_error *err);
-void dt_side_encoder_close(dt_side_encoder *encoder); /* accepts a zeroed one */
-/* Appends the ids of a sentence and its end. DT_ERR_USAGE, with the byte, where it is not UTF-8. */
+void dt_side_encoder_close(dt_side_encoder *encoder); /* accepts a zeroed encoder */
+/* Append the ids of a sentence and its end. DT_ERR_USAGE, with the byte's position, if it is not
+ * UTF-8. */
 dt_status dt_side_encode(dt_ids *out, dt_side_encoder *encoder, const char *text, size_t length,
                          dt_error *err);
-/* As dt_dictionary_decode or dt_bpe_decode has it; nothing for the end and the padding. */
+/* Append the text of an id, by dt_dictionary_decode or dt_bpe_decode; nothing for the end and the
+ * padding. */
 void dt_side_decode(dt_strbuf *out, const dt_side *side, int32_t id);
 
 #ifdef __cplusplus

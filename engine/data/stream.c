@@ -45,7 +45,7 @@ static int64_t token_at(const dt_token_piece *piece, int64_t index)
     case 2:
         memcpy(&two, piece->tokens + index * 2, sizeof(two));
         return two;
-    case 8: /* what is beyond every vocabulary stays so */
+    case 8: /* a value beyond every vocabulary must stay so */
         memcpy(&eight, piece->tokens + index * 8, sizeof(eight));
         return eight <= INT64_MAX ? (int64_t)eight : INT64_MAX;
     default:
@@ -54,7 +54,7 @@ static int64_t token_at(const dt_token_piece *piece, int64_t index)
     }
 }
 
-/* The piece that holds token number `at`. */
+/* The piece that contains token number `at`. */
 static const dt_token_piece *piece_of(const dt_token_stream *stream, int64_t at)
 {
     int64_t low = 0, high = stream->piece_count - 1;
@@ -70,7 +70,7 @@ static const dt_token_piece *piece_of(const dt_token_stream *stream, int64_t at)
     return &stream->pieces[low];
 }
 
-/* How many of `count` tokens from `at` lie in this piece. */
+/* How many of `count` tokens from `at` are in this piece. */
 static int64_t run_length(const dt_token_piece *piece, int64_t at, int64_t count)
 {
     int64_t left = piece->start + piece->count - at;

@@ -1,7 +1,7 @@
-/* stream: tokens of several files joined in order, each piece in its own width.
+/* stream: joins the tokens of several files in order, each piece in its own width.
  *
- * Widths  1 (bytes, small alphabets), 2, 4 or 8 bytes, unsigned: a .bin file is used where it is
- *         mapped, and a text costs one byte a token while its alphabet has at most 256 characters
+ * Widths  1 (bytes, small alphabets), 2, 4 or 8 bytes, unsigned: a .bin file is used in place when
+ *         mapped, and a text takes one byte per token if its alphabet has at most 256 characters
  * Ownership  a piece owns its mapping or its memory
  */
 #ifndef DT_ENGINE_STREAM_H
@@ -16,11 +16,11 @@ extern "C" {
 #endif
 
 typedef struct dt_token_piece {
-    const char *path; /* borrowed; whom a message names */
+    const char *path; /* borrowed; for messages */
     const unsigned char *tokens;
     int width_bytes;
     int64_t start, count; /* its place in the stream */
-    dt_mapping mapping;   /* zeroed where `memory` holds the tokens */
+    dt_mapping mapping;   /* zeroed if `memory` holds the tokens */
     void *memory;
 } dt_token_piece;
 
@@ -29,19 +29,19 @@ typedef struct dt_token_stream {
     int64_t piece_count, count;
 } dt_token_stream;
 
-/* Room for `pieces`, none of them there yet. */
+/* Allocate a stream for up to `pieces` pieces, without any yet. */
 dt_status dt_token_stream_init(dt_token_stream *out, int64_t pieces, dt_error *err);
-void dt_token_stream_release(dt_token_stream *stream); /* accepts a zeroed one */
+void dt_token_stream_release(dt_token_stream *stream); /* accepts a zeroed stream */
 /* Takes the piece; sets its `start`. */
 void dt_token_stream_add(dt_token_stream *stream, const dt_token_piece *piece);
 
-/* Tokens start .. start+count, which must lie in the stream; one beyond int32 is cut to its lower
- * 32 bits. */
+/* Read tokens start .. start+count, which must be in the stream; a token above int32 is cut to its
+ * lower 32 bits. */
 void dt_token_stream_read(int32_t *out, const dt_token_stream *stream, int64_t start,
                           int64_t count);
 
-/* DT_ERR_RECIPE naming file and place of the first of start .. start+count that is not below
- * `limit`. */
+/* DT_ERR_RECIPE naming file and position of the first of tokens start .. start+count that is not
+ * below `limit`. */
 dt_status dt_token_stream_check(const dt_token_stream *stream, int64_t start, int64_t count,
                                 int64_t limit, dt_error *err);
 /* The largest token; -1 for an empty stream. */

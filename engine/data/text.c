@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* Once in a MiB. */
+/* Reports progress once per MiB. */
 static inline void tell_progress(size_t at, size_t used)
 {
     if (at >> 20 != (at + used) >> 20)
@@ -78,7 +78,8 @@ dt_status dt_text_encode(dt_token_piece *out, int64_t count, const char *path,
         token = used == 0 ? -1 : dt_tokenizer_find(tokenizer, code);
         if (token < 0)
             DT_THROW(err, DT_ERR_RECIPE,
-                     "'%s': the character '%.*s' (U+%04X) at byte %zu is not in the checkpoint's vocabulary; resume with the text that it was trained on, or start a new run",
+                     "'%s': the character '%.*s' (U+%04X) at byte %zu is not in the checkpoint's "
+                     "vocabulary; resume with the text that it was trained on, or start a new run",
                      path, (int)used, (const char *)text->bytes + at, code, at);
         tell_progress(at, used);
         put_token(tokens, width_bytes, done++, (uint32_t)token);
@@ -87,7 +88,7 @@ dt_status dt_text_encode(dt_token_piece *out, int64_t count, const char *path,
     out->path = path;
     out->width_bytes = width_bytes;
     out->count = done;
-    out->tokens = out->memory = tokens; /* the piece owns it */
+    out->tokens = out->memory = tokens;
     tokens = NULL;
 out:
     free(tokens);

@@ -140,7 +140,7 @@ json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer)
     return out;
 }
 
-/* Characters of the JSON form: UTF-8 (the parser has checked it), ascending, each once. */
+/* Parse the characters of the JSON form: valid UTF-8 (checked by the parser), ascending, each once. */
 static dt_status char_from_json(dt_tokenizer **out, const json_t *json, int64_t vocab,
                                 dt_error *err)
 {
@@ -228,7 +228,7 @@ static dt_status encode_chars(int32_t *tokens, int64_t *count, const dt_tokenize
     return DT_OK;
 }
 
-/* "12 7 400": ids have no text, so that they are written as numbers. */
+/* Parse ids written as numbers, "12 7 400". */
 static dt_status encode_ids(int32_t *tokens, int64_t *count, const dt_tokenizer *tokenizer,
                             const char *text, dt_error *err)
 {
@@ -265,7 +265,7 @@ dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokeniz
     *count = 0;
     if (dt_tokenizer_has_file(tokenizer))
         return dt_tokenizer_bpe_encode(tokens, count, tokenizer, text, length, err);
-    made = calloc(length + 1, sizeof(*made)); /* none of these makes more than one a byte */
+    made = calloc(length + 1, sizeof(*made)); /* these kinds make at most one token per byte */
     dt_strbuf_init(&copy);
     if (made == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu bytes of text", length);
@@ -278,16 +278,17 @@ dt_status dt_tokenizer_encode(int32_t **tokens, int64_t *count, const dt_tokeniz
             made[(*count)++] = (unsigned char)text[i];
         break;
     case DT_TOKENIZER_IDS:
-        dt_strbuf_add(&copy, text, length); /* strtoll wants its end */
+        dt_strbuf_add(&copy, text, length); /* strtoll needs a terminated string */
         DT_TRY(encode_ids(made, count, tokenizer, copy.data, err));
         break;
     case DT_TOKENIZER_ROWS:
-        DT_THROW(err, DT_ERR_USAGE, "the model was trained on rows of numbers and cannot read text");
-    case DT_TOKENIZER_BPE: /* above */
+        DT_THROW(err, DT_ERR_USAGE,
+                 "the model was trained on rows of numbers and cannot read text");
+    case DT_TOKENIZER_BPE: /* handled above */
     case DT_TOKENIZER_PAIRS:
         break;
     }
-    *tokens = made; /* caller owns *tokens */
+    *tokens = made;
     made = NULL;
 out:
     free(made);
@@ -305,7 +306,7 @@ void dt_tokenizer_decode(dt_strbuf *out, const dt_tokenizer *tokenizer, int32_t 
         dt_bpe_decode(out, tokenizer->bpe, token);
     else if (tokenizer->kind == DT_TOKENIZER_PAIRS)
         dt_side_decode(out, tokenizer->sides->target, token);
-    else if (token < 0 || token >= tokenizer->vocab) /* model.vocab may be the larger one */
+    else if (token < 0 || token >= tokenizer->vocab) /* model.vocab can be larger */
         dt_strbuf_add_str(out, "\xef\xbf\xbd");      /* U+FFFD */
     else if (tokenizer->kind == DT_TOKENIZER_BYTE)
         dt_strbuf_add_char(out, (char)token);

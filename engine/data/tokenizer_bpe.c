@@ -1,5 +1,5 @@
-/* A tokenizer that was learned elsewhere, or the two of sentence pairs, and its file, which travels with
- * the checkpoint. */
+/* tokenizer_bpe: handles tokenizers that were trained by another program, and those of sentence
+ * pairs, with the file that is stored in checkpoints. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static void digest(char *hex, const char *bytes, size_t length)
         snprintf(hex + 2 * i, 3, "%02x", canonical.digest[i]);
 }
 
-/* A tiktoken file keeps its name, since that tells how it splits text. */
+/* A tiktoken file keeps its name, which determines how it splits text. */
 static void name_file(dt_tokenizer *out, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
@@ -81,7 +81,7 @@ dt_status dt_tokenizer_read(dt_tokenizer **out, const char *path, dt_error *err)
     }
     made->vocab = dt_bpe_vocab(made->bpe);
     name_file(made, file.data);
-    *out = made; /* caller owns *out */
+    *out = made;
     made = NULL;
 out:
     dt_tokenizer_free(made);
@@ -99,7 +99,7 @@ dt_status dt_tokenizer_pairs_read(dt_tokenizer **out, const char *path, dt_error
     DT_TRY(read_file(made, path, err));
     made->vocab = parsed_vocab(made);
     snprintf(made->file_name, sizeof(made->file_name), DT_SIDES_FILE);
-    *out = made; /* caller owns *out */
+    *out = made;
     made = NULL;
 out:
     dt_tokenizer_free(made);
@@ -119,7 +119,7 @@ dt_status dt_tokenizer_pairs_take(dt_tokenizer **out, const char *bytes, size_t 
     digest(made->digest, made->file.data, made->file.length);
     made->vocab = parsed_vocab(made);
     snprintf(made->file_name, sizeof(made->file_name), DT_SIDES_FILE);
-    *out = made; /* caller owns *out */
+    *out = made;
     made = NULL;
 out:
     dt_tokenizer_free(made);
@@ -204,7 +204,8 @@ dt_status dt_tokenizer_bpe_same(const dt_tokenizer *checkpoint, const dt_tokeniz
 {
     if (strcmp(checkpoint->digest, recipe->digest) != 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "the checkpoint was trained with another tokenizer (%lld tokens) than the recipe's (%lld): resume with the checkpoint's own, '%s'",
+                       "the checkpoint was trained with another tokenizer (%lld tokens) than the "
+                       "recipe's (%lld): resume with the checkpoint's own, '%s'",
                        (long long)checkpoint->vocab, (long long)recipe->vocab,
                        checkpoint->file_name);
     return DT_OK;
@@ -226,7 +227,7 @@ dt_status dt_tokenizer_bpe_encode(int32_t **tokens, int64_t *count, const dt_tok
         DT_TRY(dt_bpe_encode(&ids, encoder, text, length, err));
     }
     *count = (int64_t)ids.count;
-    *tokens = ids.items; /* caller owns *tokens */
+    *tokens = ids.items;
     ids = (dt_ids){0};
     if (*tokens == NULL)
         *tokens = calloc(1, sizeof(**tokens));

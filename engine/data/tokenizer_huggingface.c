@@ -1,4 +1,5 @@
-/* Tokens that are characters or bytes, as a tokenizer.json for Hugging Face's libraries. */
+/* tokenizer_huggingface: writes character and byte tokenizers as a tokenizer.json for Hugging
+ * Face's libraries. */
 #include "base/utf8.h"
 #include "engine/data/tokenizer_int.h"
 #include "engine/tokens/write.h"
@@ -7,7 +8,8 @@
 
 enum { UTF8_MOST = 4 };
 
-/* As the name of a key, with its id. By hand: a character may be U+0000, which names no key in jansson. */
+/* Append a token as a JSON key with its id. Not through jansson, which does not allow U+0000 in a
+ * key. */
 static void add_token(dt_strbuf *out, uint32_t code, int64_t id)
 {
     char text[UTF8_MOST];
@@ -20,8 +22,8 @@ static void add_token(dt_strbuf *out, uint32_t code, int64_t id)
     json_decref(name);
 }
 
-/* Writes a WordLevel model with one word per character. Its "unk_token" is not in the vocabulary, so that encoding an
- * unknown character fails. */
+/* Write a WordLevel model with one word per character. Its "unk_token" is not in the vocabulary, so
+ * that encoding an unknown character fails. */
 static void add_characters(dt_strbuf *out, const dt_tokenizer *tokenizer)
 {
     dt_strbuf_add_str(out,

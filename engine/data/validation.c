@@ -2,7 +2,7 @@
 
 #include "base/banned.h"
 
-/* The last token is only ever a target. */
+/* The last token is only used as a target. */
 int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens)
 {
     int64_t inputs =
