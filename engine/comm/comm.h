@@ -1,23 +1,23 @@
-/* comm: collectives between the ranks of a run. A struct of functions per transport.
+/* comm: declares collectives between the ranks of a run, as a struct of functions per transport.
  *
- *   self   one rank: every collective is done when called
+ *   self   one rank: collectives only copy
  *   shm    ranks of one node, through shared memory
  *   gloo   CPU ranks over TCP (shim in C++; every exception is caught at its border)
- *   nodes  several ranks on several nodes: shm within a node, gloo between them
- *   nccl   cards, one a rank (nccl.h); else staged, through host memory (staged.h)
+ *   nodes  several ranks on several nodes: shm within a node, gloo between nodes
+ *   nccl   GPUs, one per rank (nccl.h); otherwise staged, through host memory (staged.h)
  *
  * A communicator connects all ranks of a run, or those along one axis of its mesh (mesh.h): rank and
  * world_size are those within that group.
  *
- * Which one is found out when it is opened (topology.h); where the ranks of a node cannot share
- * memory all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that
- * Gloo's sockets bind to; DTRUN_RUN_SECRET is proved on each of its connections (proof.h says what
- * that protects from, and what it does not).
+ * The transport is chosen when a communicator is opened (topology.h). If the ranks of a node cannot share
+ * memory, all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that
+ * Gloo's sockets bind to; DTRUN_RUN_SECRET authenticates each of its connections (proof.h describes
+ * which attacks this prevents).
  *
- * All its ranks call the same collectives in the same order. Sums are in rank order or a fixed ring,
- * so that the same ranks on the same nodes give the same bits.
+ * All ranks of a communicator call the same collectives in the same order. Sums are in rank order or a
+ * fixed ring, so the same ranks on the same nodes give the same bits.
  * Threads    one thread at a time per communicator; a strategy that overlaps opens a second one
- * Errors     DT_ERR_COMM when a peer is gone or the timeout is over: within seconds, never a hang;
+ * Errors     DT_ERR_COMM if a peer is lost (within seconds, never a hang) or on timeout;
  *            the communicator is unusable after that
  */
 #ifndef DT_ENGINE_COMM_H
@@ -41,10 +41,11 @@ struct dt_queue;
 typedef struct dt_comm {
     const char *name;
     int64_t rank, world_size; /* within the group */
-    int64_t sent_bytes;       /* by this rank, counted by the formula of the algorithm */
+    int64_t sent_bytes;       /* by this rank, computed by the algorithm's formula */
     void *state;
-    /* NULL: a collective is done when it returns. Else (NCCL) it is queued there (device/queue.h)
-     * and returns at once; what it reads and writes is left alone until the queue has done it */
+    /* NULL: a collective is complete when it returns. Otherwise (NCCL) it is queued there
+     * (device/queue.h) and returns at once; its memory must not be touched until the queue has
+     * finished it */
     struct dt_queue *queue;
     dt_status (*all_reduce)(struct dt_comm *, void *data, int64_t elems, dt_dtype dtype,
                             dt_error *err); /* F32 or BF16 */
@@ -54,34 +55,34 @@ typedef struct dt_comm {
      * elems */
     dt_status (*reduce_scatter)(struct dt_comm *, void *out, const void *in, int64_t elems,
                                 dt_dtype dtype, dt_error *err);
-    /* out[r * bytes ...] = what rank r gave. in may be out + rank * bytes */
+    /* out[r * bytes ...] = the `in` of rank r. in may be out + rank * bytes */
     dt_status (*all_gather)(struct dt_comm *, void *out, const void *in, size_t bytes,
                             dt_error *err);
     dt_status (*broadcast)(struct dt_comm *, void *data, size_t bytes, int64_t root, dt_error *err);
     dt_status (*barrier)(struct dt_comm *, dt_error *err);
-    /* NULL where queue is. Else the host waits until all that is queued is done; an error where
-     * that was cut short, and what it wrote is garbage. */
+    /* NULL if queue is NULL. Otherwise the host waits until all queued collectives are done;
+     * returns an error if one was aborted, and then their results are garbage. */
     dt_status (*finish)(struct dt_comm *, dt_error *err);
     void (*close)(struct dt_comm *);
 } dt_comm;
 
-/* Of one collective while training, and of meeting before it: longer than the slowest honest rank
- * keeps the others waiting, which may be a step of many minutes, a checkpoint, or data that one node
- * reads slowly. A rank that is gone is noticed at once where its connection breaks, and one that
- * hangs is found sooner by whoever supervises it: this is for ranks that nobody supervises. */
+/* Timeout of a collective during training, and of the rendezvous before it. Longer than a healthy
+ * rank can delay the others: by a step of many minutes, a checkpoint, or data that one node reads
+ * slowly. A dead rank is noticed at once because its connection breaks, and the supervisor finds a
+ * hanging one sooner: this timeout is for unsupervised ranks. */
 #define DT_COMM_TIMEOUT_SECONDS 3600.0
 
-/* All ranks of the run call it, each with its group of one partition: the whole run is dt_group_all,
- * and a mesh's axis splits it into groups of one size, which meet at once. `name` tells apart several
- * communicators of one run (the rendezvous are "comm/NAME/..."). timeout_seconds: of one collective,
- * and of one rendezvous. */
+/* Open a communicator. All ranks of the run call it, each with its group of one partition: the
+ * whole run is dt_group_all, and a mesh's axis splits it into groups of one size, which meet
+ * simultaneously. `name` distinguishes several communicators of one run (the rendezvous are
+ * "comm/NAME/..."). timeout_seconds: for each collective and each rendezvous. */
 dt_status dt_comm_open(dt_comm *out, struct dt_events *events, const char *name, dt_group group,
                        double timeout_seconds, dt_error *err);
-void dt_comm_close(dt_comm *comm); /* accepts a zeroed one */
+void dt_comm_close(dt_comm *comm); /* accepts a zeroed communicator */
 
-/* As dt_comm_open, for collectives of this device's memory: all pointers but those of
- * all_reduce_f64 are device memory. On the CPU that is dt_comm_open; on GPUs NCCL where each rank
- * has a card of its own, else staged.h. Borrows the device. */
+/* Like dt_comm_open, for collectives on this device's memory: all pointers except those of
+ * all_reduce_f64 are device memory. On the CPU the same as dt_comm_open; on GPUs NCCL if each rank
+ * has its own GPU, else staged.h. Borrows the device. */
 dt_status dt_comm_open_device(dt_comm *out, struct dt_device *device, struct dt_events *events,
                               const char *name, dt_group group, double timeout_seconds,
                               dt_error *err);

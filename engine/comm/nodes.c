@@ -1,18 +1,18 @@
-/* nodes: several ranks on several nodes: shared memory within a node, Gloo between them.
+/* nodes: connects several ranks on several nodes: shared memory within a node, Gloo between nodes.
  *
- * Where all nodes have as many ranks, rank l of each node meets the ranks l of the others through
+ * If all nodes have equally many ranks, rank l of each node connects to the ranks l of the others through
  * Gloo (`across`), so that all links carry a share:
- *   all-reduce      scatter the node's sum, sum each share across, gather it on the node; elements
- *                   that do not divide go the second way
+ *   all-reduce      scatter the node's sum, sum each share across, gather it on the node; the remainder
+ *                   that does not divide goes through the leads
  *   reduce-scatter  scatter the node's sum for one node after the other, then across
  *   all-gather      across, then on the node, for one node after the other
- * Else, and for what is small, the first rank of each node does the crossing:
+ * Otherwise, and for small data, only the first rank of each node (the lead) communicates across:
  *   on the node, across, and a broadcast on the node
  *
- * Order  a fixed one: first the node's ranks, then the nodes in their ring. The same ranks on the
+ * Order  is fixed: first the node's ranks, then the nodes in their ring. The same ranks on the
  *        same nodes give the same bits
- * Sent   what the two communicators count, together
- * A failure of one of them ends both, so that it travels to all ranks of all nodes.
+ * Sent   the sum of both communicators' counts
+ * A failure of one of them ends both, so that it reaches all ranks of all nodes.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@
 typedef struct nodes_state {
     dt_comm local, across;
     int64_t rank, node, node_count;
-    int64_t *first; /* first member of each node, and one more */
-    bool equal;     /* as many ranks on every node */
+    int64_t *first; /* first member of each node, and the total */
+    bool equal;     /* every node has as many ranks */
     bool broken;
-    char *room; /* what is on its way between the two; grows */
+    char *room; /* buffer between the two communicators; grows */
     size_t room_bytes;
 } nodes_state;
 
@@ -63,9 +63,9 @@ static dt_status need_room(nodes_state *s, size_t bytes, dt_error *err)
     free(s->room);
     s->room = malloc(bytes);
     s->room_bytes = s->room != NULL ? bytes : 0;
-    return s->room != NULL ? DT_OK
-                           : DT_FAIL(err, DT_ERR_NOMEM,
-                                     "no memory for a %zu-byte buffer between nodes", bytes);
+    return s->room != NULL
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_NOMEM, "no memory for a %zu-byte buffer between nodes", bytes);
 }
 
 /* --- all-reduce */
@@ -231,7 +231,7 @@ static int64_t node_of(const nodes_state *s, int64_t rank)
     return node;
 }
 
-/* On the root's node, then across, then on the others. */
+/* On the root's node, then across, then on the other nodes. */
 static dt_status nodes_broadcast(dt_comm *comm, void *data, size_t bytes, int64_t root,
                                  dt_error *err)
 {
@@ -265,7 +265,7 @@ out:
     return after(comm, st);
 }
 
-/* --- life */
+/* --- opening and closing */
 
 static void nodes_close(dt_comm *comm)
 {
@@ -288,7 +288,8 @@ static dt_status open_local(nodes_state *s, const dt_comm_setup *setup, dt_segme
     return dt_comm_open_shm(&s->local, setup, segment, err);
 }
 
-/* A rank that never crosses is alone: all ranks take part in the rendezvous. */
+/* A rank that never communicates across opens a communicator of itself: all ranks must take part in
+ * the rendezvous. */
 static dt_status open_across(nodes_state *s, const dt_comm_setup *setup, dt_error *err)
 {
     bool crosses = s->equal || is_lead(s);

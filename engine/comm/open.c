@@ -1,4 +1,4 @@
-/* open: the transports that connect the ranks of a group, by where they are. */
+/* open: selects and opens the transports for a group, by where its ranks are. */
 #include "engine/comm/comm.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static dt_status open_gloo_for_all(dt_comm *out, const dt_comm_setup *setup, dt_
     return st;
 }
 
-/* Other groups of the run cross nodes, and all ranks take part in their rendezvous. */
+/* Take part in the rendezvous of other groups of the run that span nodes. */
 static dt_status let_others_meet(const dt_comm_setup *setup, dt_error *err)
 {
     int64_t own = dt_group_rank(&setup->group, setup->group.rank);
@@ -35,7 +35,7 @@ static dt_status let_others_meet(const dt_comm_setup *setup, dt_error *err)
     return st;
 }
 
-/* The ranks of each node share a segment. */
+/* Open a communicator whose ranks of each node share a segment. */
 static dt_status open_shared(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
                              dt_error *err)
 {
@@ -66,7 +66,8 @@ static dt_status open_shared(dt_comm *out, const dt_comm_setup *setup, dt_segmen
 }
 #endif
 
-/* Every choice is one of the whole run: its ranks take part in the same rendezvous. */
+/* Choose the transport. Every choice is made for the whole run, because all ranks take part in the
+ * same rendezvous. */
 static dt_status open_by_place(dt_comm *out, const dt_comm_setup *setup, dt_error *err)
 {
     const dt_topology *topology = setup->topology;

@@ -1,5 +1,5 @@
-/* peer: another process of this machine, told apart from a later one with the same number by the
- * time of its start. */
+/* peer: identifies another process of this machine by number and start time, so that a reused
+ * process number is not mistaken for it. */
 #ifndef DT_ENGINE_COMM_PEER_H
 #define DT_ENGINE_COMM_PEER_H
 
@@ -18,7 +18,7 @@ typedef struct dt_peer {
 } dt_peer;
 
 dt_status dt_peer_self(dt_peer *out, dt_error *err);
-/* False once it has ended, also while nobody has waited for it. A stopped one is alive. */
+/* False once it has ended, even before it is reaped. A stopped process is alive. */
 bool dt_peer_alive(const dt_peer *peer);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* self: the communicator of a run of one rank. Every collective gives back what it was given. */
+/* self: implements the communicator of a single rank. Every collective returns its input. */
 #include <string.h>
 
 #include "engine/comm/comm_int.h"

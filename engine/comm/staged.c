@@ -9,11 +9,11 @@
 
 #include "base/banned.h"
 
-/* Large enough that a piece's latency does not count, small beside a rank's memory. */
+/* Large enough that a piece's latency is negligible, small compared with a rank's memory. */
 #define PIECE_BYTES ((int64_t)16 << 20)
 
 typedef struct staged {
-    dt_comm host; /* does the work */
+    dt_comm host; /* runs the collectives */
     dt_device *device;
     dt_queue *queue;
     dt_device_event *copied;
@@ -53,7 +53,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A run of one rank: the device's own copy, ordered with its ops. */
+/* For a run of one rank: a copy on the device, ordered with its ops. */
 static dt_status copy_alone(staged *own, copy what, dt_error *err)
 {
     if (what.to == what.from || what.bytes == 0)
@@ -87,7 +87,7 @@ out:
     return st;
 }
 
-/* Of each rank's part the same piece at a time. */
+/* Processes the same piece of every rank's part at a time. */
 static dt_status staged_reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
                                        dt_dtype dtype, dt_error *err)
 {
@@ -241,7 +241,7 @@ out:
     return st;
 }
 
-/* NCCL where all ranks can, else through the host's communicator, which *comm is. */
+/* Use NCCL if all ranks can, otherwise stage through the host's communicator *comm. */
 static dt_status reach_cards(dt_comm *comm, dt_device *device, const dt_comm_setup *setup,
                              dt_error *err)
 {

@@ -1,11 +1,11 @@
-/* staged: collectives of a device's memory through host memory, by another communicator.
+/* staged: runs collectives of a device's memory through host memory, by another communicator.
  *
- * Purpose    where ranks have no NCCL between them: two on one card, or cards without it. Slower
- *            than NCCL by what the copies cost
- * Algorithm  piece by piece: out of the device into pinned memory, the host's collective, and back.
- *            The copies have a queue of their own, beside the ops
- * Sums       as the other communicator makes them, piece by piece
- * Threads    as any communicator; what it reads must be there when it is called
+ * Purpose    for ranks that cannot use NCCL: two on one GPU, or no NCCL installed. Slower
+ *            than NCCL by the cost of the copies
+ * Algorithm  piece by piece: copy from the device to pinned memory, the host's collective, copy back.
+ *            The copies have their own queue, concurrent with the ops
+ * Sums       by the other communicator, piece by piece
+ * Threads    like any communicator; the input must be complete when a collective is called
  */
 #ifndef DT_ENGINE_COMM_STAGED_H
 #define DT_ENGINE_COMM_STAGED_H
@@ -13,8 +13,8 @@
 #include "engine/comm/comm.h"
 #include "engine/device/device.h"
 
-/* *comm becomes one of the device's memory, which holds the one that it was. On failure *comm is
- * closed. Borrows the device. */
+/* Turn *comm into a communicator for device memory, which owns the original one. On failure *comm
+ * is closed. Borrows the device. */
 dt_status dt_comm_stage(dt_comm *comm, dt_device *device, dt_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* Elements of a running sum: with the part that is added they stay in the first-level cache. */
+/* Elements summed at once: the partial sum and the next operand fit into the first-level cache. */
 #define BLOCK 1024
 
 static size_t block_at(size_t start, size_t elems)

@@ -1,4 +1,4 @@
-/* sum: what collectives add with, by element type.
+/* sum: declares the sums that collectives use, by element type.
  *
  * Formula    out[i] = ((a0[i] + a1[i]) + a2[i]) + ...: in the order given, so that the same parts
  *            give the same bits. BF16 is summed in fp32 and rounded once per call, to nearest even

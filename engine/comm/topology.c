@@ -16,7 +16,7 @@
 
 #include "base/banned.h"
 
-/* --- what everybody gives */
+/* --- exchange between all ranks */
 
 static unsigned char nibble(char digit)
 {
@@ -51,7 +51,7 @@ out:
     return st;
 }
 
-/* --- who is where */
+/* --- location of the ranks */
 
 static dt_status read_node(int64_t *out, dt_error *err)
 {
@@ -99,8 +99,8 @@ static bool same_node(const dt_handshake *a, const dt_handshake *b)
            a->node == b->node;
 }
 
-/* Neighbours of the same node, cut where a segment has no room for more. first: room for one more
- * than there are members. */
+/* Find runs of adjacent members on the same node, cut at the maximum size of a segment. first: one
+ * element more than there are members. */
 static int64_t find_nodes(int64_t *first, const dt_handshake *handshakes, const dt_group *group)
 {
     int64_t count = 0;
@@ -116,7 +116,8 @@ static int64_t find_nodes(int64_t *first, const dt_handshake *handshakes, const 
     return count;
 }
 
-/* What the other groups have to do decides which rendezvous there are; this one's nodes last. */
+/* Also looks at the other groups, because they determine which rendezvous take place; this group
+ * comes last, so that its nodes remain in `first`. */
 static void find_all_nodes(dt_topology *topology, const dt_group *own)
 {
     for (int64_t rank = 0; rank < own->world_size; rank++) {
@@ -162,14 +163,14 @@ void dt_topology_release(dt_topology *topology)
     memset(topology, 0, sizeof(*topology));
 }
 
-/* --- one segment a node */
+/* --- one segment per node */
 
 int64_t dt_topology_members(const dt_topology *topology)
 {
     return topology->first[topology->node + 1] - topology->first[topology->node];
 }
 
-/* Of the first member on this rank's node. */
+/* Rank of the first member on this rank's node. */
 static int64_t lead_of(const dt_comm_setup *setup)
 {
     return dt_group_rank(&setup->group, setup->topology->first[setup->topology->node]);
@@ -204,12 +205,13 @@ dt_status dt_topology_map_segment(bool *shared, dt_segment *out, const dt_comm_s
         good = dt_segment_make(out, &own, &fd, count, &why) == DT_OK;
     DT_TRY(dt_topology_exchange(names, &own, sizeof(own), setup, "segments", err));
     if (count > 1 && rank != lead && names[lead].fd < 0)
-        good = 0; /* its maker says why */
+        good = 0; /* the creator logs why */
     else if (count > 1 && rank != lead)
         good = dt_segment_open(out, &names[lead], topology->handshakes[lead].pid, count, &why) ==
                DT_OK;
     if (why.code != DT_OK)
-        dt_log_warn("the ranks of this node cannot share memory and use Gloo instead: %s", why.message);
+        dt_log_warn("the ranks of this node cannot share memory and use Gloo instead: %s",
+                    why.message);
     DT_TRY(dt_topology_exchange(all_good, &good, sizeof(good), setup, "mapped", err));
     *shared = memchr(all_good, 0, (size_t)world_size) == NULL;
 out:

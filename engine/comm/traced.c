@@ -1,6 +1,5 @@
-/* traced: every collective of a communicator says on the board (engine/channel/activity.h) that it
- * is waited for, so that a rank that hangs can be asked in which one. One wrapper for all
- * transports.
+/* traced: publishes every collective while a rank waits for it (engine/channel/activity.h), so that a
+ * hanging rank can report which one it hangs in. One wrapper for all transports.
  */
 #include <stdlib.h>
 
@@ -12,10 +11,10 @@
 typedef struct traced {
     dt_comm inner;
     const char *name;
-    int64_t number; /* of the collective, by which ranks can be compared */
+    int64_t number; /* number of the collective, for comparison between ranks */
 } traced;
 
-/* Runs `call` on the communicator inside, and counts as it does. */
+/* Run `call` on the inner communicator, and copy its count of sent bytes. */
 #define TELL(comm, what, bytes_of, call)                                                          \
     do {                                                                                          \
         traced *self = (comm)->state;                                                             \

@@ -165,7 +165,8 @@ dt_status dt_cpu_scratch_take(dt_cpu_scratch *out, dt_device *device, int64_t fl
         state->scratch_floats = 0;
         state->scratch = aligned_alloc(ALIGN, need * sizeof(float));
         if (state->scratch == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "cannot allocate %.1f MB for the cpu's working memory",
+            return DT_FAIL(err, DT_ERR_NOMEM,
+                           "cannot allocate %.1f MB for the cpu's working memory",
                            (double)(need * sizeof(float)) / 1e6);
         state->scratch_floats = need;
     }

@@ -1,5 +1,5 @@
-/* device_cuda: one card; memory, copies, and what its ops share. Every function here enters the
- * card first: a thread's current card is its own, and any thread may call them.
+/* device_cuda: implements a GPU's memory and copies, and what its ops share. Every function here selects
+ * the GPU first: the current GPU is a property of the thread, and any thread may call them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err)
     if (result == cudaSuccess)
         return DT_OK;
     if (result == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* the process may continue */
+        (void)cudaGetLastError(); /* clears the error: the process can continue */
         return DT_FAIL(err, DT_ERR_NOMEM, "%s: no memory on the device", what);
     }
     return DT_FAIL(err, DT_ERR_CUDA, "%s: %s (%s)", what, cudaGetErrorString(result),
@@ -45,12 +45,13 @@ static dt_status cuda_alloc(dt_device *device, void **out, size_t bytes, dt_erro
         (void)cudaGetLastError();
         (void)cudaMemGetInfo(&free_bytes, &total_bytes);
         return DT_FAIL(err, DT_ERR_NOMEM,
-                       "cannot allocate %.1f MB on card %d, where %.1f of %.1f MB are free: use a smaller batch, activation checkpointing or fsdp",
+                       "cannot allocate %.1f MB on card %d, where %.1f of %.1f MB are free: use a "
+                       "smaller batch, activation checkpointing or fsdp",
                        (double)bytes / 1e6, state->index, (double)free_bytes / 1e6,
                        (double)total_bytes / 1e6);
     }
     DT_TRY(dt_cuda_check(cudaMemsetAsync(*out, 0, bytes, state->stream), "zeroing memory", err));
-    /* another queue may write there next, and would be zeroed after it */
+    /* otherwise another queue could write there before the memory is zeroed */
     DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "zeroing memory", err));
 out:
     return st;
@@ -82,7 +83,7 @@ out:
 
 static void cuda_host_free(dt_device *device, void *memory)
 {
-    if (memory != NULL) /* else an error, that a later launch would be blamed for */
+    if (memory != NULL) /* freeing NULL would be an error that a later launch reports */
         (void)cudaFreeHost(memory);
 }
 
@@ -119,7 +120,7 @@ out:
     return st;
 }
 
-/* --- copies: ordered with the ops, done when the call returns (host memory is the caller's) */
+/* --- copies: ordered with the ops, complete on return (the caller owns the host memory) */
 
 static dt_status cuda_copy_in(dt_device *device, void *device_memory, const void *host,
                               size_t bytes, dt_error *err)
@@ -178,13 +179,14 @@ static dt_status cuda_synchronize(dt_device *device, dt_error *err)
     DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "synchronize", err));
     if (fault != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "token %d of the batch is outside the vocabulary: the data were prepared for another one",
+                 "token %d of the batch is outside the vocabulary: the data were prepared for "
+                 "another one",
                  fault - 1);
 out:
     return st;
 }
 
-/* --- life */
+/* --- opening and closing */
 
 static void cuda_close(dt_device *device)
 {
@@ -209,7 +211,7 @@ static void cuda_close(dt_device *device)
 
 static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err);
 
-/* Of the first call of a process, which finds out about the driver. */
+/* Check the first CUDA call of the process, which reveals an unusable driver. */
 static dt_status check_driver(cudaError_t result, const char *doing, dt_error *err)
 {
     if (result == cudaErrorInsufficientDriver)
@@ -225,7 +227,7 @@ static dt_status cuda_open_replica(dt_device *device, dt_device *out, int64_t n,
     return open_card(out, state->index + (int)n, state->tf32, err);
 }
 
-/* There is code for no older card. */
+/* Refuse GPUs older than the compiled architectures. */
 static dt_status check_age(int index, dt_error *err)
 {
     cudaDeviceProp properties;
@@ -282,7 +284,7 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
                          "opening the card", err));
     DT_TRY(
         dt_cuda_check(cudaMalloc(&state->fault, sizeof(*state->fault)), "opening the card", err));
-    /* on our stream, which waits for no other: the legacy one would run beside it */
+    /* on our stream: it does not synchronize with the legacy stream */
     DT_TRY(dt_cuda_check(cudaMemsetAsync(state->fault, 0, sizeof(*state->fault), state->stream),
                          "opening the card", err));
     DT_TRY(dt_cuda_check(

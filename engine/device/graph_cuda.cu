@@ -4,7 +4,7 @@
 
 struct dt_graph {
     cudaGraphExec_t exec;
-    int64_t scratch_moves; /* the device's, when it was recorded */
+    int64_t scratch_moves; /* dt_device's value at the time of recording */
 };
 
 static dt_status begin(dt_device *device, dt_error *err)
@@ -18,7 +18,7 @@ static dt_status begin(dt_device *device, dt_error *err)
     dt_cuda_of(device)->recording = true;
 out:
     if (st != DT_OK)
-        (void)cudaGetLastError(); /* the next launch is not to find it */
+        (void)cudaGetLastError(); /* clears the error for the next launch */
     return st;
 }
 
@@ -28,7 +28,7 @@ static void free_graph(dt_device *device, dt_graph *graph)
         return;
     (void)cudaSetDevice(dt_cuda_of(device)->index);
     if (graph->exec != NULL)
-        (void)cudaGraphExecDestroy(graph->exec); /* one that is under way ends first */
+        (void)cudaGraphExecDestroy(graph->exec); /* a running one finishes first */
     free(graph);
 }
 
@@ -42,7 +42,7 @@ static dt_status make(dt_device *device, dt_graph **out, cudaGraph_t recorded, d
     made->scratch_moves = dt_cuda_of(device)->scratch_moves;
     DT_TRY(dt_cuda_check(cudaGraphInstantiateWithFlags(&made->exec, recorded, 0),
                          "making a graph of recorded ops", err));
-    /* To the card now: a first launch that finds no memory there would end the run. */
+    /* Upload now: otherwise a lack of memory at the first launch would end the run. */
     DT_TRY(dt_cuda_check(cudaGraphUpload(made->exec, dt_cuda_of(device)->stream),
                          "making a graph of recorded ops", err));
     *out = made;
@@ -68,7 +68,7 @@ static dt_status end(dt_device *device, dt_graph **out, int64_t *nodes, dt_error
         DT_TRY(make(device, out, recorded, err));
     *nodes = (int64_t)count;
 out:
-    (void)cudaGetLastError(); /* of a recording that failed: the next launch is not to find it */
+    (void)cudaGetLastError(); /* clears the error of a failed recording for the next launch */
     if (recorded != NULL)
         (void)cudaGraphDestroy(recorded);
     return st;

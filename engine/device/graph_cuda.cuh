@@ -1,4 +1,4 @@
-/* graph_cuda: stream capture under the names of graph.h. */
+/* graph_cuda: implements graph.h by stream capture. */
 #ifndef DT_ENGINE_DEVICE_GRAPH_CUDA_CUH
 #define DT_ENGINE_DEVICE_GRAPH_CUDA_CUH
 

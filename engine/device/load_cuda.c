@@ -96,7 +96,7 @@ dt_status dt_device_open(dt_device *out, const char *name, int threads, bool tf3
     if (strcmp(name, "cpu") == 0)
         return dt_device_open_cpu(out, threads, err);
     if (!parse_index(&index, name))
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "unknown device '%s': expected 'cpu' or 'cuda:N'", name);
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "unknown device '%s': expected 'cpu' or 'cuda:N'",
+                       name);
     return dt_device_open_cuda(out, index, tf32, err);
 }

@@ -12,10 +12,11 @@ namespace
 constexpr auto TICK = std::chrono::milliseconds(200);
 constexpr int TICKS_OF_GRACE = 15;
 
-/* The longest that Gloo's clock can wait is not known; nothing runs for ten years. */
+/* The limit of Gloo's clock is unknown; no run lasts ten years. */
 constexpr auto FOR_EVER = std::chrono::hours(24 * 3650);
 
-/* Gloo's own collectives use the prefixes 1 to 8, gloo_ring 0x40. */
+/* Distinct from Gloo's own collectives, which use the prefixes 1 to 8, and ring.cc, which uses
+ * 0x40. */
 constexpr uint64_t CANARY_SLOT = uint64_t{0x41} << 56;
 
 class WatchedBuffer : public gloo::transport::UnboundBuffer
@@ -112,7 +113,7 @@ dt_gloo_connection_watch::~dt_gloo_connection_watch()
 
     ending_ = true;
     changed_.notify_all();
-    /* Again and again: an abort that comes before its wait has begun is forgotten. */
+    /* Repeatedly, because an abort before the wait has begun is lost. */
     while (!changed_.wait_for(lock, std::chrono::milliseconds(1), [this] { return ended_; }))
         canary_->abortWaitRecv();
     lock.unlock();
@@ -143,7 +144,7 @@ bool dt_gloo_connection_watch::guard(const std::function<bool()> &wait,
             std::rethrow_exception(thrown);
         if (!done)
             throw gloo::IoException(reason_);
-        dt_progress_made(); /* a piece has come, or is gone */
+        dt_progress_made(); /* a piece was received or sent */
     });
     return true;
 }
@@ -160,14 +161,14 @@ void dt_gloo_connection_watch::or_close(const std::function<void()> &part)
     }
 }
 
-/* Until a connection is broken, or the watch is to end. */
+/* Wait until a connection breaks or the watch ends. */
 void dt_gloo_connection_watch::wait_for_canary()
 {
     std::string reason = "a connection broke";
 
     try {
         if (canary_->waitRecv(nullptr, FOR_EVER))
-            reason = "a rank has sent what no rank sends";
+            reason = "a rank has sent an unexpected message";
     } catch (const std::exception &problem) {
         reason = problem.what();
     } catch (...) {
@@ -186,7 +187,7 @@ void dt_gloo_connection_watch::run()
     changed_.notify_all();
 }
 
-/* Again at every tick, for the same reason. */
+/* Called at every tick; aborts repeatedly, because an abort before the wait has begun is lost. */
 void dt_gloo_connection_watch::look()
 {
     ticks_ = aborts_.empty() || waits_ != seen_waits_ ? 0 : ticks_ + 1;

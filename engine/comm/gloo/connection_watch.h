@@ -1,15 +1,15 @@
-/* connection_watch: ends a wait on a connection that is gone.
+/* connection_watch: ends waits on a broken connection.
  *
- * Why        when a connection breaks, Gloo (2022) wakes those who wait for messages that are still
- *            to begin, but forgets a message that is half sent or half received: its waiter sleeps
- *            until the timeout. A peer that is killed in the middle of a sum leaves it just there.
- * How        a canary: one receive from every peer that nobody ever answers. It has not begun, so
- *            Gloo does end it when a connection breaks. From then on a thread looks five times a
- *            second at who waits (buffers come through a decorator of Gloo's transport context and
- *            say so), and ends a wait that lasts for three seconds more with the canary's
- *            exception. Not at once: a peer that is done may close while others still finish.
- *            What fails closes all connections before it throws: the collective's memory goes with
- *            its frames, and Gloo's thread may be half way through a message into it.
+ * Why        when a connection breaks, Gloo (2022) wakes waiters for messages that have not begun, but
+ *            forgets a message that is half sent or half received: its waiter sleeps
+ *            until the timeout. A peer that is killed during a sum leaves exactly that state.
+ * How        a canary: a receive from every peer that no peer ever answers. It has not begun, so
+ *            Gloo does end it when a connection breaks. From then on a thread checks the current waits
+ *            five times a second (buffers register their waits through a decorator of Gloo's transport
+ *            context), and ends a wait that lasts three more seconds with the canary's
+ *            exception. Not at once: a peer that is done can close while others still finish.
+ *            On failure all connections are closed before the exception is thrown: the collective's
+ *            memory is freed with its frames, and Gloo's thread could still be receiving into it.
  */
 #ifndef DT_ENGINE_COMM_GLOO_CONNECTION_WATCH_H
 #define DT_ENGINE_COMM_GLOO_CONNECTION_WATCH_H
@@ -34,7 +34,7 @@ class dt_gloo_connection_watch
 
     /* Runs `wait`, which returns false once `abort` was called; then throws. */
     bool guard(const std::function<bool()> &wait, const std::function<void()> &abort);
-    /* Runs `part`; where it throws, closes all connections and throws on. */
+    /* Runs `part`; if it throws, closes all connections and rethrows. */
     void or_close(const std::function<void()> &part);
 
   private:
@@ -42,20 +42,21 @@ class dt_gloo_connection_watch
     void wait_for_canary();
     void look();
 
-    char byte_ = 0;                         /* where nothing ever arrives */
+    /* target of the canary's receives; nothing ever arrives */
+    char byte_ = 0;
     gloo::transport::Context &connections_; /* lives as long as the canary */
     const std::unique_ptr<gloo::transport::UnboundBuffer> canary_;
     std::mutex mutex_;
     std::condition_variable changed_;
     bool ending_ = false, ended_ = false;
-    std::list<std::function<void()>> aborts_; /* of those who wait */
-    uint64_t waits_ = 0, seen_waits_ = 0;     /* that have begun */
-    int ticks_ = 0;                           /* of the same wait */
+    std::list<std::function<void()>> aborts_; /* of the current waits */
+    uint64_t waits_ = 0, seen_waits_ = 0;     /* number of waits begun */
+    int ticks_ = 0;                           /* ticks during the same wait */
     std::string reason_;
     std::thread thread_;
 };
 
-/* A full mesh whose waits are watched once it stands. */
+/* A full mesh whose waits are watched once it is connected. */
 class dt_gloo_mesh : public gloo::rendezvous::Context
 {
   public:

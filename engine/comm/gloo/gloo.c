@@ -1,9 +1,9 @@
-/* gloo: CPU ranks over TCP.
+/* gloo: connects CPU ranks over TCP.
  *
- * The sockets bind to the interface whose address is in DTRUN_INTERFACE_ADDRESS, 127.0.0.1 where
- * it is unset; it must be one of this machine's. Every connection proves itself before it carries
- * anything (proof.h). After an error the communicator is closed: what follows fails at once
- * with the same code instead of waiting for its timeout.
+ * The sockets bind to the interface whose address is in DTRUN_INTERFACE_ADDRESS (default 127.0.0.1),
+ * which must be one of this machine's. Every connection is authenticated before it carries
+ * data (proof.h). After an error the communicator is closed, and later calls fail at once
+ * with the same code instead of waiting for a timeout.
  */
 #define _GNU_SOURCE
 #include <netdb.h>
@@ -20,7 +20,7 @@
 
 #include "base/banned.h"
 
-/* The longest that a connected rank may take to prove itself. */
+/* Time limit for a connected rank to authenticate itself. */
 #define PROOF_SECONDS 30.0
 
 typedef struct gloo_state {
@@ -36,8 +36,8 @@ static dt_status before(dt_comm *comm, dt_error *err)
                                : DT_OK;
 }
 
-/* Rank and world go in front of what Gloo says. The connections are closed: a rank that has none
- * to the one that is gone hears of it from us. */
+/* On failure, prefix the message with rank and world size, and close all connections, so that ranks
+ * without a connection to the lost one notice too. */
 static dt_status after(dt_comm *comm, dt_status st, dt_error *err)
 {
     gloo_state *state = comm->state;
@@ -51,8 +51,8 @@ static dt_status after(dt_comm *comm, dt_status st, dt_error *err)
     return st;
 }
 
-/* Binomial tree: counted from the root, rank v hands on to v + 2^k for every 2^k below v's lowest
- * set bit. */
+/* Bytes sent in a broadcast by a binomial tree: counted from the root, rank v sends to v + 2^k for
+ * every 2^k below v's lowest set bit. */
 static int64_t tree_bytes(const dt_comm *comm, int64_t root, int64_t bytes)
 {
     int64_t place = (comm->rank - root + comm->world_size) % comm->world_size, sent = 0;
@@ -179,7 +179,7 @@ static bool is_address_of_this_machine(const char *address)
     return good;
 }
 
-/* --- proof: see proof.h */
+/* --- authentication, see proof.h */
 
 static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *setup,
                        const int64_t *ranks, dt_error *err)
@@ -202,7 +202,9 @@ static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *
         dt_proof_make(expected, &key, setup, ranks[i], ranks[comm->rank]);
         if (!dt_proof_equal(expected, got + i * DT_PROOF_BYTES))
             DT_THROW(err, DT_ERR_COMM,
-                     "communicator '%s': the peer that answers as rank %lld does not know the secret of this run: another program has connected to a port of %s; restrict access to that network, or choose another one",
+                     "communicator '%s': the peer that answers as rank %lld does not know the "
+                     "secret of this run: another program has connected to a port of %s; restrict "
+                     "access to that network, or choose another one",
                      setup->name, (long long)ranks[i], interface_address());
     }
 out:
@@ -211,7 +213,7 @@ out:
     return st;
 }
 
-/* --- life */
+/* --- opening and closing */
 
 dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int64_t *ranks,
                             dt_error *err)

@@ -39,7 +39,8 @@ void dt_proof_make(uint8_t *out, const dt_proof_key *key, const dt_comm_setup *s
     const int64_t ends[] = {from, to};
     struct hmac_sha256_ctx hmac;
 
-    /* With the zero bytes behind the strings: no two inputs run together to the same bytes. */
+    /* Strings include their terminating NUL, so that different inputs never concatenate to the same
+     * bytes. */
     hmac_sha256_set_key(&hmac, key->length, key->bytes);
     hmac_sha256_update(&hmac, sizeof(domain), (const uint8_t *)domain);
     hmac_sha256_update(&hmac, strlen(setup->name) + 1, (const uint8_t *)setup->name);

@@ -1,9 +1,9 @@
-/* ring: the reduce-scatter that Gloo has no usable one of.
+/* ring: implements reduce-scatter, for which Gloo has no usable version.
  *
- * A ring: in step s rank r hands the running sum of block r-1-s to r+1, and adds its own part to
+ * A ring: in step s, rank r sends the running sum of block r-1-s to r+1, and adds its own part to
  * that of block r-2-s, which comes from r-1. After world-1 steps it holds the sum of block r.
- * Blocks go in rounds of ROUND_BYTES, rounds in segments: while one segment is added, the next two
- * are on their way.
+ * Blocks are processed in rounds of ROUND_BYTES, rounds in segments: while one segment is added, the
+ * next two are in transit.
  */
 #include <gloo/transport/unbound_buffer.h>
 
@@ -26,7 +26,7 @@ using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 class Round
 {
   public:
-    /* Bytes first .. first+bytes of each block; blocks begin block_bytes apart. */
+    /* Bytes first .. first+bytes of each block; blocks start block_bytes apart. */
     Round(dt_gloo &gloo, const dt_sum &sum, char *out, char *in, size_t block_bytes, size_t first,
           size_t bytes)
         : gloo_(gloo), sum_(sum), world_(static_cast<size_t>(gloo.context->size)),
@@ -62,7 +62,7 @@ class Round
                      in_part((rank_ + 2 * world_ - 2 - step) % world_, seg),
                      landed->size / sum_.elem_bytes);
         }
-        /* The memory is the caller's, or the next round's, once nothing of it is being sent. */
+        /* Wait for all sends: afterwards the caller, or the next round, reuses the memory. */
         for (size_t seg = 0; seg < segments_; seg++) {
             first_[seg]->waitSend();
             if (world_ > 2)
@@ -82,7 +82,7 @@ class Round
         return in_ + block * block_bytes_ + seg * SEGMENT_BYTES;
     }
 
-    /* Where the segment lands in a step, and is sent from in the next. */
+    /* Buffer that a segment is received into in a step, and sent from in the next. */
     Buffer &landing(size_t step, size_t seg) { return landing_[step % 2 * segments_ + seg]; }
 
     void receive(size_t item)

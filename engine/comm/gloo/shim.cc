@@ -20,12 +20,12 @@
 namespace
 {
 
-/* Gloo's key-value store, over the rendezvous of the events channel.
+/* shim: implements Gloo's key-value store over the rendezvous of the events channel.
  *
- * Every rank sets keys that end in its place among those that it connects to ("0", "1"; some
+ * Every rank sets keys that end in its index among the ranks that it connects to ("0", "1"; some
  * versions of Gloo also "rank_0", ...), the same kinds in the same order on all ranks of the run. So
- * a set is an all-gather under the key's stem over the whole run, which brings the keys of all ranks
- * at once; those of its peers are kept, and get and wait find them there. */
+ * a set is an all-gather under the key's stem over the whole run, which returns the keys of all ranks
+ * at once; those of its peers are stored, and get and wait read them there. */
 class ChannelStore : public gloo::rendezvous::Store
 {
   public:
@@ -91,7 +91,7 @@ class ChannelStore : public gloo::rendezvous::Store
 
 } // namespace
 
-/* Whether a failure to connect, as Gloo words it, would be the same in the next attempt. */
+/* Whether a failure to connect, identified by Gloo's text, would recur in the next attempt. */
 static bool is_lasting(const char *text)
 {
     static const char *const lasting[] = {"address family mismatch",
@@ -172,7 +172,7 @@ dt_status dt_gloo_all_gather(dt_gloo *handle, void *out, const void *in, size_t 
         char *all = static_cast<char *>(out);
         char *mine = all + static_cast<size_t>(handle->context->rank) * bytes;
 
-        /* Without an input Gloo takes what lies in the output. */
+        /* Without an input, Gloo uses the contents of the output. */
         if (mine != in)
             std::memcpy(mine, in, bytes);
         options.setOutput(all, static_cast<size_t>(handle->context->size) * bytes);

@@ -1,4 +1,4 @@
-/* shim_int: what the C++ files of the shim share. */
+/* shim_int: declares what the C++ files of the shim share. */
 #ifndef DT_ENGINE_COMM_GLOO_SHIM_INT_H
 #define DT_ENGINE_COMM_GLOO_SHIM_INT_H
 
@@ -14,15 +14,15 @@
 struct dt_gloo {
     std::string name;
     std::shared_ptr<gloo::Context> context;
-    std::unique_ptr<char[]> ring; /* of dt_gloo_reduce_scatter; made when first needed */
+    std::unique_ptr<char[]> ring; /* buffer of dt_gloo_reduce_scatter; allocated on first use */
 };
 
-/* A dt_error on its way through Gloo's frames to the border. */
+/* Exception that carries a dt_error through Gloo's frames. */
 struct dt_gloo_failure {
     dt_error error;
 };
 
-/* Runs `body`; whatever it throws becomes a status. */
+/* Runs `body`; converts any exception to a status. */
 template <typename Body>
 dt_status dt_gloo_border(const std::string &name, const char *what, dt_error *err, Body body)
 {

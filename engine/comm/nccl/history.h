@@ -1,6 +1,6 @@
-/* history: the last collectives of a communicator, for whoever asks why it hangs.
+/* history: records the last collectives of a communicator, to diagnose a hang.
  *
- * Threads  the owner's lock
+ * Threads  protected by the owner's lock
  */
 #ifndef DT_ENGINE_COMM_NCCL_HISTORY_H
 #define DT_ENGINE_COMM_NCCL_HISTORY_H
@@ -10,11 +10,11 @@
 #define DT_NCCL_HISTORY 32
 
 typedef struct dt_nccl_entry {
-    int64_t number; /* from 1; 0: none yet */
+    int64_t number; /* from 1; 0: unused entry */
     dt_nccl_kind kind;
     int64_t bytes;
     double queued_at;       /* dt_clock_monotonic_seconds */
-    dt_device_event *event; /* behind it in the queue */
+    dt_device_event *event; /* recorded after the collective in the queue */
 } dt_nccl_entry;
 
 /* Collective i is at i % DT_NCCL_HISTORY; those up to `reached` are done. */
@@ -25,10 +25,10 @@ typedef struct dt_nccl_history {
 
 const char *dt_nccl_kind_name(dt_nccl_kind kind);
 
-/* The oldest that is not done; NULL where all are, or where it has left the ring. */
+/* The oldest unfinished collective; NULL if there is none or it is no longer in the ring. */
 const dt_nccl_entry *dt_nccl_history_oldest(const dt_nccl_history *history);
 
-/* To the log, a line each: number, what, bytes, age, whether it was done. */
+/* Log a line per collective: number, kind, bytes, age, whether it is done. */
 void dt_nccl_history_log(const dt_nccl_history *history, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* The calls of nccl_link.h, on communicators that never block the host (ncclConfig_t.blocking 0).
- * The library is looked for when its version is asked for: a machine may be without it.
+/* link: implements nccl_link.h, with communicators that never block the host (ncclConfig_t.blocking 0).
+ * The library is loaded when its version is requested: a machine may not have it.
  */
 #include <nccl.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static_assert(DT_NCCL_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id goes through the rendezvous");
 
-/* What is called of it; each X(name) has the type that nccl.h gives it. */
+/* The functions that are used; each X(name) has the type declared in nccl.h. */
 #define NCCL_CALLS(X)         \
     X(ncclGetVersion)         \
     X(ncclGetUniqueId)        \
@@ -28,14 +28,14 @@ static_assert(DT_NCCL_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id goes through the
 #define MEMBER(name) decltype(&::name) name;
 static struct {
     NCCL_CALLS(MEMBER)
-} nccl_calls; /* from the first version() on that gives one */
+} nccl_calls; /* set by the first successful version() */
 
 static ncclComm_t comm_of(dt_nccl *nccl)
 {
     return (ncclComm_t)(void *)nccl;
 }
 
-/* NCCL keeps the words of what went wrong last; those say more than the code. */
+/* Convert a result to a status, with NCCL's text of the last error, which says more than the code. */
 static dt_status check(ncclResult_t result, ncclComm_t comm, const char *what, dt_error *err)
 {
     const char *words;
@@ -80,7 +80,8 @@ static dt_status card(dt_device *device, uint8_t *out, dt_error *err)
 
     DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, dt_cuda_of(device)->index),
                          "querying a card", err));
-    static_assert(sizeof(properties.uuid) == DT_NCCL_CARD_BYTES, "a card is identified by its UUID");
+    static_assert(sizeof(properties.uuid) == DT_NCCL_CARD_BYTES,
+                  "a card is identified by its UUID");
     memcpy(out, &properties.uuid, DT_NCCL_CARD_BYTES);
 out:
     return st;
@@ -166,7 +167,7 @@ static dt_status reached(dt_device *device, dt_device_event *event, bool *out, d
     DT_TRY(dt_cuda_enter(device, err));
     result = cudaEventQuery((cudaEvent_t)(void *)event);
     if (result == cudaErrorNotReady) {
-        (void)cudaGetLastError(); /* it is kept as one, and is none */
+        (void)cudaGetLastError(); /* clears it: not ready is not a failure */
         return DT_OK;
     }
     DT_TRY(dt_cuda_check(result, "waiting for a collective", err));
@@ -175,7 +176,7 @@ out:
     return st;
 }
 
-/* Also the way to close: finalizing would talk to the other ranks, which may be gone. */
+/* Also used to close: finalizing would communicate with the other ranks, which may be dead. */
 static void abort_comm(dt_nccl *nccl)
 {
     (void)nccl_calls.ncclCommAbort(comm_of(nccl));

@@ -13,9 +13,9 @@
 
 #include "base/banned.h"
 
-/* Between two looks of the watching thread. */
+/* Interval of the watching thread's checks. */
 #define LOOK_SECONDS 0.1
-/* Between two looks whether NCCL has taken a call, which takes microseconds. */
+/* Interval of checks whether NCCL has accepted a call, which takes microseconds. */
 #define TAKE_SECONDS 20e-6
 
 typedef struct nccl_state {
@@ -31,9 +31,9 @@ typedef struct nccl_state {
     pthread_t watcher;
     bool watched;
 
-    pthread_mutex_t lock; /* guards what follows, and every call of NCCL */
+    pthread_mutex_t lock; /* guards the fields below, and every call of NCCL */
     pthread_cond_t changed;
-    dt_nccl *nccl; /* NULL once it has failed */
+    dt_nccl *nccl; /* NULL after a failure */
     dt_nccl_history history;
     dt_error failure;
     bool closing;
@@ -50,7 +50,7 @@ static dt_status tell(const nccl_state *own, dt_error *err)
     return dt_error_set(err, failure->code, failure->file, failure->line, "%s", failure->message);
 }
 
-/* The first failure is kept; what is queued ends. */
+/* Record the first failure and abort NCCL, which ends what is queued. */
 static void fail(nccl_state *own, const dt_error *why)
 {
     if (own->failure.code != DT_OK)
@@ -75,7 +75,7 @@ static dt_status see_what_is_done(nccl_state *own, dt_error *err)
     dt_status st = DT_OK;
 
     if (own->history.queued - own->history.reached >
-        DT_NCCL_HISTORY) /* their events are others' by now */
+        DT_NCCL_HISTORY) /* later collectives have reused their events */
         own->history.reached = own->history.queued - DT_NCCL_HISTORY;
     while (reached && (oldest = dt_nccl_history_oldest(&own->history)) != NULL) {
         DT_TRY(own->link->reached(own->device, oldest->event, &reached, err));
@@ -118,7 +118,7 @@ static dt_status look(nccl_state *own, dt_error *err)
     DT_TRY(see_what_is_done(own, err));
     DT_TRY(look_at_time(own, err));
     if (dt_nccl_history_oldest(&own->history) !=
-        NULL) /* who waits for nobody may see others leave */
+        NULL) /* without a collective in progress, other ranks may leave */
         DT_TRY(look_at_peers(own, err));
 out:
     return st;
@@ -154,7 +154,7 @@ static void *watch(void *self)
 
 /* --- collectives */
 
-/* Whether to keep waiting for the others to take part. */
+/* Fails if waiting for the other ranks to take part is pointless. */
 static dt_status look_while_busy(const nccl_state *own, double until, dt_error *err)
 {
     if (dt_clock_monotonic_seconds() > until)
@@ -163,7 +163,7 @@ static dt_status look_while_busy(const nccl_state *own, double until, dt_error *
     return look_at_peers(own, err);
 }
 
-/* Until NCCL has taken the last call. The lock is held, and let go between two looks. */
+/* Wait until NCCL has accepted the last call. The lock is held, but released between checks. */
 static dt_status wait_until_taken(nccl_state *own, dt_error *err)
 {
     double until = dt_clock_monotonic_seconds() + own->timeout_seconds, pause = TAKE_SECONDS;
@@ -251,7 +251,7 @@ static dt_status nccl_all_gather(dt_comm *comm, void *out, const void *in, size_
     return queue(comm, &call, (comm->world_size - 1) * (int64_t)bytes, err);
 }
 
-/* In a ring everyone hands on but the last. */
+/* In a ring every rank but the last passes the data on. */
 static dt_status nccl_broadcast(dt_comm *comm, void *data, size_t bytes, int64_t root,
                                 dt_error *err)
 {
@@ -269,7 +269,7 @@ static dt_status nccl_all_reduce_f64(dt_comm *comm, double *data, int64_t elems,
     return own->host.all_reduce_f64(&own->host, data, elems, err);
 }
 
-/* Everything queued is done, here and on the other ranks. */
+/* Wait until everything queued is done, on all ranks. */
 static dt_status nccl_barrier(dt_comm *comm, dt_error *err)
 {
     nccl_state *own = comm->state;
@@ -281,7 +281,7 @@ out:
     return st;
 }
 
-/* The watching thread sees to it that the wait ends. */
+/* The watching thread ensures that the wait ends. */
 static dt_status nccl_finish(dt_comm *comm, dt_error *err)
 {
     nccl_state *own = comm->state;
@@ -300,12 +300,12 @@ static dt_status nccl_finish(dt_comm *comm, dt_error *err)
         fail(own, &why);
     else if (own->failure.code == DT_OK && own->history.reached < number)
         own->history.reached = number;
-    st = tell(own, err); /* what is aborted is "done" as well */
+    st = tell(own, err); /* aborted collectives count as done too */
     pthread_mutex_unlock(&own->lock);
     return st;
 }
 
-/* --- life */
+/* --- opening and closing */
 
 static void release(nccl_state *own)
 {
@@ -328,7 +328,7 @@ static void release(nccl_state *own)
     free(own);
 }
 
-/* What is queued is waited for as long as the others live: they may need it. */
+/* Waits for what is queued while the peers live: they may need it. */
 static void nccl_close(dt_comm *comm)
 {
     dt_error err = DT_ERROR_INIT;

@@ -1,4 +1,4 @@
-/* How the ranks agree on NCCL, and over which interface it talks. */
+/* rendezvous: agrees with all ranks whether to use NCCL, and sets its network interface. */
 #define _GNU_SOURCE
 #include <ifaddrs.h>
 #include <netdb.h>
@@ -13,14 +13,14 @@
 
 #include "base/banned.h"
 
-/* Of a rank; goes through the rendezvous as it is: every rank runs the same program. */
+/* A rank's GPU, exchanged as is: every rank runs the same program. */
 typedef struct nccl_card {
     uint8_t card[DT_NCCL_CARD_BYTES];
-    uint8_t id[DT_NCCL_ID_BYTES]; /* by the first of each group */
+    uint8_t id[DT_NCCL_ID_BYTES]; /* set by the first rank of each group */
     int32_t version;              /* 0: no NCCL here */
 } nccl_card;
 
-/* *name: what NCCL_SOCKET_IFNAME takes, of the interface that has the numeric address. */
+/* *name: name of the interface with this numeric address, for NCCL_SOCKET_IFNAME. */
 static bool interface_of(char *name, size_t size, const char *address)
 {
     struct ifaddrs *all;
@@ -46,7 +46,7 @@ static bool interface_of(char *name, size_t size, const char *address)
     return found;
 }
 
-/* Before NCCL's first call: it reads the variable once. */
+/* Must run before NCCL's first call: it reads the variable once. */
 static dt_status bind_to_interface(dt_error *err)
 {
     const char *address = getenv("DTRUN_INTERFACE_ADDRESS");
@@ -81,7 +81,8 @@ out:
     return st;
 }
 
-/* The same on every rank, by the same cards. *why is empty where all can use it. */
+/* Find the reason not to use NCCL; the result is the same on every rank. *why is empty if all can
+ * use it. */
 static void find_hindrance(char *why, size_t size, const nccl_card *cards, int64_t count)
 {
     why[0] = '\0';
@@ -115,7 +116,7 @@ dt_status dt_nccl_rendezvous(dt_comm *out, const dt_comm_setup *setup, dt_device
                                .rank = setup->group.rank,
                                .world_size = setup->group.size,
                                .timeout_seconds = setup->timeout_seconds};
-    dt_comm_setup own = *setup; /* the host's communicator has met under the name itself */
+    dt_comm_setup own = *setup; /* the host's communicator has used the plain name */
     dt_status st = DT_OK;
     char why[128], name[96];
 

@@ -13,8 +13,8 @@
 #define SPINS         2000
 #define SLEEP_SECONDS 0.05
 
-/* Until *word is no longer `seen`, someone wakes us, or the time is over; and now and then for
- * nothing. */
+/* Wait until *word is no longer `seen`, a wake-up, or the end of SLEEP_SECONDS; can also return
+ * spuriously. */
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
 {
     struct timespec time = {0, (long)(SLEEP_SECONDS * 1e9)};
@@ -38,8 +38,8 @@ void dt_barrier_raise(dt_barrier *barrier, dt_barrier_counter which)
 {
     dt_barrier_member *own = &barrier->members[barrier->index];
 
-    /* Sequentially consistent, as in wait_for: either the waiter sees the new value, or we see
-     * that it sleeps. */
+    /* Sequentially consistent, like wait_for: either the waiter sees the new value, or we see that
+     * it sleeps. */
     atomic_fetch_add(&own->counter[which], 1);
     if (atomic_load(&own->sleepers) != 0)
         futex_wake_all(&own->counter[which]);
@@ -59,7 +59,7 @@ static bool reached(const dt_barrier_member *member, dt_barrier_counter which, u
     return (int32_t)(atomic_load(&member->counter[which]) - target) >= 0;
 }
 
-/* Why member `at` will not come, after it was seen not to have; DT_OK where it still may. */
+/* Fails if member `at`, which has not arrived, can no longer come. */
 static dt_status check(const dt_barrier *barrier, int64_t at, double waited_seconds, dt_error *err)
 {
     const dt_barrier_member *member = &barrier->members[at];
@@ -77,14 +77,14 @@ static dt_status check(const dt_barrier *barrier, int64_t at, double waited_seco
     return DT_OK;
 }
 
-/* Whoever else is gone ends the wait too: the one we wait for may be waiting for it. */
+/* Fails if any member is gone: the one we wait for may be waiting for that one. */
 static dt_status check_all(const dt_barrier *barrier, double waited_seconds,
                            dt_barrier_counter which, uint32_t target, dt_error *err)
 {
     for (int64_t at = 0; at < barrier->count; at++) {
         dt_error found = DT_ERROR_INIT;
 
-        /* What it did before it went counts: hence the second look. */
+        /* check again afterwards: what the member did before it left counts */
         if (at == barrier->index || reached(&barrier->members[at], which, target) ||
             check(barrier, at, waited_seconds, &found) == DT_OK ||
             reached(&barrier->members[at], which, target))

@@ -19,7 +19,7 @@ typedef struct head {
     _Alignas(64) uint8_t nonce[DT_SEGMENT_NONCE_BYTES];
 } head;
 
-/* Slots begin on a page of their own. */
+/* Offset of the slots, aligned to a page. */
 static size_t slots_at(int64_t count)
 {
     size_t bytes = sizeof(head) + (size_t)count * sizeof(dt_barrier_member);

@@ -1,20 +1,20 @@
-/* shm: the ranks of one node, through memory that they share.
+/* shm: connects the ranks of one node through shared memory.
  *
- * A collective goes in chunks. Of each chunk
+ * A collective works in chunks. For each chunk:
  *   give   every rank copies what the others need of it into its own slot
- *   sum    every rank works off its own share of what all have given: for a sum, slice r of the
- *          chunk is rank r's, added up in the order of the ranks
- *   take   (sums for all) every rank copies the whole sum out of the common slot
- * and in iteration c a rank takes chunk c-2, gives chunk c and sums chunk c-1: there are two slots
- * of each kind, used in turn, so that a rank that is late by less than a chunk is not waited for.
+ *   sum    every rank processes its own share of what all have given: for a sum, rank r adds up
+ *          slice r of the chunk, in the order of the ranks
+ *   take   (all-reduce) every rank copies the whole sum out of the common slot
+ * In iteration c a rank takes chunk c-2, gives chunk c and sums chunk c-1: there are two slots
+ * of each kind, used alternately, so that a rank that is late by less than a chunk delays no one.
  *
- *   GIVEN  of rank r counts the chunks that it has given, SUMMED those that it has worked off.
- *   A slot may be written for chunk c when all have SUMMED c-2, the common slot when all have
+ *   GIVEN  of rank r counts the chunks that it has given, SUMMED those that it has processed.
+ *   A slot can be written for chunk c when all have SUMMED c-2, the common slot when all have
  *   GIVEN c (then they have taken c-2 before). Both hold from one collective to the next.
  *
- * Order      sums are in the order of the ranks whatever the chunks: same ranks, same bits. BF16 is
+ * Order      sums are in the order of the ranks for any chunk size: same ranks, same bits. BF16 is
  *            summed in fp32 and rounded once
- * Sent       counted as if every rank but oneself were reached through a wire: 2(W-1)/W of the data
+ * Sent       counted as if every other rank were reached over a network: 2(W-1)/W of the data
  *            for an all-reduce, (W-1) blocks for reduce-scatter and all-gather, and (W-1) times the
  *            data for the root of a broadcast
  */
@@ -33,26 +33,26 @@ typedef struct shm_state {
     dt_segment segment;
     dt_barrier barrier;
     dt_peer *peers;
-    const void **parts; /* count: room for a sum's operands */
-    uint32_t done;      /* chunks of all collectives before this one */
+    const void **parts; /* [count]: operands of a sum */
+    uint32_t done;      /* chunks of all earlier collectives */
     bool broken;
 } shm_state;
 
-/* A collective on its way. Sizes in bytes. */
+/* A collective in progress. Sizes in bytes. */
 typedef struct work {
     shm_state *state;
     const dt_sum *sum;
     const char *in;
     char *out;
-    size_t bytes; /* of the data, of a block of them for reduce-scatter and all-gather */
+    size_t bytes; /* of the data; for reduce-scatter and all-gather, of a block of them */
     size_t chunk_bytes;
     int64_t root;
     void (*give)(const struct work *, int parity, size_t start, size_t n);
     void (*add)(const struct work *, int parity, size_t start, size_t n);
-    void (*take)(const struct work *, int parity, size_t start, size_t n); /* may be NULL */
+    void (*take)(const struct work *, int parity, size_t start, size_t n); /* can be NULL */
 } work;
 
-/* Chunk `chunk` of the work: its first byte, its length, the slots it uses. */
+/* Processes one chunk: parity of the slots, first byte, length. */
 typedef void (*stage)(const work *, int parity, size_t start, size_t n);
 
 static void run_stage(const work *job, stage body, uint32_t chunk)
@@ -93,7 +93,7 @@ static dt_status run(const work *job, dt_error *err)
 out:
     if (st != DT_OK) {
         state->broken = true;
-        dt_barrier_leave(barrier); /* nobody waits for us in vain */
+        dt_barrier_leave(barrier); /* the other ranks must not wait for this one */
     }
     return st;
 }
@@ -103,7 +103,7 @@ static char *slot(const work *job, int parity, int64_t member)
     return dt_segment_slot(&job->state->segment, parity, member);
 }
 
-/* --- all-reduce: bytes start .. start+n of all ranks, slices on cache lines */
+/* --- all-reduce: bytes start .. start+n of all ranks; slices are aligned to cache lines */
 
 static void slice(const work *job, int64_t rank, size_t n, size_t *from, size_t *to)
 {
@@ -173,7 +173,8 @@ static dt_status shm_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, 
     return all_reduce(comm, data, elems, &dt_sum_f64, err);
 }
 
-/* --- reduce-scatter: bytes start .. start+n of every block; in a slot, block r is at r chunks */
+/* --- reduce-scatter: bytes start .. start+n of every block; in a slot, block r starts at r *
+ * chunk_bytes */
 
 static void give_blocks(const work *job, int parity, size_t start, size_t n)
 {
@@ -285,7 +286,7 @@ out:
 
 static void nothing(const work *job, int parity, size_t start, size_t n) {}
 
-/* One chunk of nothing: all must have given it. */
+/* An empty chunk that all must give. */
 static dt_status shm_barrier(dt_comm *comm, dt_error *err)
 {
     work job = {
@@ -294,7 +295,7 @@ static dt_status shm_barrier(dt_comm *comm, dt_error *err)
     return run(&job, err);
 }
 
-/* --- life */
+/* --- opening and closing */
 
 static void shm_close(dt_comm *comm)
 {
