@@ -34,7 +34,8 @@ void *dt_device_arena_take(dt_device_arena *arena, size_t bytes)
 
     DT_ASSERT(bytes <= arena->capacity_bytes - arena->used_bytes);
     arena->used_bytes += (bytes + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1);
-    if (arena->used_bytes > arena->capacity_bytes) /* the last piece need not fill its line */
+    if (arena->used_bytes >
+        arena->capacity_bytes) /* the last piece need not be a multiple of the alignment */
         arena->used_bytes = arena->capacity_bytes;
     return memory;
 }

@@ -16,11 +16,12 @@
 #include "base/banned.h"
 
 #define ALIGN        ((size_t)64)
-#define ALIGN_HUGE   ((size_t)2 << 20) /* large blocks are backed by huge pages where there are */
+#define ALIGN_HUGE   ((size_t)2 << 20) /* large blocks use huge pages if available */
 #define FLOATS_ALIGN (ALIGN / sizeof(float))
 #define THREADS_MAX  1024
 
-/* By all threads: a first touch costs more than the zero, and settles the node the page lies on. */
+/* Zero with all threads: a first touch costs more than writing zeros, and determines the NUMA node
+ * of the page. */
 static void zero(char *memory, size_t bytes, int threads)
 {
     int64_t parts = (int64_t)(bytes / ALIGN_HUGE);
@@ -42,7 +43,7 @@ static dt_status cpu_alloc(dt_device *device, void **out, size_t bytes, dt_error
                        "cannot allocate %.1f MB of memory: use a smaller batch or model",
                        (double)bytes / 1e6);
     if (align == ALIGN_HUGE)
-        (void)madvise(*out, rounded, MADV_HUGEPAGE); /* advice */
+        (void)madvise(*out, rounded, MADV_HUGEPAGE); /* a hint; failure is harmless */
     zero(*out, rounded, device->threads);
     return DT_OK;
 }
@@ -73,7 +74,8 @@ static dt_status cpu_copy_from(dt_device *device, void *device_memory, dt_device
     return DT_OK;
 }
 
-/* Free: what the kernel would hand out without swapping, and the control groups allow. */
+/* Free memory: what the kernel can provide without swapping, within the limits of the control
+ * groups. */
 static dt_status cpu_memory_info(dt_device *device, int64_t *free_bytes, int64_t *total_bytes,
                                  dt_error *err)
 {
@@ -129,7 +131,7 @@ dt_status dt_device_open_cpu(dt_device *out, int threads, dt_error *err)
     if ((state = calloc(1, sizeof *state)) == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the cpu device");
     out->name = "cpu";
-    out->threads = threads > 0 ? threads : omp_get_num_procs(); /* heeds the affinity */
+    out->threads = threads > 0 ? threads : omp_get_num_procs(); /* respects the affinity */
     out->host_reads = true;
     out->queues = &dt_cpu_queues;
     out->state = state;

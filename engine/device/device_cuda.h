@@ -1,5 +1,5 @@
-/* device_cuda: NVIDIA cards. The code lies in libdtrun-cuda.so beside dtrun-engine, which is loaded
- * when a card is asked for, so that the engine starts where there is no CUDA.
+/* device_cuda: opens NVIDIA GPUs. The code is in libdtrun-cuda.so next to dtrun-engine, and is loaded
+ * when a GPU is requested, so that the engine starts on machines without CUDA.
  */
 #ifndef DT_ENGINE_DEVICE_CUDA_H
 #define DT_ENGINE_DEVICE_CUDA_H
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What the library exports under the name DT_CUDA_ENTRY: changes only together with the engine. */
+/* The symbol that the library exports. It must come from the same build as the engine. */
 #define DT_CUDA_LIBRARY "libdtrun-cuda.so"
 #define DT_CUDA_ENTRY   "dt_cuda_entry_1"
 
@@ -22,16 +22,16 @@ typedef struct dt_cuda_card {
 } dt_cuda_card;
 
 typedef struct dt_cuda_entry {
-    size_t device_bytes; /* sizeof(dt_device): the library and the engine must be of one build */
-    dt_status (*count)(int *out, dt_error *err); /* 0 where there is a driver and no card */
+    size_t device_bytes; /* sizeof(dt_device), to detect a library of another build */
+    dt_status (*count)(int *out, dt_error *err); /* 0 if there is a driver but no GPU */
     dt_status (*card)(dt_cuda_card *out, int index, dt_error *err);
     dt_status (*open)(dt_device *out, int index, bool tf32, dt_error *err);
 } dt_cuda_entry;
 
-/* DT_ERR_UNSUPPORTED where the library or the driver is missing: says which. */
+/* Load the library. DT_ERR_UNSUPPORTED naming what is missing: the library or the driver. */
 dt_status dt_cuda_load(const dt_cuda_entry **out, dt_error *err);
 
-/* "cuda:N" */
+/* Open "cuda:N". */
 dt_status dt_device_open_cuda(dt_device *out, int index, bool tf32, dt_error *err);
 
 #ifdef __cplusplus

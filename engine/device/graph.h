@@ -1,14 +1,14 @@
-/* graph: ops that are recorded once and given to the device in one call, again and again.
+/* graph: records ops once and launches them repeatedly in one call.
  *
- * Purpose    the host launches a kernel in some microseconds, and a step of a small model has
- *            hundreds of them
- * Recording  runs nothing. Between begin and end the thread gives ops alone, which neither wait for
- *            the device nor take memory; each keeps its tensors' places and its numbers, so that
- *            what changes from run to run lies in device memory (ops.h: Steps, upload_buffer.h)
- * CUDA       stream capture; what other threads ask of the card meanwhile does not matter
+ * Purpose    launching a kernel costs the host some microseconds, and a step of a small model has
+ *            hundreds of kernels
+ * Recording  executes nothing. Between begin and end the thread may only call ops, which neither wait for
+ *            the device nor allocate memory; a recording contains the addresses of tensors and the values
+ *            of numbers, so whatever changes from run to run must be in device memory (ops.h: Steps,
+ *            upload_buffer.h)
+ * CUDA       stream capture; CUDA calls of other threads meanwhile do no harm
  * Threads    the one that drives the device's ops
- * Errors     of begin and end: nothing has run, the ops run when given as before, and the device is
- *            as usable as it was
+ * Errors     of begin and end: nothing has run, later ops run as before, and the device stays usable
  */
 #ifndef DT_ENGINE_DEVICE_GRAPH_H
 #define DT_ENGINE_DEVICE_GRAPH_H
@@ -23,12 +23,12 @@ typedef struct dt_graph dt_graph;
 
 typedef struct dt_graphs {
     dt_status (*begin)(dt_device *, dt_error *err);
-    /* MUST follow a begin that succeeded, whatever became of the ops. *nodes: how many pieces of
-     * work were recorded; *out is NULL where that is none. */
+    /* MUST be called after a successful begin, even if an op failed. *nodes: number of recorded
+     * operations; *out is NULL if there are none. */
     dt_status (*end)(dt_device *, dt_graph **out, int64_t *nodes, dt_error *err);
-    /* Behind what the device was given before, as the ops themselves. */
+    /* Launch after all earlier work of the device, like the ops themselves. */
     dt_status (*launch)(dt_device *, dt_graph *graph, dt_error *err);
-    /* Whether the working memory that it uses, the device's own, is still where it was. */
+    /* Whether the device's scratch memory that the graph uses has not moved. */
     bool (*valid)(dt_device *, const dt_graph *graph);
     void (*free)(dt_device *, dt_graph *graph); /* accepts NULL */
 } dt_graphs;

@@ -12,7 +12,8 @@
 
 #define DIGITS_MAX 4
 
-/* Beside the program, then where the loader looks (its run path holds the bundle's lib). */
+/* Load the library from the program's folder, or from the loader's path (its run path contains the
+ * bundle's lib). */
 static void *load(char *problem, size_t size)
 {
     char path[4096];
@@ -33,7 +34,7 @@ static void *load(char *problem, size_t size)
     return library;
 }
 
-/* From dt_cuda_load on; NULL where the library was built without NCCL. */
+/* Set by dt_cuda_load; NULL if the library was built without NCCL. */
 static const struct dt_nccl_link *nccl;
 
 dt_status dt_cuda_load(const dt_cuda_entry **out, dt_error *err)
@@ -75,7 +76,7 @@ out:
     return st;
 }
 
-/* Digits alone: 'cuda:0'. */
+/* Parse 'cuda:0': only decimal digits. */
 static bool parse_index(int *out, const char *name)
 {
     static const char kind[] = "cuda:";

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* From nvml.h of the CUDA toolkit, whose interface is fixed; 0 is success everywhere. */
+/* Declarations from nvml.h of the CUDA toolkit, whose interface is stable; 0 is success everywhere. */
 #define LIBRARY            "libnvidia-ml.so.1"
 #define TEMPERATURE_OF_GPU 0u
 
@@ -28,7 +28,7 @@ struct dt_nvml {
     int (*power_of)(void *card, unsigned *milliwatts);
 };
 
-/* A function pointer from a symbol: POSIX lets them be copied so. */
+/* Look up a function. POSIX allows copying a symbol's address to a function pointer this way. */
 static int find(void *function, void *library, const char *name)
 {
     void *symbol = dlsym(library, name);

@@ -1,9 +1,10 @@
-/* nvml: what a card does, as the driver tells (NVIDIA Management Library, which comes with it).
+/* nvml: reads utilization, memory, temperature and power of a GPU from the driver (NVIDIA Management
+ * Library, which is part of the driver).
  *
- * Loaded when asked for; the agent, which is static, asks nvidia-smi instead
+ * The library is loaded on use; the agent, which is linked statically, runs nvidia-smi instead
  * (runner/agent/rank/devices.h).
  * Threads  one
- * Errors   DT_ERR_UNSUPPORTED where there is no such library or card
+ * Errors   DT_ERR_UNSUPPORTED if the library or the GPU does not exist
  */
 #ifndef DT_ENGINE_DEVICE_NVML_H
 #define DT_ENGINE_DEVICE_NVML_H
@@ -14,9 +15,9 @@
 
 typedef struct dt_nvml dt_nvml;
 
-/* NaN: the card does not say. */
+/* NaN: not reported by the GPU. */
 typedef struct dt_nvml_reading {
-    double busy_percent;  /* of the last second or less, in which a kernel ran */
+    double busy_percent;  /* share of the last second or less in which a kernel ran */
     double used_bytes;    /* by all processes */
     double temperature_c; /* of the chip */
     double power_watts;

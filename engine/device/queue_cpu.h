@@ -1,4 +1,4 @@
-/* queue_cpu: the CPU's queues, of which there are none. */
+/* queue_cpu: implements queue.h for the CPU, where all operations are synchronous. */
 #ifndef DT_ENGINE_DEVICE_QUEUE_CPU_H
 #define DT_ENGINE_DEVICE_QUEUE_CPU_H
 

@@ -18,15 +18,15 @@ typedef struct lines {
     const dt_continue_options *options;
     dt_loaded from;
     line *items;
-    int64_t count, begun, given; /* given: to the caller, from the first on */
-    int64_t *active;             /* [batch]: the line that grows as sequence k */
+    int64_t count, begun, given; /* given: lines passed to the caller, in order */
+    int64_t *active;             /* [batch]: index of the line that sequence k extends */
     int64_t active_count, batch;
     int64_t vocab;
-    int32_t *newest; /* [batch] */
+    int32_t *newest; /* [batch]: last token of each sequence */
     float *logits;   /* (batch, V) */
 } lines;
 
-/* --- before anything is made */
+/* --- before generating */
 
 static int64_t count_lines(const dt_continue_options *options)
 {
@@ -65,7 +65,7 @@ static dt_status read_lines(lines *l, dt_error *err)
         to->length = length;
         st = dt_text_open(&to->text, &l->from, &options->rules, prompt, length,
                           options->rules.sampling.seed + (uint64_t)number, err);
-        l->count++; /* it may be closed */
+        l->count++; /* counted at once, so that it gets closed */
         if (st != DT_OK)
             dt_error_prefix(err, "line %lld", (long long)number + 1);
         DT_TRY(st);
@@ -79,7 +79,7 @@ static bool searches(const lines *l)
     return l->options->rules.beams > 1;
 }
 
-/* Room for the longest of them, up to what the model sees. */
+/* Model sizes for the longest line, at most the context. */
 static dt_loaded_room room_of(const lines *l)
 {
     int64_t context = l->from.recipe.batch.tokens, longest = 0;
@@ -114,7 +114,8 @@ static dt_status open_lines(lines *l, dt_error *err)
     l->newest = calloc((size_t)l->batch, sizeof *l->newest);
     l->logits = calloc((size_t)(l->batch * of.vocab), sizeof *l->logits);
     if (l->active == NULL || l->newest == NULL || l->logits == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to generate %lld lines at once", (long long)l->batch);
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to generate %lld lines at once",
+                 (long long)l->batch);
 out:
     return st;
 }
@@ -130,7 +131,7 @@ static void close_lines(lines *l)
     dt_loaded_close(&l->from);
 }
 
-/* --- the texts */
+/* --- generating */
 
 static dt_text *text_of(const lines *l, int64_t sequence)
 {
@@ -159,13 +160,14 @@ out:
     return st;
 }
 
-/* Past the context nothing that is kept is of use: such a text is made to its end at once. */
+/* Whether a text is longer than the context. Then the KV cache is useless, and the text is
+ * generated to its end at once. */
 static bool outgrows(const lines *l, const dt_text *text)
 {
     return text->count > l->from.model->config.decoder.context;
 }
 
-/* The next line, as one sequence more; it may have ended by then. */
+/* Start the next line as an additional sequence; it may already end here. */
 static dt_status begin(lines *l, dt_error *err)
 {
     int64_t sequence = l->active_count;
@@ -183,7 +185,7 @@ out:
     return st;
 }
 
-/* The last sequence takes the place of one that has ended. */
+/* Remove an ended sequence; the last one takes its place. */
 static dt_status leave(lines *l, int64_t sequence, dt_error *err)
 {
     int64_t last = l->active_count - 1;
@@ -231,7 +233,7 @@ out:
     return st;
 }
 
-/* In their order, as far as they are done. */
+/* Pass the finished lines to the caller, in their order. */
 static dt_status give(lines *l, dt_error *err)
 {
     const dt_continue_options *options = l->options;
@@ -247,7 +249,7 @@ out:
     return st;
 }
 
-/* A search fills what grows side by side with one line. */
+/* Search one line at a time: the beams use all sequences of the model. */
 static dt_status search_next(lines *l, dt_error *err)
 {
     dt_status st = dt_text_search(&l->items[l->begun].text, &l->from, err);

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* What is new of the text, as far as it is known not to become another. */
+/* Pass on the new text that later tokens can no longer change. */
 static dt_status give(const dt_generate_options *options, const dt_text *text, size_t *given,
                       dt_error *err)
 {

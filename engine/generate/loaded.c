@@ -17,7 +17,7 @@ static dt_status find_ends(dt_loaded *l, dt_error *err)
     dt_status st = DT_OK;
 
     for (int64_t i = 0; i < ids->count && st == DT_OK; i++) {
-        double id = -1; /* dt_rule_end_ids has checked the number */
+        double id = -1; /* dt_rule_end_ids has validated the number */
 
         dt_text_number(&id, ids->items[i]);
         st = dt_ids_add(&l->ends, (int32_t)id, err);
@@ -46,7 +46,7 @@ out:
     return st;
 }
 
-/* One parameter in its unit's flat buffer, in the model's type. */
+/* Copy one parameter to its unit's flat buffer, in the model's type. */
 static dt_status put_weights(dt_loaded *l, const dt_param *param, const float *host, dt_error *err)
 {
     dt_dtype dtype = l->model->config.dtype;
@@ -97,7 +97,7 @@ out:
     return st;
 }
 
-/* What the model was trained with, where the recipe left it to the data. */
+/* Set what the recipe left to the data, as it was in training. */
 static void take_sides(dt_loaded *l)
 {
     const dt_sides *sides = dt_tokenizer_sides(l->tokenizer);
@@ -128,7 +128,7 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
     config.dtype = dtype;
     each = dt_dtype_bytes(dtype);
     rows = room->sequences * larger(room->versions, 1);
-    /* a pass over a token of each has as many rows as one over so many samples */
+    /* a pass over one token per row needs as many rows as this many samples have */
     config.batch = larger(room->batch, (rows + config.tokens - 1) / config.tokens);
     config.sequences = room->sequences;
     config.versions = room->versions;

@@ -1,4 +1,4 @@
-/* loaded: a checkpoint as a model with its weights and its tokenizer, to make text with.
+/* loaded: opens a checkpoint as a model with its weights and its tokenizer, to generate text.
  *
  * Errors     DT_ERR_CORRUPT, DT_ERR_NOT_FOUND from the checkpoint
  * Threads    one
@@ -12,40 +12,41 @@
 
 typedef struct dt_loaded {
     dt_checkpoint *checkpoint;
-    dt_arena arena; /* the recipe's strings */
+    dt_arena arena; /* owns the recipe's strings */
     dt_recipe recipe;
     dt_tokenizer *tokenizer;
-    bool ids; /* numbers instead of text */
-    dt_ids
-        ends; /* tokens that end a text: model.end_ids, or the tokenizer's end-of-text token; none where there is neither */
+    bool ids; /* prompts and texts are token ids */
+    /* tokens that end a text: model.end_ids, or the tokenizer's end-of-text token; can be empty */
+    dt_ids ends;
     dt_device device;
     dt_model *model;
     dt_device_arena memory;
-    dt_tensor wide; /* F32, room for a parameter; NULL where the model is F32 */
+    dt_tensor wide; /* F32 staging for a parameter; NULL if the model is F32 */
     dt_tensor
-        tokens_in; /* I32, room for the context's, and for one of each version of what grows */
+        tokens_in; /* I32, for the tokens of the context, or one per sequence and hypothesis */
 } dt_loaded;
 
 typedef struct dt_loaded_room {
-    int64_t batch;     /* texts of a pass over whole ones */
-    int64_t sequences; /* texts or translations that grow side by side */
-    int64_t kept;      /* tokens of each text; 0: the context */
-    int64_t versions;  /* of each translation; 0: one */
+    int64_t batch;     /* texts per pass over whole texts */
+    int64_t sequences; /* texts or translations that are extended at once */
+    int64_t kept;      /* tokens cached per text; 0: the context */
+    int64_t versions;  /* hypotheses per translation; 0: one */
 } dt_loaded_room;
 
-/* Recipe and tokenizer; a zeroed one may be closed. */
+/* Open recipe and tokenizer. A zeroed dt_loaded can be closed. */
 dt_status dt_loaded_open(dt_loaded *out, const char *path, dt_error *err);
-/* Then the model, for sequences that grow. dtype: of weights and activations. */
+/* Then open the model for incremental decoding. dtype: type of weights and activations. */
 dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, dt_dtype dtype,
                                const dt_loaded_room *room, dt_error *err);
-/* DT_ERR_CORRUPT: the model computed a NaN or an infinity, so its weights hold them or are too large. */
+/* Returns DT_ERR_CORRUPT with a message: the model computed a NaN or an infinity, so its weights
+ * contain them or are too large. */
 dt_status dt_loaded_diverged(dt_error *err);
-/* Returns in `out` the tokens that start a text without a prompt: the tokenizer's begin tokens, else the end-of-text
- * token, else a line break. The caller frees `out`. */
+/* Return in `out` the tokens that start a text without a prompt: the tokenizer's begin tokens, else
+ * the end-of-text token, else a line break. The caller frees `out`. */
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err);
 void dt_loaded_close(dt_loaded *l);
 
-/* Whether a checkpoint is of a run on sentence pairs. */
+/* Whether the run of a checkpoint was trained on sentence pairs. */
 dt_status dt_loaded_is_of_pairs(bool *out, const char *path, dt_error *err);
 
 #endif

@@ -17,7 +17,7 @@ static int64_t largest(const float *logits, int64_t vocab)
     return best;
 }
 
-/* The order of floats as that of whole numbers. */
+/* Map a float to an integer of the same order. */
 static uint32_t rank_of(float value)
 {
     uint32_t bits;
@@ -26,9 +26,9 @@ static uint32_t rank_of(float value)
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-/* The largest rank from which on upwards the values weigh `target` or more: a byte of it at a time, each
- * by a pass that adds up what each of 256 bytes weighs. Values weigh 1 each, or, with `by_value`, what
- * they are. */
+/* The largest rank such that all values of that rank or above weigh at least `target` together.
+ * Determined one byte at a time, each by a pass that sums the weights per byte value. Each value
+ * weighs 1 or, with `by_value`, itself. */
 static uint32_t find_floor(const float *values, int64_t count, double target, bool by_value)
 {
     uint32_t floor = 0;
@@ -51,7 +51,7 @@ static uint32_t find_floor(const float *values, int64_t count, double target, bo
     return floor;
 }
 
-/* All below the k-th largest become -infinity; those equal to it stay, even past k. */
+/* Set all logits below the k-th largest to -infinity; those equal to it stay, even past k. */
 static void keep_largest(float *logits, int64_t vocab, int64_t k)
 {
     uint32_t floor = find_floor(logits, vocab, (double)k, false);
@@ -61,7 +61,8 @@ static void keep_largest(float *logits, int64_t vocab, int64_t k)
             logits[v] = -INFINITY;
 }
 
-/* Of chances that add up to `total`; what is left adds up to the result. */
+/* Zero the less likely tokens, given probabilities that sum to `total`. Returns the sum of the
+ * rest. */
 static double keep_likeliest(float *chances, int64_t vocab, double total, double top_p)
 {
     uint32_t floor = find_floor(chances, vocab, total * top_p, true);

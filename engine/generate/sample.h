@@ -1,12 +1,12 @@
-/* sample: one token from a row of logits.
+/* sample: draws one token from a row of logits.
  *
- * Formula  1  with a penalty R, logits of tokens that were there: l / R above 0, l * R below (Keskar et al.,
- *             "CTRL", 2019)
+ * Formula  1  with a penalty R, logits of tokens that have occurred: l / R above 0, l * R below (Keskar
+ *             et al., "CTRL", 2019)
  *          2  softmax(logits / temperature) over the top_k largest
- *          3  of these the likeliest whose chances add up to top_p, as few as do (Holtzman et al., "The
- *             curious case of neural text degeneration", 2020); equals of the last one stay
+ *          3  of these the fewest likeliest tokens whose probabilities sum to top_p (Holtzman et al.,
+ *             "The curious case of neural text degeneration", 2020); ties of the last one stay
  *          4  the inverse of the cumulative distribution at a Philox number of (seed, index): a pure
- *             function. Temperature 0 takes the largest after 1, the first of equals
+ *             function. Temperature 0 takes the largest logit after step 1, the first of equals
  * Shapes   logits (V), overwritten; seen (V): whether the text has that token, or NULL
  * Time     a few passes over the logits; no memory
  */

@@ -52,8 +52,9 @@ out:
 static dt_status check_pairs(const scorer *s, const dt_score_options *options, dt_error *err)
 {
     if (s->sides != NULL && options->target.text == NULL)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "the run was trained on sentence pairs: also give the translations (--target)");
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "the run was trained on sentence pairs: also give the translations (--target)");
     if (s->sides == NULL && options->target.text != NULL)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "the run was not trained on sentence pairs: leave out --target");
@@ -112,7 +113,7 @@ static dt_status put(scorer *s, dt_tensor *out, int place, const int32_t *ids, i
     return device->copy_in(device, out->data, ids, (size_t)count * sizeof(*ids), err);
 }
 
-/* Adds to what is known of a line. */
+/* Evaluate a batch and add it to the current line's totals. */
 static dt_status evaluate(scorer *s, const dt_batch *batch, dt_error *err)
 {
     double loss = 0;
@@ -128,14 +129,14 @@ out:
     return st;
 }
 
-/* A sentence has no windows: attention sees all of the source. */
+/* A sentence pair cannot be split into windows: attention needs the whole source. */
 static dt_status refuse_long(int64_t tokens, int64_t most, dt_error *err)
 {
     return DT_FAIL(err, DT_ERR_USAGE, "it has %lld tokens; the model reads at most %lld",
                    (long long)tokens, (long long)most);
 }
 
-/* Tokens begin .. end foretell those behind them, of which the first `given` count nothing. */
+/* Evaluate tokens begin .. end as a window; its first `given` targets do not count. */
 static dt_status evaluate_window(scorer *s, int64_t begin, int64_t end, int64_t given,
                                  dt_error *err)
 {
@@ -154,7 +155,8 @@ out:
     return st;
 }
 
-/* In windows of the context, each but the first half of what was foretold before and half new. */
+/* Evaluate in windows of the context. In each but the first, half of the targets were predicted
+ * before and half are new. */
 static dt_status evaluate_text(scorer *s, dt_error *err)
 {
     int64_t count = (int64_t)s->ids[0].count - 1, given = s->first_count - 1, end;

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* Bytes at the end of text that are the beginning of `stop`. */
+/* Length of the longest suffix of text that is a prefix of `stop`. */
 static size_t overlap(const char *text, size_t length, const char *stop)
 {
     size_t most = strlen(stop) - 1;
@@ -18,7 +18,7 @@ static size_t overlap(const char *text, size_t length, const char *stop)
     return 0;
 }
 
-/* Bytes at the end of text that begin a character which is not whole. */
+/* Bytes of an incomplete UTF-8 character at the end of text. */
 static size_t cut_character(const char *text, size_t length)
 {
     static const unsigned char full[] = {0xc0, 2, 0xe0, 3, 0xf0, 4};

@@ -1,6 +1,6 @@
-/* stops: text that is written piece by piece, up to a stop text, whole characters at a time.
+/* stops: finds stop texts in text that is generated piece by piece, and splits it at whole characters.
  *
- * What may be the beginning of a stop text, or of a character, is held back until it is known.
+ * A suffix that could be the start of a stop text, or of a character, is held back until that is decided.
  */
 #ifndef DT_ENGINE_GENERATE_STOPS_H
 #define DT_ENGINE_GENERATE_STOPS_H
@@ -15,8 +15,8 @@ typedef struct dt_stops {
     size_t count;
 } dt_stops;
 
-/* text[from ..] has not been given out yet. Where a stop text ends in it, it is cut off and true is
- * returned; *until: how far it can be given out. */
+/* Search text[from ..], which has not been emitted yet. If it contains a stop text, cut the text
+ * there and return true. *until: how far the text can be emitted. */
 bool dt_stops_find(size_t *until, dt_strbuf *text, size_t from, const dt_stops *stops);
 
 #endif

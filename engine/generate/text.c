@@ -52,7 +52,7 @@ dt_status dt_text_open(dt_text *out, const dt_loaded *from, const dt_text_rules 
     for (int64_t i = 0; i < count; i++)
         add_token(out, tokens[i]);
     if (from->ids && length > 0)
-        dt_strbuf_add_char(&out->text, ' '); /* the next number, not the next digit */
+        dt_strbuf_add_char(&out->text, ' '); /* separates the next number */
 out:
     free(tokens);
     return st;
@@ -93,7 +93,7 @@ static bool are_finite(const float *logits, int64_t vocab)
     float sum = 0;
 
     for (int64_t v = 0; v < vocab; v++)
-        sum += logits[v] * 0; /* NaN for a NaN and for an infinity */
+        sum += logits[v] * 0; /* NaN for a NaN or an infinity */
     return sum == 0;
 }
 

@@ -13,7 +13,7 @@ typedef struct text_search {
     int64_t beams;
 } text_search;
 
-/* What each version continues becomes its own, by way of the second half of the sequences. */
+/* Copy each hypothesis's parent to it, through the second half of the sequences. */
 static dt_status take_parents(text_search *s, const int32_t *parents, int64_t versions,
                               dt_error *err)
 {
@@ -31,7 +31,7 @@ out:
     return st;
 }
 
-/* The first is behind the prompt. */
+/* Implements dt_beam_next; the first call reads the prompt. */
 static dt_status next(void *self, const int32_t *newest, const int32_t *parents, int64_t versions,
                       float *logits, dt_error *err)
 {
@@ -68,10 +68,10 @@ dt_status dt_text_search(dt_text *t, dt_loaded *from, dt_error *err)
     dt_status st = DT_OK;
 
     if (t->count + rules->tokens > context)
-        DT_THROW(
-            err, DT_ERR_USAGE,
-            "a prompt of %lld tokens and %lld more exceed the model's context of %lld, the limit of a beam search (lower --tokens)",
-            (long long)t->count, (long long)rules->tokens, (long long)context);
+        DT_THROW(err, DT_ERR_USAGE,
+                 "a prompt of %lld tokens and %lld more exceed the model's context of %lld, the "
+                 "limit of a beam search (lower --tokens)",
+                 (long long)t->count, (long long)rules->tokens, (long long)context);
     DT_TRY(dt_model_replace(from->model, 0, DT_SEQUENCE_EMPTY, err));
     DT_TRY(dt_beam_search(&found, &options, next, &search, err));
     if (!isfinite(found.score))

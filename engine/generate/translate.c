@@ -12,8 +12,8 @@
 #include "base/banned.h"
 
 typedef struct line {
-    size_t first, count; /* of all sources' tokens */
-    char *translation;   /* NULL until it is done, and once it is given */
+    size_t first, count; /* range in the tokens of all sources */
+    char *translation;   /* NULL until it is translated, and after it was given */
     size_t length;
     double score;
 } line;
@@ -24,20 +24,20 @@ typedef struct translation {
     const dt_sides *sides;
     dt_ids sources;
     line *lines;
-    int64_t count, begun, given; /* given: told of, from the first on */
-    int64_t *asked;              /* lines that are translated, in their order; blank ones are not */
+    int64_t count, begun, given; /* given: lines passed to the caller, in order */
+    int64_t *asked;              /* indices of the lines that are translated; blank lines are not */
     int64_t asked_count;
     dt_translator *translator;
     dt_strbuf text;
 } translation;
 
-/* As it is called in messages, from 1. */
+/* Number of a line in messages, from 1. */
 static long long number_of(const translation *t, int64_t at)
 {
     return (t->options->numbers != NULL ? t->options->numbers[at] : at) + 1;
 }
 
-/* --- before any is translated */
+/* --- before translating */
 
 static int64_t count_lines(const dt_translate_options *options)
 {
@@ -59,7 +59,7 @@ static bool is_blank(const char *text, size_t length)
     return true;
 }
 
-/* The translation of a blank line is an empty one. */
+/* Encode a line. The translation of a blank line is empty. */
 static dt_status read_line(translation *t, dt_side_encoder *encoder, const char *text,
                            size_t length, dt_error *err)
 {
@@ -109,7 +109,7 @@ out:
     return st;
 }
 
-/* Sentences side by side. */
+/* How many sentences to translate at once. */
 static int64_t sentences_of(const translation *t)
 {
     const dt_translate_options *options = t->options;
@@ -155,7 +155,7 @@ static void close_translation(translation *t)
     dt_loaded_close(&t->from);
 }
 
-/* --- the translator's work */
+/* --- callbacks for the translator */
 
 static dt_status next(void *context, const int32_t **source, int64_t *count, dt_error *err)
 {
@@ -174,7 +174,7 @@ static dt_status next(void *context, const int32_t **source, int64_t *count, dt_
     return DT_OK;
 }
 
-/* In their order, as far as they are done. */
+/* Pass the finished lines to the caller, in their order. */
 static dt_status give(translation *t, dt_error *err)
 {
     const dt_translate_options *options = t->options;

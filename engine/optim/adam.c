@@ -1,4 +1,5 @@
-/* adam: as adamw, with g = g + decay*p in front and no decay behind (Kingma and Ba 2015). */
+/* adam: implements Adam: like adamw, but the decay is added to the gradient, g = g + decay*p,
+ * instead of to the step (Kingma and Ba 2015). */
 #include "engine/optim/optim_int.h"
 
 #include "base/banned.h"

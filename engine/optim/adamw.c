@@ -1,4 +1,4 @@
-/* adamw: Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+/* adamw: implements Adam with decoupled weight decay (Loshchilov and Hutter 2019).
  *
  *   m = beta1*m + (1-beta1)*g        v = beta2*v + (1-beta2)*g*g
  *   PYTORCH  p = p - lr*decay*p - lr * (m/(1-beta1^step)) / (sqrt(v/(1-beta2^step)) + eps)

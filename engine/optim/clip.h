@@ -1,7 +1,7 @@
-/* clip: how much smaller all gradients are made together.
+/* clip: computes the factor that clips the gradient norm.
  *
- * Formula  min(1, max_norm / (norm + 1e-6)), as PyTorch's clip_grad_norm_; a max_norm of 0 means
- *          no clipping. A norm that is not a number stays one, so that it is seen.
+ * Formula  min(1, max_norm / (norm + 1e-6)), as in PyTorch's clip_grad_norm_; a max_norm of 0 means
+ *          no clipping. For a norm of NaN the factor is NaN, so that the failure is noticed.
  */
 #ifndef DT_ENGINE_CLIP_H
 #define DT_ENGINE_CLIP_H

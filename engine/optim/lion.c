@@ -1,5 +1,5 @@
-/* lion: steps of one size, by the sign of a momentum (Chen et al. 2023, "Symbolic Discovery of
- * Optimization Algorithms", algorithm 2).
+/* lion: implements Lion, with steps of equal size by the sign of a momentum (Chen et al. 2023, "Symbolic
+ * Discovery of Optimization Algorithms", algorithm 2).
  *
  *   p = p - lr*decay*p - lr * sign(beta1*m + (1-beta1)*g);  m = beta2*m + (1-beta2)*g
  */

@@ -1,14 +1,14 @@
-/* muon: momentum, made orthogonal, for hidden matrices (Jordan et al. 2024; as torch.optim.Muon);
- * adamw, with a learning rate of its own, for all else.
+/* muon: implements Muon, orthogonalized momentum, for hidden matrices (Jordan et al. 2024; as in
+ * torch.optim.Muon), and adamw, with its own learning rate, for all other parameters.
  *
  *   direct   m = m + (1-momentum)*(g - m);  u = m, with nesterov u = m - (1-momentum)*(m - g)
  *   shape    X = u / max(|u|, 1e-7), then five times X = a*X + (b*A + c*A*A)*X with A = X*X^T:
- *            the singular values of X go towards 1 (a quintic Newton-Schulz iteration). A matrix
+ *            the singular values of X approach 1 (a quintic Newton-Schulz iteration). A matrix
  *            with more rows than columns is iterated from the other side, by X^T*X
  *   apply    p = p - lr*decay*p - lr*ratio*X, ratio = sqrt(max(1, rows/columns)), or, under
  *            adjust_lr match_rms_adamw, 0.2*sqrt(max(rows, columns))
  *
- * The iteration runs in bf16 where the model computes in it, as it is published, else in fp32.
+ * The iteration runs in bf16 if the model computes in bf16, as published, else in fp32.
  */
 #include <math.h>
 
@@ -20,18 +20,18 @@
 
 static const double coefficient_a = 3.4445, coefficient_b = -4.7750, coefficient_c = 2.0315;
 
-/* --- all else */
+/* --- other parameters */
 
 static void factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {
     dt_optimizer_args rest = *args;
 
-    if (args->options.adamw_lr > 0) /* as much of it as the schedule has left of the other */
+    if (args->options.adamw_lr > 0) /* scaled by the schedule like the matrices' rate */
         rest.lr = args->lr / args->options.lr * args->options.adamw_lr;
     dt_adamw_factors(out, &rest);
 }
 
-/* --- matrices, element by element */
+/* --- matrices, elementwise */
 
 static void matrix_factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {
@@ -59,17 +59,17 @@ static dt_status apply(dt_device *device, dt_optimizer_part *part, const dt_opti
     return dt_optimizer_step_by(DT_RULE_APPLY, device, part, f, err);
 }
 
-/* --- and whole */
+/* --- matrices, as a whole */
 
 /* Tensors of the iteration; S is the shorter side. */
 typedef struct iteration {
     bool tall;       /* more rows than columns */
-    dt_tensor x, y;  /* (rows, columns): this X and the next one */
+    dt_tensor x, y;  /* (rows, columns): the current X and the next one */
     dt_tensor a, aa; /* (S, S) */
-    dt_tensor sum;   /* F32 (S, S): A where it is added up in fp32; else without data */
+    dt_tensor sum;   /* F32 (S, S): A, if it is summed in fp32; else without data */
 } iteration;
 
-/* Lays the tensors into `work`. */
+/* Place the tensors in `work`. */
 static void lay_out(iteration *out, int64_t rows, int64_t columns, dt_dtype dtype, void *work)
 {
     int64_t side = rows < columns ? rows : columns;
@@ -89,7 +89,7 @@ static void lay_out(iteration *out, int64_t rows, int64_t columns, dt_dtype dtyp
     DT_ASSERT((int64_t)bytes == dt_newton_schulz.work_bytes(rows, columns, dtype));
 }
 
-/* A = X X^T; of a tall matrix X^T X, which is added up in fp32. */
+/* A = X X^T; for a tall matrix X^T X, which is summed in fp32. */
 static dt_status square(dt_device *device, iteration *it, dt_error *err)
 {
     const dt_ops *ops = device->ops;
@@ -106,7 +106,7 @@ out:
     return st;
 }
 
-/* X = scale * (a*X + (b*A + c*A*A)*X). A is its own transpose. */
+/* X = scale * (a*X + (b*A + c*A*A)*X). A is symmetric. */
 static dt_status iterate(dt_device *device, iteration *it, double scale, dt_error *err)
 {
     const dt_ops *ops = device->ops;

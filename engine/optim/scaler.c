@@ -4,7 +4,8 @@
 
 #include "base/banned.h"
 
-#define SCALE_MAX 0x1p60 /* far from the end of fp32, should all gradients be zero for long */
+#define SCALE_MAX \
+    0x1p60 /* far below the maximum of fp32, in case all gradients stay zero for long */
 
 void dt_scaler_init(dt_scaler *out, const dt_recipe *recipe)
 {

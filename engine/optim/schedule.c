@@ -8,7 +8,7 @@
 
 #define PI 3.14159265358979323846
 
-/* Period i of `length` steps, `done` of which are over. */
+/* Position in a schedule with periods: period `number` of `length` steps, `done` of which are over. */
 typedef struct period {
     double length, done;
     double number;
@@ -18,12 +18,13 @@ static period find_period(double t, double first_length, double mult)
 {
     period p = {first_length, t, 0};
 
-    if (mult == 1) { /* by division: a run may have very many equal periods */
+    if (mult == 1) { /* by division: a run can have very many equal periods */
         p.number = floor(t / first_length);
         p.done = t - p.number * first_length;
         return p;
     }
-    while (p.done >= p.length && p.length >= 1) { /* shrinking periods end below one step */
+    while (p.done >= p.length &&
+           p.length >= 1) { /* stops when shrinking periods become shorter than a step */
         p.done -= p.length;
         p.length *= mult;
         p.number++;
@@ -58,7 +59,7 @@ static double inverse_sqrt(const dt_recipe *recipe, int64_t step)
     return fmax(lr, recipe->schedule.min_lr);
 }
 
-/* From lr to min_lr over `length` steps, of which `left` are still to come. */
+/* Interpolate from lr to min_lr over `length` steps, of which `left` remain. */
 static double fall(const dt_recipe *recipe, int64_t left, int64_t length, double power)
 {
     double share = left > 0 && length > 0 ? (double)left / (double)length : 0;

@@ -1,7 +1,7 @@
-/* schedule: the learning rate of a step.
+/* schedule: computes the learning rate of a step.
  *
- * Pure function; steps count from 0, and recipe->schedule.steps is above 0 (who runs by epochs has
- * filled it in). With lr = optimizer.lr, min = min_lr, W = warmup_steps, S = steps:
+ * A pure function; steps count from 0, and recipe->schedule.steps must be above 0 (for epochs, the caller
+ * has set it). With lr = optimizer.lr, min = min_lr, W = warmup_steps, S = steps:
  *
  *   warm-up       t < W, all kinds: init + (lr - init) * t / W, init = warmup_init_lr
  *   cosine        min' + (lr' - min')/2 * (1 + cos(pi * t_i / T_i)), t_i steps into period i, which
@@ -13,8 +13,8 @@
  *   linear        the same with power 1
  *   constant      lr
  *   warmup_stable_decay  lr up to S - D, then min + (lr - min) * (S - t)/D, D = decay_steps, or a
- *                 tenth of S where that is 0; never more than S - W (Hu et al. 2024, linear)
- * Past the last step: cosine and inverse_sqrt continue, constant too; the others stay at min.
+ *                 tenth of S if that is 0; at most S - W (Hu et al. 2024, linear)
+ * After the last step cosine, inverse_sqrt and constant continue; the others stay at min.
  */
 #ifndef DT_ENGINE_SCHEDULE_H
 #define DT_ENGINE_SCHEDULE_H

@@ -1,4 +1,4 @@
-/* sgd: stochastic gradient descent, with momentum or without (as PyTorch, no dampening).
+/* sgd: implements stochastic gradient descent, with or without momentum (as in PyTorch, no dampening).
  *
  *   g = g + decay*p;  m = momentum*m + g, and m = g at step 1
  *   p = p - lr*m, with nesterov p = p - lr*(g + momentum*m), without momentum p = p - lr*g

@@ -13,9 +13,9 @@ typedef struct candidate {
 
 struct dt_beam {
     const dt_beam_options *options;
-    int64_t versions, tokens; /* side by side; of each so far */
+    int64_t versions, tokens; /* current hypotheses; tokens of each so far */
     double *scores;           /* (beams) */
-    int32_t *words, *spare;   /* (beams, most): of each version */
+    int32_t *words, *spare;   /* (beams, most): tokens of each hypothesis */
     int32_t *newest, *parents;
     candidate *candidates; /* (2 beams), best first */
     int64_t candidate_count, done;
@@ -64,7 +64,7 @@ void dt_beam_close(dt_beam *s)
     free(s);
 }
 
-/* Keeps the 2 * beams best, equals in the order in which they come. */
+/* Insert a candidate if it is among the 2 * beams best; ties stay in order of arrival. */
 static void consider(dt_beam *s, candidate new)
 {
     int64_t most = 2 * s->options->beams, at = s->candidate_count;

@@ -7,12 +7,13 @@
 
 #include "base/banned.h"
 
-/* A sentence that grows. The model keeps each version in a row, which need not be the version's number: where
- * one continues another, and no other does, it stays in that one's row, and nothing is moved. */
+/* A sentence being translated. The model keeps each hypothesis in a row, which can differ from its
+ * number: a hypothesis that is the first to continue another stays in that one's row, so nothing is
+ * copied. */
 typedef struct growing {
-    int64_t source; /* which one it is */
+    int64_t source; /* number of the source */
     dt_beam *beam;
-    int32_t *rows; /* [versions]: of each, counted from the sentence's first */
+    int32_t *rows; /* [versions]: row of each hypothesis, counted from the sentence's first row */
 } growing;
 
 struct dt_translator {
@@ -22,12 +23,12 @@ struct dt_translator {
     int64_t sentences, versions;
     growing *active; /* [sentences] */
     int64_t active_count, begun;
-    bool exhausted;            /* there is no next source */
+    bool exhausted;            /* no next source */
     int32_t *newest, *parents; /* [sentences * versions], by rows */
     int32_t *spare;            /* [versions] */
     bool *taken;               /* [versions] */
     float *logits;             /* (sentences * versions, vocab), by rows */
-    const float **each;        /* [versions]: logits of each */
+    const float **each;        /* [versions]: logits of each hypothesis */
 };
 
 /* --- memory */
@@ -105,7 +106,7 @@ void dt_translator_close(dt_translator *t)
     free(t);
 }
 
-/* --- a token more */
+/* --- adding a token */
 
 static dt_status copy_ids(dt_translator *t, dt_tensor *out, const int32_t *ids, int64_t rows,
                           int64_t columns, dt_error *err)
@@ -116,7 +117,8 @@ static dt_status copy_ids(dt_translator *t, dt_tensor *out, const int32_t *ids, 
     return device->copy_in(device, out->data, ids, (size_t)(rows * columns) * sizeof(*ids), err);
 }
 
-/* The first version that continues another has its row, the others those that are left. */
+/* Assign rows: the first hypothesis that continues another gets its row, the others the remaining
+ * rows. */
 static void choose_rows(dt_translator *t, growing *g, int32_t *row_parents)
 {
     const int32_t *parents = dt_beam_parents(g->beam);
@@ -141,7 +143,8 @@ static void choose_rows(dt_translator *t, growing *g, int32_t *row_parents)
     memcpy(g->rows, t->spare, (size_t)count * sizeof *g->rows);
 }
 
-/* Rows without a version, as all but one at first, say the end and are not looked at. */
+/* Set the row inputs of sentence i. Rows without a hypothesis (at first all but one) get the end
+ * token, and their logits are ignored. */
 static void place(dt_translator *t, int64_t i)
 {
     const int32_t *newest = dt_beam_newest(t->active[i].beam);
@@ -179,7 +182,7 @@ out:
     return st;
 }
 
-/* --- sentences come and go */
+/* --- starting and ending sentences */
 
 static dt_status begin(dt_translator *t, const dt_translator_work *work, dt_error *err)
 {
@@ -204,7 +207,7 @@ out:
     return st;
 }
 
-/* The last sentence takes its place. */
+/* Remove sentence i; the last one takes its place. */
 static dt_status leave(dt_translator *t, int64_t i, dt_error *err)
 {
     int64_t last = t->active_count - 1;
@@ -241,7 +244,7 @@ out:
     return st;
 }
 
-/* What another run left half done, where it failed. */
+/* Discard what a failed run left behind. */
 static void start(dt_translator *t)
 {
     for (int64_t i = 0; i < t->active_count; i++) {

@@ -1,12 +1,12 @@
-/* translator: sentences of the source language become sentences of the target language, side by side.
+/* translator: translates sentences with beam search, several at once.
  *
- * Side by side  as many as config.sequences of the model; where one is done the next takes its place, so that
- *               none waits for the longest of its neighbours and nothing is padded. Each source is read alone;
- *               then a pass adds a token to every version of all of them
- * The same      on a CPU a sentence has the bits that it has alone, whatever stands beside it, as long as all
- *               versions are DT_TRANSLATIONS_EXACT or fewer
+ * At once       up to config.sequences of the model; when a sentence is done the next takes its place, so
+ *               none waits for the longest and nothing is padded. Each source is read alone;
+ *               then each pass adds a token to every hypothesis of all sentences
+ * The same      on a CPU a sentence gets the same bits as alone, whatever the others are, if there are at
+ *               most DT_TRANSLATIONS_EXACT hypotheses in total
  * Search        beam.h
- * Length        as many tokens as config.decoder.context at most; the source config.tokens at most
+ * Length        at most config.decoder.context tokens; the source at most config.tokens
  * Threads       one
  */
 #ifndef DT_ENGINE_SEARCH_TRANSLATOR_H
@@ -19,31 +19,32 @@
 
 typedef struct dt_translator dt_translator;
 
-/* Elements of `ids`, device memory of I32, for a model of this config (dt_translations_configure). */
+/* Number of elements of `ids`, I32 device memory, for a model of this config
+ * (dt_translations_configure). */
 int64_t dt_translator_ids(const dt_model_config *config);
-/* Memory of the host. */
+/* Bytes of host memory that it allocates. */
 int64_t dt_translator_bytes(const dt_model_config *config);
 
-/* Everything is borrowed. Of a model that translates nothing the first run says so. DT_ERR_NOMEM. */
+/* Everything is borrowed. If the model cannot translate, the first run fails. DT_ERR_NOMEM. */
 dt_status dt_translator_open(dt_translator **out, dt_model *model, const dt_tensor *ids,
                              const dt_sides *sides, double length_penalty, dt_error *err);
-void dt_translator_close(dt_translator *translator); /* NULL is accepted */
+void dt_translator_close(dt_translator *translator); /* accepts NULL */
 
-/* What there is to translate, and who takes it. */
+/* Callbacks: the source of sentences, and the receiver of translations. */
 typedef struct dt_translator_work {
-    /* The next source with its end, lent until it is asked again; *source NULL: there is no more. */
+    /* The next source with its end token, borrowed until the next call; *source NULL: no more. */
     dt_status (*next)(void *context, const int32_t **source, int64_t *count, dt_error *err);
-    /* Source i, counted from 0, is done, in any order. A score that is not finite: the model's numbers are
-     * not. Its tokens are lent for the call. */
+    /* Source i, counted from 0, is translated; called in any order. If the score is not finite, the
+     * model's outputs were not. The tokens are valid during the call. */
     dt_status (*done)(void *context, int64_t i, const dt_beam_result *found, dt_error *err);
     void *context;
 } dt_translator_work;
 
-/* Until there is no more; what either function returns ends it. */
+/* Translate until there is no next source. An error of a callback ends it. */
 dt_status dt_translator_run(dt_translator *translator, const dt_translator_work *work,
                             dt_error *err);
 
-/* Replaces `out` by the text of a sentence, which is one line. */
+/* Replace `out` by the text of a sentence, as one line. */
 void dt_translator_line(dt_strbuf *out, const dt_side *side, const int32_t *ids, int64_t count);
 
 #endif
