@@ -1,4 +1,5 @@
-/* arguments: what the commands of dtrun-engine share. Errors are DT_ERR_USAGE with the argument's name. */
+/* arguments: parses the arguments that several dtrun-engine commands have. Errors are DT_ERR_USAGE
+ * naming the argument. */
 #ifndef DT_ENGINE_ARGUMENTS_H
 #define DT_ENGINE_ARGUMENTS_H
 
@@ -12,10 +13,10 @@ dt_status dt_argument_whole(int64_t *out, const char *text, const char *what, in
                             int64_t high, dt_error *err);
 dt_status dt_argument_number(double *out, const char *text, const char *what, double low,
                              double high, dt_error *err);
-/* What getopt does not know (`option` is what it returned), or an argument too many (-1). */
+/* Report an option that getopt does not know (`option` is its result), or a surplus argument (-1). */
 dt_status dt_argument_refuse(char **argv, int option, dt_error *err);
 
-/* Text and a line break, to stdout. */
+/* Print the text and a line break to stdout. */
 dt_status dt_print_line(const dt_strbuf *text, dt_error *err);
 
 #endif

@@ -18,11 +18,11 @@
 
 typedef struct wanted {
     dt_generate_arguments given;
-    json_t *lines; /* with --json: those that are done */
-    bool begun;    /* the prompt is printed */
+    json_t *lines; /* with --json: finished lines */
+    bool begun;    /* the prompt has been printed */
 } wanted;
 
-/* As it stands in the file, but for one line break at its end. */
+/* Read the prompt as it is in the file, except one trailing line break. */
 static dt_status read_prompt(dt_strbuf *out, const char *path, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -43,7 +43,8 @@ static dt_status write_out(const char *text, size_t length, dt_error *err)
     return DT_OK;
 }
 
-/* The prompt precedes the first of what is added to it: nothing is printed of what fails before. */
+/* Print new text. The prompt is printed just before the first of it, so that an earlier failure
+ * prints nothing. */
 static dt_status emit(void *context, const char *text, size_t length, dt_error *err)
 {
     wanted *w = context;
@@ -66,7 +67,8 @@ static dt_status print_json(const wanted *w, const dt_generated *result, const d
 
     dt_strbuf_init(&valid);
     dt_strbuf_init(&out);
-    dt_utf8_add_valid(&valid, text->data, text->length); /* a model of bytes may add any */
+    /* a model on bytes can generate any bytes */
+    dt_utf8_add_valid(&valid, text->data, text->length);
     object = json_pack("{s:s, s:I, s:s, s:s%, s:I, s:s, s:I}", "checkpoint",
                        w->given.options.checkpoint, "step", (json_int_t)result->step, "prompt",
                        w->given.options.prompt, "text", valid.data, valid.length, "tokens",

@@ -14,8 +14,8 @@
 
 typedef struct wanted {
     dt_score_arguments given;
-    json_t *lines;         /* with --json: what has been, so far */
-    double log_likelihood; /* of all */
+    json_t *lines;         /* with --json: scored lines so far */
+    double log_likelihood; /* of all lines */
     int64_t tokens;
 } wanted;
 

@@ -31,7 +31,7 @@ static dt_status parse_train(const char **plan, int argc, char **argv, dt_error 
 
 /* --- a task */
 
-/* What the task says itself stands before its arguments. */
+/* Parse the arguments of a task, preceded by those that the plan itself determines. */
 static dt_status read_how(dt_task_how *out, const dt_plan *plan, dt_arena *arena, dt_error *err)
 {
     const char *const before[] = {"task", "--checkpoint", plan->resume_from, "--input",
@@ -48,7 +48,7 @@ static dt_status read_how(dt_task_how *out, const dt_plan *plan, dt_arena *arena
     for (int i = 0; i < argc; i++)
         argv[i] = (char *)(i < fixed ? before[i] : plan->task.arguments.items[i - fixed]);
     argv[argc] = NULL;
-    optind = 0; /* glibc: the command's own were read already */
+    optind = 0; /* glibc: restart getopt, which has parsed the command's own arguments */
     if (plan->recipe.task == DT_TASK_SCORE)
         return dt_score_arguments_parse(&scored, argc, argv, err);
     DT_TRY(dt_generate_arguments_parse(given, argc, argv, err));

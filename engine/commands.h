@@ -1,4 +1,5 @@
-/* commands: what dtrun-engine does. argv[0] is the command's name; engine.c has the help. */
+/* commands: declares the commands of dtrun-engine. argv[0] is the command's name; engine.c has the
+ * help. */
 #ifndef DT_ENGINE_COMMANDS_H
 #define DT_ENGINE_COMMANDS_H
 

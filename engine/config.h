@@ -1,6 +1,6 @@
-/* config: the model that a recipe asks for.
+/* config: derives the configuration of the model and the strategy from a recipe.
  *
- * Errors  DT_ERR_RECIPE where the data have more tokens than model.vocab allows
+ * Errors  DT_ERR_RECIPE if the data have more tokens than model.vocab allows
  */
 #ifndef DT_ENGINE_CONFIG_H
 #define DT_ENGINE_CONFIG_H
@@ -9,11 +9,11 @@
 #include "engine/strategy/strategy.h"
 #include "recipes/recipe.h"
 
-/* `vocab` is the tokenizer's; sized for the recipe's batch. */
+/* `vocab` is the tokenizer's; the sizes are for the recipe's batch. */
 dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
                           dt_error *err);
 
-/* What the strategy is told. */
+/* Options of the strategy. */
 dt_strategy_options dt_config_strategy(const dt_recipe *recipe, int64_t replicas);
 
 /* For one sequence, forward only, in fp32. */

@@ -1,7 +1,7 @@
-/* engine: the program that trains one rank, and makes text, or a folder for others, from a checkpoint.
- * People start it through `dtrun`.
+/* engine: the program that trains one rank, generates text from a checkpoint, or exports it.
+ * Users start it through `dtrun`.
  *
- * Exit codes  0 good; 1 training, the checkpoint or the channel failed; 2 called wrongly
+ * Exit codes  0 success; 1 training, the checkpoint or the channel failed; 2 wrong usage
  */
 #include <signal.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
     dt_status st;
 
     dt_startup(strcmp(command, "train") == 0 ? SIGTERM
-                                             : 0); /* a stop may be pending: channel/stop.h */
+                                             : 0); /* a stop can be pending: channel/stop.h */
     if (strcmp(command, "--version") == 0) {
         printf("dtrun-engine %s (%s)\n", DT_VERSION, DT_COMMIT);
         return 0;

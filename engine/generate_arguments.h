@@ -1,7 +1,7 @@
-/* generate_arguments: what `dtrun-engine generate` is told, by a command line or by the arguments of a task
+/* generate_arguments: parses the arguments of `dtrun-engine generate`, from a command line or from a task
  * (recipes/plan.h).
  *
- * Once in a process: it is getopt's. DT_ERR_USAGE with the argument's name. */
+ * Call it once per process, because it uses getopt. DT_ERR_USAGE naming the argument. */
 #ifndef DT_ENGINE_GENERATE_ARGUMENTS_H
 #define DT_ENGINE_GENERATE_ARGUMENTS_H
 
@@ -9,11 +9,11 @@
 
 enum { DT_GENERATE_STOPS = 64 };
 
-/* Points into itself and into argv: it is not copied. */
+/* Points into itself and into argv: do not copy it. */
 typedef struct dt_generate_arguments {
     dt_generate_options options;
     const char *prompt_file;
-    const char *input; /* NULL, or the lines that are translated or continued */
+    const char *input; /* NULL, or the file whose lines are translated or continued */
     int64_t batch;
     const char *stops[DT_GENERATE_STOPS];
     int64_t seed;

@@ -1,15 +1,15 @@
-/* philox: counter-based random numbers (Salmon et al. 2011, Philox4x32-10).
+/* philox: generates counter-based random numbers (Salmon et al. 2011, Philox4x32-10).
  *
  * A draw is a pure function of (seed, step, micro-step, data rank, layer, op, index), so that a
- * recomputed pass sees the same numbers and a resumed run needs no saved state. The same
- * arithmetic serves CPU, and CUDA (DT_PHILOX_FN).
+ * recomputed pass sees the same numbers and a resumed run needs no saved state. CPU and CUDA use the
+ * same arithmetic (DT_PHILOX_FN).
  *
  * Key      seed: 64 bits → the two key words
  * Counter  word 0: index / 4 low, word 1: index / 4 high 16 bits | layer 12 bits | op 4 bits,
  *          word 2: step low 32, word 3: data rank 16 bits | micro-step 16 bits.
  *          The four outputs of one call serve indices 4k .. 4k+3.
  * Clock    an op that is recorded once and run in many steps (device/graph.h) has a key whose step
- *          and micro-step are found in the device's memory at the moment of the draw
+ *          and micro-step are read from device memory at the time of the draw
  */
 #ifndef DT_ENGINE_PHILOX_H
 #define DT_ENGINE_PHILOX_H
@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-/* Who draws: each use its own number, so that no two uses share a stream. */
+/* Purpose of a draw: a number per use, so that no two uses share a stream. */
 typedef enum dt_philox_op {
     DT_PHILOX_INIT,
     DT_PHILOX_DROPOUT_EMBEDDING,
@@ -47,7 +47,7 @@ typedef struct dt_philox_clock {
 typedef struct dt_philox_key {
     uint64_t seed;
     uint32_t step, micro_step, data_rank, layer, op;
-    const dt_philox_clock *clock; /* NULL, or stands for step and micro_step: see above */
+    const dt_philox_clock *clock; /* NULL, or replaces step and micro_step: see above */
 } dt_philox_key;
 
 typedef struct dt_philox_block {
@@ -62,7 +62,7 @@ DT_PHILOX_FN void dt_philox_mul(uint32_t a, uint32_t b, uint32_t *high, uint32_t
     *low = (uint32_t)product;
 }
 
-/* The same key by its step's numbers. Who draws much reads the clock once. */
+/* The key with the clock's current step and micro-step. For many draws, call it once. */
 DT_PHILOX_FN dt_philox_key dt_philox_now(const dt_philox_key *key)
 {
     dt_philox_key now = *key;

@@ -1,11 +1,11 @@
-/* progress: a count of what this process has done, by which who watches it tells a slow one from
- * one that hangs (runner/supervisor/policy/watchdog.h).
+/* progress: counts the work that this process has done, so that a watchdog can distinguish a slow process
+ * from a hanging one (runner/supervisor/policy/watchdog.h).
  *
- * It moves with every piece of work that takes a moment and cannot last long by itself: an op, a
- * unit of the model, a piece of a collective, a block of a checkpoint, a micro-step. Never while
- * something is waited for. What it counts is no promise, only that it moves.
+ * The count increases with every piece of work that takes some time but cannot last long: an op, a
+ * unit of the model, a piece of a collective, a block of a checkpoint, a micro-step. It never increases
+ * during a wait. The meaning of the number is not guaranteed, only that it increases.
  *
- * Ops of a card are counted when they are given to it.
+ * Ops of a GPU are counted when they are launched.
  *
  * Threads    any; a relaxed addition
  */

@@ -1,7 +1,7 @@
-/* score_arguments: what `dtrun-engine score` is told, by a command line or by the arguments of a task
+/* score_arguments: parses the arguments of `dtrun-engine score`, from a command line or from a task
  * (recipes/plan.h).
  *
- * Once in a process: it is getopt's. DT_ERR_USAGE with the argument's name. */
+ * Call it once per process, because it uses getopt. DT_ERR_USAGE naming the argument. */
 #ifndef DT_ENGINE_SCORE_ARGUMENTS_H
 #define DT_ENGINE_SCORE_ARGUMENTS_H
 
@@ -11,7 +11,7 @@
 
 typedef struct dt_score_arguments {
     dt_score_options options;
-    const char *input, *target; /* files; target may be NULL */
+    const char *input, *target; /* files; target can be NULL */
     bool json;
 } dt_score_arguments;
 

@@ -62,14 +62,14 @@ dt_overlap dt_overlap_of(const dt_slice *a, const dt_slice *b)
 
     out.more = dt_box_meet(&out.both, &a->box, &b->box);
     out.row_elems = size[d];
-    /* Rows that both boxes have whole lie one behind the other. */
+    /* Rows that are complete in both boxes are contiguous: merge them. */
     for (; d > 0 && size[d] == a->box.size[d] && size[d] == b->box.size[d]; d--)
         out.row_elems *= size[d - 1];
     out.row_dim = d;
     return out;
 }
 
-/* Where the row begins in a slice, counted from its first element: may lie before or behind it. */
+/* Position of the current row in a slice, relative to its first element; can be outside the slice. */
 static int64_t place_of(const dt_overlap *run, const dt_slice *slice)
 {
     int64_t at = 0;

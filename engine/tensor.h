@@ -1,6 +1,6 @@
-/* tensor: a view of device memory with a type and a shape. Owns nothing.
+/* tensor: describes a view of device memory with a type and a shape. Owns nothing.
  *
- * Row-major and contiguous; the last dimension runs fastest.
+ * Row-major and contiguous; the last dimension varies fastest.
  */
 #ifndef DT_ENGINE_TENSOR_H
 #define DT_ENGINE_TENSOR_H
@@ -17,7 +17,7 @@ extern "C" {
 #define DT_MAX_DIMS 4
 
 typedef struct dt_tensor {
-    void *data; /* NULL: the tensor is left out (a missing bias, say) */
+    void *data; /* NULL: the tensor is omitted (for example a missing bias) */
     dt_dtype dtype;
     int ndim;
     int64_t dim[DT_MAX_DIMS];
@@ -30,7 +30,7 @@ dt_tensor dt_tensor_1d(void *data, dt_dtype dtype, int64_t a);
 dt_tensor dt_tensor_2d(void *data, dt_dtype dtype, int64_t a, int64_t b);
 dt_tensor dt_tensor_3d(void *data, dt_dtype dtype, int64_t a, int64_t b, int64_t c);
 
-/* The product of all dimensions but the last; the last. Most ops work on rows. */
+/* rows: the product of all dimensions except the last; cols: the last. Most ops work on rows. */
 int64_t dt_tensor_rows(const dt_tensor *tensor);
 int64_t dt_tensor_cols(const dt_tensor *tensor);
 

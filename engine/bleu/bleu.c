@@ -6,19 +6,19 @@
 
 #include "base/banned.h"
 
-/* The words of both sides, one after the other: those below `first` are the translation's. */
+/* The words of both sides, concatenated: those below `first` are the translation's. */
 typedef struct sides {
-    uint32_t *word; /* [count] equal words have equal numbers */
-    uint32_t *gram; /* [count] the same of the n-gram that begins there */
+    uint32_t *word; /* [count]: equal words have equal numbers */
+    uint32_t *gram; /* [count]: the same for the n-gram that starts there */
     struct place *sorted;
     size_t first, count;
 } sides;
 
-/* An n-gram, and what it is told by: a word's text, or the number of the n-gram one shorter and of its
- * last word. */
+/* An n-gram and its sort key: a word's text, or the number of the n-gram one word shorter combined
+ * with that of its last word. */
 typedef struct place {
     const char *text;
-    uint64_t key; /* of a word: its bytes */
+    uint64_t key; /* for a word: its length in bytes */
     uint32_t at;
 } place;
 
@@ -38,7 +38,8 @@ static int by_key(const void *left, const void *right)
     return (a->key > b->key) - (a->key < b->key);
 }
 
-/* Numbers what is equal, and returns how many n-grams of the translation the reference has too. */
+/* Give equal n-grams equal numbers, and return how many n-grams of the translation are also in the
+ * reference. */
 static int64_t match(sides *s, size_t places, int (*compare)(const void *, const void *))
 {
     int64_t matched = 0;
@@ -70,7 +71,7 @@ static size_t list_words(sides *s, const dt_strbuf *words)
     return s->count;
 }
 
-/* Those of `order` words that lie within one side. */
+/* List the n-grams of `order` words that do not span both sides. */
 static size_t list_longer(sides *s, size_t order)
 {
     size_t places = 0;
@@ -129,7 +130,7 @@ dt_bleu dt_bleu_of(const dt_bleu_counts *counts)
         out.brevity = counts->length > 0
                           ? exp(1 - (double)counts->reference_length / (double)counts->length)
                           : 0;
-    if (counts->matched[0] == 0) /* then no longer one matches either */
+    if (counts->matched[0] == 0) /* then no longer n-gram matches either */
         return out;
     for (int i = 0; i < DT_BLEU_ORDERS; i++) {
         double matched = (double)counts->matched[i];

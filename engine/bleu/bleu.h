@@ -1,11 +1,11 @@
-/* bleu: how near translations are to references, as sacreBLEU's corpus BLEU has it.
+/* bleu: computes BLEU of translations against references, like sacreBLEU's corpus BLEU.
  *
- * Score      n-grams of one to four words, those that match clipped by the reference's, with the brevity
- *            penalty; orders that match nothing smoothed by `exp` (the k-th counts as 1 / 2^k matches). A
- *            corpus without a single match, or without a word of four-grams, scores 0. Between 0 and 100
- * Counts     are whole numbers: those of parts of a corpus add up to those of the whole in any order, and
- *            all that the score is made of is in them
- * Words      words.h. One reference a line, case kept
+ * Score      n-grams of one to four words, matches clipped by the reference's counts, with the brevity
+ *            penalty; orders without a match are smoothed by `exp` (the k-th counts as 1 / 2^k matches). A
+ *            corpus without a single match, or without any four-gram, scores 0. Between 0 and 100
+ * Counts     are integers: the counts of parts of a corpus can be added in any order, and the score is
+ *            computed from counts alone
+ * Words      words.h. One reference per line, case-sensitive
  * Errors     DT_ERR_NOMEM
  */
 #ifndef DT_ENGINE_BLEU_BLEU_H
@@ -20,16 +20,17 @@
 enum { DT_BLEU_ORDERS = 4 };
 
 typedef struct dt_bleu_counts {
-    int64_t matched[DT_BLEU_ORDERS], made[DT_BLEU_ORDERS]; /* n-grams of the translations */
-    int64_t length, reference_length;                      /* in words */
+    /* of the translations: matched and total n-grams */
+    int64_t matched[DT_BLEU_ORDERS], made[DT_BLEU_ORDERS];
+    int64_t length, reference_length; /* in words */
 } dt_bleu_counts;
 
 typedef struct dt_bleu {
     double score, precisions[DT_BLEU_ORDERS]; /* in percent */
-    double brevity;                           /* 1 where the translations are long enough */
+    double brevity;                           /* 1 if the translations are long enough */
 } dt_bleu;
 
-/* Adds one line and its reference. */
+/* Add one line and its reference. */
 dt_status dt_bleu_add(dt_bleu_counts *counts, dt_bleu_words words, const char *line, size_t length,
                       const char *reference, size_t reference_length, dt_error *err);
 

@@ -55,7 +55,8 @@ static bool is_point(char c)
     return c == '.' || c == ',';
 }
 
-/* ASCII's, but for what may belong to a word or a number: apostrophe, comma, dash, full stop. */
+/* ASCII punctuation, except characters that can be part of a word or number: apostrophe, comma,
+ * hyphen, period. */
 static bool is_punctuation(char c)
 {
     return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
@@ -72,8 +73,8 @@ static bool is_dash(char c)
     return c == '-';
 }
 
-/* Where one byte of `first` and one of `second` meet, a space parts them, and another goes before or behind
- * them. Pairs do not overlap. */
+/* Where a byte of `first` and a byte of `second` are adjacent, insert a space between them, and
+ * optionally one before or after them. Pairs do not overlap. */
 typedef struct pair_rule {
     bool (*first)(char c);
     bool (*second)(char c);

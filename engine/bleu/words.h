@@ -1,12 +1,12 @@
-/* words: what of a line is a word, as the tokenizers of sacreBLEU have it.
+/* words: splits a line into words, like the tokenizers of sacreBLEU.
  *
- * 13a        mteval-v13a's: four HTML entities are read, punctuation stands alone, but '.' and ',' between
- *            digits; a dash after a digit stands alone
- * none       what lies between spaces
+ * 13a        mteval-v13a: decodes four HTML entities; separates punctuation, except '.' and ',' between
+ *            digits; separates a hyphen after a digit
+ * none       splits at spaces
  * char       each character by itself, without spaces
  *
- * Spaces are those of Unicode that Python's str.split() knows. A byte that is no UTF-8 is a character of
- * its own, where sacreBLEU refuses the file.
+ * Spaces are those that Python's str.split() knows. A byte that is not UTF-8 is a character of
+ * its own, whereas sacreBLEU refuses the file.
  */
 #ifndef DT_ENGINE_BLEU_WORDS_H
 #define DT_ENGINE_BLEU_WORDS_H
@@ -23,10 +23,10 @@ typedef enum dt_bleu_words {
 } dt_bleu_words;
 
 const char *dt_bleu_words_name(dt_bleu_words words);
-/* False where there is none of that name. */
+/* False if there is no tokenizer of that name. */
 bool dt_bleu_words_find(dt_bleu_words *out, const char *name);
 
-/* Appends the words of a line, each with one byte '\n' behind it, and returns how many they are. */
+/* Append the words of a line, each followed by '\n', and return their number. */
 size_t dt_bleu_words_split(dt_strbuf *out, dt_bleu_words words, const char *line, size_t length);
 
 #endif

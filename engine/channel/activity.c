@@ -8,10 +8,10 @@
 
 #include "base/banned.h"
 
-#define WAITS 16 /* threads that wait at once; more are not reported */
+#define WAITS 16 /* maximum number of concurrent waits; more are not reported */
 
-/* turn: odd while the wait lasts. It is taken by making it odd, and what the rest says is whole if
- * turn has not moved meanwhile. */
+/* A slot for one wait. turn: odd during the wait. A thread takes a slot by making turn odd; a
+ * reader has read a consistent slot if turn has not changed meanwhile. */
 typedef struct wait_slot {
     atomic_uint turn;
     _Atomic(const char *) what, whom;
@@ -71,7 +71,8 @@ void dt_activity_wait_end(int place)
         return;
     waited = dt_clock_monotonic_seconds() - atomic_load(&board.waits[place].since_seconds);
     atomic_fetch_add_explicit(&board.waited_ns, (int_fast64_t)(waited * 1e9), memory_order_relaxed);
-    atomic_store(&board.waits[place].since_seconds, 0); /* the next one's is not mixed with ours */
+    /* so that the next wait does not show our start time */
+    atomic_store(&board.waits[place].since_seconds, 0);
     atomic_fetch_add(&board.waits[place].turn, 1);
 }
 
@@ -83,10 +84,10 @@ double dt_activity_waited_seconds(void)
 typedef struct waiting {
     const char *what, *whom;
     int64_t number, bytes;
-    double since_seconds; /* 0: it has not been written yet */
+    double since_seconds; /* 0: not written yet */
 } waiting;
 
-/* False where nobody waits there, or the wait ended while it was read. */
+/* Read a slot; false if there is no wait, or if it ended while it was read. */
 static bool read_slot(waiting *out, wait_slot *slot)
 {
     unsigned turn = atomic_load(&slot->turn);

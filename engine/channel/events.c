@@ -1,7 +1,7 @@
-/* events: see events.h.
+/* events: implements events.h.
  *
- * A channel has two locks. `write_lock` keeps lines whole. `lock` guards the answers: the reader
- * thread puts them in, a waiting rendezvous takes its own out.
+ * A channel has two locks. `write_lock` keeps lines intact. `lock` guards the answers: the reader
+ * thread stores them, a waiting rendezvous removes its own.
  */
 #define _GNU_SOURCE
 #include "engine/channel/events.h"
@@ -25,18 +25,18 @@
 
 #include "base/banned.h"
 
-#define STOP_LOOK_SECONDS 0.2 /* between looks for a stop while a rendezvous waits */
+#define STOP_LOOK_SECONDS 0.2 /* interval of checks for a stop during a rendezvous */
 
 struct dt_events {
     int64_t rank, world_size;
-    int channel; /* -1: events go to stdout */
-    int wake[2]; /* written once, to end the reader */
+    int channel; /* file descriptor; -1: events go to stdout */
+    int wake[2]; /* a pipe, written once to end the reader */
     pthread_t reader;
     bool reading;
     pthread_mutex_t write_lock;
     pthread_mutex_t lock;
     pthread_cond_t answered;
-    json_t *answers; /* name → values, as they came */
+    json_t *answers; /* name → values received */
 };
 
 /* --- commands from the agent */
@@ -52,14 +52,14 @@ static void take_command(dt_events *events, const char *line, size_t length)
         dt_log_error("ignored a line of %zu bytes from the agent: %s", length, err.message);
     } else if (strcmp(command, "where") == 0) {
         (void)dt_events_send(events, dt_activity_report(),
-                             NULL); /* a lost channel is seen by who reads */
+                             NULL); /* the reading thread notices a lost channel */
     } else if (strcmp(command, "rendezvous") != 0) {
         dt_log_error("ignored an unknown command '%.64s' from the agent", command);
     } else if (dt_json_get_string(&name, object, "name", "channel", &err) != DT_OK ||
                dt_json_get_array(&values, object, "values", "channel", &err) != DT_OK) {
         dt_log_error("ignored a rendezvous from the agent: %s", err.message);
     } else {
-        /* The object goes before the lock does: from then on the values are the waiter's alone. */
+        /* Release the object before the lock: after that the waiter owns the values alone. */
         pthread_mutex_lock(&events->lock);
         json_object_set(events->answers, name, values);
         json_decref(object);
@@ -70,8 +70,8 @@ static void take_command(dt_events *events, const char *line, size_t length)
     json_decref(object);
 }
 
-/* Every whole line in `text` is taken out of it. A line that grows over the limit is dropped up
- * to its end: *skipping says that we are inside one. */
+/* Process and remove every complete line in `text`. A line that exceeds the limit is dropped up to
+ * its end; *skipping: we are inside such a line. */
 static void take_lines(dt_events *events, dt_strbuf *text, bool *skipping)
 {
     char *end;
@@ -113,8 +113,9 @@ static void *read_commands(void *self)
         if (got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (got <= 0) {
-            dt_log_error("the agent closed the channel: rank %lld stops, because no agent supervises it",
-                         (long long)events->rank);
+            dt_log_error(
+                "the agent closed the channel: rank %lld stops, because no agent supervises it",
+                (long long)events->rank);
             _exit(1);
         }
         dt_strbuf_add(&text, chunk, (size_t)got);
@@ -124,7 +125,7 @@ static void *read_commands(void *self)
     return NULL;
 }
 
-/* --- life */
+/* --- opening and closing */
 
 static dt_status find_channel(int *out, int64_t rank, int64_t world_size, dt_error *err)
 {
@@ -147,7 +148,8 @@ static dt_status find_channel(int *out, int64_t rank, int64_t world_size, dt_err
     if (errno != 0 || *end != '\0' || number < 0 || number > 1 << 20 ||
         fstat((int)number, &info) != 0 || !S_ISSOCK(info.st_mode))
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "DTRUN_CHANNEL is '%s': expected the file descriptor of an inherited socket", text);
+                       "DTRUN_CHANNEL is '%s': expected the file descriptor of an inherited socket",
+                       text);
     *out = (int)number;
     return DT_OK;
 }
@@ -225,8 +227,7 @@ static dt_status write_line(dt_events *events, const char *line, size_t length, 
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
-            return DT_FAIL(err, DT_ERR_PEER, "lost the channel to the agent: %s",
-                           strerror(errno));
+            return DT_FAIL(err, DT_ERR_PEER, "lost the channel to the agent: %s", strerror(errno));
         line += put;
         length -= (size_t)put;
     }
@@ -302,8 +303,8 @@ static void at_seconds(struct timespec *out, double seconds)
     out->tv_nsec = (long)((seconds - (double)out->tv_sec) * 1e9);
 }
 
-/* Takes the answer out where it has come, else waits. New reference, NULL when time is up or the
- * rank is asked to stop. */
+/* Wait for the answer, and remove it. New reference; NULL on timeout or if the rank is asked to
+ * stop. */
 static json_t *wait_for_answer(dt_events *events, const char *name, double timeout_seconds)
 {
     double now = dt_clock_monotonic_seconds(), until = now + timeout_seconds;

@@ -1,8 +1,8 @@
-/* stop: whether somebody wants this rank to end early.
+/* stop: tells whether this rank has been asked to end early.
  *
  * SIGTERM stays blocked from before the first thread is started (engine.c): it is never delivered,
- * only looked for, at the ends of steps, between passes of an evaluation and while a rank gets
- * ready. Whoever acts on it together with others adds it up over the ranks first.
+ * only polled, at the ends of steps, between passes of an evaluation and during startup.
+ * Ranks that must act on it together first sum it up over the ranks.
  */
 #ifndef DT_ENGINE_CHANNEL_STOP_H
 #define DT_ENGINE_CHANNEL_STOP_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-void dt_stop_block(void); /* blocks the signal; before any thread */
+void dt_stop_block(void); /* blocks the signal; call it before starting threads */
 bool dt_stop_asked(void);
 
 #ifdef __cplusplus

@@ -11,20 +11,20 @@
 
 typedef struct scorer {
     dt_loaded from;
-    const dt_sides *sides; /* NULL: of texts */
+    const dt_sides *sides; /* NULL for texts */
     dt_side_encoder encoders[DT_LANGUAGES];
-    dt_ids ids[DT_LANGUAGES]; /* of a line; of a text with what it begins with, and the targets of a
-                               * window */
+    /* of a line; for texts: [0] first tokens and line, [1] targets of a window */
+    dt_ids ids[DT_LANGUAGES];
     dt_device_arena memory;
-    void *inputs[DT_INPUTS_MAX]; /* room for the context's ids */
+    void *inputs[DT_INPUTS_MAX]; /* memory for the ids of a context */
     int64_t context;
-    int32_t *first; /* what a text begins with */
+    int32_t *first; /* tokens that start every text */
     int64_t first_count;
-    double log_likelihood; /* of the line, so far */
+    double log_likelihood; /* of the current line, so far */
     int64_t counted;
 } scorer;
 
-/* --- what is opened */
+/* --- opening */
 
 static dt_status open_text(scorer *s, dt_error *err)
 {

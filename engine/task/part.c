@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* Six bytes of JSON for each at most, so that an event stays far below DT_EVENT_MAX_BYTES. */
+/* A byte takes at most six bytes of JSON, so an event stays far below DT_EVENT_MAX_BYTES. */
 #define PIECE_BYTES ((size_t)64 << 10)
 
 void dt_task_parts_open(dt_task_parts *out, dt_events *events, const dt_plan_task *task,
@@ -26,7 +26,7 @@ void dt_task_parts_close(dt_task_parts *parts)
     dt_strbuf_release(&parts->text);
 }
 
-/* Bytes of the next piece: no character is cut in two. */
+/* Bytes of the next piece, which does not end inside a character. */
 static size_t piece_of(const char *text, size_t left)
 {
     size_t length = left < PIECE_BYTES ? left : PIECE_BYTES;
@@ -36,7 +36,7 @@ static size_t piece_of(const char *text, size_t left)
     return length;
 }
 
-/* As text where it is some; JSON has no other bytes. */
+/* Add the bytes as text if they are UTF-8, else as hex. */
 static void add_bytes(json_t *event, const char *bytes, size_t length)
 {
     static const char digits[] = "0123456789abcdef";

@@ -1,7 +1,7 @@
-/* part: what came of the lines of a share, told part by part, as the event `part` (channel/events.h).
+/* part: sends the output for the lines of a share, part by part, as events `part` (channel/events.h).
  *
- * Lines are given in the order of the share. A part is told once its last line is there: in pieces, where
- * it is too long for one event, of which the last says so.
+ * Lines are added in the order of the share. A part is sent once its last line is added; if it is too long
+ * for one event, in several pieces, the last of which is marked.
  */
 #ifndef DT_ENGINE_TASK_PART_H
 #define DT_ENGINE_TASK_PART_H
@@ -13,11 +13,11 @@ typedef struct dt_task_parts {
     dt_events *events;
     const dt_plan_task *task;
     const dt_task_share *share;
-    int64_t given;  /* lines of the share */
-    dt_strbuf text; /* of the part so far */
+    int64_t given;  /* number of lines added */
+    dt_strbuf text; /* output of the current part */
     int64_t tokens;
     double log_likelihood;
-    bool scores; /* the log-likelihood means something */
+    bool scores; /* log_likelihood is meaningful */
     double since_seconds;
 } dt_task_parts;
 
@@ -25,7 +25,8 @@ void dt_task_parts_open(dt_task_parts *out, dt_events *events, const dt_plan_tas
                         const dt_task_share *share, bool scores);
 void dt_task_parts_close(dt_task_parts *parts);
 
-/* The next line's text, with its line break; tokens that were made or foretold: 0, nobody counted. */
+/* Add the output for the next line, with its line break. tokens: generated or scored; 0: not
+ * counted. */
 dt_status dt_task_parts_add(dt_task_parts *parts, const char *text, size_t length, int64_t tokens,
                             double log_likelihood, dt_error *err);
 

@@ -6,14 +6,14 @@
 
 #include "base/banned.h"
 
-/* Walks over the parts in their order. */
+/* Iterates over the parts in order. */
 typedef struct walk {
     const dt_plan_task *task;
-    int64_t range;   /* of `done`: those before it are behind us */
-    int64_t missing; /* so many were, before this part */
+    int64_t range;   /* ranges of `done` before this one end before the current part */
+    int64_t missing; /* missing parts before the current one */
 } walk;
 
-/* Of the next part: whether it is this rank's. */
+/* Whether the next part belongs to this rank. */
 static bool is_ours(walk *at, int64_t part, int64_t rank, int64_t world_size)
 {
     const dt_plan_task *task = at->task;
@@ -46,13 +46,13 @@ dt_status dt_task_share_take(dt_task_share *out, const dt_plan_task *task, const
             ours = is_ours(&at, number / task->part_lines, rank, world_size);
         if (!ours)
             continue;
-        dt_strbuf_add(&out->text, line, (size_t)(all.at - line)); /* its end too */
+        dt_strbuf_add(&out->text, line, (size_t)(all.at - line)); /* including its line break */
         out->numbers[out->count++] = number;
     }
     if (number != task->lines || all.at < all.end)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' no longer has the %lld lines that it had when the plan was made", task->input,
-                 (long long)task->lines);
+                 "'%s' no longer has the %lld lines that it had when the plan was made",
+                 task->input, (long long)task->lines);
 out:
     return st;
 }

@@ -1,11 +1,11 @@
-/* share: the lines of a task (recipes/plan.h) that one rank makes something of.
+/* share: selects the lines of a task (recipes/plan.h) that one rank processes.
  *
- * Of the parts that are missing, in their order, rank r of W takes the r-th and every W-th after it. Each is
- * whole in one share, so that nobody waits for anybody; whoever has died is made up for by an attempt
- * to which its parts are missing.
+ * Of the missing parts, in their order, rank r of W takes the r-th and every W-th after it. A part is
+ * never split between ranks, so no rank waits for another; the parts of a rank that died are
+ * missing, and the next attempt processes them.
  *
- * Ownership  a zeroed one may be released
- * Errors     DT_ERR_CORRUPT: the file has not as many lines as the plan says
+ * Ownership  a zeroed share can be released
+ * Errors     DT_ERR_CORRUPT: the number of lines in the file differs from the plan's
  */
 #ifndef DT_ENGINE_TASK_SHARE_H
 #define DT_ENGINE_TASK_SHARE_H
@@ -14,12 +14,12 @@
 #include "recipes/plan.h"
 
 typedef struct dt_task_share {
-    dt_strbuf text;   /* the lines, one after another, as they stand in the file */
-    int64_t *numbers; /* [count] which line of the file each is, from 0 */
+    dt_strbuf text;   /* the lines, concatenated, as in the file */
+    int64_t *numbers; /* [count] number of each line in the file, from 0 */
     int64_t count;
 } dt_task_share;
 
-/* text: of the whole file. */
+/* text: the whole file. */
 dt_status dt_task_share_take(dt_task_share *out, const dt_plan_task *task, const dt_strbuf *text,
                              int64_t rank, int64_t world_size, dt_error *err);
 void dt_task_share_release(dt_task_share *share);

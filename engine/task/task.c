@@ -20,11 +20,11 @@ typedef struct task {
     const dt_task_how *how;
     dt_events *events;
     int64_t rank;
-    dt_task_share share, target; /* of the input, and of the translations that are scored */
+    dt_task_share share, target; /* of the input, and of the translations to score */
     dt_task_parts parts;
 } task;
 
-/* --- what is made of them */
+/* --- processing the lines */
 
 static dt_status heed_stop(void *context, dt_error *err)
 {
@@ -62,7 +62,7 @@ static dt_status take_translated(void *context, const char *text, size_t length,
     return st == DT_OK ? heed_stop(t, err) : st;
 }
 
-/* All digits: the total is added up from them (runner/supervisor/folder/task_output.h). */
+/* With all digits, because the total is summed from them (runner/supervisor/folder/task_output.h). */
 static dt_status take_scored(void *context, double log_likelihood, int64_t tokens, dt_error *err)
 {
     task *t = context;
@@ -144,7 +144,7 @@ out:
     return st;
 }
 
-/* --- what is told besides */
+/* --- other events */
 
 static dt_status tell_ready(const task *t, dt_error *err)
 {
@@ -164,7 +164,7 @@ out:
     return st;
 }
 
-/* The step is the run's, of which a rank knows nothing. */
+/* step is 0: only the run as a whole has a step, which a rank does not know. */
 static dt_status tell_finished(const task *t, const char *reason, dt_error *err)
 {
     return dt_events_send(t->events,

@@ -1,11 +1,11 @@
-/* task: one rank of a run that makes something of the lines of a file: it continues, translates or scores
- * its share of them (share.h) with a checkpoint, and tells what came of it (part.h).
+/* task: runs one rank of a task: it continues, translates or scores its share of the lines of a file
+ * (share.h) with a checkpoint, and sends the output (part.h).
  *
- * Ranks  know nothing of one another: no collective, no rendezvous
- * Same   what is made of a line does not depend on the lines beside it: line i is continued with the seed + i
- *        (generate/continue.h), so that the whole is that of `dtrun-engine generate --input` or `score`
- * Stop   SIGTERM (channel/stop.h) ends the rank between two passes or lines; the part that was begun is
- *        not told, and is missing
+ * Ranks  are independent: no collective, no rendezvous
+ * Same   the output of a line does not depend on other lines: line i is continued with the seed + i
+ *        (generate/continue.h), so the whole equals that of `dtrun-engine generate --input` or `score`
+ * Stop   SIGTERM (channel/stop.h) ends the rank between two passes or lines; the unfinished part
+ *        is not sent and stays missing
  * Errors those of generate/; *err is required, and has been sent as `failed`
  */
 #ifndef DT_ENGINE_TASK_TASK_H
@@ -17,9 +17,9 @@
 #include "engine/generate/translate.h"
 #include "recipes/plan.h"
 
-/* What the plan's arguments say; the files, the checkpoint, the device and the rest are the task's. */
+/* From the plan's arguments; the task sets the files, the checkpoint, the device and the rest. */
 typedef struct dt_task_how {
-    dt_text_rules rules; /* of generate */
+    dt_text_rules rules; /* of the generate command */
     int64_t batch;
     dt_dtype precision;
 } dt_task_how;

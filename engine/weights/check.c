@@ -1,4 +1,4 @@
-/* Whether the files hold the model: all of it, and nothing else. */
+/* check: checks that the files contain all parameters of the model, and nothing else. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define WINDOW_ELEMS ((int64_t)1 << 16)
 
-/* --- Hugging Face's */
+/* --- Hugging Face */
 
 static bool is_buffer(const dt_published *family, const char *key)
 {
@@ -23,7 +23,8 @@ static bool is_buffer(const dt_published *family, const char *key)
     return false;
 }
 
-/* The head of a tied model, once more: held against the embedding by who launches. */
+/* Whether a surplus tensor is the head of a tied model; dt_weights_fit compares it with the
+ * embedding. */
 static bool is_tied_head(const dt_published *family, const char *key)
 {
     return family->head != NULL && strcmp(key, family->head + (family->head[0] == '/')) == 0;
@@ -38,9 +39,10 @@ static dt_status check_surplus(const dt_weights *weights, const json_t *used, dt
         json_object_foreach(weights->parts[i].header.header, key, entry) {
             if (strcmp(key, "__metadata__") != 0 && json_object_get(used, key) == NULL &&
                 !is_buffer(weights->family, key) && !is_tied_head(weights->family, key))
-                return DT_FAIL(err, DT_ERR_RECIPE,
-                               "'%s' has a tensor '%.120s' that the model of this recipe does not have",
-                               weights->parts[i].path, key);
+                return DT_FAIL(
+                    err, DT_ERR_RECIPE,
+                    "'%s' has a tensor '%.120s' that the model of this recipe does not have",
+                    weights->parts[i].path, key);
         }
     return DT_OK;
 }
@@ -130,16 +132,18 @@ static dt_status compare(const dt_weights_piece *a, const dt_weights_piece *b, i
         DT_TRY(dt_weights_read_piece(left, a, done, count, key, err));
         DT_TRY(dt_weights_read_piece(right, b, done, count, key, err));
         if (memcmp(left, right, (size_t)count * sizeof(*left)) != 0)
-            DT_THROW(err, DT_ERR_RECIPE,
-                     "'%s': '%s' differs from the token embedding, which this model uses as its head: set \"tie_word_embeddings\": false in config.json, or remove the tensor",
-                     a->part->path, key);
+            DT_THROW(
+                err, DT_ERR_RECIPE,
+                "'%s': '%s' differs from the token embedding, which this model uses as its head: "
+                "set \"tie_word_embeddings\": false in config.json, or remove the tensor",
+                a->part->path, key);
     }
 out:
     free(left);
     return st;
 }
 
-/* A head that is there although it is the embedding: only where it is the same. */
+/* Check that a head in the files of a tied model equals the embedding. */
 static dt_status check_tied_head(dt_weights *weights, const dt_model *model, dt_error *err)
 {
     const dt_published *family = weights->family;
@@ -155,7 +159,7 @@ static dt_status check_tied_head(dt_weights *weights, const dt_model *model, dt_
         const char *theirs = dt_weights_name(&row, family, model->params[i].name, &weights->arena);
 
         if (theirs != NULL && strcmp(theirs, family->head) == 0)
-            return DT_OK; /* the model's own */
+            return DT_OK; /* untied: the head is a parameter of the model */
     }
     DT_TRY(dt_weights_look(&head.part, &a, &key, weights, family->head, err));
     if (head.part == NULL)
@@ -163,8 +167,8 @@ static dt_status check_tied_head(dt_weights *weights, const dt_model *model, dt_
     DT_TRY(dt_weights_look(&embedding.part, &b, &ignored, weights, family->embedding, err));
     if (embedding.part == NULL || a.dtype != b.dtype || a.elems != b.elems)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s': '%s' differs from the token embedding, which this model uses as its head", head.part->path,
-                 key);
+                 "'%s': '%s' differs from the token embedding, which this model uses as its head",
+                 head.part->path, key);
     head.dtype = embedding.dtype = a.dtype;
     head.start_bytes = a.start_bytes;
     embedding.start_bytes = b.start_bytes;
@@ -183,7 +187,7 @@ dt_status dt_weights_fit(const dt_weights_files *files, const dt_recipe *recipe,
     dt_status st = DT_OK;
 
     DT_TRY(dt_weights_open(&weights, files, err));
-    if (dt_weights_tokenizer(weights) != NULL) { /* whose tokens the run's are, then */
+    if (dt_weights_tokenizer(weights) != NULL) { /* then the run uses this tokenizer */
         DT_TRY(dt_tokenizer_from_json(&tokenizer, dt_weights_tokenizer(weights), err));
         vocab = dt_tokenizer_vocab(tokenizer);
     }

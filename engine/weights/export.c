@@ -21,9 +21,9 @@
 
 #define ORIGIN_MOST ((size_t)256 << 20) /* a tokenizer.json of a large vocabulary has 30 MB */
 
-/* --- the checkpoint, and what it is a model of */
+/* --- the checkpoint and its model */
 
-/* Held, so that no rule of the run takes it away meanwhile. */
+/* Lock the checkpoint, so that the run does not prune it meanwhile. */
 static dt_status hold(int *held, const char *path, dt_error *err)
 {
     *held = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -141,9 +141,9 @@ dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, c
     return st;
 }
 
-/* --- what is not tensors */
+/* --- files other than tensors */
 
-/* *found: whether the folder (NULL: none) has it. */
+/* Copy a file from a folder, if it has it: *found. NULL: no folder. */
 static dt_status copy_from(bool *found, dt_weights_exporter *e, const char *folder,
                            const char *name, dt_error *err)
 {
@@ -167,7 +167,7 @@ out:
     return st;
 }
 
-/* What the checkpoint was trained with comes before what the run began from. */
+/* Copy a tokenizer file, from the checkpoint or else from the folder that the run started from. */
 static dt_status copy_words(bool *found, dt_weights_exporter *e, const char *name, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -193,7 +193,8 @@ static dt_status write_config(dt_weights_exporter *e, dt_error *err)
             DT_TRY(dt_json_read(&like, path, ORIGIN_MOST, err));
     }
     DT_TRY(dt_huggingface_write(&config, &e->recipe, e->vocab, like, err));
-    json_object_del(config, "dtype"); /* what newer versions call torch_dtype, which all know */
+    /* newer versions write "dtype"; all versions read "torch_dtype" */
+    json_object_del(config, "dtype");
     json_object_set_new(config, "torch_dtype", json_string(types[e->options->dtype]));
     DT_TRY(dt_weights_export_put_json(e, DT_HUGGINGFACE_CONFIG, config, err));
 out:
@@ -202,7 +203,7 @@ out:
     return st;
 }
 
-/* Tokens that are characters or bytes have no file that could be copied. */
+/* Write a tokenizer of characters or bytes, for which there is no file to copy. */
 static dt_status write_plain_words(dt_weights_exporter *e, dt_error *err)
 {
     static const char config[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n"

@@ -1,14 +1,14 @@
-/* export: a checkpoint as a folder that Hugging Face's transformers load.
+/* export: writes a checkpoint as a folder that Hugging Face transformers can load.
  *
- *   config.json, generation_config.json    of the recipe; over those that the run began from
+ *   config.json, generation_config.json    from the recipe; merged over those that the run started from
  *   model.safetensors                      or model-00001-of-00002.safetensors ... and
- *                                          model.safetensors.index.json, where files would be larger
- *                                          than asked for
- *   tokenizer.json, ...                    as the run began from them; made, if its tokens are characters
- *                                          or bytes
+ *                                          model.safetensors.index.json, if one file would exceed
+ *                                          the limit
+ *   tokenizer.json, ...                    those that the run started from; generated if the tokens are
+ *                                          characters or bytes
  *
- * Written under another name, synced and renamed: the folder is there when all of it is.
- * Errors  DT_ERR_USAGE: it is there already; DT_ERR_RECIPE: the model has no form there;
+ * Written under a temporary name, synced and renamed: the folder only appears complete.
+ * Errors  DT_ERR_USAGE: it already exists; DT_ERR_RECIPE: transformers has no equivalent of the model;
  *         DT_ERR_CORRUPT, DT_ERR_IO
  */
 #ifndef DT_ENGINE_WEIGHTS_EXPORT_H
@@ -25,16 +25,15 @@ extern "C" {
 
 typedef struct dt_weights_export_options {
     const char *checkpoint; /* a directory */
-    const char *output;     /* the folder to make; one that is empty is taken */
-    const char
-        *origin;    /* a folder with config.json and tokenizer files to continue from; NULL: none */
-    dt_dtype dtype; /* F32, BF16 or F16 */
-    int64_t file_bytes; /* of tensors in one file, at most; a tensor is never divided */
+    const char *output;     /* the folder to create; an empty one is replaced */
+    const char *origin; /* a folder with the original config.json and tokenizer files; NULL: none */
+    dt_dtype dtype;     /* F32, BF16 or F16 */
+    int64_t file_bytes; /* maximum size of tensors per file; a tensor is never split */
 } dt_weights_export_options;
 
-/* What was made. */
+/* What was written. */
 typedef struct dt_weights_export_result {
-    int64_t step, parameters, bytes, files; /* bytes: of the tensors; files: those with tensors */
+    int64_t step, parameters, bytes, files; /* bytes: of the tensors; files: with tensors */
     char model_type[32];
 } dt_weights_export_result;
 

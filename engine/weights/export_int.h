@@ -1,4 +1,4 @@
-/* export_int: a folder while it is written. */
+/* export_int: declares the state of an export. */
 #ifndef DT_ENGINE_WEIGHTS_EXPORT_INT_H
 #define DT_ENGINE_WEIGHTS_EXPORT_INT_H
 
@@ -9,26 +9,26 @@
 typedef struct dt_weights_exporter {
     const dt_weights_export_options *options;
     dt_weights_export_result *result;
-    int held; /* the checkpoint's directory */
+    int held; /* the locked directory of the checkpoint */
     dt_checkpoint *checkpoint;
     dt_arena arena;
-    dt_recipe recipe; /* that it was trained by */
+    dt_recipe recipe; /* recipe of the checkpoint's run */
     const dt_published *family;
     int64_t vocab;
-    dt_model *model;  /* described */
+    dt_model *model;  /* description only */
     dt_strbuf final;  /* the folder's name */
-    dt_strbuf folder; /* until it is whole */
-    dt_strbuf path;   /* of the file at hand */
-    bool begun;       /* `folder` is there */
+    dt_strbuf folder; /* its temporary name */
+    dt_strbuf path;   /* of the current file */
+    bool begun;       /* `folder` was created */
 } dt_weights_exporter;
 
-/* export.c: a new file in the folder; fd is the caller's until it is closed. */
+/* export.c: create a file in the folder; the caller owns fd until dt_weights_export_close. */
 dt_status dt_weights_export_open(int *fd, dt_weights_exporter *e, const char *name, dt_error *err);
 dt_status dt_weights_export_close(int fd, const dt_weights_exporter *e, dt_error *err);
 dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, const json_t *json,
                                      dt_error *err);
 
-/* export_tensors.c: the files of tensors, and their index where there are several. */
+/* export_tensors.c: write the files of tensors, and their index if there are several. */
 dt_status dt_weights_export_tensors(dt_weights_exporter *e, dt_error *err);
 
 #endif

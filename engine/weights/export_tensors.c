@@ -1,4 +1,5 @@
-/* The files of tensors: every parameter once, in the order of the model's table, without its padding. */
+/* export_tensors: writes the files of tensors: every parameter once, in the order of the model's
+ * table, without its padding. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,11 @@
 
 #include "base/banned.h"
 
-/* A parameter as it is written. */
+/* A parameter as it will be written. */
 typedef struct tensor {
     const char *name;
     const dt_published_tensor *row;
-    dt_checkpoint_shape shape; /* ours */
+    dt_checkpoint_shape shape; /* shape in dtrun's layout */
     int64_t dim[DT_PARAM_DIMS];
     int64_t bytes;
     int64_t file; /* from 0 */
@@ -39,7 +40,7 @@ static dt_status describe(tensor *out, dt_weights_exporter *e, const dt_param *p
     return DT_OK;
 }
 
-/* Which file each is in: the next one where it would make this one too large. */
+/* Assign tensors to files: start a new file when the current one would become too large. */
 static dt_status lay_out(tensor *all, dt_weights_exporter *e, dt_error *err)
 {
     int64_t in_file = 0, file = 0;
@@ -71,7 +72,7 @@ static const char *file_name(dt_weights_exporter *e, int64_t file)
 
 /* --- values */
 
-/* (R, C) as (C, R). */
+/* Transpose (R, C) to (C, R). */
 static void turn(float *out, const float *in, int64_t rows, int64_t columns)
 {
     enum { BAND = 16 };
@@ -82,7 +83,7 @@ static void turn(float *out, const float *in, int64_t rows, int64_t columns)
                 out[c * rows + r] = in[r * columns + c];
 }
 
-/* In place: what is narrower fits below what is not narrowed yet. */
+/* Convert in place: a narrower value never overwrites one that is still to be converted. */
 static void narrow(float *values, dt_dtype dtype, int64_t elems)
 {
     uint16_t *out = (uint16_t *)(void *)values;
@@ -109,8 +110,8 @@ static dt_status check_range(const dt_weights_exporter *e, const tensor *of, con
                            isnan(values[i]) ? "NaN" : "an infinity");
         if (e->options->dtype == DT_F16 && fabsf(values[i]) >= 65520.0F)
             return DT_FAIL(err, DT_ERR_RECIPE,
-                           "'%s' contains %g, which fp16 cannot represent: export as bf16 or fp32", of->name,
-                           (double)values[i]);
+                           "'%s' contains %g, which fp16 cannot represent: export as bf16 or fp32",
+                           of->name, (double)values[i]);
     }
     return DT_OK;
 }

@@ -1,11 +1,11 @@
-/* Where a parameter lies in files of others, and whether it is the model's. */
+/* find: finds a parameter in published files, and checks that it matches the model's. */
 #include <string.h>
 
 #include "engine/weights/weights_int.h"
 
 #include "base/banned.h"
 
-/* Under one name. A tensor in two files leaves it open which counts. */
+/* Find a tensor by its exact name. It is an error if two files have it. */
 static dt_status look_as(const dt_checkpoint_part **part, dt_safetensors_tensor *tensor,
                          const dt_weights *weights, const char *key, dt_error *err)
 {
@@ -28,7 +28,7 @@ dt_status dt_weights_look(const dt_checkpoint_part **part, dt_safetensors_tensor
                           const char **key, const dt_weights *weights, const char *theirs,
                           dt_error *err)
 {
-    dt_weights *own = (dt_weights *)weights; /* its arena takes the name */
+    dt_weights *own = (dt_weights *)weights; /* its arena stores the name */
     dt_status st = DT_OK;
 
     *key = dt_weights_full_name(weights->family, theirs, &own->arena);
@@ -62,14 +62,14 @@ static dt_status refuse_shape(const dt_checkpoint_part *part, const char *key,
     dt_strbuf_init(&ours);
     add_shape(&theirs, there->dim, there->ndim);
     add_shape(&ours, here, ndim);
-    DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s in the file and %s in this model", part->path, key,
-            theirs.data, ours.data);
+    DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s in the file and %s in this model", part->path,
+            key, theirs.data, ours.data);
     dt_strbuf_release(&theirs);
     dt_strbuf_release(&ours);
     return DT_ERR_RECIPE;
 }
 
-/* In their layout. */
+/* Check the shape in the file's layout. */
 static dt_status check_shape(const dt_checkpoint_part *part, const char *key,
                              const dt_safetensors_tensor *there, const dt_checkpoint_shape *stored,
                              const dt_published_tensor *row, dt_error *err)

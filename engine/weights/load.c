@@ -1,4 +1,4 @@
-/* Into what a strategy holds. */
+/* Read the strategy's chunks. */
 #include "engine/checkpoint/agree.h"
 #include "engine/weights/weights_int.h"
 
@@ -23,7 +23,7 @@ dt_status dt_weights_load(dt_weights *weights, dt_strategy_state *state, dt_erro
 {
     dt_status st = load_chunks(weights, state, err);
 
-    /* import_finish may be collective: nobody may enter it alone. */
+    /* import_finish can be collective, so no rank may enter it alone */
     st = dt_checkpoint_agree(state->comm, st, "read the weights", err);
     if (st == DT_OK)
         st = state->strategy->import_finish(state, err);

@@ -1,11 +1,12 @@
-/* Names of parameters, ours and theirs. */
+/* names: maps parameter names of dtrun to those of published models. */
 #include <string.h>
 
 #include "engine/weights/weights_int.h"
 
 #include "base/banned.h"
 
-/* What stands for the pattern's '*': digits. False where the name is another. */
+/* Match a name with a pattern, whose '*' stands for digits; returns them. False if it does not
+ * match. */
 static bool match(const char **number, int *length, const char *pattern, const char *name)
 {
     size_t before = strcspn(pattern, "*");

@@ -1,4 +1,4 @@
-/* Slices of tensors as fp32, whatever lies in the file. */
+/* read: reads slices of tensors as fp32, from any type and layout. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/banned.h"
 
 #define WINDOW_ELEMS ((int64_t)1 << 18)
-#define BAND_ROWS    16 /* of theirs that are turned at once: a cache line of ours */
+#define BAND_ROWS    16 /* rows transposed per block; 16 floats fill one cache line of the output */
 
 static void widen(float *out, const void *in, dt_dtype dtype, int64_t elems)
 {
@@ -20,7 +20,7 @@ static void widen(float *out, const void *in, dt_dtype dtype, int64_t elems)
         dt_f16_widen_row(out, in, elems);
 }
 
-/* Elements as they lie in the file, one after another. `raw` has room for them where they are not F32. */
+/* Read consecutive elements from the file. `raw`: buffer for them if they are not F32. */
 static dt_status read_elems(float *out, void *raw, const dt_weights_piece *piece, int64_t first,
                             int64_t elems, dt_error *err)
 {
@@ -64,8 +64,8 @@ out:
     return st;
 }
 
-/* Ours is (R, C), theirs (C, R): of each of their rows the columns that are our rows r0 to r1. The
- * first and the last of ours may be cut. */
+/* Read a transposed matrix: ours is (R, C), the file's (C, R). Reads, of each row in the file, the
+ * columns that are our rows r0 to r1. Our first and last row can be incomplete. */
 static dt_status read_turned(float *out, const dt_weights_piece *piece, int64_t first,
                              int64_t elems, dt_error *err)
 {
@@ -96,7 +96,7 @@ out:
     return st;
 }
 
-/* Where a row of ours lies in theirs. */
+/* Row in the file that corresponds to a row of ours. */
 static int64_t paired_row(int64_t row, int64_t head_rows)
 {
     int64_t at = row % head_rows, half = head_rows / 2;
@@ -104,7 +104,7 @@ static int64_t paired_row(int64_t row, int64_t head_rows)
     return row - at + 2 * (at % half) + at / half;
 }
 
-/* A row of ours at a time; the first and the last may be cut. */
+/* Read a matrix whose rows are permuted, one row at a time; the first and last can be incomplete. */
 static dt_status read_paired(float *out, const dt_weights_piece *piece, int64_t first,
                              int64_t elems, dt_error *err)
 {
@@ -130,8 +130,9 @@ static dt_status check_finite(const float *values, int64_t elems, const dt_weigh
 {
     for (int64_t i = 0; i < elems; i++)
         if (!isfinite(values[i]))
-            return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s' contains %s, which is not a valid weight",
-                           piece->part->path, name, isnan(values[i]) ? "NaN" : "an infinity");
+            return DT_FAIL(err, DT_ERR_CORRUPT,
+                           "'%s': '%s' contains %s, which is not a valid weight", piece->part->path,
+                           name, isnan(values[i]) ? "NaN" : "an infinity");
     return DT_OK;
 }
 

@@ -15,7 +15,7 @@
 
 /* --- opening */
 
-/* Without a digest: others' files have none. */
+/* Open a file without checking a digest: published files have none. */
 static dt_status open_file(dt_checkpoint_part *out, const char *path, dt_error *err)
 {
     struct stat info;
@@ -65,7 +65,7 @@ out:
     return st;
 }
 
-/* The file of that name, wherever it lies; -1: it is not among ours. */
+/* Index of the file with that name, in any folder; -1: not in the list. */
 static int64_t find_file(const dt_weights_files *files, const char *name)
 {
     for (int64_t i = 0; i < files->files.count; i++)
@@ -113,7 +113,7 @@ dt_status dt_weights_open(dt_weights **out, const dt_weights_files *files, dt_er
     DT_TRY(files->kind == DT_WEIGHTS_CHECKPOINT ? open_checkpoint(opened, err)
            : files->kind == DT_WEIGHTS_BIN      ? open_bin(opened, err)
                                                 : open_huggingface(opened, err));
-    *out = opened; /* caller owns *out */
+    *out = opened;
     opened = NULL;
 out:
     dt_weights_close(opened);
@@ -138,7 +138,7 @@ const json_t *dt_weights_tokenizer(const dt_weights *weights)
 
 /* --- reading */
 
-/* What two of our own files have of one parameter. */
+/* Read the intersection of a stored piece of a checkpoint and a wanted slice. */
 static dt_status read_overlaps(float *out, const dt_weights_piece *piece, const dt_slice *wanted,
                                const char *name, dt_error *err)
 {
@@ -157,7 +157,7 @@ static dt_status read_checkpoint(float *out, dt_weights *weights, const dt_param
     const dt_checkpoint_pieces *pieces;
     dt_status st = DT_OK;
 
-    DT_ASSERT(tensor != NULL); /* it was checked */
+    DT_ASSERT(tensor != NULL); /* dt_weights_check has found it */
     pieces = &tensor->pieces[DT_CHECKPOINT_VALUE];
     for (int64_t i = 0; i < pieces->count; i++) {
         const dt_checkpoint_piece *stored = &pieces->items[i];
