@@ -130,7 +130,7 @@ dt_bleu dt_bleu_of(const dt_bleu_counts *counts)
         out.brevity = counts->length > 0
                           ? exp(1 - (double)counts->reference_length / (double)counts->length)
                           : 0;
-    if (counts->matched[0] == 0) /* then no longer n-gram matches either */
+    if (counts->matched[0] == 0) /* then longer n-grams cannot match either */
         return out;
     for (int i = 0; i < DT_BLEU_ORDERS; i++) {
         double matched = (double)counts->matched[i];

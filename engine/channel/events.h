@@ -18,7 +18,7 @@
  *    rank 0 only; every log.every steps, and the first and the last. flops_per_second is by the
  *    formula of model.h, over all ranks; matmul_flops_per_second is the reference for it:
  *    the rate of matrix products that the ranks measured at their start; at this rate the products of a
- *    step take least_step_seconds. Of rank 0 alone: outside_seconds is the time of a step spent neither
+ *    step take least_step_seconds. For rank 0 alone: outside_seconds is the time of a step spent neither
  *    in the strategy nor in collectives; held_bytes is the size of parameters, gradients and moments;
  *    sent_bytes is per step. Only with fp16: the loss scale, and the number of skipped steps of the run,
  *    which have no step number

@@ -1,7 +1,7 @@
 /* share: selects the lines of a task (recipes/plan.h) that one rank processes.
  *
- * Of the missing parts, in their order, rank r of W takes the r-th and every W-th after it. A part is
- * never split between ranks, so no rank waits for another; the parts of a rank that died are
+ * Rank r of W takes the r-th missing part and every W-th one after it. A part is never split between
+ * ranks, so no rank waits for another; the parts of a rank that died are
  * missing, and the next attempt processes them.
  *
  * Ownership  a zeroed share can be released
