@@ -81,7 +81,7 @@ expect 0 generate "$run" --prompt "fox j" --tokens 6 --beam 5
 expect 0 generate "$run" --input "$work/short" --tokens 6 --beam 5 --json
 json "all(l['score'] < 0 for l in o['lines'])"
 expect 2 generate "$run" --input "$work/lines" --beam 2
-says "line 1: a prompt of 3 tokens and 300 more are more than the 16 that the model sees"
+says "line 1: a prompt of 3 tokens and 300 more exceed the model's context of 16"
 expect 2 generate "$run" --input "$work/short" --tokens 6 --beam 2 --stop x
 says "leave one out"
 expect 2 generate "$run" --input "$work/lines" --batch 0

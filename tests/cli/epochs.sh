@@ -17,7 +17,7 @@ one_line
 says "is over the $steps steps that 'schedule.epochs' 3 gives"
 expect 2 launch "$work/tiny.yaml" "${epochs[@]}" --set data.tail=drop --set batch.accumulate=10000
 one_line
-says "'data.tail: drop' leaves out"
+says "'data.tail: drop' would drop the whole epoch"
 nothing_half_made
 expect 0 launch --wait --json "$work/tiny.yaml" "${epochs[@]}" --set log.every=100
 json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] == $steps"

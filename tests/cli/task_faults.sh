@@ -23,7 +23,7 @@ begin() { # output
     within 60 step_reached "$task" 16
 }
 lines_taken() { # of all ranks, in all attempts
-    cat "$folder"/logs/rank-*.log | sed -n 's/.* \([0-9]*\) of 120 lines are this rank.*/\1/p' | paste -sd+ | bc
+    cat "$folder"/logs/rank-*.log | sed -n 's/.*this rank processes \([0-9]*\) of 120 lines.*/\1/p' | paste -sd+ | bc
 }
 is_whole() { # output
     subject="run $task"

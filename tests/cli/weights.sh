@@ -152,7 +152,7 @@ same "$work/four" "$work/four too"
 
 # --- export is careful
 expect 2 export --to hf "$tuned" "$work/four"
-says "is there already and not empty"
+says "already exists and is not empty"
 one_line
 mkdir "$work/empty"
 expect 0 export --to hf "$tuned" "$work/empty/"
@@ -212,9 +212,9 @@ refused "has 'rotary_dim', which dtrun does not know" "${from[@]}"
 change n_layer 3
 refused "has no tensor 'transformer.h.2.ln_1.weight'" "${from[@]}"
 change n_embd 24
-refused "is 61 x 12 there, and 61 x 24 in this model" "${from[@]}"
+refused "is 61 x 12 in the file and 61 x 24 in this model" "${from[@]}"
 change vocab_size 62
-refused "is 61 x 12 there, and 62 x 12 in this model" "${from[@]}"
+refused "is 61 x 12 in the file and 62 x 12 in this model" "${from[@]}"
 broken
 truncate -s 5000 "$work/broken/model.safetensors"
 refused "model.safetensors" "does not fit its shape or the file's" "${from[@]}"
@@ -271,7 +271,7 @@ expect 0 export --to hf linked "$work/linked"
 same "$model" "$work/linked"
 runs=$(ls "$work/state/dtrun/runs" | wc -l)
 with_head 0.5
-refused "'lm_head.weight' is not the token embedding" "${from[@]}"
+refused "'lm_head.weight' differs from the token embedding" "${from[@]}"
 
 # Values that are no numbers are found by whoever reads them.
 python3 - "$model/model.safetensors" <<'PY'
@@ -282,7 +282,7 @@ with open(sys.argv[1], "r+b") as file:
 PY
 expect 1 launch "$work/tune.yaml" --wait --set failure.max_restarts=0 --set name=nan
 expect 0 logs nan
-says "holds NaN, which is no weight"
+says "contains NaN, which is not a valid weight"
 
 # --- text is not what the weights know
 cp -r tests/golden/huggingface/gpt2_parts "$work/words"

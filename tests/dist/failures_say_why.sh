@@ -62,7 +62,7 @@ code=0
 DTRUN_FAULT="flip 1@7" ranks 2 flipped || code=$?
 [ $code = 1 ] || fail "ranks with other parameters exit $code"
 for rank in 0 1; do
-    grep -q '"status":"corrupt","message":"step 10: rank 0 holds other parameters than 1 rank' \
+    grep -q '"status":"corrupt","message":"step 10: the parameters of rank 0 differ from those of 1 rank' \
         "$work/flipped.$rank" || fail "rank $rank: $(tail -n 1 "$work/flipped.$rank")"
 done
 [ -e "$work/flipped.ck/step-00000005/complete" ] && [ ! -e "$work/flipped.ck/step-00000010" ] ||

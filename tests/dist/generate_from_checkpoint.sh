@@ -58,7 +58,7 @@ refused 2 "'--tokens' needs a value" generate --tokens
 refused 2 "--tokens is '0'" generate --checkpoint "$checkpoint" --tokens 0
 refused 2 "--temperature is 'nan'" generate --checkpoint "$checkpoint" --temperature nan
 refused 2 "--stop is empty" generate --checkpoint "$checkpoint" --stop ""
-refused 2 "both given" generate --checkpoint "$checkpoint" --prompt a --prompt-file "$work/prompt"
+refused 2 "cannot be combined" generate --checkpoint "$checkpoint" --prompt a --prompt-file "$work/prompt"
 refused 1 "$work/nowhere" generate --checkpoint "$checkpoint" --prompt-file "$work/nowhere"
 refused 2 "--top-p is '1.5'" generate --checkpoint "$checkpoint" --top-p 1.5
 refused 2 "--precision is 'fp8'" generate --checkpoint "$checkpoint" --precision fp8

@@ -264,7 +264,7 @@ static void test_what_is_no_checkpoint_is_told(void **state)
     assert_null(checkpoint);
     dt_error_clear(&err);
     assert_int_equal(dt_checkpoint_open(&checkpoint, *state, &err), DT_ERR_CORRUPT);
-    assert_non_null(strstr(err.message, "no marker 'complete'"));
+    assert_non_null(strstr(err.message, "before the marker 'complete' was written"));
 }
 
 static bool exists(const fake_world *world, const char *name)

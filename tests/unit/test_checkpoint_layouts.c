@@ -241,7 +241,7 @@ static void test_one_parameter_is_read_by_its_name(void **state)
     for (int i = 0; i < 42; i++)
         assert_true(out[i] == fake_value(0, i, DT_CHECKPOINT_VALUE));
     assert_int_equal(dt_checkpoint_load_param(checkpoint, &longer, out, &err), DT_ERR_RECIPE);
-    assert_non_null(strstr(err.message, "is 8 x 3 there, and 14 x 3 in this model"));
+    assert_non_null(strstr(err.message, "is 8 x 3 in the checkpoint and 14 x 3 in this model"));
     dt_error_clear(&err);
     assert_int_equal(dt_checkpoint_load_param(checkpoint, &other, out, &err), DT_ERR_RECIPE);
     assert_non_null(strstr(err.message, "no parameter 'wqe.weight'"));
@@ -291,9 +291,10 @@ static dt_status load_into_another_model(fake_world *world, dt_strategy_state *s
 
 static void test_another_model_is_refused_with_the_difference(void **state)
 {
-    static const char *const words[] = {
-        "has 5 parameters, and this model has 4", "no parameter 'h.7.mlp.c_fc.weight'",
-        "is 12 x 3 there, and 12 x 4 in this model", "'wte.weight' is 5 x 3 there, and 6 x 3"};
+    static const char *const words[] = {"has 5 parameters, and this model has 4",
+                                        "no parameter 'h.7.mlp.c_fc.weight'",
+                                        "is 12 x 3 in the checkpoint and 12 x 4 in this model",
+                                        "'wte.weight' is 5 x 3 in the checkpoint and 6 x 3"};
     fake_world world;
 
     fake_world_init(&world, *state);

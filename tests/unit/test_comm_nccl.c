@@ -323,7 +323,7 @@ static void test_connecting_to_nobody_ends(void **state)
 
     seen.busy_looks = 1 << 30;
     assert_int_equal(open_one(&comm, 0.3, NULL, &err), DT_ERR_COMM);
-    assert_non_null(strstr(err.message, "did not come"));
+    assert_non_null(strstr(err.message, "did not connect"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)

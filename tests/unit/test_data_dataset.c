@@ -341,7 +341,7 @@ static void test_damaged_bin_headers_are_told(void **state)
     folder->recipe.data.tokens = DT_TOKENS_NANOGPT;
     data_refuse(folder, "size of 7 bytes", NULL);
     data_write_llmc(folder, "train.bin", 20240520, 1, 6, 2, tokens, 6);
-    data_refuse(folder, "begins with llm.c's header", NULL);
+    data_refuse(folder, "begins with an llm.c header", NULL);
     folder->recipe.data.tokens = DT_TOKENS_LLMC;
     dt_dataset_close(data_open(folder));
 }

@@ -366,7 +366,7 @@ static void test_damaged_files_are_refused_by_name(void **state)
     make_folder(folder);
     folder->items[0][0] = dt_arena_printf(&folder->names, "%s/other.pairs", folder->path);
     data_write(folder, "other.pairs", text, sizeof(text) - 1);
-    data_refuse(folder, "other.pairs' has no sentence pairs", NULL);
+    data_refuse(folder, "other.pairs' is not a file of sentence pairs", NULL);
     dt_strbuf_init(&bytes);
     dt_sentences_head(&bytes, 3, 2, both);
     data_write(folder, "other.pairs", bytes.data, bytes.length);
@@ -376,7 +376,7 @@ static void test_damaged_files_are_refused_by_name(void **state)
     data_refuse(folder, "other.pairs' is damaged", NULL); /* a sentence without an id */
     bytes.data[7] = 9;
     data_write(folder, "other.pairs", bytes.data, bytes.length);
-    data_refuse(folder, "version 9, and 1 is known", NULL);
+    data_refuse(folder, "unsupported version 9 (expected 1)", NULL);
     dt_strbuf_release(&bytes);
 }
 

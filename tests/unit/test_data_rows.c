@@ -101,9 +101,9 @@ static void test_what_is_no_row_is_refused_at_its_line_and_column(void **state)
         {"1,2,0\n1."
          "0000000000000000000000000000000000000000000000000000000000000000e5,2,1\n",
          "00...' is not a number"},
-        {"1,2,0\n3,4,3\n", "line 2, column 3: '3' is no class"},
-        {"1,2,0\n3,4,-1\n", "line 2, column 3: '-1' is no class"},
-        {"1,2,0\n3,4,0.5\n", "line 2, column 3: '0.5' is no class"},
+        {"1,2,0\n3,4,3\n", "line 2, column 3: '3' is not a class"},
+        {"1,2,0\n3,4,-1\n", "line 2, column 3: '-1' is not a class"},
+        {"1,2,0\n3,4,0.5\n", "line 2, column 3: '0.5' is not a class"},
         {"a,b,c\n1,2\n", "line 2: 2 columns; expected 3"},
         {"1,2,0\n1,2,0,4\n", "line 2: 4 columns; expected 3"},
         {"a,b,c\n", "has no row"},

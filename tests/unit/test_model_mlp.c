@@ -215,7 +215,7 @@ static void test_a_model_of_rows_makes_no_text(void **state)
 
     open_golden(&g, &cases[0]);
     assert_int_equal(dt_model_text_of(&text, g.h.model, &err), DT_ERR_UNSUPPORTED);
-    assert_string_equal(err.message, "a model of kind 'mlp' makes no text");
+    assert_string_equal(err.message, "a model of kind 'mlp' does not generate text");
     dt_error_clear(&err);
     close_golden(&g);
 }

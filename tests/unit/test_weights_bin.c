@@ -71,7 +71,7 @@ static void test_a_shape_that_differs_is_named(void **state)
     assert_int_equal(dt_weights_fit(&files, &recipe, 0, &err), DT_ERR_RECIPE);
     assert_non_null(strstr(
         err.message,
-        "'model.layers.0.mlp.gate_proj.weight' is 20 x 12 there, and 24 x 12 in this model"));
+        "'model.layers.0.mlp.gate_proj.weight' is 20 x 12 in the file and 24 x 12 in this model"));
     dt_arena_release(&arena);
 }
 

@@ -124,10 +124,12 @@ static void test_what_does_not_fit_is_named(void **state)
     dt_recipe recipe = recipe_of_fixture();
 
     recipe.model.embed = 24;
-    expect_refusal(&recipe, "'transformer.wte.weight' is 61 x 12 there, and 61 x 24 in this model");
+    expect_refusal(&recipe,
+                   "'transformer.wte.weight' is 61 x 12 in the file and 61 x 24 in this model");
     recipe = recipe_of_fixture();
     recipe.model.vocab = 62;
-    expect_refusal(&recipe, "'transformer.wte.weight' is 61 x 12 there, and 62 x 12 in this model");
+    expect_refusal(&recipe,
+                   "'transformer.wte.weight' is 61 x 12 in the file and 62 x 12 in this model");
     recipe = recipe_of_fixture();
     recipe.model.layers = 3;
     expect_refusal(&recipe, "has no tensor 'transformer.h.2.ln_1.weight'");
@@ -136,7 +138,8 @@ static void test_what_does_not_fit_is_named(void **state)
     expect_refusal(&recipe, "has a tensor 'transformer.h.1.");
     recipe = recipe_of_fixture();
     recipe.batch.tokens = 17;
-    expect_refusal(&recipe, "'transformer.wpe.weight' is 16 x 12 there, and 17 x 12 in this model");
+    expect_refusal(&recipe,
+                   "'transformer.wpe.weight' is 16 x 12 in the file and 17 x 12 in this model");
     recipe = recipe_of_fixture();
     recipe.model.tied = false;
     expect_refusal(&recipe, "has no tensor 'lm_head.weight'");
