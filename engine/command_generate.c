@@ -18,7 +18,7 @@
 
 typedef struct wanted {
     dt_generate_arguments given;
-    json_t *lines; /* with --json: finished lines */
+    json_t *lines; /* with --json: the finished lines */
     bool begun;    /* the prompt has been printed */
 } wanted;
 

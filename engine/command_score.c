@@ -10,12 +10,12 @@
 
 #include "base/banned.h"
 
-#define LINES_MOST ((size_t)1 << 30) /* bytes */
+#define LINES_MOST ((size_t)1 << 30) /* maximum size of an input file in bytes */
 
 typedef struct wanted {
     dt_score_arguments given;
-    json_t *lines;         /* with --json: scored lines so far */
-    double log_likelihood; /* of all lines */
+    json_t *lines;         /* with --json: the lines scored so far */
+    double log_likelihood; /* log-likelihood of all lines */
     int64_t tokens;
 } wanted;
 

@@ -13,10 +13,10 @@
 dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
                           dt_error *err);
 
-/* Options of the strategy. */
+/* Derive the options of the strategy. */
 dt_strategy_options dt_config_strategy(const dt_recipe *recipe, int64_t replicas);
 
-/* For one sequence, forward only, in fp32. */
+/* Derive a model that runs one sequence, forward only, in fp32. */
 dt_status dt_config_inference(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
                               dt_error *err);
 

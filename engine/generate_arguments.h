@@ -20,7 +20,7 @@ typedef struct dt_generate_arguments {
     bool json;
 } dt_generate_arguments;
 
-/* argv[0] is the command's name. */
+/* Parse the arguments; argv[0] is the command's name. */
 dt_status dt_generate_arguments_parse(dt_generate_arguments *out, int argc, char **argv,
                                       dt_error *err);
 

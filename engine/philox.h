@@ -105,7 +105,7 @@ DT_PHILOX_FN dt_philox_block dt_philox_draw(const dt_philox_key *key, uint64_t b
     return out;
 }
 
-/* In [0, 1), 24 bits: exact in fp32. */
+/* Convert a word to a number in [0, 1) with 24 bits: exact in fp32. */
 DT_PHILOX_FN float dt_philox_uniform(uint32_t word)
 {
     return (float)(word >> 8) * 5.9604644775390625e-8f;

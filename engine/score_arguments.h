@@ -11,11 +11,11 @@
 
 typedef struct dt_score_arguments {
     dt_score_options options;
-    const char *input, *target; /* files; target can be NULL */
+    const char *input, *target; /* names of the files; target can be NULL */
     bool json;
 } dt_score_arguments;
 
-/* argv[0] is the command's name. */
+/* Parse the arguments; argv[0] is the command's name. */
 dt_status dt_score_arguments_parse(dt_score_arguments *out, int argc, char **argv, dt_error *err);
 
 #endif

@@ -26,7 +26,8 @@ extern "C" {
 
 typedef struct dt_box {
     int ndim;
-    int64_t start[DT_BOX_DIMS], size[DT_BOX_DIMS]; /* those after ndim are 0 and 1 */
+    /* start and size per dimension; after ndim 0 and 1 */
+    int64_t start[DT_BOX_DIMS], size[DT_BOX_DIMS];
 } dt_box;
 
 typedef struct dt_slice {
@@ -52,9 +53,9 @@ dt_slice dt_slice_whole(const dt_box *box);
 typedef struct dt_overlap {
     int64_t at_a, at_b, elems; /* of this run, relative to the first element of each slice */
     /* --- private */
-    const dt_slice *a, *b; /* borrowed */
+    const dt_slice *a, *b; /* the two slices, borrowed */
     dt_box both;
-    int64_t index[DT_BOX_DIMS]; /* of the next row, in `both` */
+    int64_t index[DT_BOX_DIMS]; /* index of the next row in `both` */
     int row_dim;                /* rows extend over the whole of `both` from this dimension on */
     int64_t row_elems;
     bool more;

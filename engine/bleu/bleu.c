@@ -18,7 +18,7 @@ typedef struct sides {
  * with that of its last word. */
 typedef struct place {
     const char *text;
-    uint64_t key; /* for a word: its length in bytes */
+    uint64_t key; /* bytes of the text, if it is a word */
     uint32_t at;
 } place;
 

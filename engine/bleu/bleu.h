@@ -22,12 +22,13 @@ enum { DT_BLEU_ORDERS = 4 };
 typedef struct dt_bleu_counts {
     /* of the translations: matched and total n-grams */
     int64_t matched[DT_BLEU_ORDERS], made[DT_BLEU_ORDERS];
-    int64_t length, reference_length; /* in words */
+    int64_t length, reference_length; /* lengths of both sides in words */
 } dt_bleu_counts;
 
 typedef struct dt_bleu {
-    double score, precisions[DT_BLEU_ORDERS]; /* in percent */
-    double brevity;                           /* 1 if the translations are long enough */
+    double score, precisions[DT_BLEU_ORDERS]; /* score and precisions in percent */
+    /* brevity penalty; 1 if the translations are long enough */
+    double brevity;
 } dt_bleu;
 
 /* Add one line and its reference. */

@@ -84,7 +84,7 @@ double dt_activity_waited_seconds(void)
 typedef struct waiting {
     const char *what, *whom;
     int64_t number, bytes;
-    double since_seconds; /* 0: not written yet */
+    double since_seconds; /* start of the wait; 0: not written yet */
 } waiting;
 
 /* Read a slot; false if there is no wait, or if it ended while it was read. */

@@ -20,7 +20,8 @@ extern "C" {
 
 void dt_activity_step(int64_t step);
 void dt_activity_phase(const char *phase);
-void dt_activity_micro_step(int64_t micro_step, int64_t micro_steps); /* from 1, within the step */
+/* micro-steps count from 1 in each step */
+void dt_activity_micro_step(int64_t micro_step, int64_t micro_steps);
 
 /* Call before and after a wait for other ranks: ("all_reduce", "main", 1234, bytes); number: of the
  * collective on that communicator, for comparison between ranks. Returns the argument of

@@ -30,13 +30,13 @@
 struct dt_events {
     int64_t rank, world_size;
     int channel; /* file descriptor; -1: events go to stdout */
-    int wake[2]; /* a pipe, written once to end the reader */
+    int wake[2]; /* a pipe, written once to end the reader thread */
     pthread_t reader;
     bool reading;
     pthread_mutex_t write_lock;
     pthread_mutex_t lock;
     pthread_cond_t answered;
-    json_t *answers; /* name → values received */
+    json_t *answers; /* rendezvous name → values received */
 };
 
 /* --- commands from the agent */

@@ -30,10 +30,10 @@ extern "C" {
 
 /* Reasons for a save, which determine how long the checkpoint is retained. */
 enum {
-    DT_CHECKPOINT_STEPS = 1, /* checkpoint.every */
-    DT_CHECKPOINT_EPOCH = 2, /* checkpoint.every_epoch */
-    DT_CHECKPOINT_BEST = 4,  /* no earlier evaluation was better */
-    DT_CHECKPOINT_END = 8    /* end of the run, or a stop */
+    DT_CHECKPOINT_STEPS = 1, /* saved every checkpoint.every steps */
+    DT_CHECKPOINT_EPOCH = 2, /* saved every checkpoint.every_epoch epochs */
+    DT_CHECKPOINT_BEST = 4,  /* saved because no earlier evaluation was better */
+    DT_CHECKPOINT_END = 8    /* saved at the end of the run, or at a stop */
 };
 
 /* A file next to the tensors, for the tokenizer; borrowed until the save ends. */
@@ -44,25 +44,25 @@ typedef struct dt_checkpoint_beside {
     size_t length;
 } dt_checkpoint_beside;
 
-/* Everything except the tensors. */
+/* Everything that a checkpoint contains except the tensors. */
 typedef struct dt_checkpoint_info {
     const char *run;
     int64_t attempt, step; /* completed steps: position of optimizer and schedule */
     int64_t steps_total;   /* steps of the whole run, from recipe and data; 0: unknown */
-    int64_t epoch, sample; /* sampler: start of the next step */
+    int64_t epoch, sample; /* sampler position where the next step starts */
     int64_t step_samples;  /* samples per step, over all ranks and micro-steps; 0: unknown */
-    double loss, valid_loss, valid_bleu; /* of this step; NaN: none */
+    double loss, valid_loss, valid_bleu; /* losses and BLEU of this step; NaN: not computed */
     /* lowest score so far, including this one, whose checkpoint is complete */
     double best_score;
-    unsigned kept_for;     /* DT_CHECKPOINT_STEPS | ... */
-    const char *optimizer; /* optimizer.kind: which moments are stored */
-    double loss_scale;     /* fp16; 0: none */
+    unsigned kept_for;     /* reasons of the save: DT_CHECKPOINT_STEPS | ... */
+    const char *optimizer; /* optimizer.kind, which determines the stored moments */
+    double loss_scale;     /* loss scale of fp16; 0: none */
     int64_t clean_steps, skipped_steps;
-    dt_best_by best_by;                  /* from the recipe */
-    json_t *recipe;                      /* resolved recipe */
-    json_t *tokenizer;                   /* dt_tokenizer_to_json */
-    json_t *data;                        /* dt_fingerprint_make; NULL: unknown */
-    dt_checkpoint_beside tokenizer_file; /* written by rank 0 of a save */
+    dt_best_by best_by;                  /* checkpoint.best_by of the recipe */
+    json_t *recipe;                      /* resolved recipe of the run */
+    json_t *tokenizer;                   /* result of dt_tokenizer_to_json */
+    json_t *data;                        /* result of dt_fingerprint_make; NULL: unknown */
+    dt_checkpoint_beside tokenizer_file; /* the tokenizer's file, written by rank 0 of a save */
 } dt_checkpoint_info;
 
 /* The score that checkpoints are compared by: lower is better; NaN: this step was not evaluated. */
@@ -76,7 +76,7 @@ static inline double dt_checkpoint_score(const dt_checkpoint_info *info)
     return dt_score_by(info->best_by, info->valid_loss, info->valid_bleu);
 }
 
-/* Where the ranks write. */
+/* Where the ranks write checkpoints. */
 typedef struct dt_checkpoint_place {
     const char *parent; /* contains the checkpoint directories */
     bool shared;        /* false: each node has its own `parent` */
@@ -89,7 +89,7 @@ typedef struct dt_checkpoint_saved {
     /* name within `parent`; ends in "-2", "-3" if the step already had a checkpoint */
     char directory[64];
     char digest[33]; /* digest of the index, which contains the digests of the files */
-    int64_t bytes;   /* total size */
+    int64_t bytes;   /* total size of the checkpoint in bytes */
 } dt_checkpoint_saved;
 
 /* Collective. Each rank writes its chunks; the leads write the index, rename and mark, and all
@@ -122,7 +122,7 @@ typedef struct dt_checkpoint dt_checkpoint;
 
 dt_status dt_checkpoint_open(dt_checkpoint **out, const char *path, dt_error *err);
 void dt_checkpoint_close(dt_checkpoint *checkpoint);
-/* Borrowed from the open checkpoint. */
+/* The returned info is borrowed from the open checkpoint. */
 const dt_checkpoint_info *dt_checkpoint_get_info(const dt_checkpoint *checkpoint);
 
 /* Collective. Fills the strategy's chunks (parameters and moments); checks the digests of the files
@@ -141,7 +141,7 @@ typedef bool dt_checkpoint_fit_fn(const void *context, const char *path);
 dt_status dt_checkpoint_find_newest_fit(const char **path, const char *parent,
                                         dt_checkpoint_fit_fn *fits, const void *context,
                                         dt_arena *arena, dt_error *err);
-/* The same without `fits`. */
+/* Like dt_checkpoint_find_newest_fit, but accepts every complete checkpoint. */
 dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_arena *arena,
                                     dt_error *err);
 

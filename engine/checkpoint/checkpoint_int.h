@@ -17,7 +17,7 @@ struct dt_checkpoint {
     const char *path;
     json_t *json;
     dt_checkpoint_index index;
-    dt_checkpoint_part *parts; /* [index.file_count], opened on first use */
+    dt_checkpoint_part *parts; /* [index.file_count] files, opened on first use */
 };
 
 /* dt_checkpoint_save with the given system calls. */

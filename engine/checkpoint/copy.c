@@ -106,7 +106,7 @@ dt_status dt_checkpoint_copy(const char **path, const char **digest, const char 
     dt_checkpoint *checkpoint = NULL;
     const char *partial = NULL;
     dt_status st = DT_OK;
-    /* the lock protects it from pruning */
+    /* lock the source, which protects it from pruning */
     int held = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (held < 0 || flock(held, LOCK_SH) != 0)

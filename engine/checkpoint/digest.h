@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define DT_DIGEST_SIZE 33 /* including the terminating NUL */
+#define DT_DIGEST_SIZE 33 /* hex digits and the terminating NUL */
 
 typedef struct dt_digest dt_digest;
 

@@ -19,7 +19,7 @@ dt_status dt_checkpoint_gather(json_t **all, const json_t *mine, bool wanted, dt
         if (comm->rank == root)
             dt_strbuf_add(&received, written.data, written.length);
         while ((int64_t)received.length < length)
-            dt_strbuf_add_char(&received, ' '); /* make room for the broadcast */
+            dt_strbuf_add_char(&received, ' '); /* make room for the broadcast value */
         DT_TRY(comm->broadcast(comm, received.data, (size_t)length, root, err));
         /* Continue after a failure: the other ranks take part in every broadcast. */
         if (wanted && parsed == DT_OK)

@@ -18,21 +18,21 @@ extern "C" {
 /* Tensors stored per parameter, numbered like dt_state_chunk_data. */
 enum { DT_CHECKPOINT_VALUE = 0, DT_CHECKPOINT_STATE = 1, DT_CHECKPOINT_KINDS = DT_STATE_KINDS };
 
-const char *dt_checkpoint_kind_name(int kind); /* "value", "m", "v" */
+const char *dt_checkpoint_kind_name(int kind); /* name of a kind: "value", "m", "v" */
 
 /* Suffix of files with tensors; any other file is the tokenizer's. */
 #define DT_CHECKPOINT_TENSORS ".safetensors"
 bool dt_checkpoint_name_ends(const char *name, const char *tail);
 
 typedef struct dt_checkpoint_file {
-    const char *name; /* without a directory */
+    const char *name; /* file name without a directory */
     int64_t bytes;
     const char *digest;
 } dt_checkpoint_file;
 
 /* A slice of a parameter, stored as tensor `key` of a file. */
 typedef struct dt_checkpoint_piece {
-    int64_t file; /* position in the index's list of files */
+    int64_t file; /* position of the file in the index's list */
     const char *key;
     dt_slice slice;
 } dt_checkpoint_piece;
@@ -47,7 +47,8 @@ typedef struct dt_checkpoint_pieces {
 typedef struct dt_checkpoint_tensor {
     const char *name;
     dt_checkpoint_shape shape;
-    dt_checkpoint_pieces pieces[DT_CHECKPOINT_KINDS]; /* values are always present */
+    /* pieces of each kind; the value always has some */
+    dt_checkpoint_pieces pieces[DT_CHECKPOINT_KINDS];
 } dt_checkpoint_tensor;
 
 typedef struct dt_checkpoint_index {
@@ -83,7 +84,7 @@ dt_status dt_checkpoint_pieces_cover(dt_checkpoint_pieces *pieces, const dt_box 
 dt_status dt_checkpoint_index_parse(dt_checkpoint_index *out, json_t *json, const char *where,
                                     dt_arena *arena, dt_error *err);
 
-/* NULL if there is none. */
+/* Find a parameter by name; NULL if there is none. */
 const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *index,
                                                      const char *name);
 

@@ -18,14 +18,14 @@ extern "C" {
 typedef struct dt_checkpoint_entry {
     const char *path;
     dt_checkpoint_name name;
-    bool whole;               /* marker `complete` */
-    bool marked;              /* marker `complete` or `part` */
+    bool whole;               /* has the marker `complete` */
+    bool marked;              /* has the marker `complete` or `part` */
     bool opens;               /* marked, index readable, sizes match (digests not checked) */
-    const char *problem;      /* why it does not open; otherwise "" */
-    int64_t attempt;          /* -1 if it does not open */
-    double valid_loss, score; /* dt_checkpoint_score */
+    const char *problem;      /* why the checkpoint does not open; otherwise "" */
+    int64_t attempt;          /* attempt that saved it; -1 if it does not open */
+    double valid_loss, score; /* score: dt_checkpoint_score */
     dt_best_by best_by;       /* what `score` measures */
-    unsigned kept_for;        /* DT_CHECKPOINT_STEPS | ... */
+    unsigned kept_for;        /* reasons of the save: DT_CHECKPOINT_STEPS | ... */
 } dt_checkpoint_entry;
 
 /* List every directory with a checkpoint's name; an empty list if `parent` does not exist. Both

@@ -8,13 +8,13 @@
 
 #include "base/banned.h"
 
-#define WINDOW_ELEMS ((int64_t)1 << 18) /* 1 MiB */
+#define WINDOW_ELEMS ((int64_t)1 << 18) /* size of the read buffer: 1 MiB */
 
 /* A read buffer. Rows of a box can be short, so nearby rows are read together. */
 typedef struct window {
     const dt_checkpoint_part *part;
-    int64_t start_bytes, elems; /* of the piece: start in its file, and length */
-    float *data;                /* NULL: nothing read yet */
+    int64_t start_bytes, elems; /* start of the piece in its file, and its length */
+    float *data;                /* the read buffer; NULL: nothing read yet */
     int64_t first, count;       /* elements of the piece that are in the buffer */
 } window;
 
@@ -93,7 +93,7 @@ out:
     return st;
 }
 
-/* "50257 x 768" */
+/* Append a shape, for example "50257 x 768". */
 static void add_shape(dt_strbuf *out, const dt_checkpoint_shape *shape)
 {
     for (int i = 0; i < shape->ndim; i++)

@@ -14,9 +14,9 @@ extern "C" {
 #endif
 
 typedef struct dt_checkpoint_part {
-    int fd; /* -1: not open */
+    int fd; /* file descriptor; -1: not open */
     dt_safetensors header;
-    const char *path; /* borrowed */
+    const char *path; /* path of the file, borrowed */
 } dt_checkpoint_part;
 
 /* DT_ERR_CORRUPT if size, digest or header do not match the index. */

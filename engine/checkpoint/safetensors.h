@@ -40,8 +40,8 @@ void dt_safetensors_writer_end(dt_strbuf *out, const dt_safetensors_writer *writ
 
 /* --- reading */
 typedef struct dt_safetensors {
-    json_t *header;     /* validated */
-    int64_t data_start; /* offset in the file */
+    json_t *header;     /* the JSON header, validated */
+    int64_t data_start; /* offset of the tensor data in the file */
 } dt_safetensors;
 
 /* `text` is the N bytes of the header; data_bytes follow them in the file. Checks every entry:
@@ -57,7 +57,7 @@ void dt_safetensors_release(dt_safetensors *file); /* accepts a zeroed file */
 
 typedef struct dt_safetensors_tensor {
     const char *type; /* "F32", "I64": as in the file; valid as long as the file */
-    dt_dtype dtype;   /* DT_DTYPE_COUNT: not a dt_dtype */
+    dt_dtype dtype;   /* type as a dt_dtype; DT_DTYPE_COUNT: none of them */
     int64_t start_bytes, bytes, elems;
     int ndim;
     int64_t dim[DT_SAFETENSORS_DIMS]; /* the first DT_SAFETENSORS_DIMS dimensions */

@@ -35,7 +35,7 @@ typedef struct save {
     dt_strategy_state *state;
     dt_comm *comm;
     dt_strbuf partial, final;
-    bool begun, renamed, marked; /* of a lead: which stages are done */
+    bool begun, renamed, marked; /* stages that a lead rank has completed */
     dt_checkpoint_saved saved;
 } save;
 

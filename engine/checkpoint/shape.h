@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct dt_checkpoint_shape {
     int ndim;
-    int64_t dim[DT_PARAM_DIMS]; /* those after ndim are 1 */
+    int64_t dim[DT_PARAM_DIMS]; /* dimensions; those after ndim are 1 */
     int64_t elems;
 } dt_checkpoint_shape;
 

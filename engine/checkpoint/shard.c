@@ -12,9 +12,9 @@ typedef struct shard {
     const dt_model *model;
     const dt_state_chunk *chunks;
     int count;
-    int first, last; /* range of the kinds in this file */
+    int first, last; /* range of the tensor kinds in this file */
     const char *name;
-    json_t *files, *tensors; /* members of the fragment */
+    json_t *files, *tensors; /* "files" and "tensors" of the fragment */
 } shard;
 
 static dt_checkpoint_shape shape_of(const shard *file, const dt_state_chunk *chunk)

@@ -22,11 +22,11 @@ extern "C" {
 
 typedef struct dt_checkpoint_sink {
     const dt_checkpoint_io *io;
-    const char *path; /* borrowed */
+    const char *path; /* path of the file, borrowed */
     int fd;
-    int64_t bytes; /* written so far */
+    int64_t bytes; /* bytes written so far */
     char *block;   /* collects data for one write */
-    size_t held;   /* bytes in it */
+    size_t held;   /* bytes in `block` */
     bool direct;   /* writes currently bypass the page cache */
     bool cached;   /* use the page cache for the rest of the file */
     dt_digest *digest;

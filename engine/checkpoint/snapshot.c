@@ -11,7 +11,7 @@
 #include "base/banned.h"
 
 #define KINDS       DT_STATE_KINDS
-#define ALIGN_ELEMS 16                /* 64 bytes */
+#define ALIGN_ELEMS 16                /* alignment of each piece: 64 bytes */
 #define PAGE_BYTES  ((size_t)2 << 20) /* a huge page: few page faults, few TLB misses */
 
 static int64_t aligned(int64_t elems)

@@ -20,8 +20,8 @@ typedef struct dt_snapshot_piece {
 } dt_snapshot_piece;
 
 typedef struct dt_snapshot {
-    dt_strategy_state *live; /* borrowed */
-    dt_state_chunk *chunks;  /* point into the copy */
+    dt_strategy_state *live; /* the strategy state that is copied, borrowed */
+    dt_state_chunk *chunks;  /* chunks that point into the copy */
     /* DT_STATE_KINDS per chunk; without elements if the chunk lacks that kind */
     dt_snapshot_piece *pieces;
     int count, threads;
@@ -31,7 +31,7 @@ typedef struct dt_snapshot {
     dt_error err;
 } dt_snapshot;
 
-/* Errors: DT_ERR_NOMEM. */
+/* Allocate a snapshot of the state's exported chunks. Errors: DT_ERR_NOMEM. */
 dt_status dt_snapshot_open(dt_snapshot *out, dt_strategy_state *live, int threads, dt_error *err);
 void dt_snapshot_close(dt_snapshot *snapshot); /* accepts a zeroed snapshot */
 int64_t dt_snapshot_bytes(const dt_snapshot *snapshot);

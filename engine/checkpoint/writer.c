@@ -20,9 +20,9 @@ struct dt_checkpoint_writer {
     dt_checkpoint_place place;
     dt_checkpoint_keep keep;
     dt_snapshot snapshot;
-    dt_strategy_state state; /* the snapshot's */
+    dt_strategy_state state; /* the strategy state that the snapshot provides */
     dt_checkpoint_info info;
-    dt_checkpoint_outcome outcome; /* owned by the thread until `done` */
+    dt_checkpoint_outcome outcome; /* result of the save; owned by the thread until `done` */
     double start_seconds;
     pthread_t thread;
     bool busy, has_thread;

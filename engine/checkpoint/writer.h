@@ -24,8 +24,8 @@ typedef struct dt_checkpoint_outcome {
     dt_error err;
     dt_checkpoint_saved saved;
     int64_t step;
-    double valid_loss, score; /* dt_checkpoint_score */
-    double seconds;           /* from the start to the end of writing */
+    double valid_loss, score; /* score: dt_checkpoint_score */
+    double seconds;           /* time from the start to the end of writing */
 } dt_checkpoint_outcome;
 
 /* Borrows `state`, `comm` and place->parent until close; nothing else may use `comm`. Errors:
@@ -35,7 +35,8 @@ dt_status dt_checkpoint_writer_open(dt_checkpoint_writer **out, const dt_checkpo
                                     dt_comm *comm, int threads, dt_error *err);
 /* Waits for a save in progress. Accepts NULL. */
 void dt_checkpoint_writer_close(dt_checkpoint_writer *writer);
-int64_t dt_checkpoint_writer_bytes(const dt_checkpoint_writer *writer); /* NULL: 0 */
+/* memory of the snapshot; NULL: 0 */
+int64_t dt_checkpoint_writer_bytes(const dt_checkpoint_writer *writer);
 
 /* Collective; call after the previous save was collected. Takes the JSON of `info`. */
 void dt_checkpoint_writer_start(dt_checkpoint_writer *writer, const dt_checkpoint_info *info);

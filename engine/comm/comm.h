@@ -40,7 +40,7 @@ struct dt_queue;
 
 typedef struct dt_comm {
     const char *name;
-    int64_t rank, world_size; /* within the group */
+    int64_t rank, world_size; /* rank and size within the group */
     int64_t sent_bytes;       /* by this rank, computed by the algorithm's formula */
     void *state;
     /* NULL: a collective is complete when it returns. Otherwise (NCCL) it is queued there
@@ -48,7 +48,7 @@ typedef struct dt_comm {
      * finished it */
     struct dt_queue *queue;
     dt_status (*all_reduce)(struct dt_comm *, void *data, int64_t elems, dt_dtype dtype,
-                            dt_error *err); /* F32 or BF16 */
+                            dt_error *err); /* sum over the ranks, in place; F32 or BF16 */
     dt_status (*all_reduce_f64)(struct dt_comm *, double *data, int64_t elems, dt_error *err);
     /* out[i] = sum over ranks of in[rank * elems + i]: in has world_size * elems elements, out
      * elems. dtype F32, or BF16 (sums in fp32, each rounded once per hop). out may be in + rank *

@@ -28,7 +28,7 @@ dt_status dt_comm_open_shm(dt_comm *out, const dt_comm_setup *setup, dt_segment 
 dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int64_t *ranks,
                             dt_error *err);
 
-/* Takes the segment of this rank's node. */
+/* Open shm within the nodes and Gloo between them. Takes the segment of this rank's node. */
 dt_status dt_comm_open_nodes(dt_comm *out, const dt_comm_setup *setup, dt_segment *segment,
                              dt_error *err);
 

@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct dt_group {
     int64_t rank, size;    /* the caller's member number, and the number of members */
-    int64_t first, stride; /* in ranks of the run */
+    int64_t first, stride; /* first rank of the group, and distance between its ranks */
     int64_t world_size;    /* size of the run, a multiple of stride * size */
 } dt_group;
 

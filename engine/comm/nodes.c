@@ -25,8 +25,8 @@
 typedef struct nodes_state {
     dt_comm local, across;
     int64_t rank, node, node_count;
-    int64_t *first; /* first member of each node, and the total */
-    bool equal;     /* every node has as many ranks */
+    int64_t *first; /* first member of each node, and the number of members */
+    bool equal;     /* every node has the same number of ranks */
     bool broken;
     char *room; /* buffer between the two communicators; grows */
     size_t room_bytes;

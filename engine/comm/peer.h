@@ -14,7 +14,7 @@ extern "C" {
 
 typedef struct dt_peer {
     int64_t pid;
-    uint64_t start_ticks; /* since the machine's boot */
+    uint64_t start_ticks; /* start time of the process in ticks since boot */
 } dt_peer;
 
 dt_status dt_peer_self(dt_peer *out, dt_error *err);

@@ -13,11 +13,11 @@
 #define PIECE_BYTES ((int64_t)16 << 20)
 
 typedef struct staged {
-    dt_comm host; /* runs the collectives */
+    dt_comm host; /* communicator in host memory that runs the collectives */
     dt_device *device;
     dt_queue *queue;
     dt_device_event *copied;
-    unsigned char *in, *out; /* pinned, PIECE_BYTES each */
+    unsigned char *in, *out; /* pinned host buffers, PIECE_BYTES each */
 } staged;
 
 typedef struct copy {

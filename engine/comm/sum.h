@@ -19,12 +19,13 @@ extern "C" {
 typedef struct dt_sum {
     size_t elem_bytes;
     void (*two)(void *out, const void *a, const void *b, size_t elems);
-    void (*many)(void *out, const void *const *parts, int64_t count, size_t elems); /* count >= 1 */
+    /* sums several operands; count >= 1 */
+    void (*many)(void *out, const void *const *parts, int64_t count, size_t elems);
 } dt_sum;
 
 extern const dt_sum dt_sum_f32, dt_sum_f64, dt_sum_bf16;
 
-const dt_sum *dt_sum_of(dt_dtype dtype); /* F32 or BF16 */
+const dt_sum *dt_sum_of(dt_dtype dtype); /* The sum for F32 or BF16. */
 
 #ifdef __cplusplus
 }

@@ -23,19 +23,19 @@ struct dt_comm_setup;
 
 /* Exchanged as is: every rank runs the same program. */
 typedef struct dt_handshake {
-    char boot[40];      /* /proc/sys/kernel/random/boot_id */
+    char boot[40];      /* boot id: /proc/sys/kernel/random/boot_id */
     uint64_t pid_space; /* inode of the process namespace */
-    int64_t node;       /* NODE_RANK; -1 if unset */
+    int64_t node;       /* node number NODE_RANK; -1 if unset */
     int64_t pid;
     uint64_t start_ticks;
-    uint8_t nonce[DT_HANDSHAKE_NONCE_BYTES]; /* of this communicator and rank, for proof.h */
+    uint8_t nonce[DT_HANDSHAKE_NONCE_BYTES]; /* random; per communicator and rank, for proof.h */
 } dt_handshake;
 
 typedef struct dt_topology {
-    dt_handshake *handshakes; /* by rank of the run */
+    dt_handshake *handshakes; /* handshake of each rank of the run */
     int64_t *first;           /* node_count + 1: node n has the members first[n] ..< first[n + 1] */
-    int64_t node_count;       /* of this group */
-    int64_t node;             /* of this rank */
+    int64_t node_count;       /* number of nodes of this group */
+    int64_t node;             /* node of this rank */
     bool some_share;          /* some group of the run has two members on one node */
     bool some_cross;          /* some group of the run spans several nodes */
 } dt_topology;

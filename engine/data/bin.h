@@ -23,7 +23,7 @@ extern "C" {
 
 typedef struct dt_bin_layout {
     int64_t header_bytes, count;
-    int width_bytes; /* 1, 2, 4 or 8 */
+    int width_bytes; /* bytes per token: 1, 2, 4 or 8 */
 } dt_bin_layout;
 
 /* Whether the first 4 bytes of a file are one of llm.c's magic numbers. */

@@ -6,7 +6,7 @@
 static int64_t rest_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
                           const dt_budget_place *at)
 {
-    /* in steps of one sample */
+    /* samples seen, counted as steps of one sample */
     int64_t seen = dt_sampler_epoch_steps(sampler, at->epoch, 1) + at->sample;
     int64_t left;
 

@@ -68,9 +68,9 @@ bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, con
 int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer);
 /* The special tokens around each text: dt_bpe_get_around; none for other kinds. */
 dt_bpe_around dt_tokenizer_around(const dt_tokenizer *tokenizer);
-/* NULL for other kinds. Borrowed. */
+/* The tokenizer as a dt_bpe, borrowed; NULL for other kinds than "bpe". */
 const struct dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer);
-/* NULL for other kinds. Borrowed. */
+/* The tokenizers of both sides, borrowed; NULL for other kinds than "pairs". */
 const struct dt_sides *dt_tokenizer_sides(const dt_tokenizer *tokenizer);
 /* Read the tokenizer's file from the checkpoint's folder: a tokenizer made from JSON needs it for
  * text. No effect for kinds without a file. DT_ERR_CORRUPT if the file differs from the saved one. */
@@ -96,9 +96,9 @@ int64_t dt_dataset_valid_tokens(const dt_dataset *dataset);
 /* What is known about data without training on them; 0 if only a full read could determine it. */
 typedef struct dt_dataset_facts {
     int64_t vocab;
-    int64_t train_tokens;    /* before the split; for pairs: target tokens */
-    int64_t train_groups;    /* for pairs: batches per epoch */
-    int64_t train_packs;     /* data.pack: sequences per epoch */
+    int64_t train_tokens;    /* training tokens before the split; for pairs: target tokens */
+    int64_t train_groups;    /* for pairs: training batches per epoch */
+    int64_t train_packs;     /* with data.pack: sequences per epoch */
     int64_t pairs, too_long; /* training pairs in batches, and pairs that were dropped */
 } dt_dataset_facts;
 
@@ -116,7 +116,7 @@ int64_t dt_dataset_valid_pairs(const dt_dataset *dataset);
 typedef struct dt_sampler {
     const dt_dataset *dataset;
     int64_t train_tokens; /* number of training tokens */
-    int64_t tokens;       /* T */
+    int64_t tokens;       /* T: tokens per sequence */
     int64_t ahead;        /* tokens needed after a sequence: 1, its last target; rows, pairs: 0 */
     bool groups; /* samples are batches of sentence pairs, and train_tokens counts these; T is 1 */
     /* samples are packs, and train_tokens counts these; T is 1, and `width` in a batch */
@@ -124,10 +124,10 @@ typedef struct dt_sampler {
     int64_t width;
     int64_t sample_targets;
     uint64_t seed;
-    int64_t epoch, sample; /* where the next step starts */
+    int64_t epoch, sample; /* sampler position where the next step starts */
     dt_tail_kind tail;
-    int64_t step_samples; /* drop: samples per step */
-    int64_t *order;       /* permutation of the epoch's samples */
+    int64_t step_samples; /* samples per step, for data.tail drop */
+    int64_t *order;       /* permutation of the current epoch's samples */
     int64_t order_epoch, order_count, shift;
 } dt_sampler;
 

@@ -22,10 +22,10 @@ struct dt_dataset {
     dt_token_stream train, validation;
     int64_t train_count; /* training tokens before the split */
     const dt_token_stream *valid_stream;
-    int64_t valid_start, valid_count; /* in valid_stream */
+    int64_t valid_start, valid_count; /* range of the validation tokens in valid_stream */
     /* all tokens are below this: model.vocab, or the tokenizer's vocabulary */
     int64_t limit;
-    int32_t document_end; /* documents.h */
+    int32_t document_end; /* token that ends documents (documents.h) */
     bool packed;          /* sequences are `packs` instead of every T tokens */
     dt_packs packs, valid_packs;
     /* If the data are rows: the counts above are of rows, and valid_start is in valid_rows. */

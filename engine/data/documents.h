@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define DT_DOCUMENTS_CROSSED (-1) /* documents are not separated */
+#define DT_DOCUMENTS_CROSSED (-1) /* special value: documents are not separated */
 
 /* *out: the token that ends documents: data.end_of_text, or the tokenizer's (tokenizer can be
  * NULL), or DT_DOCUMENTS_CROSSED. vocab: vocabulary of the data, 0: unknown. DT_ERR_RECIPE if a

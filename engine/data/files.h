@@ -15,13 +15,13 @@ extern "C" {
 #endif
 
 typedef struct dt_data_file {
-    const char *path;    /* in the arena */
-    dt_tokens_kind kind; /* never DT_TOKENS_AUTO */
+    const char *path;    /* path of the file, in the arena */
+    dt_tokens_kind kind; /* kind of its tokens; never DT_TOKENS_AUTO */
     int64_t bytes;
 } dt_data_file;
 
 typedef struct dt_data_files {
-    dt_data_file *items; /* in the arena */
+    dt_data_file *items; /* the files, in the arena */
     int64_t count, bytes;
 } dt_data_files;
 

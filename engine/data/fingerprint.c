@@ -11,7 +11,7 @@
 #include "base/banned.h"
 
 #define WINDOW_BYTES ((int64_t)64 << 10)
-#define LEAST_BYTES  (2 * WINDOW_BYTES) /* the first window and the last */
+#define LEAST_BYTES  (2 * WINDOW_BYTES) /* room for the first window and the last */
 #define HEX_SIZE     33
 
 /* --- making */

@@ -17,16 +17,17 @@ extern "C" {
 #endif
 
 typedef struct dt_group_limits {
-    int64_t max_tokens, longest; /* of a group; of a pair */
+    int64_t max_tokens, longest; /* maximum padded tokens of a group; maximum length of a pair */
 } dt_group_limits;
 
 typedef struct dt_groups {
-    const dt_sentences *sentences; /* borrowed */
+    const dt_sentences *sentences; /* all sentence pairs, borrowed */
     int64_t count;
-    int64_t *pairs;                       /* pairs of all groups, concatenated */
-    int64_t *starts;                      /* (count+1): where each group starts in `pairs` */
-    int64_t *targets;                     /* (count): number of target ids in each group */
-    int64_t kept, dropped, first_dropped; /* numbers of pairs */
+    int64_t *pairs;   /* pairs of all groups, concatenated */
+    int64_t *starts;  /* (count+1): where each group starts in `pairs` */
+    int64_t *targets; /* (count): number of target ids in each group */
+    /* numbers of grouped and dropped pairs; first dropped pair */
+    int64_t kept, dropped, first_dropped;
 } dt_groups;
 
 /* Group the pairs first .. first+count. DT_ERR_NOMEM. */
@@ -35,14 +36,14 @@ dt_status dt_groups_make(dt_groups *out, const dt_sentences *sentences, int64_t 
                          dt_error *err);
 void dt_groups_release(dt_groups *groups); /* accepts a zeroed value */
 
-/* B, S and T of a batch (engine/data/data.h). */
+/* B, S and T of a batch of sentence pairs (engine/data/data.h). */
 typedef struct dt_pair_shape {
     int64_t samples, source, target;
 } dt_pair_shape;
 
 typedef struct dt_pair_ids {
     int32_t pad, end;
-    int64_t source_limit, target_limit; /* ids must be below these */
+    int64_t source_limit, target_limit; /* upper bounds of source and target ids */
 } dt_pair_ids;
 
 /* Fill a batch with a group's source (B,S), previous (B,T) and targets (B,T). */

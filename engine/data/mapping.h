@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 typedef struct dt_mapping {
-    const unsigned char *bytes; /* NULL for an empty file */
+    const unsigned char *bytes; /* contents of the file; NULL for an empty file */
     size_t length;
 } dt_mapping;
 

@@ -8,7 +8,7 @@
 
 #define MAGIC       "\x93NUMPY"
 #define MAGIC_BYTES 6
-#define WORD_SIZE   32 /* a string of the header, with its NUL */
+#define WORD_SIZE   32 /* buffer size of a header string, with its NUL */
 #define MORE_DIM    3  /* dimensions stored, one more than is supported */
 
 bool dt_npy_has_magic(const unsigned char *bytes, size_t length)
@@ -18,7 +18,7 @@ bool dt_npy_has_magic(const unsigned char *bytes, size_t length)
 
 /* --- parsing the header, a Python literal */
 
-/* Position in the header. */
+/* Parser position in the header. */
 typedef struct cursor {
     const char *path, *begin, *at, *end; /* begin: start of the file */
 } cursor;

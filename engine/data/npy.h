@@ -21,19 +21,19 @@ extern "C" {
 #endif
 
 typedef struct dt_npy {
-    char kind;       /* 'f', 'i' or 'u' */
-    int width_bytes; /* of a number */
+    char kind;       /* type of the numbers: 'f', 'i' or 'u' */
+    int width_bytes; /* bytes per number */
     int64_t rows, columns;
     size_t start; /* offset of the numbers, which extend to the end of the file */
 } dt_npy;
 
 bool dt_npy_has_magic(const unsigned char *bytes, size_t length);
 
-/* `bytes`: the whole file. */
+/* Parse the header. `bytes`: the contents of the whole file. */
 dt_status dt_npy_read(dt_npy *out, const char *path, const unsigned char *bytes, size_t length,
                       dt_error *err);
 
-/* Number `index`, counted row by row. */
+/* Convert number `index`, counted row by row. */
 double dt_npy_number(const dt_npy *npy, const unsigned char *bytes, int64_t index);
 
 #ifdef __cplusplus

@@ -5,12 +5,12 @@
 
 #include "base/banned.h"
 
-#define AT_ONCE ((int64_t)1 << 14) /* tokens read at once */
+#define AT_ONCE ((int64_t)1 << 14) /* tokens read from the stream at once */
 
 typedef struct packing {
     dt_packs *out;
     int64_t room;               /* capacity of out->starts */
-    int64_t tokens;             /* T */
+    int64_t tokens;             /* T: maximum tokens of a sequence */
     int64_t sequence, document; /* start of the current sequence and of the current document */
 } packing;
 

@@ -21,12 +21,12 @@ extern "C" {
 #endif
 
 typedef struct dt_rows {
-    int64_t inputs, outputs; /* per row */
+    int64_t inputs, outputs; /* number of inputs and outputs per row */
     bool classes;            /* the target is a class; else `outputs` numbers */
-    int64_t count, capacity; /* rows */
-    float *values;           /* (count, inputs) */
-    int32_t *class_ids;      /* (count) */
-    float *numbers;          /* (count, outputs) */
+    int64_t count, capacity; /* number of rows, and rows allocated */
+    float *values;           /* (count, inputs): the inputs of all rows */
+    int32_t *class_ids;      /* (count): the targets, if they are classes */
+    float *numbers;          /* (count, outputs): the targets, if they are numbers */
 } dt_rows;
 
 /* Set the shape of a row from the recipe; nothing to release. */

@@ -6,10 +6,10 @@
 
 #include "base/banned.h"
 
-#define FIELD_SIZE 64 /* longer than any number */
+#define FIELD_SIZE 64 /* buffer size of a field; longer than any number */
 #define BOM        "\xef\xbb\xbf"
 
-/* Position in a file. */
+/* Parser position in a .csv file. */
 typedef struct place {
     const char *path, *at, *end;
     int64_t line;

@@ -14,7 +14,8 @@
  * left. */
 static int64_t shifts(const dt_sampler *sampler)
 {
-    int64_t spare = sampler->train_tokens + 1 - sampler->ahead - sampler->tokens; /* at least 1 */
+    /* number of possible offsets; at least 1 */
+    int64_t spare = sampler->train_tokens + 1 - sampler->ahead - sampler->tokens;
 
     return spare < sampler->tokens ? spare : sampler->tokens;
 }
@@ -72,7 +73,7 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
     out->width = tokens;
     if (dataset->has_rows)
         out->sample_targets = dataset->rows.classes ? 1 : dataset->rows.outputs;
-    most = (out->train_tokens - out->ahead) / out->tokens; /* with offset 0 */
+    most = (out->train_tokens - out->ahead) / out->tokens; /* number of sequences with offset 0 */
     out->order = malloc((size_t)most * sizeof(*out->order));
     if (out->order == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the order of %lld %s", (long long)most,
@@ -129,7 +130,7 @@ static dt_status refuse_drop(const dt_sampler *sampler, int64_t samples, int64_t
 dt_status dt_sampler_set_tail(dt_sampler *sampler, dt_tail_kind tail, int64_t step_samples,
                               dt_error *err)
 {
-    /* of the epoch with the largest offset */
+    /* number of sequences in an epoch with the largest offset */
     int64_t fewest =
         (sampler->train_tokens + 1 - sampler->ahead - shifts(sampler)) / sampler->tokens;
 

@@ -25,12 +25,12 @@ extern "C" {
 typedef enum dt_language { DT_SOURCE, DT_TARGET, DT_LANGUAGES } dt_language;
 
 typedef struct dt_sentences {
-    const char *path; /* borrowed */
+    const char *path; /* path of the file, borrowed */
     dt_mapping mapping;
     int64_t count;
     int width_bytes;
-    const int64_t *starts[DT_LANGUAGES];    /* (count+1) */
-    const unsigned char *ids[DT_LANGUAGES]; /* in the mapping */
+    const int64_t *starts[DT_LANGUAGES];    /* (count+1): first id of each sentence */
+    const unsigned char *ids[DT_LANGUAGES]; /* ids of all sentences, in the mapping */
 } dt_sentences;
 
 dt_status dt_sentences_open(dt_sentences *out, const char *path, dt_error *err);

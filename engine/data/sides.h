@@ -26,7 +26,7 @@ extern "C" {
 #define DT_SIDES_FILE      "translation.json"
 
 typedef struct dt_side {
-    dt_dictionary dictionary; /* used if `bpe` is NULL */
+    dt_dictionary dictionary; /* fairseq dictionary, used if `bpe` is NULL */
     dt_codes codes;
     bool has_codes;
     dt_bpe *bpe;
@@ -35,7 +35,7 @@ typedef struct dt_side {
 } dt_side;
 
 typedef struct dt_sides {
-    dt_side own[2]; /* the source's, and the target's if it differs */
+    dt_side own[2]; /* the source's tokenizer, and the target's if it differs */
     const dt_side *source, *target;
 } dt_sides;
 

@@ -16,11 +16,11 @@ extern "C" {
 #endif
 
 typedef struct dt_token_piece {
-    const char *path; /* borrowed; for messages */
+    const char *path; /* path of the file, borrowed, for messages */
     const unsigned char *tokens;
     int width_bytes;
-    int64_t start, count; /* its place in the stream */
-    dt_mapping mapping;   /* zeroed if `memory` holds the tokens */
+    int64_t start, count; /* range of the piece in the stream */
+    dt_mapping mapping;   /* mapped file; zeroed if `memory` holds the tokens */
     void *memory;
 } dt_token_piece;
 

@@ -306,8 +306,9 @@ void dt_tokenizer_decode(dt_strbuf *out, const dt_tokenizer *tokenizer, int32_t 
         dt_bpe_decode(out, tokenizer->bpe, token);
     else if (tokenizer->kind == DT_TOKENIZER_PAIRS)
         dt_side_decode(out, tokenizer->sides->target, token);
-    else if (token < 0 || token >= tokenizer->vocab) /* model.vocab can be larger */
-        dt_strbuf_add_str(out, "\xef\xbf\xbd");      /* U+FFFD */
+    else if (token < 0 ||
+             token >= tokenizer->vocab) /* model.vocab can exceed the tokenizer's vocabulary */
+        dt_strbuf_add_str(out, "\xef\xbf\xbd"); /* U+FFFD */
     else if (tokenizer->kind == DT_TOKENIZER_BYTE)
         dt_strbuf_add_char(out, (char)token);
     else

@@ -17,7 +17,7 @@ typedef enum dt_tokenizer_kind {
     DT_TOKENIZER_CHAR,
     DT_TOKENIZER_BYTE,
     DT_TOKENIZER_IDS,
-    DT_TOKENIZER_ROWS, /* none: samples are rows of numbers */
+    DT_TOKENIZER_ROWS, /* no tokenizer: samples are rows of numbers */
     DT_TOKENIZER_BPE,  /* trained by another program; has a file of its own */
     DT_TOKENIZER_PAIRS /* for sentence pairs; `vocab` is the target's */
 } dt_tokenizer_kind;
@@ -25,13 +25,13 @@ typedef enum dt_tokenizer_kind {
 struct dt_tokenizer {
     dt_tokenizer_kind kind;
     int64_t vocab;
-    uint32_t *characters; /* [vocab], ascending; NULL unless CHAR */
+    uint32_t *characters; /* [vocab] code points, ascending; NULL unless CHAR */
     int32_t ascii[128];   /* code point → token, -1 if it has none; CHAR only */
-    dt_bpe *bpe;          /* BPE only; NULL until its file is read */
-    dt_sides *sides;      /* PAIRS only; NULL until its file is read */
-    dt_strbuf file;       /* contents of the file; BPE and PAIRS */
-    char file_name[64];   /* name in a checkpoint */
-    char digest[33];      /* of the file, XXH3-128 */
+    dt_bpe *bpe;          /* tokenizer of kind BPE; NULL until its file is read */
+    dt_sides *sides;      /* tokenizers of kind PAIRS; NULL until its file is read */
+    dt_strbuf file;       /* contents of the tokenizer's file; BPE and PAIRS */
+    char file_name[64];   /* name of the file in a checkpoint */
+    char digest[33];      /* XXH3-128 digest of the file */
 };
 
 /* Create a tokenizer; the caller owns *out. The set must not be empty; vocab 1 to 2^31-1. */

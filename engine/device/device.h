@@ -26,9 +26,9 @@ struct dt_ops;
 struct dt_queues;
 
 typedef struct dt_device {
-    const char *name; /* "cpu", "cuda" */
+    const char *name; /* backend: "cpu" or "cuda" */
     int index;
-    int threads;     /* CPU */
+    int threads;     /* CPU: number of OpenMP threads */
     bool host_reads; /* the host can read and write its memory (CPU) */
     const struct dt_ops *ops;
     const struct dt_queues *queues;  /* queue.h: work concurrent with its ops */

@@ -131,7 +131,8 @@ dt_status dt_device_open_cpu(dt_device *out, int threads, dt_error *err)
     if ((state = calloc(1, sizeof *state)) == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the cpu device");
     out->name = "cpu";
-    out->threads = threads > 0 ? threads : omp_get_num_procs(); /* respects the affinity */
+    /* this count respects the processor affinity */
+    out->threads = threads > 0 ? threads : omp_get_num_procs();
     out->host_reads = true;
     out->queues = &dt_cpu_queues;
     out->state = state;

@@ -10,7 +10,7 @@
 #include "engine/device/queue_cuda.cuh"
 #include "engine/ops/cuda/table.cuh"
 
-#define OLDEST_MAJOR 8 /* of the architectures in cmake/cuda.cmake */
+#define OLDEST_MAJOR 8 /* oldest compute capability compiled (cmake/cuda.cmake) */
 
 /* --- errors */
 

@@ -16,14 +16,15 @@ extern "C" {
 
 typedef struct dt_cuda_card {
     char name[256];
-    char pci[32]; /* "00000000:3B:00.0" */
+    char pci[32]; /* PCI address, for example "00000000:3B:00.0" */
     int64_t free_bytes, total_bytes;
     int processors, major, minor;
 } dt_cuda_card;
 
 typedef struct dt_cuda_entry {
     size_t device_bytes; /* sizeof(dt_device), to detect a library of another build */
-    dt_status (*count)(int *out, dt_error *err); /* 0 if there is a driver but no GPU */
+    /* number of GPUs; 0 if there is a driver but no GPU */
+    dt_status (*count)(int *out, dt_error *err);
     dt_status (*card)(dt_cuda_card *out, int index, dt_error *err);
     dt_status (*open)(dt_device *out, int index, bool tf32, dt_error *err);
 } dt_cuda_entry;

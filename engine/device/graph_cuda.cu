@@ -4,7 +4,7 @@
 
 struct dt_graph {
     cudaGraphExec_t exec;
-    int64_t scratch_moves; /* dt_device's value at the time of recording */
+    int64_t scratch_moves; /* scratch_moves of the device at the time of recording */
 };
 
 static dt_status begin(dt_device *device, dt_error *err)
@@ -28,7 +28,7 @@ static void free_graph(dt_device *device, dt_graph *graph)
         return;
     (void)cudaSetDevice(dt_cuda_of(device)->index);
     if (graph->exec != NULL)
-        (void)cudaGraphExecDestroy(graph->exec); /* a running one finishes first */
+        (void)cudaGraphExecDestroy(graph->exec); /* a running graph finishes first */
     free(graph);
 }
 

@@ -4,7 +4,7 @@
 
 void *dt_layout_take(dt_layout *layout, size_t bytes)
 {
-    layout->bytes += (bytes + 63) / 64 * 64; /* rounded like in the arena */
+    layout->bytes += (bytes + 63) / 64 * 64; /* round up like the arena does */
     return layout->arena != NULL ? dt_device_arena_take(layout->arena, bytes) : NULL;
 }
 

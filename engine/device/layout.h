@@ -11,11 +11,11 @@
 #include "engine/device/device.h"
 
 typedef struct dt_layout {
-    dt_device_arena *arena; /* NULL: count only */
-    size_t bytes;           /* taken so far */
+    dt_device_arena *arena; /* where to allocate; NULL: count only */
+    size_t bytes;           /* bytes taken so far */
 } dt_layout;
 
-/* Returns NULL while counting. */
+/* Take `bytes` bytes. Returns NULL while counting. */
 void *dt_layout_take(dt_layout *layout, size_t bytes);
 
 /* Free everything taken since `bytes` bytes were in use, so that it is used again. */

@@ -37,7 +37,7 @@ typedef struct dt_nccl_call {
     void *out;
     const void *in;
     int64_t elems;
-    dt_dtype dtype; /* for sums; other kinds move bytes */
+    dt_dtype dtype; /* element type of sums; other kinds move bytes */
     int64_t root;
 } dt_nccl_call;
 

@@ -12,7 +12,7 @@
 #define TEMPERATURE_OF_GPU 0u
 
 typedef struct utilization {
-    unsigned gpu, memory; /* percent */
+    unsigned gpu, memory; /* utilization in percent */
 } utilization;
 
 typedef struct memory {

@@ -15,15 +15,15 @@
 
 typedef struct dt_nvml dt_nvml;
 
-/* NaN: not reported by the GPU. */
+/* A sample of a GPU's metrics. NaN: not reported by the GPU. */
 typedef struct dt_nvml_reading {
     double busy_percent;  /* share of the last second or less in which a kernel ran */
-    double used_bytes;    /* by all processes */
-    double temperature_c; /* of the chip */
+    double used_bytes;    /* GPU memory used by all processes */
+    double temperature_c; /* temperature of the GPU chip */
     double power_watts;
 } dt_nvml_reading;
 
-/* pci: "00000000:3B:00.0". */
+/* Open the GPU with the PCI address `pci`, "00000000:3B:00.0". */
 dt_status dt_nvml_open(dt_nvml **out, const char *pci, dt_error *err);
 void dt_nvml_read(dt_nvml_reading *out, dt_nvml *nvml);
 void dt_nvml_close(dt_nvml *nvml); /* accepts NULL */

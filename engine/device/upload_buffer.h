@@ -14,7 +14,7 @@
 
 typedef struct dt_upload_buffer {
     dt_device *device;
-    void *data; /* device memory */
+    void *data; /* the copy in device memory */
     void *host;
     size_t bytes;
     struct dt_device_event *taken; /* reached when `host` has been read */

@@ -23,7 +23,7 @@ typedef struct lines {
     int64_t active_count, batch;
     int64_t vocab;
     int32_t *newest; /* [batch]: last token of each sequence */
-    float *logits;   /* (batch, V) */
+    float *logits;   /* (batch, V): logits of each sequence */
 } lines;
 
 /* --- before generating */
@@ -65,7 +65,7 @@ static dt_status read_lines(lines *l, dt_error *err)
         to->length = length;
         st = dt_text_open(&to->text, &l->from, &options->rules, prompt, length,
                           options->rules.sampling.seed + (uint64_t)number, err);
-        l->count++; /* counted at once, so that it gets closed */
+        l->count++; /* count before an error is handled, so that it gets closed */
         if (st != DT_OK)
             dt_error_prefix(err, "line %lld", (long long)number + 1);
         DT_TRY(st);

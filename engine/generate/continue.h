@@ -15,15 +15,15 @@
 #define DT_CONTINUE_EXACT 16 /* rows that products process one by one (ops/cpu/matmul_int.h) */
 
 typedef struct dt_continue_options {
-    const char *checkpoint; /* directory */
-    const char *text;       /* lines; the last line break is optional */
+    const char *checkpoint; /* checkpoint directory */
+    const char *text;       /* text of all lines; the last line break is optional */
     size_t length;
     /* [lines]: numbers in a longer text, from 0, for seeds and messages; NULL: 0, 1, 2 ... */
     const int64_t *numbers;
     int64_t batch;
     dt_text_rules rules;
-    const char *device; /* "cpu" or "cuda:N" */
-    int64_t threads;    /* CPU; 0: all cores */
+    const char *device; /* device: "cpu" or "cuda:N" */
+    int64_t threads;    /* CPU threads; 0: all cores */
     dt_dtype precision; /* F32 or BF16: type of weights and activations */
     /* Called with each text, in the order of the lines, once it and all before it are done. An
      * error ends everything. */

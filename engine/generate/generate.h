@@ -10,11 +10,11 @@
 #include "engine/generate/text.h"
 
 typedef struct dt_generate_options {
-    const char *checkpoint; /* directory */
+    const char *checkpoint; /* checkpoint directory */
     const char *prompt;
     dt_text_rules rules;
-    const char *device; /* "cpu" or "cuda:N" */
-    int64_t threads;    /* CPU; 0: all cores */
+    const char *device; /* device: "cpu" or "cuda:N" */
+    int64_t threads;    /* CPU threads; 0: all cores */
     dt_dtype precision; /* F32 or BF16: type of weights and activations */
     /* Called with new text as it is generated, in whole characters; can be NULL. An error ends the
      * generation. */
@@ -23,10 +23,10 @@ typedef struct dt_generate_options {
 } dt_generate_options;
 
 typedef struct dt_generated {
-    int64_t step;   /* of the checkpoint */
-    int64_t tokens; /* added, including the one that ended the text */
+    int64_t step;   /* step of the checkpoint */
+    int64_t tokens; /* tokens added, including the one that ended the text */
     dt_text_end end;
-    double score; /* of a search */
+    double score; /* score of a beam search */
 } dt_generated;
 
 /* Append the new text, without the prompt, to `out`. */

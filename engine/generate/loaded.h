@@ -27,7 +27,7 @@ typedef struct dt_loaded {
 } dt_loaded;
 
 typedef struct dt_loaded_room {
-    int64_t batch;     /* texts per pass over whole texts */
+    int64_t batch;     /* number of texts in a pass over whole texts */
     int64_t sequences; /* texts or translations that are extended at once */
     int64_t kept;      /* tokens cached per text; 0: the context */
     int64_t versions;  /* hypotheses per translation; 0: one */

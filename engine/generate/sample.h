@@ -18,9 +18,9 @@
 
 typedef struct dt_sampling {
     double temperature;
-    int64_t top_k;  /* 0: all */
-    double top_p;   /* 0 or 1: all */
-    double penalty; /* 0 or 1: none */
+    int64_t top_k;  /* sample among the k likeliest; 0: all */
+    double top_p;   /* sample among the likeliest up to this sum; 0 or 1: all */
+    double penalty; /* repetition penalty; 0 or 1: none */
     uint64_t seed;
 } dt_sampling;
 

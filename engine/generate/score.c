@@ -11,7 +11,7 @@
 
 typedef struct scorer {
     dt_loaded from;
-    const dt_sides *sides; /* NULL for texts */
+    const dt_sides *sides; /* tokenizers of sentence pairs; NULL for texts */
     dt_side_encoder encoders[DT_LANGUAGES];
     /* of a line; for texts: [0] first tokens and line, [1] targets of a window */
     dt_ids ids[DT_LANGUAGES];
@@ -20,7 +20,7 @@ typedef struct scorer {
     int64_t context;
     int32_t *first; /* tokens that start every text */
     int64_t first_count;
-    double log_likelihood; /* of the current line, so far */
+    double log_likelihood; /* log-likelihood of the current line, so far */
     int64_t counted;
 } scorer;
 

@@ -24,13 +24,13 @@ typedef struct dt_score_lines {
 } dt_score_lines;
 
 typedef struct dt_score_options {
-    const char *checkpoint; /* directory */
+    const char *checkpoint; /* checkpoint directory */
     dt_score_lines input;
-    dt_score_lines target; /* for a run on sentence pairs: as many lines */
+    dt_score_lines target; /* translations, for a run on sentence pairs: as many lines */
     /* [lines]: numbers in a longer text, from 0, for messages; NULL: 0, 1, 2 ... */
     const int64_t *numbers;
-    const char *device; /* "cpu" or "cuda:N" */
-    int64_t threads;    /* CPU; 0: all cores */
+    const char *device; /* device: "cpu" or "cuda:N" */
+    int64_t threads;    /* CPU threads; 0: all cores */
     /* Called for each line in order; an error ends the evaluation. */
     dt_status (*emit)(void *context, double log_likelihood, int64_t tokens, dt_error *err);
     void *context;

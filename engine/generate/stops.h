@@ -11,7 +11,7 @@
 #include "base/strbuf.h"
 
 typedef struct dt_stops {
-    const char *const *texts; /* none is empty */
+    const char *const *texts; /* stop texts, none of them empty */
     size_t count;
 } dt_stops;
 

@@ -13,7 +13,7 @@
 #include "engine/generate/stops.h"
 
 typedef enum dt_text_end {
-    DT_TEXT_TOKENS,      /* the requested number of tokens */
+    DT_TEXT_TOKENS,      /* the text has the requested number of tokens */
     DT_TEXT_END_OF_TEXT, /* the model generated an end-of-text token */
     DT_TEXT_STOP         /* a stop text, which is cut off */
 } dt_text_end;
@@ -31,7 +31,7 @@ typedef struct dt_text_rules {
 typedef struct dt_text {
     const dt_text_rules *rules;
     const dt_loaded *from;
-    uint64_t seed;   /* replaces that of the rules */
+    uint64_t seed;   /* seed of this text, replaces that of the rules */
     int32_t *tokens; /* prompt and generated tokens */
     int64_t count;
     int64_t added; /* generated tokens, including the one that ended the text */
@@ -40,7 +40,7 @@ typedef struct dt_text {
     size_t whole; /* bytes that can no longer change; all when done */
     bool done;
     dt_text_end end;
-    double score; /* of a search */
+    double score; /* score of a beam search */
 } dt_text;
 
 /* Number of model sequences that one text uses. */
@@ -49,7 +49,7 @@ static inline int64_t dt_text_sequences(const dt_text_rules *rules)
     return rules->beams > 1 ? 2 * rules->beams : 1;
 }
 
-/* "tokens", "end_of_text", "stop" */
+/* Name of an end: "tokens", "end_of_text", "stop". */
 const char *dt_text_end_name(dt_text_end end);
 
 /* Start a text with a prompt, preceded by the tokenizer's begin tokens. An empty prompt starts with

@@ -12,7 +12,7 @@
 #include "base/banned.h"
 
 typedef struct line {
-    size_t first, count; /* range in the tokens of all sources */
+    size_t first, count; /* range of the line in the tokens of all sources */
     char *translation;   /* NULL until it is translated, and after it was given */
     size_t length;
     double score;
@@ -224,7 +224,7 @@ dt_status dt_translate(const dt_translate_options *options, dt_error *err)
     DT_TRY(open_translation(&t, err));
     if (t.count > 0) {
         DT_TRY(dt_translator_run(t.translator, &work, err));
-        DT_TRY(give(&t, err)); /* blank lines at the end */
+        DT_TRY(give(&t, err)); /* passes on blank lines at the end */
     }
 out:
     close_translation(&t);

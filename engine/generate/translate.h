@@ -16,15 +16,15 @@
 #include "base/strbuf.h"
 
 typedef struct dt_translate_options {
-    const char *checkpoint; /* directory */
-    const char *text;       /* lines; the last line break is optional */
+    const char *checkpoint; /* checkpoint directory */
+    const char *text;       /* text of all lines; the last line break is optional */
     size_t length;
     const int64_t
         *numbers; /* [lines]: numbers in a longer text, from 0, for messages; NULL: 0, 1, 2 ... */
     int64_t batch, beams;
     double length_penalty;
-    const char *device; /* "cpu" or "cuda:N" */
-    int64_t threads;    /* CPU; 0: all cores */
+    const char *device; /* device: "cpu" or "cuda:N" */
+    int64_t threads;    /* CPU threads; 0: all cores */
     dt_dtype precision; /* F32 or BF16: type of weights and activations */
     /* Called with each line, without its line break, in order, once it and all before it are done,
      * and its score (beam.h). An error ends the translation. */

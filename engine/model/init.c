@@ -16,7 +16,8 @@ static void normal_block(float out[4], const dt_philox_key *key, uint64_t block,
     dt_philox_block words = dt_philox_draw(key, block);
 
     for (int i = 0; i < 4; i += 2) {
-        double u = 1.0 - (double)dt_philox_uniform(words.word[i]); /* (0, 1]: has a logarithm */
+        /* range (0, 1], so that the logarithm exists */
+        double u = 1.0 - (double)dt_philox_uniform(words.word[i]);
         double angle = TWO_PI * (double)dt_philox_uniform(words.word[i + 1]);
         double radius = std * sqrt(-2.0 * log(u));
 

@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 struct dt_model_kind;
-struct dt_decoder_parts; /* decoder/decoder.h */
+struct dt_decoder_parts; /* declared in decoder/decoder.h */
 
 typedef struct dt_model_passes {
     /* MUST: exact bytes of the largest pass that the config allows */
@@ -27,7 +27,7 @@ typedef struct dt_model_passes {
     /* MUST: allocates the activations and sets model->state; the parameter table is already
      * complete */
     dt_status (*open)(dt_model *model, dt_error *err);
-    /* MUST: accepts a partly opened model */
+    /* MUST: release everything; accepts a partly opened model */
     void (*close)(dt_model *model);
     /* MUST: dt_model_pass, dt_model_loss, dt_model_evaluate. Batches differ in size, up to the
      * config's: every pass lays out its activations again */
@@ -36,7 +36,7 @@ typedef struct dt_model_passes {
     dt_status (*loss)(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
     dt_status (*evaluate)(dt_model *model, const dt_batch *batch, double *loss_sum,
                           int64_t *counted, dt_error *err);
-    /* MAY: dt_model_logits */
+    /* MAY: implements dt_model_logits */
     dt_status (*logits)(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                         dt_error *err);
     /* MAY; all or none, together with logits: generate text. Implement dt_model_text_of,
@@ -46,7 +46,7 @@ typedef struct dt_model_passes {
                         dt_error *err);
     dt_status (*extend_each)(dt_model *model, const dt_tensor *tokens, float *logits,
                              dt_error *err);
-    /* for text or translation */
+    /* MUST with extend or translate */
     dt_status (*replace)(dt_model *model, int64_t to, int64_t from, dt_error *err);
     int64_t (*extended)(const dt_model *model, int64_t sequence);
     /* MAY; both or none, together with replace: dt_model_translate, dt_model_translate_next */

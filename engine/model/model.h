@@ -58,7 +58,7 @@ typedef struct dt_model_hooks {
     void (*place_units)(void *self);
 } dt_model_hooks;
 
-struct dt_model_kind; /* kind.h */
+struct dt_model_kind; /* declared in kind.h */
 
 typedef struct dt_model {
     dt_model_config config;
@@ -67,13 +67,13 @@ typedef struct dt_model {
     dt_param *params;
     int param_count;
     dt_unit *units;
-    int unit_count; /* blocks + 1 */
+    int unit_count; /* number of blocks + 1 */
     /* Flat buffers per unit, set by the strategy before a pass: */
-    void **weights;              /* in config.dtype */
-    float **grads;               /* F32; NULL for inference */
-    const dt_model_hooks *hooks; /* can be NULL */
-    void *state;                 /* owned by the kind */
-    dt_arena arena;              /* holds the parameter table */
+    void **weights;              /* per unit: weights in config.dtype */
+    float **grads;               /* per unit: gradients in F32; NULL for inference */
+    const dt_model_hooks *hooks; /* the strategy's hooks; can be NULL */
+    void *state;                 /* data of the kind */
+    dt_arena arena;              /* memory of the parameter table */
     size_t activation_bytes;
 } dt_model;
 
@@ -152,7 +152,8 @@ dt_status dt_model_extend_each(dt_model *model, const dt_tensor *tokens, float *
 /* Make sequence `to` a copy of `from`; DT_SEQUENCE_EMPTY: make it empty. */
 #define DT_SEQUENCE_EMPTY (-1)
 dt_status dt_model_replace(dt_model *model, int64_t to, int64_t from, dt_error *err);
-int64_t dt_model_extended(const dt_model *model, int64_t sequence); /* tokens so far */
+/* number of tokens of the sequence so far */
+int64_t dt_model_extended(const dt_model *model, int64_t sequence);
 
 /* --- for kinds that translate: config.sequences sentences at once, each with config.versions
  * hypotheses that are extended. For config.incremental; DT_ERR_UNSUPPORTED if the kind cannot

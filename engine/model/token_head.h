@@ -23,8 +23,8 @@ typedef struct dt_token_head {
     void *logits; /* memory for chunk_rows rows of Vp: in x's type, without backward F32 */
     int64_t chunk_rows;
     dt_tensor x;      /* (N,C) or (B,T,C): output of the final norm */
-    dt_tensor weight; /* (Vp,C) */
-    dt_tensor losses; /* F32 (N) */
+    dt_tensor weight; /* (Vp,C): the head's weight */
+    dt_tensor losses; /* F32 (N): loss of each row */
     double smoothing; /* label smoothing, for dt_token_head_train */
 } dt_token_head;
 
@@ -35,7 +35,7 @@ int64_t dt_token_head_chunk(int64_t *room, int64_t rows, size_t row_bytes, int64
 /* Losses, dweight += and dx (shaped like x, overwritten). targets: I32, N in total. */
 dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
                               const dt_tensor *targets, const double *loss_scale, dt_error *err);
-/* Losses only. */
+/* Compute the losses only. */
 dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets,
                                  dt_error *err);
 /* After dt_token_head_evaluate: the sum of the losses, and the number of targets that count

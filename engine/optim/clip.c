@@ -9,5 +9,5 @@ double dt_clip_factor(double norm, double max_norm)
     if (max_norm <= 0)
         return 1;
     factor = max_norm / (norm + 1e-6);
-    return factor > 1 ? 1 : factor; /* false for NaN */
+    return factor > 1 ? 1 : factor; /* the comparison is false for NaN, so NaN is returned */
 }

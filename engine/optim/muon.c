@@ -63,9 +63,9 @@ static dt_status apply(dt_device *device, dt_optimizer_part *part, const dt_opti
 
 /* Tensors of the iteration; S is the shorter side. */
 typedef struct iteration {
-    bool tall;       /* more rows than columns */
+    bool tall;       /* the matrix has more rows than columns */
     dt_tensor x, y;  /* (rows, columns): the current X and the next one */
-    dt_tensor a, aa; /* (S, S) */
+    dt_tensor a, aa; /* (S, S): A and A*A */
     dt_tensor sum;   /* F32 (S, S): A, if it is summed in fp32; else without data */
 } iteration;
 

@@ -18,14 +18,14 @@ extern "C" {
 /* What a step's factors are computed from; g = grad * grad_scale in all formulas. */
 typedef struct dt_optimizer_args {
     dt_optimizer_options options;
-    double lr;         /* from the schedule, for this step */
-    int64_t step;      /* from 1 */
-    double grad_scale; /* the clip factor times the unscale factor */
+    double lr;         /* learning rate of this step, from the schedule */
+    int64_t step;      /* number of the step, from 1 */
+    double grad_scale; /* clip factor times the factor that undoes the loss scale */
 } dt_optimizer_args;
 
 /* Groups of parameters with separate factors. */
 typedef enum dt_optimizer_group {
-    DT_GROUP_KEPT, /* no weight decay */
+    DT_GROUP_KEPT, /* parameters without weight decay */
     DT_GROUP_DECAYED,
     DT_GROUP_MATRIX, /* updated as a whole; only if the optimizer has `matrices` */
     DT_OPTIMIZER_GROUPS

@@ -23,8 +23,8 @@ typedef struct dt_scaler {
     bool on;
     double scale, floor;
     int64_t window;
-    int64_t clean_steps;   /* since the scale last changed */
-    int64_t skipped_steps; /* of the whole run */
+    int64_t clean_steps;   /* steps since the scale last changed */
+    int64_t skipped_steps; /* skipped steps of the whole run */
 } dt_scaler;
 
 void dt_scaler_init(dt_scaler *out, const dt_recipe *recipe);

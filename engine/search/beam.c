@@ -13,11 +13,11 @@ typedef struct candidate {
 
 struct dt_beam {
     const dt_beam_options *options;
-    int64_t versions, tokens; /* current hypotheses; tokens of each so far */
-    double *scores;           /* (beams) */
+    int64_t versions, tokens; /* number of current hypotheses; tokens of each so far */
+    double *scores;           /* (beams): score of each hypothesis */
     int32_t *words, *spare;   /* (beams, most): tokens of each hypothesis */
     int32_t *newest, *parents;
-    candidate *candidates; /* (2 beams), best first */
+    candidate *candidates; /* (2 beams) continuations, best first */
     int64_t candidate_count, done;
     dt_beam_result best;
 };

@@ -57,7 +57,7 @@ void dt_beam_close(dt_beam *beam);
 int64_t dt_beam_versions(const dt_beam *beam);
 const int32_t *dt_beam_newest(const dt_beam *beam);
 const int32_t *dt_beam_parents(const dt_beam *beam);
-/* logits[k]: (vocab), after hypothesis k. */
+/* Choose the next tokens. logits[k]: (vocab), after hypothesis k. */
 void dt_beam_step(dt_beam *beam, const float *const *logits);
 /* The result of an ended search; call once. */
 dt_beam_result dt_beam_take(dt_beam *beam);

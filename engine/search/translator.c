@@ -21,13 +21,13 @@ struct dt_translator {
     dt_tensor ids;
     dt_beam_options search;
     int64_t sentences, versions;
-    growing *active; /* [sentences] */
+    growing *active; /* [sentences] being translated */
     int64_t active_count, begun;
-    bool exhausted;            /* no next source */
-    int32_t *newest, *parents; /* [sentences * versions], by rows */
-    int32_t *spare;            /* [versions] */
-    bool *taken;               /* [versions] */
-    float *logits;             /* (sentences * versions, vocab), by rows */
+    bool exhausted;            /* the callback has no next source */
+    int32_t *newest, *parents; /* [sentences * versions]: last token and parent of each row */
+    int32_t *spare;            /* [versions]: scratch for choosing rows */
+    bool *taken;               /* [versions]: rows already assigned */
+    float *logits;             /* (sentences * versions, vocab): logits of each row */
     const float **each;        /* [versions]: logits of each hypothesis */
 };
 

@@ -38,7 +38,7 @@ struct dt_async_comm {
 
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
-    job *jobs; /* a ring like `events` */
+    job *jobs; /* a ring of jobs, like `events` */
     int64_t launched, done;
     int64_t sent_bytes;
     bool closing;

@@ -35,7 +35,7 @@ typedef struct ddp_state {
     dt_device_arena memory;
     dt_shard shard;
     uint16_t **bf16_buffers;   /* per unit: gradients converted to bf16, with reduce_dtype bf16 */
-    dt_async_comm *async_comm; /* NULL if there is one data rank */
+    dt_async_comm *async_comm; /* NULL if there is only one data rank */
     int64_t first_bucket_elems, bucket_elems;
     int next_unit; /* unit of the next bucket to launch */
     int64_t micro_steps_left;
@@ -100,7 +100,7 @@ static dt_status open_async_comm(dt_strategy_state *state, dt_error *err)
 {
     ddp_state *own = state->own;
     dt_comm comm;
-    int64_t buckets = 1; /* the first bucket, which is cut smaller */
+    int64_t buckets = 1; /* one for the first bucket, which is cut smaller */
     dt_status st = DT_OK;
 
     own->bucket_elems = elems_of_mb(state->options.bucket_mb);
@@ -109,7 +109,7 @@ static dt_status open_async_comm(dt_strategy_state *state, dt_error *err)
         own->first_bucket_elems = own->bucket_elems;
     for (int unit = 0; unit < state->model->unit_count; unit++)
         buckets += (state->model->units[unit].elems + own->bucket_elems - 1) / own->bucket_elems;
-    if (buckets < state->model->param_count) /* broadcasts of whole matrices */
+    if (buckets < state->model->param_count) /* room for the broadcasts of whole matrices */
         buckets = state->model->param_count;
     DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "ddp", state->mesh.data,
                                DT_COMM_TIMEOUT_SECONDS, err));

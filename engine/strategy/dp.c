@@ -37,11 +37,11 @@ typedef struct dp_replica {
     dt_device device;
     dt_model *model;
     dt_device_arena memory;
-    double loss_sum; /* of the last pass */
+    double loss_sum; /* loss sum of the last pass */
     int64_t counted;
 } dp_replica;
 
-/* Arguments of a pass. */
+/* Arguments of a pass in all replicas. */
 typedef struct dp_pass {
     dt_strategy_state *state;
     const dt_micro_batch *batch;

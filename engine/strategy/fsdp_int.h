@@ -17,16 +17,16 @@
 
 /* A buffer for the gathered weights of one unit at a time, in the compute type. */
 typedef struct dt_fsdp_gather_buffer {
-    void *weights;               /* (W s) */
+    void *weights;               /* (W s): gathered weights of the unit */
     int unit;                    /* unit whose weights it holds or receives; -1: none */
-    dt_async_comm_ticket ticket; /* of the gather */
+    dt_async_comm_ticket ticket; /* ticket of the gather */
 } dt_fsdp_gather_buffer;
 
 /* A buffer for the gradients of one unit while they are reduced. */
 typedef struct dt_fsdp_grad_buffer {
     /* (W s), if the rank holds only a part of them; else NULL: they are in model->grads */
     float *grads;
-    uint16_t *bf16_buffer; /* (W s), with reduce_dtype bf16; else NULL */
+    uint16_t *bf16_buffer; /* (W s): gradients converted for reduce_dtype bf16; else NULL */
     int unit;              /* unit whose gradients it holds; -1: none */
     dt_async_comm_ticket ticket;
 } dt_fsdp_grad_buffer;
@@ -34,22 +34,22 @@ typedef struct dt_fsdp_grad_buffer {
 typedef struct dt_fsdp {
     dt_replica replica;
     dt_device_arena memory;
-    dt_shard shard; /* this rank's parts */
+    dt_shard shard; /* this rank's parts of all units */
     dt_async_comm *async_comm;
-    int64_t rank, world_size; /* along the data axis: r and W */
+    int64_t rank, world_size; /* r and W, along the data axis */
 
-    /* Derived from the options: */
+    /* The following are derived from the options: */
     /* one gather buffer per unit; else one for the root and two for all blocks */
     bool keeps_weights;
     /* weights are held whole (shard: gradients or optimizer). In fp32 they contain the master */
     bool holds_weights;
     /* gradients are held whole until the last micro-step; else in parts, reduced after each */
     bool holds_grads;
-    bool sends_bf16; /* reduce_dtype is bf16 */
+    bool sends_bf16; /* gradients are sent in bf16 (reduce_dtype) */
 
     dt_fsdp_gather_buffer *gather_buffers;
     dt_fsdp_grad_buffer *grad_buffers;
-    float **whole_grads; /* per unit, if holds_grads */
+    float **whole_grads; /* per unit: the whole gradients, if holds_grads */
     int gather_buffer_count, grad_buffer_count;
     int64_t micro_steps_left;
 } dt_fsdp;
@@ -58,7 +58,7 @@ typedef struct dt_fsdp {
 
 /* Allocate all memory and set the byte counts of the state. */
 dt_status dt_fsdp_take_memory(dt_strategy_state *state, dt_error *err);
-int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit); /* W s */
+int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit); /* padded size of a unit: W s elements */
 dt_fsdp_gather_buffer *dt_fsdp_gather_buffer_of(const dt_fsdp *own, int unit);
 dt_fsdp_grad_buffer *dt_fsdp_grad_buffer_of(const dt_fsdp *own, int unit);
 
@@ -69,7 +69,7 @@ dt_fsdp_grad_buffer *dt_fsdp_grad_buffer_of(const dt_fsdp *own, int unit);
 dt_status dt_fsdp_gather_start(dt_strategy_state *state, int unit, dt_error *err);
 /* Wait for the gather, and point the model to the weights. */
 dt_status dt_fsdp_gather_wait(dt_strategy_state *state, int unit, dt_error *err);
-/* Implements dt_shard.gather. */
+/* Gathers whole directions: implements dt_shard.gather. */
 dt_status dt_fsdp_gather_grads(void *self, int unit, float **whole, dt_error *err);
 /* Invalidate all gathered weights, because the masters have changed. */
 void dt_fsdp_gather_forget(dt_strategy_state *state);

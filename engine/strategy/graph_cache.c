@@ -25,7 +25,7 @@ struct dt_graph_cache {
     unsigned char *recorded; /* and of the recorded parts */
     int64_t runs;            /* consecutive runs with the key `last` */
     part *parts;
-    int capacity, count; /* count 0: nothing is recorded */
+    int capacity, count; /* parts allocated and recorded; count 0: none */
     int64_t nodes;
     int graphs;     /* number of non-empty parts */
     bool recording; /* the device is recording */

@@ -6,7 +6,7 @@
 #include "base/banned.h"
 
 typedef struct dt_host_mirror_piece {
-    float *host, *device_memory; /* equal on the CPU */
+    float *host, *device_memory; /* both addresses of the piece; equal on the CPU */
     size_t bytes;
 } dt_host_mirror_piece;
 

@@ -23,7 +23,7 @@ typedef struct run {
     dt_pass *pass;
     const dt_batch *batch;
     const double *loss_scale;
-    dt_graph_cache *graph_cache; /* only while recording */
+    dt_graph_cache *graph_cache; /* the cache that records this run; NULL otherwise */
 } run;
 
 static size_t places_bytes(const dt_model *model)

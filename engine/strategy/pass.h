@@ -15,7 +15,7 @@
 
 typedef struct dt_pass {
     dt_model *model;
-    dt_graph_cache *graph_cache; /* NULL: ops are launched one by one */
+    dt_graph_cache *graph_cache; /* recorded ops; NULL: ops are launched one by one */
     /* addresses of the units' weights, then gradients; swapped with the model's during recording */
     void **places;
 } dt_pass;

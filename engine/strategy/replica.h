@@ -12,8 +12,8 @@
 
 typedef struct dt_replica {
     dt_model *model;
-    dt_upload_buffer upload;  /* dropout clock and loss scale, then the inputs */
-    const double *loss_scale; /* in `upload` */
+    dt_upload_buffer upload;  /* device copy of dropout clock, loss scale and inputs */
+    const double *loss_scale; /* points to the loss scale in `upload` */
     size_t offsets[DT_INPUTS_MAX];
     int input_count;
     dt_batch batch;

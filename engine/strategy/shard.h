@@ -26,14 +26,14 @@ typedef struct dt_shard_unit {
      * matrices lack it, as the concatenation of the other parameters */
     float *state[DT_OPTIMIZER_STATES];
     int64_t state_elems[DT_OPTIMIZER_STATES];
-    float *grad; /* reduced gradient */
+    float *grad; /* reduced gradient of the slice */
     void *copy;  /* in the compute type, equal to master after every update; MAY be NULL */
 } dt_shard_unit;
 
 /* Ranks that hold the same whole units and divide the work on matrices among themselves. */
 typedef struct dt_shard_peers {
     void *self;
-    int64_t rank, count; /* count 0: no peers */
+    int64_t rank, count; /* this rank's number and the number of peers; count 0: none */
     /* Broadcast the matrix of rank `from` to the others; starts once the direction is computed,
      * does not wait */
     dt_status (*give)(void *self, float *matrix, int64_t elems, int64_t from, dt_error *err);
@@ -88,7 +88,7 @@ dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *c
 
 /* Initialize the master, through the chunks. */
 dt_status dt_shard_init(dt_shard *shard, uint64_t seed, dt_error *err);
-/* copy := master */
+/* Set each copy to its master: copy := master. */
 dt_status dt_shard_refresh(dt_shard *shard, dt_error *err);
 
 /* Sum of squares of all slices' gradients, in a fixed order. */

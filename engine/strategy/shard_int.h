@@ -7,13 +7,13 @@
 /* Adjacent parameters of one slice and group, or a part of one matrix: the unit of an optimizer
  * call. */
 typedef struct dt_shard_run {
-    int unit, param;            /* param: the first one */
-    int64_t start_elems, elems; /* within the slice */
+    int unit, param;            /* unit, and first parameter of the run */
+    int64_t start_elems, elems; /* range within the slice */
     int64_t state_start[DT_OPTIMIZER_STATES];
     dt_optimizer_group group;
 } dt_shard_run;
 
-/* The optimizer's argument for a run. */
+/* Make the optimizer's argument for a run. */
 dt_optimizer_part dt_shard_part_of(const dt_shard *shard, const dt_shard_run *run);
 
 /* How the optimizer computes the direction of whole matrices, and in which type. Only if it has

@@ -22,7 +22,7 @@ extern "C" {
 
 struct dt_events;
 
-/* The recipe's options for a strategy. */
+/* Options of a strategy, from the recipe. */
 typedef struct dt_strategy_options {
     double bucket_mb, first_bucket_mb;
     dt_shard_kind shard;
@@ -46,7 +46,7 @@ typedef struct dt_strategy_options {
  *            takes part with a sample whose targets do not count
  */
 typedef struct dt_micro_batch {
-    dt_tensor inputs[DT_INPUTS_MAX]; /* as in dt_batch: (samples, ...) */
+    dt_tensor inputs[DT_INPUTS_MAX]; /* input tensors as in dt_batch: (samples, ...) */
     int64_t samples;
     uint64_t seed;
     uint32_t step, micro_step, first_data_rank; /* for the Philox key of dropout */
@@ -56,8 +56,8 @@ typedef struct dt_micro_batch {
 
 /* A piece of one parameter that this rank holds; fp32 in host-readable memory. */
 typedef struct dt_state_chunk {
-    int param;      /* index in the model's table */
-    dt_slice slice; /* part of the parameter; a rank can hold several */
+    int param;      /* index of the parameter in the model's table */
+    dt_slice slice; /* part of the parameter; a rank can hold several parts */
     float *value;
     float *state[DT_OPTIMIZER_STATES]; /* optimizer states; NULL if the optimizer lacks that one */
 } dt_state_chunk;
@@ -71,24 +71,25 @@ static inline float *dt_state_chunk_data(const dt_state_chunk *chunk, int kind)
 
 typedef struct dt_strategy_state {
     const struct dt_strategy *strategy;
-    dt_model *model; /* borrowed */
+    dt_model *model; /* the model, borrowed */
     dt_mesh mesh;
     struct dt_comm *comm;     /* borrowed: the main thread's, spans the whole run */
-    struct dt_events *events; /* borrowed: to open further communicators */
+    struct dt_events *events; /* events channel, borrowed, to open further communicators */
     dt_strategy_options options;
     dt_model_hooks hooks; /* set by the strategy; model->hooks points here */
     void *own;
     bool keeps_weights; /* model->weights stay valid across passes, until an update */
-    int64_t parameters_bytes, gradients_bytes, optimizer_bytes; /* held by this rank, since setup */
-    int64_t held_bytes;                                         /* their sum */
-    int64_t buffers_bytes; /* batches, gathered units, pieces being sent */
+    /* bytes held by this rank, since setup */
+    int64_t parameters_bytes, gradients_bytes, optimizer_bytes;
+    int64_t held_bytes;    /* sum of the three numbers above */
+    int64_t buffers_bytes; /* bytes of batches, gathered units, pieces being sent */
     /* bytes of gradients and parameters sent by this rank so far; dp: moved between its
      * replicas. Excludes sums of a few numbers */
     int64_t sent_bytes;
 } dt_strategy_state;
 
 typedef struct dt_strategy {
-    const char *name; /* value in the recipe */
+    const char *name; /* name of the strategy in the recipe */
     /* MUST: allocates memory, initializes parameters from the seed, broadcasts from data rank 0 */
     dt_status (*setup)(dt_strategy_state *, uint64_t seed, dt_error *);
     /* MUST: zeroes gradients; micro_steps: number of forward_backward calls that follow */
@@ -119,7 +120,7 @@ typedef struct dt_strategy {
     dt_status (*import_state)(dt_strategy_state *, const dt_state_chunk **chunks, int *count,
                               dt_error *);
     dt_status (*import_finish)(dt_strategy_state *, dt_error *);
-    /* MUST: accepts partly built state */
+    /* MUST: release everything; accepts partly built state */
     void (*teardown)(dt_strategy_state *);
 } dt_strategy;
 

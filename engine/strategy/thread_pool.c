@@ -12,7 +12,7 @@ typedef struct member {
     dt_thread_pool *pool;
     int64_t index;
     pthread_t thread;
-    dt_error err; /* of the last task; read when all are done */
+    dt_error err; /* error of the last task; read when all are done */
 } member;
 
 struct dt_thread_pool {

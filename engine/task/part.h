@@ -13,11 +13,11 @@ typedef struct dt_task_parts {
     dt_events *events;
     const dt_plan_task *task;
     const dt_task_share *share;
-    int64_t given;  /* number of lines added */
+    int64_t given;  /* number of lines added so far */
     dt_strbuf text; /* output of the current part */
     int64_t tokens;
     double log_likelihood;
-    bool scores; /* log_likelihood is meaningful */
+    bool scores; /* scoring: log_likelihood is meaningful */
     double since_seconds;
 } dt_task_parts;
 

@@ -46,7 +46,7 @@ dt_status dt_task_share_take(dt_task_share *out, const dt_plan_task *task, const
             ours = is_ours(&at, number / task->part_lines, rank, world_size);
         if (!ours)
             continue;
-        dt_strbuf_add(&out->text, line, (size_t)(all.at - line)); /* including its line break */
+        dt_strbuf_add(&out->text, line, (size_t)(all.at - line)); /* the line with its line break */
         out->numbers[out->count++] = number;
     }
     if (number != task->lines || all.at < all.end)

@@ -14,12 +14,12 @@
 #include "recipes/plan.h"
 
 typedef struct dt_task_share {
-    dt_strbuf text;   /* the lines, concatenated, as in the file */
+    dt_strbuf text;   /* the selected lines, concatenated, as in the file */
     int64_t *numbers; /* [count] number of each line in the file, from 0 */
     int64_t count;
 } dt_task_share;
 
-/* text: the whole file. */
+/* Select the lines of rank `rank`. text: contents of the whole file. */
 dt_status dt_task_share_take(dt_task_share *out, const dt_plan_task *task, const dt_strbuf *text,
                              int64_t rank, int64_t world_size, dt_error *err);
 void dt_task_share_release(dt_task_share *share);

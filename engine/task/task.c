@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-#define LINES_MOST ((size_t)1 << 30) /* bytes */
+#define LINES_MOST ((size_t)1 << 30) /* maximum size of an input file in bytes */
 
 typedef struct task {
     const dt_plan *plan;
@@ -20,7 +20,7 @@ typedef struct task {
     const dt_task_how *how;
     dt_events *events;
     int64_t rank;
-    dt_task_share share, target; /* of the input, and of the translations to score */
+    dt_task_share share, target; /* lines of the input, and of the translations to score */
     dt_task_parts parts;
 } task;
 

@@ -19,7 +19,7 @@
 
 /* From the plan's arguments; the task sets the files, the checkpoint, the device and the rest. */
 typedef struct dt_task_how {
-    dt_text_rules rules; /* of the generate command */
+    dt_text_rules rules; /* rules of the generate command */
     int64_t batch;
     dt_dtype precision;
 } dt_task_how;

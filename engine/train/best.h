@@ -21,7 +21,7 @@ bool dt_best_depends(const dt_best *best, double score);
  * succeeds. */
 bool dt_best_is(const dt_best *best, double score);
 
-void dt_best_begin(dt_best *best, double score); /* the save of `score` begins */
+void dt_best_begin(dt_best *best, double score); /* call when the save of `score` begins */
 /* that save has ended; no effect if none is in progress */
 void dt_best_end(dt_best *best, bool whole);
 

@@ -20,7 +20,7 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
 {
     int64_t count = dt_train_session_valid_count(session);
     int64_t per_pass = dt_train_session_valid_per_pass(session);
-    double sums[2] = {0, 0}; /* loss, number of targets */
+    double sums[2] = {0, 0}; /* sums of losses and of targets */
     dt_status st = DT_OK;
 
     *evaluated = *stopped = false;

@@ -33,14 +33,14 @@ typedef enum dt_fault_kind {
 typedef struct dt_fault {
     dt_fault_kind kind;
     int64_t rank, step;
-    double times; /* of a slow fault: factor of the step time */
+    double times; /* factor of the step time, for a slow fault */
 } dt_fault;
 
 enum { DT_FAULTS_MAX = 16 };
 
 typedef struct dt_faults {
     dt_fault items[DT_FAULTS_MAX];
-    int count; /* faults of this rank */
+    int count; /* number of faults of this rank */
 } dt_faults;
 
 /* Parse `text` and keep the faults of `rank`. `text` can be NULL: no faults. DT_ERR_USAGE if it is

@@ -156,7 +156,7 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
         {"least_step_seconds", ideal_step_seconds(session)},
         {"held_bytes", (double)session->state.held_bytes},
         {"sent_bytes", (double)(sent - sent_before) / steps},
-        {"loss_scale", session->scaler.scale}, /* from here on: only with fp16 */
+        {"loss_scale", session->scaler.scale}, /* the following only with fp16 */
         {"skipped_steps", (double)session->scaler.skipped_steps},
     };
     size_t count = sizeof(values) / sizeof(values[0]) - (session->scaler.on ? 0 : 2);

@@ -28,7 +28,8 @@ typedef struct dt_pace {
 
 void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds);
 
-dt_status dt_report_start(dt_train_session *session, dt_error *err); /* sends memory, then ready */
+/* sends the events memory, then ready */
+dt_status dt_report_start(dt_train_session *session, dt_error *err);
 dt_status dt_report_phase(dt_train_session *session, const char *phase, dt_error *err);
 /* Report a step; when its metrics are sent, starts the next interval. */
 dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_interval *interval,

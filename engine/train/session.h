@@ -24,42 +24,43 @@ typedef struct dt_train_session {
     const dt_plan *plan;
     /* the plan's recipe; points to `resolved` if the steps are derived from epochs */
     const dt_recipe *recipe;
-    dt_recipe resolved; /* copy of the recipe with its derived steps */
+    dt_recipe resolved; /* copy of the recipe with its derived number of steps */
     dt_events *events;
-    dt_mesh mesh;     /* all ranks of the run */
+    dt_mesh mesh;     /* arrangement of all ranks of the run */
     int64_t replicas; /* replicas in this process (dp); otherwise 1 */
 
     dt_device device;
-    struct dt_nvml *nvml; /* metrics of the GPU; NULL: not available */
+    struct dt_nvml *nvml; /* reads metrics of the GPU; NULL: not available */
     dt_dataset *dataset;
     json_t *fingerprint; /* identifies the data (fingerprint.h) */
     bool new_data;       /* the data differ from the checkpoint's, as --new-data allows */
     dt_sampler sampler;
     dt_model *model;
-    dt_comm comm; /* spans all ranks */
+    dt_comm comm; /* communicator of all ranks */
     dt_strategy_state state;
     /* weights to start from, only while the session opens; NULL: random or resumed */
     struct dt_weights *weights;
-    dt_micro_batch batch; /* owns the memory of its inputs */
+    dt_micro_batch batch; /* the batch that is filled; owns the memory of its inputs */
     /* (replicas) batches of sentence pairs, within the memory of `batch`; otherwise NULL */
     dt_micro_batch *parts;
 
-    struct dt_valid_bleu *bleu; /* NULL: validation computes no BLEU */
+    struct dt_valid_bleu *bleu; /* computes validation BLEU; NULL: not computed */
 
-    struct dt_checkpoint_writer *writer; /* NULL: training waits for every save */
+    /* saves in the background; NULL: training waits for every save */
+    struct dt_checkpoint_writer *writer;
     dt_comm writer_comm;
 
     dt_scaler scaler;
     int64_t epoch_saved;   /* the sampler's epoch when checkpoint.every_epoch was last checked */
-    int64_t epoch_valid;   /* the same for evaluate.every_epoch */
+    int64_t epoch_valid;   /* like epoch_saved, for evaluate.every_epoch */
     int64_t step;          /* completed steps; position of optimizer and schedule */
-    double loss;           /* of the last step; NaN before the first */
-    double valid_loss;     /* of the last evaluation; NaN before the first */
-    double valid_bleu;     /* the same, if BLEU is computed */
+    double loss;           /* loss of the last step; NaN before the first */
+    double valid_loss;     /* loss of the last evaluation; NaN before the first */
+    double valid_bleu;     /* BLEU of the last evaluation, if it is computed */
     int64_t compared_step; /* step at which the replicas were last compared; -1: not yet */
     int64_t valid_step;    /* step of valid_loss; -1: not evaluated in this attempt */
     dt_best best;          /* best score of the run */
-    double matmul_flops;   /* measured at the start */
+    double matmul_flops;   /* FLOP rate of matrix products, measured at the start */
     double start_seconds;  /* when this attempt started, for the time limit */
     dt_faults faults;      /* injected faults; usually none */
     bool stopped;          /* a stop was requested before the first step; not an error */

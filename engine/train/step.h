@@ -16,7 +16,7 @@
 
 typedef struct dt_step {
     double learning_rate, gradient_norm;
-    int64_t items;                /* tokens or rows */
+    int64_t items;                /* number of tokens or rows */
     double host_overhead_seconds; /* spent neither in the strategy nor in a collective */
     bool skipped;                 /* fp16 overflow: session->step did not advance */
     bool stop;                    /* a rank was asked to stop */

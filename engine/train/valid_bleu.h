@@ -14,7 +14,7 @@
 
 /* Call once the strategy is set up. If the recipe asks for BLEU, allocates session->bleu. */
 dt_status dt_valid_bleu_open(dt_train_session *session, dt_error *err);
-/* memory it has allocated; NULL: 0 */
+/* bytes of memory it has allocated; NULL: 0 */
 int64_t dt_valid_bleu_bytes(const struct dt_valid_bleu *bleu);
 void dt_valid_bleu_close(struct dt_valid_bleu *bleu); /* accepts NULL */
 

@@ -24,16 +24,16 @@ extern "C" {
 #endif
 
 typedef struct dt_weights_export_options {
-    const char *checkpoint; /* a directory */
+    const char *checkpoint; /* directory of the checkpoint */
     const char *output;     /* the folder to create; an empty one is replaced */
     const char *origin; /* a folder with the original config.json and tokenizer files; NULL: none */
-    dt_dtype dtype;     /* F32, BF16 or F16 */
+    dt_dtype dtype;     /* type of the weights: F32, BF16 or F16 */
     int64_t file_bytes; /* maximum size of tensors per file; a tensor is never split */
 } dt_weights_export_options;
 
-/* What was written. */
+/* What an export has written. */
 typedef struct dt_weights_export_result {
-    int64_t step, parameters, bytes, files; /* bytes: of the tensors; files: with tensors */
+    int64_t step, parameters, bytes, files; /* bytes of all tensors; number of files with tensors */
     char model_type[32];
 } dt_weights_export_result;
 

@@ -15,10 +15,10 @@ typedef struct dt_weights_exporter {
     dt_recipe recipe; /* recipe of the checkpoint's run */
     const dt_published *family;
     int64_t vocab;
-    dt_model *model;  /* description only */
-    dt_strbuf final;  /* the folder's name */
-    dt_strbuf folder; /* its temporary name */
-    dt_strbuf path;   /* of the current file */
+    dt_model *model;  /* the model, only described */
+    dt_strbuf final;  /* name of the folder */
+    dt_strbuf folder; /* temporary name of the folder */
+    dt_strbuf path;   /* path of the current file */
     bool begun;       /* `folder` was created */
 } dt_weights_exporter;
 

@@ -17,10 +17,10 @@
 typedef struct tensor {
     const char *name;
     const dt_published_tensor *row;
-    dt_checkpoint_shape shape; /* shape in dtrun's layout */
+    dt_checkpoint_shape shape; /* shape of the parameter in dtrun's layout */
     int64_t dim[DT_PARAM_DIMS];
     int64_t bytes;
-    int64_t file; /* from 0 */
+    int64_t file; /* number of the file, from 0 */
 } tensor;
 
 static dt_status describe(tensor *out, dt_weights_exporter *e, const dt_param *param, dt_error *err)

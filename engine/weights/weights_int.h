@@ -17,9 +17,9 @@ struct dt_weights {
     dt_checkpoint_part *parts; /* [files->files.count]: open files with their headers */
     /* config.json or index.json; for a .bin file, made from its header */
     json_t *description;
-    const dt_published *family; /* NULL for a checkpoint */
+    const dt_published *family; /* table of published names; NULL for a checkpoint */
     int64_t head_width;         /* for a .bin file: rows per head of queries or keys */
-    dt_checkpoint_index index;  /* for a checkpoint */
+    dt_checkpoint_index index;  /* index of a checkpoint */
 };
 
 /* A piece of a parameter, as stored in a file. */
@@ -39,7 +39,7 @@ const char *dt_weights_name(const dt_published_tensor **row, const dt_published 
                             const char *ours, dt_arena *arena);
 /* Whether a name matches the pattern ("h.*.attn.bias"). */
 bool dt_weights_matches(const char *pattern, const char *name);
-/* The name with the prefix of the model class. */
+/* Prefix a published name like the model class does. */
 const char *dt_weights_full_name(const dt_published *family, const char *theirs, dt_arena *arena);
 
 /* find.c: find a tensor by its published name, with or without the prefix. *part NULL: there is

@@ -44,12 +44,12 @@ class dt_gloo_connection_watch
 
     /* target of the canary's receives; nothing ever arrives */
     char byte_ = 0;
-    gloo::transport::Context &connections_; /* lives as long as the canary */
+    gloo::transport::Context &connections_; /* Gloo's connections; live as long as the canary */
     const std::unique_ptr<gloo::transport::UnboundBuffer> canary_;
     std::mutex mutex_;
     std::condition_variable changed_;
     bool ending_ = false, ended_ = false;
-    std::list<std::function<void()>> aborts_; /* of the current waits */
+    std::list<std::function<void()>> aborts_; /* functions that abort the current waits */
     uint64_t waits_ = 0, seen_waits_ = 0;     /* number of waits begun */
     int ticks_ = 0;                           /* ticks during the same wait */
     std::string reason_;

@@ -24,8 +24,8 @@
 #define PROOF_SECONDS 30.0
 
 typedef struct gloo_state {
-    dt_gloo *gloo;              /* NULL after an error */
-    int64_t run_rank, run_size; /* for messages */
+    dt_gloo *gloo;              /* Gloo's communicator; NULL after an error */
+    int64_t run_rank, run_size; /* rank and size within the run, for messages */
 } gloo_state;
 
 static dt_status before(dt_comm *comm, dt_error *err)

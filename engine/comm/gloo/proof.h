@@ -29,7 +29,7 @@
 
 typedef struct dt_proof_key {
     uint8_t bytes[DT_PROOF_KEY_BYTES_MAX];
-    size_t length; /* 0: no secret */
+    size_t length; /* bytes of the key; 0: no secret */
 } dt_proof_key;
 
 /* Read the secret from the environment. DT_ERR_USAGE if it is not hex; the message does not contain
@@ -38,7 +38,7 @@ dt_status dt_proof_key_read(dt_proof_key *out, dt_error *err);
 /* out: DT_PROOF_BYTES. from, to: ranks of the run. */
 void dt_proof_make(uint8_t *out, const dt_proof_key *key, const dt_comm_setup *setup, int64_t from,
                    int64_t to);
-/* Compare in constant time. */
+/* Compare two proofs in constant time. */
 bool dt_proof_equal(const uint8_t *a, const uint8_t *b);
 
 #endif

@@ -26,10 +26,10 @@ typedef struct dt_gloo dt_gloo;
 typedef struct dt_gloo_options {
     struct dt_events *events; /* borrowed until dt_gloo_open returns */
     const char *name;         /* of the communicator: the rendezvous is "comm/NAME" */
-    const char *address;      /* of the interface that the sockets bind to */
-    int64_t rank, world_size; /* within the ranks that it connects */
+    const char *address;      /* address of the interface that the sockets bind to */
+    int64_t rank, world_size; /* rank and size within the connected ranks */
     const int64_t *ranks;     /* the ranks of the run that it connects, in order */
-    double timeout_seconds;   /* for connecting, and for each collective */
+    double timeout_seconds;   /* timeout for connecting and for each collective */
 } dt_gloo_options;
 
 dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *err);
@@ -39,7 +39,7 @@ void dt_gloo_close(dt_gloo *gloo); /* accepts NULL */
  * same bits in every run. */
 dt_status dt_gloo_all_reduce(dt_gloo *gloo, void *data, size_t elems, const dt_sum *sum,
                              dt_error *err);
-/* Like the functions of dt_comm. */
+/* Collectives with the semantics of dt_comm (comm.h). */
 dt_status dt_gloo_reduce_scatter(dt_gloo *gloo, void *out, const void *in, size_t elems,
                                  const dt_sum *sum, dt_error *err);
 dt_status dt_gloo_all_gather(dt_gloo *gloo, void *out, const void *in, size_t bytes, dt_error *err);

@@ -10,11 +10,11 @@
 #define DT_NCCL_HISTORY 32
 
 typedef struct dt_nccl_entry {
-    int64_t number; /* from 1; 0: unused entry */
+    int64_t number; /* number of the collective, from 1; 0: unused entry */
     dt_nccl_kind kind;
     int64_t bytes;
-    double queued_at;       /* dt_clock_monotonic_seconds */
-    dt_device_event *event; /* recorded after the collective in the queue */
+    double queued_at;       /* time by dt_clock_monotonic_seconds */
+    dt_device_event *event; /* event recorded after the collective in the queue */
 } dt_nccl_entry;
 
 /* Collective i is at i % DT_NCCL_HISTORY; those up to `reached` are done. */

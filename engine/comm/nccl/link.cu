@@ -28,7 +28,7 @@ static_assert(DT_NCCL_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id goes through the
 #define MEMBER(name) decltype(&::name) name;
 static struct {
     NCCL_CALLS(MEMBER)
-} nccl_calls; /* set by the first successful version() */
+} nccl_calls; /* NCCL's functions, set by the first successful version() */
 
 static ncclComm_t comm_of(dt_nccl *nccl)
 {

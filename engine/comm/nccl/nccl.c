@@ -33,7 +33,7 @@ typedef struct nccl_state {
 
     pthread_mutex_t lock; /* guards the fields below, and every call of NCCL */
     pthread_cond_t changed;
-    dt_nccl *nccl; /* NULL after a failure */
+    dt_nccl *nccl; /* NCCL's communicator; NULL after a failure */
     dt_nccl_history history;
     dt_error failure;
     bool closing;

@@ -21,7 +21,7 @@
 
 typedef struct dt_nccl_options {
     const dt_nccl_link *link;
-    dt_device *device; /* borrowed */
+    dt_device *device; /* the rank's GPU, borrowed */
     const char *name;
     int64_t rank, world_size;
     double timeout_seconds;
@@ -29,7 +29,7 @@ typedef struct dt_nccl_options {
     int64_t peer_count;
 } dt_nccl_options;
 
-/* Connect. Takes *host, on failure too. */
+/* Connect the ranks by NCCL. Takes *host, on failure too. */
 dt_status dt_nccl_open(dt_comm *out, const dt_nccl_options *options, const uint8_t *id,
                        dt_comm *host, dt_error *err);
 

@@ -16,8 +16,8 @@
 /* A rank's GPU, exchanged as is: every rank runs the same program. */
 typedef struct nccl_card {
     uint8_t card[DT_NCCL_CARD_BYTES];
-    uint8_t id[DT_NCCL_ID_BYTES]; /* set by the first rank of each group */
-    int32_t version;              /* 0: no NCCL here */
+    uint8_t id[DT_NCCL_ID_BYTES]; /* NCCL's unique id, set by the first rank of each group */
+    int32_t version;              /* version of NCCL; 0: not available here */
 } nccl_card;
 
 /* *name: name of the interface with this numeric address, for NCCL_SOCKET_IFNAME. */

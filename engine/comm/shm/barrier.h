@@ -31,9 +31,9 @@ typedef struct dt_barrier_member {
 } dt_barrier_member;
 
 typedef struct dt_barrier {
-    dt_barrier_member *members; /* borrowed */
-    const dt_peer *peers;       /* borrowed; their processes */
-    int64_t count, index;       /* of members; this member's index */
+    dt_barrier_member *members; /* counters of all members, borrowed */
+    const dt_peer *peers;       /* processes of all members, borrowed */
+    int64_t count, index;       /* number of members; index of this member */
     /* rank of member 0, and distance between members: for messages */
     int64_t first_rank, rank_stride;
     double timeout_seconds;

@@ -32,7 +32,7 @@ typedef struct dt_segment {
 /* What the first member publishes to the others. */
 typedef struct dt_segment_name {
     uint8_t nonce[DT_SEGMENT_NONCE_BYTES];
-    int64_t fd; /* in its process; -1: it has created none */
+    int64_t fd; /* file descriptor in the first member's process; -1: none */
 } dt_segment_name;
 
 /* Create and map a segment for `count` members; the caller closes *fd once all have opened it. */

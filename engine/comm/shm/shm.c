@@ -33,7 +33,7 @@ typedef struct shm_state {
     dt_segment segment;
     dt_barrier barrier;
     dt_peer *peers;
-    const void **parts; /* [count]: operands of a sum */
+    const void **parts; /* [count]: operand pointers of a sum */
     uint32_t done;      /* chunks of all earlier collectives */
     bool broken;
 } shm_state;
@@ -49,7 +49,8 @@ typedef struct work {
     int64_t root;
     void (*give)(const struct work *, int parity, size_t start, size_t n);
     void (*add)(const struct work *, int parity, size_t start, size_t n);
-    void (*take)(const struct work *, int parity, size_t start, size_t n); /* can be NULL */
+    /* the stage `take`; can be NULL */
+    void (*take)(const struct work *, int parity, size_t start, size_t n);
 } work;
 
 /* Processes one chunk: parity of the slots, first byte, length. */
@@ -93,7 +94,7 @@ static dt_status run(const work *job, dt_error *err)
 out:
     if (st != DT_OK) {
         state->broken = true;
-        dt_barrier_leave(barrier); /* the other ranks must not wait for this one */
+        dt_barrier_leave(barrier); /* leave, so that the other ranks do not wait for this one */
     }
     return st;
 }
@@ -286,7 +287,7 @@ out:
 
 static void nothing(const work *job, int parity, size_t start, size_t n) {}
 
-/* An empty chunk that all must give. */
+/* Runs a chunk without data that all ranks must give. */
 static dt_status shm_barrier(dt_comm *comm, dt_error *err)
 {
     work job = {

@@ -53,13 +53,13 @@ typedef struct dt_decoder_growth {
     bool each;         /* ... or true: the pass adds one token to each of the first B sequences */
     int64_t longest;   /* if `each`: tokens of the longest of them, with the new token */
     dt_tensor places;  /* I32 (B,1): position of each new token; in device memory, like lengths */
-    dt_tensor lengths; /* I32 (B): places + 1 */
+    dt_tensor lengths; /* I32 (B): length of each sequence, places + 1 */
     int32_t *on_host;  /* [2 * sequences]: host copies of places and lengths */
 } dt_decoder_growth;
 
 /* model->state of decoder-only kinds: the tensors of the current pass. */
 typedef struct dt_decoder {
-    dt_device_arena arena; /* every pass lays it out again */
+    dt_device_arena arena; /* memory of all activations, laid out again by every pass */
     int64_t logits_bytes;  /* limit of a chunk of logits (but at least one row) */
     bool wide_chunks;      /* a chunk can grow to the size of the blocks' scratch */
     int32_t *targets;      /* host copy of a batch's targets, to count them */
@@ -77,14 +77,14 @@ typedef struct dt_decoder {
     /* [layers] blocks of the kind's type; without backward all use the same memory */
     void *blocks;
     dt_tensor norm;                 /* act (B,T,C): output of the final norm */
-    dt_tensor norm_mean, norm_rstd; /* F32 (B*T); no mean for an RMS norm */
+    dt_tensor norm_mean, norm_rstd; /* F32 (B*T): statistics of the final norm; no mean for RMS */
     dt_tensor losses;
-    void *logits; /* (logits_rows,Vp): one chunk */
+    void *logits; /* (logits_rows,Vp): logits of one chunk */
     int64_t logits_rows;
     dt_tensor
         narrow;     /* scratch of the blocks, act (B,T,C): a projection's output, or its gradient */
     dt_tensor wide; /* scratch of the blocks, as wide as the kind needs */
-    /* Only with backward: */
+    /* The following are used only with backward: */
     /* act (B,T,C): gradient of the residual stream, shared by all blocks; same memory as `norm` */
     dt_tensor dstream;
     /* act (B,T,C), allocated with gradient_columns: gradient of a matrix product's input */
@@ -102,8 +102,8 @@ typedef struct dt_decoder_layout {
  * defines and the layout copies for each block. `dropout` is the batch whose key the masks are
  * drawn from; NULL: no dropout, whatever the config says. */
 typedef struct dt_decoder_parts {
-    int block_params;   /* at most DT_DECODER_BLOCK_PARAMS */
-    size_t block_bytes; /* at most DT_DECODER_BLOCK_BYTES */
+    int block_params;   /* number of parameters, at most DT_DECODER_BLOCK_PARAMS */
+    size_t block_bytes; /* size of the kind's struct, at most DT_DECODER_BLOCK_BYTES */
     int embedding_param,
         /* parameters of the root; without config.own_lm_head the embedding is the head */
         head_param;
@@ -149,7 +149,7 @@ typedef struct dt_decoder_parts {
     /* Turns state->dstream from the gradient of y into the gradient of x. */
     dt_status (*block_backward)(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
                                 dt_tensor *dw, const dt_batch *dropout, dt_error *err);
-    /* Final norm, into state->norm. */
+    /* Run the final norm, into state->norm. */
     dt_status (*norm_forward)(dt_model *model, const dt_tensor *x, dt_error *err);
     /* state->dstream += the gradient of x, given that of the norm's output in state->dnarrow. */
     dt_status (*norm_backward)(dt_model *model, const dt_tensor *x, dt_error *err);
@@ -248,7 +248,7 @@ dt_status dt_decoder_infer(dt_model *model, const dt_batch *batch, dt_error *err
  * final norm. */
 dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
                                 const double *loss_scale, dt_error *err);
-/* Losses only. */
+/* Compute the losses only. */
 dt_status dt_decoder_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
 /* Logits of the last positions, copied to the host. */
 dt_status dt_decoder_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err);

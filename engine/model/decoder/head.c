@@ -27,7 +27,8 @@ dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_te
     dt_status st = DT_OK;
 
     DT_TRY(dt_token_head_train(&head, &state->dnarrow, &dhead, targets, loss_scale, err));
-    DT_TRY(device->ops->zero(device, &state->dstream, err)); /* the norm's backward adds to it */
+    /* zero it, because the norm's backward adds to it */
+    DT_TRY(device->ops->zero(device, &state->dstream, err));
     DT_TRY(model->kind->decoder->norm_backward(model, x, err));
 out:
     return st;

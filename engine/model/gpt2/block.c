@@ -102,7 +102,7 @@ out:
     return st;
 }
 
-/* dfc = (dproj w) gelu'(fc) */
+/* Gradient of fc's output: dfc = (dproj w) gelu'(fc). */
 static dt_status gelu_input_grad(dt_model *model, dt_tensor *dfc, const dt_tensor *dproj,
                                  const dt_tensor *w, const dt_tensor *fc, dt_error *err)
 {
@@ -128,7 +128,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     const dt_ops *ops = device->ops;
     dt_decoder *state = model->state;
     dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
-    dt_tensor dproj, dln = state->dnarrow, dgelu = a->gelu; /* overwrites GELU's output */
+    dt_tensor dproj, dln = state->dnarrow, dgelu = a->gelu; /* dgelu overwrites GELU's output */
     dt_status st = DT_OK;
 
     DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_MLP, err));
@@ -136,7 +136,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
     DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_MLP_PROJ_W], &dw[DT_GPT2_MLP_PROJ_B],
                                        &dproj, &a->gelu, err));
     DT_TRY(gelu_input_grad(model, &dgelu, &dproj, &w[DT_GPT2_MLP_PROJ_W], &a->fc, err));
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recomputed into dnarrow */
+    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recompute the norm into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
                                       &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B],
                                       dt_gpt2_norm_eps(&model->config), err));
@@ -173,7 +173,7 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
     DT_TRY(linear_backward(model, &datt, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B], &dproj,
                            &a->att, &w[DT_GPT2_ATTN_PROJ_W], err));
     DT_TRY(ops->attention_backward(device, &dseen, &datt, &seen, &a->att, &a->lse, &args, err));
-    if (config->recompute != DT_RECOMPUTE_NONE) /* recomputed into dnarrow */
+    if (config->recompute != DT_RECOMPUTE_NONE) /* recompute the norm into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
                                       &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B],
                                       dt_gpt2_norm_eps(&model->config), err));

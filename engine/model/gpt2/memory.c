@@ -38,7 +38,7 @@ static void take_statistics(dt_decoder_layout *plan, dt_gpt2_block *a)
     a->ln_2_rstd = dt_decoder_take_stat(plan, 1);
 }
 
-/* 2 C and 4 statistics per token. */
+/* Allocates 2 C and 4 statistics per token. */
 void dt_gpt2_take_norms(dt_decoder_layout *plan, void *block, bool backward)
 {
     dt_gpt2_block *a = block;
@@ -56,7 +56,7 @@ void dt_gpt2_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void 
     take_statistics(plan, a);
 }
 
-/* 4 C (5 C with mid), F and H statistics per token. */
+/* Allocates 4 C (5 C with mid), F and H statistics per token. */
 void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream)
 {
     int64_t C = plan->config->decoder.embed;

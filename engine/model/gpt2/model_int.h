@@ -51,23 +51,23 @@
  * compute type. Under recompute, blocks share this memory with each other and with the scratch of
  * backward. */
 typedef struct dt_gpt2_block {
-    dt_tensor ln_1;                 /* (B,T,C) */
-    dt_tensor ln_1_mean, ln_1_rstd; /* (B*T) */
+    dt_tensor ln_1;                 /* (B,T,C): output of ln_1 */
+    dt_tensor ln_1_mean, ln_1_rstd; /* (B*T): statistics of ln_1 */
     dt_tensor qkv;                  /* (B,T,3C): q, k, v, each as H heads of C/H */
-    dt_tensor att;                  /* (B,T,C): heads concatenated */
-    dt_tensor lse;                  /* (B,H,T) */
+    dt_tensor att;                  /* (B,T,C): attention's output, heads concatenated */
+    dt_tensor lse;                  /* (B,H,T): log-sum-exp of attention's scores */
     dt_tensor attended;             /* q k v of all keys: qkv, or the cache of one sequence */
     dt_tensor mid;                  /* (B,T,C): x + the projection of att */
-    dt_tensor ln_2;                 /* (B,T,C) */
-    dt_tensor ln_2_mean, ln_2_rstd; /* (B*T) */
-    dt_tensor fc;                   /* (B,T,F) */
+    dt_tensor ln_2;                 /* (B,T,C): output of ln_2 */
+    dt_tensor ln_2_mean, ln_2_rstd; /* (B*T): statistics of ln_2 */
+    dt_tensor fc;                   /* (B,T,F): output of c_fc */
     /* (B,T,F): in the decoder's `wide`, which later holds its gradient, then that of q k v */
     dt_tensor gelu;
 } dt_gpt2_block;
 
-/* Indices in dt_decoder.lasting. */
+/* Indices of GPT-2's tensors in dt_decoder.lasting. */
 enum {
-    DT_GPT2_POSITIONS, /* (context,C), if sinusoidal */
+    DT_GPT2_POSITIONS, /* (context,C): table of sinusoidal positions */
     DT_GPT2_KEPT       /* (layers * sequences,kept,3C): cached q k v */
 };
 

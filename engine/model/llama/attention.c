@@ -177,7 +177,7 @@ static dt_status qkv_backward(dt_model *model, const dt_llama_block *a, const dt
     dt_tensor norm_1 = a->norm_1, rstd = a->norm_1_rstd;
     dt_status st = DT_OK;
 
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recomputed into dnarrow */
+    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recompute the norm into dnarrow */
         DT_TRY(ops->rmsnorm_forward(device, &norm_1, &rstd, x, &w[DT_LLAMA_NORM_1],
                                     model->config.llama.norm_eps, err));
     DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, dqkv, &norm_1, err));
@@ -212,7 +212,8 @@ dt_status dt_llama_attention_backward(dt_model *model, int layer, const dt_tenso
                                        &a->att, err));
     DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_LLAMA_O_W], err));
     if (config->recompute == DT_RECOMPUTE_SELECTIVE && config->llama.qk_norm)
-        DT_TRY(turn(model, a, w, err)); /* a later block has overwritten it */
+        /* a later block has overwritten the rotated queries and keys */
+        DT_TRY(turn(model, a, w, err));
     DT_TRY(ops->attention_backward(device, &dviews, &datt, &views, &a->att, &a->lse, &args, err));
     DT_TRY(turn_back(model, a, &dviews, w, dw, err));
     DT_TRY(qkv_backward(model, a, x, &dqkv, w, dw, err));

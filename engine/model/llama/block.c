@@ -67,7 +67,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
                                        &a->act, err));
     DT_TRY(ops->matmul_backward_input(device, &a->act, &dproj, &w[DT_LLAMA_DOWN_W], err));
     DT_TRY(ops->swiglu_backward(device, &a->gate_up, &a->act, &a->gate_up, err));
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recomputed into dnarrow */
+    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recompute the norm into dnarrow */
         DT_TRY(ops->rmsnorm_forward(device, &a->norm_2, &a->norm_2_rstd, &a->mid,
                                     &w[DT_LLAMA_NORM_2], model->config.llama.norm_eps, err));
     DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, &a->gate_up, &a->norm_2, err));

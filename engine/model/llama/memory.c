@@ -79,7 +79,7 @@ void dt_llama_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void
         take_turned(plan, a);
 }
 
-/* Q + A + 2 F (and C with mid) and H statistics per token. */
+/* Allocates Q + A + 2 F (and C with mid) and H statistics per token. */
 void dt_llama_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream)
 {
     const dt_model_config *config = plan->config;

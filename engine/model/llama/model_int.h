@@ -44,15 +44,16 @@
 /* Activations that a block's forward pass keeps for backward. Under recompute, blocks share this
  * memory with each other and with the scratch of backward. */
 typedef struct dt_llama_block {
-    dt_tensor norm_1, norm_1_rstd; /* (B,T,C), F32 (B*T) */
+    dt_tensor norm_1, norm_1_rstd; /* (B,T,C): output of norm_1; F32 (B*T): its statistics */
     /* (B,T,Q): queries, keys, values; (1,T,A), queries only, if one sequence is extended */
     dt_tensor qkv;
-    dt_tensor turned;         /* (B,T,R): queries and keys, normed and rotated; no data: in qkv */
-    dt_tensor q_rstd, k_rstd; /* F32 (B*T*H), (B*T*G); no data if not normed */
+    dt_tensor turned; /* (B,T,R): queries and keys, normed and rotated; no data: in qkv */
+    /* F32 (B*T*H), (B*T*G): statistics of their norms; no data if not normed */
+    dt_tensor q_rstd, k_rstd;
     dt_tensor keys,
         values;    /* (1,tokens,G D): cache of the one sequence being extended; else no data */
-    dt_tensor att; /* (B,T,A): heads concatenated */
-    dt_tensor lse; /* F32 (B,H,T) */
+    dt_tensor att; /* (B,T,A): attention's output, heads concatenated */
+    dt_tensor lse; /* F32 (B,H,T): log-sum-exp of attention's scores */
     dt_tensor mid; /* (B,T,C): x + the projection of att */
     dt_tensor norm_2, norm_2_rstd;
     dt_tensor gate_up; /* (B,T,2F); backward overwrites it with its gradient */
@@ -61,11 +62,11 @@ typedef struct dt_llama_block {
     dt_tensor act;
 } dt_llama_block;
 
-/* Indices in dt_decoder.lasting. */
+/* Indices of Llama's tensors in dt_decoder.lasting. */
 enum {
-    DT_LLAMA_ANGLES,      /* F32 (context,D) */
-    DT_LLAMA_KEPT_KEYS,   /* (layers * sequences,kept,G D): cache */
-    DT_LLAMA_KEPT_VALUES, /* same shape */
+    DT_LLAMA_ANGLES,      /* F32 (context,D): table of rotary angles */
+    DT_LLAMA_KEPT_KEYS,   /* (layers * sequences,kept,G D): cached keys */
+    DT_LLAMA_KEPT_VALUES, /* cached values, with the same shape */
     DT_LLAMA_ROW_ANGLES   /* F32 (sequences,D): for a pass that extends each of several sequences */
 };
 
@@ -79,7 +80,7 @@ static inline dt_llama_block *dt_llama_block_of(const dt_model *model, int layer
 /* --- rotary.c */
 /* Compute one row of the table: D/2 cosines, then D/2 sines. */
 void dt_llama_angles_row(float *out, int64_t position, const dt_llama_config *config);
-/* Fill the table of angles. */
+/* Fill the table of rotary angles. */
 dt_status dt_llama_angles_fill(dt_model *model, dt_error *err);
 /* Rows of the table for the current pass. If it extends each of several sequences, one row per
  * sequence, which dt_llama_angles_gather must have copied. */
@@ -95,7 +96,7 @@ void dt_llama_take_products(dt_decoder_layout *plan, void *block, const dt_tenso
 void dt_llama_lay_out_behind(dt_model *model);
 
 /* --- attention.c; w, dw: the block's, in the order of dt_llama_block_param */
-/* Writes the block's mid. */
+/* Computes the block's mid. */
 dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor *x,
                                      const dt_tensor *w, const dt_batch *dropout, dt_error *err);
 /* Turns state->dstream from the gradient of mid into the gradient of x. */

@@ -13,7 +13,7 @@ static double stretch_long_waves(double frequency, const dt_llama_config *config
 {
     double fits = (double)config->rope_original_tokens * frequency / TWO_PI;
     double low = config->rope_low_freq_factor, high = config->rope_high_freq_factor;
-    double share = (fits - low) / (high - low); /* share that stays unchanged */
+    double share = (fits - low) / (high - low); /* share of the frequency that stays unchanged */
 
     if (share <= 0)
         return frequency / config->rope_factor;

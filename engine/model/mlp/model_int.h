@@ -16,21 +16,21 @@
 #include "engine/ops/ops.h"
 
 typedef struct dt_mlp_layer {
-    dt_tensor sums; /* act (B,W): x w^T + b */
+    dt_tensor sums; /* act (B,W): sums x w^T + b, before the activation */
     /* act (B,W): activation(sums); sums itself without backward; shared by all layers under
      * recompute */
     dt_tensor out;
 } dt_mlp_layer;
 
 typedef struct dt_mlp_state {
-    dt_device_arena arena; /* every pass lays it out again */
+    dt_device_arena arena; /* memory of all activations, laid out again by every pass */
     void *targets;         /* host copy of a batch's targets, to count them */
 
     int64_t B;            /* rows of the current pass */
     dt_tensor rows;       /* act (B,I): the batch's own tensor if act is F32 */
-    dt_mlp_layer *layers; /* [L] */
+    dt_mlp_layer *layers; /* [L] layers */
     dt_tensor outputs;    /* (B,O) act, or F32 without backward; later their gradient */
-    dt_tensor losses;     /* F32 (B) */
+    dt_tensor losses;     /* F32 (B): loss of each row */
     /* act (B,W): gradient of a layer's output, and memory for the next one */
     dt_tensor dout, dspare;
 } dt_mlp_state;
@@ -52,7 +52,7 @@ dt_status dt_mlp_head_forward(dt_model *model, dt_error *err);
 /* Losses; gradients of the head's parameters, and of its input, into state->dout. */
 dt_status dt_mlp_head_train(dt_model *model, const dt_tensor *targets, const double *loss_scale,
                             dt_error *err);
-/* Losses only. */
+/* Compute the losses only. */
 dt_status dt_mlp_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
 /* Count the targets that count: rows for classes, single numbers for regression. */
 dt_status dt_mlp_count(int64_t *counted, dt_model *model, const dt_tensor *targets, dt_error *err);

@@ -42,7 +42,7 @@ static dt_attention_args args_of(const dt_transformer_call *c, bool cross, dt_ph
     return args;
 }
 
-/* q (B,T,C), kv (B,S,2C) */
+/* Views of queries, keys and values: q (B,T,C), kv (B,S,2C). */
 static dt_qkv cross_views(const dt_model *model, const dt_tensor *q, const dt_tensor *kv)
 {
     int64_t heads = model->config.decoder.heads, C = model->config.decoder.embed;

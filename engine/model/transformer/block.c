@@ -2,7 +2,7 @@
 
 #include "base/banned.h"
 
-/* layer: counted over encoder and decoder. */
+/* Set up the call for a block. layer: counted over encoder and decoder. */
 static void call_of(dt_transformer_call *c, dt_model *model, int layer, bool backward,
                     const dt_batch *dropout)
 {

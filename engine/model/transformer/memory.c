@@ -137,7 +137,7 @@ static void put_block(const layout *plan, dt_transformer_side *side, int l,
     dt_transformer_sublayer *last;
 
     if (side->blocks == NULL)
-        return; /* only counting bytes */
+        return; /* no blocks: only counting bytes */
     side->blocks[l] = *block;
     side->stream[l + 1] = *stream;
     last = &side->blocks[l].sub[DT_TRANSFORMER_PERCEPTRON];

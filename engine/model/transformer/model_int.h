@@ -51,36 +51,36 @@
 
 typedef enum dt_transformer_branch {
     DT_TRANSFORMER_SELF,
-    DT_TRANSFORMER_CROSS, /* decoder only */
+    DT_TRANSFORMER_CROSS, /* only in the decoder */
     DT_TRANSFORMER_PERCEPTRON,
     DT_TRANSFORMER_BRANCHES
 } dt_transformer_branch;
 
-/* act (B,rows,C), and statistics of each row. */
+/* Tensors of a sublayer: act (B,rows,C), and statistics of each row. */
 typedef struct dt_transformer_sublayer {
-    dt_tensor sum;        /* residual stream + branch */
+    dt_tensor sum;        /* sum of residual stream and branch */
     dt_tensor normed;     /* pre: input of the branch; post: output of the sublayer */
-    dt_tensor mean, rstd; /* F32 */
+    dt_tensor mean, rstd; /* F32: statistics of the norm */
 } dt_transformer_sublayer;
 
 /* Activations that a block's forward pass keeps for backward. */
 typedef struct dt_transformer_block {
     dt_transformer_sublayer sub[DT_TRANSFORMER_BRANCHES];
-    dt_tensor qkv, att, lse;        /* (B,rows,3C), (B,rows,C), F32 (B,H,rows) */
-    dt_tensor cross_q, cross_kv;    /* (B,T,C), (B,S,2C) */
-    dt_tensor cross_att, cross_lse; /* (B,T,C), F32 (B,H,T) */
-    dt_tensor fc;                   /* (B,rows,F) */
+    dt_tensor qkv, att, lse;        /* self attention: (B,rows,3C), (B,rows,C), F32 (B,H,rows) */
+    dt_tensor cross_q, cross_kv;    /* cross attention: queries (B,T,C), keys and values (B,S,2C) */
+    dt_tensor cross_att, cross_lse; /* cross attention: output (B,T,C), log-sum-exp F32 (B,H,T) */
+    dt_tensor fc;                   /* (B,rows,F): output of the perceptron's fc1 */
 } dt_transformer_block;
 
 /* Encoder or decoder in the current pass. */
 typedef struct dt_transformer_side {
     bool decoder;
     int first_layer, layers; /* index of its first block in the model, and number of blocks */
-    int64_t B, rows;         /* sentences, tokens of each */
+    int64_t B, rows;         /* number of sentences, tokens of each */
     /* [layers + 1] act (B,rows,C): the input of each block, then the last output; without
      * backward all are the same memory */
     dt_tensor *stream;
-    dt_transformer_block *blocks;         /* [layers] */
+    dt_transformer_block *blocks;         /* [layers] activations of the blocks */
     dt_tensor norm, norm_mean, norm_rstd; /* final norm, only if pre: output and statistics */
 } dt_transformer_side;
 
@@ -90,20 +90,20 @@ typedef struct dt_transformer_growth {
     bool decoding;     /* the pass adds a token to each hypothesis of the first sentences */
     int64_t *tokens;   /* [sentences]: tokens of each hypothesis so far */
     int64_t *source;   /* [sentences]: tokens of the source */
-    int64_t sentence;  /* the sentence that the pass encodes */
+    int64_t sentence;  /* index of the sentence that the pass encodes */
     int64_t longest;   /* longest hypothesis in the pass, with the new token */
-    int64_t farthest;  /* longest source in the pass */
+    int64_t farthest;  /* length of the longest source in the pass */
     dt_tensor kept;    /* act (layers * sentences * versions * context, 2C): keys and values */
     dt_tensor encoded; /* act (layers * sentences * context, 2C): keys and values of the sources */
     dt_tensor places;  /* I32 (rows,1): position of each hypothesis's new token */
-    dt_tensor lengths; /* I32 (rows): places + 1 */
+    dt_tensor lengths; /* I32 (rows): length of each hypothesis, places + 1 */
     dt_tensor sources; /* I32 (sentences): length of each source */
     int32_t *on_host;  /* [2 * rows + sentences]: host copies of places, lengths, sources */
 } dt_transformer_growth;
 
-/* model->state of this kind. */
+/* model->state of this kind: the tensors of the current pass. */
 typedef struct dt_transformer_state {
-    dt_device_arena arena; /* every pass lays it out again */
+    dt_device_arena arena; /* memory of all activations, laid out again by every pass */
     int64_t logits_bytes;  /* limit of a chunk of logits (but at least one row) */
     bool wide_chunks;      /* a chunk can grow to the size of the blocks' scratch */
     int32_t *targets;      /* host copy of a batch's targets, to count them */
@@ -113,15 +113,15 @@ typedef struct dt_transformer_state {
     /* act (context,C), at the arena's start in every pass; only if sinusoidal */
     dt_tensor positions;
     dt_tensor lengths; /* I32 (B): lengths of the sources */
-    dt_tensor losses;  /* F32 (B*T) */
-    void *logits;      /* (logits_rows,Vp): one chunk */
+    dt_tensor losses;  /* F32 (B*T): loss of each target */
+    void *logits;      /* (logits_rows,Vp): logits of one chunk */
     int64_t logits_rows;
     /* Scratch of the blocks, for the rows of either side. wide: F, or attention's gradients if
      * larger; narrow: C. */
     void *wide, *narrow;
     /* offset in `wide` between the gradients of queries and of the encoder's keys and values */
     size_t wide_gap;
-    /* Only with backward: */
+    /* The following are used only with backward: */
     void *dsum;    /* C: gradient of a sum, if post */
     void *dpart;   /* C: one block's gradient of the encoder's output */
     void *dread;   /* C: gradient of a branch's input */
@@ -130,13 +130,13 @@ typedef struct dt_transformer_state {
     dt_tensor dencoded;
 } dt_transformer_state;
 
-/* A block in a pass. */
+/* Arguments of the functions that process a block in a pass. */
 typedef struct dt_transformer_call {
     dt_model *model;
     dt_transformer_side *side;
     dt_transformer_block *block;
-    int layer;               /* counted within the side */
-    const dt_batch *dropout; /* NULL: no dropout */
+    int layer;               /* index of the block within the side */
+    const dt_batch *dropout; /* batch whose key masks are drawn from; NULL: no dropout */
     dt_tensor w[DT_TRANSFORMER_BLOCK_PARAMS], dw[DT_TRANSFORMER_BLOCK_PARAMS];
 } dt_transformer_call;
 

@@ -68,7 +68,7 @@ static dt_status norm(dt_transformer_call *c, dt_transformer_branch which, const
         &c->w[branches[which].norm_b], DT_TRANSFORMER_NORM_EPS, err);
 }
 
-/* Adds to *dx. */
+/* Backward of the sublayer's norm; adds the result to *dx. */
 static dt_status norm_backward(dt_transformer_call *c, dt_transformer_branch which, dt_tensor *dx,
                                const dt_tensor *dy, const dt_tensor *x, dt_error *err)
 {
@@ -99,7 +99,8 @@ dt_status dt_transformer_sublayer_forward(dt_transformer_call *c, dt_transformer
 
     if (pre)
         DT_TRY(norm(c, which, x, err));
-    if (pre && again && which == DT_TRANSFORMER_PERCEPTRON) /* the sum is in the kept stream */
+    if (pre && again &&
+        which == DT_TRANSFORMER_PERCEPTRON) /* sum is not needed: it is in the kept stream */
         return branches[which].forward(c, NULL, &sub->normed, err);
     DT_TRY(branches[which].forward(c, &y, pre ? &sub->normed : x, err));
     if (dt_transformer_drops(c->model, c->dropout))
@@ -124,7 +125,7 @@ static dt_status branch_gradient(dt_transformer_call *c, dt_transformer_branch w
                                branches[which].op, true, err);
 }
 
-/* sum = x + dropout(branch(norm(x))) */
+/* Backward of sum = x + dropout(branch(norm(x))). */
 static dt_status pre_backward(dt_transformer_call *c, dt_transformer_branch which, dt_tensor *d,
                               dt_error *err)
 {
@@ -157,7 +158,7 @@ static dt_status norm_before_again(dt_transformer_call *c, dt_transformer_branch
     return norm(c, previous, &c->block->sub[previous].sum, err);
 }
 
-/* out = norm(sum), sum = x + dropout(branch(x)) */
+/* Backward of out = norm(sum), sum = x + dropout(branch(x)). */
 static dt_status post_backward(dt_transformer_call *c, dt_transformer_branch which, dt_tensor *d,
                                dt_error *err)
 {
