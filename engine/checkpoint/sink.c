@@ -13,8 +13,8 @@
 #include "base/banned.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20) /* digested and collected while in the processor's cache */
-#define DISK_BYTES \
-    ((size_t)4096) /* O_DIRECT: address, length and offset must be multiples of this */
+/* O_DIRECT: address, length and offset must be multiples of this */
+#define DISK_BYTES ((size_t)4096)
 
 static dt_status failed(const dt_checkpoint_sink *sink, const char *what, dt_error *err)
 {

@@ -4,8 +4,8 @@
 
 #include "base/banned.h"
 
-#define SCALE_MAX \
-    0x1p60 /* far below the maximum of fp32, in case all gradients stay zero for long */
+/* far below the maximum of fp32, in case all gradients stay zero for long */
+#define SCALE_MAX 0x1p60
 
 void dt_scaler_init(dt_scaler *out, const dt_recipe *recipe)
 {

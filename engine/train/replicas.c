@@ -11,9 +11,9 @@
 #include "base/banned.h"
 
 enum { PIECE_ELEMS = 1 << 20 }; /* elements copied from a GPU at a time */
-#define NUMBER_DIGITS \
-    13 /* hex digits of a digest that are compared: 52 bits, which a double holds exactly */
-#define FLIPPED_BIT (1u << 16)
+/* hex digits of a digest that are compared: 52 bits, which a double holds exactly */
+#define NUMBER_DIGITS 13
+#define FLIPPED_BIT   (1u << 16)
 
 /* The first digits of a digest as a double. A sum over ranks keeps it exactly, if all other ranks
  * contribute 0. */

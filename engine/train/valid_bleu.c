@@ -15,8 +15,8 @@
 #include "base/banned.h"
 
 #define TOGETHER 32 /* sentences a rank translates between two exchanges with the other ranks */
-#define UNKNOWN_WORD \
-    "UNKNOWNWORDOFTHETARGET" /* replaces <unk> in a target, because a translation can contain <unk> too */
+/* replaces <unk> in a target, because a translation can contain <unk> too */
+#define UNKNOWN_WORD "UNKNOWNWORDOFTHETARGET"
 
 typedef struct dt_valid_bleu {
     dt_model *model;
