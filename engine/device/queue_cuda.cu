@@ -5,7 +5,7 @@ static cudaEvent_t event_of(dt_device_event *event)
     return (cudaEvent_t)(void *)event;
 }
 
-/* Queues have a higher priority than the ops: their work is short, and other ranks wait for it. */
+/* Queues have a higher priority than the ops: their work is short, and later work waits for it. */
 static dt_status queue_open(dt_device *device, dt_queue **out, dt_error *err)
 {
     int lowest = 0, highest = 0;

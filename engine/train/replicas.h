@@ -17,16 +17,16 @@
 #include "engine/train/session.h"
 
 /* Compare the parameters of all ranks. All ranks call it after the same step; a second call for the
- * same step does nothing. DT_ERR_CORRUPT on all ranks if they differ; the message names the rank if
- * the agreeing ranks are a majority. */
+ * same step does nothing. DT_ERR_CORRUPT on all ranks if they differ; the message names the rank
+ * that dt_replicas_odd_one returns. */
 dt_status dt_replicas_compare(dt_train_session *session, dt_error *err);
 
 /* Flip one bit of this rank's parameters: an injected fault (fault.h). */
 dt_status dt_replicas_flip(dt_train_session *session, dt_error *err);
 
 /* Among `count` ranks, returns the first whose number is shared by the fewest ranks of its own
- * kind; -1 if all ranks of a kind agree. *agreeing: how many ranks agree against it. numbers,
- * kinds: (count). */
+ * kind; -1 if all ranks of a kind agree. *agreeing: how many ranks of its kind have another
+ * number. numbers, kinds: (count). */
 int64_t dt_replicas_odd_one(const double *numbers, const double *kinds, int64_t count,
                             int64_t *agreeing);
 

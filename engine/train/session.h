@@ -22,9 +22,9 @@
 
 typedef struct dt_train_session {
     const dt_plan *plan;
-    /* the plan's recipe; points to `resolved` if the steps are derived from epochs */
+    /* points to `resolved` */
     const dt_recipe *recipe;
-    dt_recipe resolved; /* copy of the recipe with its derived number of steps */
+    dt_recipe resolved; /* the plan's recipe, with the steps that follow from epochs */
     dt_events *events;
     dt_mesh mesh;     /* arrangement of all ranks of the run */
     int64_t replicas; /* replicas in this process (dp); otherwise 1 */
