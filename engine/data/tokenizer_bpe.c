@@ -38,7 +38,9 @@ static dt_status parse(dt_tokenizer *out, const char *path, dt_error *err)
     if (out->kind == DT_TOKENIZER_PAIRS)
         return dt_sides_parse(&out->sides, out->file.data, out->file.length, path, err);
     if (out->file.length > DT_BPE_MAX_BYTES)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s' has %zu bytes", path, out->file.length);
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "'%s' has %zu bytes; a tokenizer file can have at most %zu", path,
+                       out->file.length, (size_t)DT_BPE_MAX_BYTES);
     return dt_bpe_parse(&out->bpe, out->file.data, out->file.length, path, err);
 }
 

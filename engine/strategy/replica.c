@@ -13,7 +13,7 @@ typedef struct upload_header {
     double loss_scale;
 } upload_header;
 
-_Static_assert(sizeof(upload_header) <= LINE_BYTES, "the inputs are behind it");
+_Static_assert(sizeof(upload_header) <= LINE_BYTES, "the inputs follow the header");
 
 /* Set the offset of each input after the header; returns the end. */
 static size_t lay_out_feed(dt_replica *replica)

@@ -29,7 +29,7 @@ typedef struct task {
 static dt_status heed_stop(void *context, dt_error *err)
 {
     (void)context;
-    return dt_stop_asked() ? DT_FAIL(err, DT_ERR_TIMEOUT, "asked to stop") : DT_OK;
+    return dt_stop_asked() ? DT_FAIL(err, DT_ERR_TIMEOUT, "a stop was requested") : DT_OK;
 }
 
 static dt_status take_continued(void *context, const char *prompt, size_t length,
@@ -222,7 +222,7 @@ dt_status dt_task_run(const dt_plan *plan, int64_t rank, const dt_task_how *how,
     DT_TRY(tell_finished(&t, stopped ? "stopped" : "steps", err));
 out:
     if (st != DT_OK && tell_failed(&t, err, &unsent) != DT_OK)
-        dt_log_error("the failure could not be reported: %s", unsent.message);
+        dt_log_error("cannot report the failure: %s", unsent.message);
     dt_task_parts_close(&t.parts);
     dt_task_share_release(&t.share);
     dt_task_share_release(&t.target);

@@ -94,7 +94,7 @@ bool dt_faults_step(const dt_faults *faults, int64_t step, double seconds)
         bool begins = fault->step == step;
 
         if (begins)
-            dt_log_warn("planted by DTRUN_FAULT: '%s' after step %lld", names[fault->kind],
+            dt_log_warn("injected by DTRUN_FAULT: '%s' after step %lld", names[fault->kind],
                         (long long)step);
         if (begins || (fault->kind == DT_FAULT_SLOW && step > fault->step))
             act(fault, seconds);

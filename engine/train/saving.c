@@ -131,7 +131,7 @@ static dt_status agree_on_writer(dt_train_session *session, dt_status mine, dt_e
         dt_checkpoint_writer_close(session->writer);
         session->writer = NULL;
         dt_log_warn("training waits for each checkpoint to be written: %s",
-                    mine != DT_OK ? problem->message : "another rank lacks memory for snapshots");
+                    mine != DT_OK ? problem->message : "another rank lacks memory for a snapshot");
     }
 out:
     return st;

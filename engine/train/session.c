@@ -136,8 +136,9 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
 /* Before the first step a rank can stop without coordination: a stop request reaches every rank. */
 static dt_status heed_stop(dt_error *err)
 {
-    return dt_stop_asked() ? DT_FAIL(err, DT_ERR_TIMEOUT, "asked to stop before the first step")
-                           : DT_OK;
+    return dt_stop_asked()
+               ? DT_FAIL(err, DT_ERR_TIMEOUT, "a stop was requested before the first step")
+               : DT_OK;
 }
 
 /* True also if the call failed because a peer obeyed the stop request first. */

@@ -132,7 +132,7 @@ dt_status dt_train(const dt_plan *plan, int64_t rank, dt_events *events, dt_erro
 out:
     /* Report before closing the session: closing may wait for a collective in progress. */
     if (st != DT_OK && dt_report_failed(events, err, &unsent) != DT_OK)
-        dt_log_error("the failure could not be reported: %s", unsent.message);
+        dt_log_error("cannot report the failure: %s", unsent.message);
     dt_train_session_close(&session);
     return st;
 }

@@ -359,7 +359,7 @@ static int body_wrong_secret(int rank, void *self)
     setenv("DTRUN_RUN_SECRET", rank == 1 ? "00ff18" : "00ff17", 1);
     CHECK(open_with(&events, &comm, rank, s, 20, &err) == DT_ERR_COMM);
     CHECK(strstr(err.message, "does not know the secret") != NULL ||
-          strstr(err.message, "greet the ranks") != NULL);
+          strstr(err.message, "authenticate the ranks") != NULL);
     CHECK(rank != 1 || strstr(err.message, "does not know the secret") != NULL);
     CHECK(strstr(err.message, "00ff") == NULL);
     dt_events_close(events);

@@ -191,7 +191,7 @@ static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *
     dt_proof_key key;
 
     if (given == NULL || got == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to greet the ranks");
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to authenticate the ranks");
     DT_TRY(dt_proof_key_read(&key, err));
     for (size_t i = 0; i < count; i++)
         dt_proof_make(given + i * DT_PROOF_BYTES, &key, setup, ranks[comm->rank], ranks[i]);

@@ -194,7 +194,7 @@ dt_status dt_gloo_broadcast(dt_gloo *handle, void *data, size_t bytes, int root,
 dt_status dt_gloo_swap(dt_gloo *handle, void *in, void *out, size_t bytes, double timeout_seconds,
                        dt_error *err)
 {
-    return dt_gloo_border(handle->name, "greet the ranks", err, [&] {
+    return dt_gloo_border(handle->name, "authenticate the ranks", err, [&] {
         gloo::AlltoallOptions options(handle->context);
         const size_t all = bytes * static_cast<size_t>(handle->context->size);
 
