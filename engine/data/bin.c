@@ -79,8 +79,8 @@ static dt_status bare_layout(dt_bin_layout *out, const dt_data_file *file,
                        file->path, dt_tokens_kind_name(file->kind));
     if (file->bytes % width != 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' has %lld bytes, not a multiple of the token size %d; the file is cut "
-                       "off, or data.tokens does not match its format",
+                       "'%s' has %lld bytes, not a whole number of tokens of %d bytes; the file is "
+                       "cut off, or data.tokens does not match its format",
                        file->path, (long long)file->bytes, width);
     out->header_bytes = 0;
     out->width_bytes = width;

@@ -339,7 +339,7 @@ static void test_damaged_bin_headers_are_told(void **state)
     folder->recipe.data.tokens = DT_TOKENS_LLMC;
     data_refuse(folder, "not an llm.c token file", NULL);
     folder->recipe.data.tokens = DT_TOKENS_NANOGPT;
-    data_refuse(folder, "size of 7 bytes", NULL);
+    data_refuse(folder, "has 7 bytes", NULL);
     data_write_llmc(folder, "train.bin", 20240520, 1, 6, 2, tokens, 6);
     data_refuse(folder, "begins with an llm.c header", NULL);
     folder->recipe.data.tokens = DT_TOKENS_LLMC;
