@@ -82,7 +82,7 @@ static dt_status read_index(dt_databin *out, int fd, const char *path, const cha
         DT_THROW(err, DT_ERR_RECIPE, "cannot read '%s': %s", path, strerror(errno));
     if (memcmp(header, old_magic, sizeof(old_magic)) == 0)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' is an index as fairseq wrote them before mmap: binarize the text again with "
+                 "'%s' is a fairseq index older than the mmap format: binarize the text again with "
                  "--dataset-impl mmap",
                  path);
     if (memcmp(header, magic, sizeof(magic)) != 0)
@@ -92,12 +92,14 @@ static dt_status read_index(dt_databin *out, int fd, const char *path, const cha
     sentences = little_endian(header + 18, 8);
     if (version != 1)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' is an index of version %" PRIu64 ", and 1 is known: binarize the text again",
+                 "'%s' is an index of version %" PRIu64
+                 ", but only version 1 is supported: binarize the text again",
                  path, version);
     if (type >= TYPES || types[type].width_bytes == 0)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s': its ids are of type %u, which is no integer: binarize the text again", path,
-                 type);
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "'%s': its ids are of type %u, which is not an integer type: binarize the text again",
+            path, type);
     documents = little_endian(header + 26, 8);
     bytes = (uint64_t)info.st_size;
     is_megatron = sentences <= bytes / 12 && documents <= bytes / 8 &&

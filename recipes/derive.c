@@ -94,7 +94,7 @@ static dt_status refuse_missing(dt_reading *reading, const dt_field *field)
     snprintf(group, sizeof(group), "%.*s", (int)dt_field_group_length(field), field->path);
     if (field->derived != NULL)
         DT_FAIL(reading->err, DT_ERR_RECIPE,
-                "'%s' is missing (%s): give it, or 'preset: gpt2-small' for all dimensions",
+                "'%s' is missing (%s): set it, or use 'preset: gpt2-small' for all dimensions",
                 field->path, field->help);
     else
         DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' is missing (%s)", field->path, field->help);
@@ -114,7 +114,8 @@ static dt_status choose_nodes(bool *by_hostfile, const dt_reading *reading)
         return DT_OK;
     later = dt_reading_later(reading, "nodes", "hostfile");
     if (later == 0) {
-        DT_FAIL(reading->err, DT_ERR_RECIPE, "'hostfile' and 'nodes' both name machines: keep one");
+        DT_FAIL(reading->err, DT_ERR_RECIPE,
+                "'hostfile' and 'nodes' cannot be combined: remove one");
         dt_text_mark_prefix(reading->err, dt_reading_mark(reading, "hostfile"));
         return DT_ERR_RECIPE;
     }

@@ -230,7 +230,7 @@ static dt_status take_checkpoint(dt_reading *reading, const json_t *index, const
     st = dt_recipe_from_json(&theirs, json_object_get(index, "recipe"), reading->arena, NULL);
     if (st != DT_OK)
         return at_from(reading, DT_FAIL(reading->err, DT_ERR_RECIPE,
-                                        "'%s' holds no recipe that this dtrun reads", where));
+                                        "'%s' has no recipe that this dtrun can read", where));
     for (size_t i = 0; i < dt_fields_count; i++)
         if (!is_free(&dt_fields[i]))
             DT_TRY(take_recipe_field(reading, &theirs, &dt_fields[i], where));
@@ -251,7 +251,7 @@ static dt_status find(const char **path, dt_reading *reading)
     if (strncmp(from, DT_WEIGHTS_RUN, strlen(DT_WEIGHTS_RUN)) != 0)
         return DT_OK;
     if (reading->find_run == NULL)
-        return DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' names a run, and no history is at hand",
+        return DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' names a run, but no history is available",
                        from);
     return reading->find_run(path, from, reading->arena, reading->err);
 }
@@ -262,9 +262,9 @@ static dt_status look(dt_weights_files *files, json_t **description, const char 
     dt_status st = DT_OK;
 
     if (reading->resolved != NULL)
-        DT_THROW(
-            reading->err, DT_ERR_RECIPE,
-            "'model.from' is for a new run: one that is there continues from its own checkpoint");
+        DT_THROW(reading->err, DT_ERR_RECIPE,
+                 "'model.from' is only for a new run: an existing run continues from its own "
+                 "checkpoint");
     DT_TRY(find(path, reading));
     DT_TRY(dt_weights_find(files, *path, reading->arena, reading->err));
     DT_TRY(dt_weights_describe(description, files, reading->err));

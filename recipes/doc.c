@@ -13,7 +13,7 @@ static const char opening[] =
     "\n"
     "<!-- Written by dtrun-recipe-doc from recipes/fields.c; a test compares. -->\n"
     "\n"
-    "One YAML file says what a run is. The smallest:\n"
+    "One YAML file describes a run. The smallest:\n"
     "\n"
     "```yaml\n"
     "model: gpt2-small\n"
@@ -21,8 +21,8 @@ static const char opening[] =
     "schedule: {steps: 20000}\n"
     "```\n"
     "\n"
-    "Keys are strict: an unknown key, a wrong type or a value out of range is an error that says\n"
-    "where it stands, and `dtrun validate RECIPE` finds all of them without starting anything:\n"
+    "Keys are strict: an unknown key, a wrong type or a value out of range is an error with its\n"
+    "position. `dtrun validate RECIPE` finds all errors without starting anything:\n"
     "\n"
     "```\n"
     "gpt.yaml:14:9: unknown key 'batchsize' (did you mean 'batch.sequences'?)\n"
@@ -30,47 +30,41 @@ static const char opening[] =
     "      |         ^\n"
     "```\n"
     "\n"
-    "- **Shorthand.** A scalar given for a map means its field marked *short*: `strategy: ddp` is\n"
+    "- **Shorthand.** A scalar instead of a map sets the field marked *short*: `strategy: ddp` is\n"
     "  `strategy: {kind: ddp}`, and `batch: 16` is `batch: {sequences: 16}`. `model:` takes a "
     "kind\n"
     "  or a preset.\n"
-    "- **On the command line.** `--set optimizer.lr=1e-3` goes on top of the file, as often as\n"
-    "  needed; lists and maps are written `--set 'nodes=[localhost]'`, an item of a list\n"
+    "- **On the command line.** `--set optimizer.lr=1e-3` overrides the file, and can be\n"
+    "  repeated. Set a list or map with `--set 'nodes=[localhost]'`, an item of a list with\n"
     "  `--set 'data.train[1]=more.txt'`.\n"
-    "- **Layers.** `extends: base.yaml` puts a recipe on top of another (beside it, or by a path; "
-    "or on a\n"
-    "  list of them, or on a model's preset), and `dtrun launch gpt.yaml -f tonight.yaml` puts one "
-    "on top\n"
-    "  of the recipe. Maps are merged field by field; scalars and lists are replaced; nothing is\n"
-    "  computed. From below: what it extends, the recipe, each `-f`, each `--set`. Of `data.split` "
-    "and\n"
-    "  `data.validation`, and of `nodes` and `hostfile`, the later layer counts.\n"
-    "- **Origins.** `dtrun validate --origins` and `dtrun show RUN --origins` tell of each value "
-    "which\n"
-    "  line or `--set` gave it, and what it stands over; it is kept with the run.\n"
-    "- **Sweeps.** `sweep: {optimizer.lr: [1e-4, 3e-4], seed: [1, 2]}` makes a recipe stand for "
-    "several "
-    "runs,\n"
-    "  with these values on top; `search` says which, and how many at once; `early_stop` stops "
-    "the\n"
-    "  worse ones. What takes one recipe (validate, smoke, plan) takes the first.\n"
-    "- **The environment.** `${env:NAME}` is what NAME has when the recipe is read, "
-    "`${env:NAME:-8}` is 8\n"
-    "  where it has nothing; in quotes inside of `{}` and `[]`. Only `notify.webhook` is filled "
-    "in\n"
-    "  where it is used, and never kept: other values are no place for secrets.\n"
-    "- **In an editor.** `# yaml-language-server: $schema=PATH` in its first line, with what "
-    "`dtrun schema`\n"
-    "  prints at PATH, lets an editor complete and check a recipe; `dtrun validate --sarif` is for "
-    "code\n"
-    "  hosts.\n"
+    "- **Layers.** `extends: base.yaml` applies a recipe on top of another: a path relative to "
+    "its\n"
+    "  folder, a model preset, or a list of them. `dtrun launch gpt.yaml -f tonight.yaml` applies\n"
+    "  one on top of the recipe. Maps are merged field by field; scalars and lists are replaced.\n"
+    "  Order, lowest precedence first: `extends`, the recipe, each `-f`, each `--set`. If both\n"
+    "  `data.split` and `data.validation` are set, or both `nodes` and `hostfile`, the later "
+    "layer\n"
+    "  wins.\n"
+    "- **Origins.** `dtrun validate --origins` and `dtrun show RUN --origins` show which line or\n"
+    "  `--set` set each value, and which value it overrides. The origins are stored with the run.\n"
+    "- **Sweeps.** `sweep: {optimizer.lr: [1e-4, 3e-4], seed: [1, 2]}` makes several runs, one "
+    "for\n"
+    "  each combination of the values. `search` selects the combinations and how many run at\n"
+    "  once; `early_stop` stops the worse ones. Commands that take one recipe (validate, smoke,\n"
+    "  plan) use the first.\n"
+    "- **The environment.** `${env:NAME}` is the value of NAME when the recipe is read,\n"
+    "  `${env:NAME:-8}` is 8 if NAME is unset or empty. Inside `{}` and `[]` write it in quotes.\n"
+    "  Do not put secrets into a recipe: only `notify.webhook` is filled in when it is used, and\n"
+    "  never stored.\n"
+    "- **In an editor.** Save the output of `dtrun schema` as PATH, and begin the recipe with\n"
+    "  `# yaml-language-server: $schema=PATH`: the editor then completes and checks it.\n"
+    "  `dtrun validate --sarif` is for code hosts.\n"
     "- **From a pipe.** The recipe `-` is read from stdin.\n"
-    "- **Version.** `recipe: 1` states the version of this page that the file was written for. It "
-    "may be\n"
-    "  left out. Another version is refused.\n"
-    "- **Numbers** may be written `20000`, `20_000` or `2e4`, without quotes and leading zeros.\n"
-    "- **Paths** of the file start at the file's folder, those of `--set` at the current folder;\n"
-    "  `~/` is the home folder. A text that begins with `*` needs quotes.\n"
+    "- **Version.** `recipe: 1` is the version of the recipe format. It may be left out. Another\n"
+    "  version is refused.\n"
+    "- **Numbers** are written `20000`, `20_000` or `2e4`, without quotes or leading zeros.\n"
+    "- **Paths** in the file are relative to the file's folder, those of `--set` to the current\n"
+    "  folder; `~/` is the home folder. A text that begins with `*` needs quotes.\n"
     "- **The file** is one UTF-8 document of at most 1 MiB, indented by spaces, without anchors,\n"
     "  aliases and tags.\n";
 
@@ -137,10 +131,10 @@ static void add_aliases(dt_strbuf *out)
 {
     dt_strbuf_add_str(out,
                       "\n## Other names\n\n"
-                      "What other programs call a field is read as that field, in its place or at "
-                      "the top of the recipe,\nand with `--set`; what is stored and shown has the "
-                      "field's own name. A field is given once, by one of\nits names.\n\n"
-                      "| Read as | Also |\n|---|---|\n");
+                      "Names that other programs use for a field are accepted in its place, at "
+                      "the top of the recipe\nand with `--set`. dtrun stores and shows the "
+                      "field's own name. Set a field only once, by one of\nits names.\n\n"
+                      "| Field | Other names |\n|---|---|\n");
     for (size_t i = 0; i < dt_fields_count; i++) {
         const char *const *alias = dt_fields[i].aliases;
 
@@ -155,16 +149,16 @@ static void add_aliases(dt_strbuf *out)
 
 static void add_rules(dt_strbuf *out)
 {
-    dt_strbuf_add_str(out,
-                      "\n## Rules\n\n"
-                      "What a recipe keeps to across its fields, wherever it is read: by validate, "
-                      "launch and resume.\nWarnings go to stderr, and are errors with `--strict`."
-                      "\n\n| Name | Rule | Else it is |\n|---|---|---|\n");
+    dt_strbuf_add_str(
+        out, "\n## Rules\n\n"
+             "Rules across several fields, checked whenever a recipe is read: by validate, "
+             "launch and resume.\nWarnings go to stderr, and are errors with `--strict`."
+             "\n\n| Name | Rule | If broken |\n|---|---|---|\n");
     for (size_t i = 0; i < dt_rules_count; i++) {
         const dt_rule *rule = &dt_rules[i];
 
         dt_strbuf_add_fmt(out, "| `%s` | %s | %s |\n", rule->name, rule->says,
-                          rule->warning ? "warned of" : "an error");
+                          rule->warning ? "warning" : "error");
     }
 }
 
@@ -187,7 +181,7 @@ void dt_recipe_doc(dt_strbuf *out)
     }
     add_rules(out);
     add_aliases(out);
-    dt_strbuf_add_str(out, "\n## Presets\n\n| Preset | stands for |\n|---|---|\n");
+    dt_strbuf_add_str(out, "\n## Presets\n\n| Preset | Sets |\n|---|---|\n");
     for (size_t i = 0; i < dt_presets_count; i++) {
         const dt_preset_value *value = dt_presets[i].values;
 

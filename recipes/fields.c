@@ -53,14 +53,14 @@ const dt_field dt_fields[] = {
      .type = DT_FIELD_STRING,
      AT(name),
      .derived = "the file's name without its ending",
-     .help = "what the run is called in lists: 1 to 64 letters, digits, '.', '_' or '-'"},
+     .help = "the name of the run in lists: 1 to 64 letters, digits, '.', '_' or '-'"},
     {.path = "task",
      .type = DT_FIELD_CHOICE,
      AT(task),
      .choices = tasks,
      .fallback = "train",
-     .help = "what the ranks do; a recipe trains, the others are of runs that 'dtrun generate' and "
-             "'dtrun score' begin with --ranks or --nodes"},
+     .help = "what the ranks do; recipes train. 'dtrun generate' and 'dtrun score' with "
+             "--ranks or --nodes start runs with the other tasks"},
 
     {.path = "nodes",
      .type = DT_FIELD_STRINGS,
@@ -68,14 +68,14 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1024,
      .fallback = "localhost",
-     .help = "the machines that train: ssh destinations, ranges as in gpu[01-16]; slurm:4 are four "
-             "of a Slurm cluster, slurm all of the job that dtrun runs in"},
+     .help = "machines that train: ssh destinations, ranges like gpu[01-16]; slurm:4 for "
+             "four nodes of a Slurm cluster, slurm for the job that dtrun runs in"},
     {.path = "hostfile",
      .type = DT_FIELD_STRING,
      AT(hostfile),
      .fallback = "",
      .paths = true,
-     .help = "a file with a node a line, \"host slots=8\"; instead of nodes"},
+     .help = "a file with one node a line, \"host slots=8\"; instead of nodes"},
     {.path = "nodes_min",
      .type = DT_FIELD_INT,
      AT(nodes_min),
@@ -83,8 +83,8 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 1024,
      .fallback = "0",
-     .help = "a run that lost nodes continues with the others where at least so many are left; "
-             "0: all are needed"},
+     .help = "a run that lost nodes continues if at least this many are left; 0: all are "
+             "needed"},
     {.path = "gpus",
      .type = DT_FIELD_INT,
      AT(gpus),
@@ -93,8 +93,8 @@ const dt_field dt_fields[] = {
      .high = 1024,
      .fallback = "-1",
      .zero_word = "none",
-     .help = "devices that train, a rank each; -1 takes all that are found, and where there is "
-             "none the CPU trains; 0 or 'none': the CPU trains"},
+     .help = "devices that train, one rank each; -1 uses all devices found, or the CPU if "
+             "there are none; 0 or 'none': the CPU"},
     {.path = "ranks",
      .type = DT_FIELD_INT,
      AT(ranks),
@@ -102,8 +102,8 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1024,
      .fallback = "1",
-     .help = "processes that train on the CPU of a node, each with its share of the batch; with "
-             "more than 'gpus' they share the devices"},
+     .help = "processes that train on the CPU of a node, each with its share of the batch; "
+             "if more than 'gpus', they share the devices"},
     {.path = "threads",
      .type = DT_FIELD_INT,
      AT(threads),
@@ -119,15 +119,15 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1024,
      .fallback = "1",
-     .help = "ranks that divide every layer between them and read the same samples (tensor "
-             "parallel); it comes with a later dtrun, and only 1 is taken yet"},
+     .help = "ranks that divide every layer among them and read the same samples (tensor "
+             "parallelism); not supported yet: only 1 is accepted"},
     {.path = "network.interface",
      .type = DT_FIELD_STRING,
      AT(network.interface),
      .fallback = "",
      .shorthand = true,
-     .help = "what ranks of different nodes talk over: a name, an address or a subnet; left "
-             "out, the one that the nodes reach each other by"},
+     .help = "interface between ranks of different nodes: a name, an address or a subnet; "
+             "by default the one that ssh reached the node by"},
     {.path = "slurm.options",
      .type = DT_FIELD_STRINGS,
      AT(slurm.options),
@@ -135,7 +135,7 @@ const dt_field dt_fields[] = {
      .high = 64,
      .fallback = "[]",
      .shorthand = true,
-     .help = "options of sbatch for the job that 'nodes: slurm:N' submits, as in "
+     .help = "options of sbatch for the job that 'nodes: slurm:N' submits, for example "
              "[--partition=gpu, --time=12:00:00, --gres=gpu:8]"},
 
     {.path = "strategy.kind",
@@ -144,8 +144,8 @@ const dt_field dt_fields[] = {
      .choices = strategies,
      .fallback = "ddp",
      .shorthand = true,
-     .help = "how the ranks share the work; ddp gives each a whole copy of the model and sums "
-             "the gradients while they are computed"},
+     .help = "how the ranks share the work; ddp gives each rank a copy of the model and "
+             "sums the gradients while they are computed"},
     {.path = "strategy.bucket_mb",
      .type = DT_FIELD_NUMBER,
      AT(strategy.bucket_mb),
@@ -154,7 +154,7 @@ const dt_field dt_fields[] = {
      .low_open = true,
      .high = 65536,
      .fallback = "25",
-     .help = "gradients are sent in pieces of at most this size"},
+     .help = "gradients are sent in buckets of at most this size"},
     {.path = "strategy.first_bucket_mb",
      .type = DT_FIELD_NUMBER,
      AT(strategy.first_bucket_mb),
@@ -163,19 +163,19 @@ const dt_field dt_fields[] = {
      .low_open = true,
      .high = 65536,
      .fallback = "1",
-     .help = "the first piece is smaller, so that sending starts early"},
+     .help = "size of the first bucket, smaller so that sending starts early"},
     {.path = "strategy.shard",
      .type = DT_FIELD_CHOICE,
      AT(strategy.shard),
      .choices = shards,
      .fallback = "full",
      .help = "fsdp: what is divided among the ranks; full: parameters, gradients and "
-             "optimizer; gradients: all but the parameters; optimizer: its state alone"},
+             "optimizer state; gradients: all but the parameters; optimizer: only its state"},
     {.path = "strategy.reshard_after_forward",
      .type = DT_FIELD_BOOL,
      AT(strategy.reshard_after_forward),
      .fallback = "true",
-     .help = "fsdp with shard full: gathered parameters are dropped after the forward pass "
+     .help = "fsdp with shard full: gathered parameters are freed after the forward pass "
              "and gathered again for the backward pass"},
     {.path = "strategy.reduce_dtype",
      .type = DT_FIELD_CHOICE,
@@ -188,7 +188,7 @@ const dt_field dt_fields[] = {
      AT(strategy.reduce_each_micro_step),
      .fallback = "true",
      .help = "fsdp: gradients are divided after every micro-step, which saves memory; false "
-             "keeps them whole until the last one, which sends less"},
+             "divides them only after the last one, which sends less"},
 
 #include "recipes/fields_model.inc"
     {.path = "activation_checkpointing",
@@ -196,14 +196,14 @@ const dt_field dt_fields[] = {
      AT(activation_checkpointing),
      .choices = recomputes,
      .fallback = "none",
-     .help = "what of the forward pass is computed again in the backward pass instead of "
-             "kept; selective: what is cheap; full: all but the input of each block"},
+     .help = "which activations are recomputed in the backward pass instead of kept; "
+             "selective: cheap ones; full: all but the input of each block"},
     {.path = "cuda_graphs",
      .type = DT_FIELD_BOOL,
      AT(cuda_graphs),
      .fallback = "true",
-     .help = "GPUs: what is the same step after step is recorded and launched as one; false: "
-             "kernel by kernel, to look for faults"},
+     .help = "GPUs: steps are recorded and launched as CUDA graphs; false: kernel by "
+             "kernel, for debugging"},
 
     {.path = "precision.kind",
      .type = DT_FIELD_CHOICE,
@@ -220,8 +220,7 @@ const dt_field dt_fields[] = {
      .low_open = true,
      .high = 4294967296,
      .fallback = "65536",
-     .help = "fp16: what the loss is first multiplied by, so that small gradients do not "
-             "vanish"},
+     .help = "fp16: initial factor of the loss, so that small gradients do not vanish"},
     {.path = "precision.scale_window",
      .type = DT_FIELD_INT,
      AT(precision.scale_window),
@@ -236,13 +235,13 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 4294967296,
      .fallback = "1e-4",
-     .help = "fp16: the run fails when the scale falls below it"},
+     .help = "fp16: the run fails when the scale falls below this"},
     {.path = "precision.tf32",
      .type = DT_FIELD_BOOL,
      AT(precision.tf32),
      .fallback = "false",
-     .help = "fp32 on GPUs: products may round their inputs to 10 bits of mantissa, which is "
-             "several times faster"},
+     .help = "fp32 on GPUs: products may round their inputs to 10 bits of mantissa, which "
+             "is several times faster"},
 
 #include "recipes/fields_data.inc"
     {.path = "optimizer.kind",
@@ -251,18 +250,15 @@ const dt_field dt_fields[] = {
      .choices = optimizers,
      .fallback = "adamw",
      .shorthand = true,
-     .help =
-         "how gradients become steps; weight_decay is decoupled from the gradient in adamw, lion "
-         "and "
-         "muon, and added to it in adam and sgd; fairseq's adam is adamw with the variant fairseq"},
+     .help = "the optimizer; weight_decay is decoupled from the gradient in adamw, lion and "
+             "muon, and added to it in adam and sgd"},
     {.path = "optimizer.variant",
      .type = DT_FIELD_CHOICE,
      AT(optimizer.variant),
      .choices = variants,
      .fallback = "pytorch",
-     .help = "adamw, adam: where epsilon is added: after the bias correction as PyTorch does, or "
-             "before "
-             "as fairseq does; it leaves the decay as it is"},
+     .help = "adamw, adam: epsilon is added after the bias correction as in PyTorch, or "
+             "before it as in fairseq; the decay does not change"},
     {.path = "optimizer.lr",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.lr),
@@ -279,7 +275,7 @@ const dt_field dt_fields[] = {
      .high = 1,
      .high_open = true,
      .fallback = "0.9",
-     .help = "decay of the mean of gradients; lion: share of the momentum in a step"},
+     .help = "decay of the mean of gradients; lion: weight of the momentum in a step"},
     {.path = "optimizer.beta2",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.beta2),
@@ -287,7 +283,8 @@ const dt_field dt_fields[] = {
      .high = 1,
      .high_open = true,
      .fallback = "0.95",
-     .help = "decay of the mean of squared gradients; lion: of its momentum, 0.99 unless given"},
+     .help = "decay of the mean of squared gradients; lion: decay of the momentum, by "
+             "default 0.99"},
     {.path = "optimizer.eps",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.eps),
@@ -295,22 +292,21 @@ const dt_field dt_fields[] = {
      .low_open = true,
      .high = 1,
      .fallback = "1e-8",
-     .help = "added to the root of the squared mean"},
+     .help = "added to the root of the mean of squares"},
     {.path = "optimizer.weight_decay",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.weight_decay),
      .low = 0,
      .high = 10,
      .fallback = "0.1",
-     .help = "how fast parameters shrink, those that 'decays' names"},
+     .help = "weight decay of the parameters that 'decays' selects"},
     {.path = "optimizer.decays",
      .type = DT_FIELD_CHOICE,
      AT(optimizer.decays),
      .choices = decays,
      .fallback = "matrices",
-     .help =
-         "what weight_decay makes smaller; matrices: parameters with two or more dimensions; all: "
-         "norms and biases too, as fairseq has it"},
+     .help = "parameters with weight decay; matrices: those with two or more dimensions; "
+             "all: norms and biases too, as in fairseq"},
     {.path = "optimizer.momentum",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.momentum),
@@ -318,27 +314,28 @@ const dt_field dt_fields[] = {
      .high = 1,
      .high_open = true,
      .fallback = "0",
-     .help = "sgd, muon: share of the last step that is kept; 0.95 for muon unless given"},
+     .help = "sgd, muon: factor of the previous step; by default 0.95 for muon"},
     {.path = "optimizer.nesterov",
      .type = DT_FIELD_BOOL,
      AT(optimizer.nesterov),
      .fallback = "false",
-     .help = "sgd, muon: momentum looks ahead; true for muon unless given"},
+     .help = "sgd, muon: Nesterov momentum; by default true for muon"},
     {.path = "optimizer.adjust_lr",
      .type = DT_FIELD_CHOICE,
      AT(optimizer.adjust_lr),
      .choices = adjust_lrs,
      .fallback = "original",
-     .help = "muon: a matrix' learning rate times sqrt(max(1, rows/columns)), or times "
-             "0.2 sqrt(max(rows, columns)), with which steps are as large as AdamW's"},
+     .help = "muon: factor of a matrix's learning rate; original: sqrt(max(1, "
+             "rows/columns)); match_rms_adamw: 0.2 sqrt(max(rows, columns)), for steps as "
+             "large as AdamW's"},
     {.path = "optimizer.adamw_lr",
      .type = DT_FIELD_NUMBER,
      AT(optimizer.adamw_lr),
      .low = 0,
      .high = 100,
      .fallback = "0",
-     .help = "muon: learning rate after warm-up of embeddings, head, norms and biases, which AdamW "
-             "steps; 0: lr"},
+     .help = "muon: learning rate after warm-up for embeddings, head, norms and biases, "
+             "which AdamW updates; 0: lr"},
 
     {.path = "schedule.kind",
      .type = DT_FIELD_CHOICE,
@@ -346,7 +343,7 @@ const dt_field dt_fields[] = {
      .choices = schedules,
      .fallback = "cosine",
      .shorthand = true,
-     .help = "how the learning rate moves"},
+     .help = "how the learning rate changes"},
     {.path = "schedule.steps",
      .type = DT_FIELD_INT,
      AT(schedule.steps),
@@ -355,7 +352,7 @@ const dt_field dt_fields[] = {
      .high = BILLION,
      .fallback = "0",
      ALSO("max_steps", "max_iters"),
-     .help = "length of the whole run; 0: epochs say it"},
+     .help = "length of the whole run; 0: set by epochs"},
     {.path = "schedule.epochs",
      .type = DT_FIELD_INT,
      AT(schedule.epochs),
@@ -363,8 +360,8 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = MILLION,
      .fallback = "0",
-     .help = "length of the whole run in passes over the training data; 0: steps say it; both: "
-             "whichever is over first"},
+     .help = "length of the whole run in passes over the training data; 0: set by steps; "
+             "with both, the shorter one counts"},
     {.path = "schedule.warmup_steps",
      .type = DT_FIELD_INT,
      AT(schedule.warmup_steps),
@@ -380,7 +377,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 100,
      .derived = "min_lr",
-     .help = "learning rate where warm-up starts"},
+     .help = "learning rate at the start of warm-up"},
     {.path = "schedule.min_lr",
      .type = DT_FIELD_NUMBER,
      AT(schedule.min_lr),
@@ -395,7 +392,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = BILLION,
      .fallback = "0",
-     .help = "length of the first cosine period; 0 lasts from warm-up to the end of the run"},
+     .help = "length of the first cosine period; 0: from warm-up to the end of the run"},
     {.path = "schedule.period_mult",
      .type = DT_FIELD_NUMBER,
      AT(schedule.period_mult),
@@ -419,7 +416,7 @@ const dt_field dt_fields[] = {
      .low_open = true,
      .high = 100,
      .fallback = "1",
-     .help = "polynomial: exponent of what is left of the run"},
+     .help = "polynomial: exponent of the remaining fraction of the run"},
     {.path = "schedule.decay_steps",
      .type = DT_FIELD_INT,
      AT(schedule.decay_steps),
@@ -427,15 +424,15 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = BILLION,
      .fallback = "0",
-     .help = "warmup_stable_decay: the last so many steps fall to min_lr; 0 takes a tenth of "
-             "the run"},
+     .help = "warmup_stable_decay: the last steps, which fall to min_lr; 0: a tenth of the "
+             "run"},
     {.path = "time_limit",
      .type = DT_FIELD_DURATION,
      AT(time_limit_seconds),
      .low = 0,
      .high = 3153600000,
      .fallback = "0",
-     .help = "the run saves and ends after so long; 0: no limit"},
+     .help = "the run saves and ends after this time; 0: no limit"},
 
     {.path = "clip",
      .type = DT_FIELD_NUMBER,
@@ -444,15 +441,15 @@ const dt_field dt_fields[] = {
      .high = MILLION,
      .fallback = "1",
      ALSO("grad_clip", "max_grad_norm"),
-     .help = "longest global gradient norm; a longer gradient is scaled down to it; 0 leaves all "
-             "as they are"},
+     .help = "largest global gradient norm; a larger gradient is scaled down to it; 0: no "
+             "clipping"},
     {.path = "seed",
      .type = DT_FIELD_INT,
      AT(seed),
      .low = 0,
      .high = 9007199254740991.0,
      .fallback = "1337",
-     .help = "of initial weights, order of the data and dropout"},
+     .help = "seed of initial weights, order of the data and dropout"},
 
     {.path = "evaluate.every",
      .type = DT_FIELD_INT,
@@ -462,7 +459,7 @@ const dt_field dt_fields[] = {
      .high = BILLION,
      .fallback = "250",
      .shorthand = true,
-     .help = "steps between validations; 0 validates at the end only, and where every_epoch says"},
+     .help = "steps between validations; 0: only at the end, and as every_epoch sets"},
     {.path = "evaluate.every_epoch",
      .type = DT_FIELD_INT,
      AT(evaluate.every_epoch),
@@ -470,7 +467,8 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = MILLION,
      .fallback = "0",
-     .help = "epochs between further validations, each after the step that ends one; 0: none"},
+     .help = "epochs between additional validations, each after the step that ends an "
+             "epoch; 0: none"},
     {.path = "evaluate.sequences",
      .type = DT_FIELD_INT,
      AT(evaluate.sequences),
@@ -478,12 +476,12 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = BILLION,
      .fallback = "256",
-     .help = "validation sequences that are looked at each time; 0 takes all"},
+     .help = "validation sequences that each evaluation uses; 0: all"},
     {.path = "evaluate.bleu",
      .type = DT_FIELD_BOOL,
      AT(evaluate.bleu),
      .fallback = "false",
-     .help = "of sentence pairs: those that are looked at are translated too, and BLEU is told as "
+     .help = "sentence pairs: evaluations also translate their sentences and report BLEU as "
              "valid_bleu"},
     {.path = "evaluate.beam",
      .type = DT_FIELD_INT,
@@ -491,8 +489,7 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 64,
      .fallback = "1",
-     .help = "for that, so many translations of a sentence are searched side by side; 1: the "
-             "likeliest token each time"},
+     .help = "beam size of these translations; 1: greedy"},
 
     {.path = "checkpoint.every",
      .type = DT_FIELD_INT,
@@ -502,15 +499,15 @@ const dt_field dt_fields[] = {
      .high = BILLION,
      .fallback = "0",
      .shorthand = true,
-     .help = "steps between checkpoints; 0: only at the end, and those of every_epoch and "
-             "keep_best"},
+     .help = "steps between checkpoints; 0: only at the end, besides those of every_epoch "
+             "and keep_best"},
     {.path = "checkpoint.keep",
      .type = DT_FIELD_INT,
      AT(checkpoint.keep),
      .low = 0,
      .high = MILLION,
      .fallback = "2",
-     .help = "the newest so many stay; 0 keeps all"},
+     .help = "this many of the newest checkpoints are kept; 0: all"},
     {.path = "checkpoint.every_epoch",
      .type = DT_FIELD_INT,
      AT(checkpoint.every_epoch),
@@ -518,28 +515,29 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = MILLION,
      .fallback = "0",
-     .help = "epochs between further checkpoints; 0: none"},
+     .help = "epochs between additional checkpoints; 0: none"},
     {.path = "checkpoint.keep_epochs",
      .type = DT_FIELD_INT,
      AT(checkpoint.keep_epochs),
      .low = 0,
      .high = MILLION,
      .fallback = "0",
-     .help = "the newest so many of those stay; 0 keeps all"},
+     .help = "this many of the newest checkpoints of every_epoch are kept; 0: all"},
     {.path = "checkpoint.keep_best",
      .type = DT_FIELD_INT,
      AT(checkpoint.keep_best),
      .low = 0,
      .high = MILLION,
      .fallback = "1",
-     .help = "an evaluation that is the best so far saves one, and the so many best stay; 0: none "
-             "for that reason"},
+     .help = "an evaluation that is the best so far saves a checkpoint, and this many of "
+             "the best are kept; 0: none"},
     {.path = "checkpoint.best_by",
      .type = DT_FIELD_CHOICE,
      AT(checkpoint.best_by),
      .choices = best_bys,
      .fallback = "valid_loss",
-     .help = "what the best is: the lowest valid_loss, or the highest valid_bleu"},
+     .help = "metric of the best checkpoint: the lowest valid_loss, or the highest "
+             "valid_bleu"},
 
     {.path = "log.every",
      .type = DT_FIELD_INT,
@@ -558,7 +556,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 86400,
      .fallback = "30",
-     .help = "how long a stop waits for the checkpoint before it kills"},
+     .help = "how long a stop waits for the checkpoint before it kills the ranks"},
 
     {.path = "failure.max_restarts",
      .type = DT_FIELD_INT,
@@ -566,7 +564,8 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 1000,
      .fallback = "3",
-     .help = "how often a run that failed is started again from its last checkpoint"},
+     .help = "how often in a row a failed run is restarted from its last checkpoint without "
+             "a new one"},
     {.path = "failure.launcher_lost",
      .type = DT_FIELD_STRING,
      AT(failure.launcher_lost),
@@ -579,8 +578,8 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 86400,
      .fallback = "30",
-     .help = "a rank that neither steps nor does anything for five times the usual, and at least "
-             "so long, hangs; one that is slow does not"},
+     .help = "a rank hangs if it makes no progress for five times the usual step time, and "
+             "at least this long; a slow rank does not"},
 
     {.path = "search.kind",
      .type = DT_FIELD_CHOICE,
@@ -588,8 +587,8 @@ const dt_field dt_fields[] = {
      .choices = searches,
      .fallback = "grid",
      .shorthand = true,
-     .help = "which points a sweep has; grid: every value with every other; zip: the first of "
-             "each, the second of each; random: some of the grid"},
+     .help = "points of a sweep; grid: all combinations of the values; zip: the first "
+             "values, the second values, ...; random: some points of the grid"},
     {.path = "search.count",
      .type = DT_FIELD_INT,
      AT(search.count),
@@ -597,14 +596,14 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 10000,
      .fallback = "0",
-     .help = "random: how many are drawn, none twice"},
+     .help = "random: number of different points"},
     {.path = "search.seed",
      .type = DT_FIELD_INT,
      AT(search.seed),
      .low = 0,
      .high = 9007199254740991.0,
      .fallback = "1",
-     .help = "random: of the drawing"},
+     .help = "random: seed of the choice"},
     {.path = "search.at_once",
      .type = DT_FIELD_INT,
      AT(search.at_once),
@@ -612,9 +611,8 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 64,
      .fallback = "1",
-     .help = "at most so many runs of a sweep go side by side, never two on one GPU; 0: as many as "
-             "there are free GPUs for, or on CPUs as this machine has processors for, by the ranks "
-             "and threads of one"},
+     .help = "runs of a sweep at the same time, never two on one GPU; 0: as many as free "
+             "GPUs, or processors for CPU ranks, allow"},
     {.path = "search.nodes",
      .type = DT_FIELD_INT,
      AT(search.nodes),
@@ -622,16 +620,15 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 1024,
      .fallback = "0",
-     .help =
-         "how many of 'nodes' a run of a sweep trains on, those that no other run of it has; 0: "
-         "all of them"},
+     .help = "how many of 'nodes' each run of a sweep trains on, disjoint from other runs "
+             "of the sweep; 0: all"},
     {.path = "early_stop.metric",
      .type = DT_FIELD_STRING,
      AT(early_stop.metric),
      .fallback = "",
      .shorthand = true,
-     .help = "what runs of a sweep are compared by, as in valid_loss: the lower the better, but of "
-             "BLEU, accuracies and what is told per second; left out: all run to their end"},
+     .help = "metric to compare runs of a sweep, for example valid_loss; lower is better, "
+             "except BLEU, accuracies and rates; empty: no early stop"},
     {.path = "early_stop.after",
      .type = DT_FIELD_INT,
      AT(early_stop.after),
@@ -639,7 +636,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = BILLION,
      .fallback = "0",
-     .help = "where they are first compared; again at twice as many, and so on"},
+     .help = "step of the first comparison; repeated at twice this step, and so on"},
     {.path = "early_stop.keep",
      .type = DT_FIELD_NUMBER,
      AT(early_stop.keep),
@@ -647,7 +644,8 @@ const dt_field dt_fields[] = {
      .low_open = true,
      .high = 1,
      .fallback = "0.5",
-     .help = "fraction that continues each time; the others are stopped, with a checkpoint"},
+     .help = "fraction of the runs that continues after each comparison; the others are "
+             "stopped, with a checkpoint"},
 
     {.path = "notify.webhook",
      .type = DT_FIELD_STRING,
@@ -655,8 +653,8 @@ const dt_field dt_fields[] = {
      .fallback = "",
      .shorthand = true,
      .keeps_references = true,
-     .help = "a URL that is told when the run finishes, fails or restarts; a secret in it is "
-             "written \"${env:NAME}\", and refused as it is"},
+     .help = "a URL that gets a POST when the run finishes, fails or restarts; write a "
+             "secret in it as \"${env:NAME}\", literal secrets are refused"},
 };
 /* clang-format on */
 

@@ -119,17 +119,17 @@ static dt_status find_family(const dt_published **family, dt_architecture_kind *
 
     dt_strbuf_init(&known);
     if (!json_is_object(config))
-        DT_THROW(err, DT_ERR_RECIPE, "'%s' is no JSON object", where);
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' is not a JSON object", where);
     type = json_string_value(json_object_get(config, "model_type"));
     if (type == NULL)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' has no 'model_type': it does not say what model it is of", where);
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' has no 'model_type': the kind of model is unknown",
+                 where);
     for (size_t i = 0; dt_architecture_published(family, kind, i); i++) {
         if (strcmp((*family)->model_type, type) == 0)
             goto out;
         dt_strbuf_add_fmt(&known, "%s'%s'", i > 0 ? ", " : "", (*family)->model_type);
     }
-    DT_THROW(err, DT_ERR_RECIPE, "'%s': a model of type '%.60s' is none that dtrun has (it has %s)",
+    DT_THROW(err, DT_ERR_RECIPE, "'%s': a model of type '%.60s' is not supported (supported: %s)",
              where, type, known.data);
 out:
     dt_strbuf_release(&known);
@@ -240,8 +240,8 @@ static dt_status take_field(reading *in, const dt_published_key *key, dt_error *
     if (value != NULL) {
         text = dt_huggingface_text_of(value, key, in->arena);
         if (text == NULL)
-            return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s, which dtrun has not", in->where,
-                           key->key, shown(room, sizeof(room), value));
+            return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s, which dtrun does not support",
+                           in->where, key->key, shown(room, sizeof(room), value));
     }
     if (text == NULL)
         return DT_FAIL(err, DT_ERR_RECIPE, "'%s' has no '%s'", in->where, key->key);
@@ -293,7 +293,7 @@ static dt_status check_map(const reading *in, const char *name, json_t *map, dt_
     json_t *value;
 
     if (!json_is_object(map) && !json_is_null(map))
-        DT_THROW(err, DT_ERR_RECIPE, "'%s': '%s' is no object", in->where, name);
+        DT_THROW(err, DT_ERR_RECIPE, "'%s': '%s' is not an object", in->where, name);
     json_object_foreach(map, inner, value) {
         path = dt_arena_printf(in->arena, "%s.%s", name, inner);
         if (path == NULL)

@@ -52,10 +52,11 @@ dt_status dt_huggingface_family(const dt_published **out, const dt_recipe *recip
     }
     if (differs == NULL)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "a model of kind '%s' has no form in Hugging Face's transformers",
+                       "a model of kind '%s' cannot be represented in Hugging Face's transformers",
                        dt_architecture_find(recipe->model.kind)->name);
     return DT_FAIL(err, DT_ERR_RECIPE,
-                   "a model with this '%s' has no form in Hugging Face's transformers", differs);
+                   "a model with this '%s' cannot be represented in Hugging Face's transformers",
+                   differs);
 }
 
 static dt_status value_out(json_t **out, const dt_recipe *recipe, const dt_published_key *key,

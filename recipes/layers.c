@@ -41,10 +41,10 @@ static dt_status refuse_version(const dt_reading *reading, const dt_yaml_node *e
 
     dt_strbuf_init(&text);
     if (version > DT_RECIPE_VERSION)
-        dt_strbuf_add_fmt(&text,
-                          "the recipe has version %.16g, and this dtrun reads version %d: use a "
-                          "newer dtrun",
-                          version, DT_RECIPE_VERSION);
+        dt_strbuf_add_fmt(
+            &text,
+            "the recipe has version %.16g, but this dtrun reads version %d: use a newer dtrun",
+            version, DT_RECIPE_VERSION);
     else
         dt_strbuf_add_fmt(&text,
                           "'" DT_RECIPE_VERSION_KEY "' is the recipe's version (expected %d)",
@@ -122,12 +122,12 @@ static dt_status extend_file(dt_reading *reading, const layer *above, const dt_y
     dt_status st = DT_OK;
 
     if (of.depth > DEPTH_MAX)
-        return refuse_extends(reading, node, "goes through more files than any recipe needs (8)");
+        return refuse_extends(reading, node, "is nested more than 8 files deep");
     of.path = path_beside(above, node->text, reading->arena);
     if (of.path == NULL)
         DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
     if (is_open(above, of.path))
-        return refuse_extends(reading, node, "comes back to a file that it came from");
+        return refuse_extends(reading, node, "is circular: a file extends itself");
     st = dt_recipe_source_read(&read, of.path, reading->arena, reading->err);
     if (st != DT_OK) {
         dt_text_mark_prefix(reading->err, &node->mark);
@@ -148,7 +148,7 @@ static dt_status extend_one(dt_reading *reading, const layer *above, dt_yaml_nod
         DT_TRY(dt_references_fill(reading, node));
     if (node->kind != DT_YAML_SCALAR || node->text[0] == '\0' || dt_yaml_node_is_null(node))
         return refuse_extends(reading, node,
-                              "takes the name of a recipe file or of a preset, or a list of such");
+                              "must be the name of a recipe file or preset, or a list of them");
     reading->layer++;
     st = dt_preset_find(node->text) != NULL ? extend_preset(reading, above, node)
                                             : extend_file(reading, above, node);
@@ -179,7 +179,7 @@ static dt_status add_source(dt_reading *reading, const layer *of)
         return DT_ERR_RECIPE;
     reading->too_many = origins->sources_count == DT_ORIGIN_SOURCES;
     if (reading->too_many)
-        return DT_FAIL(reading->err, DT_ERR_RECIPE, "%s: the recipe is made of more than %d files",
+        return DT_FAIL(reading->err, DT_ERR_RECIPE, "%s: the recipe consists of more than %d files",
                        of->path, DT_ORIGIN_SOURCES);
     origins->sources[origins->sources_count++] = (dt_problem_source){of->path, of->text};
     return DT_OK;

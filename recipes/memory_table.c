@@ -87,7 +87,7 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     dt_strbuf_add_fmt(out, "%ss x %lld layers%s\n", kind->item, (long long)recipe->model.layers,
                       recomputes[recipe->activation_checkpointing]);
     add_line(out, "buffers", memory->buffers_bytes);
-    dt_strbuf_add_fmt(out, "%ss, %sgradients on their way, %s%sthe program\n", kind->item,
+    dt_strbuf_add_fmt(out, "%ss, %sgradients being sent, %s%sthe program\n", kind->item,
                       dt_memory_is_full_shard(recipe) ? "gathered weights, " : "",
                       memory->translator_bytes > 0 ? "a model that translates, " : "",
                       memory->copy_bytes > 0 ? "a copy for saves, " : "");

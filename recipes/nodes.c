@@ -73,16 +73,16 @@ static dt_status read_share(dt_node_spec *out, const char *item, const char *wor
 
     if (!gpus && !ranks && !first)
         return refuse(
-            item, "after the name only 'gpus=N', 'first_gpu=N', 'ranks=N' or 'slots=N' may stand",
+            item, "after the name only 'gpus=N', 'first_gpu=N', 'ranks=N' or 'slots=N' is allowed",
             err);
     if (key == 4 && gpus && strncmp(equals + 1, "none", length - key - 1) == 0 &&
         length - key - 1 == strlen("none"))
         count = 0;
     else if (!read_count(&count, equals + 1, length - key - 1) || count > DT_NODES_MAX ||
              (count == 0 && !gpus && !first))
-        return refuse(item, "its number is not one from 1 to 1024", err);
+        return refuse(item, "expected a number from 1 to 1024", err);
     else if (equals[1] == '0' && length - key > 2)
-        return refuse(item, "its number has a leading zero: write it without", err);
+        return refuse(item, "remove the leading zero of the number", err);
     if (first)
         out->first_gpu = count;
     if (gpus)
@@ -102,7 +102,7 @@ dt_status dt_node_spec_parse(dt_node_spec *out, const char *item, dt_arena *aren
     *out = (dt_node_spec){.gpus = -1, .ranks = -1};
     if (!is_destination(at, length))
         return refuse(item,
-                      "not a name that ssh takes: expected [USER@]HOST of letters, digits, '.', "
+                      "not a valid ssh destination: expected [USER@]HOST of letters, digits, '.', "
                       "'_', '-', ':', '%' or '/', not starting with '-'",
                       err);
     out->destination = dt_arena_strndup(arena, at, length);
@@ -157,8 +157,7 @@ static dt_status expand(growing *list, const char *item);
 /* item[open] is '[': each number of the brackets in its place, and on with what follows. */
 static dt_status expand_range(growing *list, const char *item, size_t open)
 {
-    static const char wrong[] =
-        "a range in brackets is numbers and spans of them, as in gpu[01-16,20]";
+    static const char wrong[] = "expected numbers and spans in the brackets, as in gpu[01-16,20]";
     const char *at = item + open + 1, *close = strchr(at, ']');
     dt_status st = DT_OK;
     dt_strbuf one;
@@ -181,7 +180,7 @@ static dt_status expand_range(growing *list, const char *item, size_t open)
             at += length;
         }
         if (last < first || last - first >= DT_NODES_MAX)
-            DT_TRY(refuse(item, "a span goes up, over at most 1024 numbers", list->err));
+            DT_TRY(refuse(item, "a span must ascend, over at most 1024 numbers", list->err));
         if (*at != ',' && at != close)
             DT_TRY(refuse(item, wrong, list->err));
         at += *at == ',' ? 1 : 0;
@@ -228,10 +227,12 @@ dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_a
                 DT_TRY(
                     refuse(list->items[i], "expected a number from 1 to 1024 after 'slurm:'", err));
             if (list->specs[i].first_gpu > 0)
-                DT_TRY(refuse(list->items[i],
-                              "Slurm says which GPUs a job has: leave 'first_gpu' out", err));
+                DT_TRY(refuse(
+                    list->items[i],
+                    "'first_gpu' and Slurm cannot be combined: Slurm assigns the GPUs of a job",
+                    err));
             if (list->count > 1)
-                DT_TRY(refuse(list->items[i], "stands alone in the list of nodes", err));
+                DT_TRY(refuse(list->items[i], "cannot be combined with other nodes", err));
         }
     out->items = list->items;
     out->count = list->count;

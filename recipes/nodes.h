@@ -36,7 +36,7 @@ typedef struct dt_node_spec {
 /* One item of an expanded list. */
 dt_status dt_node_spec_parse(dt_node_spec *out, const char *item, dt_arena *arena, dt_error *err);
 
-/* Every range becomes its machines; a destination that is there twice is refused. */
+/* Every range becomes its machines; a destination that is listed twice is refused. */
 dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_arena *arena,
                           dt_error *err);
 

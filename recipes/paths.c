@@ -22,7 +22,7 @@ dt_status dt_path_current(const char **out, dt_arena *arena, dt_error *err)
     dt_status st;
 
     if (current == NULL)
-        return DT_FAIL(err, DT_ERR_IO, "cannot tell the current folder: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot find the current folder: %s", strerror(errno));
     st = keep(out, dt_arena_strdup(arena, current), err);
     free(current);
     return st;
@@ -73,8 +73,9 @@ dt_status dt_path_resolve(const char **out, const char *path, const char *folder
             keep(out, dt_arena_printf(arena, "%s%s%s", folder, between, without_dots(path)), err));
     }
     if (!dt_text_is_utf8(*out))
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "the folder of a relative path is not named in UTF-8: give an absolute path");
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "the folder of a relative path has a name that is not UTF-8: use an absolute path");
 out:
     return st;
 }

@@ -109,7 +109,7 @@ dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err)
         return DT_OK;
     return DT_FAIL(err, DT_ERR_RECIPE,
                    "'batch.total' %lld cannot be divided: %lld rank%s x %lld %s take %lld at once: "
-                   "set it to a multiple of that, such as %lld, or change '%s'",
+                   "set it to a multiple of this, such as %lld, or change '%s'",
                    (long long)total, (long long)replicas, replicas == 1 ? "" : "s", (long long)each,
                    unit, (long long)pass, (long long)(nearest * pass),
                    plan->recipe.batch.max_tokens > 0 ? "batch.max_tokens" : "batch.sequences");

@@ -26,14 +26,13 @@ static dt_status check_found(const wish *wanted, int64_t found, const char *node
     if (found < 0 || wanted->first + wanted->gpus <= found)
         return DT_OK;
     if (wanted->first > 0)
-        return DT_FAIL(
-            err, DT_ERR_RECIPE,
-            "'first_gpu' is %lld with %lld GPUs from there on, and '%s' has %lld, counted "
-            "from 0: ask for those that there are",
-            (long long)wanted->first, (long long)wanted->gpus, node, (long long)found);
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'first_gpu' is %lld with %lld GPUs from there on, but '%s' has %lld, "
+                       "counted from 0: use GPUs that exist",
+                       (long long)wanted->first, (long long)wanted->gpus, node, (long long)found);
     return DT_FAIL(err, DT_ERR_RECIPE,
-                   "'gpus' is %lld, and '%s' has %lld: ask for as many as there are, or leave "
-                   "'gpus' out to take all of them",
+                   "'gpus' is %lld, but '%s' has %lld: use at most this number, or leave out "
+                   "'gpus' to use all",
                    (long long)wanted->gpus, node, (long long)found);
 }
 

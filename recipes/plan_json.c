@@ -138,7 +138,7 @@ static dt_status read_rank(dt_plan *out, const json_t *plan, const json_t *json,
     DT_TRY(dt_plan_get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
     rank = &out->ranks[index];
     if (rank->device != NULL)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: rank %lld is there twice", where, (long long)index);
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: rank %lld is listed twice", where, (long long)index);
     DT_TRY(dt_plan_get_int(&rank->node, json, "node", 0, out->node_count - 1, where, err));
     DT_TRY(
         dt_plan_get_int(&rank->local_rank, json, "local_rank", 0, out->world_size - 1, where, err));

@@ -38,7 +38,7 @@ static dt_status read_arguments(dt_plan_task *out, const json_t *task, dt_arena 
         const char *text = json_string_value(json_array_get(list, (size_t)i));
 
         if (text == NULL)
-            DT_THROW(err, DT_ERR_CORRUPT, WHERE ": an argument is no text");
+            DT_THROW(err, DT_ERR_CORRUPT, WHERE ": an argument is not text");
         items[i] = dt_arena_strdup(arena, text);
         if (items[i] == NULL)
             DT_THROW(err, DT_ERR_NOMEM, DT_PLAN_NO_MEMORY);
@@ -66,7 +66,8 @@ static dt_status read_done(dt_plan_task *out, const json_t *task, dt_arena *aren
         at[1] = json_integer_value(end);
         if (json_array_size(pair) != 2 || !json_is_integer(first) || !json_is_integer(end) ||
             at[0] < before || at[1] <= at[0] || at[1] > parts)
-            DT_THROW(err, DT_ERR_CORRUPT, WHERE ": 'done' is no rising list of [first, end]");
+            DT_THROW(err, DT_ERR_CORRUPT,
+                     WHERE ": 'done' is not an ascending list of [first, end]");
         before = at[1];
     }
 out:

@@ -37,7 +37,7 @@ static dt_status set_map_item(dt_reading *reading, const dt_field *field, int64_
     if (of_item != NULL)
         return dt_reading_value(reading, dt_field_item(field, list, index), of_item, node);
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "an item of '%s' is set by one of its keys:", field->path);
+    dt_strbuf_add_fmt(&text, "to set an item of '%s', name one of its keys:", field->path);
     for (size_t i = 0; i < field->items->count; i++)
         dt_strbuf_add_fmt(&text, "%s %s", i > 0 ? "," : "", field->items->fields[i].path);
     return dt_reading_refuse(reading, &node->mark, &text);
@@ -60,9 +60,9 @@ static dt_status set_item(dt_reading *reading, const dt_field *field, int64_t in
     if (key != NULL && !maps)
         dt_strbuf_add_fmt(&text, "items of '%s' are text: nothing comes after ']'", field->path);
     else
-        dt_strbuf_add_fmt(&text, "'%s' has %lld item%s, the first of which is [0]%s", field->path,
+        dt_strbuf_add_fmt(&text, "'%s' has %lld item%s, the first is [0]%s", field->path,
                           (long long)count, count == 1 ? "" : "s",
-                          maps ? "" : "; the next one after the last adds one");
+                          maps ? "" : "; the next number appends an item");
     return dt_reading_refuse(reading, &node->mark, &text);
 }
 

@@ -58,7 +58,7 @@ static dt_status parse(reference *out, const dt_reading *reading, const dt_yaml_
         return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
     if (!is_name(out->name))
         return refuse(reading, node, "", out->name,
-                      " is no name of a variable: expected '${env:NAME}' or "
+                      " is not a variable name: expected '${env:NAME}' or "
                       "'${env:NAME:-default}'");
     out->fallback = dash != NULL ? dash + 2 : NULL;
     out->fallback_length = dash != NULL ? (size_t)(end - out->fallback) : 0;
@@ -74,14 +74,14 @@ static dt_status add_value(dt_strbuf *out, dt_reading *reading, const dt_yaml_no
     size_t length = value != NULL ? strlen(value) : 0;
 
     if (length == 0 && r->fallback == NULL)
-        return refuse(reading, node, "the environment has no ", r->name,
+        return refuse(reading, node, "the environment lacks ", r->name,
                       ": set it, or give a default as in '${env:NAME:-default}'");
     if (length > 0 && (reading->filled_bytes += length) > FILLED_BYTES_MAX)
         return refuse(reading, node, "the environment's ", r->name,
-                      " is too much for a recipe: all references together may come to 1 MiB");
+                      " is too long: all references together are limited to 1 MiB");
     if (length > 0 && dt_text_check(value, length, &node->mark, NULL) != DT_OK)
         return refuse(reading, node, "the environment's ", r->name,
-                      " is no text: it has control characters or broken UTF-8");
+                      " is not text: it has control characters or broken UTF-8");
     if (length > 0)
         dt_strbuf_add(out, value, length);
     else

@@ -19,19 +19,18 @@ static void look_at_url(const dt_rule_case *c, const char *path, const char *url
     const char *digest = strstr(url, key), *secret = dt_url_secret(url, DT_URL_DATA);
 
     if (secret != NULL && !dt_reading_resolved(c->reading, path))
-        dt_rule_broken(c, path,
-                       "'%s' has a URL that holds %s, and a recipe is kept and shown in many "
-                       "places: put a name and password into ~/.netrc, or fetch the file first "
-                       "and name that",
-                       path, secret);
+        dt_rule_broken(
+            c, path,
+            "'%s' has a URL that contains %s, which would be stored and shown with the recipe: put "
+            "a name and password into ~/.netrc, or download the file and name its path",
+            path, secret);
     else if (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0)
         dt_rule_broken(c, path, "'%s' has a URL that is neither https:// nor http://", path);
     else if (digest == NULL || strspn(digest + sizeof(key) - 1, "0123456789abcdefABCDEF") != 64 ||
              digest[sizeof(key) - 1 + 64] != '\0')
         dt_rule_broken(c, path,
-                       "'%s' has a URL without a digest: end it with '#sha256=' and the 64 "
-                       "digits that its publisher names, or 'sha256sum' gives of a copy that "
-                       "you trust",
+                       "'%s' has a URL without a digest: append '#sha256=' and the 64 digits from "
+                       "its publisher, or from 'sha256sum' of a trusted copy",
                        path);
 }
 
@@ -56,8 +55,7 @@ void dt_rule_split(const dt_rule_case *c)
     if (c->recipe->data.validation.count > 0 && c->reading->resolved == NULL &&
         dt_reading_given(c->reading, "data.split") &&
         dt_reading_later(c->reading, "data.validation", "data.split") == 0)
-        dt_rule_broken(c, "data.split",
-                       "'data.split' has no effect beside files in 'data.validation'");
+        dt_rule_broken(c, "data.split", "'data.split' and 'data.validation' cannot be combined");
 }
 
 /* The first validation file that the training files have, as it is or by a pattern; NULL: none. */
@@ -108,7 +106,7 @@ void dt_rule_glob(const dt_rule_case *c)
         return;
     show_file(&shown, file);
     show_file(&pattern, item);
-    dt_rule_broken(c, "data.train", "the pattern %s takes in %s, which is in 'data.validation'",
+    dt_rule_broken(c, "data.train", "the pattern %s matches %s, which is in 'data.validation'",
                    pattern.data, shown.data);
     dt_strbuf_release(&pattern);
     dt_strbuf_release(&shown);
@@ -132,8 +130,7 @@ void dt_rule_jsonl(const dt_rule_case *c)
             continue;
         show_file(&shown, path);
         dt_rule_broken(c, "data.train",
-                       "%s is read character by character: keys, quotes and braces are learned "
-                       "too",
+                       "%s is read character by character, including keys, quotes and braces",
                        shown.data);
         dt_strbuf_release(&shown);
         return;
@@ -155,7 +152,7 @@ void dt_rule_weights_tokens(const dt_rule_case *c)
     if (dt_file_exists(config.data)) /* a checkpoint has its tokenizer with it */
         dt_rule_broken(
             c, dt_reading_written(c->reading, "data.tokens") ? "data.tokens" : "data.train",
-            "the text is read %s, and the weights know the tokens of their own tokenizer",
+            "the text is read %s, but the weights need the tokens of their own tokenizer",
             recipe->data.tokens == DT_TOKENS_BYTE ? "byte by byte" : "character by character");
     dt_strbuf_release(&config);
 }
@@ -178,11 +175,9 @@ void dt_rule_pairs(const dt_rule_case *c)
 
     if (!dt_architecture_find(recipe->model.kind)->reads_pairs) {
         if (recipe->data.tokens == DT_TOKENS_PAIRS) /* all else it has no use for */
-            dt_rule_broken(
-                c, "data.tokens",
-                "'data.tokens' is 'pairs', of sentences, which a model of kind '%s' does "
-                "not read",
-                dt_architecture_find(recipe->model.kind)->name);
+            dt_rule_broken(c, "data.tokens",
+                           "'data.tokens: pairs' and a model of kind '%s' cannot be combined",
+                           dt_architecture_find(recipe->model.kind)->name);
         return;
     }
     if (recipe->data.tokens != DT_TOKENS_PAIRS && (source[0] == '\0' || target[0] == '\0'))
@@ -195,12 +190,11 @@ void dt_rule_pairs(const dt_rule_case *c)
         dt_rule_broken(c, "data.target", "'data.source' and 'data.target' are both '%s'", source);
     if (recipe->batch.max_tokens == 0)
         dt_rule_broken(c, "batch.max_tokens",
-                       "'batch.max_tokens' is missing: how many tokens a batch of sentence pairs "
-                       "has at most; 4096 is usual");
+                       "'batch.max_tokens' is missing (largest number of tokens in a batch of "
+                       "sentence pairs): 4096 is usual");
     else if (says_sequences(recipe))
         dt_rule_broken(c, "batch.sequences",
-                       "'batch.sequences' has no effect beside 'batch.max_tokens', by which "
-                       "sentence pairs are put together: keep one");
+                       "'batch.sequences' and 'batch.max_tokens' cannot be combined: remove one");
 }
 
 /* --- what is measured and kept --- */
@@ -216,8 +210,8 @@ void dt_rule_batch(const dt_rule_case *c)
         sequences >= ranks)
         return;
     dt_rule_broken(c, "evaluate.sequences",
-                   "'evaluate.sequences' %lld is less than the %lld ranks: some have nothing to "
-                   "evaluate",
+                   "'evaluate.sequences' %lld is less than the %lld ranks: some ranks have nothing "
+                   "to evaluate",
                    (long long)sequences, (long long)ranks);
 }
 
@@ -230,7 +224,7 @@ void dt_rule_epoch_evaluation(const dt_rule_case *c)
 {
     if (c->recipe->evaluate.every_epoch > 0 && !validates(c->recipe))
         dt_rule_broken(c, "evaluate.every_epoch",
-                       "'evaluate.every_epoch' %lld has nothing to evaluate on: 'data.split' is 0",
+                       "'evaluate.every_epoch' %lld has no data to evaluate on: 'data.split' is 0",
                        (long long)c->recipe->evaluate.every_epoch);
 }
 
@@ -255,13 +249,13 @@ void dt_rule_best_by(const dt_rule_case *c)
 {
     if (c->recipe->checkpoint.best_by == DT_BEST_BY_VALID_BLEU && !c->recipe->evaluate.bleu)
         dt_rule_broken(c, "checkpoint.best_by",
-                       "'checkpoint.best_by' is 'valid_bleu', which nothing measures");
+                       "'checkpoint.best_by' is 'valid_bleu', which is not measured");
 }
 
 static void look_at_interval(const dt_rule_case *c, const char *path, int64_t every)
 {
     if (every > c->recipe->schedule.steps && dt_reading_written(c->reading, path))
-        dt_rule_broken(c, path, "'%s' %lld is over 'schedule.steps' %lld, and never comes", path,
+        dt_rule_broken(c, path, "'%s' %lld is above 'schedule.steps' %lld and never happens", path,
                        (long long)every, (long long)c->recipe->schedule.steps);
 }
 

@@ -35,14 +35,14 @@ void dt_rule_preset_kind(const dt_rule_case *c)
         kind = dt_field_find("model.kind")->fallback;
     if (strcmp(kind, name) != 0)
         dt_rule_broken(c, "model.preset",
-                       "the preset '%s' is a model of kind '%s', and 'model.kind' says '%s'",
+                       "the preset '%s' is a model of kind '%s', but 'model.kind' is '%s'",
                        preset->name, kind, name);
 }
 
 void dt_rule_attention_biases(const dt_rule_case *c)
 {
     if (c->recipe->model.o_bias && !c->recipe->model.qkv_bias)
-        dt_rule_broken(c, "model.o_bias", "'model.o_bias' needs 'model.qkv_bias'");
+        dt_rule_broken(c, "model.o_bias", "'model.o_bias' requires 'model.qkv_bias'");
 }
 
 void dt_rule_end_ids(const dt_rule_case *c)
@@ -54,7 +54,7 @@ void dt_rule_end_ids(const dt_rule_case *c)
         if (!dt_text_number(&number, ids->items[i]) || number != floor(number) || number < 0 ||
             number > INT32_MAX)
             dt_rule_broken(c, "model.end_ids",
-                           "'model.end_ids' has '%s': expected ids of tokens, 0 or more",
+                           "'model.end_ids' has '%s': expected token ids, 0 or more",
                            ids->items[i]);
 }
 
@@ -79,7 +79,7 @@ void dt_rule_head_width(const dt_rule_case *c)
 
     if (rotates(c->recipe) && width % 2 != 0)
         dt_rule_broken(c, given > 0 ? "model.head_width" : "model.heads",
-                       "a head is %lld numbers wide, and they are rotated in pairs", width);
+                       "a head has width %lld, which rotary positions require to be even", width);
 }
 
 /* Of the published models' widths most are four times the stream's, or near 8/3 of it where the perceptron
@@ -105,7 +105,7 @@ void dt_rule_shared_embeddings(const dt_rule_case *c)
     if (c->recipe->model.shared_embeddings && source > 0 && target > 0 && source != target)
         dt_rule_broken(
             c, "model.shared_embeddings",
-            "'model.shared_embeddings' needs one vocabulary, and 'model.source_vocab' is "
+            "'model.shared_embeddings' requires one vocabulary, but 'model.source_vocab' is "
             "%lld, 'model.vocab' %lld",
             source, target);
 }
@@ -116,7 +116,7 @@ void dt_rule_rope_factors(const dt_rule_case *c)
         c->recipe->model.rope_high_freq_factor <= c->recipe->model.rope_low_freq_factor)
         dt_rule_broken(
             c, "model.rope_high_freq_factor",
-            "'model.rope_high_freq_factor' %g is not over 'model.rope_low_freq_factor' %g",
+            "'model.rope_high_freq_factor' %g is not above 'model.rope_low_freq_factor' %g",
             c->recipe->model.rope_high_freq_factor, c->recipe->model.rope_low_freq_factor);
 }
 
@@ -126,12 +126,10 @@ void dt_rule_rows(const dt_rule_case *c)
         return;
     if (c->recipe->model.inputs == 0)
         dt_rule_broken(c, "model.inputs",
-                       "'model.inputs' is missing: how many columns of a row go in");
+                       "'model.inputs' is missing (number of input columns of a row)");
     if (c->recipe->model.outputs == 0)
-        dt_rule_broken(
-            c, "model.outputs",
-            "'model.outputs' is missing: how many classes there are, or how many numbers "
-            "are predicted");
+        dt_rule_broken(c, "model.outputs",
+                       "'model.outputs' is missing (number of classes, or of predicted numbers)");
 }
 
 void dt_rule_heads(const dt_rule_case *c)
@@ -166,7 +164,7 @@ void dt_rule_nesterov(const dt_rule_case *c)
 {
     if (c->recipe->optimizer.nesterov && c->recipe->optimizer.momentum == 0)
         dt_rule_broken(c, "optimizer.nesterov",
-                       "'optimizer.nesterov' needs 'optimizer.momentum' above 0");
+                       "'optimizer.nesterov' requires 'optimizer.momentum' above 0");
 }
 
 void dt_rule_adamw_lr(const dt_rule_case *c)
@@ -174,11 +172,8 @@ void dt_rule_adamw_lr(const dt_rule_case *c)
     const dt_optimizer_facts *facts = &dt_optimizers[c->recipe->optimizer.kind];
 
     if (c->recipe->optimizer.adamw_lr > 0 && !facts->whole_matrices)
-        dt_rule_broken(
-            c, "optimizer.adamw_lr",
-            "'optimizer.adamw_lr' is for an optimizer that leaves some parameters to AdamW, and "
-            "'%s' steps them all",
-            facts->name);
+        dt_rule_broken(c, "optimizer.adamw_lr",
+                       "'optimizer.adamw_lr' and optimizer '%s' cannot be combined", facts->name);
 }
 
 /* --- schedule --- */
@@ -196,13 +191,14 @@ void dt_rule_warmup(const dt_rule_case *c)
 
     if (steps > 0 && warmup > steps)
         dt_rule_broken(c, "schedule.warmup_steps",
-                       "'schedule.warmup_steps' %lld is over 'schedule.steps' %lld", warmup, steps);
+                       "'schedule.warmup_steps' %lld is above 'schedule.steps' %lld", warmup,
+                       steps);
 }
 
 void dt_rule_min_lr(const dt_rule_case *c)
 {
     if (c->recipe->schedule.min_lr > c->recipe->optimizer.lr)
-        dt_rule_broken(c, "schedule.min_lr", "'schedule.min_lr' %g is over 'optimizer.lr' %g",
+        dt_rule_broken(c, "schedule.min_lr", "'schedule.min_lr' %g is above 'optimizer.lr' %g",
                        c->recipe->schedule.min_lr, c->recipe->optimizer.lr);
 }
 
@@ -210,8 +206,8 @@ void dt_rule_two_lengths(const dt_rule_case *c)
 {
     if (c->recipe->schedule.steps > 0 && c->recipe->schedule.epochs > 0)
         dt_rule_broken(c, "schedule.epochs",
-                       "'schedule.steps' %lld and 'schedule.epochs' %lld are both given, and the "
-                       "run ends with whichever is over first",
+                       "'schedule.steps' %lld and 'schedule.epochs' %lld are both set, and the run "
+                       "ends with the shorter one",
                        (long long)c->recipe->schedule.steps, (long long)c->recipe->schedule.epochs);
 }
 
@@ -220,8 +216,8 @@ void dt_rule_all_warmup(const dt_rule_case *c)
     if (c->recipe->schedule.steps > 0 &&
         c->recipe->schedule.warmup_steps == c->recipe->schedule.steps)
         dt_rule_broken(c, "schedule.warmup_steps",
-                       "'schedule.warmup_steps' %lld is the whole run: it ends where the learning "
-                       "rate is reached",
+                       "'schedule.warmup_steps' %lld is the whole run, which ends when the "
+                       "learning rate is reached",
                        (long long)c->recipe->schedule.warmup_steps);
 }
 
@@ -233,7 +229,6 @@ void dt_rule_decay(const dt_rule_case *c)
     if (c->recipe->schedule.kind == DT_SCHEDULE_WARMUP_STABLE_DECAY && steps > 0 &&
         warmup <= steps && decay > steps - warmup)
         dt_rule_broken(c, "schedule.decay_steps",
-                       "'schedule.decay_steps' %lld is over the %lld steps that the warm-up "
-                       "leaves",
+                       "'schedule.decay_steps' %lld is above the %lld steps left after warm-up",
                        decay, steps - warmup);
 }

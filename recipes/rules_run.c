@@ -30,13 +30,12 @@ void dt_rule_early_stop(const dt_rule_case *c)
     const dt_recipe *recipe = c->recipe;
 
     if (recipe->early_stop.metric[0] != '\0' && recipe->early_stop.after == 0)
-        dt_rule_broken(
-            c, "early_stop.after",
-            "'early_stop.after' is missing: after how many steps are runs compared first?");
+        dt_rule_broken(c, "early_stop.after",
+                       "'early_stop.after' is missing (step of the first comparison of runs)");
     else if (recipe->early_stop.metric[0] == '\0' && recipe->early_stop.after > 0)
-        dt_rule_broken(c, "early_stop.metric",
-                       "'early_stop.metric' is missing: which metric are runs compared by, such as "
-                       "valid_loss?");
+        dt_rule_broken(
+            c, "early_stop.metric",
+            "'early_stop.metric' is missing (metric to compare runs by, such as valid_loss)");
 }
 
 void dt_rule_search_nodes(const dt_rule_case *c)
@@ -44,10 +43,8 @@ void dt_rule_search_nodes(const dt_rule_case *c)
     const dt_recipe *recipe = c->recipe;
 
     if (recipe->search.nodes > recipe->nodes.count)
-        dt_rule_broken(
-            c, "search.nodes",
-            "'search.nodes' is %lld, and 'nodes' has %lld: a run trains on so many of them",
-            (long long)recipe->search.nodes, (long long)recipe->nodes.count);
+        dt_rule_broken(c, "search.nodes", "'search.nodes' is %lld, but 'nodes' has only %lld",
+                       (long long)recipe->search.nodes, (long long)recipe->nodes.count);
 }
 
 void dt_rule_nodes(const dt_rule_case *c)
@@ -86,7 +83,7 @@ void dt_rule_nodes_min(const dt_rule_case *c)
     int64_t count = count_nodes(c->recipe);
 
     if (count > 0 && c->recipe->nodes_min > count)
-        dt_rule_broken(c, "nodes_min", "'nodes_min' is %lld, and there are only %lld nodes",
+        dt_rule_broken(c, "nodes_min", "'nodes_min' is %lld, but there are only %lld nodes",
                        (long long)c->recipe->nodes_min, (long long)count);
 }
 
@@ -96,10 +93,10 @@ void dt_rule_batch_total(const dt_rule_case *c)
 
     if (recipe->batch.total > 0 && recipe->batch.accumulate > 1 &&
         dt_reading_written(c->reading, "batch.accumulate"))
-        dt_rule_broken(
-            c, "batch.accumulate",
-            "'batch.accumulate' is %lld, and 'batch.total' %lld sets the micro-steps too",
-            (long long)recipe->batch.accumulate, (long long)recipe->batch.total);
+        dt_rule_broken(c, "batch.accumulate",
+                       "'batch.accumulate' %lld and 'batch.total' %lld cannot be combined: both "
+                       "set the micro-steps",
+                       (long long)recipe->batch.accumulate, (long long)recipe->batch.total);
 }
 
 /* Ranks that every node has, if the recipe alone gives their number; 0 otherwise. */
@@ -127,8 +124,8 @@ void dt_rule_batch_nodes(const dt_rule_case *c)
         return;
     if (recipe->batch.total == 0)
         dt_rule_broken(c, "nodes_min",
-                       "'nodes_min' is %lld: a restart without some of the nodes trains with fewer "
-                       "tokens per step at the same learning rate: set 'batch.total' to keep them",
+                       "'nodes_min' is %lld: a restart with fewer nodes trains with fewer tokens "
+                       "per step at the same learning rate: set 'batch.total' to keep the batch",
                        (long long)least);
     for (int64_t nodes = least; recipe->batch.total > 0 && each > 0 && nodes < count; nodes++) {
         int64_t pass = dt_recipe_pass(recipe, nodes * each);
@@ -138,7 +135,7 @@ void dt_rule_batch_nodes(const dt_rule_case *c)
         dt_rule_broken(
             c, "batch.total",
             "'batch.total' %lld is not a multiple of the %lld that %lld of the %lld nodes "
-            "take at once: a restart on them takes the nearest multiple",
+            "take at once: a restart on these nodes uses the nearest multiple",
             (long long)recipe->batch.total, (long long)pass, (long long)nodes, (long long)count);
         return;
     }
@@ -157,8 +154,8 @@ void dt_rule_task(const dt_rule_case *c)
 
     if (c->recipe->task != DT_TASK_TRAIN)
         dt_rule_broken(c, "task",
-                       "'task' is '%s', and a recipe trains: 'dtrun %s RUN --input FILE --ranks N' "
-                       "begins such a run",
+                       "unsupported task '%s' in a recipe: to start such a run, use 'dtrun %s RUN "
+                       "--input FILE --ranks N'",
                        names[c->recipe->task], names[c->recipe->task]);
 }
 
@@ -166,8 +163,8 @@ void dt_rule_tensor(const dt_rule_case *c)
 {
     if (c->recipe->tensor != 1)
         dt_rule_broken(c, "tensor",
-                       "'tensor' is %lld: tensor parallel comes with a later dtrun (leave it at 1; "
-                       "'strategy: fsdp' divides the model among the ranks)",
+                       "unsupported 'tensor' %lld: tensor parallelism is not implemented yet (use "
+                       "1; 'strategy: fsdp' divides the model among the ranks)",
                        (long long)c->recipe->tensor);
 }
 
@@ -189,8 +186,8 @@ static void look_at_option(const dt_rule_case *c, const char *option)
     for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
         if (strlen(taken[k]) == name && strncmp(taken[k], option, name) == 0)
             dt_rule_broken(c, "slurm.options",
-                           "'slurm.options': '%s' is dtrun's own to set (nodes, ranks and "
-                           "threads of the recipe say what is asked for)",
+                           "'slurm.options': dtrun sets '%s' itself, from nodes, ranks and threads "
+                           "of the recipe",
                            taken[k]);
 }
 
@@ -224,13 +221,12 @@ void dt_rule_webhook(const dt_rule_case *c)
         known = known || strncmp(webhook, good[i], strlen(good[i])) == 0;
     if (!known)
         dt_rule_broken(c, "notify.webhook",
-                       "'notify.webhook' is no URL: expected one that begins with 'https://', "
+                       "'notify.webhook' is not a URL: expected one that begins with 'https://', "
                        "'http://' or '${env:NAME}'");
     else if (secret != NULL && !dt_reading_resolved(c->reading, "notify.webhook"))
-        dt_rule_broken(
-            c, "notify.webhook",
-            "'notify.webhook' holds %s, and a recipe is kept and shown in many places: "
-            "'export HOOK=...' that part or the whole address before 'dtrun launch', and "
-            "write '${env:HOOK}' instead",
-            secret);
+        dt_rule_broken(c, "notify.webhook",
+                       "'notify.webhook' contains %s, which would be stored and shown with the "
+                       "recipe: 'export HOOK=...' this part or the whole address before 'dtrun "
+                       "launch', and write '${env:HOOK}' instead",
+                       secret);
 }

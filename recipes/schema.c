@@ -239,14 +239,14 @@ static json_t *extends_schema(void)
 {
     return json_pack(
         "{s:s, s:[{s:s}, {s:s, s:{s:s}}]}", "description",
-        "recipe files beside this one, or presets of the model, on top of which it goes", "anyOf",
-        "type", "string", "type", "array", "items", "type", "string");
+        "recipe files in this folder, or model presets, that this recipe is applied on top of",
+        "anyOf", "type", "string", "type", "array", "items", "type", "string");
 }
 
 static json_t *sweep_schema(void)
 {
     return json_pack("{s:s, s:s, s:i, s:{s:s, s:i}}", "description",
-                     "fields by path, with the values that each has in turn", "type", "object",
+                     "fields by path, each with the list of its values", "type", "object",
                      "minProperties", 1, "additionalProperties", "type", "array", "minItems", 1);
 }
 

@@ -65,11 +65,11 @@ static dt_status parse_item(item_path *out, const dt_reading *reading, const cha
     out->field = dt_field_find(dt_field_unalias(list));
     if (length == 0 || length > 6 || digits[length] != ']' || (*after != '\0' && *after != '.'))
         DT_FAIL(reading->err, DT_ERR_RECIPE,
-                "an item of a list is written as in 'data.train[0]=more.txt'");
+                "to set an item of a list, write 'data.train[0]=more.txt'");
     else if (out->field == NULL)
         st = refuse_path(reading, list);
     else if (out->field->type != DT_FIELD_STRINGS && out->field->type != DT_FIELD_MAPS)
-        DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' is no list: leave out the brackets", list);
+        DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' is not a list: remove the brackets", list);
     if (reading->err->code != DT_OK) {
         st = DT_ERR_RECIPE;
         dt_text_mark_prefix(reading->err, mark);

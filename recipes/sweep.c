@@ -48,11 +48,12 @@ static dt_status refuse_path(const dt_reading *reading, const dt_yaml_node *entr
     dt_strbuf_add_str(&text, "'" DT_RECIPE_SWEEP_KEY "': ");
     dt_text_show_word(&text, path);
     if (dt_field_is_map(path))
-        dt_strbuf_add_str(&text, " is a map: sweep its fields, as in 'optimizer.lr: [1e-4, 3e-4]'");
+        dt_strbuf_add_str(&text,
+                          " is a map: sweep one of its fields, as in 'optimizer.lr: [1e-4, 3e-4]'");
     else if (dt_suggest_field(found, "", path) != NULL)
-        dt_strbuf_add_fmt(&text, " is no field (did you mean '%s'?)", found);
+        dt_strbuf_add_fmt(&text, " is not a field (did you mean '%s'?)", found);
     else
-        dt_strbuf_add_str(&text, " is no field, such as optimizer.lr");
+        dt_strbuf_add_str(&text, " is not a field (expected for example optimizer.lr)");
     return dt_reading_refuse(reading, &entry->key->mark, &text);
 }
 
@@ -66,13 +67,13 @@ static dt_status read_axis(axis *out, dt_reading *reading, const axis *before, s
     if (out->field == NULL)
         return refuse_path(reading, entry);
     if (is_about_sweeps(path))
-        return refuse(reading, mark, path, "is not swept");
+        return refuse(reading, mark, path, "cannot be swept");
     for (size_t i = 0; i < count; i++)
         if (before[i].field == out->field)
-            return refuse(reading, mark, path, "is there twice");
+            return refuse(reading, mark, path, "is listed twice");
     given = &reading->field[out->field - dt_fields];
     if (given->source != NULL && strncmp(given->source, "--set ", strlen("--set ")) == 0)
-        return refuse(reading, mark, path, "is given by --set too: keep one");
+        return refuse(reading, mark, path, "is also set by --set: remove one");
     if (entry->kind != DT_YAML_LIST)
         return refuse(reading, &entry->mark, path, "takes a list of values");
     for (const dt_yaml_node *item = entry->first; item != NULL; item = item->next)
@@ -121,9 +122,9 @@ static dt_status count_points(int64_t *out, int64_t *grid, const dt_reading *rea
     *grid = 1;
     for (size_t i = 0; i < count; i++) {
         if (recipe->search.kind == DT_SEARCH_ZIP && axes[i].count != axes[0].count)
-            return refuse(
-                reading, &axes[i].list->mark, axes[i].field->path,
-                "has another number of values than the first, and 'search: zip' pairs them");
+            return refuse(reading, &axes[i].list->mark, axes[i].field->path,
+                          "has a different number of values than the first field, which 'search: "
+                          "zip' requires to be equal");
         *grid *= axes[i].count;
         if (*grid > DT_SWEEP_POINTS)
             return refuse(reading, mark, NULL, "it has more than 10,000 points");
@@ -133,7 +134,7 @@ static dt_status count_points(int64_t *out, int64_t *grid, const dt_reading *rea
         return DT_OK;
     if (recipe->search.count == 0)
         return refuse(reading, mark, NULL,
-                      "'search: random' needs 'search.count', how many are drawn");
+                      "'search: random' requires 'search.count', the number of points");
     *out = recipe->search.count < *grid ? recipe->search.count : *grid;
     return DT_OK;
 }

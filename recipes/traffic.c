@@ -155,7 +155,7 @@ static dt_status gather(maker *m, int64_t unit, int64_t launched, int64_t needed
                 err);
 }
 
-/* The memory of the gradients on their way is wanted again: by the block two further down, in the
+/* The memory of the gradients being sent is wanted again: by the block two further down, in the
  * next micro-step by the first that takes its turn there; where rounded copies of whole gradients
  * are sent, only once the next gradients are computed. */
 static int64_t lane_wanted(const maker *m, int64_t unit, int64_t micro_step)
@@ -284,7 +284,7 @@ dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t voca
         goto out;
     if (recipe->strategy.kind == DT_STRATEGY_DP)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'strategy: dp' is for one process: with %lld ranks take 'ddp' or 'fsdp'",
+                 "'strategy: dp' uses one process: with %lld ranks use 'ddp' or 'fsdp'",
                  (long long)world_size);
     DT_TRY(recipe->strategy.kind == DT_STRATEGY_DDP ? send_buckets(&m, err) : send_shards(&m, err));
 out:

@@ -93,8 +93,8 @@ static bool refuse_unseen(builder *b, const yaml_mark_t *at, const char *problem
             dt_strbuf_init(&text);
             dt_strbuf_add_str(&text, "not YAML: ");
             dt_text_unseen_name(&text, code);
-            dt_strbuf_add_fmt(&text, ", which is no space to YAML (%s): type a plain space",
-                              problem);
+            dt_strbuf_add_fmt(
+                &text, ", which YAML does not treat as a space (%s): type a plain space", problem);
             DT_FAIL(b->err, DT_ERR_RECIPE, "%s", text.data);
             dt_text_mark_prefix(b->err, b->start->line > 0 ? &found : b->start);
             dt_strbuf_release(&text);
@@ -162,10 +162,11 @@ static dt_status check_plain_yaml(builder *b, const yaml_char_t *anchor, const y
 {
     if (anchor != NULL)
         return refuse_at(b, &b->event.start_mark,
-                         "anchors are not taken in a recipe: write the value out");
+                         "anchors are not supported in a recipe: write the value out");
     if (tag != NULL)
-        return refuse_at(b, &b->event.start_mark,
-                         "tags are not taken in a recipe: remove what begins with '!'");
+        return refuse_at(
+            b, &b->event.start_mark,
+            "tags are not supported in a recipe: remove the word that begins with '!'");
     return DT_OK;
 }
 
@@ -186,7 +187,8 @@ static dt_status check_ends(builder *b, const char *text, size_t length)
     dt_strbuf_init(&shown);
     dt_text_unseen_name(&shown, code);
     DT_FAIL(b->err, DT_ERR_RECIPE,
-            "%s at an end of this text, which is no space to YAML: type a plain space (or put the "
+            "%s at an end of this text, which YAML does not treat as a space: type a plain space "
+            "(or put the "
             "text in quotes)",
             shown.data);
     dt_text_mark_prefix(b->err, &mark);
@@ -230,7 +232,7 @@ static dt_status read_children(dt_yaml_node *parent, builder *b, int depth)
     dt_status st = DT_OK;
 
     if (depth == DEPTH_MAX)
-        return refuse_at(b, &b->event.start_mark, "nested deeper than any recipe is");
+        return refuse_at(b, &b->event.start_mark, "nested too deeply for a recipe");
     if (flow)
         b->open = &here;
     for (;;) {
@@ -266,7 +268,7 @@ static dt_status read_node(dt_yaml_node **out, builder *b, int depth)
         return read_scalar(out, b);
     case YAML_ALIAS_EVENT:
         return refuse_at(b, &b->event.start_mark,
-                         "aliases are not taken in a recipe: write the value out (a text that "
+                         "aliases are not supported in a recipe: write the value out (a text that "
                          "begins with '*' needs quotes)");
     case YAML_SEQUENCE_START_EVENT:
         DT_TRY(check_plain_yaml(b, b->event.data.sequence_start.anchor,
@@ -299,7 +301,7 @@ static dt_status read_stream(dt_yaml_node **out, builder *b)
     DT_TRY(advance(b)); /* the document's end */
     DT_TRY(advance(b));
     if (b->event.type != YAML_STREAM_END_EVENT)
-        DT_TRY(refuse_at(b, &b->event.start_mark, "a second document: a recipe is one"));
+        DT_TRY(refuse_at(b, &b->event.start_mark, "a second document: a recipe has only one"));
 out:
     return st;
 }

@@ -124,7 +124,7 @@ dt_status dt_value_set_list(void *record, const dt_field *field, const char **it
         return st;
     for (int64_t i = 0; i < count; i++)
         if (items[i][0] == '\0')
-            return DT_FAIL(err, code, "'%s' holds an empty text: remove it, or fill it in",
+            return DT_FAIL(err, code, "'%s' contains an empty text: remove it, or fill it in",
                            field->path);
     list->items = items;
     list->count = count;
@@ -157,11 +157,10 @@ static dt_status refuse_leading_zero(const dt_field *field, const char *text, dt
         }
     number[length] = '\0';
     if (octal && length > 1 && length < 19)
-        snprintf(meant, sizeof(meant), ", or %s%lld if octal was meant", minus ? "-" : "",
+        snprintf(meant, sizeof(meant), ", or %s%lld for an octal number", minus ? "-" : "",
                  strtoll(number, &end, 8));
     return DT_FAIL(err, DT_ERR_RECIPE,
-                   "'%s' is '%s': with a leading zero it is another number to some readers of "
-                   "YAML: write %s%s%s",
+                   "'%s' is '%s': a leading zero means octal to some YAML parsers: write %s%s%s",
                    field->path, text, minus ? "-" : "", number, meant);
 }
 

@@ -58,7 +58,7 @@ static dt_status check_file(const char *path, dt_error *err)
         return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is not a file", path);
     if (is_pointer(path))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' is a pointer of Git LFS and not the file: run 'git lfs pull' in its "
+                       "'%s' is a Git LFS pointer instead of the file: run 'git lfs pull' in its "
                        "folder",
                        path);
     return DT_OK;
@@ -117,7 +117,8 @@ static dt_status read_index(dt_weights_files *out, const char *path, dt_arena *a
         const char *name = json_string_value(value);
 
         if (name == NULL || name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL)
-            DT_THROW(err, DT_ERR_RECIPE, "'%s': '%.80s' is in no file of its folder", path, tensor);
+            DT_THROW(err, DT_ERR_RECIPE, "'%s': '%.80s' is not in a file of its folder", path,
+                     tensor);
         items[count] = dt_arena_strdup(arena, name);
         if (items[count++] == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory for a name");
@@ -129,7 +130,7 @@ static dt_status read_index(dt_weights_files *out, const char *path, dt_arena *a
         DT_TRY(join(&items[i], out->folder, items[i], arena, err));
         if (!dt_file_exists(items[i]))
             DT_THROW(err, DT_ERR_RECIPE,
-                     "'%s' names '%s', which is not there: it was not downloaded whole", path,
+                     "'%s' names '%s', which is missing: the download is incomplete", path,
                      strrchr(items[i], '/') + 1);
         DT_TRY(check_file(items[i], err));
     }
@@ -172,7 +173,7 @@ static dt_status find_tensors(dt_weights_files *out, dt_arena *arena, dt_error *
              dt_file_exists(pickled)
                  ? ": pytorch_model.bin is a program for Python, which dtrun does not run; save it "
                    "as safetensors"
-                 : ": it was not downloaded whole");
+                 : ": the download is incomplete");
 out:
     return st;
 }
@@ -204,9 +205,8 @@ static dt_status find_checkpoint(dt_weights_files *out, dt_arena *arena, dt_erro
     DT_TRY(join(&marker, out->folder, CHECKPOINT_MARKER, arena, err));
     if (!dt_file_exists(marker))
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' is not whole: it has no marker '" CHECKPOINT_MARKER
-                 "', so that its save was "
-                 "cut short",
+                 "'%s' is incomplete: it has no marker '" CHECKPOINT_MARKER
+                 "', because its save was interrupted",
                  out->folder);
     DT_TRY(read_json(&index, out->description, INDEX_MOST, err));
     json_object_foreach(json_object_get(index, "tensors"), name, tensor)
@@ -249,8 +249,8 @@ static dt_status find_in_folder(dt_weights_files *out, const char *folder, dt_ar
         return find_checkpoint(out, arena, err);
     }
     DT_THROW(err, DT_ERR_RECIPE,
-             "'%s' has no " DT_HUGGINGFACE_CONFIG " as Hugging Face's folders have, and is no "
-             "checkpoint of dtrun",
+             "'%s' has no " DT_HUGGINGFACE_CONFIG
+             " of a Hugging Face folder, and is not a dtrun checkpoint",
              folder);
 out:
     return st;

@@ -109,15 +109,15 @@ dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
     DT_TRY(dt_architecture_find(config->kind)->check(config, err));
     DT_TRY(dt_model_check_size("batch", config->batch, 1 << 24, err));
     if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "model: no pass in '%s'; choose fp32, bf16 or fp16",
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported precision '%s'; expected fp32, bf16 or fp16",
                  dt_dtype_name(config->dtype));
     if (config->incremental && !config->inference)
-        DT_THROW(err, DT_ERR_USAGE, "model: a sequence grows where there is no backward only");
+        DT_THROW(err, DT_ERR_USAGE, "model: a KV cache can only be used without a backward pass");
     /* keeps every size of a pass in 64 bits */
     if (dt_architecture_find(config->kind)->activation_bytes(config) > (int64_t)1 << 58)
         DT_THROW(err, DT_ERR_NOMEM,
-                 "activations of %d blocks over %lld x %lld tokens fit no memory; take a smaller "
-                 "batch",
+                 "activations of %d blocks over %lld x %lld tokens do not fit in memory; use a "
+                 "smaller batch",
                  dt_architecture_find(config->kind)->units(config) - 1, (long long)config->batch,
                  (long long)config->tokens);
 out:

@@ -36,10 +36,10 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
 static dt_status check_rope(const dt_llama_config *own, dt_error *err)
 {
     if (own->head_width % 2 != 0)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "model: heads of %lld numbers cannot be rotated in pairs; choose an even "
-                       "'head_width'",
-                       (long long)own->head_width);
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "model: heads of width %lld cannot be rotated in pairs; use an even 'head_width'",
+            (long long)own->head_width);
     if (!(own->rope_theta >= 1) || !(own->rope_factor >= 1))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "model: 'rope_theta' is %g and 'rope_factor' %g; expected 1 or more",

@@ -58,13 +58,13 @@ static dt_status check_vocabularies(const dt_model_config *config, dt_error *err
                  (long long)own->pad);
     if (own->shared_embeddings && own->source_vocab != decoder->vocab)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "model: with 'shared_embeddings' source and target have one vocabulary, and "
-                 "theirs are %lld and %lld",
+                 "model: with 'shared_embeddings' source and target have one vocabulary, but the "
+                 "vocabularies are %lld and %lld",
                  (long long)own->source_vocab, (long long)decoder->vocab);
     if (own->shared_embeddings && decoder->own_lm_head)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "model: with 'shared_embeddings' the head is the embedding: a head of its own "
-                 "cannot be");
+                 "model: with 'shared_embeddings' the output head is the embedding and cannot be "
+                 "untied");
 out:
     return st;
 }

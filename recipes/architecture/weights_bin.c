@@ -209,11 +209,11 @@ static dt_status read_llmc(layout *in, const unsigned char *start, size_t length
     dt_status st = DT_OK;
 
     if (length < LLMC_BYTES)
-        DT_THROW(err, DT_ERR_RECIPE, "'%s' is cut off within its header", in->where);
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' is cut off in its header", in->where);
     if (version != 3 && version != 5)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s': version %d of llm.c's models is not known (3 and 5 are): write it again "
-                 "with a newer train_gpt2.py",
+                 "'%s': version %d of llm.c's models is not supported (3 and 5 are): write the "
+                 "file again with a newer train_gpt2.py",
                  in->where, version);
     for (int i = 0; i < 6; i++)
         numbers[i] = int32_at(start + 8 + 4 * i);
@@ -283,14 +283,15 @@ static dt_status read_llama2c(layout *in, const unsigned char *start, size_t len
     dt_status st = DT_OK;
 
     if (length < LLAMA2C_BYTES)
-        DT_THROW(err, DT_ERR_RECIPE, "'%s' is cut off within its header", in->where);
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' is cut off in its header", in->where);
     if (version == 2)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' holds weights that were rounded to 8 bits: export them with --version 1",
+                 "'%s' has weights rounded to 8 bits, which are not supported: export the model "
+                 "with --version 1",
                  in->where);
     if (version != 1)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s': version %d of llama2.c's models is not known (0 and 1 are)", in->where,
+                 "'%s': version %d of llama2.c's models is not supported (0 and 1 are)", in->where,
                  version);
     for (int i = 0; i < LLAMA2C_LEGACY_INTS; i++)
         numbers[i] = int32_at(start + 8 + 4 * i);
@@ -320,15 +321,13 @@ static dt_status read_legacy(layout *in, const unsigned char *start, size_t leng
     for (int i = 0; i < LLAMA2C_LEGACY_INTS; i++)
         plausible = plausible && numbers[i] >= 1 && numbers[i] < 1 << 24;
     if (!plausible || numbers[0] % (2 * numbers[3]) != 0)
-        return DT_FAIL(
-            err, DT_ERR_RECIPE,
-            "'%s' is no model of llm.c (GPT-2) nor of llama2.c (versions 0 and 1), whose "
-            ".bin files are read%s",
-            in->where,
-            length >= 2 && memcmp(start, "PK", 2) == 0
-                ? ": it is a program for Python, which dtrun does not run; save the "
-                  "weights as safetensors"
-                : "");
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'%s' is not a .bin file of llm.c (GPT-2) or llama2.c (versions 0 and 1)%s",
+                       in->where,
+                       length >= 2 && memcmp(start, "PK", 2) == 0
+                           ? ": it is a program for Python, which dtrun does not run; save the "
+                             "weights as safetensors"
+                           : "");
     in->out->header_bytes = (int64_t)sizeof(int32_t) * LLAMA2C_LEGACY_INTS;
     return take_llama2c(in, numbers, llama2c_legacy_rows, file_bytes, err);
 }
@@ -342,11 +341,12 @@ dt_status dt_weights_bin_parse(dt_weights_bin *out, const unsigned char *start, 
 
     *out = (dt_weights_bin){0};
     if (magic == LLMC_TOKENS || magic == LLMC_LLAMA_TOKENS)
-        DT_THROW(err, DT_ERR_RECIPE, "'%s' holds tokens, for 'data.train', and no weights", where);
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' contains tokens, not weights: use it for 'data.train'",
+                 where);
     if (magic == LLMC_LLAMA_MAGIC)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' is a Llama 3 of llm.c: dtrun reads its GPT-2; take the folder of Hugging "
-                 "Face that it was made from",
+                 "'%s' is a Llama 3 of llm.c: dtrun reads only GPT-2 from llm.c; use the Hugging "
+                 "Face folder that it was made from",
                  where);
     DT_TRY(magic == LLMC_MAGIC      ? read_llmc(&in, start, length, file_bytes, err)
            : magic == LLAMA2C_MAGIC ? read_llama2c(&in, start, length, file_bytes, err)

@@ -22,7 +22,7 @@ nothing_half_made
 # A webhook whose secret is not there.
 expect 2 launch --wait "$work/tiny.yaml" --set 'notify.webhook=https://a.example/${env:DT_NO_SUCH}'
 one_line
-says "the environment has no 'DT_NO_SUCH'"
+says "the environment lacks 'DT_NO_SUCH'"
 nothing_half_made
 
 # Programs that are missing.

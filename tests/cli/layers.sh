@@ -49,7 +49,7 @@ json "o['steps'] == 12 and o['name'] == 'piped'"
 expect 2 validate - # nothing comes
 says "empty"
 expect 2 validate piped.yaml
-says "the environment has no 'STEPS'"
+says "the environment lacks 'STEPS'"
 
 # Data that are not here.
 sed 's/corpus.txt/elsewhere.txt/' tiny.yaml >elsewhere.yaml

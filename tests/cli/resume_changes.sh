@@ -71,7 +71,7 @@ expect 2 launch "$work/tiny.yaml" --set ranks=3 --set batch.total=8
 one_line
 says "'batch.total' 8 cannot be divided: 3 ranks x 2 sequences take 6 at once" "such as 6,"
 expect 2 launch "$work/tiny.yaml" --set batch.total=8 --set batch.accumulate=2
-says "'batch.accumulate' is 2, and 'batch.total' 8"
+says "'batch.accumulate' 2 and 'batch.total' 8 cannot be combined"
 expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=2 --set batch.total=8 --set schedule.steps=6
 kept=$(field "o['run']")
 for ranks in 1 4; do # 4 micro-steps, then 1

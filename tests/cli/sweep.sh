@@ -135,11 +135,11 @@ wrong() { # text says...
     expect 2 validate "$work/wrong.yaml"
     says "$@"
 }
-wrong 'sweep: {optimizer.rl: [1, 2]}' "wrong.yaml:2:9: 'sweep': 'optimizer.rl' is no field (did you mean 'optimizer.lr'?)"
+wrong 'sweep: {optimizer.rl: [1, 2]}' "wrong.yaml:2:9: 'sweep': 'optimizer.rl' is not a field (did you mean 'optimizer.lr'?)"
 wrong 'sweep: {optimizer: [adamw, sgd]}' "'optimizer' is a map: sweep its fields"
 wrong 'sweep: {seed: 3}' "'seed' takes a list of values"
 wrong 'sweep: {seed: []}' "'seed' has no values"
-wrong 'sweep: {name: [a, b]}' "'name' is not swept"
+wrong 'sweep: {name: [a, b]}' "'name' cannot be swept"
 wrong 'sweep: [1]' "expected a map of fields with a list of values each"
 wrong 'sweep: {seed: [1, 2], optimizer.lr: [1, 2, 3]}
 search: zip' "has another number of values than the first"
@@ -147,4 +147,4 @@ wrong 'sweep: {seed: [1, x]}' "wrong.yaml:2:19: 'seed' is 'x'"
 wrong 'sweep: {seed: [1, 2]}
 search: random' "needs 'search.count'"
 expect 2 validate "$work/sweep.yaml" --set seed=3
-says "'seed' is given by --set too: keep one"
+says "'seed' is also set by --set: remove one"

@@ -109,4 +109,4 @@ expect 2 launch "$work/tiny.yaml" --wait --set gpus=2 --set nodes='["localhost f
 says "'first_gpu' is 3 with 2 GPUs from there on, and 'localhost' has 4"
 expect 2 launch "$work/sweep.yaml" --wait --set gpus=9
 expect 2 validate "$work/sweep.yaml" --set search.nodes=2
-says "'search.nodes' is 2, and 'nodes' has 1"
+says "'search.nodes' is 2, but 'nodes' has only 1"

@@ -134,7 +134,7 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
     expect_refused(config, "'pad' is 61");
     config = plain();
     config.transformer.source_vocab = 60;
-    expect_refused(config, "one vocabulary, and theirs are 60 and 61");
+    expect_refused(config, "one vocabulary, but the vocabularies are 60 and 61");
     config = plain();
     config.transformer.label_smoothing = 1;
     expect_refused(config, "'label_smoothing' is 1");

@@ -99,7 +99,7 @@ static void test_a_wrong_type_says_what_was_expected(void **state)
         {LEAST "nodes: [~]\n",
          "/r/gpt.yaml:4:9: 'nodes' has no value: fill it in, or remove the key"},
         {LEAST "nodes: ['']\n",
-         "/r/gpt.yaml:4:8: 'nodes' holds an empty text: remove it, or fill it in"},
+         "/r/gpt.yaml:4:8: 'nodes' contains an empty text: remove it, or fill it in"},
         {"model: gpt3\n",
          "/r/gpt.yaml:1:8: 'model' is 'gpt3': expected a map, or one of 'gpt2', 'mlp', 'llama', "
          "'transformer', or one of 'gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl', "
@@ -133,11 +133,11 @@ static void test_a_newer_version_is_refused_where_it_stands(void **state)
 {
     static const bad cases[] = {
         {LEAST "recipe: 2\n",
-         "/r/gpt.yaml:4:9: the recipe has version 2, and this dtrun reads version 1: use a newer "
-         "dtrun"},
+         "/r/gpt.yaml:4:9: the recipe has version 2, but this dtrun reads version 1: use a "
+         "newer dtrun"},
         {"recipe: 7\nmodel: {colour: red}\n",
-         "/r/gpt.yaml:1:9: the recipe has version 7, and this dtrun reads version 1: use a newer "
-         "dtrun"},
+         "/r/gpt.yaml:1:9: the recipe has version 7, but this dtrun reads version 1: use a "
+         "newer dtrun"},
         {"recipe: 0\n", "/r/gpt.yaml:1:9: 'recipe' is the recipe's version (expected 1)"},
         {"recipe: [1]\n", "/r/gpt.yaml:1:9: 'recipe' is the recipe's version (expected 1)"},
         {LEAST "recipe: 1\nrecipe: 1\n",
@@ -168,19 +168,19 @@ static void test_what_is_missing_is_asked_for_where_its_map_begins(void **state)
 {
     static const bad cases[] = {
         {"data: a\nschedule: {steps: 1}\n",
-         "/r/gpt.yaml:1:1: 'model.layers' is missing (transformer blocks; layers of an mlp before "
-         "its outputs): give it, or 'preset: "
-         "gpt2-small' for all dimensions"},
+         "/r/gpt.yaml:1:1: 'model.layers' is missing (transformer blocks; mlp: layers "
+         "before the output): set it, or use 'preset: gpt2-small' for all dimensions"},
         {"data: a\nschedule: {steps: 1}\nmodel:\n  layers: 2\n",
-         "/r/gpt.yaml:3:1: 'model.heads' is missing (attention heads of a block; they divide "
-         "embed, unless head_width is given): give it, or 'preset: gpt2-small' for all dimensions"},
+         "/r/gpt.yaml:3:1: 'model.heads' is missing (attention heads of a block; they "
+         "divide embed, unless head_width is given): set it, or use 'preset: gpt2-small' "
+         "for all dimensions"},
         {"model: gpt2-small\nschedule: {steps: 1}\n",
-         "/r/gpt.yaml:1:1: 'data.train' is missing (files to learn from, or globs; relative ones "
-         "start at the recipe's folder; https://HOST/FILE#sha256=DIGEST is fetched and checked "
-         "before anything starts)"},
+         "/r/gpt.yaml:1:1: 'data.train' is missing (training files or globs; relative ones "
+         "start at the recipe's folder; https://HOST/FILE#sha256=DIGEST is downloaded and "
+         "checked before anything starts)"},
         {"model: gpt2-small\ndata: a\n\nschedule: cosine\n",
-         "/r/gpt.yaml:4:1: 'schedule.steps' is missing (length of the whole run): give it, or "
-         "'schedule.epochs'"},
+         "/r/gpt.yaml:4:1: 'schedule.steps' is missing (length of the whole run): set it, "
+         "or 'schedule.epochs'"},
     };
     EXPECT_ALL(cases);
 }
@@ -195,38 +195,38 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
          "/r/gpt.yaml:3:27: 'model.heads' 9 does not divide 'model.embed' 8: the nearest that "
          "does is 8"},
         {"data: a\nmodel: gpt2-small\nschedule: {steps: 10, warmup_steps: 11}\n",
-         "/r/gpt.yaml:3:37: 'schedule.warmup_steps' 11 is over 'schedule.steps' 10"},
+         "/r/gpt.yaml:3:37: 'schedule.warmup_steps' 11 is above 'schedule.steps' 10"},
         {"data: a\nmodel: gpt2-small\nschedule: {steps: 10, min_lr: 1}\n",
-         "/r/gpt.yaml:3:31: 'schedule.min_lr' 1 is over 'optimizer.lr' 0.0003"},
+         "/r/gpt.yaml:3:31: 'schedule.min_lr' 1 is above 'optimizer.lr' 0.0003"},
         {"data: {train: a, validation: b, split: 0.2}\nmodel: gpt2-small\nschedule: {steps: 10}\n",
-         "/r/gpt.yaml:1:40: 'data.split' has no effect beside files in 'data.validation': keep "
+         "/r/gpt.yaml:1:40: 'data.split' and 'data.validation' cannot be combined: keep "
          "one"},
         {LEAST "nodes: [localhost, 127.0.0.1]\n",
          "/r/gpt.yaml:4:8: 'nodes' names this machine twice: set 'ranks' for more processes on "
          "it"},
         {LEAST "nodes: [a, b]\nnodes_min: 3\n",
-         "/r/gpt.yaml:5:12: 'nodes_min' is 3, and there are only 2 nodes"},
+         "/r/gpt.yaml:5:12: 'nodes_min' is 3, but there are only 2 nodes"},
         {LEAST "nodes: slurm:4\nnodes_min: 5\n",
-         "/r/gpt.yaml:5:12: 'nodes_min' is 5, and there are only 4 nodes"},
+         "/r/gpt.yaml:5:12: 'nodes_min' is 5, but there are only 4 nodes"},
         {LEAST "nodes: slurm:4\nslurm: -p main\n",
          "/r/gpt.yaml:5:8: 'slurm.options' takes options of sbatch in their long form, as in "
          "'--partition=gpu'"},
         {LEAST "nodes: slurm:4\nslurm: [--partition=a, --array=1-3]\n",
-         "/r/gpt.yaml:5:8: 'slurm.options': '--array' is dtrun's own to set (nodes, ranks and "
-         "threads of the recipe say what is asked for)"},
+         "/r/gpt.yaml:5:8: 'slurm.options': dtrun sets '--array' itself, from nodes, ranks "
+         "and threads of the recipe"},
         {LEAST "nodes: [a, b]\nhostfile: /h\n",
-         "/r/gpt.yaml:5:11: 'hostfile' and 'nodes' both name machines: keep one"},
+         "/r/gpt.yaml:5:11: 'hostfile' and 'nodes' cannot be combined: remove one"},
         {LEAST "nodes: [a, b]\nstrategy: dp\n",
-         "/r/gpt.yaml:5:11: 'strategy' is 'dp', which trains in one process on one node: with "
-         "several nodes take 'ddp'"},
+         "/r/gpt.yaml:5:11: 'strategy' is 'dp', which trains in one process on one node: "
+         "with several nodes use 'ddp'"},
         {LEAST "optimizer: {kind: sgd, nesterov: true}\n",
-         "/r/gpt.yaml:4:34: 'optimizer.nesterov' needs 'optimizer.momentum' above 0"},
+         "/r/gpt.yaml:4:34: 'optimizer.nesterov' requires 'optimizer.momentum' above 0"},
         {LEAST "failure: {launcher_lost: stop}\n",
          "/r/gpt.yaml:4:26: 'failure.launcher_lost' is neither 'continue' nor a time of at most "
          "3650 days, as in 'stop_after 10m'"},
         {LEAST "notify: ftp://a.example/secret\n",
-         "/r/gpt.yaml:4:9: 'notify.webhook' is no URL: expected one that begins with 'https://', "
-         "'http://' or '${env:NAME}'"},
+         "/r/gpt.yaml:4:9: 'notify.webhook' is not a URL: expected one that begins with "
+         "'https://', 'http://' or '${env:NAME}'"},
         {LEAST "name: -x\n", "/r/gpt.yaml:4:7: 'name' is '-x': expected 1 to 64 letters, digits, "
                              "'.', '_' or '-', the first neither '.' nor '-'"},
         {LEAST "name: ../x\n", "/r/gpt.yaml:4:7: 'name' is '../x': expected 1 to 64 letters, "
@@ -256,17 +256,20 @@ static void test_text_that_is_no_plain_yaml_is_refused(void **state)
          "/r/gpt.yaml:1:4: broken UTF-8 (byte 0xed): save the file as UTF-8 text"},
         {"a: \xe2\x82", "/r/gpt.yaml:1:4: broken UTF-8 (byte 0xe2): save the file as UTF-8 text"},
         {"a: \x1b[2J\n", "/r/gpt.yaml:1:4: control character U+001B: this is not a text file"},
-        {"data: a\n---\ndata: b\n", "/r/gpt.yaml:2:1: a second document: a recipe is one"},
-        {"data: &a b\n", "/r/gpt.yaml:1:7: anchors are not taken in a recipe: write the value out"},
-        {"data: *a\n", "/r/gpt.yaml:1:7: aliases are not taken in a recipe: write the value out (a "
-                       "text that begins with '*' needs quotes)"},
+        {"data: a\n---\ndata: b\n", "/r/gpt.yaml:2:1: a second document: a recipe has only one"},
+        {"data: &a b\n",
+         "/r/gpt.yaml:1:7: anchors are not supported in a recipe: write the value out"},
+        {"data: *a\n",
+         "/r/gpt.yaml:1:7: aliases are not supported in a recipe: write the value out (a "
+         "text that begins with '*' needs quotes)"},
         {"data: *.txt\n", "/r/gpt.yaml:1:8: a plain text cannot begin with '*' or '&': put it in "
                           "quotes"},
         {"data: !!str a\n",
-         "/r/gpt.yaml:1:7: tags are not taken in a recipe: remove what begins with '!'"},
+         "/r/gpt.yaml:1:7: tags are not supported in a recipe: remove the word that begins "
+         "with '!'"},
         {"? [a]\n: b\n", "/r/gpt.yaml:1:3: a key must be plain text"},
         {"data: \"a\\0b\"\n", "/r/gpt.yaml:1:7: a text with a zero byte in it"},
-        {"data: [[[[[[[[[a]]]]]]]]]\n", "/r/gpt.yaml:1:13: nested deeper than any recipe is"},
+        {"data: [[[[[[[[[a]]]]]]]]]\n", "/r/gpt.yaml:1:13: nested too deeply for a recipe"},
         {"a: b: c\n", "/r/gpt.yaml:1:5: not YAML: mapping values are not allowed in this context"},
         {"data: a\nname: b\xe2\x80\xa8ranks: 2\n",
          "/r/gpt.yaml:2:8: line separator U+2028: use a plain line break"},
@@ -294,10 +297,10 @@ static void test_what_is_not_closed_is_reported_where_it_opens(void **state)
 /* YAML 1.1 reads 010 as eight, YAML 1.2 as ten: neither is guessed. */
 static void test_a_leading_zero_is_refused(void **state)
 {
-#define ZERO " with a leading zero it is another number to some readers of YAML: write "
+#define ZERO " a leading zero means octal to some YAML parsers: write "
     static const bad cases[] = {
         {LEAST "ranks: 010\n",
-         "/r/gpt.yaml:4:8: 'ranks' is '010':" ZERO "10, or 8 if octal was meant"},
+         "/r/gpt.yaml:4:8: 'ranks' is '010':" ZERO "10, or 8 for an octal number"},
         {LEAST "ranks: 08\n", "/r/gpt.yaml:4:8: 'ranks' is '08':" ZERO "8"},
         {LEAST "ranks: 007\n", "/r/gpt.yaml:4:8: 'ranks' is '007':" ZERO "7"},
         {LEAST "clip: 00.5\n", "/r/gpt.yaml:4:7: 'clip' is '00.5':" ZERO "0.5"},
@@ -307,26 +310,26 @@ static void test_a_leading_zero_is_refused(void **state)
         {"model: gpt2-small\nschedule: {steps: 1}\ndata: {train: a, validation: 00.1}\n",
          "/r/gpt.yaml:3:30: 'data.split' is '00.1':" ZERO "0.1"},
         {LEAST "nodes: [{host: a, ranks: 04}]\n",
-         "/r/gpt.yaml:4:8: node 'a ranks=04': its number has a leading zero: write it without"},
+         "/r/gpt.yaml:4:8: node 'a ranks=04': remove the leading zero of the number"},
     };
     EXPECT_ALL(cases);
     expect_refused(LEAST, "ranks=010",
-                   "--set ranks=010: 'ranks' is '010':" ZERO "10, or 8 if octal was meant");
+                   "--set ranks=010: 'ranks' is '010':" ZERO "10, or 8 for an octal number");
 }
 
 static void test_what_looks_like_a_space_or_a_letter_is_named(void **state)
 {
-#define END                                                                                    \
-    " at an end of this text, which is no space to YAML: type a plain space (or put the text " \
-    "in quotes)"
+#define END                                                                        \
+    " at an end of this text, which YAML does not treat as a space: type a plain " \
+    "space (or put the text in quotes)"
     static const bad cases[] = {
         {"data: a\nschedule:\n\u00a0\u00a0steps: 1\n",
          "/r/gpt.yaml:3:1: no-break space U+00A0" END},
         {LEAST "clip: 1\u00a0\n", "/r/gpt.yaml:4:7: no-break space U+00A0" END},
         {LEAST "clip\u00a0: 1\n", "/r/gpt.yaml:4:1: no-break space U+00A0" END},
         {LEAST "clip:\u00a01\n",
-         "/r/gpt.yaml:4:6: not YAML: no-break space U+00A0, which is no space to YAML (could not "
-         "find expected ':'): type a plain space"},
+         "/r/gpt.yaml:4:6: not YAML: no-break space U+00A0, which YAML does not treat as a "
+         "space (could not find expected ':'): type a plain space"},
         {LEAST "# a\u00a0b\nclip: : a\n",
          "/r/gpt.yaml:5:7: not YAML: mapping values are not allowed in this context"},
         {LEAST "ranks: 1\u200b2\n", "/r/gpt.yaml:4:8: 'ranks' is '1<U+200B>2': expected a whole "
@@ -344,7 +347,7 @@ static void test_what_looks_like_a_space_or_a_letter_is_named(void **state)
 static void test_an_anchor_bomb_is_refused_at_its_first_anchor(void **state)
 {
     expect_refused("a: &a [x, x, x, x]\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\n", NULL,
-                   "/r/gpt.yaml:1:4: anchors are not taken in a recipe: write the value out");
+                   "/r/gpt.yaml:1:4: anchors are not supported in a recipe: write the value out");
 }
 
 /* A terminal must not be steered by a recipe, and a message stays short. */

@@ -301,7 +301,7 @@ static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void 
         "  gradients      497.9 MB  124475904 x 4 bytes\n"
         "  optimizer      995.8 MB  124475904 x 8 bytes, two moments\n"
         "  activations      1.9 GB  batch 4 x 1024 tokens x 12 layers\n"
-        "  buffers         67.2 MB  tokens, gradients on their way, the program\n"
+        "  buffers         67.2 MB  tokens, gradients being sent, the program\n"
         "  a rank           4.0 GB  in all\n"
         "lower 'batch.sequences' or 'batch.tokens', take 'activation_checkpointing: full', the "
         "model's size, or 'ranks'");

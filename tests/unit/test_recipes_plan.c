@@ -234,7 +234,7 @@ static void test_damage_at_the_top_is_refused(void **state)
 
 static void test_damage_of_a_rank_is_refused(void **state)
 {
-    expect_corrupt_rank(state, "rank", json_integer(0), "plan: ranks: rank 0 is there twice");
+    expect_corrupt_rank(state, "rank", json_integer(0), "plan: ranks: rank 0 is listed twice");
     expect_corrupt_rank(state, "rank", json_integer(2),
                         "plan: ranks: 'rank' is 2: expected 0 to 1");
     expect_corrupt_rank(state, "node", json_integer(1),

@@ -176,8 +176,9 @@ static void test_a_change_is_checked_like_a_recipe(void **state)
     reading_close(&to);
     change(&to, &from, "schedule.warmup_steps=500");
     assert_int_equal(to.st, DT_ERR_RECIPE);
-    assert_string_equal(to.err.message, "--set schedule.warmup_steps=500: 'schedule.warmup_steps' "
-                                        "500 is over 'schedule.steps' 100");
+    assert_string_equal(to.err.message,
+                        "--set schedule.warmup_steps=500: 'schedule.warmup_steps' 500 is above "
+                        "'schedule.steps' 100");
     reading_close(&to);
     change(&to, &from, "optimizer.lr=0");
     assert_int_equal(to.st, DT_ERR_RECIPE);
