@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-/* All that stands before the lengths of sentences: Megatron's has the number of documents too. */
+/* Bytes before the lengths of sentences; Megatron's header also has the number of documents. */
 enum { HEADER_BYTES = 26, MEGATRON_HEADER_BYTES = 34 };
 
 static const char magic[9] = "MMIDIDX\0";    /* and a second zero */
@@ -51,7 +51,7 @@ static uint64_t little_endian(const unsigned char *bytes, int count)
     return value;
 }
 
-/* Where the last sentence ends, in bytes of the .bin. */
+/* Reads the end of the last sentence, in bytes of the .bin. */
 static dt_status read_end(uint64_t *end, int fd, off_t lengths, uint64_t sentences, int width_bytes,
                           const char *path, dt_error *err)
 {
@@ -121,7 +121,7 @@ out:
     return st;
 }
 
-/* Lines of dict.txt and the ids before them. */
+/* Counts the lines of dict.txt and the four ids before them. */
 static int64_t count_symbols(const char *path)
 {
     FILE *file = fopen(path, "re");

@@ -1,4 +1,4 @@
-/* Defaults that follow from other fields: recipes/reading.h. */
+/* derive: sets defaults that depend on other fields (recipes/reading.h). */
 #include <stdio.h>
 
 #include "recipes/architecture/architecture.h"
@@ -9,14 +9,14 @@
 
 #include "base/banned.h"
 
-/* What was derived is from now on given, where that stands which it follows from. */
+/* Marks a derived field as given, at the mark of the field it derives from. */
 static void derived_from(dt_reading *reading, const char *path, const char *from)
 {
     reading->field[dt_reading_row(path)] = *dt_reading_mark(reading, from);
 }
 
-/* A value that comes with `from`, where the recipe leaves it out. On an earlier recipe (all of whose
- * fields are there) a `from` that is set anew brings its own. */
+/* Sets a value that follows from `from` if the recipe leaves it out. On an earlier recipe (which has all
+ * fields) a `from` that is set again sets its values again. */
 static void derive_value(dt_reading *reading, const char *path, const char *text, const char *from)
 {
     const char *source = reading->field[dt_reading_row(path)].source;
@@ -46,7 +46,7 @@ static void derive_optimizer(dt_reading *reading)
         derive_value(reading, defaults[i].path, defaults[i].text, "optimizer.kind");
 }
 
-/* A row is a sequence of one token, and nothing attends to anything. */
+/* Models on rows treat a row as a sequence of one token, without attention. */
 static void derive_rows(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;
@@ -63,7 +63,7 @@ static void derive_rows(dt_reading *reading)
     }
 }
 
-/* Room for a batch of sentence pairs: so many of the longest. */
+/* Sizes a batch of sentence pairs: max_tokens divided by the longest length. */
 static void derive_pairs(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;
@@ -72,12 +72,12 @@ static void derive_pairs(dt_reading *reading)
     if (most <= 0 || tokens <= 0)
         return;
     if (dt_reading_given(reading, "batch.sequences") && reading->resolved == NULL)
-        return; /* the rule "pairs" looks at it */
+        return; /* checked by the rule "pairs" */
     recipe->batch.sequences = (most + tokens - 1) / tokens;
     derived_from(reading, "batch.sequences", "batch.max_tokens");
 }
 
-/* Of several that one place lacks the first is told. */
+/* Of several fields missing at one mark only the first is reported. */
 static bool is_told(const dt_reading *reading, const dt_field *field)
 {
     size_t row = (size_t)(field - dt_fields);
@@ -103,7 +103,7 @@ static dt_status refuse_missing(dt_reading *reading, const dt_field *field)
     return DT_ERR_RECIPE;
 }
 
-/* Whether the hostfile names the machines: of two that do the later layer counts. */
+/* Decides whether the hostfile or `nodes` names the machines: the later layer wins. */
 static dt_status choose_nodes(bool *by_hostfile, const dt_reading *reading)
 {
     const char *nodes = reading->field[dt_reading_row("nodes")].source;
@@ -123,7 +123,7 @@ static dt_status choose_nodes(bool *by_hostfile, const dt_reading *reading)
     return DT_OK;
 }
 
-/* The hostfile's nodes, and every range as its machines. */
+/* Reads the hostfile's nodes and expands ranges. */
 static dt_status derive_nodes(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;
@@ -143,12 +143,12 @@ static dt_status derive_nodes(dt_reading *reading)
         goto out;
     }
     derived_from(reading, "nodes", from);
-    recipe->hostfile = ""; /* its nodes are the recipe's now, whatever becomes of the file */
+    recipe->hostfile = ""; /* its nodes are part of the recipe now, even if the file changes */
 out:
     return st;
 }
 
-/* A split in a later layer than the files: the training data are divided again. */
+/* If data.split is set in a later layer than data.validation, the split wins. */
 static void derive_validation(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;

@@ -1,4 +1,4 @@
-/* What lies beside the training files says how their ids are written: recipes/reading.h. */
+/* derive_tokens: sets the type of token ids from the index of the training files (recipes/reading.h). */
 #define _GNU_SOURCE
 #include <glob.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-/* Of a pattern the first match; *out is empty where there is none. */
+/* Looks at the first match of a pattern; *out is empty without a match. */
 static void look_beside(dt_databin *out, dt_status *st, const char *item, dt_error *err)
 {
     glob_t found = {0};

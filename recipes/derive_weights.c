@@ -1,4 +1,4 @@
-/* What the files of model.from say that the model is: recipes/reading.h. */
+/* derive_weights: sets the model's fields from the files of model.from (recipes/reading.h). */
 #include <string.h>
 
 #include "base/file.h"
@@ -11,7 +11,7 @@
 
 #define GENERATION_MAX ((size_t)1 << 20)
 
-/* The recipe says something else. */
+/* Reports a field of the recipe that differs from the file. */
 static dt_status refuse(const dt_reading *reading, const char *path, const char *text,
                         const char *where, const char *key)
 {
@@ -29,7 +29,7 @@ static dt_status refuse(const dt_reading *reading, const char *path, const char 
     return DT_ERR_RECIPE;
 }
 
-/* Whether the recipe's value is this text, or less of it. */
+/* Returns whether the recipe's value equals this text, or is at most this number. */
 static bool agrees(const dt_reading *reading, const dt_field *field, const char *text, bool at_most)
 {
     dt_recipe theirs = *reading->recipe;
@@ -60,7 +60,7 @@ static dt_status take(dt_reading *reading, const dt_huggingface_value *value, co
                : refuse(reading, value->path, value->text, where, value->key);
 }
 
-/* A fault of the files: told at model.from. */
+/* Reports an error of the files at model.from. */
 static dt_status at_from(const dt_reading *reading, dt_status st)
 {
     if (st == DT_ERR_RECIPE)
@@ -122,7 +122,7 @@ static bool are_ids(const json_t *ids)
     return json_is_integer(ids) || json_array_size(ids) > 0;
 }
 
-/* Where generation ends, as transformers has it: generation_config.json, which counts alone if it is there, or
+/* Sets the ids that end generation, as transformers does: from generation_config.json if it exists, else from
  * config.json. */
 static dt_status take_end_ids(dt_reading *reading, const json_t *config, const char *folder)
 {
@@ -162,7 +162,7 @@ bool dt_reading_trains_on_ids(const dt_reading *reading)
     return length >= 4 && strncmp(first + length - 4, ".bin", 4) == 0;
 }
 
-/* Text becomes the tokens of the weights' own tokenizer, where the recipe names no other way. */
+/* Uses the tokenizer of the weights unless the recipe sets another. */
 static dt_status take_tokenizer(dt_reading *reading, const char *folder)
 {
     dt_status st = DT_OK;
@@ -186,7 +186,7 @@ out:
 
 /* --- index.json of a checkpoint */
 
-/* How it was trained, and not what it is. */
+/* Fields about training rather than about the model. */
 static bool is_free(const dt_field *field)
 {
     static const char *const paths[] = {"model.from", "model.preset", "model.dropout",
@@ -221,7 +221,7 @@ out:
     return st;
 }
 
-/* Positions that are learned are rows of a matrix: as many as it was trained with. */
+/* Takes the model of a checkpoint. Learned positions are rows of a matrix, so their number is fixed. */
 static dt_status take_checkpoint(dt_reading *reading, const json_t *index, const char *where)
 {
     dt_recipe theirs;
@@ -281,11 +281,12 @@ static dt_status derive(dt_reading *reading)
 
     DT_TRY(at_from(reading, look(&files, &description, &path, reading)));
     reading->recipe->model.from = path;
-    if (files.kind == DT_WEIGHTS_CHECKPOINT) { /* its tokenizer comes with it */
+    if (files.kind == DT_WEIGHTS_CHECKPOINT) { /* a checkpoint includes its tokenizer */
         DT_TRY(take_checkpoint(reading, description, files.folder));
     } else {
         DT_TRY(take_config(reading, description, files.description));
-        if (files.kind == DT_WEIGHTS_HUGGINGFACE) { /* files next to a .bin file are not its own */
+        if (files.kind ==
+            DT_WEIGHTS_HUGGINGFACE) { /* files next to a .bin file do not belong to it */
             DT_TRY(take_tokenizer(reading, files.folder));
             DT_TRY(take_end_ids(reading, description, files.folder));
         }

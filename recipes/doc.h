@@ -1,4 +1,4 @@
-/* doc: docs/recipe.md, written from the table of fields. */
+/* doc: writes docs/recipe.md from the table of fields. */
 #ifndef DT_RECIPES_DOC_H
 #define DT_RECIPES_DOC_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* The whole page, Markdown. */
+/* Adds the whole page as Markdown. */
 void dt_recipe_doc(dt_strbuf *out);
 
 #ifdef __cplusplus

@@ -63,7 +63,7 @@ const json_t *dt_huggingface_json_at(const json_t *object, const char *key)
     return dot != NULL ? json_object_get(object, dot + 1) : object;
 }
 
-/* What the file has of it, by whichever name; null is nothing. */
+/* Returns the file's value of a key, under any of its names; NULL if missing or null. */
 static const json_t *value_of(const json_t *config, const dt_published_key *key)
 {
     const json_t *value = key->key != NULL ? dt_huggingface_json_at(config, key->key) : NULL;
@@ -98,7 +98,7 @@ bool dt_huggingface_has_word(const char *words, const char *word)
     return false;
 }
 
-/* A value in a message: at most so much of it. */
+/* Formats a value for a message, cut to the room. */
 static const char *shown(char *room, size_t size, const json_t *value)
 {
     dt_strbuf text;
@@ -152,7 +152,7 @@ static bool same_json(const json_t *value, const json_t *must)
                : json_equal(value, must);
 }
 
-/* What the file says of it is what the model computes anyway. */
+/* Checks that the file's value is the one that the model computes. */
 static dt_status check_must(const reading *in, const dt_published_key *key, const json_t *value,
                             dt_error *err)
 {
@@ -200,7 +200,7 @@ const char *dt_huggingface_text_of(const json_t *value, const dt_published_key *
     return NULL;
 }
 
-/* Its type and range are the recipe's field's. */
+/* Checks the type and range of the recipe's field. */
 static dt_status check_text(const reading *in, const dt_published_key *key, const char *text,
                             dt_error *err)
 {
@@ -216,7 +216,7 @@ static dt_status check_text(const reading *in, const dt_published_key *key, cons
     return st;
 }
 
-/* Of an object of another kind it says nothing. */
+/* Returns whether the key applies; keys of an object of another kind do not. */
 static bool applies(const reading *in, const dt_published_key *key)
 {
     const dt_published_key *kind;
@@ -271,7 +271,7 @@ out:
     return st;
 }
 
-/* Whether it is an object whose keys are in the table. */
+/* Returns whether `name` is an object whose keys are in the table. */
 static bool is_map(const dt_published *family, const char *name)
 {
     size_t length = strlen(name);

@@ -1,7 +1,7 @@
-/* huggingface: config.json of a Hugging Face folder as fields of a recipe, and back.
+/* huggingface: converts config.json of a Hugging Face folder to fields of a recipe, and back.
  *
- * By the tables of recipes/architecture/published.h. A field that is in no table is refused by its
- * name: it may change what the model computes. Tensors are the engine's (engine/weights).
+ * Uses the tables of recipes/architecture/published.h. A field that is not in a table is refused by its
+ * name, because it may change what the model computes. The engine reads the tensors (engine/weights).
  * Errors     DT_ERR_RECIPE naming `where` and the field
  */
 #ifndef DT_RECIPES_HUGGINGFACE_H
@@ -23,11 +23,11 @@ extern "C" {
 
 #define DT_HUGGINGFACE_VALUES 32
 
-/* What a field of the recipe is there. */
+/* The value that config.json gives a field of the recipe. */
 typedef struct dt_huggingface_value {
     const char *path, *text; /* as in a recipe */
-    const char *key;         /* of config.json; NULL: the family is so */
-    bool at_most;            /* the recipe may have less */
+    const char *key;         /* key of config.json; NULL: fixed by the family */
+    bool at_most;            /* the recipe may set a smaller value */
 } dt_huggingface_value;
 
 typedef struct dt_huggingface_model {
@@ -37,15 +37,15 @@ typedef struct dt_huggingface_model {
     size_t count;
 } dt_huggingface_model;
 
-/* Texts live in the arena. */
+/* Reads config.json. Texts live in the arena. */
 dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, const char *where,
                               dt_arena *arena, dt_error *err);
 
-/* The family that the recipe's model is of. DT_ERR_RECIPE where there is none. */
+/* Finds the family of the recipe's model. DT_ERR_RECIPE if there is none. */
 dt_status dt_huggingface_family(const dt_published **out, const dt_recipe *recipe, dt_error *err);
 
-/* config.json of it. vocab: of the model. `like` (may be NULL): the config.json that the run began
- * from, whose other fields are kept. New reference. */
+/* Writes config.json of the recipe's model. vocab: of the model. `like` (may be NULL): the config.json that
+ * the run started from, whose other fields are kept. New reference. */
 dt_status dt_huggingface_write(json_t **out, const dt_recipe *recipe, int64_t vocab,
                                const json_t *like, dt_error *err);
 

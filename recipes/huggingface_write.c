@@ -1,4 +1,4 @@
-/* huggingface_write: a recipe's model as config.json. */
+/* huggingface_write: writes a recipe's model as config.json. */
 #include <string.h>
 
 #include "recipes/huggingface_int.h"
@@ -11,7 +11,7 @@ static json_t *field_json(const dt_recipe *recipe, const char *path)
     return dt_field_to_json(recipe, dt_field_find(path));
 }
 
-/* The recipe's value as a text of the table. */
+/* Adds the recipe's value as a text of the table. */
 static void add_text(dt_strbuf *out, const json_t *value)
 {
     if (json_is_string(value))
@@ -20,7 +20,7 @@ static void add_text(dt_strbuf *out, const json_t *value)
         dt_json_write(out, value);
 }
 
-/* Whether a field that the family has fixed is so in the recipe. */
+/* Returns whether the recipe has the family's fixed value of a field. */
 static bool is_so(const dt_recipe *recipe, const dt_published_key *key)
 {
     json_t *value = field_json(recipe, key->path);
@@ -82,7 +82,7 @@ static dt_status value_out(json_t **out, const dt_recipe *recipe, const dt_publi
                    word != NULL ? word : "");
 }
 
-/* How the model that it was made of wrote it stays, where both mean one thing: gelu_pytorch_tanh. */
+/* Keeps the spelling of the original config.json if both mean the same, such as gelu_pytorch_tanh. */
 static bool means_the_same(const json_t *before, const json_t *now, const dt_published_key *key,
                            dt_arena *arena)
 {
@@ -110,7 +110,7 @@ static void put(json_t *out, const char *name, json_t *value)
     json_object_set(map, dot + 1, value);
 }
 
-/* The objects that keys stand in are made anew: what they had by other names would be said twice. */
+/* Removes objects that contain keys; they are written again, since old names would repeat values. */
 static void drop_maps(json_t *out, const dt_published *family)
 {
     char room[DT_HUGGINGFACE_NAME_SIZE];
@@ -123,8 +123,8 @@ static void drop_maps(json_t *out, const dt_published *family)
     }
 }
 
-/* Left out where that means the same: 0 stands for what follows from other fields, and an object of the
- * kind that is meant without one. */
+/* Returns whether a key can be left out with the same meaning: 0 for a derived value, or an object of the
+ * default kind. */
 static bool is_left_out(const dt_published *family, const dt_published_key *key,
                         const dt_recipe *recipe)
 {
@@ -181,8 +181,8 @@ out:
     return st;
 }
 
-/* Tokens that begin and end a text are the tokenizer's affair: those of the class's defaults may not
- * be in this vocabulary. */
+/* The tokenizer defines tokens that begin and end a text; the defaults of the class may not be in this
+ * vocabulary. */
 static void put_tokens(json_t *out, int64_t vocab)
 {
     static const char *const names[] = {"bos_token_id", "eos_token_id"};

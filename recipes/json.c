@@ -1,4 +1,4 @@
-/* The resolved recipe as JSON and back, and its hash: recipes/fields.h. */
+/* json: converts the resolved recipe to JSON and back, and computes its hash (recipes/fields.h). */
 #include <xxhash.h>
 
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 #include "base/banned.h"
 
-#define PATH_SIZE 256 /* "map.map.key"; longer ones are no field's */
+#define PATH_SIZE 256 /* "map.map.key"; no field has a longer path */
 
-/* The object that the field stands in, which is made where it is missing; *key: its key there. */
+/* Returns the object that contains the field, creating it if missing; *key: the field's key in it. */
 static json_t *object_of(json_t *root, const dt_field *field, const char **key)
 {
     json_t *object = root, *next;
@@ -33,7 +33,7 @@ static json_t *object_of(json_t *root, const dt_field *field, const char **key)
     return object;
 }
 
-/* What the field has in a document; NULL: nothing. */
+/* Returns the field's value in a document; NULL: none. */
 static const json_t *value_of(const json_t *root, const dt_field *field)
 {
     const json_t *value = root;
@@ -68,7 +68,7 @@ json_t *dt_recipe_to_json(const dt_recipe *recipe)
     return out;
 }
 
-/* A webhook's address is one, unless it comes from the environment. */
+/* Hides a webhook's address, which is a secret unless it comes from the environment. */
 static json_t *without_secret(const dt_field *field, json_t *value)
 {
     const char *text = json_string_value(value);
@@ -100,7 +100,7 @@ json_t *dt_recipe_changes(const dt_recipe *before, const dt_recipe *after)
     return changes;
 }
 
-/* Keys of the items that are not known: at "data.mixture.colour", whichever item it is in. */
+/* Refuses unknown keys of items, as "data.mixture.colour" for any item. */
 static dt_status check_items(const json_t *list, const dt_field_table *items, const char *at,
                              dt_error *err)
 {
@@ -124,7 +124,7 @@ out:
     return st;
 }
 
-/* Every key of the object, which stands at `map` ("": the document), is a field or a map of fields. */
+/* Checks that every key of the object at `map` ("": the document) is a field or a map of fields. */
 static dt_status check_keys(const json_t *object, const char *map, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -16,14 +16,14 @@
 
 enum { DEPTH_MAX = 8 };
 
-/* A text that is being applied, and what it was named by. */
+/* A text that is being applied, and the node that names it. */
 typedef struct layer {
     const char *path, *text;
-    const struct layer *above; /* what extends it */
+    const struct layer *above; /* the text that extends it */
     int depth;
 } layer;
 
-/* --- keys that are no fields --- */
+/* --- keys that are not fields --- */
 
 static dt_yaml_node *find_entry(const dt_yaml_node *root, const char *key)
 {
@@ -80,20 +80,20 @@ static dt_status refuse_extends(const dt_reading *reading, const dt_yaml_node *n
     return dt_reading_refuse(reading, &node->mark, &text);
 }
 
-/* Whether one of the texts above is the same file. */
+/* Returns whether one of the texts above is the same file. */
 static bool is_open(const layer *above, const char *path)
 {
     char wanted[PATH_MAX], open[PATH_MAX];
 
     if (realpath(path, wanted) == NULL)
-        return false; /* reading it says why */
+        return false; /* reading it reports the error */
     for (; above != NULL; above = above->above)
         if (realpath(above->path, open) != NULL && strcmp(open, wanted) == 0)
             return true;
     return false;
 }
 
-/* As messages name it: beside the file that extends it. */
+/* Returns the path for messages: relative to the file that extends it. */
 static const char *path_beside(const layer *above, const char *name, dt_arena *arena)
 {
     const char *slash = strrchr(above->path, '/');
@@ -103,12 +103,12 @@ static const char *path_beside(const layer *above, const char *name, dt_arena *a
     return dt_arena_printf(arena, "%.*s/%s", (int)(slash - above->path), above->path, name);
 }
 
-/* The dimensions of a preset, whatever the text itself says of them. */
+/* Applies the dimensions of a preset below the text. */
 static dt_status extend_preset(dt_reading *reading, const layer *above, const dt_yaml_node *node)
 {
     dt_yaml_node *value = dt_tree_scalar(node->text, &node->mark, reading->arena);
 
-    if (value != NULL) /* a source of its own: what stands beside it is no second value */
+    if (value != NULL) /* a separate source, so that the text's own fields are not second values */
         value->mark.source = dt_arena_strdup(reading->arena, above->path);
     if (value == NULL || value->mark.source == NULL)
         return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
@@ -175,7 +175,7 @@ static dt_status add_source(dt_reading *reading, const layer *of)
 {
     dt_origins *origins = reading->origins;
 
-    if (reading->too_many) /* it was said, and ends the reading */
+    if (reading->too_many) /* already reported; ends the reading */
         return DT_ERR_RECIPE;
     reading->too_many = origins->sources_count == DT_ORIGIN_SOURCES;
     if (reading->too_many)
@@ -206,7 +206,7 @@ out:
     return st;
 }
 
-/* What it extends comes first, and the folder that relative paths start at is its own. */
+/* Applies what the text extends first, then the text, with relative paths from its folder. */
 static dt_status apply(dt_reading *reading, const layer *of)
 {
     const char *folder = reading->folder;
@@ -217,7 +217,7 @@ static dt_status apply(dt_reading *reading, const layer *of)
     DT_TRY(parse(&root, reading, of));
     DT_TRY(check_version(reading, root));
     DT_TRY(extend(reading, of, find_entry(root, DT_RECIPE_EXTENDS_KEY)));
-    reading->layer++; /* those below have theirs */
+    reading->layer++; /* lower layers have their numbers already */
     DT_TRY(dt_path_folder(&reading->folder, of->path, reading->arena, reading->err));
     if (find_entry(root, DT_RECIPE_SWEEP_KEY) != NULL) {
         reading->sweep = find_entry(root, DT_RECIPE_SWEEP_KEY);

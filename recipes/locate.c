@@ -1,4 +1,4 @@
-/* Where the files of a message stand in the recipe: recipes/reader.h. */
+/* locate: finds the position in the recipe of the files in a message (recipes/reader.h). */
 #include <string.h>
 
 #include "recipes/reader.h"
@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* Whether the message quotes the file, or one that the pattern may have found. */
+/* Returns whether the message quotes the file, or a file that may match the pattern. */
 static bool is_about(const char *message, const char *item)
 {
     size_t literal = strcspn(item, "*?[");
@@ -18,7 +18,7 @@ static bool is_about(const char *message, const char *item)
     return false;
 }
 
-/* The mark of the item of a list that the message is about. */
+/* Finds the mark of the list item that the message is about. */
 static bool locate_item(dt_text_mark *out, const dt_reading *reading, const char *path,
                         const dt_string_list *list, const char *message)
 {

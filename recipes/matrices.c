@@ -55,7 +55,7 @@ static double flops_of(const dt_whole_matrices *whole, const dt_param *param)
     return dt_param_is_matrix(param) ? whole->flops(param->dim[0], param->dim[1]) : 0;
 }
 
-/* Each rank's stand one behind the other. */
+/* ddp: each rank's matrices are contiguous. */
 static double most_of_divided(const dt_param_table *table, const dt_whole_matrices *whole,
                               double all, int64_t world_size)
 {
@@ -77,7 +77,7 @@ static double most_of_divided(const dt_param_table *table, const dt_whole_matric
     return most;
 }
 
-/* Of the matrices of a unit, those of which the rank holds a part. */
+/* Returns the FLOPs of the unit's matrices of which the rank holds a part. */
 static double flops_of_rank(const dt_param_table *table, const dt_unit *unit,
                             const dt_whole_matrices *whole, int64_t part, int64_t rank)
 {
@@ -93,8 +93,8 @@ static double flops_of_rank(const dt_param_table *table, const dt_unit *unit,
     return flops;
 }
 
-/* A rank with more than one matrix has the beginning or the end of one. Units of one shape lie among
- * the ranks alike, so that the same rank has most of each. */
+/* fsdp: a rank with more than one matrix has the beginning or the end of one. Units of equal shape are
+ * divided equally, so that the same rank has the most of each. */
 static double most_of_parts(const dt_param_table *table, const dt_whole_matrices *whole,
                             int64_t world_size)
 {

@@ -1,8 +1,7 @@
-/* matrices: the hidden matrices of a recipe's model, where its optimizer steps them whole: what they
- * take, and who of several ranks shapes which.
+/* matrices: computes the cost of whole-matrix updates of hidden matrices, and the rank that owns each matrix.
  *
- * Divided    ddp: rank by rank in the order of the parameters, by FLOPs, so that every rank has as many
- *            as it can. fsdp: each rank those of which it holds a part. dp: one process has all
+ * Divided    ddp: rank by rank in the order of the parameters, balanced by FLOPs. fsdp: each rank updates
+ *            the matrices of which it holds a part. dp: one process updates all
  */
 #ifndef DT_RECIPES_MATRICES_H
 #define DT_RECIPES_MATRICES_H
@@ -16,19 +15,19 @@ extern "C" {
 #endif
 
 typedef struct dt_matrices {
-    int64_t elems;      /* of all; 0 where none is stepped whole */
-    int64_t work_bytes; /* the most that one takes while it is shaped */
-    double flops;       /* of all, in a step */
+    int64_t elems;      /* of all matrices; 0 if none is updated whole */
+    int64_t work_bytes; /* largest workspace of one matrix */
+    double flops;       /* of all matrices, in a step */
 } dt_matrices;
 
 void dt_matrices_count(dt_matrices *out, const dt_recipe *recipe);
 
-/* FLOPs of a step of the rank that has most of them. */
+/* Computes the FLOPs of a step on the rank with the most of them. */
 dt_status dt_matrices_rank_flops(double *out, const dt_recipe *recipe, int64_t world_size,
                                  dt_arena *arena, dt_error *err);
 
-/* Whose of `world_size` ranks a matrix is that costs `flops`, where those before it cost `before`, and
- * `all` all of them. */
+/* Returns the owner, of `world_size` ranks, of a matrix that costs `flops`, if the matrices before it cost
+ * `before` and all together `all`. */
 int64_t dt_matrix_owner(double before, double flops, double all, int64_t world_size);
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-#define GPU_BYTES          ((int64_t)64 << 20) /* of a rank on a GPU: what libraries take there */
+#define GPU_BYTES          ((int64_t)64 << 20) /* memory of libraries on the GPU, for each rank */
 #define NCCL_CHANNELS      32
 #define NCCL_CHANNEL_BYTES ((int64_t)12 << 20)
 
@@ -21,13 +21,13 @@ bool dt_memory_is_full_shard(const dt_recipe *recipe)
     return recipe->strategy.kind == DT_STRATEGY_FSDP && recipe->strategy.shard == DT_SHARD_FULL;
 }
 
-/* fsdp: whole ones, until the last micro-step. */
+/* Returns whether fsdp keeps undivided gradients until the last micro-step. */
 static bool holds_gradients(const dt_recipe *recipe)
 {
     return recipe->strategy.shard == DT_SHARD_OPTIMIZER || !recipe->strategy.reduce_each_micro_step;
 }
 
-/* fp32 weights that are also the compute type's are whole where the compute type's are. */
+/* fp32 weights that are also the compute weights are undivided if the compute weights are. */
 dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, int64_t world_size)
 {
     bool copy = recipe->precision.kind != DT_PRECISION_FP32;
@@ -78,7 +78,7 @@ static int64_t optimizer_bytes(const dt_recipe *recipe, int64_t count, int64_t w
                         dt_size_times(share(matrices, ways), 4 * of_matrix));
 }
 
-/* The largest unit, a message at most. */
+/* Returns the elements of the largest unit, which is the largest message. */
 static int64_t largest_unit(const dt_model_config *config)
 {
     int64_t most = 0;
@@ -91,7 +91,7 @@ static int64_t largest_unit(const dt_model_config *config)
     return most;
 }
 
-/* Elements of the root, and of the two largest blocks, or of all where they stay. */
+/* Returns the elements of the root and the two largest blocks, or of all blocks if they are kept. */
 static int64_t root_and_blocks(const dt_model_config *config, bool all)
 {
     int64_t root = dt_model_unit_elems(config, 0), sum = 0, largest = 0, second = 0;
@@ -110,16 +110,16 @@ static int64_t root_and_blocks(const dt_model_config *config, bool all)
     return dt_size_plus(root, all ? sum : dt_size_plus(largest, second));
 }
 
-/* What full sharding gathers, in the compute type: the root, which stays, and two blocks, or all
- * where they are kept until backward. */
+/* Bytes that full sharding gathers, in the compute type: the root, which is kept, and two blocks, or all
+ * blocks if they are kept until the backward pass. */
 static int64_t gathered_bytes(const dt_recipe *recipe, const dt_model_config *config)
 {
     return dt_size_times(root_and_blocks(config, !recipe->strategy.reshard_after_forward),
                          (int64_t)dt_dtype_bytes(config->dtype));
 }
 
-/* Gradients on their way: under fsdp those of the root and of two blocks in fp32, before they are
- * divided; and what is sent of them in bf16 where that is another type: ddp keeps it of all units. */
+/* Gradients being sent: under fsdp those of the root and of two blocks in fp32, before they are divided; and
+ * their bf16 copies if they are sent in bf16, which ddp keeps for all units. */
 static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *config,
                              int64_t world_size)
 {
@@ -134,10 +134,10 @@ static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *con
     return dt_size_times(root_and_blocks(config, !fsdp), each);
 }
 
-/* On a GPU NCCL keeps the same for messages of any size: of a ring each channel has 10 MiB that its
- * neighbour writes to (three protocols) and 2 MiB of counters towards the next, at most 32 channels in
- * a node (its developers, NVIDIA/nccl issues 864 and 1685). All-reduces take trees too, which have two
- * neighbours. Cards without it go through pinned memory of the host (engine/comm/staged.c). */
+/* NCCL's memory on a GPU does not depend on the size of messages: in a ring each channel has 10 MiB that its
+ * neighbour writes to (three protocols) and 2 MiB of counters for the next rank, with at most 32 channels in
+ * a node (its developers, NVIDIA/nccl issues 864 and 1685). All-reduces also use trees, which have two neighbours. Cards without NCCL use pinned host
+ * memory (engine/comm/staged.c). */
 static int64_t card_communicator_bytes(const dt_recipe *recipe)
 {
     int64_t neighbours = recipe->strategy.kind == DT_STRATEGY_FSDP ? 1 : 3;
@@ -145,8 +145,7 @@ static int64_t card_communicator_bytes(const dt_recipe *recipe)
     return neighbours * NCCL_CHANNELS * NCCL_CHANNEL_BYTES;
 }
 
-/* On CPUs the larger of a message and of what a communicator between nodes makes of it: ddp sends
- * buckets. */
+/* On CPUs, the buffer of a communicator between nodes, for its largest message: ddp sends buckets. */
 static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config *config,
                                   const dt_memory_ranks *ranks)
 {
@@ -158,15 +157,15 @@ static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config
         return 0;
     if (!ranks->host)
         return card_communicator_bytes(recipe);
-    if (one_node) /* these share a segment */
+    if (one_node) /* these ranks share a segment */
         return 0;
     if (recipe->strategy.kind == DT_STRATEGY_DDP && (double)message > bucket)
         return (int64_t)bucket;
     return message;
 }
 
-/* A batch as it is read, as it is handed over, and where ops find it; gathered weights; gradients on
- * their way; what the optimizer works in. */
+/* Buffers: a batch as read, as handed over, and on the device; gathered weights; gradients being sent;
+ * workspace of the optimizer. */
 static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *config,
                              const dt_memory_ranks *ranks)
 {
@@ -178,7 +177,7 @@ static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *con
                         dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
 }
 
-/* Of engine/train/valid_bleu.h: activations, logits, and weights where they are divided. */
+/* Memory of engine/train/valid_bleu.h: activations, logits, and weights if they are divided. */
 static int64_t translator_bytes(const dt_recipe *recipe, const dt_model_config *config)
 {
     const dt_architecture *kind = dt_architecture_find(config->kind);
@@ -208,8 +207,8 @@ bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates)
            (recipe->checkpoint.keep_best > 0 && validates && on_the_way);
 }
 
-/* Values and states in fp32 (engine/checkpoint/snapshot.h): each rank's part under fsdp, all of it on
- * one rank otherwise. */
+/* Snapshot of values and states in fp32 (engine/checkpoint/snapshot.h): each rank's part under fsdp, else
+ * everything on one rank. */
 static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, int64_t world_size)
 {
     bool validates = recipe->data.validation.count > 0 || recipe->data.split > 0;
@@ -233,7 +232,7 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
     copy = config.dtype == DT_F32 || dt_memory_is_full_shard(recipe) ? 0 : type_bytes;
     out->ranks = *ranks;
     out->parameter_count = count;
-    /* fp32, and a copy in the compute type; other replicas have the compute type's alone */
+    /* fp32, and a copy in the compute type; other replicas have only the latter */
     out->parameters_bytes = dt_size_plus(
         dt_size_plus(dt_size_times(share(count, part.masters), 4), dt_size_times(count, copy)),
         dt_size_times(others, dt_size_times(count, type_bytes)));

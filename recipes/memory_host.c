@@ -4,16 +4,16 @@
 
 #include "base/banned.h"
 
-/* Resident of a rank without a model to speak of: 12.7 MB of program and libraries, 3 MB of heap. */
+/* Resident memory of a rank with a tiny model: 12.7 MB of program and libraries, 3 MB of heap. */
 #define PROGRAM_BYTES ((int64_t)15 << 20)
-/* What a thread keeps of the packed operands of products, where they are as large. */
+/* Packed operands of products that a thread keeps, for large enough operands. */
 #define PACKED_BYTES ((int64_t)7 << 20)
 
 #define WIDE_ROWS_MIN 256 /* engine/ops/cpu/matmul_wide.c */
 
 typedef struct products {
-    int64_t rows;                      /* that go through a hidden matrix at once */
-    int64_t operand_elems, wide_elems; /* the most of any product */
+    int64_t rows;                      /* rows that pass through a hidden matrix at once */
+    int64_t operand_elems, wide_elems; /* maxima over all products */
 } products;
 
 static int64_t larger(int64_t a, int64_t b)
@@ -26,8 +26,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* c(m,n) = a(m,k) b(k,n) of 16-bit numbers by way of fp32: all of b, and rows of a and c that take as
- * much (engine/ops/cpu/matmul_int.h). */
+/* c(m,n) = a(m,k) b(k,n) of 16-bit numbers computed in fp32: all of b, and rows of a and c of the same size
+ * (engine/ops/cpu/matmul_int.h). */
 static int64_t wide_elems(int64_t m, int64_t n, int64_t k)
 {
     int64_t b = dt_size_times(k, n), both = dt_size_plus(k, n);
@@ -36,7 +36,7 @@ static int64_t wide_elems(int64_t m, int64_t n, int64_t k)
     return dt_size_plus(dt_size_plus(b, n), dt_size_times(rows, both));
 }
 
-/* Forward, and backward to the input and to the weight. */
+/* Adds the forward product, and the backward products to the input and the weight. */
 static void add_matrix(products *of, int64_t rows, int64_t out, int64_t in)
 {
     int64_t operands =
@@ -55,7 +55,7 @@ static void add_hidden(void *self, const dt_param *matrix)
     add_matrix(of, of->rows, matrix->dim[0], matrix->dim[1]);
 }
 
-/* Logits are made in chunks of rows. */
+/* Adds the head; logits are computed in chunks of rows. */
 static void add_head(products *of, const dt_model_config *config)
 {
     int64_t vocab = config->decoder.vocab_padded;
@@ -88,7 +88,7 @@ static int64_t product_bytes(const dt_recipe *recipe, const dt_model_config *con
     return dt_size_plus(packed, dt_size_times(4, of.wide_elems));
 }
 
-/* Two slots a rank, and two more (engine/comm/shm/segment.h). */
+/* Two slots for each rank, and two more (engine/comm/shm/segment.h). */
 static int64_t segment_bytes(const dt_memory_ranks *ranks)
 {
     int64_t members = ranks->node_ranks > 0 ? ranks->node_ranks : ranks->world_size;

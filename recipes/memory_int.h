@@ -1,4 +1,4 @@
-/* memory_int: what the files of the forecast (memory.h) share. */
+/* memory_int: declares functions shared by the files of the memory forecast (memory.h). */
 #ifndef DT_RECIPES_MEMORY_INT_H
 #define DT_RECIPES_MEMORY_INT_H
 
@@ -10,29 +10,29 @@
 extern "C" {
 #endif
 
-/* How many ranks a rank's share is one of; 1: it holds everything. */
+/* The number of ranks that divide each part; 1: each rank holds everything. */
 typedef struct dt_memory_shares {
     int64_t masters, gradients, states;
 } dt_memory_shares;
 
 dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, int64_t world_size);
 bool dt_memory_is_full_shard(const dt_recipe *recipe);
-/* Hidden matrices that the optimizer steps whole. */
+/* Returns the hidden matrices that the optimizer updates as whole matrices. */
 dt_matrices dt_memory_matrices(const dt_recipe *recipe);
-/* Floats that the optimizer keeps beside an element, of such a matrix or of another parameter. */
+/* Returns the floats of optimizer state for each element of such a matrix, or of another parameter. */
 int dt_memory_states_of(const dt_recipe *recipe, bool matrix);
 
-/* memory_host: what a rank on CPUs holds beside the tensors of memory.h: the program, what matrix
- * products work in, and the segment that ranks of a node share.
+/* memory_host: predicts what a rank on CPUs holds in addition to the tensors of memory.h: the program,
+ * workspace of matrix products, and the segment that ranks of a node share.
  *
- * Measured, not derived, are two numbers of memory_host.c: the program, and what a thread that makes
- * products keeps. `cli.memory_forecast` holds the sum to what the system says of ranks.
+ * Two numbers of memory_host.c are measured, not derived: the program, and the workspace of a thread that
+ * computes products. `cli.memory_forecast` compares the sum with the resident memory of ranks.
  */
 
-/* Of a segment that ranks share, a slot (engine/comm/shm/segment.h). */
+/* Size of one slot of the shared-memory segment (engine/comm/shm/segment.h). */
 #define DT_MEMORY_SLOT_BYTES ((int64_t)512 << 10)
 
-/* ranks->host; bytes of one rank. */
+/* Returns the bytes of one rank; ranks->host must be true. */
 int64_t dt_memory_host_bytes(const dt_recipe *recipe, const dt_model_config *config,
                              const dt_memory_ranks *ranks);
 

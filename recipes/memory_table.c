@@ -1,4 +1,4 @@
-/* A forecast as a table for people, and the check that ends with it. */
+/* memory_table: formats a memory forecast as a table, and checks it against the available memory. */
 #include <stdio.h>
 
 #include "recipes/memory_int.h"
@@ -98,7 +98,7 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     dt_strbuf_add_str(out, "\n");
 }
 
-/* Of all ranks of a node. */
+/* Returns the bytes of all ranks of a node. */
 static int64_t node_bytes(const dt_memory *memory, const dt_recipe *recipe, int64_t ranks)
 {
     int64_t copies = recipe->strategy.kind == DT_STRATEGY_FSDP ? ranks : 1;

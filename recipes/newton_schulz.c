@@ -1,5 +1,5 @@
-/* newton_schulz: what it takes to make a matrix orthogonal as engine/optim/muon.c does: five steps over
- * X (rows, columns) with A = X X^T of the shorter side S, L the longer one. */
+/* newton_schulz: computes the cost of orthogonalising a matrix as engine/optim/muon.c does: five iterations
+ * over X (rows, columns) with A = X X^T of the shorter side S; L is the longer side. */
 #include "recipes/optimizers.h"
 
 #include "recipes/architecture/architecture.h"
@@ -8,7 +8,7 @@
 
 #define STEPS 5
 
-/* In bf16 where the model computes in it, as it is published, else in fp32. */
+/* bf16 if the model computes in bf16, as published, else fp32. */
 static dt_dtype dtype_of(dt_dtype of_model)
 {
     return of_model == DT_BF16 ? DT_BF16 : DT_F32;
@@ -21,7 +21,7 @@ static int64_t line(int64_t elems, dt_dtype dtype)
     return dt_size_plus(bytes, 63) / 64 * 64;
 }
 
-/* X and the next X, A and A^2; a tall matrix' A is added up in fp32, beside one that is not. */
+/* X and the next X, A and A^2; for a tall matrix also A in fp32, in which it is summed. */
 static int64_t work_bytes(int64_t rows, int64_t columns, dt_dtype dtype)
 {
     int64_t side = rows < columns ? rows : columns;

@@ -35,7 +35,7 @@ static dt_status refuse(const char *item, const char *why, dt_error *err)
 
 /* --- one item */
 
-/* What ssh and a command line take without a second meaning. */
+/* Returns whether ssh and a command line take the text literally. */
 static bool is_destination(const char *text, size_t length)
 {
     if (length == 0 || length > DESTINATION_MAX || text[0] == '-')
@@ -154,7 +154,7 @@ out:
 
 static dt_status expand(growing *list, const char *item);
 
-/* item[open] is '[': each number of the brackets in its place, and on with what follows. */
+/* Expands the brackets at item[open], and recursively those that follow. */
 static dt_status expand_range(growing *list, const char *item, size_t open)
 {
     static const char wrong[] = "expected numbers and spans in the brackets, as in gpu[01-16,20]";

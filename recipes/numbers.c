@@ -1,4 +1,4 @@
-/* numbers: as people write them: 1_000, 3e-4, .5; neither hexadecimal nor "inf". */
+/* numbers: parses numbers of recipes: 1_000, 3e-4, .5; not hexadecimal or "inf". */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

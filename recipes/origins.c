@@ -30,7 +30,7 @@ static void add_node(dt_strbuf *out, const dt_yaml_node *node)
     dt_strbuf_add_char(out, node->kind == DT_YAML_LIST ? ']' : '}');
 }
 
-/* Cut where it is long, at a character. */
+/* Cuts a long text at a character boundary. */
 static void cut(dt_strbuf *text)
 {
     size_t length = VALUE_BYTES;
@@ -117,7 +117,7 @@ json_t *dt_origins_document(const dt_origins *origins, const json_t *earlier)
         json_t *newer = json_object_get(fields, path);
 
         if (!json_is_array(chain))
-            continue; /* damaged: it only loses what it says */
+            continue; /* a damaged entry is skipped */
         if (newer == NULL)
             json_object_set(fields, path, chain);
         else

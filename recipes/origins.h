@@ -1,4 +1,4 @@
-/* origins: where each value of a recipe comes from, and what it stands over.
+/* origins: records where each value of a recipe comes from, and which values it overrides.
  *
  *   optimizer.lr   1e-3   --set optimizer.lr=1e-3
  *                  3e-4   sweep.yaml:7:14
@@ -8,11 +8,11 @@
  *   {"origins": 1, "fields": {"optimizer.lr": [{"value": "1e-3", "source": "--set optimizer.lr=1e-3"},
  *                                              {"value": "3e-4", "source": "sweep.yaml", "line": 7,
  *                                               "column": 14}, ...]}}
- * The first is the one that counts. A value that follows from another field says so as "from"
- * ("model.preset"); a field that is not there has its default.
+ * The first value is the effective one. A value derived from another field has "from" ("model.preset"); a
+ * missing field has its default.
  *
- * Values   as they were written, references to the environment too; an address is not repeated
- *          (secret.h)
+ * Values   as written, including references to the environment; URLs with secrets are left out
+ *            (secret.h)
  * Ownership  everything lives in the arena of the reading
  */
 #ifndef DT_RECIPES_ORIGINS_H
@@ -28,16 +28,16 @@ extern "C" {
 #endif
 
 #define DT_ORIGINS_VERSION 1
-/* X.yaml that was made of other recipes, as a sweep's point, may have the document of its values beside it. */
+/* A generated recipe X.yaml, such as a point of a sweep, may have the origins of its values in this file. */
 #define DT_ORIGINS_ENDING ".origins.json"
-/* Texts that a recipe may be made of: itself, what it extends, and what is laid on top. */
+/* Maximum number of texts of a recipe: itself, those it extends, and those applied on top. */
 #define DT_ORIGIN_SOURCES 32
 
 typedef struct dt_origin {
     const char *value;
     dt_text_mark mark;
-    const char *from;               /* the field that it follows from; NULL: it was written */
-    const struct dt_origin *before; /* what it stands over; NULL: the default */
+    const char *from; /* the field that the value derives from; NULL: it was written */
+    const struct dt_origin *before; /* the overridden value; NULL: the default */
 } dt_origin;
 
 typedef struct dt_origins {
@@ -46,24 +46,23 @@ typedef struct dt_origins {
     size_t sources_count;
 } dt_origins;
 
-/* The value of a node as messages and origins show it. NULL without memory. */
+/* Returns the value of a node as messages and origins show it. NULL if out of memory. */
 const char *dt_origin_value(const dt_field *field, const dt_yaml_node *node, dt_arena *arena);
 
-/* On top of what the field has. DT_ERR_NOMEM. */
+/* Adds a value that overrides the field's current one. DT_ERR_NOMEM. */
 dt_status dt_origins_add(dt_origins *origins, const dt_field *field, const char *value,
                          const dt_text_mark *mark, const char *from, dt_arena *arena,
                          dt_error *err);
 
 /* {"optimizer.lr": [...], ...}. New reference. */
 json_t *dt_origins_to_json(const dt_origins *origins);
-/* The document; with what an earlier attempt had (NULL: nothing) below. New reference. */
+/* Returns the document, with the origins of an earlier attempt (NULL: none) below. New reference. */
 json_t *dt_origins_document(const dt_origins *origins, const json_t *earlier);
-/* The document beside the recipe `path` that was made of others; NULL: there is none. New reference. */
+/* Returns the origins stored for the generated recipe `path`; NULL: there are none. New reference. */
 json_t *dt_origins_beside(const char *path, dt_arena *arena);
-/* Leaves out of a document what it says of the file `source`. */
+/* Removes the entries of the file `source` from a document. */
 void dt_origins_leave_out(json_t *document, const char *source);
-/* That of the newest attempt, up to this one, in a run's folder that has one; NULL: none has. New
- * reference. */
+/* Returns the document of the newest attempt up to this one in a run's folder; NULL: none. New reference. */
 json_t *dt_origins_read(const char *folder, int64_t attempt, dt_arena *arena);
 
 #ifdef __cplusplus

@@ -34,7 +34,7 @@ dt_status dt_path_folder(const char **out, const char *file, dt_arena *arena, dt
     const char *slash = strrchr(file, '/');
     const char *current, *folder;
 
-    if (slash == NULL || strncmp(file, "/dev/", 5) == 0) /* /dev/stdin stands nowhere */
+    if (slash == NULL || strncmp(file, "/dev/", 5) == 0) /* /dev/stdin has no folder */
         return dt_path_current(out, arena, err);
     if (slash == file)
         return keep(out, dt_arena_strdup(arena, "/"), err);

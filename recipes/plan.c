@@ -17,7 +17,7 @@ dt_status dt_plan_take(void *out, dt_arena *arena, int64_t count, size_t elem_by
     return DT_OK;
 }
 
-/* How many CPU ranks the node has: its own number, else the recipe's. */
+/* Returns the number of CPU ranks of the node: its own setting, else the recipe's. */
 static int64_t ranks_of(const dt_recipe *recipe, const dt_node_spec *spec)
 {
     return spec->ranks > 0 ? spec->ranks : recipe->ranks;

@@ -3,8 +3,8 @@
 
 #include "base/banned.h"
 
-/* What the recipe asks of a node, and how much of it is GPUs: its own numbers, else the recipe's,
- * else what was found. Ranks that are more than GPUs share them, where GPUs were asked for. */
+/* GPUs and ranks of a node: its own settings, else the recipe's, else what was found. If the recipe sets a
+ * number of GPUs and more ranks, the ranks share them. */
 typedef struct wish {
     int64_t first, gpus, ranks;
 } wish;
@@ -42,7 +42,7 @@ static dt_status give(dt_plan_rank *rank, int64_t gpu, dt_arena *arena, dt_error
     return rank->device != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for the plan");
 }
 
-/* The node's ranks anew, behind those of the nodes before it. */
+/* Places the node's ranks after those of the previous nodes. */
 static dt_status lay_out(dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int64_t node,
                          const wish *wanted, dt_arena *arena, dt_error *err)
 {
@@ -74,7 +74,7 @@ static dt_status spec_of(dt_node_spec *out, const dt_plan *plan, int64_t node, d
                          dt_error *err)
 {
     *out = (dt_node_spec){.gpus = -1, .ranks = -1};
-    if (plan->node_count != plan->recipe.nodes.count) /* Slurm's nodes are one item */
+    if (plan->node_count != plan->recipe.nodes.count) /* a Slurm cluster is one item */
         return DT_OK;
     return dt_node_spec_parse(out, plan->recipe.nodes.items[node], arena, err);
 }

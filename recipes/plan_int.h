@@ -1,4 +1,4 @@
-/* plan_int: what making a plan (plan.c) and reading one (plan_json.c, plan_task.c) share. */
+/* plan_int: declares functions shared by making a plan (plan.c) and reading one (plan_json.c, plan_task.c). */
 #ifndef DT_RECIPES_PLAN_INT_H
 #define DT_RECIPES_PLAN_INT_H
 
@@ -6,12 +6,12 @@
 
 #define DT_PLAN_NO_MEMORY "no memory for the plan"
 
-/* *out, a pointer: to so many elements in the arena. */
+/* Allocates `count` elements in the arena and stores the pointer in *out. */
 dt_status dt_plan_take(void *out, dt_arena *arena, int64_t count, size_t elem_bytes, dt_error *err);
 
 /* plan_task.c. New reference. */
 json_t *dt_plan_task_to_json(const dt_plan_task *task);
-/* Of the plan `json`. DT_ERR_CORRUPT. */
+/* Reads the task of the plan `json`. DT_ERR_CORRUPT. */
 dt_status dt_plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena *arena,
                                  dt_error *err);
 
@@ -20,10 +20,10 @@ dt_status dt_plan_check_keys(const json_t *object, const char *const *known, con
                              dt_error *err);
 dt_status dt_plan_get_int(int64_t *out, const json_t *object, const char *key, int64_t low,
                           int64_t high, const char *where, dt_error *err);
-/* A copy in the arena; `empty`: whether it may be. */
+/* Copies the string into the arena; `empty` allows "". */
 dt_status dt_plan_get_string(const char **out, const json_t *object, const char *key, bool empty,
                              const char *where, dt_arena *arena, dt_error *err);
-/* The same, absolute. */
+/* The same for an absolute path. */
 dt_status dt_plan_get_path(const char **out, const json_t *object, const char *key, bool empty,
                            dt_arena *arena, dt_error *err);
 

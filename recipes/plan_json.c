@@ -1,4 +1,4 @@
-/* plan_json: a plan as JSON, and what is read of one, which somebody may have damaged. */
+/* plan_json: writes a plan as JSON, and reads and checks one, which may be damaged. */
 #include <stdint.h>
 #include <string.h>
 
@@ -149,7 +149,7 @@ out:
     return st;
 }
 
-/* Ranks of a node stand together in node order, so local ranks count from 0 within it. */
+/* Checks that the ranks of a node are contiguous, in node order, with local ranks from 0. */
 static dt_status check_local_ranks(const dt_plan *plan, dt_error *err)
 {
     for (int64_t i = 0; i < plan->world_size; i++) {

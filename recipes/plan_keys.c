@@ -1,4 +1,4 @@
-/* plan_keys: a key of a plan, or of a part of one, with what is wrong with it. */
+/* plan_keys: reads and checks single keys of a plan. */
 #include <string.h>
 
 #include "recipes/plan_int.h"

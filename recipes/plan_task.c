@@ -1,4 +1,4 @@
-/* plan_task: a plan's task as JSON, and what is read of one, which somebody may have damaged. */
+/* plan_task: writes a plan's task as JSON, and reads and checks one, which may be damaged. */
 #include <stdint.h>
 #include <string.h>
 

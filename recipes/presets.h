@@ -1,4 +1,4 @@
-/* presets: published models by name: values for fields that the recipe leaves out. */
+/* presets: defines published models by name, as values for fields that a recipe leaves out. */
 #ifndef DT_RECIPES_PRESETS_H
 #define DT_RECIPES_PRESETS_H
 
@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* The one list: a name, and the values it stands for, as in a recipe. The choices of model.preset
- * (fields.c) and the table below are made of it.
- * Of the vocabulary none speaks: it is the data's.
+/* The list of presets: a name and its values, as in a recipe. The choices of model.preset
+ * (fields.c) and the table below are generated from it.
+ * No preset sets the vocabulary, which comes from the data.
  * gpt2-*: Radford et al. 2019, table 2, with the head counts of the published weights.
  * transformer_lm_gpt2_small: fairseq's architecture of that name, as large as gpt2-medium.
  * transformer_*: fairseq's architectures of encoder and decoder for translation; iwslt_de_en, wmt_en_de
@@ -100,9 +100,9 @@ typedef struct dt_preset {
 extern const dt_preset dt_presets[];
 extern const size_t dt_presets_count;
 
-/* NULL where there is none of that name. */
+/* Returns NULL for an unknown name. */
 const dt_preset *dt_preset_find(const char *name);
-/* Its value of a field; NULL where it has none. */
+/* Returns the preset's value of a field; NULL if it has none. */
 const char *dt_preset_value_of(const dt_preset *preset, const char *path);
 
 #ifdef __cplusplus

@@ -35,7 +35,7 @@ static const char *find_line(const char *text, int line)
     return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
 }
 
-/* Bytes of the character, at least one; *shown: whether a terminal can be given it as it is. */
+/* Returns the bytes of the character, at least one; *shown: whether it is safe for a terminal. */
 static size_t take_character(const char *text, size_t left, bool *shown)
 {
     uint32_t code = 0;
@@ -45,7 +45,7 @@ static size_t take_character(const char *text, size_t left, bool *shown)
     return bytes > 0 ? bytes : 1;
 }
 
-/* It may hold a secret, which no message repeats (secret.h). */
+/* Returns whether the line may contain a secret, which messages must not repeat (secret.h). */
 static bool has_address(const char *line, size_t length)
 {
     for (size_t i = 0; i + 2 < length; i++)
@@ -54,13 +54,13 @@ static bool has_address(const char *line, size_t length)
     return false;
 }
 
-/* The line with a character for each of its characters; of a long one the part around the mark. */
+/* Stores the line for display, or the part around the mark of a long line. */
 static void keep_line(dt_problem *problem, const char *text, dt_arena *arena)
 {
     const char *line = find_line(text, problem->mark.line);
     int from = problem->mark.column > BEFORE_CARET + 10 ? problem->mark.column - BEFORE_CARET : 1;
     size_t left = line != NULL ? strcspn(line, "\r\n") : 0;
-    size_t before; /* bytes that stand before the mark */
+    size_t before; /* bytes before the mark */
     dt_strbuf kept;
     bool shown;
 
@@ -172,7 +172,7 @@ static bool stands_before(const dt_problem *a, const dt_problem *b,
     return a->mark.column < b->mark.column;
 }
 
-/* By insertion: few, nearly sorted, and those of one place stay as they were found. */
+/* Insertion sort: few problems, nearly sorted, and stable for those of one position. */
 void dt_problems_sort(dt_problems *problems, const dt_problem_source *sources, size_t sources_count)
 {
     for (size_t i = 1; i < problems->count; i++) {

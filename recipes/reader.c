@@ -18,7 +18,7 @@ static const char *stem_of(const char *path, dt_arena *arena)
     return dt_arena_strndup(arena, name, length);
 }
 
-/* What comes after the fields of the text or the earlier recipe are in place. */
+/* Applies --set, derives defaults and checks rules, after the fields of the text or the earlier recipe. */
 static dt_status finish(dt_reading *reading, const char *const *sets, size_t sets_count,
                         dt_sweep *sweep)
 {
@@ -36,7 +36,7 @@ out:
     return st;
 }
 
-/* A text that is no recipe at all leaves it open what is missing. */
+/* Applies a layer. If its text is not a recipe, missing fields are not reported. */
 static dt_status read_layer(dt_reading *reading, const char *path, const char *text)
 {
     dt_status st = dt_layer_apply(reading, path, text);
@@ -63,7 +63,7 @@ out:
     return st;
 }
 
-/* What is wrong goes into `err`, its first. */
+/* Stores the first problem in `err`. */
 static dt_status conclude(dt_reading *reading, dt_status st, dt_error *err)
 {
     const dt_problem *first;
@@ -116,7 +116,7 @@ static dt_status change(dt_reading *reading, const dt_recipe *from, const char *
     dt_status st = DT_OK;
 
     DT_TRY(dt_recipe_from_json(reading->recipe, json, reading->arena,
-                               reading->err)); /* a copy whose text is ours */
+                               reading->err)); /* a copy with its own text */
     reading->stem = reading->recipe->name;
     DT_TRY(dt_path_current(&reading->folder, reading->arena, reading->err));
     reading->resolved = "the run's recipe";

@@ -1,11 +1,11 @@
-/* One item of a list, given by --set: recipes/reading.h. */
+/* reading_item: sets one item of a list for --set (recipes/reading.h). */
 #include "recipes/reading.h"
 #include "recipes/references.h"
 #include "recipes/values.h"
 
 #include "base/banned.h"
 
-/* Of a list of text: a copy of it with the item in its place. */
+/* Replaces the list of text by a copy with the item. */
 static dt_status set_text_item(dt_reading *reading, const dt_field *field, int64_t index,
                                dt_yaml_node *node)
 {
@@ -74,7 +74,7 @@ dt_status dt_reading_apply_item(dt_reading *reading, const dt_field *field, int6
     dt_status st = DT_OK;
 
     if (reading->troubled[row])
-        return DT_OK; /* of what is wrong it is known already */
+        return DT_OK; /* its error is already reported */
     DT_TRY(dt_references_fill(reading, node));
     DT_TRY(set_item(reading, field, index, key, node));
     value =

@@ -1,4 +1,4 @@
-/* Maps of a recipe, and what stands for one, as fields: recipes/reading.h. */
+/* reading_map: reads maps of a recipe, and their shorthand, as fields (recipes/reading.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,11 +11,11 @@
 
 #include "base/banned.h"
 
-#define PATH_SIZE 128 /* "group.key"; longer ones are no field's */
+#define PATH_SIZE 128 /* "group.key"; no field has a longer path */
 
 /* --- keys --- */
 
-/* The keys that may stand in the map, each once. */
+/* Adds the valid keys of the map, each once. */
 static void add_keys(dt_strbuf *text, const char *group)
 {
     size_t skip = group[0] != '\0' ? strlen(group) + 1 : 0, length = 0;
@@ -45,7 +45,7 @@ static void add_nested(dt_strbuf *text, const char *path)
         dt_strbuf_add_char(text, '}');
 }
 
-/* What was probably meant is troubled: it is not missing as well. */
+/* Refuses an unknown key. The suggested field becomes troubled, so that it is not also reported as missing. */
 static dt_status refuse_key(dt_reading *reading, const dt_text_mark *mark, const char *group,
                             const char *key)
 {
@@ -94,8 +94,8 @@ static dt_status apply_entry(dt_reading *reading, const char *group, dt_yaml_nod
     return dt_reading_apply(reading, path, &entry->key->mark, entry);
 }
 
-/* Every entry of a map. What came before an entry was known and not twice, but for a few faults, so
- * looking back over it is short, however long the map. */
+/* Applies every entry of a map. Valid earlier entries are distinct fields, so that the search for
+ * duplicates is short, however long the map is. */
 static dt_status apply_map(dt_reading *reading, const char *group, dt_yaml_node *map)
 {
     dt_status st = DT_OK;
@@ -138,8 +138,8 @@ out:
 
 /* --- shorthand --- */
 
-/* The shorthand field of `group` that takes a node which is no map: one whose choices hold it, or
- * one without choices. */
+/* Returns the shorthand field of `group` for a node that is not a map: one whose choices contain it, or one
+ * without choices. */
 static const dt_field *find_shorthand(const char *group, const dt_yaml_node *node)
 {
     bool scalar = node->kind == DT_YAML_SCALAR;
@@ -180,12 +180,13 @@ static dt_status refuse_shorthand(const dt_reading *reading, const char *group,
     return dt_reading_refuse(reading, &node->mark, &text);
 }
 
-/* A scalar or a list given for a map. */
+/* Applies a scalar or a list given instead of a map. */
 static dt_status apply_shorthand(dt_reading *reading, const char *group, dt_yaml_node *node)
 {
     const dt_field *field = find_shorthand(group, node);
 
-    if (field == NULL || !field->keeps_references) { /* what it is, its value says */
+    if (field == NULL ||
+        !field->keeps_references) { /* otherwise the field follows from the value */
         dt_status st = dt_references_fill(reading, node);
 
         if (st != DT_OK) {

@@ -1,4 +1,4 @@
-/* The value of one field, from its node: recipes/reading.h. */
+/* reading_value: reads the value of one field from its node (recipes/reading.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,
     return dt_reading_refuse(reading, &node->mark, &text);
 }
 
-/* {host: gpu-a, gpus: 4} as the text "gpu-a gpus=4" of recipes/nodes.h. */
+/* {host: gpu-a, gpus: 4} becomes the text "gpu-a gpus=4" of recipes/nodes.h. */
 static dt_status read_node_map(const char **out, dt_reading *reading, const dt_field *field,
                                const dt_yaml_node *node)
 {
@@ -65,7 +65,7 @@ static bool is_word(const dt_field *field, const char *text)
     return false;
 }
 
-/* One item of a list; file names become absolute. */
+/* Reads one item of a list; file names become absolute. */
 dt_status dt_reading_text_item(const char **out, dt_reading *reading, const dt_field *field,
                                const dt_yaml_node *node)
 {
@@ -88,7 +88,7 @@ dt_status dt_reading_text_item(const char **out, dt_reading *reading, const dt_f
     return st;
 }
 
-/* Anything but a list is a list of one; its siblings are other fields. */
+/* Counts items; anything but a list counts as a list of one. */
 static int64_t count_items(const dt_yaml_node *node)
 {
     int64_t count = node->kind == DT_YAML_LIST ? 0 : 1;

@@ -1,8 +1,8 @@
-/* recipe: what a person asked for, typed, with every default filled in.
+/* recipe: holds a recipe as typed fields, with every default filled in.
  *
- * Filled by recipes/fields.c, whose table is the one place that says what a field is called, its
- * type, unit, range, default and help. Read from YAML (reader.h) by the runner and from the
- * plan's JSON by the engine; both go through that table.
+ * The table in recipes/fields.c is the only place that defines the name, type, unit, range, default and
+ * help of a field. The runner reads recipes from YAML (reader.h), the engine from the plan's JSON; both use
+ * this table.
  *
  * Ownership  strings and lists live in the arena that the reader was given
  * Units      in the names; sizes in elements of what is named
@@ -24,7 +24,7 @@ typedef struct dt_string_list {
     int64_t count;
 } dt_string_list;
 
-/* Structs one after another, as the field's table of items says (fields.h). */
+/* An array of structs; the field's table of items defines the struct (fields.h). */
 typedef struct dt_map_list {
     void *items;
     int64_t count;
@@ -35,10 +35,10 @@ typedef enum dt_strategy_kind {
     DT_STRATEGY_DDP,
     DT_STRATEGY_FSDP
 } dt_strategy_kind;
-/* What fsdp divides among the ranks: all of it, gradients and optimizer (ZeRO-2), optimizer alone
- * (ZeRO-1). */
+/* What fsdp divides among the ranks: everything (ZeRO-3), gradients and optimizer state (ZeRO-2), or only the
+ * optimizer state (ZeRO-1). */
 typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
-/* The order of recipes/architecture/architecture.c and engine/model/kinds.c. */
+/* In the order of the tables in recipes/architecture/architecture.c and engine/model/kinds.c. */
 typedef enum dt_architecture_kind {
     DT_MODEL_GPT2,
     DT_MODEL_MLP,
@@ -46,26 +46,26 @@ typedef enum dt_architecture_kind {
     DT_MODEL_TRANSFORMER
 } dt_architecture_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
-/* GPT-2's tanh approximation of GELU, GELU itself, x Phi(x), and others. */
+/* GELU_TANH is GPT-2's tanh approximation of GELU; GELU is x Phi(x). */
 typedef enum dt_activation_kind {
     DT_ACTIVATION_GELU_TANH,
     DT_ACTIVATION_GELU,
     DT_ACTIVATION_RELU,
     DT_ACTIVATION_TANH
 } dt_activation_kind;
-/* How rotary frequencies are stretched beyond the length that they were trained for. */
+/* Scaling of rotary frequencies for contexts longer than the trained length. */
 typedef enum dt_rope_scaling_kind {
     DT_ROPE_NONE,
     DT_ROPE_LINEAR, /* all by the factor */
-    DT_ROPE_LLAMA3  /* long waves by the factor, short ones not at all, smoothly between */
+    DT_ROPE_LLAMA3  /* long wavelengths by the factor, short ones not, interpolated between */
 } dt_rope_scaling_kind;
-/* Where a block's norms stand: before what they feed, or behind the sum (Xiong et al. 2020). */
+/* Position of a block's norms: before each sublayer, or after the residual sum (Xiong et al. 2020). */
 typedef enum dt_norm_kind { DT_NORM_POST, DT_NORM_PRE } dt_norm_kind;
 typedef enum dt_loss_kind { DT_LOSS_CROSS_ENTROPY, DT_LOSS_SQUARED_ERROR } dt_loss_kind;
 typedef enum dt_recompute_kind {
     DT_RECOMPUTE_NONE,
-    DT_RECOMPUTE_SELECTIVE, /* what is cheap to compute and large to keep */
-    DT_RECOMPUTE_FULL       /* of a block only its input is kept */
+    DT_RECOMPUTE_SELECTIVE, /* recomputes activations that are cheap to compute and large to keep */
+    DT_RECOMPUTE_FULL       /* keeps only the input of each block */
 } dt_recompute_kind;
 typedef enum dt_precision_kind {
     DT_PRECISION_FP32,
@@ -75,17 +75,17 @@ typedef enum dt_precision_kind {
 typedef enum dt_best_by { DT_BEST_BY_VALID_LOSS, DT_BEST_BY_VALID_BLEU } dt_best_by;
 typedef enum dt_reduce_kind { DT_REDUCE_FP32, DT_REDUCE_BF16 } dt_reduce_kind;
 typedef enum dt_tokens_kind {
-    DT_TOKENS_AUTO, /* by the file: .bin with a magic = llmc, beside an .idx of fairseq as that says,
-                        * other .bin = nanogpt, else char */
+    DT_TOKENS_AUTO, /* by the file: .bin with llm.c's magic: llmc; .bin with a fairseq .idx: as the index says;
+                     * other .bin: nanogpt; else char */
     DT_TOKENS_CHAR,    /* one token per Unicode code point of the training text */
     DT_TOKENS_BYTE,    /* 256 tokens */
     DT_TOKENS_LLMC,    /* llm.c .bin, versions 1 (uint16) and 7 (uint32) */
     DT_TOKENS_NANOGPT, /* bare uint16 */
-    DT_TOKENS_UINT8,   /* bare ids of that width, as fairseq writes them */
+    DT_TOKENS_UINT8,   /* bare ids of this width, as fairseq writes them */
     DT_TOKENS_INT32,
     DT_TOKENS_INT64,
-    DT_TOKENS_PAIRS, /* of sentences, as ids (engine/data/sentences.h) */
-    DT_TOKENS_ROWS   /* .csv; in no recipe: what a model on rows reads */
+    DT_TOKENS_PAIRS, /* sentence pairs as ids (engine/data/sentences.h) */
+    DT_TOKENS_ROWS   /* .csv, for models on rows; not a value of recipes */
 } dt_tokens_kind;
 typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;
 typedef enum dt_too_long_kind { DT_TOO_LONG_REFUSE, DT_TOO_LONG_DROP } dt_too_long_kind;
@@ -99,29 +99,29 @@ typedef enum dt_schedule_kind {
     DT_SCHEDULE_WARMUP_STABLE_DECAY
 } dt_schedule_kind;
 
-/* What the ranks do; all but training is of a run that another command makes (plan.h). */
+/* What the ranks do. GENERATE and SCORE occur only in runs of these commands (plan.h). */
 typedef enum dt_task_kind { DT_TASK_TRAIN, DT_TASK_GENERATE, DT_TASK_SCORE } dt_task_kind;
 
-/* Which points a sweep has (sweep.h). */
+/* How a sweep selects its points (sweep.h). */
 typedef enum dt_search_kind { DT_SEARCH_GRID, DT_SEARCH_ZIP, DT_SEARCH_RANDOM } dt_search_kind;
 
 typedef struct dt_recipe {
-    const char *name;  /* left out: the recipe file's stem */
-    dt_task_kind task; /* in what people write: training alone */
+    const char *name;  /* default: the recipe file's stem */
+    dt_task_kind task; /* always TRAIN in recipe files */
 
-    /* One node an item, ranges and hostfile expanded: "HOST", "USER@HOST", then " gpus=N",
-     * " first_gpu=N" or " ranks=N" where the node has its own (recipes/nodes.h), or "slurm:N", or "slurm". Left
-     * out: {"localhost"} */
+    /* One node for each item, ranges and hostfile expanded: "HOST" or "USER@HOST", followed by " gpus=N",
+     * " first_gpu=N" or " ranks=N" if set for this node (recipes/nodes.h); or "slurm:N", or "slurm". Default:
+     * {"localhost"} */
     dt_string_list nodes;
     const char *hostfile; /* "" or a file of nodes */
-    int64_t nodes_min;    /* with fewer the run ends; 0: all are needed */
-    int64_t gpus;         /* per node; -1: all that are found */
-    int64_t ranks;        /* CPU ranks per node where there is no GPU; default 1 */
+    int64_t nodes_min;    /* with fewer nodes the run ends; 0: all are needed */
+    int64_t gpus;         /* per node; -1: all that exist */
+    int64_t ranks;        /* CPU ranks per node without a GPU; default 1 */
     int64_t threads;      /* per rank (dp: per replica); 0: the node's cores divided by its ranks */
     int64_t tensor;       /* ranks of a row of the mesh (engine/comm/mesh.h): 1 */
 
     struct {
-        const char *interface; /* "": found; a name, an address or a subnet "10.0.0.0/24" */
+        const char *interface; /* "": detected; or a name, an address or a subnet "10.0.0.0/24" */
     } network;
 
     struct {
@@ -131,16 +131,19 @@ typedef struct dt_recipe {
     struct {
         dt_strategy_kind kind;
         double bucket_mb, first_bucket_mb;
-        dt_shard_kind shard;        /* fsdp */
-        bool reshard_after_forward; /* fsdp, full: gathered weights are dropped until backward */
+        dt_shard_kind shard; /* fsdp */
+        bool
+            reshard_after_forward; /* fsdp, full: gathered weights are freed until the backward pass */
         dt_reduce_kind reduce_dtype;
-        bool reduce_each_micro_step; /* fsdp: else full gradients are kept until the last one */
+        bool
+            reduce_each_micro_step; /* fsdp; false: full gradients are kept until the last micro-step */
     } strategy;
 
     struct {
         dt_architecture_kind kind;
-        const char *preset; /* "" or "gpt2-small", ...: fills the dimensions that are left out */
-        const char *from;   /* "", or where the parameters begin (recipes/weights.h), absolute */
+        const char *preset; /* "" or "gpt2-small", ...: sets dimensions that are left out */
+        const char
+            *from; /* "", or the source of the initial parameters (recipes/weights.h), absolute */
         int64_t layers, heads, embed;
         int64_t vocab; /* 0: taken from the data; the engine pads it to a multiple of 128 */
         dt_string_list end_ids; /* numbers; empty: the tokenizer's end-of-text token */
@@ -157,73 +160,75 @@ typedef struct dt_recipe {
         double rope_theta;
         dt_rope_scaling_kind rope_scaling;
         double rope_factor, rope_low_freq_factor, rope_high_freq_factor;
-        int64_t rope_original_tokens; /* llama3: what the frequencies were trained for */
+        int64_t rope_original_tokens; /* llama3: context length of the original training */
         double norm_eps;
         bool qkv_bias, qk_norm;
-        bool o_bias;   /* of the projection of what attention gives */
-        bool mlp_bias; /* of the multi-layer perceptron */
-        /* transformer, whose `layers` are its encoder's, and whose `vocab` the targets' */
-        int64_t decoder_layers; /* 0: as many as layers */
+        bool o_bias;   /* bias of attention's output projection */
+        bool mlp_bias; /* biases of the multi-layer perceptron */
+        /* transformer: `layers` is for the encoder, `vocab` for the targets */
+        int64_t decoder_layers; /* 0: equal to layers */
         dt_norm_kind norm;
-        int64_t source_vocab;   /* 0: the targets' */
-        int64_t pad;            /* id that sentences end in, in batches */
-        bool shared_embeddings; /* source, target and head are one matrix */
+        int64_t source_vocab;   /* 0: equal to vocab */
+        int64_t pad;            /* id that pads sentences in a batch */
+        bool shared_embeddings; /* source embedding, target embedding and head are one matrix */
         double label_smoothing;
         /* mlp, whose width is `embed` */
-        int64_t inputs, outputs; /* numbers of a row that go in; classes, or numbers predicted */
+        int64_t inputs, outputs; /* input columns of a row; classes, or predicted numbers */
         dt_loss_kind loss;
     } model;
 
     dt_recompute_kind activation_checkpointing;
-    bool cuda_graphs; /* what a GPU does step after step is recorded, and launched as one */
+    bool cuda_graphs; /* steps on a GPU are recorded and launched as CUDA graphs */
 
     struct {
         dt_precision_kind kind;
-        double loss_scale;     /* fp16: the first one */
-        int64_t scale_window;  /* fp16: clean steps before it doubles */
-        double min_loss_scale; /* fp16: below it the run fails */
-        bool tf32;             /* fp32 on GPUs: products may round their inputs to it */
+        double loss_scale;     /* fp16: initial scale */
+        int64_t scale_window;  /* fp16: steps without overflow before the scale doubles */
+        double min_loss_scale; /* fp16: the run fails below this scale */
+        bool tf32;             /* fp32 on GPUs: products may round their inputs to TF32 */
     } precision;
 
     struct {
-        dt_string_list train;      /* absolute paths or globs, after the recipe's folder */
-        dt_string_list validation; /* files; empty: split */
-        double split;              /* fraction at the end of the training text that validates */
+        dt_string_list train;      /* absolute paths or globs */
+        dt_string_list validation; /* files; empty: use split */
+        double split; /* fraction at the end of the training text used for validation */
         dt_tokens_kind tokens;
-        const char *tokenizer; /* "": by `tokens`; "char", "byte", or a file or folder, absolute */
-        const char *field;     /* of JSON lines, or column of .csv: what is the text */
-        bool cross_documents;  /* attention and targets go from a document into the next */
-        bool pack;             /* a sequence holds whole documents (engine/data/packs.h) */
-        int64_t end_of_text;   /* id that ends documents; -1: the tokenizer's */
-        const char *source, *target; /* of sentence pairs: the two languages (runner/corpus/) */
-        const char *codes;           /* "" or a file of subword-nmt, absolute */
-        dt_too_long_kind too_long;   /* pairs: what is over batch.tokens */
-        dt_tail_kind tail;           /* the end of an epoch that fills no step */
-        dt_ship_kind ship;           /* to nodes that lack the files */
+        const char
+            *tokenizer;    /* "": as `tokens` says; "char", "byte", or an absolute file or folder */
+        const char *field; /* key of JSON lines, or column of .csv, that has the text */
+        bool cross_documents; /* attention and targets cross document boundaries */
+        bool pack;            /* sequences are filled with whole documents (engine/data/packs.h) */
+        int64_t end_of_text;  /* id that ends documents; -1: the tokenizer's */
+        const char *source, *target; /* sentence pairs: the two languages (runner/corpus/) */
+        const char *codes;           /* "" or an absolute file of subword-nmt codes */
+        dt_too_long_kind too_long;   /* pairs longer than batch.tokens */
+        dt_tail_kind tail;           /* the end of an epoch that does not fill a step */
+        dt_ship_kind ship;           /* copy files to nodes that lack them */
     } data;
 
     struct {
-        int64_t sequences;  /* per rank and micro-step */
-        int64_t tokens;     /* per sequence (T) */
-        int64_t max_tokens; /* pairs: of a batch, padding with them; 0: batches are of sequences */
+        int64_t sequences; /* per rank and micro-step */
+        int64_t tokens;    /* per sequence (T) */
+        int64_t
+            max_tokens; /* pairs: tokens of a batch, including padding; 0: batches are counted in sequences */
         int64_t accumulate; /* micro-steps per step */
         int64_t
-            total; /* sequences (pairs: tokens) per step over all ranks; 0: as accumulate gives */
+            total; /* sequences (pairs: tokens) per step over all ranks; 0: accumulate sets it */
     } batch;
 
     dt_optimizer_options optimizer;
 
     struct {
         dt_schedule_kind kind;
-        int64_t steps;  /* of the whole run; 0: epochs say it */
-        int64_t epochs; /* 0: steps say it; both: whichever is over first */
+        int64_t steps;  /* length of the whole run; 0: set by epochs */
+        int64_t epochs; /* 0: set by steps; with both the shorter one counts */
         int64_t warmup_steps;
         double warmup_init_lr; /* default min_lr */
         double min_lr;
         int64_t period_steps; /* 0: steps - warmup_steps */
         double period_mult, shrink;
         double power;        /* polynomial */
-        int64_t decay_steps; /* warmup-stable-decay: the last so many */
+        int64_t decay_steps; /* warmup_stable_decay: number of last steps that decay */
     } schedule;
 
     double time_limit_seconds; /* 0: none */
@@ -235,16 +240,16 @@ typedef struct dt_recipe {
         int64_t every;       /* steps; 0: only at the end */
         int64_t every_epoch; /* epochs; 0: none */
         int64_t sequences;   /* validation sequences per evaluation, all ranks together; 0: all */
-        bool bleu;           /* of sentence pairs: they are translated too */
-        int64_t beam;        /* of those translations, side by side */
+        bool bleu;           /* sentence pairs: also translate them and compute BLEU */
+        int64_t beam;        /* beam size of these translations */
     } evaluate;
 
     struct {
         int64_t every;       /* steps; 0: only at the end */
-        int64_t keep;        /* the last K of those stay; 0: all */
+        int64_t keep;        /* the newest K are kept; 0: all */
         int64_t every_epoch; /* epochs; 0: none */
-        int64_t keep_epochs; /* the last K of those stay; 0: all */
-        int64_t keep_best;   /* the K best stay as well */
+        int64_t keep_epochs; /* the newest K of them are kept; 0: all */
+        int64_t keep_best;   /* the K best are kept as well */
         dt_best_by best_by;
     } checkpoint;
 
@@ -257,19 +262,19 @@ typedef struct dt_recipe {
     struct {
         int64_t max_restarts;
         const char *launcher_lost; /* "continue" or "stop_after 10m" (dt_launcher_lost_seconds) */
-        double hang_seconds;       /* least time without a step that is a hang */
+        double hang_seconds;       /* shortest time without a step that counts as a hang */
     } failure;
 
     struct {
         dt_search_kind kind;
-        int64_t count;   /* random: points that are drawn */
-        int64_t seed;    /* of the drawing */
-        int64_t at_once; /* runs side by side; 0: as there are GPUs, or processors here */
-        int64_t nodes;   /* that each run trains on; 0: all */
+        int64_t count;   /* random: number of points */
+        int64_t seed;    /* seed of the random choice */
+        int64_t at_once; /* concurrent runs; 0: as many as free GPUs or processors allow */
+        int64_t nodes;   /* nodes that each run trains on; 0: all */
     } search;
 
     struct {
-        const char *metric; /* "": none ends early */
+        const char *metric; /* "": no run is stopped early */
         int64_t after;      /* steps */
         double keep;        /* fraction of the runs that continue */
     } early_stop;

@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* What all references of a recipe may come to. */
+/* Limit of the values of all references of a recipe. */
 #define FILLED_BYTES_MAX ((size_t)1 << 20)
 
 static const char opening[] = "${env:";
@@ -15,8 +15,8 @@ static const char opening[] = "${env:";
 typedef struct reference {
     const char *name; /* in the arena */
     const char *fallback;
-    size_t fallback_length; /* fallback NULL: there is none */
-    const char *end;        /* behind the '}' */
+    size_t fallback_length; /* fallback NULL: no default */
+    const char *end;        /* after the '}' */
 } reference;
 
 static dt_status refuse(const dt_reading *reading, const dt_yaml_node *node, const char *before,
@@ -41,7 +41,7 @@ static bool is_name(const char *name)
     return true;
 }
 
-/* The reference that begins at `at`. */
+/* Parses the reference that begins at `at`. */
 static dt_status parse(reference *out, const dt_reading *reading, const dt_yaml_node *node,
                        const char *at)
 {
@@ -66,7 +66,7 @@ static dt_status parse(reference *out, const dt_reading *reading, const dt_yaml_
     return DT_OK;
 }
 
-/* The value is not repeated: it may be none for eyes. */
+/* Messages do not repeat the value, because it may be secret. */
 static dt_status add_value(dt_strbuf *out, dt_reading *reading, const dt_yaml_node *node,
                            const reference *r)
 {

@@ -1,9 +1,8 @@
-/* references: "${env:NAME}" and "${env:NAME:-default}" in the values of a recipe.
+/* references: fills in "${env:NAME}" and "${env:NAME:-default}" in the values of a recipe.
  *
- * Filled in when the recipe is read; the resolved recipe has what came of it. A variable that is not
- * set, or empty, stands for the default; without one it is an error. What comes from the environment
- * is never looked through again. A value that is one reference and no more may be a number, with
- * quotes or without: `lr: "${env:LR:-1e-4}"`; inside of {} and [] YAML wants the quotes.
+ * References are filled in when the recipe is read, and the resolved recipe has the values. If a variable is
+ * unset or empty, the default is used; without a default this is an error. References in the environment's
+ * values are not expanded. A value that is a single reference may be a number, with or without quotes: `lr: "${env:LR:-1e-4}"`; inside of {} and [] YAML wants the quotes.
  * Fields that keep references (notify.webhook) are filled in where they are used, and never stored, because they
  * hold secrets. Reading such a field only checks that its variables are set.
  */
@@ -16,7 +15,7 @@
 extern "C" {
 #endif
 
-/* The node's scalars and those below it, once. DT_ERR_RECIPE at the mark of what cannot be filled in. */
+/* Fills in the scalars of the node and those below it, once. DT_ERR_RECIPE at the mark of the reference. */
 dt_status dt_references_fill(dt_reading *reading, dt_yaml_node *node);
 /* The same errors for a scalar whose field keeps references; the node does not change. */
 dt_status dt_references_check(dt_reading *reading, const dt_yaml_node *node);

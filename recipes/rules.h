@@ -1,15 +1,13 @@
-/* rules: what a recipe must keep to across its fields, as data.
+/* rules: defines the table of rules across the fields of a recipe.
  *
- * One table for validate, launch, resume and whatever else reads a recipe: name, how grave, what it
- * says, the fields that it looks at, the condition, and what to do. `dtrun validate --sarif` and
- * docs/recipe.md list it.
+ * validate, launch, resume and all other readers of recipes use this table: name, severity, text, fields,
+ * condition and remedy of each rule. `dtrun validate --sarif` and docs/recipe.md list it.
  *
  * Adding a rule: a row in rules.c, its condition in the rules_*.c of its subject, a wrong recipe in
- * tests/recipes/wrong/. A recipe that was accepted once stays accepted: a rule about such is a
- * warning.
+ * tests/recipes/wrong/. Recipes that were accepted stay accepted: a new rule about them is a warning.
  *
- * A rule is not asked where one of its fields is troubled (reading.h). A warning is told only of what
- * the recipe itself writes, not of what an earlier attempt was warned of.
+ * A rule is skipped if one of its fields is troubled (reading.h). Warnings are given only for fields that the
+ * recipe itself sets, not for those of an earlier attempt.
  */
 #ifndef DT_RECIPES_RULES_H
 #define DT_RECIPES_RULES_H
@@ -34,19 +32,19 @@ typedef struct dt_rule {
     bool warning;
     const char *says;                   /* one sentence, no full stop */
     const char *fields[DT_RULE_FIELDS]; /* paths; NULL: the end */
-    /* Calls dt_rule_broken for each place where it does not hold. */
+    /* Calls dt_rule_broken for each violation. */
     void (*look)(const dt_rule_case *c);
-    const char *remedy; /* after the message and a colon; NULL: the message has it */
-    bool asks;          /* it finds out itself what the recipe writes: its fields are many */
-    bool secret;        /* the value may be one: its line is not shown */
+    const char *remedy; /* appended to the message after a colon; NULL: part of the message */
+    bool asks;          /* `look` itself checks which fields the recipe sets */
+    bool secret;        /* the value may be a secret: its line is not shown */
 } dt_rule;
 
 extern const dt_rule dt_rules[];
 extern const size_t dt_rules_count;
 
-/* At the field, or the map that it is missing in. */
+/* Reports a violation at the field, or at the map that lacks the field. */
 void dt_rule_broken(const dt_rule_case *c, const char *path, const char *fmt, ...) DT_PRINTF(3, 4);
-/* A recorded fault of reading->err as one of this rule. */
+/* Reports the error recorded in reading->err as a violation of this rule. */
 void dt_rule_fault(const dt_rule_case *c, dt_status st);
 
 /* Conditions, by subject: rules_run.c, rules_model.c, rules_data.c, rules_effect.c. */

@@ -1,4 +1,4 @@
-/* Rules about data, and what is measured and kept on the way: recipes/rules.h. */
+/* rules_data: checks rules about data, evaluations and kept checkpoints (recipes/rules.h). */
 #include <fnmatch.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 /* --- URLs --- */
 
-/* What comes is only trusted for its digest (runner/fetch/fetch.h reads the rest). */
+/* Requires a digest, which alone makes the data trusted (runner/fetch/fetch.h parses the rest). */
 static void look_at_url(const dt_rule_case *c, const char *path, const char *url)
 {
     static const char key[] = "#sha256=";
@@ -49,7 +49,7 @@ void dt_rule_urls(const dt_rule_case *c)
 
 /* --- validation --- */
 
-/* In one layer; of two the later one counts (derive.c). On an earlier recipe every field is given. */
+/* Only within one layer; of two layers the later wins (derive.c). An earlier recipe has all fields. */
 void dt_rule_split(const dt_rule_case *c)
 {
     if (c->recipe->data.validation.count > 0 && c->reading->resolved == NULL &&
@@ -58,7 +58,7 @@ void dt_rule_split(const dt_rule_case *c)
         dt_rule_broken(c, "data.split", "'data.split' and 'data.validation' cannot be combined");
 }
 
-/* The first validation file that the training files have, as it is or by a pattern; NULL: none. */
+/* Returns the first validation file that is also a training file, by name or by a pattern; NULL: none. */
 static const char *find_shared(const char **train_item, const dt_recipe *recipe, bool by_pattern)
 {
     const dt_string_list *train = &recipe->data.train, *validation = &recipe->data.validation;
@@ -75,7 +75,7 @@ static const char *find_shared(const char **train_item, const dt_recipe *recipe,
     return NULL;
 }
 
-/* Its name without folders, in quotes; a URL is not repeated. */
+/* Adds the file's name without folders, in quotes; URLs are not shown. */
 static void show_file(dt_strbuf *out, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -137,7 +137,7 @@ void dt_rule_jsonl(const dt_rule_case *c)
     }
 }
 
-/* Ids that this text's characters or bytes get mean nothing to a published model. */
+/* Ids of characters or bytes have no meaning for a published model. */
 void dt_rule_weights_tokens(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;
@@ -149,7 +149,7 @@ void dt_rule_weights_tokens(const dt_rule_case *c)
         return;
     dt_strbuf_init(&config);
     dt_strbuf_add_fmt(&config, "%s/config.json", from);
-    if (dt_file_exists(config.data)) /* a checkpoint has its tokenizer with it */
+    if (dt_file_exists(config.data)) /* a checkpoint includes its tokenizer */
         dt_rule_broken(
             c, dt_reading_written(c->reading, "data.tokens") ? "data.tokens" : "data.train",
             "the text is read %s, but the weights need the tokens of their own tokenizer",
@@ -159,7 +159,7 @@ void dt_rule_weights_tokens(const dt_rule_case *c)
 
 /* --- sentence pairs --- */
 
-/* A recipe that was written out whole has what was derived. */
+/* A recipe that was written out completely contains the derived value. */
 static bool says_sequences(const dt_recipe *recipe)
 {
     int64_t tokens = recipe->batch.tokens;
@@ -174,7 +174,7 @@ void dt_rule_pairs(const dt_rule_case *c)
     const char *source = recipe->data.source, *target = recipe->data.target;
 
     if (!dt_architecture_find(recipe->model.kind)->reads_pairs) {
-        if (recipe->data.tokens == DT_TOKENS_PAIRS) /* all else it has no use for */
+        if (recipe->data.tokens == DT_TOKENS_PAIRS) /* other fields have no effect on this kind */
             dt_rule_broken(c, "data.tokens",
                            "'data.tokens: pairs' and a model of kind '%s' cannot be combined",
                            dt_architecture_find(recipe->model.kind)->name);
@@ -199,7 +199,7 @@ void dt_rule_pairs(const dt_rule_case *c)
 
 /* --- what is measured and kept --- */
 
-/* Of CPU ranks on named nodes, whose number is known. */
+/* Checks CPU ranks on named nodes, whose number is known. */
 void dt_rule_batch(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;

@@ -1,4 +1,4 @@
-/* What is written and has no effect beside the rest: recipes/rules.h. */
+/* rules_effect: warns of fields without effect (recipes/rules.h). */
 #include "recipes/rules.h"
 
 #include "base/banned.h"

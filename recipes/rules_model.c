@@ -1,4 +1,4 @@
-/* Rules about the model, how it is stepped, and for how long: recipes/rules.h. */
+/* rules_model: checks rules about the model, the optimizer and the schedule (recipes/rules.h). */
 #include <math.h>
 #include <string.h>
 
@@ -9,8 +9,7 @@
 
 #include "base/banned.h"
 
-/* What one kind of model has and another lacks is refused where it is given, and not left without
- * effect. */
+/* Refuses fields that the kind of model does not have, instead of ignoring them. */
 void dt_rule_model_fields(const dt_rule_case *c)
 {
     const dt_architecture *architecture = dt_architecture_find(c->recipe->model.kind);
@@ -22,7 +21,7 @@ void dt_rule_model_fields(const dt_rule_case *c)
                            dt_fields[i].path, architecture->name);
 }
 
-/* A preset that names no kind is of the one that a recipe has by itself. */
+/* A preset without a kind has the default kind of recipes. */
 void dt_rule_preset_kind(const dt_rule_case *c)
 {
     const dt_preset *preset = dt_preset_find(c->recipe->model.preset);
@@ -82,8 +81,8 @@ void dt_rule_head_width(const dt_rule_case *c)
                        "a head has width %lld, which rotary positions require to be even", width);
 }
 
-/* Of the published models' widths most are four times the stream's, or near 8/3 of it where the perceptron
- * has three matrices, which then have what two have. */
+/* Published models mostly use four times the stream's width, or about 8/3 of it with three matrices in the
+ * perceptron, for the same number of parameters. */
 void dt_rule_ffn(const dt_rule_case *c)
 {
     bool three = rotates(c->recipe);

@@ -1,4 +1,4 @@
-/* Rules about the run as a whole: its name, its nodes, and what becomes of it: recipes/rules.h. */
+/* rules_run: checks rules about the run: name, nodes, batch, failures and notifications (recipes/rules.h). */
 #include <string.h>
 
 #include "base/run_name.h"
@@ -68,7 +68,7 @@ void dt_rule_nodes(const dt_rule_case *c)
                        "'nodes' names this machine twice: set 'ranks' for more processes on it");
 }
 
-/* How many nodes there are; 0: Slurm says it. */
+/* Returns the number of nodes; 0: Slurm decides. */
 static int64_t count_nodes(const dt_recipe *recipe)
 {
     int64_t slurm = dt_node_slurm_count(recipe->nodes.items[0]);
@@ -99,7 +99,7 @@ void dt_rule_batch_total(const dt_rule_case *c)
                        (long long)recipe->batch.accumulate, (long long)recipe->batch.total);
 }
 
-/* Ranks that every node has, if the recipe alone gives their number; 0 otherwise. */
+/* Returns the ranks of every node if the recipe alone sets their number, else 0. */
 static int64_t ranks_of_each_node(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;
@@ -168,7 +168,7 @@ void dt_rule_tensor(const dt_rule_case *c)
                        (long long)c->recipe->tensor);
 }
 
-/* One option of sbatch: it goes there as it is; what would make it another kind of job is refused. */
+/* Checks one option of sbatch, which is passed on unchanged; options that change the kind of job are refused. */
 static void look_at_option(const dt_rule_case *c, const char *option)
 {
     static const char *const taken[] = {"--array",    "--nodes",     "--ntasks-per-node",
@@ -208,8 +208,8 @@ void dt_rule_launcher_lost(const dt_rule_case *c)
             "as in 'stop_after 10m'");
 }
 
-/* The address may be a secret: no message repeats it. A run that began with one continues: it is in
- * its history already. */
+/* The address may be a secret, so that messages do not repeat it. A run that was started with one continues,
+ * because its history already contains it. */
 void dt_rule_webhook(const dt_rule_case *c)
 {
     static const char *const good[] = {"http://", "https://", "${env:"};

@@ -1,4 +1,4 @@
-/* rules_tell: what a rule found becomes a problem. */
+/* rules_tell: adds violations of rules to the problems. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@ static json_t *reference_to(const char *name)
     return ref;
 }
 
-/* Texts that more than one field takes. Some readers of YAML have 1e-4 and 20_000 for text. */
+/* Patterns used by several fields. Some YAML parsers read 1e-4 and 20_000 as text. */
 static json_t *definitions(void)
 {
     json_t *all = json_object();
@@ -77,7 +77,7 @@ static json_t *node_schema(void)
                      "additionalProperties", 0);
 }
 
-/* One or a list of such. */
+/* Adds one item, or a list of items. */
 static void add_list(json_t *ways, const dt_field *field)
 {
     json_t *item = field->type == DT_FIELD_MAPS ? map_of(field->items) : reference_to("text");
@@ -90,7 +90,7 @@ static void add_list(json_t *ways, const dt_field *field)
                                           (json_int_t)field->high));
 }
 
-/* All that may be written for it: [{...}, ...]. */
+/* Returns all ways to write the field: [{...}, ...]. */
 static json_t *ways_of(const dt_field *field)
 {
     json_t *ways = json_array();
@@ -147,7 +147,7 @@ static json_t *field_schema(const dt_field *field, bool of_recipe)
 
 /* --- maps --- */
 
-/* The field under its own name and its others. */
+/* Adds the field under its name and its aliases. */
 static void add_field(json_t *properties, json_t *top, const dt_field *field, bool of_recipe)
 {
     size_t length = of_recipe ? dt_field_group_length(field) : 0;
@@ -167,7 +167,7 @@ static void add_field(json_t *properties, json_t *top, const dt_field *field, bo
     json_decref(schema);
 }
 
-/* An object with these properties, or what its shorthand takes. Takes the reference. */
+/* Returns an object with these properties, or the value of its shorthand. Takes the reference. */
 static json_t *with_shorthand(json_t *properties, const char *group)
 {
     json_t *ways = json_array();
@@ -186,8 +186,8 @@ static json_t *with_shorthand(json_t *properties, const char *group)
     return json_pack("{s:o}", "anyOf", ways);
 }
 
-/* The map `group` of the recipe ("": all of it) as {name: schema}; names that may stand at the top too
- * go there. */
+/* Returns the map `group` of the recipe ("": the whole recipe) as {name: schema}; names that are also valid
+ * at the top are added to `top`. */
 static json_t *properties_of(const char *group, json_t *top)
 {
     json_t *properties = json_object();

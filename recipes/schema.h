@@ -1,8 +1,8 @@
-/* schema: the recipe as JSON Schema 2020-12, for editors: `dtrun schema`, docs/recipe.schema.json.
+/* schema: writes the recipe format as JSON Schema 2020-12, for editors (`dtrun schema`, docs/recipe.schema.json).
  *
- * Made of the table of fields. It takes every recipe that dtrun takes, layers and references included,
- * and therefore some that dtrun refuses: what is missing (another layer may have it), rules across
- * fields (rules.h), and how a number is written in its quotes are dtrun's to tell.
+ * Generated from the table of fields. It accepts every recipe that dtrun accepts, including layers and
+ * references, and also some that dtrun refuses: it does not check missing fields (another layer may have
+ * them), rules across fields (rules.h), and numbers in quotes.
  */
 #ifndef DT_RECIPES_SCHEMA_H
 #define DT_RECIPES_SCHEMA_H

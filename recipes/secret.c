@@ -11,7 +11,7 @@ enum { KEY_LENGTH = 20 };
 
 static const char opening[] = "${env:";
 
-/* The URL as it is written, without its references but with their defaults. */
+/* Adds the URL without its references but with their defaults. */
 static void literal(dt_strbuf *out, const char *url)
 {
     const char *found, *end, *fallback;
@@ -26,7 +26,7 @@ static void literal(dt_strbuf *out, const char *url)
     dt_strbuf_add_str(out, url);
 }
 
-/* Whether text[0, length) looks drawn: long, and of two kinds of characters. */
+/* Returns whether text[0, length) looks random: long, and of two kinds of characters. */
 static bool is_key(const char *text, size_t length)
 {
     bool upper = false, lower = false, digit = false;
@@ -41,7 +41,7 @@ static bool is_key(const char *text, size_t length)
     return upper + lower + digit >= 2;
 }
 
-/* Whether any run of the characters that keys are made of is one. */
+/* Returns whether any sequence of key characters looks like a key. */
 static bool has_key(const char *text, size_t length)
 {
     static const char made_of[] =
@@ -59,7 +59,7 @@ static bool has_key(const char *text, size_t length)
     return false;
 }
 
-/* Whether something stands behind an '=' of name=value&... */
+/* Returns whether a value follows an '=' of name=value&... */
 static bool has_value(const char *query, size_t length)
 {
     for (size_t i = 0; i + 1 < length; i++)

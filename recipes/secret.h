@@ -1,12 +1,10 @@
-/* secret: whether a URL holds, as it is written, what looks like a secret.
+/* secret: detects literal secrets in a URL.
  *
- * A recipe is copied into the history, the run's folder, the plan and the page, and compared and
- * mailed by people; a secret in it is no longer one. The rule is one that can be told in a
- * sentence, not a proof:
+ * A recipe is copied into the history, the run's folder, the plan and the page, and people compare and mail
+ * it; it must not contain secrets. The rule is a simple heuristic:
  *   - a name or password before '@';
- *   - a part of its path, or a value after '?', of 20 or more letters, digits, '-' and '_' that
- *     mixes upper case, lower case and digits (two of the three), as keys that were drawn do;
- *   - for a webhook any value after '?' at all.
+ *   - a part of its path, or a value after '?', of 20 or more letters, digits, '-' and '_' that mixes upper case, lower case and digits (two of the three), as random keys do;
+ *   - for a webhook any value after '?'.
  * "${env:NAME}" is no literal; the default in "${env:NAME:-default}" is.
  */
 #ifndef DT_RECIPES_SECRET_H
@@ -20,10 +18,10 @@ extern "C" {
 
 typedef enum dt_url_use {
     DT_URL_WEBHOOK,
-    DT_URL_DATA /* its path may name a commit or a digest, which look like keys: only the rest */
+    DT_URL_DATA /* the path is not checked: it may contain a commit or a digest, which look like keys */
 } dt_url_use;
 
-/* What it is, to be said behind "holds": "a password before '@'"; NULL where there is nothing. */
+/* Returns a description of the secret for messages, "a password before '@'"; NULL if there is none. */
 const char *dt_url_secret(const char *url, dt_url_use use);
 
 #ifdef __cplusplus

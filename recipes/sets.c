@@ -1,7 +1,7 @@
-/* One `--set a.b=value`: recipes/reading.h.
+/* sets: applies one `--set a.b=value` (recipes/reading.h).
  *
- * The value is YAML where it begins like a list, a map or a quoted text; anything else is taken as
- * it stands, so that globs and colons need no quotes inside the shell's. */
+ * The value is YAML if it begins like a list, a map or a quoted text, else plain text, so that globs and
+ * colons need no quotes in addition to the shell's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static dt_status parse_item(item_path *out, const dt_reading *reading, const cha
     return DT_OK;
 }
 
-/* What is given for a path: YAML or text as it stands. Relative paths in it start here. */
+/* Applies a value to a path: YAML or plain text. Relative paths in it start at the current folder. */
 static dt_status apply_path(dt_reading *reading, const char *path, const char *value,
                             const dt_text_mark *mark)
 {
@@ -115,7 +115,7 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     dt_strbuf shown;
 
     path = dt_arena_strndup(arena, set, equals != NULL ? (size_t)(equals - set) : 0);
-    /* a URL may hold a secret: of such a one only the path is shown */
+    /* a URL may contain a secret: only the path is shown */
     dt_strbuf_init(&shown);
     dt_text_show(&shown, strstr(set, "://") != NULL && path != NULL ? path : set);
     mark.source = dt_arena_printf(arena, "--set %.*s", (int)shown.length - 2, shown.data + 1);

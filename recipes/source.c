@@ -1,4 +1,4 @@
-/* The file of a recipe: recipes/reader.h. */
+/* source: reads the file of a recipe (recipes/reader.h). */
 #include <string.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_aren
     if (st == DT_ERR_UNSUPPORTED)
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s' is larger than 1 MiB: a recipe is a page of text (is this the data?)", path);
-    if (st != DT_OK) /* a person gave a wrong path: as any other fault of a recipe */
+    if (st != DT_OK) /* a wrong path counts as an error of the recipe */
         DT_THROW(err, DT_ERR_RECIPE, "%s", cause.message);
     if (memchr(text.data, '\0', text.length) != NULL)
         DT_TRY(dt_text_check(text.data, text.length, &(dt_text_mark){path, 1, 1},

@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-/* What other programs call our fields besides the aliases of the table, or something much like them:
+/* Names that other programs use for dtrun's fields or similar ones, in addition to the aliases of the table,
  * without case and separators. */
 static const struct {
     const char *name, *path;
@@ -61,7 +61,7 @@ static const struct {
     {"ompnumthreads", "threads"},
 };
 
-/* Lower case, letters and digits only; cut off where it does not fit. */
+/* Copies letters and digits in lower case, cut to the room. */
 static void normalise(char out[DT_SUGGEST_SIZE], const char *text)
 {
     size_t length = 0;
@@ -76,10 +76,10 @@ typedef struct search {
     char key[DT_SUGGEST_SIZE];
     int best; /* a candidate must be nearer than this */
     const char *found;
-    size_t length; /* of what counts of `found` */
+    size_t length; /* bytes of `found` that are the answer */
 } search;
 
-/* `name` is compared, the first `length` bytes of `path` are the answer. */
+/* Compares `name`; if it is the best match, the first `length` bytes of `path` become the answer. */
 static void consider(search *s, const char *name, const char *path, size_t length)
 {
     char normal[DT_SUGGEST_SIZE];
@@ -87,7 +87,7 @@ static void consider(search *s, const char *name, const char *path, size_t lengt
 
     normalise(normal, name);
     far = (int)strlen(normal) - (int)strlen(s->key);
-    if (abs(far) >= s->best) /* each letter too many or too few is one that is wrong */
+    if (abs(far) >= s->best) /* each additional or missing letter counts as a wrong one */
         return;
     far = dt_distance(s->key, normal);
     if (far < s->best) {
@@ -103,7 +103,7 @@ static void consider_field(search *s, const dt_field *field, const char *group)
     const char *key = length != 0 ? field->path + length + 1 : field->path;
     char map[DT_SUGGEST_SIZE];
 
-    if (length != 0 && group[0] == '\0') { /* the name of a map, where maps may stand */
+    if (length != 0 && group[0] == '\0') { /* the name of a map, at the top level */
         snprintf(map, sizeof(map), "%.*s", (int)length, field->path);
         consider(s, map, field->path, length);
     }
@@ -120,10 +120,10 @@ const char *dt_suggest_field(char *out, const char *group, const char *key)
     normalise(s.key, key);
     if (s.key[0] == '\0')
         return NULL;
-    /* a third of the letters may be wrong, in a long word three, in a short one one */
+    /* a third of the letters may be wrong, at least one and at most three */
     s.best = (int)strlen(s.key) / 3;
     s.best = (s.best > 3 ? 3 : s.best < 1 ? 1 : s.best) + 1;
-    for (size_t i = 0; i < dt_fields_count; i++) /* first the neighbours: they win a draw */
+    for (size_t i = 0; i < dt_fields_count; i++) /* fields of the same map first: they win a tie */
         if (group[0] == '\0' ? dt_field_group_length(&dt_fields[i]) == 0
                              : dt_field_in_group(&dt_fields[i], group))
             consider_field(&s, &dt_fields[i], group);

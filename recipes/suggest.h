@@ -1,4 +1,4 @@
-/* suggest: which field was meant by a key that does not exist. */
+/* suggest: finds the field that an unknown key probably stands for. */
 #ifndef DT_RECIPES_SUGGEST_H
 #define DT_RECIPES_SUGGEST_H
 
@@ -6,9 +6,9 @@
 extern "C" {
 #endif
 
-/* The path of the field or map that `key`, written in the map `group` ("" at the top), is most
- * likely to mean ("batch.sequences"), or NULL where nothing comes near. Static string or the
- * table's; groups are written into `out`, which takes DT_SUGGEST_SIZE bytes. */
+/* Returns the path of the field or map most similar to `key` in the map `group` ("": top level), such as
+ * "batch.sequences", or NULL if nothing is similar. Returns a static string, or for groups `out`, which has
+ * DT_SUGGEST_SIZE bytes. */
 #define DT_SUGGEST_SIZE 64
 const char *dt_suggest_field(char *out, const char *group, const char *key);
 

@@ -31,7 +31,7 @@ static dt_status refuse(const dt_reading *reading, const dt_text_mark *mark, con
 
 /* --- what is swept */
 
-/* What a point itself is made of is no value of it. */
+/* Fields that define the sweep itself cannot be swept. */
 static bool is_about_sweeps(const char *path)
 {
     return strcmp(path, "name") == 0 || strncmp(path, "search.", strlen("search.")) == 0 ||
@@ -83,7 +83,7 @@ static dt_status read_axis(axis *out, dt_reading *reading, const axis *before, s
     return DT_OK;
 }
 
-/* *bad: a fault was reported, and the sweep says nothing. */
+/* *bad: an error was reported, and the sweep is unusable. */
 static dt_status read_axes(axis *axes, size_t *count, bool *bad, dt_reading *reading)
 {
     dt_yaml_node *map = reading->sweep;
@@ -149,7 +149,7 @@ static uint64_t draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* The grid in an order drawn from the seed: its first are those that are drawn. -1 without memory. */
+/* Returns a point of the grid in a random order from the seed. -1 if out of memory. */
 static int64_t drawn(int64_t point, int64_t grid, int64_t seed, dt_arena *arena)
 {
     int64_t *order = dt_arena_alloc_array(arena, (size_t)grid, sizeof(*order));
@@ -170,8 +170,8 @@ static int64_t drawn(int64_t point, int64_t grid, int64_t seed, dt_arena *arena)
 
 /* --- a point */
 
-/* In the folder of the layer that has the sweep. A source of its own: what stands beside it is no second
- * value. */
+/* Applies a value in the folder of the layer with the sweep, as a separate source, so that the field's other
+ * value is not a duplicate. */
 static dt_status apply_value(dt_reading *reading, const axis *of, int64_t which, const char **value)
 {
     dt_yaml_node *item = of->list->first;

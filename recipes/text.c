@@ -15,7 +15,7 @@ static bool is_control(uint32_t code)
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffe || code == 0xffff;
 }
 
-/* What looks like a space or like nothing, and is none to YAML. */
+/* Returns whether the character looks like a space or is invisible, but YAML does not treat it as a space. */
 static bool is_unseen(uint32_t code)
 {
     static const struct {

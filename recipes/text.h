@@ -1,7 +1,7 @@
-/* text: what is asked of bytes before anybody parses them, and how they are shown.
+/* text: checks bytes before they are parsed, and formats text for messages.
  *
- * libyaml reports broken bytes without a line; here they get one. It also ends a line at U+2028 and
- * U+2029, where no editor does: those are refused.
+ * libyaml reports broken bytes without a line; these checks report the line. libyaml also ends a line at
+ * U+2028 and U+2029, which editors do not: they are refused.
  */
 #ifndef DT_RECIPES_TEXT_H
 #define DT_RECIPES_TEXT_H
@@ -16,41 +16,41 @@
 extern "C" {
 #endif
 
-/* A place in a text as people count, from 1; line 0: the source as a whole. */
+/* A position in a text, counted from 1; line 0: the whole source. */
 typedef struct dt_text_mark {
-    const char *source; /* "gpt.yaml", "--set clip=0"; NULL: nowhere */
+    const char *source; /* "gpt.yaml", "--set clip=0"; NULL: no position */
     int line, column;   /* column in characters */
 } dt_text_mark;
 
-/* "gpt.yaml:14:9", or the source alone. */
+/* Adds "gpt.yaml:14:9", or only the source. */
 void dt_text_mark_write(dt_strbuf *out, const dt_text_mark *mark);
 
-/* Puts "gpt.yaml:14:9: " in front of a recorded message. */
+/* Prefixes a recorded message with "gpt.yaml:14:9: ". */
 void dt_text_mark_prefix(dt_error *err, const dt_text_mark *mark);
 
-/* The mark in that source which stands in front of a message; false: none does. */
+/* Reads the mark that begins a message; false if there is none. */
 bool dt_text_mark_read(dt_text_mark *out, const char *message, const char *source);
 
-/* DT_ERR_RECIPE on broken UTF-8, control characters, and tabs that indent; told with line and
- * column where the text starts at line 1, at `start` as a whole where that has none. */
+/* DT_ERR_RECIPE on broken UTF-8, control characters, and tabs in the indentation. The error has line and
+ * column if `start` has line 1, else only the mark `start`. */
 dt_status dt_text_check(const char *text, size_t length, const dt_text_mark *start, dt_error *err);
 
 bool dt_text_is_utf8(const char *text);
 
-/* The first character at or after `mark` that a person takes for a space or does not see (no-break
- * space, zero-width space, ...); `mark` moves to it. NULL: there is none. */
+/* Returns the first character at or after `mark` that looks like a space or is invisible (no-break
+ * space, zero-width space, ...), and moves `mark` to it. NULL: there is none. */
 const char *dt_text_find_unseen(uint32_t *code, const char *text, size_t length,
                                 dt_text_mark *mark);
 
 /* "no-break space U+00A0" */
 void dt_text_unseen_name(dt_strbuf *out, uint32_t code);
 
-/* The text in single quotes as messages repeat it: cut after 60 characters, control characters
- * (they could steer a terminal) and broken bytes as '?', those that nobody sees as <U+00A0>. */
+/* Adds the text in single quotes for messages: cut after 60 characters, with '?' for control characters
+ * (which could control a terminal) and broken bytes, and <U+00A0> for invisible characters. */
 void dt_text_show(dt_strbuf *out, const char *text);
 
-/* The same of a word that should have been one of dtrun's own, all of which are ASCII: other
- * letters look like those, so the first is named by number: 'd?ta', with U+0430 as character 2. */
+/* The same for a word that should be one of dtrun's ASCII words. Because other letters can look the same,
+ * the first one is named by its code point: 'd?ta', with U+0430 as character 2. */
 void dt_text_show_word(dt_strbuf *out, const char *text);
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-#define MESSAGES_MOST ((int64_t)1 << 17) /* more make no step that anybody would wait for */
+#define MESSAGES_MOST ((int64_t)1 << 17) /* limit of messages in a step */
 
 typedef struct maker {
     dt_traffic *out;
@@ -18,7 +18,7 @@ typedef struct maker {
 
     /* fsdp, named as in engine/strategy/fsdp_int.h */
     bool keeps_weights, holds_grads, sends_bf16;
-    int64_t *slots; /* the unit whose weights lie there; -1: none */
+    int64_t *slots; /* the unit whose weights are in each slot; -1: none */
 } maker;
 
 static int64_t micro_stages(const maker *m)
@@ -49,7 +49,7 @@ static dt_status send(maker *m, dt_traffic_message message, dt_error *err)
     return DT_OK;
 }
 
-/* Where a unit's gradients are complete, within a micro-step. */
+/* Returns the stage of a micro-step after which a unit's gradients are complete. */
 static int64_t backward_stage(const maker *m, int64_t unit)
 {
     return 2 * m->layers + 2 - unit;
@@ -64,7 +64,7 @@ static int64_t sent_elem_bytes(const dt_recipe *recipe)
 
 static int64_t elems_of_mb(double mb)
 {
-    double elems = mb * 1e6 / 4; /* fp32, whatever is sent */
+    double elems = mb * 1e6 / 4; /* counted in fp32 for every type sent */
 
     return elems > 1 ? (int64_t)elems : 1;
 }
@@ -88,7 +88,7 @@ static void give(void *self, const dt_param *matrix)
                       to->err);
 }
 
-/* What an optimizer steps whole: each matrix, in fp32, from the rank that shaped it. */
+/* Broadcasts of whole-matrix updates: each matrix, in fp32, from its owner. */
 static dt_status give_matrices(maker *m, dt_error *err)
 {
     giver to = {.maker = m, .err = err};
@@ -126,9 +126,9 @@ out:
     return st;
 }
 
-/* --- fsdp: gathers ahead of a unit's use, reduce-scatters behind it */
+/* --- fsdp: gathers before a unit's use, reduce-scatters after it */
 
-/* Blocks take turns with two places unless they have one each; the root has its own. */
+/* Blocks alternate between two slots unless each has its own; the root has its own slot. */
 static int64_t place(int64_t unit, bool each)
 {
     return each || unit == 0 ? unit : 1 + (unit - 1) % 2;
@@ -155,9 +155,9 @@ static dt_status gather(maker *m, int64_t unit, int64_t launched, int64_t needed
                 err);
 }
 
-/* The memory of the gradients being sent is wanted again: by the block two further down, in the
- * next micro-step by the first that takes its turn there; where rounded copies of whole gradients
- * are sent, only once the next gradients are computed. */
+/* Returns the stage that needs the buffer of the gradients being sent again: that of the block two further
+ * down, or of the first block with this buffer in the next micro-step. If rounded copies of whole gradients
+ * are sent, only when the next gradients are computed. */
 static int64_t lane_wanted(const maker *m, int64_t unit, int64_t micro_step)
 {
     int64_t begin = micro_step * micro_stages(m), next = begin + micro_stages(m);
@@ -211,7 +211,7 @@ out:
     return st;
 }
 
-/* What an optimizer steps whole: the blocks, in fp32, in the update. */
+/* Gathers for whole-matrix updates: the blocks, in fp32, during the update. */
 static dt_status gather_directions(maker *m, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -9,7 +9,7 @@
 #define DEPTH_MAX       8 /* a recipe needs three */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
-/* A '[' or '{' that was not closed yet. */
+/* A '[' or '{' that is not closed yet. */
 typedef struct opening {
     yaml_mark_t at;
     char bracket;
@@ -20,7 +20,7 @@ typedef struct builder {
     yaml_parser_t parser;
     const char *text;
     size_t length;
-    const opening *open; /* the innermost */
+    const opening *open; /* innermost unclosed bracket */
     yaml_event_t event;  /* the current one */
     bool has_event;
     const dt_text_mark *start;
@@ -57,7 +57,7 @@ static const char *text_at(const builder *b, const yaml_mark_t *at)
     return text;
 }
 
-/* Whether nothing but blanks and comments follows. */
+/* Returns whether only blanks and comments follow. */
 static bool is_end(const char *text)
 {
     for (; *text != '\0'; text += *text == '\n') {
@@ -170,8 +170,8 @@ static dt_status check_plain_yaml(builder *b, const yaml_char_t *anchor, const y
     return DT_OK;
 }
 
-/* Plain text that begins or ends with what only looks like a space; inside of a value it may be
- * meant, as in the name of a file. */
+/* Refuses plain text that begins or ends with a character that looks like a space; inside a value such a
+ * character may be intended, as in the name of a file. */
 static dt_status check_ends(builder *b, const char *text, size_t length)
 {
     dt_text_mark mark = mark_of(b, &b->event.start_mark), nowhere = {0};

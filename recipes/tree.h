@@ -1,8 +1,8 @@
-/* tree: YAML as nodes that remember where they stood.
+/* tree: parses YAML into nodes with their positions.
  *
- * Takes what reader.h says a recipe may be made of and refuses the rest of YAML: aliases, anchors
- * and tags (an anchor bomb is an alias that is expanded), further documents, nesting deeper than
- * any recipe. Duplicate keys are the reader's to find: it knows which keys there are.
+ * Accepts the subset of YAML that reader.h describes and refuses the rest: aliases, anchors and tags (which
+ * also rules out anchor bombs), a second document, deep nesting. The reader finds duplicate
+ * keys, because it knows the valid keys.
  * Ownership  nodes and their text live in the arena
  */
 #ifndef DT_RECIPES_TREE_H
@@ -21,22 +21,22 @@ typedef struct dt_yaml_node {
     dt_yaml_kind kind;
     dt_text_mark mark;
     const char *text;           /* of a scalar */
-    const char *written;        /* before references were filled in; NULL: there are none */
-    bool plain;                 /* a scalar without quotes: may be a number or nothing */
+    const char *written;        /* text before references were filled in; NULL: no references */
+    bool plain;                 /* a scalar without quotes, which may be a number or null */
     struct dt_yaml_node *key;   /* of an entry of a map */
     struct dt_yaml_node *first; /* of a list or a map */
     struct dt_yaml_node *next;  /* sibling */
 } dt_yaml_node;
 
-/* *out is NULL where the text holds nothing. DT_ERR_RECIPE. Nodes and errors have line and column
- * where the text starts at line 1 of its source, and stand at `start` where that has none. */
+/* *out is NULL if the text is empty. DT_ERR_RECIPE. Nodes and errors have line and column if `start` has
+ * line 1, else the mark `start`. */
 dt_status dt_tree_parse(dt_yaml_node **out, const char *text, const dt_text_mark *start,
                         dt_arena *arena, dt_error *err);
 
-/* A plain scalar of the given text that stands at `mark`; NULL without memory. */
+/* Returns a plain scalar with the text at `mark`; NULL if out of memory. */
 dt_yaml_node *dt_tree_scalar(const char *text, const dt_text_mark *mark, dt_arena *arena);
 
-/* Whether a scalar stands for nothing: "key:", "~", "null". */
+/* Returns whether a scalar is null: "key:", "~", "null". */
 bool dt_yaml_node_is_null(const dt_yaml_node *node);
 
 /* "text", "a list", "a map": for messages. */

@@ -133,14 +133,14 @@ dt_status dt_value_set_list(void *record, const dt_field *field, const char **it
 
 /* --- from text --- */
 
-/* "010", "-007", "0_1", "010m": ten here, eight to readers of YAML 1.1. */
+/* "010", "-007", "0_1", "010m": decimal in dtrun, octal in YAML 1.1. */
 static bool has_leading_zero(const char *text)
 {
     text += text[0] == '+' || text[0] == '-';
     return text[0] == '0' && (isdigit((unsigned char)text[1]) || text[1] == '_');
 }
 
-/* Names both readings: "write 10, or 8 where octal was meant". */
+/* Names both readings: "write 10, or 8 for an octal number". */
 static dt_status refuse_leading_zero(const dt_field *field, const char *text, dt_error *err)
 {
     bool minus = text[0] == '-', octal = true;

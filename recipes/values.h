@@ -1,9 +1,8 @@
-/* values: one field's value, from text or JSON into the recipe and back, by its row of the table.
+/* values: converts the value of a field from text or JSON into the recipe and back, by its row of the table.
  *
  * Errors  messages name the field and what was expected ("'clip' is -1: expected 0 to 1000000")
- *         and leave where it stands to the caller (dt_error_prefix). DT_ERR_RECIPE from text,
- *         DT_ERR_CORRUPT from JSON, and DT_ERR_UNSUPPORTED where it has a choice that there
- *         is not (yet); DT_ERR_NOMEM
+ *         without the position, which the caller adds (dt_error_prefix). DT_ERR_RECIPE from text,
+ *          DT_ERR_CORRUPT from JSON, DT_ERR_UNSUPPORTED for an unknown choice in JSON; DT_ERR_NOMEM
  */
 #ifndef DT_RECIPES_VALUES_H
 #define DT_RECIPES_VALUES_H
@@ -16,28 +15,28 @@ extern "C" {
 
 bool dt_field_has_choice(const dt_field *field, const char *text);
 
-/* Whether the text is a number as recipes write it: 3, 1_000, 2e4, .5, never hex, inf or nan. */
+/* Parses a number as in recipes: 3, 1_000, 2e4, .5, never hex, inf or nan. False if it is not one. */
 bool dt_text_number(double *out, const char *text);
 
-/* In what follows a record is the dt_recipe, or the struct of an item of a list of maps. */
+/* Below, a record is a dt_recipe or the struct of an item of a list of maps. */
 
-/* `count` items with their defaults in *out, from the arena. */
+/* Allocates `count` items with their defaults in the arena. */
 dt_status dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t count,
                              dt_arena *arena, dt_error *err);
 void *dt_field_item(const dt_field *field, const dt_map_list *list, int64_t index);
 
-/* A scalar as text. The text is borrowed: it must live as long as the record. */
+/* Sets a field from the text of a scalar. The text is borrowed: it must live as long as the record. */
 dt_status dt_field_set_text(void *record, const dt_field *field, const char *text, dt_error *err);
 
-/* A list; items are borrowed likewise. */
+/* Sets a list; items are borrowed too. */
 dt_status dt_field_set_list(void *record, const dt_field *field, const char **items, int64_t count,
                             dt_error *err);
 
-/* Items that are read. */
+/* Sets a list of items that were read. */
 dt_status dt_field_set_maps(void *record, const dt_field *field, const dt_map_list *maps,
                             dt_error *err);
 
-/* Text is copied into the arena. Keys of items that are not known are passed over. */
+/* Sets a field from JSON. Text is copied into the arena. Unknown keys of items are ignored. */
 dt_status dt_field_set_json(void *record, const dt_field *field, const json_t *value,
                             dt_arena *arena, dt_error *err);
 

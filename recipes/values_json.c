@@ -1,4 +1,4 @@
-/* values_json: a field's value from JSON into the record and back. */
+/* values_json: converts a field's value from JSON into the record and back. */
 #include <stdio.h>
 
 #include "recipes/values_int.h"
@@ -26,7 +26,7 @@ static const char *json_kind(const json_t *value)
     return "null";
 }
 
-/* A whole number outside of what a double holds exactly is outside of every range. */
+/* An integer that a double cannot represent exactly is outside of every range. */
 static dt_status set_int(void *record, const dt_field *field, int64_t value, dt_status code,
                          dt_error *err)
 {

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* Whether the integer at `key` is `version`. DT_ERR_CORRUPT: it is not an integer from 1. `where` names the
+/* Checks that the integer at `key` is `version`. DT_ERR_CORRUPT: it is not an integer from 1. `where` names the
  * document in messages. */
 dt_status dt_version_check(const json_t *document, const char *key, int64_t version,
                            const char *where, dt_error *err);

@@ -35,7 +35,7 @@ static dt_status join(const char **out, const char *folder, const char *name, dt
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for a path");
 }
 
-/* What a clone without Git LFS leaves in the place of a large file. */
+/* Returns whether the file is a Git LFS pointer. */
 static bool is_pointer(const char *path)
 {
     static const char begin[] = "version https://git-lfs";
@@ -87,7 +87,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Once each, by name. */
+/* Sorts the items by name and removes duplicates. */
 static int64_t without_twins(const char **items, int64_t count)
 {
     int64_t kept = 0;
@@ -100,7 +100,7 @@ static int64_t without_twins(const char **items, int64_t count)
     return kept;
 }
 
-/* The files that the index names, all of which must be there. */
+/* Reads the files of the index, all of which must exist. */
 static dt_status read_index(dt_weights_files *out, const char *path, dt_arena *arena, dt_error *err)
 {
     json_t *index = NULL, *map, *value;
@@ -192,7 +192,7 @@ out:
 
 /* --- a checkpoint's */
 
-/* The files that hold values; those of moments are not needed. */
+/* Finds the files with parameter values; those with moments are not needed. */
 static dt_status find_checkpoint(dt_weights_files *out, dt_arena *arena, dt_error *err)
 {
     json_t *index = NULL, *tensor, *piece;

@@ -1,15 +1,14 @@
-/* weights: the files that a model begins from (model.from): where they lie, and what they say that the
- * model is. Their tensors are the engine's (engine/weights).
+/* weights: finds the files of initial weights (model.from) and reads the description of their model. The
+ * engine reads the tensors (engine/weights).
  *
- *   DIR with config.json              Hugging Face's: model.safetensors, or those that
- *                                     model.safetensors.index.json names
- *   FILE.safetensors                  that file, and config.json beside it
+ *   DIR with config.json              Hugging Face: model.safetensors, or the files that
+ *                                      model.safetensors.index.json names
+ *   FILE.safetensors                  this file, and config.json in its folder
  *   DIR with index.json, `complete`   a checkpoint of dtrun
  *   FILE.bin                          a model of llm.c or llama2.c (recipes/architecture/weights_bin.h)
  *
- * "run:NAME@best" is a checkpoint of a run, which whoever knows the history finds (dt_weights_of_run).
- * Errors  DT_ERR_RECIPE naming the file: missing, a pointer of Git LFS, named by an index and not
- *         there
+ * "run:NAME@best" is a checkpoint of a run, which a callback finds in the history (dt_weights_of_run).
+ * Errors  DT_ERR_RECIPE naming the file: missing, a Git LFS pointer, or named by an index but missing
  */
 #ifndef DT_RECIPES_WEIGHTS_H
 #define DT_RECIPES_WEIGHTS_H
@@ -38,16 +37,17 @@ typedef struct dt_weights_files {
     dt_weights_kind kind;
     const char *folder;
     const char *description; /* config.json, index.json or the .bin file, absolute */
-    dt_string_list files;    /* those that hold values of parameters, absolute */
+    dt_string_list files;    /* files with parameter values, absolute */
 } dt_weights_files;
 
 /* `from` is absolute. Everything lives in the arena. */
 dt_status dt_weights_find(dt_weights_files *out, const char *from, dt_arena *arena, dt_error *err);
 
-/* What config.json or index.json holds; of a .bin file, what config.json would. The caller owns *out. */
+/* Returns the contents of config.json or index.json, or an equivalent config.json for a .bin file. The caller
+ * owns *out. */
 dt_status dt_weights_describe(json_t **out, const dt_weights_files *files, dt_error *err);
 
-/* The checkpoint that "run:NAME", "run:NAME@best", "run:NAME@last" or "run:NAME@400" names, absolute. */
+/* Finds the absolute path of the checkpoint "run:NAME", "run:NAME@best", "run:NAME@last" or "run:NAME@400". */
 typedef dt_status dt_weights_of_run(const char **path, const char *name, dt_arena *arena,
                                     dt_error *err);
 

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* Optimizers with a default of their own, which is not the table's. */
+/* Returns whether the optimizer's default of the field differs from the table's. */
 static bool has_own_default(const dt_recipe *recipe, const char *path)
 {
     const dt_optimizer_default *own = dt_optimizers[recipe->optimizer.kind].defaults;
@@ -19,8 +19,8 @@ static bool has_own_default(const dt_recipe *recipe, const char *path)
     return false;
 }
 
-/* What says nothing that would not hold without it: some fields may not stand beside others at all. A preset is
- * in its dimensions by now, and the nodes of a hostfile are listed. */
+/* Returns whether a field can be left out, which is necessary if fields exclude each other. A preset was
+ * replaced by its dimensions, and the nodes of a hostfile are listed. */
 static bool is_left_out(const dt_recipe *recipe, const dt_recipe *defaults, const dt_field *field)
 {
     json_t *value, *usual;

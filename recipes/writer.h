@@ -1,4 +1,4 @@
-/* writer: a resolved recipe as a file that the reader takes, and that means the same anywhere. */
+/* writer: writes a resolved recipe as a file that reads back the same anywhere. */
 #ifndef DT_RECIPES_WRITER_H
 #define DT_RECIPES_WRITER_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* JSON, which is YAML, of all that says other than its default. */
+/* Adds JSON, which is also YAML, of all fields that differ from their defaults. */
 void dt_recipe_write(dt_strbuf *out, const dt_recipe *recipe);
 
 #ifdef __cplusplus

@@ -1,13 +1,13 @@
-/* architecture: a kind of model as arithmetic: its units, parameters, FLOPs, activations and
- * inputs, without tensors or devices.
+/* architecture: describes a kind of model as arithmetic: units, parameters, FLOPs, activations and inputs,
+ * without tensors or devices.
  *
- * Purpose    the one description of a model that all ask: recipes (memory.h, traffic.h), `dtrun
- *            plan`, checkpoints, and the engine, which makes its parameters from it
- *            (engine/model/kind.h has what it computes with them). unit.model_memory and
- *            unit.strategy_accounts hold it to what the engine takes
- * Units      of a model: unit 0 is the root (what both ends of a pass use), units 1.. the blocks
+ * Purpose    the only description of a model, used by recipes (memory.h, traffic.h), `dtrun
+ *            plan`, checkpoints, and the engine, which creates the parameters from it
+ *            (engine/model/kind.h has the computation). unit.model_memory and
+ *            unit.strategy_accounts compare it with what the engine allocates
+ * Units      of a model: unit 0 is the root (used at both ends of a pass), units 1.. are the blocks
  *            in the order of the forward pass
- * Sizes      elements, stopping at INT64_MAX: a recipe may ask for more than there are bytes
+ * Sizes      elements, saturated at INT64_MAX, because a recipe may exceed the address space
  * Adding one a folder engine/model/NAME, a file here, and a line in each of two tables:
  *            docs/adding-a-model.md
  * Threads    any; everything is const
@@ -33,20 +33,23 @@ typedef enum dt_init_kind { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL } dt_init_
 #define DT_PARAM_DIMS 4
 
 typedef struct dt_param {
-    const char *name; /* as others publish it: "wte.weight", "h.0.attn.c_attn.weight" */
+    const char *name; /* published name: "wte.weight", "h.0.attn.c_attn.weight" */
     int unit;
     int ndim;
     int64_t dim[DT_PARAM_DIMS];
-    int64_t stored_rows; /* of dim[0]; those behind are padding: always zero, in no checkpoint */
+    int64_t
+        stored_rows; /* rows of dim[0]; later rows are padding: always zero, not in checkpoints */
     int64_t elems;
-    int64_t offset_elems; /* in the unit's flat buffer; each starts at a multiple of 16 elements,
-                           * but for joined ones */
+    int64_t
+        offset_elems; /* offset in the unit's flat buffer, a multiple of 16 elements except for joined
+                           *                           * parameters */
     dt_init_kind init;
     double init_std;
-    bool decay; /* two or more dimensions */
+    bool decay; /* two or more dimensions: has weight decay */
 } dt_param;
 
-/* A hidden layer's matrix, which some optimizers step whole: embeddings and head are in the root. */
+/* Returns whether it is a matrix of a hidden layer, which some optimizers update as a whole; embeddings and
+ * head are in the root. */
 static inline bool dt_param_is_matrix(const dt_param *param)
 {
     return param->ndim == 2 && param->unit > 0;
@@ -54,7 +57,7 @@ static inline bool dt_param_is_matrix(const dt_param *param)
 
 typedef struct dt_unit {
     int first_param, param_count;
-    int64_t elems; /* of the flat buffer, gaps between parameters included (kept zero) */
+    int64_t elems; /* size of the flat buffer, including gaps between parameters (kept zero) */
 } dt_unit;
 
 /* All parameters, unit by unit. */
@@ -65,11 +68,11 @@ typedef struct dt_param_table {
     int unit_count;
 } dt_param_table;
 
-/* One of the tensors that a batch is made of, (samples, width). */
+/* One tensor of a batch, (samples, width). */
 typedef struct dt_input {
     const char *name;
     dt_dtype dtype;
-    int64_t width; /* elements of a sample, at most */
+    int64_t width; /* largest number of elements of a sample */
 } dt_input;
 
 #define DT_INPUTS_MAX 4
@@ -77,21 +80,22 @@ typedef struct dt_input {
 /* FLOPs of one item of a pass: a token, a row. */
 typedef struct dt_unit_flops {
     double forward, backward;
-    double again; /* of the forward pass, computed once more in the backward pass */
+    double again; /* part of forward that is recomputed in the backward pass */
 } dt_unit_flops;
 
-/* Of kinds that predict the next token of a text (decoder.h). */
+/* Config of kinds that predict the next token of a text (decoder.h). */
 typedef struct dt_decoder_config {
     int64_t layers, heads, embed;
     int64_t vocab, vocab_padded; /* padded to a multiple of DT_VOCAB_MULTIPLE */
-    int64_t context;             /* longest T: rows of a table of positions */
+    int64_t context;             /* longest T: rows of the table of positions */
     double dropout, attention_dropout;
-    bool own_lm_head; /* the head is a matrix of its own, not the token embedding */
-    bool documents;   /* batches say where documents start: nothing is seen across */
+    bool own_lm_head; /* the head is a separate matrix, not the token embedding */
+    bool documents;   /* batches mark the start of documents; attention does not cross it */
 } dt_decoder_config;
 
-/* Places in their dt_batch. target < 0: not counted. The last two where config.documents: of each
- * place its document's first, and its position counted from there; left out, all is one. */
+/* Indices in their dt_batch. target < 0: not counted in the loss. The last two only with config.documents:
+ * for each token the first index of its document, and the position in the document; if left out, each
+ * sequence is one document. */
 typedef enum dt_decoder_input {
     DT_DECODER_TOKENS,
     DT_DECODER_TARGETS,
@@ -190,16 +194,16 @@ dt_status dt_param_table_make(dt_param_table *out, const dt_model_config *config
 
 /* --- for the kinds */
 
-/* Takes the parameters of units one after another: counts, and fills a table where it has one. */
+/* Receives the parameters of units in order: counts them, and fills a table if it has one. */
 typedef struct dt_param_sink {
-    dt_param *params; /* room for the next ones; NULL: counts only */
+    dt_param *params; /* room for the next parameters; NULL: only count */
     dt_arena *arena;  /* of the names */
     int unit, count;
-    int64_t elems;                                           /* of the parameters so far */
+    int64_t elems;                                           /* elements of the parameters so far */
     void (*each_matrix)(void *self, const dt_param *matrix); /* MAY be NULL */
     void *self;
-    int64_t unit_elems; /* of the unit's flat buffer so far */
-    int64_t unit_end;   /* where the last parameter in it ends */
+    int64_t unit_elems; /* size of the unit's flat buffer so far */
+    int64_t unit_end;   /* end of the last parameter in it */
     bool no_memory;
 } dt_param_sink;
 
@@ -207,8 +211,8 @@ typedef struct dt_param_shape {
     int ndim;
     int64_t dim[DT_PARAM_DIMS];
     int64_t stored_rows; /* 0: all of dim[0] */
-    bool joined; /* lies right behind the one before in its unit: with as many columns, the two are
-                  * one matrix */
+    bool joined; /* directly after the previous one in its unit: with equal columns, both are one
+                  *                       * matrix */
     dt_init_kind init;
     double init_std;
 } dt_param_shape;
@@ -216,12 +220,12 @@ typedef struct dt_param_shape {
 void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *name_format, ...)
     DT_PRINTF(3, 4);
 
-/* DT_ERR_RECIPE where a size of the config, by the recipe's word, is not 1 to `most`. */
+/* DT_ERR_RECIPE if a size of the config, named `what` in the recipe, is not 1 to `most`. */
 dt_status dt_model_check_size(const char *what, int64_t value, int64_t most, dt_error *err);
-/* The same where a probability is not 0 up to, not including, 1. */
+/* The same if a probability is not from 0 up to, but not including, 1. */
 dt_status dt_model_check_dropout(const char *what, double value, dt_error *err);
 
-/* Sums and products that stop at INT64_MAX; both sides 0 or more. */
+/* Products and sums of non-negative numbers, saturated at INT64_MAX. */
 int64_t dt_size_times(int64_t a, int64_t b);
 int64_t dt_size_plus(int64_t a, int64_t b);
 

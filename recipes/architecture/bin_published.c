@@ -1,12 +1,12 @@
-/* GPT-2 as llm.c writes it down, and Llama as llama2.c does: files without names (recipes/architecture/weights_bin.h), whose
- * tensors have those of transformers, and lie otherwise. */
+/* bin_published: maps GPT-2 of llm.c and Llama of llama2.c: files without names
+ * (recipes/architecture/weights_bin.h), whose tensors get the names of transformers in another layout. */
 #include "recipes/architecture/published.h"
 
 #include "base/banned.h"
 
 /* clang-format off */ /* a row a tensor */
 
-/* Vp rows of tokens, of which V are some. */
+/* The token embedding has Vp rows, of which the first V are used. */
 static const dt_published_tensor gpt2[] = {
     {.ours = "wte.weight", .theirs = "wte.weight", .longer = true},
     {.ours = "wpe.weight", .theirs = "wpe.weight", .longer = true},
@@ -51,7 +51,7 @@ static const dt_published_tensor llama[] = {
 };
 /* clang-format on */
 
-/* The angles of rotary positions, which are computed here. */
+/* The angles of rotary positions, which dtrun computes itself. */
 static const char *const angles[] = {"freqs_cos", "freqs_sin", NULL};
 static const char *const nothing[] = {NULL};
 

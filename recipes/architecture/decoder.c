@@ -124,7 +124,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* N = B T rows. A chunk of logits has DT_LOGITS_BYTES at most, but a row at least; without backward
+/* N = B T rows. A chunk of logits has at most DT_LOGITS_BYTES, but at least a row; without backward
  * logits are fp32. */
 static int64_t pass_bytes(const dt_model_config *config, bool backward, dt_row_cost cost)
 {

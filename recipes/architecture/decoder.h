@@ -1,8 +1,7 @@
-/* decoder: what kinds share that predict the next token of a text: ids in, blocks one behind another,
- * logits out.
+/* decoder: implements what kinds that predict the next token share: ids in, a sequence of blocks, logits out.
  *
- * Purpose    such a kind is rows of parameters, sizes of its own, and what a token costs; all else of its
- *            dt_architecture is here
+ * Purpose    such a kind defines rows of parameters, additional sizes, and the cost of a token; the rest of
+ *            its dt_architecture is here
  * V Vp H C T as in engine/ops/ops.h, L blocks
  */
 #ifndef DT_RECIPES_ARCHITECTURE_DECODER_H
@@ -24,9 +23,9 @@ int dt_decoder_units(const dt_model_config *config);
 
 /* --- parameters */
 
-/* How many rows or columns a parameter has; from DT_SIZE_OWN on, the kind says. */
+/* Number of rows or columns of a parameter; from DT_SIZE_OWN on, defined by the kind. */
 typedef enum dt_decoder_size {
-    DT_SIZE_NONE, /* columns: it has one dimension */
+    DT_SIZE_NONE, /* as columns: a vector */
     DT_SIZE_EMBED,
     DT_SIZE_VOCAB, /* Vp, of which V are stored */
     DT_SIZE_CONTEXT,
@@ -34,10 +33,10 @@ typedef enum dt_decoder_size {
 } dt_decoder_size;
 
 typedef struct dt_param_row {
-    const char *name; /* in a block's unit behind the table's prefix and the block's number */
-    int rows, cols;   /* dt_decoder_size, or the kind's own */
+    const char *name; /* in a block's unit without the table's prefix and the block's number */
+    int rows, cols;   /* a dt_decoder_size, or a size of the kind */
     dt_init_kind init;
-    bool joined;   /* dt_param_shape's: to the row before */
+    bool joined;   /* as in dt_param_shape: joined to the previous row */
     bool residual; /* projects onto the residual stream: init scaled by 1/sqrt(2 L) */
 } dt_param_row;
 
@@ -46,9 +45,9 @@ typedef struct dt_param_rows {
     int root_count, block_count;
     const char *block_prefix; /* "h." */
     double init_std;
-    /* MUST: elements of a size of its own */
+    /* MUST: returns the elements of an additional size */
     int64_t (*size)(const dt_model_config *config, int size);
-    /* MUST: whether the config leaves a row out, of the root (unit 0) or of a block */
+    /* MUST: returns whether the config leaves out a row of the root (unit 0) or of a block */
     bool (*lacks)(const dt_model_config *config, int unit, int row);
 } dt_param_rows;
 
@@ -57,20 +56,21 @@ void dt_decoder_params(dt_param_sink *sink, const dt_model_config *config, int u
 
 /* --- activations */
 
-/* Of a row, which is a token of the pass: numbers of the compute type, and fp32 statistics. Beside
- * them, and over one another, lie `scratch` numbers more of the blocks, and a chunk of logits. */
+/* For each row, which is a token of the pass: numbers of the compute type, and fp32 statistics. In addition
+ * one shared buffer holds either `scratch` numbers of the blocks or a chunk of logits. */
 typedef struct dt_row_cost {
     int64_t widths, stats, scratch;
 } dt_row_cost;
 
-/* The larger of a pass with backward (but for inference) and one without. */
+/* Returns the larger of a pass with backward (except for inference) and one without. */
 int64_t dt_decoder_activation_bytes(const dt_model_config *config,
                                     dt_row_cost (*cost)(const dt_model_config *config,
                                                         bool backward));
 
 /* --- FLOPs */
 
-/* Of a token, both ways; backward is twice forward. again: of `forward`, under recompute full. */
+/* FLOPs of a token in both passes; backward is twice forward. again: part of `forward` that recompute full
+ * repeats. */
 dt_unit_flops dt_decoder_flops(const dt_model_config *config, double forward, double again);
 
 #ifdef __cplusplus

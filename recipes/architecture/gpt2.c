@@ -115,12 +115,11 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 
 /* --- FLOPs of a token */
 
-/* In all 6 N + 12 L C T (Chowdhery et al. 2022, appendix B). N counts the matrices that a token is
- * multiplied with: per block c_attn 3 C^2, c_proj C^2, c_fc C F, c_proj C F; the head once,
- * without its padding, whether it is the token embedding or a matrix of its own; not what is only
- * looked up: positions, and the token embedding beside an untied head. The second term is
- * attention's two products, the causal half counted whole as is usual. Backward is twice forward.
- * Computed again under full: all of a block but its last product, 2 C F of 8 C^2 + 4 C F FLOPs. */
+/* Total 6 N + 12 L C T (Chowdhery et al. 2022, appendix B). N counts the matrices that a token is
+ * multiplied with: per block c_attn 3 C^2, c_proj C^2, c_fc C F, c_proj C F; the head once, without its padding, tied or not; not what is only
+ * looked up: positions, and the token embedding of an untied model. The second term is
+ * attention's two products, counted without the causal mask as is usual. Backward is twice forward.
+ * Recomputed under full: all of a block except its last product, 2 C F of 8 C^2 + 4 C F FLOPs. */
 static dt_unit_flops flops(const dt_model_config *config, int unit)
 {
     double C = (double)config->decoder.embed, T = (double)config->tokens;
@@ -134,9 +133,9 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
 
 /* --- activations */
 
-/* The table of engine/model/gpt2/model_int.h, where each line has its reason. Beside the blocks
- * stand the embedding, the final norm, a gradient, and the final norm's and the loss's statistics;
- * under full, one block as well, and without backward that alone. */
+/* The table of engine/model/gpt2/model_int.h, which explains each line. Outside the blocks are
+ * the embedding, the final norm, a gradient, and the statistics of the final norm and the loss;
+ * under full also one block; without backward only this block. */
 static dt_row_cost row_cost(const dt_model_config *config, bool backward)
 {
     int64_t L = config->decoder.layers, C = config->decoder.embed, H = config->decoder.heads;
@@ -155,7 +154,7 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
     return (dt_row_cost){L * (8 * C + F) + 3 * C, L * (4 + H) + 3, scratch};
 }
 
-/* And sinusoidal positions, T C. */
+/* Adds sinusoidal positions, T C. */
 static int64_t activation_bytes(const dt_model_config *config)
 {
     int64_t width = config->decoder.embed * (int64_t)dt_dtype_bytes(config->dtype);

@@ -1,4 +1,4 @@
-/* gpt2: what a config of kind gpt2 has of its own (Radford et al. 2019; fairseq's transformer_lm).
+/* gpt2: defines the config of kind gpt2 (Radford et al. 2019; fairseq's transformer_lm).
  */
 #ifndef DT_RECIPES_ARCHITECTURE_GPT2_H
 #define DT_RECIPES_ARCHITECTURE_GPT2_H
@@ -14,7 +14,7 @@ extern "C" {
 
 struct dt_model_config;
 
-/* Beside its dt_decoder_config. */
+/* In addition to dt_decoder_config. */
 typedef struct dt_gpt2_config {
     dt_activation_kind activation;
     dt_positions_kind positions;
@@ -23,7 +23,7 @@ typedef struct dt_gpt2_config {
     double norm_eps;      /* 0: 1e-5 */
 } dt_gpt2_config;
 
-/* Places in the parameter table, within unit 0 and within a block's unit. */
+/* Indices in the parameter table, within unit 0 and within a block's unit. */
 typedef enum dt_gpt2_root_param {
     DT_GPT2_WTE,
     DT_GPT2_WPE,
@@ -49,12 +49,12 @@ typedef enum dt_gpt2_block_param {
     DT_GPT2_BLOCK_PARAMS
 } dt_gpt2_block_param;
 
-/* Those of the config, or what 0 stands for. */
+/* Return the config's values, or the defaults for 0. */
 int64_t dt_gpt2_ffn(const struct dt_model_config *config);
 double dt_gpt2_norm_eps(const struct dt_model_config *config);
-/* Width of the scratch that holds GELU's output, and the gradients of it and of q k v. */
+/* Width of the scratch buffer for GELU's output and the gradients of it and of q k v. */
 int64_t dt_gpt2_wide(const struct dt_model_config *config);
-/* Whether the config leaves a dt_gpt2_root_param (unit 0) or a dt_gpt2_block_param out. */
+/* Returns whether the config leaves out a dt_gpt2_root_param (unit 0) or a dt_gpt2_block_param. */
 bool dt_gpt2_lacks(const struct dt_model_config *config, int unit, int param);
 
 #ifdef __cplusplus

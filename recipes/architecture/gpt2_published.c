@@ -1,11 +1,11 @@
-/* GPT-2 as transformers write it: models/gpt2. Its matrices are Conv1D's, which hold (in, out). */
+/* gpt2_published: maps GPT-2 of transformers (models/gpt2). Its matrices are Conv1D, stored as (in, out). */
 #include "recipes/architecture/published.h"
 
 #include "base/banned.h"
 
 extern const dt_published dt_published_gpt2[];
 
-/* gelu_new and gelu_pytorch_tanh are one function. */
+/* gelu_new and gelu_pytorch_tanh are the same function. */
 static const dt_published_word activations[] = {
     {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"},
     {"gelu", "gelu"},          {"relu", "relu"},
@@ -27,11 +27,11 @@ static const dt_published_key keys[] = {
     {.key = "layer_norm_epsilon",  .path = "model.norm_eps", .absent = "1e-5"},
     {.key = "scale_attn_weights",  .must = "true"},
     {.key = "scale_attn_by_inverse_layer_idx", .must = "false"},
-    /* only where half precision is multiplied, not what */
+    /* changes only where half precision is scaled */
     {.key = "reorder_and_upcast_attn"},
-    /* once more n_positions, which nothing reads */
+    /* repeats n_positions; not read */
     {.key = "n_ctx"},
-    /* of a head that sums sequences up, and that a language model has not */
+    /* for a sequence summary head, which language models do not have */
     {.key = "summary_activation"},
     {.key = "summary_first_dropout"},
     {.key = "summary_proj_to_labels"},

@@ -167,10 +167,10 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 
 /* --- FLOPs of a token */
 
-/* In all 6 N + 12 L H D T, N the matrices that a token is multiplied with: per block C (H+2G) D for
- * q, k and v, H D C behind attention, 3 C F; the head once, without its padding. The second term is
- * attention's two products, the causal half counted whole as is usual. Backward is twice forward.
- * Computed again under full: all of a block but its last product. */
+/* Total 6 N + 12 L H D T. N counts the matrices that a token is multiplied with: per block C (H+2G) D for
+ * q, k and v, H D C after attention, 3 C F; the head once, without its padding. The second term is
+ * attention's two products, counted without the causal mask as is usual. Backward is twice forward.
+ * Recomputed under full: all of a block except its last product. */
 static dt_unit_flops flops(const dt_model_config *config, int unit)
 {
     double C = (double)config->decoder.embed, F = (double)config->llama.ffn;
@@ -190,7 +190,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The table of engine/model/llama/model_int.h, where each line has its reason. */
+/* The table of engine/model/llama/model_int.h, which explains each line. */
 static dt_row_cost row_cost(const dt_model_config *config, bool backward)
 {
     const dt_llama_config *own = &config->llama;
@@ -215,7 +215,7 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
                          scratch};
 }
 
-/* And the table of angles. */
+/* Adds the table of angles. */
 static int64_t activation_bytes(const dt_model_config *config)
 {
     int64_t angles = dt_size_times(config->decoder.context, config->llama.head_width * 4);

@@ -1,7 +1,6 @@
-/* llama: what a config of kind llama has of its own (Touvron et al. 2023; Llama 3; Qwen2 and Qwen3
- * by their switches).
+/* llama: defines the config of kind llama (Touvron et al. 2023; Llama 3; Qwen2 and Qwen3 by switches).
  *
- * H heads of queries and G of keys, D wide each; F the width inside the multi-layer perceptron.
+ * H heads of queries and G of keys, each of width D; F is the width inside the multi-layer perceptron.
  */
 #ifndef DT_RECIPES_ARCHITECTURE_LLAMA_H
 #define DT_RECIPES_ARCHITECTURE_LLAMA_H
@@ -17,7 +16,7 @@ extern "C" {
 
 struct dt_model_config;
 
-/* Beside its dt_decoder_config. */
+/* In addition to dt_decoder_config. */
 typedef struct dt_llama_config {
     int64_t kv_heads, head_width, ffn;
     double norm_eps;
@@ -28,12 +27,12 @@ typedef struct dt_llama_config {
     bool qkv_bias; /* Qwen2 */
     bool o_bias;   /* of attention's output projection */
     bool mlp_bias;
-    bool qk_norm; /* Qwen3: before the rotation, a weight for all heads */
+    bool qk_norm; /* Qwen3: norm before the rotation, with one weight for all heads */
 } dt_llama_config;
 
-/* Places in the parameter table, within unit 0 and within a block's unit. Matrices of one input lie
- * one behind the other (dt_param_shape.joined), so that they are one matrix as well: q, k and v, gate and up,
- * and the biases of both. */
+/* Indices in the parameter table, within unit 0 and within a block's unit. Matrices with the same input are
+ * contiguous (dt_param_shape.joined), so that they also form one matrix: q, k and v; gate and up; and their
+ * biases. */
 typedef enum dt_llama_root_param {
     DT_LLAMA_EMBED,
     DT_LLAMA_NORM,
@@ -63,10 +62,10 @@ typedef enum dt_llama_block_param {
     DT_LLAMA_BLOCK_PARAMS
 } dt_llama_block_param;
 
-/* Whether the config leaves a dt_llama_root_param (unit 0) or a dt_llama_block_param out. */
+/* Returns whether the config leaves out a dt_llama_root_param (unit 0) or a dt_llama_block_param. */
 bool dt_llama_lacks(const struct dt_model_config *config, int unit, int param);
 
-/* Columns of what is made of a token: all queries, all keys, and queries, keys and values side by side. */
+/* Return the columns of a token's queries, of its keys, and of queries, keys and values together. */
 int64_t dt_llama_q_width(const struct dt_model_config *config);
 int64_t dt_llama_kv_width(const struct dt_model_config *config);
 int64_t dt_llama_qkv_width(const struct dt_model_config *config);

@@ -1,4 +1,4 @@
-/* Llama, Mistral, Qwen2 and Qwen3 as transformers write them: models/llama, mistral, qwen2, qwen3. */
+/* llama_published: maps Llama, Mistral, Qwen2 and Qwen3 of transformers (models/llama, mistral, qwen2, qwen3). */
 #include "recipes/architecture/published.h"
 
 #include "base/banned.h"
@@ -10,7 +10,7 @@ static const dt_published_word scalings[] = {
 
 /* clang-format off */ /* a row a field */
 
-/* Newer versions keep all that is about rotary positions in one object, "rope_parameters". */
+/* Newer versions keep all fields of rotary positions in one object, "rope_parameters". */
 #define ROPE                                                                                        \
     {.key = "rope_theta", .also = {"rope_parameters.rope_theta"}, .path = "model.rope_theta",         \
      .absent = "10000"},                                                                              \
@@ -26,8 +26,7 @@ static const dt_published_word scalings[] = {
      .also = {"rope_parameters.original_max_position_embeddings"},                                    \
      .path = "model.rope_original_tokens", .when = "llama3"}
 
-/* kv_heads: 0 is num_attention_heads. head_dim: 0 is hidden_size / num_attention_heads. Both are what a class takes
- * where config.json leaves the field out. */
+/* kv_heads: 0 is num_attention_heads. head_dim: 0 is hidden_size / num_attention_heads. These are the defaults of the class. */
 #define COMMON(kv_heads_absent, head_dim_absent)                                                                       \
     {.key = "vocab_size",              .path = "model.vocab"},                                        \
     {.key = "hidden_size",             .path = "model.embed"},                                        \
@@ -42,7 +41,7 @@ static const dt_published_word scalings[] = {
     {.key = "hidden_act",              .must = "\"silu\""},                                           \
     ROPE
 
-/* No other biases than those of q, k and v. */
+/* Only q, k and v have biases. */
 #define PLAIN                                                                                         \
     {.path = "model.o_bias", .absent = "false"},                                                      \
     {.path = "model.mlp_bias", .absent = "false"}
@@ -56,7 +55,7 @@ static const dt_published_key llama[] = {
     {0},
 };
 
-/* Without a window; how long one would be says nothing then. */
+/* Without a sliding window; its length is then ignored. */
 #define WINDOW                                                                                        \
     {.key = "use_sliding_window", .must = "false"},                                                   \
     {.key = "layer_types", .must = "\"full_attention\"", .each = true},                               \
@@ -77,7 +76,7 @@ static const dt_published_key mistral[] = {
     {.path = "model.qkv_bias", .absent = "false"},
     PLAIN,
     {.path = "model.qk_norm",  .absent = "false"},
-    /* its class takes a window of 4096 where the field is left out */
+    /* the class has a default window of 4096 */
     {.key = "sliding_window", .must = "null", .needed = true},
     {0},
 };
@@ -117,7 +116,7 @@ static const dt_published_tensor tensors[] = {
     {0},
 };
 
-/* The frequencies, as older versions saved them. */
+/* The frequencies, saved by older versions. */
 static const char *const buffers[] = {"layers.*.self_attn.rotary_emb.inv_freq", "rotary_emb.inv_freq", NULL};
 
 #define FAMILY(type, class, fields)                                                                   \
@@ -125,7 +124,7 @@ static const char *const buffers[] = {"layers.*.self_attn.rotary_emb.inv_freq", 
      .buffers = buffers, .head = "/lm_head.weight", .embedding = "embed_tokens.weight"}
 
 const dt_published dt_published_llama[] = {
-    /* an export is of the first that the recipe is like: llama, whose biases are free, comes after qwen2 */
+    /* an export uses the first matching family: llama, which allows any biases, comes after qwen2 */
     FAMILY("qwen2", "Qwen2ForCausalLM", qwen2),
     FAMILY("qwen3", "Qwen3ForCausalLM", qwen3),
     FAMILY("llama", "LlamaForCausalLM", llama),

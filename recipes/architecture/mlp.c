@@ -49,15 +49,15 @@ static int units(const dt_model_config *config)
     return (int)config->mlp.layers + 1;
 }
 
-/* (rows, columns) of a unit's matrix. */
+/* Sets the (rows, columns) of a unit's matrix. */
 static void matrix_of(int64_t dim[2], const dt_mlp_config *config, int unit)
 {
     dim[0] = unit == 0 ? config->outputs : config->width;
     dim[1] = unit == 1 ? config->inputs : config->width;
 }
 
-/* Values start normal with variance 1 over the inputs of a sum, twice that behind it where relu
- * takes half of it away (He et al. 2015); biases at 0. */
+/* Initial values are normal with variance 1 over the inputs of a sum, and twice that after relu, which
+ * removes half (He et al. 2015); biases are 0. */
 static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 {
     bool relu = unit > 0 && config->mlp.activation == DT_ACTIVATION_RELU;
@@ -76,7 +76,7 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
     }
 }
 
-/* 6 N a row: two FLOPs for each element of a matrix, and twice that in backward. */
+/* 6 N for each row: two FLOPs for each element of a matrix, and twice that in backward. */
 static dt_unit_flops flops(const dt_model_config *config, int unit)
 {
     int64_t dim[2];
@@ -87,9 +87,9 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
     return (dt_unit_flops){.forward = forward, .backward = 2 * forward};
 }
 
-/* Per row, in the compute type: the rows themselves where that is not fp32; each layer's sums and,
- * unless they are computed again, what the activation makes of them; a gradient, and where they are
- * computed again one layer's activations. Then the head's outputs (at most fp32) and the loss. */
+/* For each row, in the compute type: the row itself unless the type is fp32; each layer's sums and, unless
+ * recomputed, its activations; a gradient, and with recomputation one layer's activations. Then the
+ * head's outputs (at most fp32) and the loss. */
 static int64_t activation_bytes(const dt_model_config *config)
 {
     const dt_mlp_config *own = &config->mlp;

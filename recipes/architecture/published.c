@@ -1,10 +1,10 @@
-/* What config.json may say of any model. */
+/* published: lists the config.json fields of any model. */
 #include "recipes/architecture/published.h"
 
 #include "base/banned.h"
 
-/* Names, types of files, how text is drawn, what the Python classes return: nothing of the network.
- * Probabilities of dropout are the recipe's (model.dropout), initial values are those of the files. */
+/* Names, file types, sampling, return values of the Python classes: nothing about the network.
+ * Dropout comes from the recipe (model.dropout), initial values from the files. */
 const char *const dt_published_ignored[] = {
     "_attn_implementation_autoset",
     "_name_or_path",

@@ -1,4 +1,4 @@
-/* tokens: what kinds that predict tokens share. */
+/* tokens: defines constants of kinds that predict tokens. */
 #ifndef DT_RECIPES_ARCHITECTURE_TOKENS_H
 #define DT_RECIPES_ARCHITECTURE_TOKENS_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-#define DT_VOCAB_MULTIPLE 128                 /* vocabularies are padded to it inside */
-#define DT_LOGITS_BYTES   ((int64_t)64 << 20) /* a chunk of logits at most; one row at least */
+#define DT_VOCAB_MULTIPLE 128                 /* vocabularies are padded to a multiple of it */
+#define DT_LOGITS_BYTES   ((int64_t)64 << 20) /* largest chunk of logits, but at least one row */
 #define DT_BLOCKS_MAX     4095                /* the dropout key has 12 bits for the layer */
 
 static inline int64_t dt_vocab_pad(int64_t vocab)

@@ -20,7 +20,7 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
 {
     int64_t source = recipe->model.source_vocab, layers = recipe->model.decoder_layers;
 
-    if (recipe->batch.max_tokens > 0) /* rows of either side, for passes of any shape */
+    if (recipe->batch.max_tokens > 0) /* rows of each side, for passes of any shape */
         out->batch = (recipe->batch.max_tokens + out->tokens - 1) / out->tokens;
     out->decoder = dt_decoder_configure(recipe, vocab);
     out->decoder.own_lm_head = !recipe->model.tied && !recipe->model.shared_embeddings;
@@ -117,12 +117,12 @@ static bool is_decoder(const dt_model_config *config, int unit)
 typedef enum extent { NONE, EMBED, FFN, VOCAB, SOURCE_VOCAB, CONTEXT } extent;
 
 typedef struct param_row {
-    const char *name; /* in a block's unit behind "encoder.layers.3." */
+    const char *name; /* in a block's unit after "encoder.layers.3." */
     extent rows, cols;
     dt_init_kind init;
-    bool joined; /* dt_param_shape's: to the row before */
+    bool joined; /* as in dt_param_shape: joined to the previous row */
     double
-        variance; /* of a matrix: over the mean of its rows and columns; of an embedding: over C */
+        variance; /* of a matrix: divided by the mean of its rows and columns; of an embedding: divided by C */
 } param_row;
 
 static const param_row root_rows[DT_TRANSFORMER_ROOT_PARAMS] = {
@@ -146,7 +146,7 @@ static const param_row root_rows[DT_TRANSFORMER_ROOT_PARAMS] = {
                              false, 1},
 };
 
-/* Queries, keys and values start as one matrix of three: half the variance. */
+/* Queries, keys and values are initialised as one matrix of three, with half the variance. */
 static const param_row block_rows[DT_TRANSFORMER_BLOCK_PARAMS] = {
     [DT_TRANSFORMER_Q_W] = {"self_attn.q_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, false, 0.5},
     [DT_TRANSFORMER_K_W] = {"self_attn.k_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, true, 0.5},
@@ -241,7 +241,7 @@ static int64_t stored_rows(const dt_model_config *config, extent size)
                                   : 0;
 }
 
-/* Embeddings and head: 1/sqrt(C), as fairseq has them; matrices as Glorot and Bengio 2010. */
+/* Embeddings and head: 1/sqrt(C), as in fairseq; matrices as in Glorot and Bengio 2010. */
 static double std_of(const dt_param_shape *shape, const param_row *row, int unit)
 {
     double mean = unit == 0 ? (double)shape->dim[1] : (double)(shape->dim[0] + shape->dim[1]) / 2;
@@ -276,7 +276,7 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 
 /* --- FLOPs of a token */
 
-/* 6 N + 12 (Le + 2 Ld) C T, of a target and the source token that goes with it: N counts the
+/* 6 N + 12 (Le + 2 Ld) C T, for a target and its source token. N counts the
  * matrices that one of the two is multiplied with (per block q, k, v and out 4 C^2, the same again of
  * cross attention, fc1 and fc2 2 C F; the head once, without its padding), the second term attention's
  * products, all T keys counted. Backward is twice forward. */
@@ -293,7 +293,7 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
 
 /* --- activations: the table of engine/model/transformer/model_int.h */
 
-/* Of a row of either side. */
+/* Returns the cost of a row of each side. */
 static dt_row_cost row_cost(const dt_model_config *config, bool backward)
 {
     const dt_transformer_config *own = &config->transformer;
@@ -320,7 +320,7 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
                          scratch};
 }
 
-/* Bytes that translations keep: keys and values of every version, and of the sources; places and lengths. */
+/* Bytes that translations keep: keys and values of every hypothesis and of the sources; indices and lengths. */
 static int64_t growth(const dt_model_config *config)
 {
     int64_t rows = dt_size_times(config->transformer.decoder_layers, config->decoder.context);
@@ -333,7 +333,7 @@ static int64_t growth(const dt_model_config *config)
                         4 * (2 * versions + sentences));
 }
 
-/* A decoder's, and sinusoidal positions, T C, and where texts grow, what they keep. */
+/* Returns a decoder's activations, plus sinusoidal positions, T C, plus the KV cache of generation. */
 static int64_t activation_bytes(const dt_model_config *config)
 {
     int64_t kept = config->incremental ? growth(config) : 0;

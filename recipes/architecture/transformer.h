@@ -1,12 +1,11 @@
-/* transformer: what a config of kind transformer has of its own: encoder and decoder, as fairseq's
- * translation models have them (Vaswani et al. 2017).
+/* transformer: defines the config of kind transformer: encoder and decoder, as in fairseq's translation
+ * models (Vaswani et al. 2017).
  *
- * A batch    source ids (B,S), each row ended by `pad`; previous ids (B,T), the targets one place
- *            later, behind the end of sentence, ended by `pad`; targets (B,T), ended by -1. S and T are
- *            config.tokens at most, B S and B T each config.batch * config.tokens at most. A row of
- *            source has one id that is not padding at least
- * Padding    no attention sees the source's, the loss counts no target below 0: it costs time alone
- * Positions  fairseq's: of ids that are padding it has none, and those before them count alike
+ * A batch    source ids (B,S), each row ended by `pad`; previous ids (B,T), the targets shifted by one after
+ *            the end of sentence, ended by `pad`; targets (B,T), ended by -1. S and T are
+ *            config.tokens at most, B S and B T each config.batch * config.tokens at most. A row of source has at least one id that is not padding
+ * Padding    attention masks the source's padding, and the loss ignores targets below 0
+ * Positions  fairseq's: padding ids have no position and are not counted
  */
 #ifndef DT_RECIPES_ARCHITECTURE_TRANSFORMER_H
 #define DT_RECIPES_ARCHITECTURE_TRANSFORMER_H
@@ -22,7 +21,7 @@ extern "C" {
 
 struct dt_model_config;
 
-/* Beside its dt_decoder_config, whose layers are the encoder's, and whose vocabulary the targets'. */
+/* In addition to dt_decoder_config, whose layers are for the encoder and whose vocabulary is for the targets. */
 typedef struct dt_transformer_config {
     int64_t decoder_layers, ffn;
     int64_t source_vocab, source_vocab_padded;
@@ -31,11 +30,11 @@ typedef struct dt_transformer_config {
     dt_positions_kind positions;
     dt_norm_kind norm;
     bool scale_embedding;   /* token embeddings times sqrt(embed) */
-    bool shared_embeddings; /* source, previous and head are one matrix */
+    bool shared_embeddings; /* source embedding, target embedding and head are one matrix */
     double label_smoothing;
 } dt_transformer_config;
 
-/* Places in dt_batch. */
+/* Indices in dt_batch. */
 typedef enum dt_transformer_input {
     DT_TRANSFORMER_SOURCE,
     DT_TRANSFORMER_PREVIOUS,
@@ -43,7 +42,7 @@ typedef enum dt_transformer_input {
     DT_TRANSFORMER_INPUTS
 } dt_transformer_input;
 
-/* Places in the parameter table, within unit 0 and within a block's unit: encoder's blocks are units
+/* Indices in the parameter table, within unit 0 and within a block's unit. The encoder's blocks are units
  * 1 .. layers, the decoder's follow. */
 typedef enum dt_transformer_root_param {
     DT_TRANSFORMER_SOURCE_EMBED,
@@ -69,7 +68,7 @@ typedef enum dt_transformer_block_param {
     DT_TRANSFORMER_OUT_B,
     DT_TRANSFORMER_SELF_NORM_W,
     DT_TRANSFORMER_SELF_NORM_B,
-    DT_TRANSFORMER_CROSS_Q_W, /* of the decoder alone, as all up to CROSS_NORM_B */
+    DT_TRANSFORMER_CROSS_Q_W, /* only in the decoder, up to CROSS_NORM_B */
     DT_TRANSFORMER_CROSS_Q_B,
     DT_TRANSFORMER_CROSS_K_W,
     DT_TRANSFORMER_CROSS_V_W,
@@ -88,7 +87,7 @@ typedef enum dt_transformer_block_param {
     DT_TRANSFORMER_BLOCK_PARAMS
 } dt_transformer_block_param;
 
-/* Whether the config leaves a dt_transformer_root_param (unit 0) or a dt_transformer_block_param out. */
+/* Returns whether the config leaves out a dt_transformer_root_param (unit 0) or a dt_transformer_block_param. */
 bool dt_transformer_lacks(const struct dt_model_config *config, int unit, int param);
 
 #ifdef __cplusplus

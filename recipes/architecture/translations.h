@@ -1,16 +1,16 @@
-/* translations: a config of a kind that translates, whose sentences grow side by side, each in versions that a
- * search compares (engine/search/translator.h): config.sequences of them, of config.versions each.
+/* translations: configures a translating model that generates config.sequences sentences at once, each in
+ * config.versions hypotheses of a beam search (engine/search/translator.h).
  */
 #ifndef DT_RECIPES_ARCHITECTURE_TRANSLATIONS_H
 #define DT_RECIPES_ARCHITECTURE_TRANSLATIONS_H
 
 #include "recipes/architecture/architecture.h"
 
-/* Versions of all sentences that products of a CPU take row by row, each in the same bits whatever the others
- * are (engine/ops/cpu/matmul_int.h). */
+/* Number of hypotheses up to which CPU products compute each row with the same bits, independent of the other
+ * rows (engine/ops/cpu/matmul_int.h). */
 #define DT_TRANSLATIONS_EXACT 16
 
-/* Of each sentence so many versions: as many sentences as are exact, one at least. */
+/* Returns the sentences for this many hypotheses each that keep products exact, at least one. */
 static inline int64_t dt_translations_exact(int64_t versions)
 {
     return versions < DT_TRANSLATIONS_EXACT ? DT_TRANSLATIONS_EXACT / versions : 1;
@@ -26,20 +26,20 @@ static inline int64_t dt_translations_versions(const dt_model_config *config)
     return config->versions > 0 ? config->versions : 1;
 }
 
-/* Of all sentences: rows of the pass that adds a token to each. */
+/* Returns the rows of a pass that adds a token to each hypothesis of all sentences. */
 static inline int64_t dt_translations_rows(const dt_model_config *config)
 {
     return dt_translations_sentences(config) * dt_translations_versions(config);
 }
 
-/* The config of one that infers becomes that of one that translates. */
+/* Changes the config of an inferring model to that of a translating one. */
 static inline void dt_translations_configure(dt_model_config *config, int64_t sentences,
                                              int64_t versions)
 {
     config->incremental = true;
     config->sequences = sentences;
     config->versions = versions;
-    /* a pass over a token of each version has as many rows as one over so many samples */
+    /* a pass over one token of each hypothesis has the rows of this many samples */
     config->batch = (sentences * versions + config->tokens - 1) / config->tokens;
 }
 

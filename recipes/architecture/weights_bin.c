@@ -18,11 +18,11 @@
 #define LLAMA2C_MAGIC       0x616b3432
 #define LLAMA2C_LEGACY_INTS 7
 #define LLAMA2C_BYTES       256
-#define LLAMA2C_SHARED_AT   36 /* behind magic, version and 7 numbers */
+#define LLAMA2C_SHARED_AT   36 /* after magic, version and 7 numbers */
 
-/* What a dimension of a tensor is; values are in `dims`. */
+/* The kind of a tensor's dimension; values are in `dims`. */
 typedef enum dim {
-    NONE, /* of a vector */
+    NONE, /* for a vector */
     EMBED,
     EMBED_3,
     EMBED_4,
@@ -39,7 +39,7 @@ typedef enum dim {
 typedef struct row {
     const char *name; /* NULL ends the table */
     dim rows, columns;
-    bool own_head; /* only where the head is not the embedding */
+    bool own_head; /* only if the head is not the embedding */
 } row;
 
 typedef struct layout {
@@ -120,7 +120,7 @@ static int64_t columns_of(const layout *in, const row *each)
     return each->columns != NONE ? in->dims[each->columns] : 1;
 }
 
-/* Every row of the table that the file has. */
+/* Returns the next row of the table that the file contains. */
 static const row *next_row(const layout *in, const row *each)
 {
     while (each->name != NULL && each->own_head && !in->own_head)
@@ -128,7 +128,8 @@ static const row *next_row(const layout *in, const row *each)
     return each;
 }
 
-/* Of all tensors; INT64_MAX: more than there are bytes. Before the first is told: layers may be a lie. */
+/* Returns the bytes of all tensors, at most INT64_MAX. Called before any tensor is listed, because the number
+ * of layers may be wrong. */
 static int64_t count_bytes(const layout *in, const row *rows)
 {
     int64_t all = 0, one;
@@ -242,7 +243,7 @@ out:
     return st;
 }
 
-/* numbers: C F L H G V T, all above 0. */
+/* Parses llama2.c's numbers C F L H G V T, all above 0. */
 static dt_status take_llama2c(layout *in, const int64_t *numbers, const row *rows,
                               int64_t file_bytes, dt_error *err)
 {
@@ -306,7 +307,7 @@ out:
     return st;
 }
 
-/* It has no magic number: dimensions as a model may have them, and a size that is theirs. */
+/* Reads version 0, which has no magic number: the dimensions must be plausible and match the size. */
 static dt_status read_legacy(layout *in, const unsigned char *start, size_t length,
                              int64_t file_bytes, dt_error *err)
 {
