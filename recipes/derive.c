@@ -77,7 +77,7 @@ static void derive_pairs(dt_reading *reading)
     derived_from(reading, "batch.sequences", "batch.max_tokens");
 }
 
-/* Of several fields missing at one mark only the first is reported. */
+/* If several fields are missing at one mark, only the first is reported. */
 static bool is_told(const dt_reading *reading, const dt_field *field)
 {
     size_t row = (size_t)(field - dt_fields);

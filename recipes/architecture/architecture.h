@@ -148,7 +148,7 @@ typedef struct dt_architecture {
     void (*params)(struct dt_param_sink *sink, const dt_model_config *config, int unit);
     /* MUST: of a block; unit 0: of what follows the blocks, head and loss */
     dt_unit_flops (*flops)(const dt_model_config *config, int unit);
-    const char *flops_formula; /* of an item, all units, both ways; shown beside a utilisation */
+    const char *flops_formula; /* of an item, all units, both ways; shown with a utilisation */
     /* MUST: what a pass keeps, at most 5 % over what the engine takes */
     int64_t (*activation_bytes)(const dt_model_config *config);
     /* MAY: the families of it that others publish; ends with a NULL model_type */
