@@ -103,17 +103,17 @@ typedef enum dt_decoder_input {
     DT_DECODER_POSITIONS
 } dt_decoder_input;
 
-/* A model, and the passes that it is opened for. */
+/* A model, and the shape of its passes. */
 typedef struct dt_model_config {
     dt_architecture_kind kind;
     int64_t batch, tokens; /* samples of the largest pass, and tokens of each (B and T) */
     dt_recompute_kind recompute;
     dt_dtype dtype;    /* of activations and of the weights that enter ops: F32, BF16 or F16 */
     bool inference;    /* no backward */
-    bool incremental;  /* inference: room for what dt_model_extend keeps */
-    int64_t sequences; /* incremental: how many grow side by side; 0: one */
-    int64_t kept;      /* incremental: tokens of each that are kept at most; 0: the context */
-    int64_t versions;  /* incremental, where sequences are translations: of each; 0: one */
+    bool incremental;  /* inference: allocates the KV cache of dt_model_extend */
+    int64_t sequences; /* incremental: sequences that grow at once; 0: one */
+    int64_t kept;      /* incremental: largest number of cached tokens of each; 0: the context */
+    int64_t versions;  /* incremental translations: hypotheses of each sequence; 0: one */
     dt_decoder_config decoder;
     union { /* by kind */
         dt_gpt2_config gpt2;
@@ -129,63 +129,63 @@ struct dt_published; /* published.h */
 /* A kind of model. */
 typedef struct dt_architecture {
     const char *name; /* the recipe's model.kind */
-    const char *item; /* what is counted of its data, for people: "token", "row" */
+    const char *item; /* unit of its data, for people: "token", "row" */
     bool reads_rows;  /* its samples are rows of numbers (engine/data/rows.h), else tokens */
     bool reads_pairs; /* its samples are pairs of sentences (transformer.h), else one text */
-    bool ffn_follows; /* model.ffn 0 is four times model.embed, else it must be given */
-    /* MUST: the recipe's fields that it has a use for and not all kinds have; NULL ends the list */
+    bool ffn_follows; /* model.ffn defaults to four times model.embed; else it is required */
+    /* MUST: fields of a recipe that this kind uses and other kinds do not; NULL ends the list */
     const char *const *reads;
-    /* MUST: its own part of the config; vocab: of the data */
+    /* MUST: fills the kind's part of the config; vocab: of the data */
     void (*configure)(dt_model_config *out, const dt_recipe *recipe, int64_t vocab);
-    /* MUST: DT_ERR_RECIPE naming what cannot be. All other functions are only called for configs
-     * that it lets pass, but for sizes that are too large */
+    /* MUST: DT_ERR_RECIPE naming an invalid value. All other functions are only called for configs that
+     *     * pass this check, except that sizes may be too large */
     dt_status (*check)(const dt_model_config *config, dt_error *err);
-    /* MUST: at most DT_INPUTS_MAX; returns how many. Their order is that of dt_batch */
+    /* MUST: fills in at most DT_INPUTS_MAX inputs, in the order of dt_batch; returns their number */
     int (*inputs)(dt_input *out, const dt_model_config *config);
-    /* MUST: 1 and the number of blocks */
+    /* MUST: returns 1 plus the number of blocks */
     int (*units)(const dt_model_config *config);
-    /* MUST: the parameters of a unit, through dt_param_add */
+    /* MUST: adds the parameters of a unit with dt_param_add */
     void (*params)(struct dt_param_sink *sink, const dt_model_config *config, int unit);
-    /* MUST: of a block; unit 0: of what follows the blocks, head and loss */
+    /* MUST: returns the FLOPs of a block; unit 0: of the head and the loss */
     dt_unit_flops (*flops)(const dt_model_config *config, int unit);
     const char *flops_formula; /* of an item, all units, both ways; shown with a utilisation */
-    /* MUST: what a pass keeps, at most 5 % over what the engine takes */
+    /* MUST: returns the memory that a pass keeps, at most 5 % more than the engine allocates */
     int64_t (*activation_bytes)(const dt_model_config *config);
-    /* MAY: the families of it that others publish; ends with a NULL model_type */
+    /* MAY: families with published weights; ends with a NULL model_type */
     const struct dt_published *published;
 } dt_architecture;
 
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind);
-/* Those of all kinds, one after another: the kind of the family `index`; false behind the last. */
+/* Returns the family `index` of all kinds in order, and its kind; false after the last. */
 bool dt_architecture_published(const struct dt_published **out, dt_architecture_kind *kind,
                                size_t index);
-/* By the name that a recipe has; NULL: a kind that is not known. */
+/* Finds a kind by its name in recipes; NULL: unknown kind. */
 const dt_architecture *dt_architecture_named(const char *name);
-/* Whether a recipe's field is one that other kinds read, and this one does not. */
+/* Returns whether other kinds read this field of a recipe, but this kind does not. */
 bool dt_architecture_ignores(dt_architecture_kind kind, const char *path);
 
-/* Taken for the vocabulary where only a full read of the data can tell. */
+/* Assumed vocabulary if only a full read of the data can find it. */
 #define DT_VOCAB_UNKNOWN 256
 
-/* The config that a recipe asks for, for training. vocab: of the data, where the recipe leaves it
- * out; 0: unknown. */
+/* Fills in the config of a recipe for training. vocab: of the data, used if the recipe leaves it out; 0:
+ * unknown. */
 void dt_model_config_make(dt_model_config *out, const dt_recipe *recipe, int64_t vocab);
-/* DT_ERR_RECIPE naming what cannot be, DT_ERR_UNSUPPORTED for a type, DT_ERR_NOMEM where a pass
- * fits no memory. */
+/* DT_ERR_RECIPE naming an invalid value, DT_ERR_UNSUPPORTED for a type, DT_ERR_NOMEM if a pass does not fit in
+ * memory. */
 dt_status dt_model_config_check(const dt_model_config *config, dt_error *err);
 
-/* Elements of a unit's flat buffer. */
+/* Returns the elements of a unit's flat buffer. */
 int64_t dt_model_unit_elems(const dt_model_config *config, int unit);
-/* Of all parameters, padding included and gaps left out. */
+/* Returns the elements of all parameters, with padding and without gaps. */
 int64_t dt_model_config_elems(const dt_model_config *config);
-/* Calls for every hidden layer's matrix (dt_param_is_matrix), without its name. */
+/* Calls `each` for every matrix of a hidden layer (dt_param_is_matrix), without its name. */
 void dt_model_each_matrix(const dt_model_config *config,
                           void (*each)(void *self, const dt_param *matrix), void *self);
-/* Bytes of a batch of config.batch samples. */
+/* Returns the bytes of a batch of config.batch samples. */
 int64_t dt_model_batch_bytes(const dt_model_config *config);
 
-/* Both passes; whatever is computed again: a share of the peak counts the model's work, not the
- * program's. */
+/* Returns the FLOPs of both passes without recomputation: the share of the peak counts the model's work, not
+ * the program's. */
 double dt_model_flops_per_token(const dt_model_config *config);
 
 /* The table, in the arena. */
