@@ -42,7 +42,7 @@ typedef struct dt_param {
     int64_t elems;
     int64_t
         offset_elems; /* offset in the unit's flat buffer, a multiple of 16 elements except for joined
-                           *                           * parameters */
+                           * parameters */
     dt_init_kind init;
     double init_std;
     bool decay; /* two or more dimensions: has weight decay */
@@ -138,7 +138,7 @@ typedef struct dt_architecture {
     /* MUST: fills the kind's part of the config; vocab: of the data */
     void (*configure)(dt_model_config *out, const dt_recipe *recipe, int64_t vocab);
     /* MUST: DT_ERR_RECIPE naming an invalid value. All other functions are only called for configs that
-     *     * pass this check, except that sizes may be too large */
+     * pass this check, except that sizes may be too large */
     dt_status (*check)(const dt_model_config *config, dt_error *err);
     /* MUST: fills in at most DT_INPUTS_MAX inputs, in the order of dt_batch; returns their number */
     int (*inputs)(dt_input *out, const dt_model_config *config);
@@ -212,7 +212,7 @@ typedef struct dt_param_shape {
     int64_t dim[DT_PARAM_DIMS];
     int64_t stored_rows; /* 0: all of dim[0] */
     bool joined; /* directly after the previous one in its unit: with equal columns, both are one
-                  *                       * matrix */
+                  * matrix */
     dt_init_kind init;
     double init_std;
 } dt_param_shape;

@@ -27,14 +27,14 @@ typedef struct dt_published_key {
     const char *also[DT_PUBLISHED_ALSO]; /* older names; never written */
     const char *path;                    /* path of the recipe's field; NULL: none */
     /* the recipe's text if config.json leaves the field out; NULL: required. Without a key: the fixed
-     *     * value */
+     * value */
     const char *absent;
     const char *must; /* as JSON: the required value if present; NULL: any */
     bool each;        /* `must` applies to each item of a list */
     const dt_published_word
         *words; /* config.json's words for the recipe's values; NULL: the same text */
     /* for keys of an object: read and written only if the object's first key, its kind, has one of these
-     *     * values ("linear llama3") */
+     * values ("linear llama3") */
     const char *when;
     bool
         needed; /* with `must`: config.json must contain it, because the class has another default */
@@ -49,7 +49,7 @@ typedef struct dt_published_tensor {
     bool longer;     /* theirs may have more rows: the first are used */
     bool
         paired; /* rows of a head: their 2i and 2i + 1 are our i and i + D/2, the pair that a rotary
-                      *                           * position rotates, for i < D/2 (D: rows of a head) */
+                      * position rotates, for i < D/2 (D: rows of a head) */
 } dt_published_tensor;
 
 typedef struct dt_published {
