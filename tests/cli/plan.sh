@@ -56,7 +56,7 @@ says "h100"
 expect 2 plan "$work/gpt.yaml" --efficiency 200
 expect 2 plan "$work/gpt.yaml" --gpus-per-node 0
 expect 2 plan "$work/gpt.yaml" --set strategy=dp
-says "take 'ddp' or 'fsdp'"
+says "use 'ddp' or 'fsdp'"
 expect 2 plan
 sed -i 's/, vocab: 50257//' "$work/gpt.yaml"
 expect 2 plan "$work/gpt.yaml"

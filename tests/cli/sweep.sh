@@ -142,9 +142,9 @@ wrong 'sweep: {seed: []}' "'seed' has no values"
 wrong 'sweep: {name: [a, b]}' "'name' cannot be swept"
 wrong 'sweep: [1]' "expected a map of fields with a list of values each"
 wrong 'sweep: {seed: [1, 2], optimizer.lr: [1, 2, 3]}
-search: zip' "has another number of values than the first"
+search: zip' "has a different number of values than the first"
 wrong 'sweep: {seed: [1, x]}' "wrong.yaml:2:19: 'seed' is 'x'"
 wrong 'sweep: {seed: [1, 2]}
-search: random' "needs 'search.count'"
+search: random' "requires 'search.count'"
 expect 2 validate "$work/sweep.yaml" --set seed=3
 says "'seed' is also set by --set: remove one"

@@ -140,7 +140,7 @@ expect 0 fork "$tuned@4" --wait --json --set schedule.steps=7 --name forked
 json "o['steps'] == 7"
 expect 0 export --to hf forked "$work/forked"
 expect 2 resume "$tuned" --set model.from="$work/hf" --set schedule.steps=8
-says "'model.from' is for a new run"
+says "'model.from' is only for a new run"
 expect 0 launch "$work/tune.yaml" --set model.from=run:tune@best --set name=next "${still[@]}" --wait --json
 expect 0 export --to hf next "$work/next"
 expect 0 export --to hf "$tuned" "$work/best" --checkpoint best
@@ -206,7 +206,7 @@ refused "cannot read '$work/nothing'" -- --set model.from="$work/nothing"
 refused "unknown run 'nobody'" -- --set model.from=run:nobody@best
 refused "neither a step" -- --set model.from=run:tune@worst
 change model_type '"bert"'
-refused "a model of type 'bert' is none that dtrun has" "${from[@]}"
+refused "a model of type 'bert' is not supported" "${from[@]}"
 change rotary_dim 64
 refused "has 'rotary_dim', which dtrun does not know" "${from[@]}"
 change n_layer 3
@@ -220,22 +220,22 @@ truncate -s 5000 "$work/broken/model.safetensors"
 refused "model.safetensors" "does not fit its shape or the file's" "${from[@]}"
 broken
 printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' >"$work/broken/model.safetensors"
-refused "is a pointer of Git LFS" "${from[@]}"
+refused "is a Git LFS pointer" "${from[@]}"
 broken
 rm "$work/broken/config.json"
 refused "has no config.json" "${from[@]}"
 broken
 rm "$work/broken/model.safetensors"
-refused "was not downloaded whole" "${from[@]}"
+refused "the download is incomplete" "${from[@]}"
 rm -rf "$work/broken"
 cp -r tests/golden/huggingface/gpt2_parts "$work/broken"
 rm "$work/broken/model-00002-of-"*
-refused "names 'model-00002-of-" "not downloaded whole" "${from[@]}"
+refused "names 'model-00002-of-" "the download is incomplete" "${from[@]}"
 refused "ids.bin" -- --set model.from="$work/ids.bin"
 # of a run that was cut short
 cp -r "$work/state/dtrun/runs/$tuned/checkpoints/step-00000004" "$work/cut"
 rm "$work/cut/complete"
-refused "is not whole" -- --set model.from="$work/cut"
+refused "is incomplete" -- --set model.from="$work/cut"
 # tokens beyond the vocabulary of the weights
 python3 -c '
 import array

@@ -33,7 +33,7 @@ for given in fairseq/*.sh llm.c/*.sh nanogpt/*.py slurm/*.sh; do
     strict=(--strict) # an elastic job has no batch.total, which validate warns about
     grep -q '^nodes_min:' "$work/recipe.yaml" && strict=()
     "$dtrun" validate --no-data "${strict[@]}" "${recipe[@]}" >"$work/out" 2>&1 || complain "$given: $(cat "$work/out")"
-    grep "^dtrun validate: " "$work/out" | grep -v "set 'batch.total' to keep them" >&2 && complain "$given: warns: $(cat "$work/out")"
+    grep "^dtrun validate: " "$work/out" | grep -v "set 'batch.total' to keep the batch" >&2 && complain "$given: warns: $(cat "$work/out")"
 done
 [ $count -ge 10 ] || complain "only $count command lines"
 

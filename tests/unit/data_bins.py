@@ -66,7 +66,7 @@ def read_fairseq(program, draw):
         ("cut", index[:-1], ("says 99 sentences", "cut off")),
         ("many", index[:18] + struct.pack("<Q", 2**63) + index[26:], ("9223372036854775808 sentences",)),
         ("version", index[:9] + struct.pack("<Q", 2) + index[17:], ("version 2",)),
-        ("float", index[:17] + b"\6" + index[18:], ("type 6", "no integer")),
+        ("float", index[:17] + b"\6" + index[18:], ("type 6", "not an integer")),
         ("type", index[:17] + b"\xff" + index[18:], ("type 255",)),
         ("other", index[:-8] + struct.pack("<q", 1 << 40) + index[:0], ("one of them is cut off",)),
         ("old", b"TNTIDX\0\0" + index[8:], ("--dataset-impl mmap",)),

@@ -90,7 +90,7 @@ static void test_what_is_not_known_is_refused_by_name(void **state)
     expect_refusal("layer_norm_epsilon", "0", "'layer_norm_epsilon'");
     expect_refusal("n_inner", "-1", "'n_inner'");
     expect_refusal("activation_function", "\"silu\"", "'activation_function' is \"silu\"");
-    expect_refusal("model_type", "\"bert\"", "a model of type 'bert' is none that dtrun has");
+    expect_refusal("model_type", "\"bert\"", "a model of type 'bert' is not supported");
     expect_refusal("model_type", "7", "has no 'model_type'");
     expect_refusal("n_layer", "null", "has no 'n_layer'");
     expect_refusal("n_layer", "-1", "'n_layer'");

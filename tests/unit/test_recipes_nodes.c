@@ -71,19 +71,19 @@ static void test_ranges_become_machines(void **state)
 
 static void test_what_is_no_list_of_machines_is_refused(void **state)
 {
-    expect_refused("gpu[3-1]", "a span goes up");
-    expect_refused("gpu[]", "a range in brackets");
-    expect_refused("gpu[1", "a range in brackets");
-    expect_refused("gpu[a-b]", "a range in brackets");
+    expect_refused("gpu[3-1]", "a span must ascend");
+    expect_refused("gpu[]", "expected numbers and spans in the brackets");
+    expect_refused("gpu[1", "expected numbers and spans in the brackets");
+    expect_refused("gpu[a-b]", "expected numbers and spans in the brackets");
     expect_refused("gpu[1-9999]", "at most 1024");
     expect_refused("gpu[0-999]x[0-9]", "at most 1024 nodes");
     expect_refused("gpu[1,1]", "listed twice");
-    expect_refused("-oProxyCommand=x", "not a name that ssh takes");
-    expect_refused("a;reboot", "not a name that ssh takes");
-    expect_refused("$(reboot)", "not a name that ssh takes");
-    expect_refused("a'b", "not a name that ssh takes");
-    expect_refused("", "not a name that ssh takes");
-    expect_refused("a gpus=x", "not one from 1 to 1024");
+    expect_refused("-oProxyCommand=x", "not a valid ssh destination");
+    expect_refused("a;reboot", "not a valid ssh destination");
+    expect_refused("$(reboot)", "not a valid ssh destination");
+    expect_refused("a'b", "not a valid ssh destination");
+    expect_refused("", "not a valid ssh destination");
+    expect_refused("a gpus=x", "expected a number from 1 to 1024");
     expect_refused("a cpus=3", "only 'gpus=N'");
     expect_refused("slurm:0", "after 'slurm:'");
     expect_refused("slurm:x", "after 'slurm:'");

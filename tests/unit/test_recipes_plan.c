@@ -129,7 +129,7 @@ static void test_ranks_get_the_devices_that_are_found_or_asked_for(void **state)
     plan.recipe.gpus = 2;
     assert_int_equal(dt_plan_make(&again, &plan.recipe, 4, *state, NULL), DT_OK);
     assert_int_equal(dt_plan_use_devices(&again, few, *state, &err), DT_ERR_RECIPE);
-    assert_non_null(strstr(err.message, "'gpus' is 2, and 'b' has 1"));
+    assert_non_null(strstr(err.message, "'gpus' is 2, but 'b' has 1"));
     assert_int_equal(dt_plan_use_devices(&again, unknown, *state, NULL), DT_OK);
     assert_int_equal(again.world_size, 2 + 2 + 2);
 

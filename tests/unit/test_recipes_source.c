@@ -179,7 +179,7 @@ static void test_a_folder_that_is_not_utf8_asks_for_absolute_paths(void **state)
 
     reading_open(&r);
     assert_int_equal(dt_recipe_read(&r.recipe, &source, &r.arena, &r.err), DT_ERR_RECIPE);
-    assert_non_null(strstr(r.err.message, "not named in UTF-8"));
+    assert_non_null(strstr(r.err.message, "has a name that is not UTF-8"));
     reading_close(&r);
 }
 

@@ -141,7 +141,7 @@ static void test_one_rank_sends_nothing_and_dp_has_no_communicator(void **state)
     assert_int_equal(dt_traffic_make(&traffic, &recipe, 0, 1, 1, &arena, &err), DT_OK);
     assert_int_equal(traffic.count, 0);
     assert_int_equal(dt_traffic_make(&traffic, &recipe, 0, 2, 1, &arena, &err), DT_ERR_RECIPE);
-    assert_non_null(strstr(err.message, "take 'ddp' or 'fsdp'"));
+    assert_non_null(strstr(err.message, "use 'ddp' or 'fsdp'"));
     dt_arena_release(&arena);
 }
 

@@ -138,10 +138,10 @@ static void test_a_header_that_lies_is_refused(void **state)
     for (size_t at = 8; at < 36; at += 4)
         expect_number_refused(BIN "llama2c_v1.bin", at, at < 32 ? INT32_MAX : -1, "damaged");
     for (size_t at = 0; at < 28; at += 4)
-        expect_number_refused(BIN "llama2c_v0.bin", at, 0, "no model of llm.c");
+        expect_number_refused(BIN "llama2c_v0.bin", at, 0, "is not a .bin file of llm.c");
     expect_number_refused(BIN "llama2c_v0.bin", 20, 61,
                           "cut off or damaged"); /* the head left over */
-    expect_number_refused(BIN "llama2c_v0.bin", 12, 5, "no model of llm.c");
+    expect_number_refused(BIN "llama2c_v0.bin", 12, 5, "is not a .bin file of llm.c");
     expect_number_refused(BIN "llama2c_v1.bin", 20, 5, "5 heads for a width of 12");
 }
 
@@ -168,7 +168,7 @@ static void test_a_file_that_is_cut_off_is_refused(void **state)
 
 static void test_what_is_no_model_is_told_apart(void **state)
 {
-    expect_number_refused(BIN "llmc.bin", 0, 20240520, "holds tokens, for 'data.train'");
+    expect_number_refused(BIN "llmc.bin", 0, 20240520, "contains tokens, not weights");
     expect_number_refused(BIN "llmc.bin", 0, 20240803, "is a Llama 3 of llm.c");
     expect_number_refused(BIN "llmc.bin", 0, 0x04034b50, "a program for Python");
 }
