@@ -136,7 +136,7 @@ wrong() { # text says...
     says "$@"
 }
 wrong 'sweep: {optimizer.rl: [1, 2]}' "wrong.yaml:2:9: 'sweep': 'optimizer.rl' is not a field (did you mean 'optimizer.lr'?)"
-wrong 'sweep: {optimizer: [adamw, sgd]}' "'optimizer' is a map: sweep its fields"
+wrong 'sweep: {optimizer: [adamw, sgd]}' "'optimizer' is a map: sweep one of its fields"
 wrong 'sweep: {seed: 3}' "'seed' takes a list of values"
 wrong 'sweep: {seed: []}' "'seed' has no values"
 wrong 'sweep: {name: [a, b]}' "'name' cannot be swept"

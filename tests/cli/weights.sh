@@ -128,7 +128,7 @@ says "'$work/short.bin': by its header 15696 bytes of weights follow, and 14972 
 expect 2 validate "$work/tune.yaml" --set model.from=tests/golden/bin/llmc.bin --set model.layers=3
 says "'model.layers' is 3, and" "llmc.bin' has 2 ('n_layer'): leave it out"
 expect 2 validate "$work/tune.yaml" --set model.from="$work/ids.bin"
-says "ids.bin' is no model of llm.c (GPT-2) nor of llama2.c"
+says "ids.bin' is not a .bin file of llm.c (GPT-2) or llama2.c"
 
 # --- it learns, and continues without the folder; another begins from its best
 expect 0 launch "$work/tune.yaml" --wait --json
