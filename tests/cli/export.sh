@@ -48,7 +48,7 @@ expect 2 export "${runs[0]}" "$work/b.csv" --to csv
 says "--output $work/b.csv writes to a file of that name"
 expect 2 export "${runs[0]}" --to xlsx
 expect 2 export "${runs[0]}"
-says "--to says what runs are exported to"
+says "--to is missing"
 expect 2 export --to csv
 expect 2 export nosuchrun --to csv
 expect 2 export "${runs[0]}" --to csv --name nosuch

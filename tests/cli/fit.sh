@@ -48,4 +48,4 @@ for wrong in h1 h100: h100:0 h100:17 h100:x "" :4; do
     says "--gpus-as is '$wrong'"
 done
 expect 2 launch --gpus-as h100 "$work/tiny.yaml"
-says "--gpus-as is for --dry-run"
+says "--gpus-as needs --dry-run"

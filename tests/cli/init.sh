@@ -71,7 +71,7 @@ grep -q "train: \"$(realpath folder)/train.txt\"" none/r.yaml || fail "paths do 
 expect 0 validate none/r.yaml
 cp none/r.yaml before
 expect 2 init corpus.txt -o none/r.yaml
-says "is there already, and stays as it is"
+says "exists; name another file"
 cmp -s before none/r.yaml || fail "it was written over"
 expect 0 init corpus.txt --json
 json "o['path'] is None" "'tokens: char' in o['recipe']"

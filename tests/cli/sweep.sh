@@ -121,7 +121,7 @@ json "o['run'] == '$run'"
 
 # Folders of sweeps that have ended go; their runs stay.
 expect 0 gc sweeps --older 1d --yes
-says "there is nothing to remove"
+says "nothing to remove"
 expect 0 gc sweeps --older 0h --yes --json
 json "{i['path'].split('/')[-1] for i in o['items']} >= {'lr', 'two', 'tiny'}" "all(i['removed'] for i in o['items'])"
 [ -z "$(ls -A "$XDG_STATE_HOME/dtrun/sweeps")" ] || fail "sweeps are left"

@@ -79,7 +79,7 @@ expect 3 export --to hf "$run" "$work/hf"
 says "a model of kind 'transformer' has no form in Hugging Face's transformers"
 [ ! -e "$work/hf" ] || fail "a refused export leaves a folder"
 expect 2 generate "$run" --reference "$work/short"
-says "give them (--input)"
+says "needs --input"
 expect 2 generate "$run" --input "$work/valid.words" --reference "$work/nothing"
 says "there is no"
 
@@ -109,9 +109,9 @@ expect 0 generate "$run" --input "$work/empty" --output "$work/file" --force
 expect 3 generate "$run" --input "$work/broken" --output "$work/missing/file"
 says "cannot write '$work/missing/file'"
 expect 2 generate "$run" --input "$work/broken" --output "$work/file" --json
-says "--output and --json are both given"
+says "--output and --json cannot be combined"
 expect 2 generate "$run" --output "$work/other"
-says "give them (--input)"
+says "needs --input"
 [ -z "$(find "$work" -maxdepth 1 -name 'file.*' -o -name other)" ] || fail "something is left beside it"
 
 # Where a model has learned of line breaks within a sentence, a line of input stays one line.

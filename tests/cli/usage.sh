@@ -13,14 +13,14 @@ refused() { # text arguments...
 expect 2
 says "Usage: dtrun COMMAND"
 refused "unknown command 'lanch' (did you mean 'launch'?)" lanch
-says "'dtrun help' says how it is called"
+says "see 'dtrun help'"
 refused "unknown command 'stat' (did you mean 'status'?)" stat
 refused "unknown command 'frobnicate'" frobnicate
 refused "unknown option '--wait': options come after the command" --wait launch x
 refused "unknown command 'lgs' (did you mean 'logs'?)" help lgs
 
 refused "RECIPE is missing" launch
-says "'dtrun help launch' says how it is called"
+says "see 'dtrun help launch'"
 refused "unexpected argument 'b.yaml'" launch a.yaml b.yaml
 refused "unknown option '--detatch' (did you mean '--detach'?)" launch a.yaml --detatch
 refused "unknown option '-Z'" launch a.yaml -Z

@@ -13,7 +13,7 @@ json "o['step'] >= 30"
 expect 0 wait "$run" -u 'loss>1e9' -u 'valid_loss<100' --limit 100 --json
 json "o['met'] == 'valid_loss<100'"
 expect 124 wait "$run" --until 'loss<0' --limit 0.5
-says "the time is over: run '$run' is running"
+says "time limit reached: run '$run' is running"
 "$dtrun" wait "$run" --until 'loss<0' >"$work/waited" 2>&1 &
 waiting=$!
 expect 0 stop "$run"

@@ -204,7 +204,7 @@ refused "'batch.tokens' is 17" -- --set batch.tokens=17
 expect 0 validate "$work/tune.yaml" --set batch.tokens=8
 refused "cannot read '$work/nothing'" -- --set model.from="$work/nothing"
 refused "unknown run 'nobody'" -- --set model.from=run:nobody@best
-refused "neither a step" -- --set model.from=run:tune@worst
+refused "expected a step" -- --set model.from=run:tune@worst
 change model_type '"bert"'
 refused "a model of type 'bert' is none that dtrun has" "${from[@]}"
 change rotary_dim 64
