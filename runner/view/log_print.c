@@ -17,7 +17,7 @@ dt_status dt_log_boundaries_read(dt_log_boundaries *out, dt_store *store, const 
 static bool is_before(const char *line, const dt_attempt *attempt, char *when)
 {
     dt_clock_iso(when, attempt->created_ms);
-    return strncmp(line, when, strlen(when)) < 0; /* both begin with a time in ISO form */
+    return strncmp(line, when, strlen(when)) < 0; /* both start with an ISO time */
 }
 
 static void add_boundary(dt_strbuf *out, const dt_term *term, const dt_log_boundaries *between,
@@ -31,8 +31,8 @@ static void add_boundary(dt_strbuf *out, const dt_term *term, const dt_log_bound
                     dt_runs_attempt_sentence(between->attempts, at, arena));
 }
 
-/* Those that lie before the line (NULL: all that are left); before the first line, the newest of
- * them: what is shown may begin far behind it. */
+/* Adds the boundaries before a line (NULL: all that remain). Before the first line only the newest one is
+ * added, since the output may start long after it. */
 static void add_boundaries(dt_strbuf *out, const dt_term *term, dt_log_boundaries *between,
                            const char *line, dt_arena *arena)
 {
@@ -86,7 +86,7 @@ static json_t *line_to_json(const dt_log_line *line)
     return object;
 }
 
-/* A rank's lines are "TIME TEXT", those of the run "TIME OBJECT"; the time is in the object, too. */
+/* Returns the part after the time: lines of ranks are "TIME TEXT", lines of the run "TIME OBJECT". */
 static const char *after_time(const char *text)
 {
     const char *blank = strchr(text, ' ');

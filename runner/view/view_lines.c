@@ -16,8 +16,8 @@ typedef struct lines_view {
     dt_view view;
     dt_term term;
     dt_strbuf text;
-    char activity[200];  /* that was printed last */
-    double told_seconds; /* when a step was last told */
+    char activity[200];  /* printed last */
+    double told_seconds; /* when a step was last printed */
 } lines_view;
 
 static void add_state(lines_view *lines, const dt_frame *frame)
@@ -76,7 +76,7 @@ static void add_rare(lines_view *lines, const dt_frame *frame)
         dt_term_add(&lines->text, &lines->term, DT_STYLE_WARN, "%s\n", frame->troubles[i]);
 }
 
-/* A reader that went away is not worth an error: the run continues without an audience. */
+/* Write errors are ignored: the run continues without a reader. */
 static void lines_show(dt_view *view, const dt_frame *frame)
 {
     lines_view *lines = (lines_view *)view;

@@ -68,7 +68,7 @@ lacks() {
 
 one_line() {
     local count
-    count=$(grep -cvE "^'dtrun help|^ *[0-9]* \| " "$work/err")
+    count=$(grep -cvE "^see 'dtrun help|^ *[0-9]* \| " "$work/err")
     [ "$count" -eq 1 ] || fail "$count lines of errors, wanted one"
     [ ! -s "$work/out" ] || fail "an error wrote to stdout"
 }

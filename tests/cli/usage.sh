@@ -26,7 +26,7 @@ refused "unknown option '--detatch' (did you mean '--detach'?)" launch a.yaml --
 refused "unknown option '-Z'" launch a.yaml -Z
 refused "option '--set' needs a value" launch a.yaml --set
 refused "option '--wait' takes no value" launch a.yaml --wait=yes
-refused "--wait and --detach do not go together" launch a.yaml --wait --detach
+refused "--wait and --detach cannot be combined" launch a.yaml --wait --detach
 refused "--limit: expected a whole number, got 'many'" list --limit many
 refused "--limit: -1 is out of range" list --limit=-1
 refused "--state: unknown value 'runing' (one of queued, preparing," list --state runing
