@@ -18,7 +18,7 @@ static dt_status open_store(dt_smoke_place *place, dt_error *err)
     return place->store != NULL ? DT_OK : dt_store_open(&place->store, NULL, err);
 }
 
-/* The object of a launch that was refused says why. */
+/* Converts the error object of a refused launch to an error. */
 static dt_status refused(const json_t *said, int exit_code, dt_error *err)
 {
     const json_t *error = json_object_get(said, "error");
@@ -27,11 +27,11 @@ static dt_status refused(const json_t *said, int exit_code, dt_error *err)
     if (dt_interrupt_seen())
         return DT_FAIL(err, DT_ERR_BUSY, "interrupted");
     if (message == NULL)
-        return DT_FAIL(err, DT_ERR_IO, "no run came of it: exit code %d", exit_code);
+        return DT_FAIL(err, DT_ERR_IO, "dtrun launch started no run: exit code %d", exit_code);
     return DT_FAIL(err, DT_ERR_IO, "%s", message);
 }
 
-/* Without waiting for it: an interrupt of ours would not reach who waits. */
+/* Launches detached: an interrupt would not reach a launch that follows the run. */
 static dt_status launch(dt_smoke_run *out, dt_smoke_place *place, const char *name,
                         const dt_recipe *recipe, dt_error *err)
 {
@@ -53,7 +53,7 @@ out:
     return st;
 }
 
-/* Until it has done so many steps, or has ended. */
+/* Waits until the run has done `steps` steps, or has ended. */
 static dt_status await(dt_smoke_run *io, dt_smoke_place *place, int64_t steps, dt_error *err)
 {
     double until = dt_clock_monotonic_seconds() + place->limit_seconds;

@@ -36,11 +36,11 @@ expect 0 export "${runs[0]}" --to csv --name valid_loss
 
 expect 2 export "${runs[0]}" --to csv -o "$work/a.csv"
 one_line
-says "is there already: --force replaces it"
+says "exists; use --force to replace it"
 expect 0 export "${runs[0]}" --to csv -o "$work/a.csv" --force
 expect 2 export "${runs[0]}" --to tensorboard "$work/board"
 expect 2 export "${runs[0]}" --to csv -o /dev/null --force
-says "no regular file"
+says "not a regular file"
 expect 2 export "${runs[0]}" --to parquet
 says "FILE is missing"
 expect 2 export "${runs[0]}" --to parquet "$work"

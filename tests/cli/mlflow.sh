@@ -151,7 +151,7 @@ faults "get-by-name status 401" "get-by-name status 503" "runs/search garbage" "
 MLFLOW_HTTP_REQUEST_TIMEOUT=2 MLFLOW_HTTP_REQUEST_MAX_RETRIES=0 \
     expect 0 export "$run" --to mlflow "$url" --follow --experiment live
 all_used
-says "asking again for 10 min, in case it is mended" "trying again until it answers" "it answers again"
+says "retrying for 10 min" "retrying until the server answers" "the server answers again"
 there "told(runs[-1]) == points and len(runs) == 3"
 
 # What others have there comes in, through the same.

@@ -103,7 +103,7 @@ says "--output needs --ranks"
 expect 2 score "$run" --input "$work/two" --target "$work/two" --ranks 2
 says "leave out --target"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --output "$work/scored"
-says "is there already: --force replaces it"
+says "exists; use --force to replace it"
 cmp "$work/scores" "$work/scored" || fail "it was replaced"
 expect 0 generate "$run" --input "$work/two" --ranks 2 --tokens 5 --threads 1 --output "$work/scored" --force
 cmp "$work/one" "$work/scored" || fail "it was not replaced"
