@@ -84,7 +84,7 @@ out:
     return st;
 }
 
-/* Milliseconds until `deadline` for poll; -1 if there is no deadline. */
+/* Milliseconds until `deadline` for poll; -1 without a deadline. */
 static int left_ms(double deadline)
 {
     double left = deadline - dt_clock_monotonic_seconds();

@@ -55,7 +55,7 @@ extern const dt_command dt_command_launch, dt_command_stop, dt_command_resume, d
 /* All commands in the order of the help, NULL-terminated. Defined in main.c. */
 extern const dt_command *const dt_commands[];
 
-/* NULL if there is no command `name`. */
+/* NULL for an unknown name. */
 const dt_command *dt_command_find(const char *name);
 /* The command closest to a mistyped `name`, or NULL. */
 const char *dt_command_suggest(const char *name);

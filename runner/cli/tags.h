@@ -24,7 +24,7 @@ dt_status dt_tag_check(const char *what, const char *text, dt_error *err);
 dt_status dt_run_name_check(const char *name, dt_error *err);
 
 bool dt_tags_have(const char *tags, const char *tag);
-/* Adds the tags "+a" and "a", removes "-b". Adding a present tag or removing an absent one is no error. */
+/* Adds the tags "+a" and "a", removes "-b". Adding a present tag or removing an absent one does nothing. */
 dt_status dt_tags_change(const char **out, const char *tags, const char *const *words, size_t count,
                          dt_arena *arena, dt_error *err);
 

@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-static void tell(const char *text)
+static void report_progress(const char *text)
 {
     dt_report_say("%s", text);
 }
@@ -58,7 +58,7 @@ static dt_status prepare(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_RECIPE,
                  "data.tokenizer is not a file: characters and bytes need no preparation");
     DT_TRY(dt_fetch_recipe(&here, &recipe, call->arena, err));
-    DT_TRY(dt_prepare_recipe(&here, true, tell, &train, &validation, call->arena, err));
+    DT_TRY(dt_prepare_recipe(&here, true, report_progress, &train, &validation, call->arena, err));
     if (train.files.count == 0)
         DT_THROW(err, DT_ERR_RECIPE, "data.train has tokens already: there is nothing to prepare");
     if (call->json) {
@@ -130,7 +130,7 @@ static dt_status report_learned(const dt_call *call, const dt_learned *learned, 
         dt_format_bytes(bytes, sizeof(bytes), (double)learned->bytes), (long long)learned->words);
     DT_TRY(dt_report_text(&text, err));
     if (learned->broken > 0)
-        dt_report_say("skipped %lld lines without text", (long long)learned->broken);
+        dt_report_say("left out %lld lines without text", (long long)learned->broken);
     if (learned->vocab < wanted)
         dt_report_say("this is less than --vocab %lld: no other pair occurs often enough",
                       (long long)wanted);
@@ -153,7 +153,7 @@ static dt_status train_tokenizer(dt_call *call, dt_error *err)
         .special = special->given ? special->items : end_of_text,
         .special_count = special->given ? special->items_count : 1,
         .field = dt_arguments_get(args, "field")->text,
-        .tell = tell,
+        .tell = report_progress,
     };
     dt_learned learned = {0};
     dt_data_files files;

@@ -74,17 +74,17 @@ static dt_status compare(const dt_strbuf *text, dt_call *call, json_t *object, d
     const char *names[] = {"the translation", NULL};
     dt_bleu_report report;
     dt_status st = DT_OK;
-    dt_strbuf theirs, out;
+    dt_strbuf reference, out;
 
     if (path == NULL)
         return DT_OK;
-    dt_strbuf_init(&theirs);
+    dt_strbuf_init(&reference);
     dt_strbuf_init(&out);
     names[1] = dt_arena_printf(call->arena, "'%s'", path);
     if (names[1] == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_file_read(&theirs, path, DT_BLEU_FILE_MOST, err));
-    DT_TRY(dt_bleu_compare(&report, text, &theirs, names,
+    DT_TRY(dt_file_read(&reference, path, DT_BLEU_FILE_MOST, err));
+    DT_TRY(dt_bleu_compare(&report, text, &reference, names,
                            dt_arguments_get(call->args, "tokenize")->text, call->arena, err));
     if (object != NULL) {
         json_t *bleu = json_object();
@@ -97,7 +97,7 @@ static dt_status compare(const dt_strbuf *text, dt_call *call, json_t *object, d
         dt_report_note(call, "%s", out.data);
     }
 out:
-    dt_strbuf_release(&theirs);
+    dt_strbuf_release(&reference);
     dt_strbuf_release(&out);
     return st;
 }
@@ -118,7 +118,7 @@ static void join_lines(dt_strbuf *out, const json_t *object)
 }
 
 /* Options that are not passed to the engine. */
-#define OURS                                                                                      \
+#define NOT_FOR_ENGINE                                                                            \
     "reference", "tokenize", "output", "force", "ranks", "nodes", "gpus", "name", "tag", "group", \
         "note", "wait", "detach"
 
@@ -126,8 +126,8 @@ static void join_lines(dt_strbuf *out, const json_t *object)
 static dt_status generate_on_ranks(dt_store *store, const dt_run *parent, const char *checkpoint,
                                    dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {OURS,     "prompt",  "prompt-file", "input",
-                                       "device", "threads", NULL};
+    static const char *const here[] = {NOT_FOR_ENGINE, "prompt",  "prompt-file", "input",
+                                       "device",       "threads", NULL};
     json_t *object = NULL;
     dt_status st = DT_OK;
     const char *run;
@@ -150,7 +150,7 @@ out:
 static dt_status generate_here(const dt_run *run, const char *checkpoint, dt_call *call,
                                dt_error *err)
 {
-    static const char *const here[] = {OURS, NULL};
+    static const char *const here[] = {NOT_FOR_ENGINE, NULL};
     json_t *object = NULL;
     dt_status st = DT_OK;
     dt_strbuf text;

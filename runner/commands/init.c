@@ -49,7 +49,8 @@ static dt_status write_new(const char *path, const dt_strbuf *text, dt_error *er
     return st;
 }
 
-static dt_status tell(const char *path, const dt_strbuf *text, const dt_call *call, dt_error *err)
+static dt_status report_done(const char *path, const dt_strbuf *text, const dt_call *call,
+                             dt_error *err)
 {
     json_t *object;
 
@@ -95,7 +96,7 @@ static dt_status init(dt_call *call, dt_error *err)
     DT_TRY(dt_init_recipe(&text, &wish, call->arena, err));
     if (path != NULL)
         DT_TRY(write_new(path, &text, err));
-    DT_TRY(tell(path, &text, call, err));
+    DT_TRY(report_done(path, &text, call, err));
 out:
     dt_strbuf_release(&text);
     return st;

@@ -12,12 +12,12 @@
 
 #include "base/banned.h"
 
-typedef struct going {
+typedef struct removal {
     dt_run run;
     int64_t bytes;
     const char
         *rest; /* the folder of an interrupted removal, whose rows are removed already; else NULL */
-} going;
+} removal;
 
 /* Refuses a run that may have processes on a lost node: stop needs the folder to find them. */
 static dt_status check_nodes(dt_store *store, const dt_run *run, const dt_call *call, dt_error *err)
@@ -37,7 +37,7 @@ out:
     return st;
 }
 
-static dt_status look(going *out, dt_store *store, const char *ref, const dt_call *call,
+static dt_status look(removal *out, dt_store *store, const char *ref, const dt_call *call,
                       dt_error *err)
 {
     dt_error unknown = DT_ERROR_INIT;
@@ -65,7 +65,7 @@ out:
     return st;
 }
 
-static dt_status ask(const going *runs, size_t count, const dt_call *call, dt_error *err)
+static dt_status ask(const removal *runs, size_t count, const dt_call *call, dt_error *err)
 {
     char size[DT_FORMAT_SIZE], answer[16] = "";
     int64_t bytes = 0;
@@ -94,7 +94,7 @@ static dt_status ask(const going *runs, size_t count, const dt_call *call, dt_er
 static dt_status remove_runs(dt_call *call, dt_error *err)
 {
     size_t count = (size_t)call->args->operands_count;
-    going *runs = dt_arena_alloc_array(call->arena, count, sizeof(runs[0]));
+    removal *runs = dt_arena_alloc_array(call->arena, count, sizeof(runs[0]));
     json_t *removed = json_array(), *object;
     dt_store *store = NULL;
     dt_status st = DT_OK;

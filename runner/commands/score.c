@@ -16,7 +16,7 @@
 /* --- a run and lines; the engine does the work */
 
 /* Options that are not passed to the engine. */
-#define OURS                                                                                    \
+#define NOT_FOR_ENGINE                                                                          \
     "hypothesis", "reference", "tokenize", "output", "force", "ranks", "nodes", "gpus", "name", \
         "tag", "group", "note", "wait", "detach"
 
@@ -47,7 +47,8 @@ out:
 static dt_status score_on_ranks(json_t **object, dt_store *store, const dt_run *parent,
                                 const char *checkpoint, dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {OURS, "input", "target", "device", "threads", NULL};
+    static const char *const here[] = {NOT_FOR_ENGINE, "input",   "target",
+                                       "device",       "threads", NULL};
     dt_status st = DT_OK;
     const char *run;
     dt_strbuf text;
@@ -63,7 +64,7 @@ out:
 static dt_status score_here(json_t **object, const dt_run *run, const char *checkpoint,
                             dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {OURS, NULL};
+    static const char *const here[] = {NOT_FOR_ENGINE, NULL};
     dt_strbuf text;
     dt_status st;
 

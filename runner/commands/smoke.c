@@ -13,24 +13,24 @@
 #include "base/banned.h"
 
 /* Reports each check as soon as its result is known. */
-typedef struct teller {
+typedef struct reporter {
     const dt_call *call;
     const char *recipe; /* under test */
     bool tap;
     int64_t number; /* of checks reported */
     dt_term term;
     dt_error unsent; /* why stdout could not be written */
-} teller;
+} reporter;
 
-static void print(teller *to, dt_strbuf *text)
+static void print(reporter *to, dt_strbuf *text)
 {
     (void)(to->tap ? dt_report_text(text, &to->unsent) : dt_report_styled(text, &to->unsent));
     dt_strbuf_reset(text);
 }
 
-static void tell(void *context, const dt_smoke_result *result)
+static void report_result(void *context, const dt_smoke_result *result)
 {
-    teller *to = context;
+    reporter *to = context;
     dt_strbuf text;
 
     to->number++;
@@ -45,7 +45,7 @@ static void tell(void *context, const dt_smoke_result *result)
     dt_strbuf_release(&text);
 }
 
-static void tell_begin(teller *to)
+static void report_begin(reporter *to)
 {
     dt_strbuf text;
 
@@ -57,7 +57,7 @@ static void tell_begin(teller *to)
     dt_strbuf_release(&text);
 }
 
-static void tell_end(teller *to, const dt_smoke_report *report)
+static void report_end(reporter *to, const dt_smoke_report *report)
 {
     dt_strbuf text;
 
@@ -80,14 +80,14 @@ static void tell_end(teller *to, const dt_smoke_report *report)
 static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_call *call,
                             const char *path, dt_error *err)
 {
-    teller *to = wish->context;
+    reporter *to = wish->context;
     dt_error problem = DT_ERROR_INIT;
     dt_recipe_source source;
     dt_status st = DT_OK;
     dt_recipe recipe;
 
     to->recipe = path;
-    tell_begin(to);
+    report_begin(to);
     *out = (dt_smoke_report){.path = path};
     st = dt_read_recipe(&recipe, &source, path, call, &problem);
     if (st == DT_OK)
@@ -96,7 +96,7 @@ static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_
         if (!call->json && call->problems->errors > 0)
             dt_report_problems(call->args->command, call->problems);
         DT_TRY(dt_smoke_unread(out, path, &problem, call->arena, err));
-        tell(to, &out->results[0]);
+        report_result(to, &out->results[0]);
         if (problem.code == DT_ERR_RECIPE)
             call->exit_code = DT_EXIT_USAGE;
     } else if (st != DT_OK) {
@@ -105,7 +105,7 @@ static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_
     }
     st = DT_OK;
     dt_problems_init(call->problems, call->arena); /* they are reported */
-    tell_end(to, out);
+    report_end(to, out);
 out:
     return st;
 }
@@ -134,7 +134,7 @@ out:
     return st;
 }
 
-static dt_status print_end(const teller *to, const dt_smoke_report *reports, size_t count,
+static dt_status print_end(const reporter *to, const dt_smoke_report *reports, size_t count,
                            const dt_call *call, dt_error *err)
 {
     const char *junit = dt_arguments_get(call->args, "junit")->text;
@@ -170,7 +170,7 @@ static dt_status smoke(dt_call *call, dt_error *err)
 {
     int count = call->args->operands_count, done = 0;
     dt_smoke_report *reports = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(*reports));
-    teller to = {
+    reporter to = {
         .call = call, .tap = dt_arguments_flag(call->args, "tap"), .unsent = DT_ERROR_INIT};
     dt_smoke_wish wish = {
         .how = {.ranks = dt_arguments_get(call->args, "ranks")->integer,
@@ -179,7 +179,7 @@ static dt_status smoke(dt_call *call, dt_error *err)
                 .here = dt_arguments_flag(call->args, "here")},
         .limit_seconds = dt_arguments_get(call->args, "limit")->number,
         .keep = dt_arguments_flag(call->args, "keep"),
-        .tell = tell,
+        .on_result = report_result,
         .context = &to,
     };
     char version[] = "TAP version 14\n";

@@ -61,7 +61,7 @@ static void draw(dt_live *live, const dt_run *run, double seconds)
 static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_call *call,
                            dt_error *err)
 {
-    double start = dt_clock_monotonic_seconds(), now = start, checked = start, told = start;
+    double start = dt_clock_monotonic_seconds(), now = start, checked = start, reported = start;
     double patience = grace_seconds(run, call->arena) + PATIENCE_SECONDS;
     const char *id = run->id;
     dt_status st = DT_OK;
@@ -103,11 +103,12 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
                 dt_run_check_room(call->arena, err)); /* on a full disk the end cannot be written */
         }
         if (upkeep.troubles > TROUBLES_MOST || (news != NULL && dt_supervisor_paused(id) != 0))
-            DT_THROW(err, DT_ERR_TIMEOUT, "%s", upkeep.said); /* continue without the supervisor */
+            DT_THROW(err, DT_ERR_TIMEOUT, "%s",
+                     upkeep.message); /* continue without the supervisor */
         if (news != NULL)
             dt_report_say("dtrun stop: %s", news);
-        if (!term.live && now - told > TELL_SECONDS) {
-            told = now;
+        if (!term.live && now - reported > TELL_SECONDS) {
+            reported = now;
             dt_report_say("dtrun stop: run %s is %s at step %lld, after %.0f s", id,
                           dt_run_state_name(seen.state), (long long)seen.step, now - start);
         }

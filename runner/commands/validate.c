@@ -150,7 +150,7 @@ static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
 }
 
 /* Prints errors at once; adds the verdict on a valid recipe to `text`. */
-static void tell(dt_strbuf *text, const verdict *of, const dt_call *call)
+static void print_verdict(dt_strbuf *text, const verdict *of, const dt_call *call)
 {
     dt_term term;
 
@@ -175,7 +175,7 @@ typedef struct report {
 static void add_verdict(report *out, const verdict *of, const dt_call *call)
 {
     if (out->sarif == NULL && !call->json) {
-        tell(&out->text, of, call);
+        print_verdict(&out->text, of, call);
         return;
     }
     if (call->json)

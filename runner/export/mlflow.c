@@ -29,7 +29,7 @@ typedef struct tracking {
 } tracking;
 
 /* Posts and ignores the answer. */
-static dt_status tell(const tracking *t, const char *path, json_t *body, dt_error *err)
+static dt_status post(const tracking *t, const char *path, json_t *body, dt_error *err)
 {
     json_t *answer;
     dt_status st = dt_rest_post(t->rest, &answer, path, body, err);
@@ -154,7 +154,7 @@ static dt_status params_send(const tracking *t, const char *run_id, const json_t
             json_array_append(some, json_array_get(params, 0));
             json_array_remove(params, 0);
         }
-        DT_TRY(tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "params", some), err));
+        DT_TRY(post(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "params", some), err));
     }
 out:
     json_decref(params);
@@ -185,7 +185,7 @@ static dt_status batch_send(const tracking *t, batch *b, const char *run_id, dt_
     json_t *items = b->items;
 
     b->items = json_array();
-    return tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "metrics", items), err);
+    return post(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "metrics", items), err);
 }
 
 /* Sends curve after curve, each in order of steps: after an interruption the server has their first part. Curves may
@@ -234,13 +234,13 @@ static dt_status run_send(const tracking *t, const dt_run *run, dt_error *err)
         DT_THROW(err, DT_ERR_CORRUPT, "MLflow's answer has no run_id");
     if (!dt_run_state_is_terminal(
             run->state)) /* show it as running; the end is sent after its points */
-        DT_TRY(tell(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
+        DT_TRY(post(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
     DT_TRY(params_send(t, run_id, there, run, err));
     DT_TRY(points_send(t, run_id, there, run, err));
-    DT_TRY(tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "tags", dt_mlflow_tags(run)),
+    DT_TRY(post(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "tags", dt_mlflow_tags(run)),
                 err));
     if (dt_run_state_is_terminal(run->state))
-        DT_TRY(tell(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
+        DT_TRY(post(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
 out:
     json_decref(there);
     return st;

@@ -16,7 +16,7 @@
 #define EVER_STEPS   1000000000
 #define EVER_SECONDS 900 /* limit of a run that is not stopped */
 #define MEMORY_SHARE 1.1
-#define MEMORY_SPARE (16 << 20) /* padding, which is relatively large in small models */
+#define MEMORY_SPARE (16 << 20) /* padding, a large part of a scaled-down model */
 
 /* With --here the number of ranks may depend on the GPUs of the nodes. */
 static dt_status count_ranks(dt_smoke *smoke, dt_error *err)
@@ -105,27 +105,27 @@ static dt_status translates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err
     const char *const words[] = {
         "generate", smoke->trained.row.id, "--input", path, "--tokens", "8", NULL};
     static const char lines[] = "a line\nand another\n";
-    json_t *said = NULL;
+    json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
 
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_write_atomic(path, lines, sizeof(lines) - 1, 0600, err));
-    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
-    if (exit_code != 0 || json_array_size(json_object_get(said, "lines")) != 2)
+    DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
+    if (exit_code != 0 || json_array_size(json_object_get(answer, "lines")) != 2)
         dt_smoke_fail(out, smoke, "dtrun generate --input failed with exit code %d", exit_code);
     else
         dt_smoke_figure(out, smoke, "translated 2 lines");
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }
 
 dt_status dt_smoke_generates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const char *const words[] = {"generate", smoke->trained.row.id, "--tokens", "8", NULL};
-    json_t *said = NULL;
+    json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
 
@@ -135,14 +135,14 @@ dt_status dt_smoke_generates(dt_smoke_result *out, dt_smoke *smoke, dt_error *er
     }
     if (smoke->pairs)
         return translates(out, smoke, err);
-    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
-    if (exit_code != 0 || !json_is_string(json_object_get(said, "text")))
+    DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
+    if (exit_code != 0 || !json_is_string(json_object_get(answer, "text")))
         dt_smoke_fail(out, smoke, "dtrun generate failed with exit code %d", exit_code);
     else
         dt_smoke_figure(out, smoke, "8 tokens from the checkpoint of step %lld",
-                        (long long)json_integer_value(json_object_get(said, "step")));
+                        (long long)json_integer_value(json_object_get(answer, "step")));
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }
 
@@ -168,7 +168,7 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const dt_memory *forecast = &smoke->flight.memory;
     int64_t count, most = 0, expected = forecast->total_bytes - forecast->runtime_bytes;
-    char took[DT_FORMAT_SIZE], said[DT_FORMAT_SIZE];
+    char took[DT_FORMAT_SIZE], answer[DT_FORMAT_SIZE];
     dt_store_event *events;
     dt_status st = DT_OK;
 
@@ -178,13 +178,13 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         if (strcmp(events[i].kind, "memory") == 0 && bytes_of(events[i].json) > most)
             most = bytes_of(events[i].json);
     dt_format_bytes(took, sizeof(took), (double)most);
-    dt_format_bytes(said, sizeof(said), (double)expected);
+    dt_format_bytes(answer, sizeof(answer), (double)expected);
     if (most == 0)
         dt_smoke_fail(out, smoke, "no rank reported its memory");
     else if ((double)most > MEMORY_SHARE * (double)expected + (double)MEMORY_SPARE)
-        dt_smoke_fail(out, smoke, "a rank used %s, predicted %s", took, said);
+        dt_smoke_fail(out, smoke, "a rank used %s, predicted %s", took, answer);
     else
-        dt_smoke_figure(out, smoke, "%s a rank, predicted %s", took, said);
+        dt_smoke_figure(out, smoke, "%s a rank, predicted %s", took, answer);
 out:
     return st;
 }
@@ -215,7 +215,7 @@ dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const char *words[] = {"stop", NULL, NULL};
     dt_recipe recipe = endless(&smoke->recipe);
-    json_t *said = NULL;
+    json_t *answer = NULL;
     int64_t count, living;
     int exit_code = 0;
     dt_rank *ranks;
@@ -228,7 +228,7 @@ dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         dt_store_rank_list(smoke->place.store, &ranks, &count, run.row.id, 1, smoke->arena, err));
     words[1] = run.row.id;
     start = dt_clock_monotonic_seconds();
-    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
+    DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
     DT_TRY(dt_store_run_find(smoke->place.store, &run.row, run.row.id, smoke->arena, err));
     living = smoke->wish->how.here
                  ? 0
@@ -243,6 +243,6 @@ dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         dt_smoke_figure(out, smoke, "saved step %lld and ended within %.1f s, no process left",
                         (long long)run.row.step, dt_clock_monotonic_seconds() - start);
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }

@@ -88,15 +88,15 @@ static dt_status check_it_was(dt_smoke_result *out, dt_smoke *smoke, const dt_sm
                               const dt_smoke_run *run, dt_error *err)
 {
     const dt_smoke_fault_kind *kind = fault->kind;
-    int64_t told = 1, count;
+    int64_t reported = 1, count;
     dt_attempt *attempts;
     dt_status st = DT_OK;
 
-    if (kind->told_by[0] != '\0')
-        DT_TRY(count_events(&told, smoke, run, kind->told_by, err));
+    if (kind->event_kind[0] != '\0')
+        DT_TRY(count_events(&reported, smoke, run, kind->event_kind, err));
     DT_TRY(dt_store_attempt_list(smoke->place.store, &attempts, &count, run->row.id, smoke->arena,
                                  err));
-    if (told == 0)
+    if (reported == 0)
         dt_smoke_fail(out, smoke, "the fault did not happen: no event reports it");
     else if (kind->restarts && count < 2)
         dt_smoke_fail(out, smoke, "the fault was not noticed: no restart");

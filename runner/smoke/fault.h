@@ -21,10 +21,10 @@ typedef struct dt_smoke_fault_kind {
     const char *word;   /* for the engine (engine/train/fault.h): "full"; "": for the supervisor */
     const char *promise;
     bool restarts, same_bits;
-    bool has_times;      /* takes "x4" at the end */
-    bool of_node;        /* "node=2@4:10s" */
-    const char *told_by; /* kind of the event that reports it; "": none */
-    const char *reason;  /* part of the reason that the first attempt ended with; "": any */
+    bool has_times;         /* takes "x4" at the end */
+    bool of_node;           /* "node=2@4:10s" */
+    const char *event_kind; /* kind of the event that reports it; "": none */
+    const char *reason;     /* part of the reason that the first attempt ended with; "": any */
 } dt_smoke_fault_kind;
 
 enum { DT_SMOKE_FAULT_KINDS = 6 };

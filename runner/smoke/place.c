@@ -53,26 +53,26 @@ dt_status dt_smoke_place_call(json_t **out, int *exit_code, dt_smoke_place *plac
 {
     const char *argv[WORDS_MAX + 3] = {place->dtrun};
     dt_status st = DT_OK;
-    dt_strbuf said, errors;
+    dt_strbuf answer, errors;
     int count = 1;
 
     *out = NULL;
-    dt_strbuf_init(&said);
+    dt_strbuf_init(&answer);
     dt_strbuf_init(&errors);
     for (; *words != NULL; words++) {
         DT_ASSERT(count < WORDS_MAX);
         argv[count++] = *words;
     }
     argv[count] = "--json";
-    st = dt_child_run_within(exit_code, &said, &errors, (char *const *)argv, place->limit_seconds,
+    st = dt_child_run_within(exit_code, &answer, &errors, (char *const *)argv, place->limit_seconds,
                              err);
     if (st == DT_ERR_TIMEOUT)
         dt_error_prefix(err, "dtrun %s did not end within %.0f s", argv[1], place->limit_seconds);
     DT_TRY(st);
-    if (said.length > 0)
-        DT_TRY(dt_json_parse(out, said.data, said.length, argv[1], err));
+    if (answer.length > 0)
+        DT_TRY(dt_json_parse(out, answer.data, answer.length, argv[1], err));
 out:
-    dt_strbuf_release(&said);
+    dt_strbuf_release(&answer);
     dt_strbuf_release(&errors);
     return st;
 }
@@ -117,17 +117,17 @@ out:
 static dt_status end_one(dt_smoke_place *place, const dt_run *run, dt_error *err)
 {
     const char *const words[] = {"stop", "--now", run->id, NULL};
-    json_t *said = NULL;
+    json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
 
     if (!dt_run_state_is_terminal(run->state))
-        DT_TRY(dt_smoke_place_call(&said, &exit_code, place, words, err));
+        DT_TRY(dt_smoke_place_call(&answer, &exit_code, place, words, err));
     if (exit_code != 0)
         DT_THROW(err, DT_ERR_IO, "cannot stop run '%s'", run->id);
     DT_TRY(await_supervisor(run->id, place->arena, err));
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }
 

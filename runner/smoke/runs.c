@@ -19,9 +19,9 @@ static dt_status open_store(dt_smoke_place *place, dt_error *err)
 }
 
 /* Converts the error object of a refused launch to an error. */
-static dt_status refused(const json_t *said, int exit_code, dt_error *err)
+static dt_status refused(const json_t *answer, int exit_code, dt_error *err)
 {
-    const json_t *error = json_object_get(said, "error");
+    const json_t *error = json_object_get(answer, "error");
     const char *message = json_string_value(json_object_get(error, "message"));
 
     if (dt_interrupt_seen())
@@ -36,20 +36,20 @@ static dt_status launch(dt_smoke_run *out, dt_smoke_place *place, const char *na
                         const dt_recipe *recipe, dt_error *err)
 {
     const char *words[] = {"launch", NULL, "--detach", NULL}, *id;
-    json_t *said = NULL;
+    json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
 
     out->recipe = *recipe;
     DT_TRY(dt_smoke_place_write(&words[1], place, name, recipe, err));
-    DT_TRY(dt_smoke_place_call(&said, &exit_code, place, words, err));
-    id = json_string_value(json_object_get(said, "run"));
+    DT_TRY(dt_smoke_place_call(&answer, &exit_code, place, words, err));
+    id = json_string_value(json_object_get(answer, "run"));
     if (id == NULL)
-        DT_TRY(refused(said, exit_code, err));
+        DT_TRY(refused(answer, exit_code, err));
     DT_TRY(open_store(place, err));
     DT_TRY(dt_store_run_find(place->store, &out->row, id, place->arena, err));
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }
 

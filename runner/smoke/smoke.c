@@ -31,8 +31,8 @@ static void add_result(dt_smoke_report *report, const dt_smoke_result *result,
 {
     report->results[report->count++] = *result;
     report->failed += result->verdict == DT_SMOKE_FAILED;
-    if (wish->tell != NULL)
-        wish->tell(wish->context, result);
+    if (wish->on_result != NULL)
+        wish->on_result(wish->context, result);
 }
 
 /* Runs one check and adds its result. */

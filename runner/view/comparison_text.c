@@ -22,7 +22,7 @@ static void add_mark(dt_table *table, const dt_term *term, size_t run, size_t co
     dt_table_add(table, style, "%s", mark);
 }
 
-/* Adds why there is no table of differences, and the runs that have no recipe. */
+/* Explains a missing table of differences, and names the runs without a recipe. */
 static void add_recipe_words(dt_strbuf *out, const dt_term *term, dt_comparison *all)
 {
     static const char *const words[] = {

@@ -36,15 +36,15 @@ static void add_boundary(dt_strbuf *out, const dt_term *term, const dt_log_bound
 static void add_boundaries(dt_strbuf *out, const dt_term *term, dt_log_boundaries *between,
                            const char *line, dt_arena *arena)
 {
-    int64_t from = between->said;
+    int64_t from = between->printed;
     char when[DT_CLOCK_ISO_SIZE];
 
-    while (between->said < between->count &&
-           (line == NULL || !is_before(line, &between->attempts[between->said], when)))
-        between->said++;
-    if (!between->begun && line != NULL && between->said > 0)
-        from = between->said - 1;
-    for (int64_t at = from; at < between->said; at++)
+    while (between->printed < between->count &&
+           (line == NULL || !is_before(line, &between->attempts[between->printed], when)))
+        between->printed++;
+    if (!between->begun && line != NULL && between->printed > 0)
+        from = between->printed - 1;
+    for (int64_t at = from; at < between->printed; at++)
         add_boundary(out, term, between, at, arena);
     between->begun = true;
 }

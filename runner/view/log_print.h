@@ -9,7 +9,7 @@
 /* The boundaries between attempts, printed between the lines by their times with the cause. Starts zeroed. */
 typedef struct dt_log_boundaries {
     dt_attempt *attempts;
-    int64_t count, said; /* said: attempts whose boundary was printed */
+    int64_t count, printed; /* printed: attempts whose boundary was printed */
     bool begun;
 } dt_log_boundaries;
 

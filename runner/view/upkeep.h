@@ -13,7 +13,7 @@
 typedef struct dt_upkeep {
     double looked_seconds; /* 0: not yet */
     int64_t troubles;      /* consecutive checks that found a problem */
-    char said[DT_UPKEEP_BYTES];
+    char message[DT_UPKEEP_BYTES];
 } dt_upkeep; /* starts zeroed */
 
 /* *news: a sentence about the run's supervisor that differs from the last one, valid until the next call; else NULL. */

@@ -96,13 +96,13 @@ refused "cannot read 'missing.txt'" missing.txt
 refused "'empty.txt' is empty" empty.txt
 refused "'noise.txt' is not text: byte" noise.txt
 refused "too little data" short.txt
-refused "'array.json' line 1 is no JSON object" array.json
+refused "'array.json' line 1 is not a JSON object" array.json
 refused "has no text" none.jsonl
 refused "neither rows of numbers nor a column" people.csv
 refused "a recipe needs data of one kind" mixed
 refused "a recipe needs data of one kind" corpus.txt classes.csv
-refused "has 3 columns and" classes.csv numbers.csv
-refused "has no data" "$work/folder/deeper"
+refused "has 3 columns, but" classes.csv numbers.csv
+refused "has no data files" "$work/folder/deeper"
 refused "documents need a tokenizer" stories.jsonl
 refused "is given twice" corpus.txt corpus.txt
 printf 'text of a name\n%.0s' {1..20} >$'a\033b'

@@ -40,7 +40,7 @@ PY
 }
 subject="an answer of no"
 answer n && fail "exit code 0"
-says "$gone" "remove this run for good" "kB" "nothing was removed"
+says "$gone" "remove this run permanently" "kB" "nothing was removed"
 [ -d "$runs/$gone" ] || fail "no was taken for yes"
 subject="an answer of yes"
 answer y || fail "exit code is not 0"

@@ -39,7 +39,7 @@ is_stopped() { # run
     within 30 state_is "$1" stopped
     within 30 gone "$1"
     expect 0 stop "$1"
-    says "had already ended: stopped"
+    says "has already ended: stopped"
 }
 
 launch "$work/tiny.yaml"

@@ -32,7 +32,7 @@ stopped_at=$(field "o['step']")
 expect 0 checkpoints "$run" --json
 json "o['checkpoints'][0]['step'] == $stopped_at"
 expect 0 stop "$run"
-says "had already ended: stopped"
+says "has already ended: stopped"
 
 steps=$((stopped_at + 5000)) # an evaluation lies between, at least
 LANGUAGE=of_the_resume expect 0 resume "$run" --wait --json --set schedule.steps=$steps

@@ -26,5 +26,5 @@ expect 0 wait "$run" --until 'loss<100' # of its past
 expect 2 wait "$run" --until soon
 one_line
 expect 2 wait "$run" --until state=done
-says "'done' is no state"
+says "'done' is not a state"
 expect 2 wait nosuch
