@@ -15,8 +15,7 @@
 typedef struct removal {
     dt_run run;
     int64_t bytes;
-    const char
-        *rest; /* the folder of an interrupted removal, whose rows are removed already; else NULL */
+    const char *rest; /* folder of an interrupted removal, without rows; else NULL */
 } removal;
 
 /* Refuses a run that may have processes on a lost node: stop needs the folder to find them. */

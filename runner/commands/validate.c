@@ -27,8 +27,7 @@ typedef struct verdict {
     const dt_gpu_spec *gpu; /* of --gpus-as; NULL: the devices that are there */
     dt_fit fit;
     dt_error problem; /* the first one, if not valid */
-    dt_error
-        tight; /* why the recipe does not fit the memory of this machine; no message if it fits */
+    dt_error tight;   /* why it does not fit the memory of this machine; no message if it fits */
 } verdict;
 
 /* Checks data, weights and memory. A problem is added to call->problems with its line. */

@@ -1,5 +1,5 @@
-/* csv: writes one line a point, or with --wide one line a step and one column a metric. Values that are not finite are
- * "nan", "inf" and "-inf", which pandas and spreadsheets can read.
+/* csv: writes one line a point, or with --wide one line a step and one column a metric. Values that
+ * are not finite are "nan", "inf" and "-inf", which pandas and spreadsheets can read.
  */
 #include "base/csv.h"
 #include "base/clock.h"

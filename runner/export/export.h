@@ -45,8 +45,9 @@ extern const dt_export_format *const dt_export_formats[]; /* ends with NULL */
 extern const char *const dt_export_names[];               /* their names, for --to */
 
 /* --- points.c */
-/* Passes each point of a run to `take`, ordered by name, then step. Points are read in blocks before they are passed,
- * so that a slow `take` does not lock the store. Stops at the first status that is not DT_OK and returns it. */
+/* Passes each point of a run to `take`, ordered by name, then step. Points are read in blocks
+ * before they are passed, so that a slow `take` does not lock the store. Stops at the first status
+ * that is not DT_OK and returns it. */
 typedef dt_status (*dt_export_take)(void *context, const dt_metric *point, dt_error *err);
 dt_status dt_export_points(const dt_export_job *job, const dt_run *run, dt_export_take take,
                            void *context, dt_error *err);

@@ -1,5 +1,5 @@
-/* jsonl: writes one JSON object a point and line. For NaN and infinities "value" is null and "not_finite" is "nan",
- * "inf" or "-inf".
+/* jsonl: writes one JSON object a point and line. For NaN and infinities "value" is null and
+ * "not_finite" is "nan", "inf" or "-inf".
  */
 #include <math.h>
 

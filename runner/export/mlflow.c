@@ -1,7 +1,7 @@
 /* mlflow: uploads runs to an MLflow tracking server with its REST API 2.0.
  *
- * Repeated    a run is found on the server by its tag, and the points of a metric by its newest step: only missing data
- *             are sent, also after an interruption, and nothing twice
+ * Repeated    a run is found on the server by its tag, and the points of a metric by its newest step: only
+ *             missing data are sent, also after an interruption, and nothing twice
  * --follow    repeats the upload until the runs have ended. It is a separate process that reads the store: a slow or
  *             dead server does not delay training, and gets all missing data once it is back. Refusals (a wrong
  *             token, a run deleted there) end it only after a while (mlflow_patience.h)
@@ -71,7 +71,8 @@ static dt_status experiment_ask(tracking *t, bool *there, const char *name, dt_e
     return st;
 }
 
-/* Finds an experiment or creates it. Before a retry it is looked up: the answer to a successful creation may be lost. */
+/* Finds an experiment or creates it. Before a retry it is looked up: the answer to a successful
+ * creation may be lost. */
 static dt_status experiment_find(tracking *t, const char *name, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -113,7 +114,8 @@ static dt_status run_ask(json_t **out, const tracking *t, const dt_run *run, dt_
     return st;
 }
 
-/* Finds the run or creates it. Before a retry it is looked up: the answer to a successful creation may be lost. */
+/* Finds the run or creates it. Before a retry it is looked up: the answer to a successful creation
+ * may be lost. */
 static dt_status run_find(json_t **out, const tracking *t, const dt_run *run, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -188,8 +190,8 @@ static dt_status batch_send(const tracking *t, batch *b, const char *run_id, dt_
     return post(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "metrics", items), err);
 }
 
-/* Sends curve after curve, each in order of steps: after an interruption the server has their first part. Curves may
- * share a request. */
+/* Sends curve after curve, each in order of steps: after an interruption the server has their first
+ * part. Curves may share a request. */
 static dt_status points_send(const tracking *t, const char *run_id, const json_t *there,
                              const dt_run *run, dt_error *err)
 {
@@ -278,7 +280,8 @@ static void follow_note(const tracking *t, dt_status st, const char *problem)
         dt_report_note(t->job->call, "%s: retrying until the server answers", problem);
 }
 
-/* Repeats the upload until all runs have ended and the server has everything. Fails if refusals last too long. */
+/* Repeats the upload until all runs have ended and the server has everything. Fails if refusals
+ * last too long. */
 static dt_status follow(tracking *t, const char *experiment, dt_error *err)
 {
     dt_mlflow_patience patience = {0};

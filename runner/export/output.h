@@ -25,8 +25,8 @@ dt_status dt_output_open(dt_output *out, const char *path, bool replace, dt_aren
 dt_status dt_output_pass(dt_output *out, dt_error *err);
 /* Number of bytes written and pending. */
 size_t dt_output_place(const dt_output *out);
-/* Ends the output; call it once for each open output. st DT_OK: writes the rest and renames the file; other values
- * discard it. Returns st, or the error of closing. */
+/* Ends the output; call it once for each open output. st DT_OK: writes the rest and renames the
+ * file; other values discard it. Returns st, or the error of closing. */
 dt_status dt_output_close(dt_output *out, dt_status st, dt_error *err);
 
 #endif

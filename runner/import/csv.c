@@ -1,5 +1,5 @@
-/* csv: imports CSV with one line a point (columns name and value), one line a step and one column a metric, or a single
- * column "value".
+/* csv: imports CSV with one line a point (columns name and value), with one line a step and one column
+ * a metric, or with a single column "value".
  *
  * Columns are recognised by their titles, ignoring case: step, global_step, iteration; run or run_name; name, metric
  * or tag; value; time, wall time, timestamp (seconds since 1970, or ISO 8601 in UTC), with '_' or a space between
@@ -178,7 +178,8 @@ static dt_status leave_out(table *t, const char *title, dt_error *err)
     return dt_import_name(&number, &t->out->left_out, title, t->out->arena, err);
 }
 
-/* Sets the metric of a column. DT_ERR_USAGE for a duplicate title: its points would replace those of the first. */
+/* Sets the metric of a column. DT_ERR_USAGE for a duplicate title: its points would replace those
+ * of the first. */
 static dt_status name_column(table *t, int column, dt_error *err)
 {
     dt_status st;

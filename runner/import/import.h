@@ -61,9 +61,9 @@ dt_status dt_import_recipe(dt_imported *imported, int32_t run, const char *json,
 dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_error *err);
 
 /* --- write.c */
-/* Writes all runs in one transaction. *ids: their ids in the order of imported->runs, NULL for a run without points.
- * name: of the run, or with several runs a prefix of their names; NULL: names from the file. Sets
- * imported->stored. */
+/* Writes all runs in one transaction. *ids: their ids in the order of imported->runs, NULL for a
+ * run without points. name: of the run, or with several runs a prefix of their names; NULL: names
+ * from the file. Sets imported->stored. */
 dt_status dt_import_write(const char ***ids, dt_store *store, dt_imported *imported,
                           const dt_import_source *source, const char *name, const dt_labels *labels,
                           dt_error *err);

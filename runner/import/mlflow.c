@@ -1,4 +1,5 @@
-/* mlflow: imports the runs of an MLflow tracking server with its REST API 2.0: names, points, and params as recipes.
+/* mlflow: imports the runs of an MLflow tracking server with its REST API 2.0: names, points, and
+ * params as recipes.
  *
  * Answers come in pages. Runs that 'dtrun export --to mlflow' made are skipped: the history has them already.
  */
@@ -183,8 +184,9 @@ out:
 
 /* --- searches */
 
-/* Reads the next page of a search. *token is "" before the first page and after the last. *answer: the previous page or
- * NULL; replaced. question: the search; borrowed, and changed to ask for the page. */
+/* Reads the next page of a search. *token is "" before the first page and after the last. *answer:
+ * the previous page or NULL; replaced. question: the search; borrowed, and changed to ask for the
+ * page. */
 static dt_status search(json_t **answer, dt_strbuf *token, reading *r, const char *path,
                         json_t *question, dt_error *err)
 {

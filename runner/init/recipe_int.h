@@ -1,4 +1,5 @@
-/* recipe_int: defines the draft of a recipe of `dtrun init`, filled by recipe.c and written by recipe_text.c. */
+/* recipe_int: defines the draft of a recipe of `dtrun init`, filled by recipe.c and written by
+ * recipe_text.c. */
 #ifndef DT_RUNNER_INIT_RECIPE_INT_H
 #define DT_RUNNER_INIT_RECIPE_INT_H
 

@@ -33,7 +33,8 @@ static void keep_one_step(dt_recipe *out, const dt_smoke *smoke)
     out->data.split = 1 - wanted / total;
 }
 
-/* Copies the recipe without evaluations and checkpoints, and without dropout, so that steps can be compared. */
+/* Copies the recipe without evaluations and checkpoints, and without dropout, so that steps can be
+ * compared. */
 static dt_recipe plain(const dt_recipe *recipe)
 {
     dt_recipe out = *recipe;

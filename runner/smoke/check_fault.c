@@ -130,8 +130,9 @@ out:
     return st;
 }
 
-/* Makes nodes for a cut: with --here those of the recipe, else each rank of this machine is a node. Sums over more
- * than two ranks may then be computed in another order, so a new undisturbed run is trained to compare with. */
+/* Makes nodes for a cut: with --here those of the recipe, else each rank of this machine is a node.
+ * Sums over more than two ranks may then be computed in another order, so a new undisturbed run is
+ * trained to compare with. */
 static dt_status spread(dt_recipe *io, dt_smoke_run *undisturbed, dt_smoke *smoke, dt_error *err)
 {
     dt_status st = DT_OK;

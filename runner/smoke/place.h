@@ -25,8 +25,8 @@ dt_status dt_smoke_place_open(dt_smoke_place *out, double limit_seconds, dt_aren
 /* DT_ERR_IO if a run could not be stopped or the folder not be removed; the folder then stays. */
 dt_status dt_smoke_place_close(dt_smoke_place *place, bool keep, dt_error *err);
 
-/* Runs one command (NULL-terminated words) with --json. Returns its exit code and its object (NULL: none), owned by
- * the caller. DT_ERR_IO if it cannot be run; DT_ERR_TIMEOUT. */
+/* Runs one command (NULL-terminated words) with --json. Returns its exit code and its object (NULL:
+ * none), owned by the caller. DT_ERR_IO if it cannot be run; DT_ERR_TIMEOUT. */
 dt_status dt_smoke_place_call(json_t **out, int *exit_code, dt_smoke_place *place,
                               const char *const *words, dt_error *err);
 

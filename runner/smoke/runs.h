@@ -15,8 +15,8 @@ typedef struct dt_smoke_line {
     int64_t count;
 } dt_smoke_line;
 
-/* Launches a run and waits for its end, with `planted`, "NAME=VALUE" or NULL, in its environment. DT_ERR_IO with the
- * reason if the run does not finish. */
+/* Launches a run and waits for its end, with `planted`, "NAME=VALUE" or NULL, in its environment.
+ * DT_ERR_IO with the reason if the run does not finish. */
 dt_status dt_smoke_train(dt_smoke_run *out, dt_smoke_place *place, const char *name,
                          const dt_recipe *recipe, const char *planted, dt_error *err);
 /* The same, but waits only for the first step. */

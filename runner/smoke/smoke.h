@@ -29,9 +29,8 @@ typedef struct dt_smoke_wish {
     size_t faults_count;
     double limit_seconds; /* for each run */
     bool keep;            /* keep the folder in any case */
-    void (*on_result)(void *context,
-                      const dt_smoke_result
-                          *result); /* called for each result as soon as it is known; may be NULL */
+    /* called for each result as soon as it is known; may be NULL */
+    void (*on_result)(void *context, const dt_smoke_result *result);
     void *context;
 } dt_smoke_wish;
 

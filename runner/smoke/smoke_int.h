@@ -19,8 +19,8 @@ typedef struct dt_smoke {
     dt_arena *arena;
 } dt_smoke;
 
-/* A check: sets out->figure to what it measured, or fails the verdict with dt_smoke_fail. An error also fails the
- * check. */
+/* A check: sets out->figure to what it measured, or fails the verdict with dt_smoke_fail. An error
+ * also fails the check. */
 typedef dt_status dt_smoke_look(dt_smoke_result *out, dt_smoke *smoke, dt_error *err);
 
 /* --- check_basics.c: checks of one run */
@@ -40,8 +40,8 @@ void dt_smoke_fail(dt_smoke_result *out, const dt_smoke *smoke, const char *fmt,
 void dt_smoke_skip(dt_smoke_result *out, const dt_smoke *smoke, const char *fmt, ...)
     DT_PRINTF(3, 4);
 
-/* Checks that the run has the same losses as the undisturbed one, bit for bit. If not, fails `out` with the first step
- * that differs. */
+/* Checks that the run has the same losses as the undisturbed one, bit for bit. If not, fails `out`
+ * with the first step that differs. */
 dt_status dt_smoke_same_bits(bool *same, dt_smoke_result *out, dt_smoke *smoke,
                              const dt_smoke_run *undisturbed, const dt_smoke_run *run,
                              dt_error *err);

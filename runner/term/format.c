@@ -115,8 +115,9 @@ static bool reads_back(char *out, size_t size, double value, int digits)
     return strtod(out, NULL) == value;
 }
 
-/* Finds the fewest digits that read back by binary search: more digits are never farther from the value. Powers of
- * two are searched linearly, because their lower neighbour is closer than the upper one. */
+/* Finds the fewest digits that read back by binary search: more digits are never farther from the
+ * value. Powers of two are searched linearly, because their lower neighbour is closer than the
+ * upper one. */
 char *dt_format_exact(char *out, size_t size, double value)
 {
     int low = 6, high = 17, exponent;

@@ -19,8 +19,9 @@ void dt_live_open(dt_live *live, dt_term *term)
     dt_strbuf_init(&live->output);
 }
 
-/* Adds the lines of `text`. Lines are clipped one column before the right edge, because some terminals wrap after the
- * last column; with `whole` they are not clipped. Returns the number of lines. */
+/* Adds the lines of `text`. Lines are clipped one column before the right edge, because some
+ * terminals wrap after the last column; with `whole` they are not clipped. Returns the number of
+ * lines. */
 static int add_lines(dt_live *live, const char *text, bool whole)
 {
     size_t width = (size_t)(live->term->columns > 1 ? live->term->columns - 1 : 1);

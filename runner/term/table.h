@@ -32,8 +32,9 @@ void dt_table_init(dt_table *table, const dt_table_column *columns, size_t colum
                    dt_arena *arena);
 /* Adds a cell, from left to right; after the last column a new row starts. */
 void dt_table_add(dt_table *table, dt_style style, const char *fmt, ...) DT_PRINTF(3, 4);
-/* Writes the table with two spaces between columns, `indent` before the first and none at line ends. If it is wider
- * than the terminal, spare columns are left out, then the widest is clipped. Files and pipes get everything. */
+/* Writes the table with two spaces between columns, `indent` before the first and none at line
+ * ends. If it is wider than the terminal, spare columns are left out, then the widest is clipped.
+ * Files and pipes get everything. */
 void dt_table_write(dt_strbuf *out, const dt_table *table, const dt_term *term, int indent);
 
 #ifdef __cplusplus

@@ -46,21 +46,22 @@ bool dt_term_is_seen(void);
 /* Reads the size again, after a window may have been resized. */
 void dt_term_measure(dt_term *term);
 
-/* Adds formatted text in a style. Control characters (base/display.h) become '?' and tabs become spaces, so that no
- * log line or name can control the terminal. */
+/* Adds formatted text in a style. Control characters (base/display.h) become '?' and tabs become
+ * spaces, so that no log line or name can control the terminal. */
 void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char *fmt, ...)
     DT_PRINTF(4, 5);
 
-/* Adds text in a style, wrapped to lines of at most `columns` columns, each after `indent` spaces and with a line
- * feed. Lines break at spaces, or within a word that is longer than a line. columns 0: one line. */
+/* Adds text in a style, wrapped to lines of at most `columns` columns, each after `indent` spaces
+ * and with a line feed. Lines break at spaces, or within a word that is longer than a line. columns
+ * 0: one line. */
 void dt_term_add_wrapped(dt_strbuf *out, const dt_term *term, dt_style style, size_t indent,
                          size_t columns, const char *text);
 
 /* Columns of text: our styles take none, a character dt_display_columns. */
 size_t dt_term_width(const char *text);
 
-/* Adds text that may contain styles of dt_term_add. All other escape sequences are replaced, and without colour the
- * styles are removed. */
+/* Adds text that may contain styles of dt_term_add. All other escape sequences are replaced, and
+ * without colour the styles are removed. */
 void dt_term_add_whole(dt_strbuf *out, const dt_term *term, const char *text);
 
 /* The same, clipped to `columns`; styles stay whole and are reset at the end. */

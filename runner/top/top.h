@@ -9,8 +9,8 @@
 #include "runner/cli/command.h"
 #include "runner/top/rows.h"
 
-/* Runs until the user quits. open: a run to show first, or NULL. Without a terminal, or with --json, prints the
- * rows once. */
+/* Runs until the user quits. open: a run to show first, or NULL. Without a terminal, or with
+ * --json, prints the rows once. */
 dt_status dt_top(const char *open, const dt_top_wish *wish, dt_call *call, dt_error *err);
 
 #endif

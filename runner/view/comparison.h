@@ -20,8 +20,9 @@ typedef struct dt_comparison {
     int64_t *last_step;
 } dt_comparison;
 
-/* Fills in the rest of *io, whose store, runs and count are given. Compares `metrics` (count 0: all metrics of
- * all runs), with curves of `buckets` buckets. DT_ERR_USAGE if no run has one of the metrics. */
+/* Fills in the rest of *io, whose store, runs and count are given. Compares `metrics` (count 0: all
+ * metrics of all runs), with curves of `buckets` buckets. DT_ERR_USAGE if no run has one of the
+ * metrics. */
 dt_status dt_comparison_make(dt_comparison *io, const char *const *metrics, size_t metrics_count,
                              size_t buckets, dt_arena *arena, dt_error *err);
 

@@ -163,7 +163,8 @@ out:
     return st;
 }
 
-/* Reads the next frame. The run is read first: everything after it is newer, so nothing is missed at the end. */
+/* Reads the next frame. The run is read first: everything after it is newer, so nothing is missed
+ * at the end. */
 static dt_status next_frame(follower *f, dt_error *err)
 {
     dt_status st = DT_OK;

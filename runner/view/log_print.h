@@ -1,4 +1,5 @@
-/* log_print: prints lines of log_tail: as text with a separator between attempts, as JSON lines, or as one object.
+/* log_print: prints lines of log_tail: as text with a separator between attempts, as JSON lines, or
+ * as one object.
  */
 #ifndef DT_RUNNER_VIEW_LOG_PRINT_H
 #define DT_RUNNER_VIEW_LOG_PRINT_H

@@ -28,8 +28,8 @@ typedef struct dt_run_filter {
 dt_status dt_run_filter_parse(dt_run_filter *out, const char *text, dt_arena *arena, dt_error *err);
 bool dt_run_filter_passes(const dt_run_filter *filter, const dt_run_value *value);
 
-/* Parses "2h", "3d", "90m" or "2w" before now, or "2026-11-20" or "2026-11-20 14:30" in local time (with "Z" at
- * the end in UTC). DT_ERR_USAGE for other texts. */
+/* Parses "2h", "3d", "90m" or "2w" before now, or "2026-11-20" or "2026-11-20 14:30" in local time
+ * (with "Z" at the end in UTC). DT_ERR_USAGE for other texts. */
 dt_status dt_since_parse(int64_t *wall_ms, const char *text, int64_t now_ms, dt_error *err);
 
 #endif

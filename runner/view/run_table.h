@@ -5,8 +5,8 @@
 #include "runner/term/table.h"
 #include "runner/view/run_select.h"
 
-/* The keys of --columns: "a,b" replaces the usual columns, "+a,b" adds to them. DT_ERR_USAGE for a key that no
- * run has. */
+/* The keys of --columns: "a,b" replaces the usual columns, "+a,b" adds to them. DT_ERR_USAGE for a
+ * key that no run has. */
 typedef struct dt_run_columns {
     const char **keys;
     size_t count;

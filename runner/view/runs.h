@@ -11,8 +11,8 @@
 #include "runner/view/timing.h"
 #include "store/store.h"
 
-/* Opens the store and finds the run. An active run without a supervisor gets a new one; a failure of that is only
- * printed, since reading needs none. The caller closes *store. */
+/* Opens the store and finds the run. An active run without a supervisor gets a new one; a failure
+ * of that is only printed, since reading needs none. The caller closes *store. */
 dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_call *call,
                        dt_error *err);
 
@@ -33,7 +33,8 @@ void dt_runs_add_activity(json_t *object, const dt_run *run, const dt_activity *
 const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_arena *arena);
 /* [{attempt, state, start_step, elapsed_seconds, reason}], oldest first. New reference. */
 json_t *dt_runs_attempts_json(const dt_attempt *attempts, int64_t count);
-/* The same as dt_runs_to_json with attempts, timing and nodes[{host, state, ranks[{rank, pid, state, ...}]}]. */
+/* The same as dt_runs_to_json with attempts, timing and nodes[{host, state, ranks[{rank, pid,
+ * state, ...}]}]. */
 dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
                               dt_error *err);
 
@@ -48,8 +49,8 @@ const char *dt_runs_speed(const dt_run *run);
 /* Returns the label of dt_timing.tokens_per_second, with "(last)" or "(mean)". */
 const char *dt_runs_timed_speed(const dt_run *run);
 
-/* The state to show: what the run does, or for an active run "broken" if its supervisors end at once, or "paused"
- * if its supervisor is suspended by a signal. Lives as long as the activity. */
+/* The state to show: what the run does, or for an active run "broken" if its supervisors end at
+ * once, or "paused" if its supervisor is suspended by a signal. Lives as long as the activity. */
 const char *dt_runs_shown_state(const dt_run *run, const dt_activity *activity);
 /* Styles of a state and of an activity. */
 dt_style dt_runs_style(dt_run_state state);

@@ -16,7 +16,8 @@ typedef struct dt_upkeep {
     char message[DT_UPKEEP_BYTES];
 } dt_upkeep; /* starts zeroed */
 
-/* *news: a sentence about the run's supervisor that differs from the last one, valid until the next call; else NULL. */
+/* *news: a sentence about the run's supervisor that differs from the last one, valid until the next
+ * call; else NULL. */
 dt_status dt_upkeep_look(const char **news, dt_upkeep *upkeep, const dt_run *run, dt_error *err);
 
 #endif
