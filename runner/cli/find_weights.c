@@ -29,7 +29,8 @@ static dt_status read_choice(choice *out, const char *which, dt_error *err)
     return DT_OK;
 }
 
-/* Returns the path of the wanted checkpoint, or NULL. rows: newest step first, then newest attempt. */
+/* Returns the path of the wanted checkpoint, or NULL. "last" is the newest step of the newest attempt.
+ * rows: newest step first. */
 static const char *choose(const dt_store_checkpoint *rows, int64_t count, const choice *wanted)
 {
     const dt_store_checkpoint *chosen = NULL;

@@ -191,7 +191,7 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "TIME",
      .fallback = "30d",
-     .help = "only of runs that ended, and cache entries last used, before 12h or 30d ago, or "
+     .help = "only runs that ended, and cache entries last used, more than 12h or 30d ago, or "
              "before 2026-11-20"},
     {.name = "keep",
      .kind = DT_OPTION_INT,

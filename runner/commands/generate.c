@@ -340,7 +340,7 @@ static const dt_option options[] = {
      .value = "P",
      .fallback = "fp32",
      .choices = precisions,
-     .help = "data type of weights and activations; bf16 reads half as many bytes a token"},
+     .help = "data type of weights and activations (bf16 reads half as many bytes a token)"},
     DT_TASK_OPTIONS,
     {0},
 };

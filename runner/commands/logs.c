@@ -176,7 +176,7 @@ static const dt_option options[] = {
      .value = "FORMAT",
      .choices = formats,
      .fallback = "text",
-     .help = "output format; jsonl is one object a line, also with --follow"},
+     .help = "output format (jsonl is one object a line, also with --follow)"},
     {0},
 };
 

@@ -176,7 +176,7 @@ static const dt_option options[] = {
      .choices = dt_network_names,
      .fallback = "ndr",
      .help =
-         "network between nodes; ndr and hdr have one adapter for each GPU, Ethernet one a node"},
+         "network between nodes (ndr and hdr have one adapter for each GPU, Ethernet one a node)"},
     {.name = "efficiency",
      .kind = DT_OPTION_NUMBER,
      .value = "PERCENT",

@@ -1,8 +1,8 @@
 /* tensorboard: imports event files of a folder and its subfolders; each folder with event files is a run.
  *
  * Framing and events are described in runner/export/tensorboard.c. In addition to simple_value, a
- * scalar may be a tensor (8) of dtype (1) float or double with one value, in float_val (5), double_val (6) or tensor_content (4). A record
- * truncated by the end of the file was still being written and is ignored. A record with a wrong checksum is an
+ * scalar may be a tensor (8) of dtype (1) float or double with one value, in float_val (5), double_val
+ * (6) or tensor_content (4). A record truncated by the end of the file was still being written and is ignored. A record with a wrong checksum is an
  * error, because the next record cannot be found. Everything that is not a scalar is skipped.
  */
 #define _GNU_SOURCE

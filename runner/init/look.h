@@ -2,8 +2,8 @@
  *
  * Kinds      .npy, and .csv whose lines are numbers: rows. .bin: token ids. .jsonl, .json: documents, one JSON
  *            object a line. Other .csv: documents, one a record. Other files: text, if they are UTF-8
- * Folders    their files with a known extension, except README and LICENSE; no subfolders. Default: the current
- *            folder
+ * Folders    their files with a known extension, except README, LICENSE, tokenizer, config and CHANGES; no
+ *            subfolders. Default: the current folder
  * Validation files with val, valid, validation, dev or eval as a word of their name (words end at - _ . and space)
  * Read       the first SAMPLE_BYTES of a file, and its size; rows of up to 64 MB completely
  * Errors     DT_ERR_USAGE with the file: missing, unreadable, empty, not text, or of mixed kinds

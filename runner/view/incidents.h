@@ -18,8 +18,8 @@ typedef struct dt_incident {
     int64_t kernel_lines_count;
 } dt_incident;
 
-/* Finds the rank of the newest attempt that failed first on its own, by the supervisor's clock, or else that
- * failed first; with its last output. */
+/* Finds the rank of the newest attempt that failed first on its own, or else that failed first (times
+ * are of one clock); with its last output. */
 dt_status dt_incident_find(dt_incident *out, dt_store *store, const dt_run *run, dt_arena *arena,
                            dt_error *err);
 
