@@ -45,7 +45,7 @@ json "o['error']['message'].startswith(\"unknown run 'no\")"
 expect 2 validate $'no\xff.yaml' --json
 json "o['recipes'][0]['path'] == 'no\ufffd.yaml'" "'no\ufffd.yaml' in o['recipes'][0]['message']"
 expect 2 logs last --follow --json
-json "'do not go together' in o['error']['message']"
+json "'cannot be combined' in o['error']['message']"
 
 # A reader that goes away early is no crash; a full stdout is an error.
 expect 0 list

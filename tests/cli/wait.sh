@@ -19,7 +19,7 @@ waiting=$!
 expect 0 stop "$run"
 wait $waiting
 [ $? -eq 1 ] || fail "whoever waited in vain was told otherwise"
-grep -q "has ended before: stopped" "$work/waited" || fail "does not say why: $(cat "$work/waited")"
+grep -q "ended before the condition was met: stopped" "$work/waited" || fail "does not say why: $(cat "$work/waited")"
 expect 4 wait "$run"
 expect 0 wait "$run" --until stopped
 expect 0 wait "$run" --until 'loss<100' # of its past
