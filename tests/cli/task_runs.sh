@@ -91,7 +91,7 @@ says "'dtrun score RUN --input FILE --ranks N' begins such a run"
 expect 2 generate "$run" --input "$work/empty" --ranks 2
 says "has no line that could be shared out"
 expect 2 generate "$run" --prompt x --ranks 2
-says "needs --input"
+says "give them (--input)"
 expect 2 generate "$run" --input "$work/two" --prompt x --ranks 2
 says "--input cannot be combined"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --device cpu

@@ -81,7 +81,7 @@ says "a model of kind 'transformer' has no form in Hugging Face's transformers"
 expect 2 generate "$run" --reference "$work/short"
 says "needs --input"
 expect 2 generate "$run" --input "$work/valid.words" --reference "$work/nothing"
-says "there is no"
+says "no file"
 
 # A blank line stays blank, and its neighbours are what they are without it.
 { echo; head -n 2 "$work/valid.words"; printf ' \t\n\r\n'; sed -n 3p "$work/valid.words"; echo; } >"$work/blank"

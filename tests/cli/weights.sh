@@ -162,7 +162,7 @@ expect 2 export --to hf "$tuned" "$work/x" --checkpoint 3
 says "no checkpoint of step 3"
 expect 2 export --to onnx "$tuned" "$work/x"
 expect 2 export --to csv "$tuned" --dtype bf16
-says "goes with --to hf alone"
+says "needs --to hf"
 expect 2 export --to hf "$tuned" forked "$work/x"
 says "takes 1 run at most"
 expect 2 export --to hf nothing "$work/x"
