@@ -1,4 +1,4 @@
-/* dtrun: the table of commands, and how one of them is called. */
+/* dtrun: lists all commands, and runs the one on the command line. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -121,7 +121,7 @@ static int refuse_command(const char *name)
     return dt_report_error(NULL, false, &err);
 }
 
-/* Whether a program reads the answer is wanted even when the options could not be read. */
+/* Whether --json is given; also works when the options cannot be parsed. */
 static bool wants_json(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
@@ -130,9 +130,9 @@ static bool wants_json(int argc, char **argv)
     return false;
 }
 
-/* What is about runs meets sweeps that nobody drives: but a server's looks start nothing that would end
- * with them. */
-static bool looks_at_runs(const dt_command *command)
+/* Commands that take a run restart the driver of an orphaned sweep. A request served by `dtrun serve` does
+ * not: the driver would die with the request. */
+static bool restarts_drivers(const dt_command *command)
 {
     return !command->hidden &&
            (strstr(command->operands, "RUN") != NULL || command == &dt_command_launch ||
@@ -160,11 +160,12 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
     } else {
         call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};
         DT_TRY(dt_relay_server(&server, command, &args, err));
-        if (server == NULL && looks_at_runs(command) && !dt_relay_is_served())
+        if (server == NULL && restarts_drivers(command) && !dt_relay_is_served())
             dt_drive_ensure_all();
         st = server != NULL ? dt_relay_call(&call, server, err) : command->run(&call, err);
         *exit_code = call.exit_code;
-        if (st == DT_ERR_RECIPE && problems.errors > 0) { /* all of them, not the first alone */
+        if (st == DT_ERR_RECIPE &&
+            problems.errors > 0) { /* report all problems, not only the first */
             *exit_code = dt_report_bad_recipe(&call, err);
             st = DT_OK;
         }

@@ -31,10 +31,10 @@ static void close_both(int *pair)
 typedef struct beginning {
     int out, errors;
     char *const *argv;
-    bool follows; /* it is killed where we end first */
+    bool follows; /* the program is killed if this process ends first */
 } beginning;
 
-/* After fork. What fails is told as an errno to `failed`, which the program does not get. */
+/* Runs in the child after fork. A failure is written as errno to `failed`, which exec closes. */
 static void be_child(const beginning *of, pid_t parent, int failed)
 {
     int why;
@@ -68,7 +68,7 @@ static dt_status start(pid_t *pid, const beginning *of, dt_error *err)
     dt_status st = DT_OK;
 
     if (pipe2(pair, O_CLOEXEC) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot create a pipe: %s", strerror(errno));
     *pid = fork();
     if (*pid == 0)
         be_child(of, parent, pair[1]);
@@ -84,7 +84,7 @@ out:
     return st;
 }
 
-/* Milliseconds until `deadline`, as poll has them; -1: there is none. */
+/* Milliseconds until `deadline` for poll; -1 without a deadline. */
 static int left_ms(double deadline)
 {
     double left = deadline - dt_clock_monotonic_seconds();
@@ -104,7 +104,7 @@ static dt_status keep(void *context, const char *bytes, size_t length, dt_error 
     return DT_OK;
 }
 
-/* Until both ends are closed. */
+/* Reads both pipes until they are closed. DT_ERR_TIMEOUT after the deadline. */
 static dt_status collect(int out_fd, int errors_fd, const reader *out, dt_strbuf *errors,
                          double deadline, dt_error *err)
 {
@@ -115,7 +115,7 @@ static dt_status collect(int out_fd, int errors_fd, const reader *out, dt_strbuf
 
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
         if (left_ms(deadline) == 0)
-            return DT_FAIL(err, DT_ERR_TIMEOUT, "a program did not end in time");
+            return DT_FAIL(err, DT_ERR_TIMEOUT, "the program did not end in time");
         if (poll(ends, 2, left_ms(deadline)) < 0 && errno != EINTR)
             return DT_FAIL(err, DT_ERR_IO, "cannot wait for a program: %s", strerror(errno));
         for (int i = 0; i < 2; i++) {
@@ -143,14 +143,14 @@ static dt_status run(int *exit_code, const reader *out, dt_strbuf *errors, char 
     pid_t pid = -1;
 
     if (pipe2(out_pipe, O_CLOEXEC) != 0 || pipe2(errors_pipe, O_CLOEXEC) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot create a pipe: %s", strerror(errno));
     DT_TRY(start(&pid, &(beginning){out_pipe[1], errors_pipe[1], argv, follows}, err));
     close(out_pipe[1]);
     close(errors_pipe[1]);
     out_pipe[1] = errors_pipe[1] = -1;
     DT_TRY(collect(out_pipe[0], errors_pipe[0], out, errors, deadline, err));
 out:
-    close_both(out_pipe); /* before waiting: a program that still writes ends by it */
+    close_both(out_pipe); /* before waiting: ends a program that still writes */
     close_both(errors_pipe);
     if (pid > 0 && st == DT_ERR_TIMEOUT)
         kill(pid, SIGKILL);

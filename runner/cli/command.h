@@ -1,17 +1,17 @@
-/* command: what one command of dtrun is, and what it is given.
+/* command: defines the description of a command of dtrun, and the call that it gets.
  *
  * Adding a command:
  *   1  runner/commands/NAME.c defines `const dt_command dt_command_NAME` and its function; NAME goes
  *      into `commands` in runner/CMakeLists.txt
  *   2  declare it below and put it in the table in runner/main.c
- *   3  `dtrun help --markdown > docs/commands.md` (cli.help fails until that is done)
- *   4  tests/cli/NAME.sh shows what it does, its JSON, and what it says of bad input
- * The one description of its options drives parsing, help and the page.
+ *   3  `dtrun help --markdown > docs/commands.md` (cli.help fails until this is done)
+ *   4  tests/cli/NAME.sh tests its output, its JSON, and its messages for bad input
+ * Parsing, help, manual page and completion all use the one description of its options.
  *
  * Output     results to stdout; progress, notes and errors to stderr; with --json exactly one
  *            object on stdout, whose first key is "version"
- * Errors     a command returns a status and a message that main.c prints; it sets exit_code where
- *            it did its job and the answer is not 0 (a run that failed)
+ * Errors     a command returns a status and a message that main.c prints. It sets exit_code if it
+ *            succeeded but must not exit with 0 (for example because the run failed)
  */
 #ifndef DT_RUNNER_COMMAND_H
 #define DT_RUNNER_COMMAND_H
@@ -32,15 +32,14 @@ typedef struct dt_call {
 
 struct dt_command {
     const char *name;
-    const char *summary;            /* one line, no full stop */
+    const char *summary;            /* an imperative of at most 60 columns, no full stop */
     const char *operands;           /* "RUN", "[RUN]", "RECIPE..."; "" for none */
     int operands_min, operands_max; /* max -1: any number */
     const dt_option *options;       /* ends with a NULL name; --json and --help are added */
-    const char *notes;              /* paragraphs after the options, lines of at most 80 columns */
+    const char *notes;              /* paragraphs after the options, lines of at most 88 columns */
     bool hidden;
-    bool
-        travels; /* it only reads: --server has it run by another machine's server (runner/relay/) */
-    bool signs;  /* "-x" is an operand, where no option is called so */
+    bool remote_ok; /* only reads: --server runs it on another machine's server (runner/relay/) */
+    bool dash_operands; /* "-x" is an operand unless it is an option */
     dt_status (*run)(dt_call *call, dt_error *err);
 };
 
@@ -53,12 +52,12 @@ extern const dt_command dt_command_launch, dt_command_stop, dt_command_resume, d
     dt_command_sql, dt_command_wait, dt_command_fork, dt_command_compare, dt_command_data,
     dt_command_help, dt_command_completion, dt_command_complete, dt_command_drive;
 
-/* main.c: ends with NULL, in the order of the help. */
+/* All commands in the order of the help, NULL-terminated. Defined in main.c. */
 extern const dt_command *const dt_commands[];
 
-/* NULL where there is none of that name. */
+/* NULL for an unknown name. */
 const dt_command *dt_command_find(const char *name);
-/* The command that was probably meant, or NULL. */
+/* The command closest to a mistyped `name`, or NULL. */
 const char *dt_command_suggest(const char *name);
 
 #endif

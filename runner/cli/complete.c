@@ -15,7 +15,7 @@ enum { RUNS_MOST = 50 };
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
-/* Where it begins as what was typed. */
+/* Adds a candidate if it starts with what was typed. */
 static void offer(dt_strbuf *out, const char *typed, const char *front, const char *value,
                   const char *end, const char *what)
 {
@@ -44,7 +44,7 @@ static void offer_commands(dt_strbuf *out, const char *typed)
             offer(out, typed, "", dt_commands[i]->name, "", dt_commands[i]->summary);
 }
 
-/* Only what is there already is looked at, and no supervisor is started. */
+/* Offers the newest runs. Creates no store and starts no supervisor. */
 static dt_status offer_runs(dt_strbuf *out, const char *typed, dt_arena *arena, dt_error *err)
 {
     const char *folder, *path, *what;
@@ -62,7 +62,7 @@ static dt_status offer_runs(dt_strbuf *out, const char *typed, dt_arena *arena, 
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
     DT_TRY(dt_store_run_list(store, &runs, &count, -1, RUNS_MOST, arena, err));
     if (count > 0)
-        offer(out, typed, "", DT_RUN_LAST, "", "the newest");
+        offer(out, typed, "", DT_RUN_LAST, "", "the newest run");
     for (int64_t i = 0; i < count; i++) {
         bool first = true;
 
@@ -80,7 +80,7 @@ out:
 
 /* --- values of options */
 
-/* front: what stands before the assignment in the word ("--set=" or ""). */
+/* front: prefix of the assignment in the word ("--set=" or ""). */
 static void offer_fields(dt_strbuf *out, const char *typed, const char *front)
 {
     static const char *const truths[] = {"true", "false", NULL};
@@ -126,7 +126,7 @@ static void offer_values(dt_strbuf *out, const char *typed, const char *front,
 typedef struct line {
     const dt_option *options;
     size_t options_count;
-    const dt_option *wants; /* the option whose value the last word is; NULL: none */
+    const dt_option *wants; /* the last word is the value of this option; NULL: it is not a value */
     int operands;           /* before the last word */
     bool only_operands;     /* "--" was there */
 } line;
@@ -147,7 +147,7 @@ static const dt_option *find_option(const line *at, const char *word)
     return NULL;
 }
 
-/* All but the last word, which is being typed. */
+/* Reads all words but the last, which is being typed. */
 static void read_words(line *at, char *const *words, int count)
 {
     for (int i = 0; i + 1 < count; i++) {
@@ -182,7 +182,7 @@ static void offer_options(dt_strbuf *out, const line *at, char *const *words, in
             offer(out, typed, "--", at->options[i].name, "", at->options[i].help);
 }
 
-/* Those that stand in the usage: "check|backup [FILE]", "[logs|cache]". */
+/* Offers the words of the usage: "check|backup [FILE]", "[logs|cache]". False if it has none. */
 static bool offer_words(dt_strbuf *out, const char *typed, const char *operands, bool first)
 {
     const char *at = operands + (operands[0] == '[');
@@ -229,8 +229,8 @@ dt_status dt_complete(dt_strbuf *out, char *const *words, int count, dt_arena *a
     if (count <= 1) {
         offer_commands(out, typed);
         if (typed[0] == '-') {
-            offer(out, typed, "", "--help", "", "the commands");
-            offer(out, typed, "", "--version", "", "which dtrun this is");
+            offer(out, typed, "", "--help", "", "list the commands");
+            offer(out, typed, "", "--version", "", "print the version");
         }
         return DT_OK;
     }

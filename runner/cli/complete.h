@@ -1,8 +1,8 @@
-/* complete: what a shell may offer for the word that is being typed, from the tables that also
- * parse it: commands, options, fields of recipes, and the runs of the store.
+/* complete: prints the candidates for the word that is being typed in a shell: commands, options, fields of
+ * recipes, and the runs of the store, from the tables that also parse them.
  *
- * A line a candidate, "VALUE" or "VALUE<tab>what it is"; a value that ends with '=' wants more.
- * ":files" alone means: names of files, recipes (*.yaml, *.yml) first.
+ * One candidate a line, "VALUE" or "VALUE<tab>description"; after a value that ends with '=' typing continues.
+ * The single line ":files" means: file names, recipes (*.yaml, *.yml) first.
  */
 #ifndef DT_RUNNER_COMPLETE_H
 #define DT_RUNNER_COMPLETE_H
@@ -12,7 +12,7 @@
 
 #define DT_COMPLETE_FILES ":files"
 
-/* words: those after `dtrun`; the last is being typed and may be "". */
+/* words: those after `dtrun`; the last one is being typed and may be "". */
 dt_status dt_complete(dt_strbuf *out, char *const *words, int count, dt_arena *arena,
                       dt_error *err);
 

@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* "best", "last", or a step. */
+/* The part after @: "best", "last", or a step. */
 typedef struct choice {
     bool best, last;
     long long step;
@@ -24,11 +24,13 @@ static dt_status read_choice(choice *out, const char *which, dt_error *err)
         return DT_OK;
     out->step = strtoll(which, &end, 10);
     if (end == which || *end != '\0' || out->step < 0)
-        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' is neither a step nor 'best' nor 'last'", which);
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "unsupported checkpoint '%s' (expected a step, 'best' or 'last')", which);
     return DT_OK;
 }
 
-/* Newest step first; of equal ones the newer attempt's. */
+/* Returns the path of the wanted checkpoint, or NULL. "last" is the newest step of the newest attempt.
+ * rows: newest step first. */
 static const char *choose(const dt_store_checkpoint *rows, int64_t count, const choice *wanted)
 {
     const dt_store_checkpoint *chosen = NULL;
@@ -81,8 +83,7 @@ dt_status dt_find_weights(const char **path, const char *name, dt_arena *arena, 
     DT_TRY(dt_store_checkpoint_list(store, &rows, &count, run.id, arena, err));
     *path = choose(rows, count, &wanted);
     if (*path == NULL)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "run '%s' has no checkpoint '%s' ('dtrun checkpoints %s' lists those it has)",
+        DT_THROW(err, DT_ERR_RECIPE, "run '%s' has no checkpoint '%s' (see 'dtrun checkpoints %s')",
                  run.id, at != NULL ? at + 1 : "last", run.id);
 out:
     dt_store_close(store);

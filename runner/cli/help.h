@@ -1,4 +1,4 @@
-/* help: the texts of --help and of docs/commands.md, made from the table of commands. */
+/* help: writes the texts of --help and docs/commands.md from the table of commands. */
 #ifndef DT_RUNNER_HELP_H
 #define DT_RUNNER_HELP_H
 
@@ -7,15 +7,15 @@
 
 extern const char dt_help_about_runs[], dt_help_about_exit[];
 
-/* What an option is for, with its choices and default; `add` writes it. */
+/* Writes the help of an option with its choices and default, by `add`. */
 void dt_help_option(dt_strbuf *out, const dt_option *option,
                     void (*add)(dt_strbuf *out, const char *text));
 
-/* `dtrun help`. */
+/* Adds the text of `dtrun help`. */
 void dt_help_overview(dt_strbuf *out);
-/* `dtrun help NAME`. */
+/* Adds the text of `dtrun help NAME`. */
 dt_status dt_help_command(dt_strbuf *out, const dt_command *command, dt_error *err);
-/* docs/commands.md, the whole file. */
+/* Adds the whole file docs/commands.md. */
 dt_status dt_help_markdown(dt_strbuf *out, dt_error *err);
 
 #endif

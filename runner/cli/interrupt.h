@@ -1,9 +1,8 @@
-/* interrupt: Ctrl-C and polite kills as a question that loops ask.
+/* interrupt: records SIGINT, SIGTERM and SIGHUP in a flag that loops poll.
  *
- * After dt_interrupt_catch SIGINT, SIGTERM and SIGHUP no longer end this process: it finishes what
- * must not stay half-made, leaves the terminal as it found it, and ends by itself. Programs that
- * are started afterwards get the default behaviour back (exec resets handlers). The one flag is
- * process-wide, because signals are.
+ * After dt_interrupt_catch these signals no longer end the process: it can finish what must not stay
+ * half-done, restore the terminal, and return. Programs that are started afterwards get the default
+ * behaviour (exec resets handlers). The flag is process-wide, because signals are.
  */
 #ifndef DT_RUNNER_INTERRUPT_H
 #define DT_RUNNER_INTERRUPT_H

@@ -18,13 +18,13 @@ static const dt_option common[] = {
 };
 enum { COMMON_COUNT = sizeof(common) / sizeof(common[0]) };
 
-static const dt_option travelling = {
+static const dt_option server_option = {
     .name = "server",
     .kind = DT_OPTION_TEXT,
     .value = "URL",
-    .help = "of another machine's runs: ask its 'dtrun serve' (or DTRUN_SERVER)"};
+    .help = "read another machine's runs from its 'dtrun serve' (or set DTRUN_SERVER)"};
 
-/* getopt_long gives back the option's index plus this, clear of every letter. */
+/* getopt_long returns the index of an option plus LONG_BASE, which no letter reaches. */
 enum { LONG_BASE = 256 };
 
 dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *command,
@@ -40,8 +40,8 @@ dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (own > 0)
         memcpy(options, command->options, own * sizeof(options[0]));
-    if (command->travels)
-        options[own++] = travelling;
+    if (command->remote_ok)
+        options[own++] = server_option;
     memcpy(options + own, common, sizeof(common));
     *out = options;
     *count = own + COMMON_COUNT;
@@ -135,7 +135,7 @@ static dt_status value_set(dt_value *value, const dt_option *option, const char 
     return DT_OK;
 }
 
-/* What getopt_long refused: `word` is the argument it looked at. */
+/* Makes the error for an argument `word` that getopt_long refused with `code`. */
 static dt_status refuse(const dt_arguments *args, int code, const char *word, dt_error *err)
 {
     const char **names;
@@ -179,7 +179,7 @@ static dt_status check_operands(const dt_arguments *args, dt_error *err)
     return DT_OK;
 }
 
-/* The option that getopt's answer stands for: an index, or the count where it is none of ours. */
+/* Returns the index of the option for getopt's return value, or the count if there is none. */
 static size_t option_index(const dt_arguments *args, int code)
 {
     size_t i = 0;
@@ -191,7 +191,7 @@ static size_t option_index(const dt_arguments *args, int code)
     return i;
 }
 
-static bool is_signed(const dt_arguments *args, const char *word)
+static bool is_dash_operand(const dt_arguments *args, const char *word)
 {
     if (word[0] != '-' || word[1] == '-' || word[1] == '\0')
         return false;
@@ -201,9 +201,9 @@ static bool is_signed(const dt_arguments *args, const char *word)
     return true;
 }
 
-/* Words with a sign go behind a "--"; *argc and *argv become those of a copy. */
-static dt_status set_signs_aside(const dt_arguments *args, int *argc, char ***argv, dt_arena *arena,
-                                 dt_error *err)
+/* Moves operands that start with a dash after "--". *argc and *argv become those of a copy. */
+static dt_status set_dash_operands_aside(const dt_arguments *args, int *argc, char ***argv,
+                                         dt_arena *arena, dt_error *err)
 {
     char **words = dt_arena_alloc_array(arena, (size_t)*argc + 2, sizeof(words[0]));
     int count = 0, i;
@@ -211,11 +211,11 @@ static dt_status set_signs_aside(const dt_arguments *args, int *argc, char ***ar
     if (words == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (i = 0; i < *argc && strcmp((*argv)[i], "--") != 0; i++)
-        if (!is_signed(args, (*argv)[i]))
+        if (!is_dash_operand(args, (*argv)[i]))
             words[count++] = (*argv)[i];
     words[count++] = (char *)"--";
     for (int j = 0; j < i; j++)
-        if (is_signed(args, (*argv)[j]))
+        if (is_dash_operand(args, (*argv)[j]))
             words[count++] = (*argv)[j];
     for (i++; i < *argc; i++)
         words[count++] = (*argv)[i];
@@ -235,9 +235,10 @@ static dt_status parse_words(dt_arguments *args, int argc, char **argv, dt_arena
 
     if (longs == NULL || letters == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    if (args->command->signs && (st = set_signs_aside(args, &argc, &argv, arena, err)) != DT_OK)
+    if (args->command->dash_operands &&
+        (st = set_dash_operands_aside(args, &argc, &argv, arena, err)) != DT_OK)
         return st;
-    *letter++ = ':'; /* missing values are told from unknown options */
+    *letter++ = ':'; /* distinguishes missing values from unknown options */
     for (size_t i = 0; i < args->options_count; i++) {
         const dt_option *option = &args->options[i];
         bool takes = option->kind != DT_OPTION_FLAG;

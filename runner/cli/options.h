@@ -1,7 +1,7 @@
-/* options: the description of a command's options, and what was given for them.
+/* options: describes the options of a command and parses their values.
  *
- * Ownership  texts given point into argv; lists live in the arena of the call
- * Errors     DT_ERR_USAGE naming the option, what was given and what is expected
+ * Ownership  given texts point into argv; lists live in the arena of the call
+ * Errors     DT_ERR_USAGE with the option, the given value and the expected one
  */
 #ifndef DT_RUNNER_OPTIONS_H
 #define DT_RUNNER_OPTIONS_H
@@ -21,16 +21,16 @@ typedef enum dt_option_kind {
     DT_OPTION_INT,    /* within low..high */
     DT_OPTION_NUMBER, /* within low..high */
     DT_OPTION_CHOICE, /* one of `choices` */
-    DT_OPTION_LIST    /* may be given again and again */
+    DT_OPTION_LIST    /* repeatable */
 } dt_option_kind;
 
 typedef struct dt_option {
     const char *name; /* "limit" for --limit */
     char letter;      /* 'n' for -n; 0: none */
     dt_option_kind kind;
-    const char *value;    /* what stands for the value in the help: "N" */
+    const char *value;    /* placeholder of the value in the help: "N" */
     const char *help;     /* one sentence, no full stop */
-    const char *fallback; /* taken where the option is not given; NULL: none */
+    const char *fallback; /* default value; NULL: none */
     double low, high;
     const char *const *choices; /* ends with NULL */
 } dt_option;
@@ -47,23 +47,23 @@ typedef struct dt_value {
 
 typedef struct dt_arguments {
     const dt_command *command;
-    const dt_option *options; /* of the command, then --json and --help */
-    dt_value *values;         /* one an option */
+    const dt_option *options; /* of the command, then --server if remote_ok, --json and --help */
+    dt_value *values;         /* one for each option */
     size_t options_count;
     char **operands;
     int operands_count;
 } dt_arguments;
 
-/* All options of a command, with those that every command has. */
+/* All options of a command, including those that every command has. */
 dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *command,
                         dt_arena *arena, dt_error *err);
 
-/* argv[0] is the name of the command. The arguments are permuted, not changed. With --help the
+/* argv[0] is the name of the command. The arguments are reordered, not changed. With --help the
  * operands are not checked. */
 dt_status dt_arguments_parse(dt_arguments *out, const dt_command *command, int argc, char **argv,
                              dt_arena *arena, dt_error *err);
 
-/* By name; asking for an option that the command does not have is a bug. */
+/* Returns the value of an option. Asking for an option that the command does not have is a bug. */
 const dt_value *dt_arguments_get(const dt_arguments *args, const char *name);
 bool dt_arguments_flag(const dt_arguments *args, const char *name);
 

@@ -18,7 +18,7 @@ dt_status dt_judge_problems(dt_status st, const dt_call *call, dt_error *err)
     return st;
 }
 
-/* The files of -f, as the command line has them. */
+/* Reads the files of --layer, in the order of the command line. */
 static dt_status read_layers(dt_recipe_source *out, const dt_call *call, dt_error *err)
 {
     const dt_value *paths = dt_arguments_get(call->args, "layer");
@@ -42,7 +42,7 @@ out:
     return st;
 }
 
-/* The other points of a sweep: a value that none can have is found before the first is launched. */
+/* Checks the recipes of the other points of a sweep, so that errors are found before the first launch. */
 static dt_status check_points(const dt_recipe_source *source, const dt_call *call, dt_error *err)
 {
     int64_t points = source->sweep->points;

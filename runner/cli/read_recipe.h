@@ -1,7 +1,7 @@
-/* read_recipe: the RECIPE, the --layer and the --set of a command line, read and checked.
+/* read_recipe: reads and checks the RECIPE, --layer and --set of a command line.
  *
- * RECIPE "-" is read from stdin. All that is wrong is among call->problems, which main.c prints; warnings are said at once, or are
- * errors with --strict.
+ * RECIPE "-" is read from stdin. All errors are added to call->problems, which main.c prints. Warnings are
+ * printed at once; with --strict they are errors.
  */
 #ifndef DT_RUNNER_READ_RECIPE_H
 #define DT_RUNNER_READ_RECIPE_H
@@ -10,20 +10,19 @@
 #include "recipes/reader.h"
 #include "runner/cli/command.h"
 
-#define DT_STRICT_OPTION                                                      \
-    {                                                                         \
-        .name = "strict", .kind = DT_OPTION_FLAG,                             \
-        .help = "take what is only warned of in the recipe for an error too", \
+#define DT_STRICT_OPTION                                                                     \
+    {                                                                                        \
+        .name = "strict", .kind = DT_OPTION_FLAG, .help = "treat recipe warnings as errors", \
     }
 
-/* What every command has that takes a RECIPE. */
+/* Options of every command that takes a RECIPE. */
 /* clang-format off */
 #define DT_RECIPE_OPTIONS(set_help) \
     {.name = "layer", \
      .letter = 'f', \
      .kind = DT_OPTION_LIST, \
      .value = "RECIPE", \
-     .help = "lay this recipe on top, as often as needed"}, \
+     .help = "apply this recipe on top"}, \
     {.name = "set", \
      .letter = 's', \
      .kind = DT_OPTION_LIST, \
@@ -32,11 +31,11 @@
     DT_STRICT_OPTION
 /* clang-format on */
 
-/* source->origins is filled in. */
+/* Fills *source with its origins. DT_ERR_RECIPE if the recipe has errors. */
 dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
                          const dt_call *call, dt_error *err);
 
-/* What a read found, by --strict or not: the first error in `err`, warnings to stderr. */
+/* Applies --strict to call->problems. Returns the first error in `err`; prints warnings to stderr. */
 dt_status dt_judge_problems(dt_status st, const dt_call *call, dt_error *err);
 
 #endif

@@ -144,7 +144,7 @@ int dt_report_exit_code(dt_status status)
         return DT_EXIT_GOOD;
     case DT_ERR_USAGE:
     case DT_ERR_RECIPE:
-    case DT_ERR_NOT_FOUND: /* no such run, recipe, checkpoint: what was asked for is wrong */
+    case DT_ERR_NOT_FOUND: /* no such run, recipe or checkpoint: an error of the command line */
         return DT_EXIT_USAGE;
     case DT_ERR_PEER:
         return DT_EXIT_FAILED;
@@ -180,12 +180,12 @@ void dt_report_problems(const dt_command *command, const dt_problems *problems)
 static void print_error(const dt_error *error, const dt_problems *problems)
 {
     json_t *object = dt_report_object();
-    json_t *told = json_pack("{s:s, s:o}", "status", dt_status_name(error->code), "message",
-                             dt_json_text(error->message));
+    json_t *reported = json_pack("{s:s, s:o}", "status", dt_status_name(error->code), "message",
+                                 dt_json_text(error->message));
 
     if (problems != NULL)
-        json_object_set_new(told, "problems", dt_problems_to_json(problems));
-    json_object_set_new(object, "error", told);
+        json_object_set_new(reported, "problems", dt_problems_to_json(problems));
+    json_object_set_new(object, "error", reported);
     (void)dt_report_json(object, NULL);
 }
 
@@ -209,8 +209,7 @@ int dt_report_error(const dt_command *command, bool json, const dt_error *error)
     dt_strbuf_add_char(&text, ' ');
     dt_term_add(&text, &term, DT_STYLE_PLAIN, "%s\n", error->message);
     if (error->code == DT_ERR_USAGE)
-        dt_term_add(&text, &term, DT_STYLE_DIM, "'dtrun help%s%s' says how it is called\n", blank,
-                    name);
+        dt_term_add(&text, &term, DT_STYLE_DIM, "see 'dtrun help%s%s'\n", blank, name);
     (void)dt_file_write_all(STDERR_FILENO, text.data, text.length, NULL);
     dt_strbuf_release(&text);
     if (json)

@@ -19,7 +19,7 @@ const char *dt_suggest(const char *word, const char *const *names)
     for (size_t i = 0; names[i] != NULL; i++) {
         size_t name_length = strlen(names[i]);
         int limit = (int)(name_length > length ? name_length : length) / 3;
-        int far = abs((int)name_length - (int)length); /* at least: letters too many or too few */
+        int far = abs((int)name_length - (int)length); /* lower bound: difference of the lengths */
 
         if (length >= 2 && strncmp(names[i], word, length) == 0)
             far = 0;

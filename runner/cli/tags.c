@@ -29,7 +29,7 @@ dt_status dt_tag_check(const char *what, const char *text, dt_error *err)
         return DT_OK;
     return DT_FAIL(
         err, DT_ERR_USAGE,
-        "%s '%s': expected 1 to 64 letters, digits or one of '._:/@-', the first a letter"
+        "%s '%s': expected 1 to 64 letters, digits or any of '._:/@-', the first a letter"
         " or a digit",
         what, text);
 }
@@ -41,7 +41,7 @@ dt_status dt_run_name_check(const char *name, dt_error *err)
                                                 name, dt_run_name_expected(name));
 }
 
-/* The next of the tags at *at, which moves on; NULL: no more. */
+/* Returns the next tag at *at and advances it; NULL after the last. */
 static const char *next_tag(const char **at, size_t *length)
 {
     const char *tag = *at + strspn(*at, " ");
@@ -62,7 +62,7 @@ bool dt_tags_have(const char *tags, const char *tag)
     return false;
 }
 
-/* tags with one that is put in, in order, or (add false) without it. */
+/* Writes `tags` with `tag` inserted in order, or with add false, without it. */
 static void change_one(dt_strbuf *out, const char *tags, const char *tag, bool add)
 {
     const char *one;
@@ -100,7 +100,7 @@ dt_status dt_tags_change(const char **out, const char *tags, const char *const *
         DT_TRY(dt_tag_check("tag", tag, err));
         change_one(&next, *out, tag, words[i][0] != '-');
         if (next.length > DT_TAGS_BYTES)
-            DT_THROW(err, DT_ERR_USAGE, "a run has room for %d bytes of tags", DT_TAGS_BYTES);
+            DT_THROW(err, DT_ERR_USAGE, "a run can have at most %d bytes of tags", DT_TAGS_BYTES);
         *out = dt_arena_strdup(arena, next.data);
         if (*out == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");

@@ -1,4 +1,4 @@
-/* dtrun checkpoints: what a run has saved and still has. */
+/* dtrun checkpoints: lists the checkpoints of a run that are still on disk. */
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -63,7 +63,7 @@ static dt_status checkpoints(dt_call *call, dt_error *err)
     DT_TRY(dt_store_checkpoint_list(store, &all, &count, run.id, call->arena, err));
     for (int64_t i = 0; i < count; i++) {
         if (!dt_file_exists(all[i].path))
-            continue; /* the recipe's checkpoint.keep took it */
+            continue; /* removed by the recipe's checkpoint.keep */
         shown++;
         json_array_append_new(array, to_json(&all[i]));
         add_row(&table, &all[i], dt_clock_wall_ms());
@@ -88,10 +88,10 @@ out:
 
 const dt_command dt_command_checkpoints = {
     .name = "checkpoints",
-    .summary = "the checkpoints of a run that are on disk, newest first",
+    .summary = "list the checkpoints of a run that are on disk",
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
-    .travels = true,
+    .remote_ok = true,
     .run = checkpoints,
 };

@@ -1,4 +1,4 @@
-/* dtrun compare: what differs between runs. */
+/* dtrun compare: prints the differences between runs, in recipes and results. */
 #include <string.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ static dt_status add_run(dt_run_entries *io, const dt_run *run, dt_error *err)
     return DT_OK;
 }
 
-/* The runs of a group, oldest first; DT_ERR_NOT_FOUND where none is of it. */
+/* Adds the runs of a group, oldest first. DT_ERR_NOT_FOUND if the group has no run. */
 static dt_status add_group(dt_run_entries *io, dt_store *store, const char *name,
                            const dt_call *call, dt_error *err)
 {
@@ -34,7 +34,7 @@ static dt_status add_group(dt_run_entries *io, dt_store *store, const char *name
 
     DT_TRY(dt_run_select(&group, store, &selection, call->arena, err));
     if (group.count == 0)
-        DT_THROW(err, DT_ERR_NOT_FOUND, "no run is of a group '%s' ('dtrun list' shows all)", name);
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no group '%s' ('dtrun list' shows all runs)", name);
     for (size_t i = group.count; i-- > 0;)
         DT_TRY(add_run(io, group.items[i].run, err));
 out:
@@ -42,7 +42,7 @@ out:
     return st;
 }
 
-/* A run, or the runs of a group where none has the name. */
+/* Adds the run that `ref` names, or else the runs of the group of this name. */
 static dt_status add_operand(dt_run_entries *io, dt_store *store, const char *ref,
                              const dt_call *call, dt_error *err)
 {
@@ -61,7 +61,7 @@ static dt_status add_operand(dt_run_entries *io, dt_store *store, const char *re
     return DT_FAIL(err, st, "%s", unknown.message);
 }
 
-/* Those that are named, in that order, then those of --group. */
+/* Collects the runs given as operands, in this order, then those of --group. */
 static dt_status find_runs(dt_run_entries *out, dt_store *store, const dt_call *call, dt_error *err)
 {
     const char *group = dt_arguments_get(call->args, "group")->text;
@@ -75,14 +75,13 @@ static dt_status find_runs(dt_run_entries *out, dt_store *store, const dt_call *
     if (group != NULL)
         DT_TRY(add_group(out, store, group, call, err));
     if (out->count < 2)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "two runs at least are compared, here %s: 'dtrun list' shows all",
-                 out->count == 1 ? "is one" : "are none");
+        DT_THROW(err, DT_ERR_USAGE, "expected at least two runs, not %zu ('dtrun list' shows all)",
+                 out->count);
 out:
     return st;
 }
 
-/* Of all, those that people look at first. */
+/* Finds which of the usual metrics the runs have. Returns their number. */
 static size_t usual_metrics(const char **out, dt_store *store, const dt_run_entries *runs)
 {
     static const char *const usual[] = {"valid_loss", "loss", "tokens_per_second"};
@@ -143,25 +142,27 @@ static const dt_option options[] = {
      .letter = 'm',
      .kind = DT_OPTION_LIST,
      .value = "NAME",
-     .help = "this one instead of the losses and the throughput"},
+     .help = "show this metric instead of the losses and the throughput"},
     {.name = "group",
      .kind = DT_OPTION_TEXT,
      .value = "GROUP",
-     .help = "the runs of this group, too, the oldest first"},
+     .help = "add the runs of this group, oldest first"},
     {0},
 };
 
 const dt_command dt_command_compare = {
     .name = "compare",
-    .summary = "what differs between runs, and what came of it",
+    .summary = "compare recipes and results of runs",
     .operands = "RUN...",
     .operands_max = -1,
     .options = options,
     .notes =
-        "RUN may be a group, as a sweep is one: all its runs, the oldest first.\n"
-        "The keys in which the recipes differ; best and last value of the metrics, with the\n"
-        "difference to the first run; their curves over each other. Best is the lowest value,\n"
-        "of a throughput or an accuracy the highest. --json has all metrics.\n",
-    .travels = true,
+
+        "RUN can also be the name of a group, for example of a sweep: all its runs are compared,\n"
+        "the oldest first.\n"
+        "Prints the recipe keys that differ, the best and last value of each metric with the\n"
+        "difference to the first run, and the curves in one chart. The best value is the lowest\n"
+        "one; of a throughput or an accuracy, the highest. --json has all metrics.\n",
+    .remote_ok = true,
     .run = compare,
 };

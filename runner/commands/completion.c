@@ -1,5 +1,5 @@
-/* dtrun completion: what a shell reads to complete dtrun's words; and `dtrun complete`, which that
- * then asks (not for people). */
+/* dtrun completion: prints the completion script of a shell. `dtrun complete`, which that script calls,
+ * prints the candidates for a word (not for people). */
 #include <string.h>
 
 #include "runner/cli/command.h"
@@ -58,11 +58,11 @@ out:
 
 const dt_command dt_command_completion = {
     .name = "completion",
-    .summary = "what a shell reads to complete dtrun's words",
+    .summary = "print a shell completion script",
     .operands = "SHELL",
     .operands_min = 1,
     .operands_max = 1,
-    .notes = "SHELL is bash, zsh or fish. An installed dtrun is completed without this; else:\n"
+    .notes = "SHELL is bash, zsh or fish. An installed dtrun needs no setup; otherwise add:\n"
              "  source <(dtrun completion bash)      in ~/.bashrc\n"
              "  source <(dtrun completion zsh)       in ~/.zshrc, after compinit\n"
              "  dtrun completion fish | source       in ~/.config/fish/config.fish\n",
@@ -71,7 +71,7 @@ const dt_command dt_command_completion = {
 
 const dt_command dt_command_complete = {
     .name = "complete",
-    .summary = "what may stand for the last of these words (for shells)",
+    .summary = "print the candidates for the last of these words",
     .operands = "[WORD...]",
     .operands_max = -1,
     .hidden = true,

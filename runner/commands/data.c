@@ -1,4 +1,4 @@
-/* dtrun data: text made into tokens before a run, and a tokenizer learned from text. */
+/* dtrun data: tokenizes the data of a recipe before a run, and trains tokenizers. */
 #include <string.h>
 
 #include "base/file.h"
@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-static void tell(const char *text)
+static void report_progress(const char *text)
 {
     dt_report_say("%s", text);
 }
@@ -56,11 +56,11 @@ static dt_status prepare(dt_call *call, dt_error *err)
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[1], call, err));
     if (!dt_tokenizer_is_file(&recipe) && recipe.data.source[0] == '\0')
         DT_THROW(err, DT_ERR_RECIPE,
-                 "data.tokenizer names no file: characters and bytes need no preparation");
+                 "data.tokenizer is not a file: characters and bytes need no preparation");
     DT_TRY(dt_fetch_recipe(&here, &recipe, call->arena, err));
-    DT_TRY(dt_prepare_recipe(&here, true, tell, &train, &validation, call->arena, err));
+    DT_TRY(dt_prepare_recipe(&here, true, report_progress, &train, &validation, call->arena, err));
     if (train.files.count == 0)
-        DT_THROW(err, DT_ERR_RECIPE, "data.train are tokens already: there is nothing to prepare");
+        DT_THROW(err, DT_ERR_RECIPE, "data.train has tokens already: there is nothing to prepare");
     if (call->json) {
         object = dt_report_object();
         json_object_set_new(object, "vocab", json_integer(train.vocab));
@@ -132,7 +132,7 @@ static dt_status report_learned(const dt_call *call, const dt_learned *learned, 
     if (learned->broken > 0)
         dt_report_say("left out %lld lines without text", (long long)learned->broken);
     if (learned->vocab < wanted)
-        dt_report_say("fewer than the %lld that were asked for: no other pair occurs often enough",
+        dt_report_say("this is less than --vocab %lld: no other pair occurs often enough",
                       (long long)wanted);
 out:
     dt_strbuf_release(&text);
@@ -153,7 +153,7 @@ static dt_status train_tokenizer(dt_call *call, dt_error *err)
         .special = special->given ? special->items : end_of_text,
         .special_count = special->given ? special->items_count : 1,
         .field = dt_arguments_get(args, "field")->text,
-        .tell = tell,
+        .tell = report_progress,
     };
     dt_learned learned = {0};
     dt_data_files files;
@@ -171,13 +171,14 @@ out:
     return st;
 }
 
-/* An option of the one means nothing to the other. */
+/* Refuses the options of the other subcommand. */
 static dt_status check_options(const dt_arguments *args, const char *what,
                                const char *const *others, dt_error *err)
 {
     for (; *others != NULL; others++)
         if (dt_arguments_get(args, *others)->given)
-            return DT_FAIL(err, DT_ERR_USAGE, "--%s is not for 'dtrun data %s'", *others, what);
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s does not apply to 'dtrun data %s'", *others,
+                           what);
     return DT_OK;
 }
 
@@ -206,68 +207,67 @@ out:
 }
 
 static const dt_option options[] = {
-    DT_RECIPE_OPTIONS("change a value of the recipe, as often as needed"),
+    DT_RECIPE_OPTIONS("override a recipe value"),
     {.name = "vocab",
      .kind = DT_OPTION_INT,
      .value = "N",
      .fallback = "8192",
      .low = 257,
      .high = 1e7,
-     .help = "train-tokenizer: tokens wanted"},
+     .help = "train-tokenizer: size of the vocabulary"},
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
      .fallback = "tokenizer.json",
-     .help = "train-tokenizer: where it is written"},
+     .help = "train-tokenizer: write the tokenizer to this file"},
     {.name = "field",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
      .fallback = "text",
-     .help = "train-tokenizer: where .jsonl and .csv have their text"},
+     .help = "train-tokenizer: field of .jsonl and column of .csv that holds the text"},
     {.name = "split",
      .kind = DT_OPTION_CHOICE,
      .value = "KIND",
      .choices = splits,
      .fallback = "gpt2",
-     .help = "train-tokenizer: how text is split into words"},
+     .help = "train-tokenizer: rule that splits text into words"},
     {.name = "least-count",
      .kind = DT_OPTION_INT,
      .value = "N",
      .fallback = "2",
      .low = 1,
      .high = 1e15,
-     .help = "train-tokenizer: a pair that occurs less often becomes no token"},
+     .help = "train-tokenizer: merge only pairs that occur at least N times"},
     {.name = "special",
      .kind = DT_OPTION_LIST,
      .value = "TEXT",
-     .help = "train-tokenizer: a token that no text becomes, instead of <|endoftext|>"},
-    {.name = "force",
-     .kind = DT_OPTION_FLAG,
-     .help = "train-tokenizer: replace a file that is there"},
+     .help = "train-tokenizer: add this special token instead of <|endoftext|>"},
+    {.name = "force", .kind = DT_OPTION_FLAG, .help = "train-tokenizer: replace an existing file"},
     {0},
 };
 
 const dt_command dt_command_data = {
     .name = "data",
-    .summary = "text made into tokens before a run, and tokenizers learned from text",
+    .summary = "tokenize data before a run, or train a tokenizer",
     .operands = "prepare RECIPE | train-tokenizer FILE...",
     .operands_min = 1,
     .operands_max = -1,
     .options = options,
-    .notes = "prepare: the text of data.train and data.validation becomes token files in the\n"
-             "cache, by the recipe's data.tokenizer: a file of text is one document, a .jsonl\n"
-             "file has one a line, under data.field, a .csv file one a record, in that column;\n"
-             "the tokenizer's end-of-text token stands behind each. 'dtrun launch' does the same\n"
-             "by itself where it is not done yet. What was cut short is taken up again; what is\n"
-             "there already, by the contents of files and tokenizer, is not made again. Lines\n"
-             "without a text are named, and refused where they are more than one in a thousand\n"
-             "(and more than 10). With --json: vocab, tokenizer, train, validation, each with\n"
-             "documents, tokens, bytes, broken, found, files.\n"
-             "\n"
-             "train-tokenizer: learns byte pairs from the files (globs are taken; text, .jsonl,\n"
-             ".csv) and writes a tokenizer.json for data.tokenizer and for Hugging Face's\n"
-             "libraries, whose trainer makes the same one. A text gives the same tokenizer on\n"
-             "every machine. With --json: vocab, documents, bytes, words, broken, file.\n",
+    .notes =
+        "prepare tokenizes data.train and data.validation with the recipe's data.tokenizer and\n"
+        "keeps the token files in the cache. A text file is one document; a .jsonl file has one\n"
+        "document a line, in data.field; a .csv file has one a record, in that column. Each\n"
+        "document is followed by the tokenizer's end-of-text token. 'dtrun launch' prepares\n"
+        "automatically. An interrupted preparation resumes. Data that are in the cache already,\n"
+        "compared by the contents of files and tokenizer, are not prepared again. Lines without\n"
+        "text are reported; more than one in a thousand (and more than 10) are an error.\n"
+        "--json prints vocab, tokenizer, train and validation, the last two with documents,\n"
+        "tokens, bytes, broken, found and files.\n"
+        "\n"
+        "train-tokenizer learns byte pairs from the files (globs work; text, .jsonl, .csv) and\n"
+        "writes a tokenizer.json for data.tokenizer and for Hugging Face's libraries. Their\n"
+        "trainer makes the same file. The same text gives the same tokenizer on every machine.\n"
+        "--json prints vocab, documents, bytes, words, broken and file.\n",
     .run = data,
 };

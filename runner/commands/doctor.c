@@ -1,4 +1,4 @@
-/* dtrun doctor: what the nodes of a recipe are, and what is wrong with them. */
+/* dtrun doctor: probes the nodes of a recipe and reports their hardware and faults. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-/* Without a recipe: this machine, with nothing wished for. */
+/* Probes this machine alone, without the needs of a recipe. */
 static dt_status probe_here(dt_probe_report *out, dt_arena *arena, dt_error *err)
 {
     static const char *const here[] = {"localhost"};
@@ -188,7 +188,7 @@ static json_t *to_json(const dt_probe_report *report)
     return object;
 }
 
-/* Runs that ended while one of these nodes could not be asked: their history may say more now. */
+/* Completes the history of runs that ended while one of these nodes could not be reached. */
 static void settle_runs(const dt_probe_report *report, dt_arena *arena)
 {
     const char **names = dt_arena_alloc_array(arena, (size_t)report->count + 1, sizeof(names[0]));
@@ -199,7 +199,7 @@ static void settle_runs(const dt_probe_report *report, dt_arena *arena)
     if (dt_dir_path(&state, DT_DIR_STATE, arena, NULL) == DT_OK)
         path = dt_arena_printf(arena, "%s/store.db", state);
     if (path == NULL || !dt_file_exists(path))
-        return; /* the doctor makes no history */
+        return; /* do not create a history */
     for (int64_t i = 0; names != NULL && i < report->count; i++)
         if (report->probes[i].facts != NULL)
             names[count++] = report->probes[i].node;
@@ -227,26 +227,29 @@ out:
 }
 
 static const dt_option options[] = {
-    DT_RECIPE_OPTIONS("look with this change, as launch takes it"),
+    DT_RECIPE_OPTIONS("override a recipe value, as in launch"),
     {0},
 };
 
 const dt_command dt_command_doctor = {
     .name = "doctor",
-    .summary = "look at the nodes of a recipe and say what is wrong with them",
+    .summary = "check the nodes of a recipe, or this machine",
     .operands = "[RECIPE]",
     .operands_min = 0,
     .operands_max = 1,
     .options = options,
     .notes =
-        "All nodes are asked at once: whether they can be reached, what they are and have, how\n"
-        "their clocks go, whether they can connect to each other. Each fault comes with what\n"
-        "helps. Without RECIPE it is about this machine. 'dtrun launch' begins with the same.\n"
+
+        "Asks all nodes at once: whether they can be reached, their hardware and software, the\n"
+        "offset of their clocks, and whether they can connect to each other. Each fault comes\n"
+        "with a remedy. Without RECIPE, checks this machine. 'dtrun launch' starts with the same\n"
+        "checks.\n"
         "\n"
-        "MEMORY and DISK are what is free, the disk of checkpoints. CLOCK is how far the node's\n"
-        "is ahead of this machine's. ADDRESS is what its ranks talk over (network.interface).\n"
+        "MEMORY and DISK are free space; DISK is the disk of the checkpoints. CLOCK is how far\n"
+        "the node's clock is ahead of this machine's. ADDRESS is the address that its ranks use\n"
+        "(network.interface).\n"
         "\n"
-        "A node that has nothing of dtrun gets its agent (2 MB) into ~/.cache/dtrun; nothing\n"
-        "else is changed there. The exit code is 3 where a launch would fail.\n",
+        "A node without dtrun gets its agent (2 MB) in ~/.cache/dtrun; nothing else is changed\n"
+        "there. The exit code is 3 if a launch would fail.\n",
     .run = doctor,
 };

@@ -1,5 +1,5 @@
-/* dtrun drive: the process that takes a sweep through its points; started by launch, and by whoever finds a
- * sweep that nobody drives. Not for people.
+/* dtrun drive: runs the driver process of a sweep, which launches its points one after another. Started by
+ * launch, and by any command that finds a sweep without a driver. Not for people.
  */
 #include "runner/sweep/drive.h"
 #include "runner/cli/command.h"
@@ -15,7 +15,7 @@ static const dt_option options[] = {{0}};
 
 const dt_command dt_command_drive = {
     .name = "drive",
-    .summary = "take a sweep through its points (started by other commands)",
+    .summary = "run the points of a sweep (started by other commands)",
     .operands = "GROUP",
     .operands_min = 1,
     .operands_max = 1,

@@ -1,4 +1,4 @@
-/* dtrun export: runs as files of other programs. */
+/* dtrun export: writes runs in the formats of other programs. */
 #include <string.h>
 
 #include "runner/cli/command.h"
@@ -13,8 +13,8 @@
 typedef struct wish {
     const dt_export_format *format;
     const char *target;
-    int refs_count;    /* so many operands are runs */
-    const char *which; /* hf: the checkpoint; NULL: the newest */
+    int refs_count;    /* this many leading operands are runs */
+    const char *which; /* hf: which checkpoint; NULL: the newest */
 } wish;
 
 static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
@@ -37,7 +37,7 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
     int count = call->args->operands_count;
 
     if (!to->given)
-        return DT_FAIL(err, DT_ERR_USAGE, "--to says what runs are exported to: --to csv");
+        return DT_FAIL(err, DT_ERR_USAGE, "--to is missing (for example --to csv)");
     *out = (wish){.format = dt_export_formats[to->choice],
                   .target = output,
                   .refs_count = count,
@@ -51,14 +51,14 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
     if (out->target != NULL && out->target[0] == '\0')
         return DT_FAIL(err, DT_ERR_USAGE, "the name of the %s is empty", out->format->target);
     if (out->target == NULL && call->json)
-        return DT_FAIL(err, DT_ERR_USAGE, "--json tells of a file: --output names it");
+        return DT_FAIL(err, DT_ERR_USAGE, "--json needs --output FILE");
     for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
         if (dt_arguments_get(call->args, never[i].option)->given && out->format == never[i].format)
             return DT_FAIL(err, DT_ERR_USAGE, "--%s does not apply to --to %s", never[i].option,
                            out->format->name);
     for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++)
         if (dt_arguments_get(call->args, only[i].option)->given && out->format != only[i].format)
-            return DT_FAIL(err, DT_ERR_USAGE, "--%s goes with --to %s alone", only[i].option,
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s needs --to %s", only[i].option,
                            only[i].format->name);
     return DT_OK;
 }
@@ -78,7 +78,7 @@ static dt_status add_run(dt_run *runs, size_t *count, const dt_run *run, const w
     return DT_OK;
 }
 
-/* A name that is none may have been meant for the file. */
+/* Finds the run of operand `at`. If the last operand is not a run, the message suggests --output. */
 static dt_status find_named(dt_run *out, dt_store *store, int at, wish *asked, const dt_call *call,
                             dt_error *err)
 {
@@ -100,7 +100,7 @@ static dt_status find_named(dt_run *out, dt_store *store, int at, wish *asked, c
     return DT_OK;
 }
 
-/* Those that are named, in that order, then those of the group, oldest first. */
+/* Collects the runs given as operands, in this order, then those of --group, oldest first. */
 static dt_status find_runs(dt_run **out, size_t *count, dt_store *store, wish *asked,
                            const dt_call *call, dt_error *err)
 {
@@ -124,7 +124,7 @@ static dt_status find_runs(dt_run **out, size_t *count, dt_store *store, wish *a
     for (size_t i = group.count; i-- > 0;)
         DT_TRY(add_run(*out, count, group.items[i].run, asked, err));
     if (*count == 0)
-        DT_THROW(err, DT_ERR_USAGE, "no run is named: 'dtrun list' shows all");
+        DT_THROW(err, DT_ERR_USAGE, "RUN is missing ('dtrun list' shows all)");
 out:
     dt_run_entries_release(&group);
     return st;
@@ -198,73 +198,74 @@ static const dt_option options[] = {
      .kind = DT_OPTION_CHOICE,
      .value = "FORMAT",
      .choices = dt_export_names,
-     .help = "what is written"},
+     .help = "format to write"},
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "where it is written, instead of the last operand or stdout"},
+     .help = "write to this file, instead of the last operand or stdout"},
     {.name = "group",
      .kind = DT_OPTION_TEXT,
      .value = "GROUP",
-     .help = "the runs of this group, too, the oldest first"},
-    {.name = "name", .kind = DT_OPTION_TEXT, .value = "NAME", .help = "only this metric"},
+     .help = "add the runs of this group, oldest first"},
+    {.name = "name", .kind = DT_OPTION_TEXT, .value = "NAME", .help = "export only this metric"},
     {.name = "wide",
      .kind = DT_OPTION_FLAG,
-     .help = "with --to csv: a line a step and a column a metric"},
+     .help = "with --to csv: one line a step, one column a metric"},
     {.name = "checkpoint",
      .letter = 'c',
      .kind = DT_OPTION_TEXT,
      .value = "STEP|best|DIR",
-     .help = "with --to hf: this checkpoint instead of the newest"},
+     .help = "with --to hf: export this checkpoint instead of the newest"},
     {.name = "dtype",
      .kind = DT_OPTION_CHOICE,
      .value = "TYPE",
      .choices = dtypes,
      .fallback = "fp32",
-     .help = "with --to hf: type of the tensors"},
+     .help = "with --to hf: data type of the tensors"},
     {.name = "file-mb",
      .kind = DT_OPTION_NUMBER,
      .value = "N",
      .fallback = "5000",
      .low = 0.001,
      .high = 1e6,
-     .help = "with --to hf: MB of tensors in one file; more files have an index"},
+     .help = "with --to hf: maximum MB of tensors in one file; several files get an index"},
     {.name = "experiment",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
      .fallback = "dtrun",
-     .help = "with --to mlflow: the experiment, which is made where there is none"},
+     .help = "with --to mlflow: name of the experiment, created if missing"},
     {.name = "follow",
      .kind = DT_OPTION_FLAG,
-     .help = "with --to mlflow: continue until the runs have ended"},
-    {.name = "force", .kind = DT_OPTION_FLAG, .help = "replace a file that is there"},
+     .help = "with --to mlflow: keep exporting until the runs have ended"},
+    {.name = "force", .kind = DT_OPTION_FLAG, .help = "replace an existing file"},
     {0},
 };
 
 const dt_command dt_command_export = {
     .name = "export",
-    .summary = "runs as files of other programs",
+    .summary = "export runs to CSV, Parquet, TensorBoard, MLflow and others",
     .operands = "RUN... [FILE|DIR]",
     .operands_max = -1,
     .options = options,
     .notes =
-        "csv          a line a point, or with --wide a line a step and a column a metric; to\n"
-        "             stdout, or to --output FILE\n"
-        "jsonl        a JSON object a point and line; to stdout, or to --output FILE\n"
-        "tensorboard  DIR/NAME-ID/events...: 'tensorboard --logdir DIR' shows them\n"
-        "html         FILE: the page of a run, or of up to 8 their comparison, with its charts\n"
-        "parquet      FILE, one table of all points: for pyarrow, pandas, DuckDB\n"
+
+        "csv          one line a point, or with --wide one line a step and one column a metric;\n"
+        "             to stdout, or to --output FILE\n"
+        "jsonl        one JSON object a point; to stdout, or to --output FILE\n"
+        "tensorboard  DIR/NAME-ID/events...; view with 'tensorboard --logdir DIR'\n"
+        "html         FILE: the page of a run with its charts, or the comparison of up to 8 runs\n"
+        "parquet      FILE: one table of all points, for pyarrow, pandas and DuckDB\n"
         "hf           DIR: a checkpoint for Hugging Face's transformers: config.json,\n"
-        "             safetensors, and the tokenizer that model.from came with\n"
-        "mlflow       URL of a tracking server, as http://localhost:5000: points, recipe, tags,\n"
-        "             state. Again it sends what is missing, also where it broke off; --follow\n"
-        "             continues until the runs have ended: a server that is away is waited for,\n"
-        "             one that refuses for 10 minutes ends it. MLFLOW_TRACKING_USERNAME and\n"
-        "             _PASSWORD, else _TOKEN, of the environment\n"
+        "             safetensors, and the tokenizer that came with model.from\n"
+        "mlflow       URL of a tracking server, for example http://localhost:5000: uploads\n"
+        "             points, recipe, tags and state. Run it again to send what is missing, also\n"
+        "             after an interruption. With --follow it waits while the server is down, and\n"
+        "             gives up after 10 minutes of refused requests. Credentials are taken from\n"
+        "             MLFLOW_TRACKING_USERNAME and _PASSWORD, else _TOKEN.\n"
         "\n"
-        "A file is there whole or not at all, and replaces another one only with --force. A run\n"
-        "that continues is exported up to the step that it has done. Of a value that is not\n"
-        "finite csv has nan, inf or -inf, JSON null and that word in \"not_finite\".\n",
+        "A file is written whole or not at all; --force replaces an existing one. An active run\n"
+        "is exported up to its current step. Values that are not finite are nan, inf or -inf in\n"
+        "CSV; in JSON they are null, and \"not_finite\" has that word.\n",
     .run = export_runs,
 };

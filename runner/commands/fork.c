@@ -1,4 +1,4 @@
-/* dtrun fork: a new run from a checkpoint of another. */
+/* dtrun fork: starts a new run from a checkpoint of another. */
 #include <string.h>
 
 #include "runner/cli/command.h"
@@ -18,7 +18,7 @@
 
 #include "base/banned.h"
 
-/* --name, or what --set calls it, or as the run it comes from. */
+/* Chooses the name of the new run: --name, else --set name=, else the name of its parent. */
 static dt_status choose_name(const char **out, const dt_run *parent, const dt_recipe *recipe,
                              const dt_call *call, dt_error *err)
 {
@@ -67,7 +67,7 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     DT_TRY(dt_resume_check(&begun.at, &flight, checkpoint, &parent, call, err));
     DT_TRY(dt_nodes_check(&flight, parent.recipe_path, call, err));
     dt_resume_note_batch(&flight, checkpoint, call);
-    dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
+    dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
     begun.parent = &parent;
     begun.valid_loss = dt_checkpoint_get_info(checkpoint)->valid_loss;
     begun.score = dt_checkpoint_score(dt_checkpoint_get_info(checkpoint));
@@ -86,18 +86,18 @@ static const dt_option options[] = {
      .letter = 's',
      .kind = DT_OPTION_LIST,
      .value = "KEY=VALUE",
-     .help = "change the recipe of the new run, as in --set optimizer.lr=1e-4"},
+     .help = "override a recipe value for the new run, as in --set optimizer.lr=1e-4"},
     DT_STRICT_OPTION,
     {.name = "new-data",
      .kind = DT_OPTION_FLAG,
-     .help = "the data may be others than the checkpoint's: they begin at their start"},
+     .help = "allow data that differ from the checkpoint's; they start from the beginning"},
     {.name = "new-model",
      .kind = DT_OPTION_FLAG,
-     .help = "the model may compute something else with the checkpoint's parameters"},
+     .help = "allow a model that computes something else with the same parameters"},
     {.name = "name",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
-     .help = "what the new run is called; else as the one that it comes from"},
+     .help = "name of the new run (default: the name of RUN)"},
     DT_LABEL_OPTIONS,
     DT_FOLLOW_OPTIONS,
     {0},
@@ -105,16 +105,17 @@ static const dt_option options[] = {
 
 const dt_command dt_command_fork = {
     .name = "fork",
-    .summary = "begin a new run from a checkpoint of another",
+    .summary = "start a new run from a checkpoint of another",
     .operands = "RUN[@STEP|@best]",
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
     .notes =
-        "The new run has the history of the other up to the checkpoint as its past, and a copy\n"
-        "of the checkpoint (hard links, where the disk has them): the other may continue, or be\n"
-        "removed. Without @ it is the newest checkpoint, @best the one of the lowest\n"
-        "validation loss. What may change is what 'dtrun resume' may change; without a change\n"
-        "the new run reaches the numbers of the other, bit for bit.\n",
+
+        "The new run starts with the history of RUN up to the checkpoint, and with a copy of the\n"
+        "checkpoint (hard links where the disk supports them); RUN can continue or be removed.\n"
+        "Without @ the newest checkpoint is used; @best has the lowest validation loss. The same\n"
+        "recipe keys can change as with 'dtrun resume'. Without a change the new run reaches the\n"
+        "same numbers as RUN, bit for bit.\n",
     .run = fork_run,
 };

@@ -1,4 +1,4 @@
-/* dtrun gc: what can be done without. */
+/* dtrun gc: removes old checkpoints, logs, journals and cache entries. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct sum {
     int64_t count, bytes;
 } sum;
 
-/* Without the option that of the environment stays. */
+/* Reads the quota of `option`. Without the option, *out keeps the value of the environment. */
 static dt_status read_quota(int64_t *out, const char *option, const dt_call *call, dt_error *err)
 {
     const char *text = dt_arguments_get(call->args, option)->text;
@@ -104,9 +104,8 @@ static dt_status ask(const sum *all, const dt_call *call, dt_error *err)
         return DT_OK;
     if (!isatty(STDIN_FILENO))
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "nobody is here to ask: --yes removes without, --dry-run "
-                       "only looks");
-    dt_report_say("remove all this for good, %s? [y/N]",
+                       "stdin is not a terminal: use --yes to remove, or --dry-run");
+    dt_report_say("remove all this permanently, %s? [y/N]",
                   dt_format_bytes(size, sizeof(size), (double)all->bytes));
     if (fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
         return DT_OK;
@@ -139,9 +138,8 @@ static dt_status say_done(const dt_gc *gc, bool dry, const sum *wanted, const dt
 
     add_up(sums, &all, gc, true);
     if (!dry)
-        dt_report_note(call, "%s were given back%s",
-                       dt_format_bytes(size, sizeof(size), (double)all.bytes),
-                       all.count < wanted->count ? "; some could not be" : "");
+        dt_report_note(call, "%s freed%s", dt_format_bytes(size, sizeof(size), (double)all.bytes),
+                       all.count < wanted->count ? "; some files could not be removed" : "");
     if (!call->json)
         return DT_OK;
     object = dt_report_object();
@@ -170,7 +168,7 @@ static dt_status collect(dt_call *call, dt_error *err)
     if (!call->json)
         say_wanted(&gc, sums);
     if (wanted.count == 0)
-        dt_report_note(call, "there is nothing to remove");
+        dt_report_note(call, "nothing to remove");
     if (!dry && wanted.count > 0) {
         DT_TRY(ask(&wanted, call, err));
         DT_TRY(dt_gc_remove(&gc, say_problem, err));
@@ -187,58 +185,58 @@ static const dt_option options[] = {
     {.name = "dry-run",
      .letter = 'n',
      .kind = DT_OPTION_FLAG,
-     .help = "say what would go, remove nothing"},
+     .help = "print what would be removed, remove nothing"},
     {.name = "yes", .letter = 'y', .kind = DT_OPTION_FLAG, .help = "do not ask"},
     {.name = "older",
      .kind = DT_OPTION_TEXT,
      .value = "TIME",
      .fallback = "30d",
-     .help = "only of runs that ended, and cached files nobody asked for, since 12h, 30d, or "
-             "2026-11-20"},
+     .help = "only runs that ended, and cache entries last used, more than 12h or 30d ago, or "
+             "before 2026-11-20"},
     {.name = "keep",
      .kind = DT_OPTION_INT,
      .value = "N",
      .fallback = "1",
      .low = 1,
      .high = 1e6,
-     .help = "the newest N checkpoints of a run stay; the best one always does"},
+     .help = "keep the newest N checkpoints of each run; the best one is always kept"},
     {.name = "cache-quota",
      .kind = DT_OPTION_TEXT,
      .value = "SIZE",
-     .help = "of the cache so much may stay, as in 20GB; the oldest goes first"},
+     .help = "keep at most this much cache, as in 20GB; the oldest entries are removed first"},
     {.name = "log-quota",
      .kind = DT_OPTION_TEXT,
      .value = "SIZE",
-     .help = "the same of logs of runs that have ended"},
+     .help = "keep at most this much of the logs of ended runs"},
     {0},
 };
 
 const dt_command dt_command_gc = {
     .name = "gc",
-    .summary = "remove what can be done without: checkpoints, logs, journals, cache",
+    .summary = "remove old checkpoints, logs, journals and cache",
     .operands = "[checkpoints|logs|journals|cache|sweeps|leftovers]",
     .operands_max = DT_GC_KINDS,
     .options = options,
     .notes =
-        "Says what would go and how much, and asks. Without a word all of these:\n"
+
+        "Lists what would be removed, with sizes, and asks. Without an operand, all of these:\n"
         "\n"
-        "checkpoints  of runs that have ended, all but the newest and the best; none where those\n"
-        "             are damaged\n"
-        "logs         of runs that have ended, what ranks and supervisors said\n"
-        "journals     of runs that have ended, of which nothing is left on any node. A damaged\n"
-        "             history is repaired from them, so that one goes only if the history is\n"
-        "             sound and has every row of it\n"
-        "cache        programs, data and digests that no run uses and nobody has asked for in\n"
-        "             the last day\n"
-        "sweeps       folders of sweeps that have ended, without which their groups are not\n"
-        "             resumed; their runs stay\n"
-        "leftovers    of a removal that was cut short\n"
+        "checkpoints  of ended runs, except the newest and the best; none if those are damaged\n"
+        "logs         of ended runs: the output of ranks and supervisors\n"
+        "journals     of ended runs that have nothing left on any node. A damaged history is\n"
+        "             repaired from the journals, so a journal is removed only if the history is\n"
+        "             undamaged and has all of its rows\n"
+        "cache        programs, data and digests that no run uses and that were not used in the\n"
+        "             last day\n"
+        "sweeps       folders of ended sweeps; their groups can no longer be resumed, but their\n"
+        "             runs stay\n"
+        "leftovers    of an interrupted removal\n"
         "\n"
-        "Nothing of a run that has not ended, of another user, or that a fork is copying is\n"
-        "touched. The history itself stays: 'dtrun rm' removes runs.\n"
+        "Files of active runs, of other users, and files that a fork is copying are not touched.\n"
+        "The history stays; 'dtrun rm' removes runs.\n"
         "\n"
-        "Quotas are also heeded without being asked: where DTRUN_CACHE_QUOTA or DTRUN_LOG_QUOTA\n"
-        "is set (20GB) when a run is launched, its supervisor removes what is beyond them when\n"
-        "the run ends, and its log says what.\n",
+        "Quotas also work automatically: if DTRUN_CACHE_QUOTA or DTRUN_LOG_QUOTA (for example\n"
+        "20GB) is set when a run is launched, its supervisor removes the excess when the run\n"
+        "ends, and logs what it removed.\n",
     .run = collect,
 };

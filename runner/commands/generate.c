@@ -1,4 +1,4 @@
-/* dtrun generate: text from a checkpoint; the engine does the work. */
+/* dtrun generate: generates or translates text with a checkpoint, in an engine or on the ranks of a run. */
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
@@ -11,18 +11,16 @@
 
 #include "base/banned.h"
 
-/* "-" is stdin, of either option; a prompt that is that alone is given by a file. */
+/* Both options read stdin for "-"; a prompt that is a single "-" needs --prompt-file. */
 static dt_status check_prompt(const dt_call *call, dt_error *err)
 {
     if (dt_arguments_get(call->args, "prompt")->given &&
         dt_arguments_get(call->args, "prompt-file")->given)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "--prompt and --prompt-file are both given; leave one out");
+        return DT_FAIL(err, DT_ERR_USAGE, "--prompt and --prompt-file cannot be combined");
     return DT_OK;
 }
 
-/* That it can be written is found out before there is something to write. */
-/* ranks: a run makes it, of which JSON tells. */
+/* Checks before the work that --output can be written. ranks: a run writes the file, so --json is allowed. */
 static dt_status check_output(const dt_call *call, bool ranks, dt_error *err)
 {
     const char *path = dt_arguments_get(call->args, "output")->text;
@@ -32,11 +30,11 @@ static dt_status check_output(const dt_call *call, bool ranks, dt_error *err)
     if (path == NULL)
         return DT_OK;
     if (!dt_arguments_get(call->args, "input")->given)
-        DT_THROW(err, DT_ERR_USAGE, "--output is for the lines of a file: give them (--input)");
+        DT_THROW(err, DT_ERR_USAGE, "--output needs --input");
     if (call->json && !ranks)
-        DT_THROW(err, DT_ERR_USAGE, "--output and --json are both given; leave one out");
+        DT_THROW(err, DT_ERR_USAGE, "--output and --json cannot be combined");
     DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
-    (void)dt_output_close(&output, DT_ERR_USAGE, NULL); /* nothing is left of it */
+    (void)dt_output_close(&output, DT_ERR_USAGE, NULL); /* leaves no file */
 out:
     return st;
 }
@@ -61,33 +59,32 @@ static dt_status check_reference(const dt_call *call, dt_error *err)
     const dt_value *reference = dt_arguments_get(call->args, "reference");
 
     if (reference->given && !dt_arguments_get(call->args, "input")->given)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "--reference is of the lines of a file: give them (--input)");
+        return DT_FAIL(err, DT_ERR_USAGE, "--reference needs --input");
     if (reference->given && !dt_file_exists(reference->text))
-        return DT_FAIL(err, DT_ERR_USAGE, "--reference: there is no '%s'", reference->text);
+        return DT_FAIL(err, DT_ERR_USAGE, "--reference: no file '%s'", reference->text);
     if (reference->given)
         return dt_bleu_expect(dt_arguments_get(call->args, "input")->text, reference->text, err);
     return DT_OK;
 }
 
-/* What was translated, against the reference. */
+/* Prints BLEU of the output against --reference, or adds it to `object`. */
 static dt_status compare(const dt_strbuf *text, dt_call *call, json_t *object, dt_error *err)
 {
     const char *path = dt_arguments_get(call->args, "reference")->text;
-    const char *names[] = {"what was translated", NULL};
+    const char *names[] = {"the translation", NULL};
     dt_bleu_report report;
     dt_status st = DT_OK;
-    dt_strbuf theirs, out;
+    dt_strbuf reference, out;
 
     if (path == NULL)
         return DT_OK;
-    dt_strbuf_init(&theirs);
+    dt_strbuf_init(&reference);
     dt_strbuf_init(&out);
     names[1] = dt_arena_printf(call->arena, "'%s'", path);
     if (names[1] == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(dt_file_read(&theirs, path, DT_BLEU_FILE_MOST, err));
-    DT_TRY(dt_bleu_compare(&report, text, &theirs, names,
+    DT_TRY(dt_file_read(&reference, path, DT_BLEU_FILE_MOST, err));
+    DT_TRY(dt_bleu_compare(&report, text, &reference, names,
                            dt_arguments_get(call->args, "tokenize")->text, call->arena, err));
     if (object != NULL) {
         json_t *bleu = json_object();
@@ -100,12 +97,12 @@ static dt_status compare(const dt_strbuf *text, dt_call *call, json_t *object, d
         dt_report_note(call, "%s", out.data);
     }
 out:
-    dt_strbuf_release(&theirs);
+    dt_strbuf_release(&reference);
     dt_strbuf_release(&out);
     return st;
 }
 
-/* What an answer has made of each line, as it would be printed but for line breaks. */
+/* Joins the lines of an answer to one text, as it would be printed. */
 static void join_lines(dt_strbuf *out, const json_t *object)
 {
     const json_t *line, *prompt;
@@ -120,17 +117,17 @@ static void join_lines(dt_strbuf *out, const json_t *object)
     }
 }
 
-/* Of the options, those that the engine is not told. */
-#define OURS                                                                                      \
+/* Options that are not passed to the engine. */
+#define NOT_FOR_ENGINE                                                                            \
     "reference", "tokenize", "output", "force", "ranks", "nodes", "gpus", "name", "tag", "group", \
         "note", "wait", "detach"
 
-/* By the ranks of a run. */
+/* Generates with the ranks of a new run. */
 static dt_status generate_on_ranks(dt_store *store, const dt_run *parent, const char *checkpoint,
                                    dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {OURS,     "prompt",  "prompt-file", "input",
-                                       "device", "threads", NULL};
+    static const char *const here[] = {NOT_FOR_ENGINE, "prompt",  "prompt-file", "input",
+                                       "device",       "threads", NULL};
     json_t *object = NULL;
     dt_status st = DT_OK;
     const char *run;
@@ -149,11 +146,11 @@ out:
     return st;
 }
 
-/* By one engine on this machine. */
+/* Generates with one engine on this machine. */
 static dt_status generate_here(const dt_run *run, const char *checkpoint, dt_call *call,
                                dt_error *err)
 {
-    static const char *const here[] = {OURS, NULL};
+    static const char *const here[] = {NOT_FOR_ENGINE, NULL};
     json_t *object = NULL;
     dt_status st = DT_OK;
     dt_strbuf text;
@@ -182,13 +179,12 @@ static dt_status check_run(bool *ranks, const dt_call *call, dt_error *err)
         return DT_OK;
     if (dt_arguments_get(call->args, "prompt")->given ||
         dt_arguments_get(call->args, "prompt-file")->given)
-        DT_THROW(err, DT_ERR_USAGE, "--input and a prompt are both given; leave one out");
+        DT_THROW(err, DT_ERR_USAGE, "--input cannot be combined with --prompt or --prompt-file");
     if (dt_arguments_get(call->args, "beam")->integer > 1 &&
         dt_arguments_get(call->args, "stop")->given)
-        DT_THROW(err, DT_ERR_USAGE, "--beam and --stop are both given; leave one out");
+        DT_THROW(err, DT_ERR_USAGE, "--beam and --stop cannot be combined");
     if (dt_arguments_flag(call->args, "detach") && dt_arguments_get(call->args, "reference")->given)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "--reference is compared with once the lines are there: leave out --detach");
+        DT_THROW(err, DT_ERR_USAGE, "--reference and --detach cannot be combined");
 out:
     return st;
 }
@@ -222,33 +218,29 @@ static const dt_option options[] = {
      .letter = 'p',
      .kind = DT_OPTION_TEXT,
      .value = "TEXT",
-     .help = "what the text begins with; - reads it from stdin"},
+     .help = "start of the text; - reads it from stdin"},
     {.name = "prompt-file",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "the same from a file, without the line break at its end"},
+     .help = "read the prompt from a file, without its last line break"},
     {.name = "input",
      .letter = 'i',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help =
-         "translate its lines, each to a line, or of a run on texts continue each; - reads them "
-         "from stdin"},
+     .help = "translate each line, or with a run on texts continue each line; - reads stdin"},
     {.name = "batch",
      .kind = DT_OPTION_INT,
      .value = "N",
      .fallback = "16",
      .low = 1,
      .high = 1024,
-     .help = "with --input: so many lines grow side by side"},
+     .help = "with --input: decode this many lines together"},
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "with --input: write the lines there, once all of them are done"},
-    {.name = "force",
-     .kind = DT_OPTION_FLAG,
-     .help = "with --output: replace a file that is there"},
+     .help = "with --input: write the lines to this file, once all are done"},
+    {.name = "force", .kind = DT_OPTION_FLAG, .help = "with --output: replace an existing file"},
     {.name = "beam",
      .letter = 'b',
      .kind = DT_OPTION_INT,
@@ -256,26 +248,25 @@ static const dt_option options[] = {
      .fallback = "1",
      .low = 1,
      .high = 256,
-     .help = "search so many translations or texts side by side for the likeliest; 1: translations "
-             "take the likeliest token, texts are drawn"},
+     .help = "beam search of this width; with 1, translations take the likeliest token and texts "
+             "are sampled"},
     {.name = "length-penalty",
      .kind = DT_OPTION_NUMBER,
      .value = "A",
      .fallback = "1",
      .low = 0,
      .high = 10,
-     .help = "of a search: log-probabilities are divided by length^A"},
+     .help = "with --beam: divide log-probabilities by length^A"},
     {.name = "reference",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help =
-         "with --input: reference translations of its lines; prints the BLEU of ours against them"},
+     .help = "with --input: reference translations; prints BLEU against them"},
     {.name = "tokenize",
      .kind = DT_OPTION_CHOICE,
      .value = "HOW",
      .fallback = "13a",
      .choices = dt_bleu_tokenizers,
-     .help = "with --reference: what a word of BLEU is"},
+     .help = "with --reference: tokenizer of BLEU"},
     {.name = "tokens",
      .letter = 'n',
      .kind = DT_OPTION_INT,
@@ -283,17 +274,12 @@ static const dt_option options[] = {
      .fallback = "300",
      .low = 1,
      .high = 1000000,
-     .help = "how many tokens are added at most"},
-    {.name = "stop",
-     .kind = DT_OPTION_LIST,
-     .value = "TEXT",
-     .help = "end before this text, as often as needed"},
-    {.name = "past-end",
-     .kind = DT_OPTION_FLAG,
-     .help = "continue where the model says that the text ends"},
+     .help = "maximum number of new tokens"},
+    {.name = "stop", .kind = DT_OPTION_LIST, .value = "TEXT", .help = "end before this text"},
+    {.name = "past-end", .kind = DT_OPTION_FLAG, .help = "continue after the end-of-text token"},
     {.name = "no-special",
      .kind = DT_OPTION_FLAG,
-     .help = "do not put the tokenizer's special tokens (\"<s>\") before a prompt"},
+     .help = "do not add the tokenizer's special tokens (\"<s>\") before a prompt"},
     {.name = "temperature",
      .letter = 't',
      .kind = DT_OPTION_NUMBER,
@@ -301,7 +287,7 @@ static const dt_option options[] = {
      .fallback = "0.8",
      .low = 0,
      .high = 100,
-     .help = "0 always takes the likeliest token, 1 draws as learned"},
+     .help = "0 takes the likeliest token, 1 samples from the learned distribution"},
     {.name = "top-k",
      .letter = 'k',
      .kind = DT_OPTION_INT,
@@ -309,35 +295,34 @@ static const dt_option options[] = {
      .fallback = "0",
      .low = 0,
      .high = 1 << 24,
-     .help = "draw among the K likeliest only; 0 for all"},
+     .help = "sample only from the K likeliest tokens; 0 for all"},
     {.name = "top-p",
      .kind = DT_OPTION_NUMBER,
      .value = "P",
      .fallback = "1",
      .low = 1e-9,
      .high = 1,
-     .help = "draw among the likeliest whose chances add up to P; 1 for all"},
+     .help = "sample only from the likeliest tokens whose probabilities add up to P; 1 for all"},
     {.name = "repetition-penalty",
      .kind = DT_OPTION_NUMBER,
      .value = "R",
      .fallback = "1",
      .low = 0.01,
      .high = 100,
-     .help = "over 1: tokens that the text has become less likely"},
+     .help = "above 1: tokens that are already in the text become less likely"},
     {.name = "seed",
      .kind = DT_OPTION_INT,
      .value = "S",
      .fallback = "1337",
      .low = 0,
      .high = 9007199254740992.0,
-     .help = "of the drawing: the same seed gives the same text"},
+     .help = "seed of the sampling: the same seed gives the same text"},
     {.name = "checkpoint",
      .letter = 'c',
      .kind = DT_OPTION_TEXT,
      .value = "STEP|best|DIR",
-     .help = "the one of this step, of the lowest validation loss, or a folder (with a '/'), "
-             "instead of "
-             "the newest"},
+     .help = "use this step, the lowest validation loss, or a folder (with a '/'), instead of the "
+             "newest checkpoint"},
     {.name = "device",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
@@ -349,49 +334,50 @@ static const dt_option options[] = {
      .fallback = "0",
      .low = 0,
      .high = 1024,
-     .help = "of the cpu; 0 for all cores"},
+     .help = "CPU threads; 0 for all cores"},
     {.name = "precision",
      .kind = DT_OPTION_CHOICE,
      .value = "P",
      .fallback = "fp32",
      .choices = precisions,
-     .help = "of weights and activations: fp32, or bf16, which reads half as many bytes a token"},
+     .help = "data type of weights and activations (bf16 reads half as many bytes a token)"},
     DT_TASK_OPTIONS,
     {0},
 };
 
 const dt_command dt_command_generate = {
     .name = "generate",
-    .summary = "text from a checkpoint of a run",
+    .summary = "generate or translate text with a checkpoint of a run",
     .operands = "RUN[@STEP|@best]",
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
     .notes =
-        "Prints the prompt and what the model adds to it, as it comes, until there are so many\n"
-        "tokens, a stop text, or a token that ends texts: one of model.end_ids, or else the\n"
-        "tokenizer's end-of-text token.\n"
-        "With --json: run, checkpoint, step, prompt, text, tokens, ended (tokens, stop or\n"
-        "end_of_text), seed. A model of token ids has no text: it takes and gives numbers, as\n"
-        "in --prompt \"12 7 400\".\n"
-        "With --input, of a run on texts, each line is a prompt: printed are the lines and what\n"
-        "the model adds to them, line breaks as spaces. Line i, counted from 0, has the text that\n"
-        "--prompt and the seed S + i give; on a CPU to the bit, whatever the --batch up to 16.\n"
-        "With --json: run, checkpoint, step, seed, and of each of lines prompt, text, tokens,\n"
+
+        "Prints the prompt and the new text as it is generated, until --tokens are reached, a\n"
+        "--stop text, or a token that ends texts: one of model.end_ids, or else the tokenizer's\n"
+        "end-of-text token.\n"
+        "--json prints run, checkpoint, step, prompt, text, tokens, ended (tokens, stop or\n"
+        "end_of_text) and seed. A model on token ids has no text: prompt and output are numbers,\n"
+        "as in --prompt \"12 7 400\".\n"
+        "With --input and a run on texts, each line is a prompt. Prints the lines with what the\n"
+        "model adds to them; line breaks become spaces. Line i, counted from 0, gets the text of\n"
+        "--prompt with the seed S + i; on a CPU bit for bit, for every --batch up to 16.\n"
+        "--json prints run, checkpoint, step, seed and lines, each with prompt, text, tokens and\n"
         "ended.\n"
-        "With --beam nothing is drawn: of the texts of at most --tokens that a search finds, the\n"
-        "likeliest, as transformers searches (early_stopping); with --json its score.\n"
-        "With --input, of a run on sentence pairs, each line is translated, in its order: --beam,\n"
-        "as fairseq searches, with the score log-probability / length^A; the end counts in both.\n"
-        "On a CPU a line has the same translation to the bit, whatever the --batch: fewer grow\n"
-        "side by side where they and their beams are more than 16.\n"
-        "With --json: run, checkpoint, and of each of lines text and score. With --reference,\n"
-        "BLEU as `dtrun score` has it, on stderr or as bleu.\n"
+        "With --beam nothing is sampled: prints the likeliest text of at most --tokens that the\n"
+        "search finds, as in transformers (early_stopping); --json adds its score.\n"
+        "With --input and a run on sentence pairs, each line is translated, in order. --beam\n"
+        "searches as in fairseq; the score is log-probability / length^A, and the end token\n"
+        "counts in both. On a CPU the translation of a line is the same bit for bit for every\n"
+        "--batch: fewer lines are decoded together if lines times beams exceed 16.\n"
+        "--json prints run, checkpoint and lines, each with text and score. --reference prints\n"
+        "BLEU, as in `dtrun score`, on stderr or as bleu.\n"
         "\n"
-        "With --ranks or --nodes the lines are shared out to the ranks of a run, which is\n"
-        "followed, stopped, resumed, shown and restarted like any other: a lost rank's lines\n"
-        "are made again. What it makes is the same for every number of ranks, in the order\n"
-        "of the lines: the file of --output, written by the supervisor of the run, or printed\n"
-        "at its end. With --json what `launch` has, and bleu.\n",
+        "With --ranks or --nodes the ranks of a new run share the lines. The run is followed,\n"
+        "stopped, resumed, shown and restarted like any other; the lines of a lost rank are\n"
+        "generated again. The output is the same for every number of ranks, in the order of the\n"
+        "lines. The supervisor of the run writes it to --output, or it is printed at the end.\n"
+        "--json then prints the object of `launch`, and bleu.\n",
     .run = generate,
 };

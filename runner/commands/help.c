@@ -1,4 +1,4 @@
-/* dtrun help: of all commands, of one, or the page of the documentation. */
+/* dtrun help: prints the help of dtrun or of one command, as text, manual page or docs/commands.md. */
 #include "runner/cli/help.h"
 #include "runner/cli/man.h"
 #include "runner/cli/report.h"
@@ -50,14 +50,14 @@ out:
 static const dt_option options[] = {
     {.name = "markdown",
      .kind = DT_OPTION_FLAG,
-     .help = "docs/commands.md: the help of every command"},
-    {.name = "man", .kind = DT_OPTION_FLAG, .help = "as a manual page, for 'man -l -'"},
+     .help = "print the help of every command in Markdown (docs/commands.md)"},
+    {.name = "man", .kind = DT_OPTION_FLAG, .help = "print a manual page, for 'man -l -'"},
     {0},
 };
 
 const dt_command dt_command_help = {
     .name = "help",
-    .summary = "how dtrun, or one of its commands, is called",
+    .summary = "show help for dtrun or a command",
     .operands = "[COMMAND]",
     .operands_max = 1,
     .options = options,

@@ -1,4 +1,4 @@
-/* dtrun import: runs of other programs into the history, and their command lines into recipes. */
+/* dtrun import: imports runs of other programs into the history, and converts command lines to recipes. */
 #include <string.h>
 
 #include "runner/cli/command.h"
@@ -27,7 +27,7 @@ static dt_status find_format(const dt_import_format **out, const char *name, dt_
 
 enum { SHOWN_MOST = 10 };
 
-/* What was not taken is named, so that nobody looks for it later. */
+/* Names what was left out. */
 static void say_left_out(const dt_imported *imported, const dt_call *call)
 {
     const dt_import_names *names = &imported->left_out;
@@ -40,7 +40,7 @@ static void say_left_out(const dt_imported *imported, const dt_call *call)
         dt_strbuf_add_fmt(&text, "%s'%s'", i > 0 ? ", " : "", names->items[i]);
     if (names->count > SHOWN_MOST)
         dt_strbuf_add_fmt(&text, " and %d more", (int)names->count - SHOWN_MOST);
-    dt_report_note(call, "left out, because they are not metrics: %s%s", text.data,
+    dt_report_note(call, "left out, not metrics: %s%s", text.data,
                    imported->decimal_comma ? " (write numbers with a decimal point: 2.5)" : "");
     dt_strbuf_release(&text);
 }
@@ -71,7 +71,7 @@ static dt_status say_imported(const char *const *ids, const dt_imported *importe
         json_array_append_new(runs, json_string(ids[i]));
         dt_strbuf_add_fmt(&text, "%s\n", ids[i]);
     }
-    dt_report_note(call, "%lld points of %zu run%s are in the history", (long long)imported->stored,
+    dt_report_note(call, "imported %lld points of %zu run%s", (long long)imported->stored,
                    json_array_size(runs), json_array_size(runs) == 1 ? "" : "s");
     if (replaced > 0)
         dt_report_note(call, "%lld points were replaced by a later one of the same metric and step",
@@ -98,7 +98,7 @@ out:
     return st;
 }
 
-/* An option of another format is refused: it would be ignored. */
+/* Refuses options of other formats, which would have no effect. */
 static dt_status check_options(const dt_call *call, const dt_import_format *format, dt_error *err)
 {
     const char *of = call->args->operands[0];
@@ -167,56 +167,58 @@ static const dt_option options[] = {
     {.name = "name",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
-     .help = "name of the run, else as in the file; of several runs the beginning of their names"},
+     .help =
+         "name of the run (default: from the file); with several runs, a prefix of their names"},
     {.name = "metric",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
-     .help = "what a csv's only column 'value' holds; else as the file is called"},
+     .help = "metric of a CSV with only a column 'value' (default: the name of the file)"},
     {.name = "experiment",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
-     .help = "of mlflow: the runs of this experiment alone"},
+     .help = "mlflow: import only the runs of this experiment"},
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "where a recipe is written; else to stdout"},
+     .help = "write the recipe to this file (default: stdout)"},
     {.name = "flags",
      .kind = DT_OPTION_FLAG,
-     .help = "list what becomes of each flag of fairseq, llm.c, nanogpt or slurm"},
+     .help = "print how each flag of fairseq, llm.c, nanogpt or slurm is converted"},
     DT_LABEL_OPTIONS,
     {0},
 };
 
 const dt_command dt_command_import = {
     .name = "import",
-    .summary = "runs of other programs into the history, their command lines into recipes",
+    .summary = "import runs and command lines of other programs",
     .operands = "csv|mlflow|tensorboard|fairseq|llm.c|nanogpt|slurm FILE...",
     .operands_min = 1,
     .operands_max = -1,
     .options = options,
     .notes =
-        "Prints the ids of the new runs; they are listed, drawn and compared like others.\n"
+
+        "Prints the ids of the new runs. They can be listed, drawn and compared like others.\n"
         "\n"
-        "csv          a column 'step', and either a column a metric, or the columns 'name' and\n"
-        "             'value'; 'run' and 'time' (seconds since 1970, or ISO 8601 in UTC) are\n"
-        "             known, too. What 'dtrun export --to csv' writes is read.\n"
-        "mlflow       the runs of a tracking server, as http://localhost:5000: points of metrics,\n"
-        "             and params to compare them by. MLFLOW_TRACKING_USERNAME and _PASSWORD,\n"
-        "             else _TOKEN, of the environment\n"
-        "tensorboard  an event file, or a folder: each folder below it that has event files is\n"
-        "             a run. Scalars are taken, all else is passed over.\n"
+        "csv          a column 'step', and either one column a metric, or the columns 'name' and\n"
+        "             'value'. 'run' and 'time' (seconds since 1970, or ISO 8601 in UTC) are\n"
+        "             optional. Reads what 'dtrun export --to csv' writes.\n"
+        "mlflow       the runs of a tracking server, for example http://localhost:5000: points of\n"
+        "             metrics, and params to compare the runs by. Credentials are taken from\n"
+        "             MLFLOW_TRACKING_USERNAME and _PASSWORD, else _TOKEN.\n"
+        "tensorboard  an event file, or a folder: each folder in it that has event files is a\n"
+        "             run. Imports scalars and skips everything else.\n"
         "\n"
-        "All of a file comes in, or nothing: a cell that should be a number and a record with a\n"
-        "wrong checksum are errors that name their place.\n"
+        "A file is imported whole or not at all: a cell that should be a number and a record with\n"
+        "a wrong checksum are errors that name their place.\n"
         "\n"
-        "The others are given a command line, and write a recipe: each value with the flag\n"
-        "that it came from. What they cannot carry is told, with the reason (docs/import.md).\n"
+        "The other formats convert a command line to a recipe; each value has a comment with its\n"
+        "flag. Flags that cannot be converted are reported with the reason (docs/import.md).\n"
         "\n"
-        "fairseq      -- fairseq-train ..., with torchrun or the like in front or not; or the\n"
-        "             line in quotes, a FILE that it stands in, or - for stdin\n"
-        "llm.c        -- ./train_gpt2cu ..., with mpirun in front or not; or likewise\n"
-        "nanogpt      CONFIG.py ... -- --key=value ...: assignments are read, nothing is run\n"
-        "slurm        SCRIPT: its #SBATCH lines, and what it starts where one of these knows it\n",
+        "fairseq      -- fairseq-train ..., with or without torchrun or the like in front; or the\n"
+        "             command in quotes, a FILE that contains it, or - for stdin\n"
+        "llm.c        -- ./train_gpt2cu ..., with or without mpirun in front; or as for fairseq\n"
+        "nanogpt      CONFIG.py ... -- --key=value ...: assignments are read, nothing is executed\n"
+        "slurm        SCRIPT: its #SBATCH lines, and its command if it is one of the above\n",
     .run = import,
 };

@@ -1,4 +1,4 @@
-/* dtrun init: a recipe for the data at hand. */
+/* dtrun init: writes a recipe for given data files. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +14,14 @@
 
 #include "base/banned.h"
 
-/* Relative paths of a recipe begin at its folder, which may be another than this. */
+/* Makes paths absolute: relative paths of a recipe start at its folder, which may not be this one. */
 static dt_status make_absolute(dt_string_list *paths, dt_arena *arena, dt_error *err)
 {
     for (int64_t i = 0; i < paths->count; i++) {
         char *whole = realpath(paths->items[i], NULL);
 
         if (whole == NULL)
-            return DT_FAIL(err, DT_ERR_USAGE, "cannot look at '%s': %s", paths->items[i],
+            return DT_FAIL(err, DT_ERR_USAGE, "cannot read '%s': %s", paths->items[i],
                            strerror(errno));
         paths->items[i] = dt_arena_strdup(arena, whole);
         free(whole);
@@ -31,16 +31,16 @@ static dt_status make_absolute(dt_string_list *paths, dt_arena *arena, dt_error 
     return DT_OK;
 }
 
-/* Nothing that is there is written over. */
+/* Writes a new file. DT_ERR_USAGE if it exists. */
 static dt_status write_new(const char *path, const dt_strbuf *text, dt_error *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     dt_status st = DT_OK;
 
     if (fd < 0 && errno == EEXIST)
-        return DT_FAIL(err, DT_ERR_USAGE, "'%s' is there already, and stays as it is", path);
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s' exists; name another file", path);
     if (fd < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make '%s': %s", path, strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot create '%s': %s", path, strerror(errno));
     st = dt_file_write_all(fd, text->data, text->length, err);
     if (close(fd) != 0 && st == DT_OK)
         st = DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
@@ -49,14 +49,15 @@ static dt_status write_new(const char *path, const dt_strbuf *text, dt_error *er
     return st;
 }
 
-static dt_status tell(const char *path, const dt_strbuf *text, const dt_call *call, dt_error *err)
+static dt_status report_done(const char *path, const dt_strbuf *text, const dt_call *call,
+                             dt_error *err)
 {
     json_t *object;
 
     if (!call->json && path == NULL)
         return dt_report_text(text, err);
     if (!call->json) {
-        dt_report_note(call, "'%s' is written: 'dtrun smoke %s' tries it", path, path);
+        dt_report_note(call, "wrote '%s'; test it with 'dtrun smoke %s'", path, path);
         return DT_OK;
     }
     object = dt_report_object();
@@ -82,7 +83,7 @@ static dt_status init(dt_call *call, dt_error *err)
     if (wish.nodes != NULL && wish.nodes[0] == '\0')
         DT_THROW(err, DT_ERR_USAGE, "--nodes is empty: leave it out for this machine");
     if (path != NULL && dt_file_exists(path))
-        DT_THROW(err, DT_ERR_USAGE, "'%s' is there already, and stays as it is", path);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' exists; name another file", path);
     DT_TRY(dt_look_at(&look, call->args->operands, call->args->operands_count, call->arena, err));
     wish.tokenizer = tokenizer->given ? tokenizer->text : look.tokenizer;
     if (path != NULL && strchr(path, '/') != NULL) {
@@ -95,7 +96,7 @@ static dt_status init(dt_call *call, dt_error *err)
     DT_TRY(dt_init_recipe(&text, &wish, call->arena, err));
     if (path != NULL)
         DT_TRY(write_new(path, &text, err));
-    DT_TRY(tell(path, &text, call, err));
+    DT_TRY(report_done(path, &text, call, err));
 out:
     dt_strbuf_release(&text);
     return st;
@@ -106,32 +107,32 @@ static const dt_option options[] = {
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "write it there, where nothing may be yet (default: stdout)"},
+     .help = "write to this new file (default: stdout)"},
     {.name = "tokenizer",
      .kind = DT_OPTION_TEXT,
      .value = "DIR",
-     .help = "folder with a tokenizer.json, or a file of one, for text and documents"},
+     .help = "tokenizer.json, or its folder, for text and documents"},
     {.name = "nodes",
      .kind = DT_OPTION_TEXT,
      .value = "NODES",
-     .help = "where it is to run, as a recipe's 'nodes'; none of them is asked"},
+     .help = "nodes to run on, as in the recipe key 'nodes'; they are not contacted"},
     DT_GPUS_AS_OPTION(""),
     {0},
 };
 
 const dt_command dt_command_init = {
     .name = "init",
-    .summary = "write a recipe for the data at hand",
+    .summary = "write a recipe for your data",
     .operands = "[DATA...]",
     .operands_min = 0,
     .operands_max = -1,
     .options = options,
     .notes =
-        "DATA are files, or folders of them; without any, those of this folder. Text, JSON\n"
-        "lines, csv and .npy rows and .bin token files are known by their beginning; of large\n"
-        "files no more is read. Files called val, valid, validation, dev or eval validate. The\n"
-        "model is one that the data and the memory of this machine bear, and the recipe says\n"
-        "how long it will take. Every value in it is yours to change: docs/recipe.md has them\n"
-        "all.\n",
+
+        "DATA are files or folders; without DATA, the files of the current folder. Text, JSON\n"
+        "lines, CSV, .npy rows and .bin token files are recognised by their first bytes; large\n"
+        "files are not read further. Files called val, valid, validation, dev or eval are used\n"
+        "for validation. The model is sized for the data and the memory of this machine, and the\n"
+        "recipe says how long training will take. Every value can be changed (docs/recipe.md).\n",
     .run = init,
 };

@@ -1,4 +1,4 @@
-/* dtrun launch: from a recipe to a supervised run. */
+/* dtrun launch: starts a supervised run, or a sweep, from a recipe. */
 #include <unistd.h>
 
 #include "runner/cli/command.h"
@@ -20,7 +20,7 @@
 
 #include "base/banned.h"
 
-/* As a run is followed: --detach prints the name alone. */
+/* Launches a sweep and follows it; with --detach prints its name only. */
 static dt_status launch_sweep(const dt_recipe_source *source, const dt_labels *labels,
                               dt_call *call, dt_error *err)
 {
@@ -31,7 +31,7 @@ static dt_status launch_sweep(const dt_recipe_source *source, const dt_labels *l
     dt_strbuf_init(&text);
     DT_TRY(dt_sweep_launch(&name, source, labels, call, err));
     if (!dt_arguments_flag(call->args, "detach")) {
-        dt_report_note(call, "sweep '%s' of %lld runs; Ctrl-C lets go of it, it continues", name,
+        dt_report_note(call, "sweep '%s': %lld runs; Ctrl-C detaches", name,
                        (long long)source->sweep->points);
         DT_TRY(dt_group_follow(name, call, err));
     } else if (call->json) {
@@ -47,7 +47,7 @@ out:
     return st;
 }
 
-/* Everything that can be checked, here and on the nodes; or by the data sheet of a GPU. */
+/* Checks everything here and on the nodes, or with --gpus-as against the data sheet of a GPU. */
 static dt_status check(dt_preflight *flight, const dt_gpu_spec **gpu, const dt_recipe *recipe,
                        const dt_recipe_source *source, const dt_call *call, dt_error *err)
 {
@@ -82,8 +82,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     DT_TRY(dt_follow_options_check(call, err));
     DT_TRY(dt_quotas_check(err));
     if (dt_arguments_get(call->args, "gpus-as")->given && !dt_arguments_flag(call->args, "dry-run"))
-        DT_THROW(err, DT_ERR_USAGE,
-                 "--gpus-as is for --dry-run: a run takes the GPUs that there are");
+        DT_THROW(err, DT_ERR_USAGE, "--gpus-as needs --dry-run: a run uses the GPUs of its nodes");
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
     if (source.sweep->points > 0 && !dt_arguments_flag(call->args, "dry-run"))
@@ -97,7 +96,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     if (!dt_arguments_flag(call->args, "detach") &&
         (dt_arguments_flag(call->args, "wait") || !isatty(STDOUT_FILENO))) /* no live view */
         dt_fit_note(&fit, call);
-    dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
+    dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
     DT_TRY(dt_store_open(&store, NULL, err));
     (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
                             NULL);
@@ -109,7 +108,7 @@ out:
 }
 
 static const dt_option options[] = {
-    DT_RECIPE_OPTIONS("change the recipe for this run, as in --set optimizer.lr=1e-4"),
+    DT_RECIPE_OPTIONS("override a recipe value, as in --set optimizer.lr=1e-4"),
     DT_LABEL_OPTIONS,
     DT_FOLLOW_OPTIONS,
     {.name = "dry-run",
@@ -128,20 +127,21 @@ const dt_command dt_command_launch = {
     .operands_max = 1,
     .options = options,
     .notes =
-        "Without --wait or --detach the run is followed: a live view on a terminal, plain\n"
-        "lines elsewhere. Ctrl-C leaves the view with exit code 130; the run continues, and\n"
-        "'dtrun status --watch RUN' comes back to it.\n"
+
+        "Without --wait or --detach the run is followed: a live view on a terminal, plain lines\n"
+        "elsewhere. Ctrl-C detaches with exit code 130 and the run continues; 'dtrun status\n"
+        "--watch RUN' follows it again.\n"
         "\n"
         "The recipe, its data, the nodes, their memory and their disks are checked before\n"
-        "anything is started. Nodes need an sshd and nothing of dtrun's: docs/nodes.md says\n"
-        "what goes there. At the end the exit code is that of the run. With --json the\n"
-        "object at the end has at least run, state, steps, loss, valid_loss, seconds.\n"
+        "anything is started. Nodes need only an sshd; docs/nodes.md lists what is copied there.\n"
+        "The exit code is that of the run. With --json the object at the end has at least run,\n"
+        "state, steps, loss, valid_loss and seconds.\n"
         "\n"
-        "With nodes: slurm:4 a job is submitted and waited for, and given back at the end;\n"
-        "nodes: slurm takes the machines of the Slurm job that this runs in (docs/slurm.md).\n"
-        "Data by https are fetched into ~/.cache/dtrun/data first; what breaks off continues.\n"
+        "nodes: slurm:4 submits a Slurm job, waits for it and releases it at the end; nodes:\n"
+        "slurm uses the machines of the surrounding Slurm job (docs/slurm.md). Data with https\n"
+        "URLs are downloaded to ~/.cache/dtrun/data first; interrupted downloads resume.\n"
         "\n"
-        "A recipe with a 'sweep' is launched as a group of runs, NAME-1 and so on, one after\n"
-        "another or search.at_once side by side; --dry-run looks at the first.\n",
+        "A recipe with a 'sweep' is launched as a group of runs NAME-1, NAME-2, ..., one after\n"
+        "another, or search.at_once at a time. --dry-run checks the first.\n",
     .run = launch,
 };

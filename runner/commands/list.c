@@ -1,4 +1,4 @@
-/* dtrun list: the runs, newest first. */
+/* dtrun list: lists runs, newest first. */
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -71,7 +71,7 @@ static dt_status print_json(dt_store *store, dt_run_entries *entries, const dt_r
         DT_TRY(dt_activity_read(&activity, store, entries->items[i].run, dt_clock_wall_ms(), arena,
                                 err));
         dt_runs_add_activity(run, entries->items[i].run, &activity);
-        json_object_del(run, "version"); /* stands once, at the top */
+        json_object_del(run, "version"); /* is once at the top */
         if (columns->count == 0)
             continue;
         values = json_object();
@@ -158,15 +158,15 @@ static const dt_option options[] = {
     {.name = "since",
      .kind = DT_OPTION_TEXT,
      .value = "TIME",
-     .help = "only runs made since 90m, 2h, 3d ago, or 2026-11-20"},
+     .help = "only runs created since 90m, 2h or 3d ago, or since 2026-11-20"},
     {.name = "sort",
      .kind = DT_OPTION_TEXT,
      .value = "KEY",
-     .help = "by this key, smallest first; -KEY: largest first"},
+     .help = "sort by this key, smallest first; -KEY: largest first"},
     {.name = "columns",
      .kind = DT_OPTION_TEXT,
      .value = "KEYS",
-     .help = "these instead, as in optimizer.lr,valid_loss.min; +KEYS: beside the usual"},
+     .help = "show these columns, as in optimizer.lr,valid_loss.min; +KEYS adds to the usual ones"},
     {.name = "limit",
      .letter = 'n',
      .kind = DT_OPTION_INT,
@@ -174,25 +174,26 @@ static const dt_option options[] = {
      .fallback = "20",
      .low = 0,
      .high = 1e9,
-     .help = "N runs at most; 0 for all"},
+     .help = "at most N runs; 0 for all"},
     {0},
 };
 
 const dt_command dt_command_list = {
     .name = "list",
-    .summary = "the runs, newest first",
+    .summary = "list runs, newest first",
     .operands = "[FILTER]...",
     .operands_max = -1,
     .options = options,
     .notes =
+
         "A FILTER is a key, one of = != < <= > >=, and a value: 'optimizer.lr>1e-4' 'loss<2'\n"
-        "name='gpt-*'. A key is one of recipes, one that 'dtrun list --json' has, elapsed (in\n"
-        "seconds), or a metric, which stands for its last value; valid_loss.min and .max are\n"
-        "what it reached. Runs that pass all filters are shown; one without the key passes\n"
-        "none.\n"
+        "name='gpt-*'. A key is a recipe key, a key of 'dtrun list --json', elapsed (in seconds),\n"
+        "or a metric, which means its last value; valid_loss.min and valid_loss.max are its\n"
+        "minimum and maximum. Runs that pass all filters are shown; a run without the key does\n"
+        "not pass.\n"
         "\n"
-        "Where nobody asks for columns, those keys are shown in which the recipes differ; a\n"
-        "narrow terminal leaves out what can be spared.\n",
-    .travels = true,
+        "Without --columns, the recipe keys that differ between the runs are added; a narrow\n"
+        "terminal shows fewer columns.\n",
+    .remote_ok = true,
     .run = list,
 };

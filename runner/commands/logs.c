@@ -1,4 +1,4 @@
-/* dtrun logs: what a run has done, and what its ranks have said. */
+/* dtrun logs: prints the steps and events of a run, and the output of its ranks. */
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@
 static const char *const formats[] = {"text", "jsonl", NULL};
 enum { FORMAT_TEXT, FORMAT_JSONL };
 
-/* What is read: the ranks, the steps of the run, or both. */
+/* Where lines are read from: the logs of the ranks, the steps of the run, or both. */
 typedef struct source {
     dt_log_tail tail;
     dt_step_log steps;
@@ -54,7 +54,7 @@ static dt_status print(const dt_log_line *lines, int64_t count, const source *fr
                : dt_log_print_lines(lines, count, &from->tail, between, term, arena, err);
 }
 
-/* Until the run has ended and everything is read. */
+/* Prints new lines until the run has ended and everything is read, or until Ctrl-C. */
 static dt_status follow(source *from, dt_log_boundaries *between, const dt_term *term,
                         dt_store *store, const char *id, dt_call *call, dt_error *err)
 {
@@ -97,7 +97,7 @@ static dt_status open_source(source *out, dt_store *store, const dt_run *run, co
     bool steps = dt_arguments_flag(call->args, "steps");
 
     if (rank->given && steps)
-        return DT_FAIL(err, DT_ERR_USAGE, "--rank and --steps do not go together");
+        return DT_FAIL(err, DT_ERR_USAGE, "--rank and --steps cannot be combined");
     out->ranks = !steps;
     out->history = !rank->given;
     out->format = dt_arguments_get(call->args, "format")->choice;
@@ -111,7 +111,7 @@ static void say_dropped(const dt_log_tail *tail, const dt_call *call)
 {
     for (int64_t i = 0; i < tail->count; i++)
         if (tail->readers[i].dropped > 0)
-            dt_report_note(call, "rank %lld: the oldest %lld MB of its lines are no longer kept",
+            dt_report_note(call, "rank %lld: the oldest %lld MB of its log were discarded",
                            (long long)tail->readers[i].rank,
                            (long long)(tail->readers[i].dropped >> 20));
 }
@@ -130,7 +130,7 @@ static dt_status logs(dt_call *call, dt_error *err)
 
     if (following && call->json)
         DT_THROW(err, DT_ERR_USAGE,
-                 "--follow and --json do not go together: --format jsonl is an object a line");
+                 "--follow and --json cannot be combined; use --format jsonl (one object a line)");
     dt_term_init(&term, STDOUT_FILENO);
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(open_source(&from, store, &run, call, err));
@@ -151,18 +151,18 @@ static const dt_option options[] = {
     {.name = "follow",
      .letter = 'f',
      .kind = DT_OPTION_FLAG,
-     .help = "continue with what is written from now on, until the run ends"},
+     .help = "keep printing new lines until the run ends"},
     {.name = "rank",
      .letter = 'r',
      .kind = DT_OPTION_INT,
      .value = "N",
      .low = 0,
      .high = 1e6,
-     .help = "only what this rank said; else steps and all ranks, in the order of their times"},
+     .help = "only the output of this rank (default: steps and all ranks, by time)"},
     {.name = "steps",
      .letter = 's',
      .kind = DT_OPTION_FLAG,
-     .help = "only what the run did: steps, evaluations, checkpoints, restarts"},
+     .help = "only steps, evaluations, checkpoints and restarts"},
     {.name = "lines",
      .letter = 'n',
      .kind = DT_OPTION_INT,
@@ -170,29 +170,30 @@ static const dt_option options[] = {
      .fallback = "100",
      .low = 0,
      .high = 1e9,
-     .help = "the last N; 0 for all"},
+     .help = "print the last N lines; 0 for all"},
     {.name = "format",
      .kind = DT_OPTION_CHOICE,
      .value = "FORMAT",
      .choices = formats,
      .fallback = "text",
-     .help = "how it is written; jsonl: an object a line, with --follow too"},
+     .help = "output format (jsonl is one object a line, also with --follow)"},
     {0},
 };
 
 const dt_command dt_command_logs = {
     .name = "logs",
-    .summary = "what a run has done, and what its ranks have said",
+    .summary = "print steps, events and rank output of a run",
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
     .notes =
-        "A line for every logged step, evaluation, checkpoint and restart, with its cause, and\n"
-        "the lines of the ranks. Objects of --format jsonl have time and kind: step (its values\n"
-        "are those that were reported with the loss), evaluation, checkpoint, restart, or log\n"
-        "(rank, node, text). --json is one object, with lines and history. Of steps that a later\n"
-        "attempt did again those of the later one are told.\n",
-    .travels = true,
+
+        "Prints one line for every logged step, evaluation, checkpoint and restart (with its\n"
+        "cause), and the lines of the ranks. Objects of --format jsonl have time and kind: step\n"
+        "(with the values reported with the loss), evaluation, checkpoint, restart, or log (rank,\n"
+        "node, text). --json is one object with lines and history. Steps that a later attempt\n"
+        "repeated are shown once, as that attempt did them.\n",
+    .remote_ok = true,
     .run = logs,
 };

@@ -1,4 +1,4 @@
-/* dtrun metrics: the history of runs as data. */
+/* dtrun metrics: prints the metrics of runs as CSV or JSON lines. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 static const char *const formats[] = {"csv", "jsonl", "wide", NULL};
 enum { FORMAT_CSV, FORMAT_JSONL, FORMAT_WIDE };
 
-/* run: NULL where there is one alone. */
+/* run: NULL if only one run is printed. */
 static json_t *to_json(const dt_metric *point, const char *run)
 {
     char time[DT_CLOCK_ISO_SIZE];
@@ -69,7 +69,7 @@ static dt_status print_lines(const dt_run_points *runs, size_t count, int format
     return st;
 }
 
-/* Of one run as it always was; of several, each point says which. */
+/* With several runs, each point names its run. */
 static dt_status print_json(const dt_run_points *runs, size_t count, dt_error *err)
 {
     json_t *object = dt_report_object(), *array = json_array(), *ids = json_array();
@@ -89,7 +89,7 @@ static dt_status print_json(const dt_run_points *runs, size_t count, dt_error *e
     return dt_report_json(object, err);
 }
 
-/* A run that has just begun knows no names yet; one that does is asked in vain for another. */
+/* Refuses a metric that the run does not have; a run without any metric yet passes. */
 static dt_status check_name(const char *name, dt_store *store, const dt_run *run, dt_arena *arena,
                             dt_error *err)
 {
@@ -163,29 +163,29 @@ static const dt_option options[] = {
     {.name = "name",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
-     .help = "only this metric, as in --name valid_loss"},
+     .help = "print only this metric, as in --name valid_loss"},
     {.name = "format",
      .kind = DT_OPTION_CHOICE,
      .value = "FORMAT",
      .choices = formats,
      .fallback = "csv",
-     .help = "how it is written"},
+     .help = "output format"},
     {0},
 };
 
 const dt_command dt_command_metrics = {
     .name = "metrics",
-    .summary = "the history of runs as data",
+    .summary = "print the metrics of runs as CSV or JSON lines",
     .operands = "RUN...",
     .operands_min = 1,
     .operands_max = -1,
     .options = options,
     .notes =
-        "csv begins with the line attempt,step,name,value,time. Ordered by name, then step.\n"
-        "wide is csv with a line a step and a column a metric: step,loss,valid_loss,...\n"
-        "Of several runs lines begin with the run: run,attempt,step,... and run,step,loss,...\n"
-        "Of a run that was resumed the points are those of its one history: what a later\n"
-        "attempt did again counts once.\n",
-    .travels = true,
+
+        "csv starts with the line attempt,step,name,value,time and is ordered by name, then step.\n"
+        "wide is CSV with one line a step and one column a metric: step,loss,valid_loss,...\n"
+        "With several runs, lines start with the run: run,attempt,step,... and run,step,loss,...\n"
+        "For a resumed run, a step that was repeated by a later attempt is printed once.\n",
+    .remote_ok = true,
     .run = metrics,
 };

@@ -1,4 +1,4 @@
-/* dtrun note: a sentence on a run. */
+/* dtrun note: writes or prints the note of a run. */
 #include <string.h>
 
 #include "runner/cli/command.h"
@@ -10,7 +10,7 @@
 
 enum { NOTE_BYTES = 10000 };
 
-/* The words as one text. */
+/* Joins the words to one text. */
 static dt_status join(const char **out, const dt_call *call, dt_error *err)
 {
     dt_strbuf text;
@@ -20,7 +20,7 @@ static dt_status join(const char **out, const dt_call *call, dt_error *err)
     for (int i = 1; i < call->args->operands_count; i++)
         dt_strbuf_add_fmt(&text, "%s%s", i > 1 ? " " : "", call->args->operands[i]);
     if (text.length > NOTE_BYTES)
-        DT_THROW(err, DT_ERR_USAGE, "a note has room for %d bytes, this one has %zu", NOTE_BYTES,
+        DT_THROW(err, DT_ERR_USAGE, "a note can have at most %d bytes, not %zu", NOTE_BYTES,
                  text.length);
     *out = dt_arena_strdup(call->arena, text.data);
     if (*out == NULL)
@@ -58,11 +58,12 @@ out:
 
 const dt_command dt_command_note = {
     .name = "note",
-    .summary = "write a note on a run, or read it",
+    .summary = "write or print the note of a run",
     .operands = "RUN [TEXT]...",
     .operands_min = 1,
     .operands_max = -1,
     .notes =
-        "TEXT replaces the note that is there; '' takes it away. 'dtrun show' has it at the top.\n",
+
+        "TEXT replaces the note; '' removes it. 'dtrun show' prints it at the top.\n",
     .run = note,
 };

@@ -1,4 +1,4 @@
-/* dtrun plan: what a recipe would do on GPUs that are not there yet. */
+/* dtrun plan: predicts memory, messages and speed of a recipe on GPUs that need not exist. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +29,8 @@ static dt_status parse_nodes(dt_planned *out, const char *text, dt_error *err)
         if (errno != 0 || end == at || (*end != ',' && *end != '\0') || nodes < 1 ||
             nodes > NODES_MOST)
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "--nodes is '%s': expected whole numbers from 1 to %d with commas "
-                           "between them, '1,2,128' for example",
+                           "--nodes is '%s': expected integers from 1 to %d with commas "
+                           "between them, for example 1,2,128",
                            text, NODES_MOST);
         if (out->sizes_count == DT_PLANNED_MOST)
             return DT_FAIL(err, DT_ERR_USAGE, "--nodes has more than %d numbers", DT_PLANNED_MOST);
@@ -40,7 +40,7 @@ static dt_status parse_nodes(dt_planned *out, const char *text, dt_error *err)
     return DT_OK;
 }
 
-/* How many nodes the recipe has ("slurm:4" is four), and how many GPUs each. */
+/* Counts the nodes of the recipe ("slurm:4" is four) and the GPUs of each. */
 static dt_status read_nodes(dt_planned *out, bool gpus_given, dt_arena *arena, dt_error *err)
 {
     const dt_recipe *recipe = &out->recipe;
@@ -56,8 +56,8 @@ static dt_status read_nodes(dt_planned *out, bool gpus_given, dt_arena *arena, d
             each = spec.gpus;
         if (!gpus_given && i > 0 && each != *gpus)
             DT_THROW(err, DT_ERR_USAGE,
-                     "the recipe's nodes have %lld and %lld GPUs: a plan is for nodes that are "
-                     "alike, give --gpus-per-node",
+                     "the recipe's nodes have %lld and %lld GPUs; a plan needs equal nodes: "
+                     "use --gpus-per-node",
                      (long long)*gpus, (long long)each);
         if (!gpus_given)
             *gpus = each;
@@ -70,7 +70,7 @@ out:
     return st;
 }
 
-/* What is given takes the place of the tables' values. */
+/* Fills in the machine from the tables; options override them. */
 static void read_machine(dt_planned *out, const dt_arguments *args)
 {
     const dt_value *peak = dt_arguments_get(args, "peak");
@@ -100,7 +100,7 @@ static void read_machine(dt_planned *out, const dt_arguments *args)
     machine->memory_bytes = out->gpu->memory_gb * 1e9;
 }
 
-/* The recipe's own number, else what the data say; a text says it only when it is read. */
+/* Finds the size of the vocabulary: model.vocab of the recipe, else from the data. */
 static dt_status find_vocab(dt_planned *out, const dt_recipe_source *source, dt_arena *arena,
                             dt_error *err)
 {
@@ -113,7 +113,7 @@ static dt_status find_vocab(dt_planned *out, const dt_recipe_source *source, dt_
     st = dt_dataset_check(&data, &out->recipe, NULL, err);
     out->vocab = data.vocab;
     if (st != DT_OK)
-        dt_error_prefix(err, "the vocabulary is the data's, or 'model.vocab' (--set "
+        dt_error_prefix(err, "cannot find the size of the vocabulary; set model.vocab (--set "
                              "model.vocab=50257)");
     if (st == DT_ERR_RECIPE)
         dt_recipe_locate_data(err, source, arena);
@@ -156,39 +156,40 @@ static const dt_option options[] = {
      .letter = 'n',
      .kind = DT_OPTION_TEXT,
      .value = "N[,N...]",
-     .help = "nodes to plan for, each number a line of the table (default: the recipe's)"},
+     .help = "numbers of nodes, one row of the table each (default: as in the recipe)"},
     {.name = "gpus-per-node",
      .letter = 'g',
      .kind = DT_OPTION_INT,
      .value = "G",
      .low = 1,
      .high = GPUS_MOST,
-     .help = "cards of a node (default: the recipe's 'gpus', else 8)"},
+     .help = "GPUs of a node (default: the recipe's 'gpus', else 8)"},
     {.name = "card",
      .kind = DT_OPTION_CHOICE,
      .value = "CARD",
      .choices = dt_gpu_spec_names,
      .fallback = "h100",
-     .help = "whose matrix rate, memory and links are taken"},
+     .help = "GPU whose matrix rate, memory and links are used"},
     {.name = "network",
      .kind = DT_OPTION_CHOICE,
      .value = "NETWORK",
      .choices = dt_network_names,
      .fallback = "ndr",
-     .help = "between nodes: ndr and hdr with a network card for each GPU, Ethernet with one"},
+     .help =
+         "network between nodes (ndr and hdr have one adapter for each GPU, Ethernet one a node)"},
     {.name = "efficiency",
      .kind = DT_OPTION_NUMBER,
      .value = "PERCENT",
      .low = 1,
      .high = 100,
      .fallback = "50",
-     .help = "of the matrix rate that the passes reach on one card"},
+     .help = "share of the matrix rate that passes reach on one GPU"},
     {.name = "peak",
      .kind = DT_OPTION_NUMBER,
      .value = "TFLOPS",
      .low = 0.001,
      .high = 1e6,
-     .help = "matrix rate of a card, instead of the data sheet's"},
+     .help = "matrix rate of a GPU, instead of the data sheet's"},
     {.name = "node-gbs",
      .kind = DT_OPTION_NUMBER,
      .value = "GBS",
@@ -200,8 +201,8 @@ static const dt_option options[] = {
      .value = "GBS",
      .low = 0.001,
      .high = 1e6,
-     .help = "what all network cards of a node deliver together, GB/s"},
-    DT_RECIPE_OPTIONS("plan with this change, as launch takes it"),
+     .help = "bandwidth of all network adapters of a node together, GB/s"},
+    DT_RECIPE_OPTIONS("override a recipe value, as in launch"),
     {0},
 };
 
@@ -212,11 +213,12 @@ const dt_command dt_command_plan = {
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
-    .notes = "Nothing is measured and no GPU is needed: passes take the model's FLOPs over the\n"
-             "card's rate times the efficiency, messages what NCCL's own model says for these\n"
-             "links, and they run beside the passes as the strategy launches them. For your own\n"
-             "cluster give what you measured: --efficiency from a run on one card (its MFU),\n"
-             "--node-gbs and --network-gbs from nccl-tests (busbw). docs/scaling.md has worked\n"
-             "plans, and what others have published.\n",
+    .notes =
+        "Measures nothing and needs no GPU. The time of a pass is the model's FLOPs divided by\n"
+        "the GPU's rate times the efficiency; the time of messages follows NCCL's own model for\n"
+        "these links, overlapped with the passes as the strategy launches them. For your own\n"
+        "cluster, give measured values: --efficiency from a run on one GPU (its MFU), --node-gbs\n"
+        "and --network-gbs from nccl-tests (busbw). docs/scaling.md has worked examples and\n"
+        "published results.\n",
     .run = plan,
 };

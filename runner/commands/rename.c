@@ -1,4 +1,4 @@
-/* dtrun rename: another name for a run. */
+/* dtrun rename: changes the name of a run. */
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/cli/tags.h"
@@ -17,7 +17,7 @@ static dt_status rename_run(dt_call *call, dt_error *err)
     DT_TRY(dt_run_name_check(labels.name, err));
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(dt_labels_set(store, run.id, &labels, call->arena, err));
-    dt_report_note(call, "run '%s' was called %s, is called %s", run.id, run.name, labels.name);
+    dt_report_note(call, "renamed run '%s' from %s to %s", run.id, run.name, labels.name);
     run.name = labels.name;
     if (call->json)
         DT_TRY(dt_report_json(dt_runs_to_json(&run), err));
@@ -28,12 +28,13 @@ out:
 
 const dt_command dt_command_rename = {
     .name = "rename",
-    .summary = "give a run another name",
+    .summary = "change the name of a run",
     .operands = "RUN NAME",
     .operands_min = 2,
     .operands_max = 2,
     .notes =
-        "The id stays, and so do recipe and folder: lists, 'dtrun show' and the page have the\n"
-        "name.\n",
+
+        "The id, the recipe and the folder of the run keep their names; lists, 'dtrun show' and\n"
+        "the web page show the new one.\n",
     .run = rename_run,
 };

@@ -1,4 +1,4 @@
-/* dtrun resume: the next attempt of a run, from its newest whole checkpoint. */
+/* dtrun resume: starts the next attempt of a run, from its newest undamaged checkpoint. */
 #include "runner/sweep/resume.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
@@ -18,7 +18,7 @@
 
 #include "base/banned.h"
 
-/* A sweep continues as it was: what changes is for one run. */
+/* Resumes a sweep. Options that change a recipe are refused: they are for one run. */
 static dt_status resume_sweep(dt_sweep_group *group, dt_call *call, dt_error *err)
 {
     static const char *const of_a_run[] = {"set", "from", "new-data"};
@@ -28,10 +28,10 @@ static dt_status resume_sweep(dt_sweep_group *group, dt_call *call, dt_error *er
 
     for (size_t i = 0; i < sizeof(of_a_run) / sizeof(of_a_run[0]); i++)
         if (dt_arguments_get(call->args, of_a_run[i])->given)
-            DT_THROW(err, DT_ERR_USAGE, "--%s is for one run, and '%s' is a sweep", of_a_run[i],
-                     group->name);
+            DT_THROW(err, DT_ERR_USAGE, "--%s does not apply to '%s', which is a sweep",
+                     of_a_run[i], group->name);
     DT_TRY(dt_group_resume(&count, group, call, err));
-    dt_report_note(call, "sweep '%s': %lld of %lld runs continue or begin", group->name,
+    dt_report_note(call, "sweep '%s': %lld of %lld runs resumed or started", group->name,
                    (long long)count, (long long)group->count);
     if (count > 0 && !dt_arguments_flag(call->args, "detach")) {
         DT_TRY(dt_group_follow(group->name, call, err));
@@ -64,8 +64,8 @@ static dt_status resume(dt_call *call, dt_error *err)
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     if (!dt_run_state_is_terminal(run.state))
         DT_THROW(err, DT_ERR_USAGE,
-                 "run '%s' is %s: it can be resumed once it has ended ('dtrun stop %s' ends it)",
-                 run.id, dt_run_state_name(run.state), run.id);
+                 "run '%s' is %s; it can be resumed after it has ended ('dtrun stop %s')", run.id,
+                 dt_run_state_name(run.state), run.id);
     if (dt_task_of(&run) != NULL) {
         DT_TRY(dt_task_resume(store, &run, call, err));
         DT_TRY(dt_follow_as_asked(store, run.id, call, err));
@@ -85,7 +85,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     dt_resume_note_batch(&flight, checkpoint, call);
     (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
                             NULL);
-    dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
+    dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of an attempt */
     DT_TRY(dt_attempt_resume(store, &run, path, &at, &flight, call->arena, err));
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));
 out:
@@ -99,7 +99,7 @@ static const dt_option options[] = {
      .letter = 's',
      .kind = DT_OPTION_LIST,
      .value = "KEY=VALUE",
-     .help = "change the recipe from here on, as in --set schedule.steps=4000"},
+     .help = "override a recipe value from here on, as in --set schedule.steps=4000"},
     DT_STRICT_OPTION,
     {.name = "from",
      .kind = DT_OPTION_TEXT,
@@ -107,10 +107,10 @@ static const dt_option options[] = {
      .help = "go back to the checkpoint of this step, or to the 'best' one"},
     {.name = "new-data",
      .kind = DT_OPTION_FLAG,
-     .help = "the data may be others than the checkpoint's: they begin at their start"},
+     .help = "allow data that differ from the checkpoint's; they start from the beginning"},
     {.name = "new-model",
      .kind = DT_OPTION_FLAG,
-     .help = "the model may compute something else with the checkpoint's parameters"},
+     .help = "allow a model that computes something else with the same parameters"},
     DT_FOLLOW_OPTIONS,
     {0},
 };
@@ -123,26 +123,28 @@ const dt_command dt_command_resume = {
     .operands_max = 1,
     .options = options,
     .notes =
-        "The run keeps its id and gets another attempt; damaged checkpoints are passed over.\n"
-        "A stopped run that is resumed reaches the same numbers as one that was never\n"
-        "stopped. A finished run can continue when it is given more steps.\n"
+
+        "The run keeps its id and gets another attempt. Damaged checkpoints are skipped. A run\n"
+        "that was stopped and resumed reaches the same numbers as one that was never stopped. A\n"
+        "finished run can be resumed with more steps.\n"
         "\n"
-        "Of a sweep, given by its name, the runs that failed or were stopped continue, and what\n"
-        "was refused or never begun is launched; what finished or was cut by early_stop stays.\n"
+        "RUN can be the name of a sweep: its failed and stopped runs are resumed, and its runs\n"
+        "that were refused or never started are launched. Runs that finished or were ended by\n"
+        "early_stop stay as they are.\n"
         "\n"
-        "With --from the run goes back: what came after that step stays in its logs, and is no\n"
-        "longer its history. 'dtrun fork' leaves the run as it is and begins another.\n"
+        "With --from the run goes back to an earlier step: what came after it stays in the logs,\n"
+        "but is no longer part of the history. 'dtrun fork' starts another run instead.\n"
         "\n"
         "An attempt that fails before its first step changes nothing: a finished run stays\n"
-        "finished, and the next resume goes by the recipe that was there before.\n"
+        "finished, and the next resume uses the previous recipe.\n"
         "\n"
-        "Learning rate, length, evaluation, nodes, ranks, strategy and precision may change.\n"
-        "Other ranks change the tokens of a step, which resume reports; batch.total keeps them.\n"
-        "The model may not, nor, without --new-data, what a position in the data means: the\n"
-        "content and order of the files, data.split, data.tail, batch.tokens and the seed.\n"
-        "With it the data begin at their start, and so do epochs; the tokenizer stays.\n"
-        "A run of generate or score makes what is missing of its lines, and takes no --set.\n"
-        "With --new-model what is computed with the parameters may change (rope_theta, norm_eps,\n"
-        "activation, heads, ...): training continues from them, as of the other model.\n",
+        "Learning rate, length, evaluation, nodes, ranks, strategy and precision can change.\n"
+        "Another number of ranks changes the tokens of a step, which resume reports; batch.total\n"
+        "keeps them. The model cannot change. Without --new-data neither can the meaning of a\n"
+        "position in the data: the content and order of the files, data.split, data.tail,\n"
+        "batch.tokens and the seed. With --new-data the data and the epochs start from the\n"
+        "beginning; the tokenizer stays. A run of generate or score computes its missing lines,\n"
+        "and takes no --set. With --new-model the computation can change (rope_theta, norm_eps,\n"
+        "activation, heads, ...): training continues from the same parameters.\n",
     .run = resume,
 };

@@ -1,4 +1,4 @@
-/* dtrun rm: runs go for good. */
+/* dtrun rm: removes runs with their history, logs and checkpoints. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,13 +12,13 @@
 
 #include "base/banned.h"
 
-typedef struct going {
+typedef struct removal {
     dt_run run;
     int64_t bytes;
-    const char *rest; /* the rows are gone: the folder that is left of it; else NULL */
-} going;
+    const char *rest; /* folder of an interrupted removal, without rows; else NULL */
+} removal;
 
-/* Where something may be left on a node, the folder is what stop finds it by. */
+/* Refuses a run that may have processes on a lost node: stop needs the folder to find them. */
 static dt_status check_nodes(dt_store *store, const dt_run *run, const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -29,14 +29,14 @@ static dt_status check_nodes(dt_store *store, const dt_run *run, const dt_call *
     for (int64_t i = 0; i < count; i++)
         if (strcmp(nodes[i].state, "lost") == 0 && !dt_arguments_flag(call->args, "force"))
             DT_THROW(err, DT_ERR_USAGE,
-                     "run '%s' may have left something on '%s': 'dtrun stop %s' ends it, --force "
-                     "removes the run all the same",
+                     "run '%s' may still have processes on '%s': end them with 'dtrun stop %s', "
+                     "or remove the run with --force",
                      run->id, nodes[i].name, run->id);
 out:
     return st;
 }
 
-static dt_status look(going *out, dt_store *store, const char *ref, const dt_call *call,
+static dt_status look(removal *out, dt_store *store, const char *ref, const dt_call *call,
                       dt_error *err)
 {
     dt_error unknown = DT_ERROR_INIT;
@@ -55,7 +55,7 @@ static dt_status look(going *out, dt_store *store, const char *ref, const dt_cal
     if (unknown.code != DT_OK)
         DT_THROW(err, unknown.code, "%s", unknown.message);
     if (!dt_run_state_is_terminal(out->run.state))
-        DT_THROW(err, DT_ERR_USAGE, "run '%s' is %s: 'dtrun stop %s' ends it", out->run.id,
+        DT_THROW(err, DT_ERR_USAGE, "run '%s' is %s; stop it first ('dtrun stop %s')", out->run.id,
                  dt_run_state_name(out->run.state), out->run.id);
     DT_TRY(check_nodes(store, &out->run, call, err));
     DT_TRY(dt_run_path(&folder, out->run.id, NULL, call->arena, err));
@@ -64,7 +64,7 @@ out:
     return st;
 }
 
-static dt_status ask(const going *runs, size_t count, const dt_call *call, dt_error *err)
+static dt_status ask(const removal *runs, size_t count, const dt_call *call, dt_error *err)
 {
     char size[DT_FORMAT_SIZE], answer[16] = "";
     int64_t bytes = 0;
@@ -72,17 +72,17 @@ static dt_status ask(const going *runs, size_t count, const dt_call *call, dt_er
     if (dt_arguments_flag(call->args, "yes"))
         return DT_OK;
     if (!isatty(STDIN_FILENO))
-        return DT_FAIL(err, DT_ERR_USAGE, "nobody is here to ask: --yes removes without");
+        return DT_FAIL(err, DT_ERR_USAGE, "stdin is not a terminal: use --yes to remove");
     for (size_t i = 0; i < count; i++) {
         bytes += runs[i].bytes;
         if (runs[i].rest != NULL)
-            dt_report_say("  %s  the files that are left of it", runs[i].run.id);
+            dt_report_say("  %s  leftover files", runs[i].run.id);
         else
             dt_report_say("  %s  %s  %s at step %lld  %s", runs[i].run.id, runs[i].run.name,
                           dt_run_state_name(runs[i].run.state), (long long)runs[i].run.step,
                           dt_format_bytes(size, sizeof(size), (double)runs[i].bytes));
     }
-    dt_report_say("remove %s for good, with history, logs and checkpoints: %s? [y/N]",
+    dt_report_say("remove %s permanently, with history, logs and checkpoints: %s? [y/N]",
                   count == 1 ? "this run" : "these runs",
                   dt_format_bytes(size, sizeof(size), (double)bytes));
     if (fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
@@ -93,7 +93,7 @@ static dt_status ask(const going *runs, size_t count, const dt_call *call, dt_er
 static dt_status remove_runs(dt_call *call, dt_error *err)
 {
     size_t count = (size_t)call->args->operands_count;
-    going *runs = dt_arena_alloc_array(call->arena, count, sizeof(runs[0]));
+    removal *runs = dt_arena_alloc_array(call->arena, count, sizeof(runs[0]));
     json_t *removed = json_array(), *object;
     dt_store *store = NULL;
     dt_status st = DT_OK;
@@ -105,7 +105,7 @@ static dt_status remove_runs(dt_call *call, dt_error *err)
         DT_TRY(look(&runs[i], store, call->args->operands[i], call, err));
         for (size_t j = 0; j < i; j++)
             if (strcmp(runs[j].run.id, runs[i].run.id) == 0)
-                DT_THROW(err, DT_ERR_USAGE, "run '%s' is named twice", runs[i].run.id);
+                DT_THROW(err, DT_ERR_USAGE, "run '%s' is given twice", runs[i].run.id);
     }
     DT_TRY(ask(runs, count, call, err));
     for (size_t i = 0; i < count; i++) {
@@ -113,7 +113,7 @@ static dt_status remove_runs(dt_call *call, dt_error *err)
                                     : dt_run_remove(store, runs[i].run.id, call->arena, err));
         json_array_append_new(removed, json_pack("{s:s, s:I}", "run", runs[i].run.id, "bytes",
                                                  (json_int_t)runs[i].bytes));
-        dt_report_note(call, "run '%s' is removed", runs[i].run.id);
+        dt_report_note(call, "removed run '%s'", runs[i].run.id);
     }
     if (call->json) {
         object = dt_report_object();
@@ -130,22 +130,23 @@ static const dt_option options[] = {
     {.name = "yes", .letter = 'y', .kind = DT_OPTION_FLAG, .help = "do not ask"},
     {.name = "force",
      .kind = DT_OPTION_FLAG,
-     .help = "also where something of the run may be left on a node"},
+     .help = "also remove a run that may have processes on a lost node"},
     {0},
 };
 
 const dt_command dt_command_rm = {
     .name = "rm",
-    .summary = "remove runs for good: history, logs, checkpoints",
+    .summary = "remove runs: history, logs and checkpoints",
     .operands = "RUN...",
     .operands_min = 1,
     .operands_max = -1,
     .options = options,
     .notes =
-        "Says what would go and asks. A run that has not ended is refused; forks of a run have\n"
-        "their own history and checkpoints, and stay. Only the run's own folder and its rows\n"
-        "are removed: no recipe, no data. The rows go first, in one transaction: where a damaged\n"
-        "history does not let them go, the files stay, too. If files cannot be removed, the same\n"
-        "command removes the rest.\n",
+
+        "Lists what will be removed, and asks. A run that has not ended is refused. Forks of a\n"
+        "run have their own history and checkpoints, and stay. Only the run's folder and its rows\n"
+        "in the history are removed, no recipe and no data. The rows are removed first, in one\n"
+        "transaction; if a damaged history prevents that, the files stay too. If some files\n"
+        "cannot be removed, run the same command again.\n",
     .run = remove_runs,
 };

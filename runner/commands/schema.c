@@ -1,4 +1,4 @@
-/* dtrun schema: the recipe as JSON Schema, for editors. */
+/* dtrun schema: prints the JSON Schema of recipes, for editors. */
 #include "recipes/schema.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
@@ -26,13 +26,14 @@ static dt_status schema(dt_call *call, dt_error *err)
 
 const dt_command dt_command_schema = {
     .name = "schema",
-    .summary = "the recipe as JSON Schema, for editors",
+    .summary = "print the JSON Schema of recipes, for editors",
     .operands = "",
     .notes =
-        "JSON Schema 2020-12 with every field, what it takes and means. An editor with the YAML\n"
-        "language server completes and checks a recipe whose first line names it:\n"
+
+        "JSON Schema 2020-12 with the type, the limits and the meaning of every key. An editor\n"
+        "with the YAML language server completes and checks a recipe whose first line names it:\n"
         "  dtrun schema > recipe.schema.json\n"
         "  # yaml-language-server: $schema=recipe.schema.json\n"
-        "What is missing, and rules across fields, are 'dtrun validate' to tell.\n",
+        "Missing keys, and rules between keys, are checked by 'dtrun validate' only.\n",
     .run = schema,
 };

@@ -1,4 +1,4 @@
-/* dtrun score: how likely lines are to a run, or how near translations are to references. */
+/* dtrun score: computes the likelihood of lines under the model of a run, or BLEU of translations. */
 #include <string.h>
 
 #include "base/file.h"
@@ -15,8 +15,8 @@
 
 /* --- a run and lines; the engine does the work */
 
-/* Of the options, those that the engine is not told. */
-#define OURS                                                                                    \
+/* Options that are not passed to the engine. */
+#define NOT_FOR_ENGINE                                                                          \
     "hypothesis", "reference", "tokenize", "output", "force", "ranks", "nodes", "gpus", "name", \
         "tag", "group", "note", "wait", "detach"
 
@@ -28,18 +28,17 @@ static dt_status check_lines(bool *ranks, const dt_call *call, dt_error *err)
     dt_output file;
 
     if (!dt_arguments_get(call->args, "input")->given)
-        DT_THROW(err, DT_ERR_USAGE, "--input is missing: the file whose lines are scored");
+        DT_THROW(err, DT_ERR_USAGE, "--input is missing: the file with the lines to score");
     for (size_t i = 0; of_files[i] != NULL; i++)
         if (dt_arguments_get(call->args, of_files[i])->given)
-            DT_THROW(err, DT_ERR_USAGE, "--%s is for files alone: leave out it, or the run",
-                     of_files[i]);
+            DT_THROW(err, DT_ERR_USAGE, "--%s cannot be combined with RUN", of_files[i]);
     DT_TRY(dt_task_is_wanted(ranks, call, err));
     if (!*ranks && output->given)
-        DT_THROW(err, DT_ERR_USAGE, "--output is of a run: ask for one (--ranks or --nodes)");
+        DT_THROW(err, DT_ERR_USAGE, "--output needs --ranks or --nodes");
     if (output->given) {
         DT_TRY(dt_output_open(&file, output->text, dt_arguments_flag(call->args, "force"),
                               call->arena, err));
-        (void)dt_output_close(&file, DT_ERR_USAGE, NULL); /* nothing is left of it */
+        (void)dt_output_close(&file, DT_ERR_USAGE, NULL); /* leaves no file */
     }
 out:
     return st;
@@ -48,7 +47,8 @@ out:
 static dt_status score_on_ranks(json_t **object, dt_store *store, const dt_run *parent,
                                 const char *checkpoint, dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {OURS, "input", "target", "device", "threads", NULL};
+    static const char *const here[] = {NOT_FOR_ENGINE, "input",   "target",
+                                       "device",       "threads", NULL};
     dt_status st = DT_OK;
     const char *run;
     dt_strbuf text;
@@ -64,7 +64,7 @@ out:
 static dt_status score_here(json_t **object, const dt_run *run, const char *checkpoint,
                             dt_call *call, dt_error *err)
 {
-    static const char *const here[] = {OURS, NULL};
+    static const char *const here[] = {NOT_FOR_ENGINE, NULL};
     dt_strbuf text;
     dt_status st;
 
@@ -108,14 +108,13 @@ static dt_status check_files(const char *const paths[2], const dt_call *call, dt
 {
     if (dt_arguments_get(call->args, "input")->given ||
         dt_arguments_get(call->args, "target")->given)
-        return DT_FAIL(err, DT_ERR_USAGE, "RUN is missing: which one is to score the lines?");
+        return DT_FAIL(err, DT_ERR_USAGE, "RUN is missing: the run whose model scores the lines");
     if (paths[0] == NULL || paths[1] == NULL)
         return DT_FAIL(err, DT_ERR_USAGE, "--%s is missing: expected the file of the %s",
                        paths[0] == NULL ? "hypothesis" : "reference",
                        paths[0] == NULL ? "translations" : "references");
     if (strcmp(paths[0], "-") == 0 && strcmp(paths[1], "-") == 0)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "--hypothesis and --reference are both stdin; name a file");
+        return DT_FAIL(err, DT_ERR_USAGE, "--hypothesis and --reference cannot both be stdin");
     return DT_OK;
 }
 
@@ -166,17 +165,17 @@ static const dt_option options[] = {
      .letter = 'i',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "with RUN: its lines are scored; - reads them from stdin"},
+     .help = "with RUN: score the lines of this file; - reads stdin"},
     {.name = "target",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "of a run on sentence pairs: the translations of these lines, which are scored"},
+     .help = "with a run on sentence pairs: score these lines as translations of --input"},
     {.name = "checkpoint",
      .letter = 'c',
      .kind = DT_OPTION_TEXT,
      .value = "STEP|best|DIR",
-     .help = "the one of this step, of the lowest validation loss, or a folder (with a '/'), "
-             "instead of the newest"},
+     .help = "use this step, the lowest validation loss, or a folder (with a '/'), instead of the "
+             "newest checkpoint"},
     {.name = "device",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
@@ -188,53 +187,52 @@ static const dt_option options[] = {
      .fallback = "0",
      .low = 0,
      .high = 1024,
-     .help = "of the cpu; 0 for all cores"},
+     .help = "CPU threads; 0 for all cores"},
     {.name = "hypothesis",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "without RUN: translations, one a line; - reads them from stdin"},
+     .help = "without RUN: translations, one a line; - reads stdin"},
     {.name = "reference",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "what they should be, one a line"},
+     .help = "without RUN: reference translations, one a line"},
     {.name = "tokenize",
      .kind = DT_OPTION_CHOICE,
      .value = "HOW",
      .fallback = "13a",
      .choices = dt_bleu_tokenizers,
-     .help = "what a word is"},
+     .help = "without RUN: tokenizer of BLEU"},
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "with --ranks or --nodes: write the scores there, once all of them are known"},
-    {.name = "force",
-     .kind = DT_OPTION_FLAG,
-     .help = "with --output: replace a file that is there"},
+     .help = "with --ranks or --nodes: write the scores to this file, once all are known"},
+    {.name = "force", .kind = DT_OPTION_FLAG, .help = "with --output: replace an existing file"},
     DT_TASK_OPTIONS,
     {0},
 };
 
 const dt_command dt_command_score = {
     .name = "score",
-    .summary = "how likely lines are to a run; BLEU of translations",
+    .summary = "compute likelihoods of lines, or BLEU of translations",
     .operands = "[RUN[@STEP|@best]]",
     .operands_min = 0,
     .operands_max = 1,
     .options = options,
     .notes =
-        "Of a run: of each line its log-likelihood (natural) and the tokens that were foretold,\n"
-        "then those of all, with the loss a token and its perplexity. A line is taken for a\n"
-        "document: its end is foretold too where the tokenizer has a token for it. Of a run on\n"
-        "sentence pairs the lines of --target are foretold, given those of --input. With\n"
-        "--json: run, checkpoint, of each of lines log_likelihood and tokens, and of all\n"
-        "log_likelihood, tokens, loss and perplexity.\n"
-        "With --ranks or --nodes the lines are shared out to the ranks of a run, as `dtrun\n"
-        "generate` does it; with --json then what `launch` has.\n"
-        "Of two files: corpus BLEU as sacreBLEU has it: n-grams of one to four words, one\n"
-        "reference a line, case kept, `exp` smoothing; its signature stands before the score.\n"
-        "With --json: bleu, precisions, brevity_penalty, ratio, hypothesis_words,\n"
-        "reference_words, lines, signature.\n"
+
+        "With RUN: prints the natural log-likelihood and token count of each line, then the\n"
+        "totals, with the loss a token and its perplexity. A line counts as a document: if the\n"
+        "tokenizer has an end-of-text token, that is predicted too. With a run on sentence pairs,\n"
+        "scores the lines of --target given those of --input. --json prints run, checkpoint,\n"
+        "lines, each with log_likelihood and tokens, and the totals log_likelihood, tokens, loss\n"
+        "and perplexity.\n"
+        "With --ranks or --nodes the ranks of a new run share the lines, as in `dtrun generate`;\n"
+        "--json then prints the object of `launch`.\n"
+        "Without RUN: prints corpus BLEU of two files as sacreBLEU computes it: n-grams of one to\n"
+        "four words, one reference a line, with case, `exp` smoothing; its signature is printed\n"
+        "before the score. --json prints bleu, precisions, brevity_penalty, ratio,\n"
+        "hypothesis_words, reference_words, lines and signature.\n"
         "  dtrun generate RUN -i test.de | dtrun score --hypothesis - --reference test.en\n",
     .run = score,
 };

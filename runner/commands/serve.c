@@ -1,4 +1,4 @@
-/* dtrun serve: the page. */
+/* dtrun serve: serves the web page on this machine. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -24,11 +24,11 @@
 
 typedef struct serving {
     dt_call *call;
-    const char *token;   /* NULL: none is needed */
+    const char *token;   /* NULL: not needed */
     const char *address; /* "127.0.0.1:8642", once it serves */
 } serving;
 
-/* A descriptor that can be read once Ctrl-C or a polite kill has come; they do nothing else. */
+/* Blocks SIGINT and SIGTERM and returns a signalfd that is readable once one of them arrives. */
 static dt_status stop_signals(int *fd, dt_error *err)
 {
     sigset_t set;
@@ -44,7 +44,7 @@ static dt_status stop_signals(int *fd, dt_error *err)
     return DT_OK;
 }
 
-/* Whether stdout is the system's log, which others may read and which keeps what it is told. */
+/* Whether stdout is the system's journal, which other users may read. */
 static bool stdout_is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM"); /* device:inode */
@@ -68,7 +68,7 @@ static const char *link_of(const serving *s, const char *url)
     return link != NULL ? link : url;
 }
 
-/* Where the server of this state folder answers, for --link. A server that was killed leaves it behind. */
+/* Path of the file with the address of the running server, for --link. A killed server leaves it. */
 static const char *address_path(dt_call *call)
 {
     const char *folder;
@@ -78,7 +78,7 @@ static const char *address_path(dt_call *call)
     return dt_arena_printf(call->arena, "%s/serve.address", folder);
 }
 
-/* "127.0.0.1:8642" of "http://127.0.0.1:8642/". */
+/* Stores HOST:PORT of `url` in the address file. */
 static void keep_address(serving *s, const char *url)
 {
     static const char scheme[] = "http://";
@@ -92,7 +92,7 @@ static void keep_address(serving *s, const char *url)
         (void)dt_file_write_atomic(path, s->address, strlen(s->address), 0600, NULL);
 }
 
-/* Another server may have written its own since. */
+/* Removes the address file, unless another server has replaced it. */
 static void forget_address(const serving *s)
 {
     const char *path = address_path(s->call);
@@ -105,7 +105,7 @@ static void forget_address(const serving *s)
     dt_strbuf_release(&text);
 }
 
-/* NULL where no server of this state folder runs. */
+/* Returns the address of the running server of this state folder, or NULL. */
 static const char *running_address(dt_call *call)
 {
     const char *path = address_path(call), *address = NULL;
@@ -115,7 +115,7 @@ static const char *running_address(dt_call *call)
 
     dt_strbuf_init(&text);
     if (path != NULL && dt_file_read(&text, path, 256, NULL) == DT_OK) {
-        /* it runs if its port cannot be had */
+        /* the server runs if its port is in use */
         if (dt_web_listen(&listener, text.data, &taken) == DT_ERR_BUSY)
             address = dt_arena_strdup(call->arena, text.data);
         else if (taken.code == DT_OK)
@@ -140,17 +140,17 @@ static void listening(void *context, const char *url)
         dt_strbuf_release(&text);
         dt_report_note(s->call, "%s",
                        journal && s->token != NULL ? "'dtrun serve --link' prints the link to open"
-                                                   : "Ctrl-C ends it");
+                                                   : "stop with Ctrl-C");
         return;
     }
     object = dt_report_object();
     json_object_set_new(object, "url", json_string(url));
     if (!journal)
         json_object_set_new(object, "link", json_string(link_of(s, url)));
-    (void)dt_report_json(object, NULL); /* serving does not depend on who reads this */
+    (void)dt_report_json(object, NULL); /* keep serving if nobody reads this */
 }
 
-/* The link of a server that runs, or will. */
+/* Prints the link of the server at `listen`, which need not run yet. */
 static dt_status print_link(const serving *s, const char *listen, dt_error *err)
 {
     const char *url = dt_arena_printf(s->call->arena, "http://%s/", listen);
@@ -163,7 +163,8 @@ static dt_status print_link(const serving *s, const char *listen, dt_error *err)
     if (url == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (colon == NULL || strncmp(listen, "unix:", 5) == 0 || strcmp(colon, ":0") == 0)
-        DT_THROW(err, DT_ERR_USAGE, "'--link' needs the address that is served, with its port");
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--link needs the address of the server with its port (--listen HOST:PORT)");
     if (s->call->json) {
         object = dt_report_object();
         json_object_set_new(object, "url", json_string(url));
@@ -203,8 +204,8 @@ static dt_status serve(dt_call *call, dt_error *err)
     dt_web_token token;
 
     dt_log_init("serve");
-    (void)mallopt(M_ARENA_MAX, 2); /* or each of many short threads leaves a heap behind */
-    /* a Unix socket has a mode, which says who may connect */
+    (void)mallopt(M_ARENA_MAX, 2); /* otherwise each of many short threads leaves a heap */
+    /* the mode of a Unix socket restricts who can connect */
     if (strncmp(listen, "unix:", 5) != 0 && !dt_arguments_flag(call->args, "no-token")) {
         DT_TRY(token_find(&token, call, err));
         s.token = options.token = token.text;
@@ -228,32 +229,35 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "ADDRESS",
      .fallback = DT_WEB_LISTEN_DEFAULT,
-     .help = "where the page is: HOST:PORT of this machine (port 0: any), or unix:PATH"},
+     .help = "address to serve: HOST:PORT of this machine (port 0: any free port), or unix:PATH"},
     {.name = "link",
      .kind = DT_OPTION_FLAG,
-     .help = "print the link of the server that runs, and exit"},
+     .help = "print the link of the running server and exit"},
     {.name = "no-token",
      .kind = DT_OPTION_FLAG,
-     .help = "every user of this machine may read every run"},
+     .help = "let every user of this machine read every run"},
     {.name = "new-token",
      .kind = DT_OPTION_FLAG,
-     .help = "make another token: links and browsers of the old one are shut out"},
+     .help = "replace the token; old links and browsers lose access"},
     {0},
 };
 
 const dt_command dt_command_serve = {
     .name = "serve",
-    .summary = "the page: runs, live charts, logs, for a browser on this machine",
+    .summary = "serve the web page with runs, live charts and logs",
     .operands = "",
     .options = options,
     .notes =
-        "Prints the link to open, as \"link\" under --json (\"url\" is the address alone), and\n"
-        "serves until Ctrl-C. It only reads, and only at addresses of this machine.\n"
+
+        "Prints the link to open and serves until Ctrl-C. With --json the link is \"link\", and\n"
+        "\"url\" is the address without the token. Serves only at addresses of this machine, and\n"
+        "changes nothing.\n"
         "\n"
-        "The link has a token, which the browser keeps as a cookie; without it nobody reads a\n"
-        "run, for every user of the machine reaches its ports. It is in serve.token of the state\n"
-        "folder (0600) and stays the same, so that links and bookmarks last. Programs send it\n"
-        "as 'Authorization: Bearer TOKEN'. A socket unix:PATH has mode 0600 and needs none. In\n"
-        "the system's journal the link is left out: 'dtrun serve --link' prints it.\n",
+        "The link has a token, which the browser keeps as a cookie. Every user of this machine\n"
+        "can connect to its ports, but nobody can read a run without the token. It is stored in\n"
+        "serve.token of the state folder (0600) and stays the same, so that bookmarks keep\n"
+        "working. Programs send it as 'Authorization: Bearer TOKEN'. A socket unix:PATH has mode\n"
+        "0600 and needs no token. The system's journal does not get the link: 'dtrun serve\n"
+        "--link' prints it.\n",
     .run = serve,
 };

@@ -1,4 +1,4 @@
-/* dtrun show: everything the history knows of a run. */
+/* dtrun show: prints everything that the history has about a run. */
 #include <string.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ typedef struct facts {
     dt_store_checkpoint *checkpoints;
     const char **metric_names;
     const char *folder;
-    const char *loss_spark, *valid_spark; /* "" where there is none */
+    const char *loss_spark, *valid_spark; /* "" if none */
     int64_t attempts_count, checkpoints_count, metric_names_count;
 } facts;
 
@@ -107,7 +107,7 @@ static void add_time(dt_table *table, const char *label, int64_t wall_ms)
         add_fact(table, label, dt_clock_iso(time, wall_ms));
 }
 
-/* Of a run that does not train: what of, and where to. */
+/* Adds the task of a run that does not train, its checkpoint and its output. */
 static void add_task(dt_table *table, const dt_run *run, dt_arena *arena)
 {
     const char *task = dt_task_of(run), *step;
@@ -232,7 +232,7 @@ static void add_recipe(dt_strbuf *out, const dt_term *term, const char *text)
     }
 }
 
-/* The whole curve of a metric in a few columns. */
+/* Draws the whole curve of a metric in SPARK_COLUMNS columns; "" if it has fewer than two points. */
 static dt_status make_spark(const char **out, const dt_term *term, dt_store *store,
                             const dt_run *run, const char *name, dt_arena *arena, dt_error *err)
 {
@@ -290,8 +290,8 @@ static dt_status print_origins(const dt_run *run, const facts *all, dt_arena *ar
     dt_strbuf_init(&text);
     if (document == NULL)
         DT_THROW(err, DT_ERR_NOT_FOUND,
-                 "run '%s' has no origins: the file is missing ('dtrun show %s' has the recipe as "
-                 "it was written)",
+                 "run '%s' has no origins file ('dtrun show %s' prints the recipe as "
+                 "written)",
                  run->id, run->id);
     dt_origins_view(&text, &term, json_object_get(document, "fields"), arena);
     DT_TRY(dt_report_styled(&text, err));
@@ -324,24 +324,23 @@ out:
 static const dt_option options[] = {
     {.name = "origins",
      .kind = DT_OPTION_FLAG,
-     .help = "only where each value of the recipe comes from, and what it stands over"},
+     .help = "show which line or --set gave each value of the recipe, and what it overrides"},
     {0},
 };
 
 const dt_command dt_command_show = {
     .name = "show",
-    .summary = "everything about a run: numbers, attempts, checkpoints, recipe",
+    .summary = "show numbers, attempts, checkpoints and recipe of a run",
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
     .notes =
-        "First what --set changed, then numbers, and where the run comes from: the command of\n"
-        "each launch and resume, who gave it where, by which dtrun, the commit that git has\n"
-        "of the recipe's folder and how many files were changed since, the data and their\n"
-        "digests.\n"
-        "--json has these under changes and provenance, and where the\n"
-        "values of the recipe come from under origins.\n",
-    .travels = true,
+
+        "Prints what --set changed, the numbers, and the provenance: the command, user, host and\n"
+        "dtrun version of each launch and resume, the git commit of the recipe's folder with the\n"
+        "number of files changed since, and the data with their digests.\n"
+        "--json has them as changes and provenance, and the origins of recipe values as origins.\n",
+    .remote_ok = true,
     .run = show,
 };

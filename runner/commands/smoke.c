@@ -1,4 +1,4 @@
-/* dtrun smoke: recipes tried in small, before they are run at length. */
+/* dtrun smoke: tests recipes with short, scaled-down runs. */
 #include <string.h>
 #include <unistd.h>
 
@@ -13,24 +13,24 @@
 #include "base/banned.h"
 
 /* Reports each check as soon as its result is known. */
-typedef struct teller {
+typedef struct reporter {
     const dt_call *call;
-    const char *recipe; /* that is tried */
+    const char *recipe; /* under test */
     bool tap;
-    int64_t number; /* of checks told */
+    int64_t number; /* of checks reported */
     dt_term term;
-    dt_error unsent; /* stdout is gone */
-} teller;
+    dt_error unsent; /* why stdout could not be written */
+} reporter;
 
-static void print(teller *to, dt_strbuf *text)
+static void print(reporter *to, dt_strbuf *text)
 {
     (void)(to->tap ? dt_report_text(text, &to->unsent) : dt_report_styled(text, &to->unsent));
     dt_strbuf_reset(text);
 }
 
-static void tell(void *context, const dt_smoke_result *result)
+static void report_result(void *context, const dt_smoke_result *result)
 {
-    teller *to = context;
+    reporter *to = context;
     dt_strbuf text;
 
     to->number++;
@@ -45,7 +45,7 @@ static void tell(void *context, const dt_smoke_result *result)
     dt_strbuf_release(&text);
 }
 
-static void tell_begin(teller *to)
+static void report_begin(reporter *to)
 {
     dt_strbuf text;
 
@@ -57,12 +57,12 @@ static void tell_begin(teller *to)
     dt_strbuf_release(&text);
 }
 
-static void tell_end(teller *to, const dt_smoke_report *report)
+static void report_end(reporter *to, const dt_smoke_report *report)
 {
     dt_strbuf text;
 
     if (report->folder != NULL)
-        dt_report_note(to->call, "%s: what it left is in '%s'", report->path, report->folder);
+        dt_report_note(to->call, "%s: kept the files in '%s'", report->path, report->folder);
     if (to->call->json || to->tap)
         return;
     dt_strbuf_init(&text);
@@ -76,18 +76,18 @@ static void tell_end(teller *to, const dt_smoke_report *report)
     dt_strbuf_release(&text);
 }
 
-/* What cannot be read has failed, and hides none of the others. */
+/* Tests one recipe. One that cannot be read counts as failed and does not end the command. */
 static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_call *call,
                             const char *path, dt_error *err)
 {
-    teller *to = wish->context;
+    reporter *to = wish->context;
     dt_error problem = DT_ERROR_INIT;
     dt_recipe_source source;
     dt_status st = DT_OK;
     dt_recipe recipe;
 
     to->recipe = path;
-    tell_begin(to);
+    report_begin(to);
     *out = (dt_smoke_report){.path = path};
     st = dt_read_recipe(&recipe, &source, path, call, &problem);
     if (st == DT_OK)
@@ -96,7 +96,7 @@ static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_
         if (!call->json && call->problems->errors > 0)
             dt_report_problems(call->args->command, call->problems);
         DT_TRY(dt_smoke_unread(out, path, &problem, call->arena, err));
-        tell(to, &out->results[0]);
+        report_result(to, &out->results[0]);
         if (problem.code == DT_ERR_RECIPE)
             call->exit_code = DT_EXIT_USAGE;
     } else if (st != DT_OK) {
@@ -104,8 +104,8 @@ static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_
         call->exit_code = DT_EXIT_LEFT;
     }
     st = DT_OK;
-    dt_problems_init(call->problems, call->arena); /* they are told */
-    tell_end(to, out);
+    dt_problems_init(call->problems, call->arena); /* they are reported */
+    report_end(to, out);
 out:
     return st;
 }
@@ -134,7 +134,7 @@ out:
     return st;
 }
 
-static dt_status print_end(const teller *to, const dt_smoke_report *reports, size_t count,
+static dt_status print_end(const reporter *to, const dt_smoke_report *reports, size_t count,
                            const dt_call *call, dt_error *err)
 {
     const char *junit = dt_arguments_get(call->args, "junit")->text;
@@ -170,7 +170,7 @@ static dt_status smoke(dt_call *call, dt_error *err)
 {
     int count = call->args->operands_count, done = 0;
     dt_smoke_report *reports = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(*reports));
-    teller to = {
+    reporter to = {
         .call = call, .tap = dt_arguments_flag(call->args, "tap"), .unsent = DT_ERROR_INIT};
     dt_smoke_wish wish = {
         .how = {.ranks = dt_arguments_get(call->args, "ranks")->integer,
@@ -179,7 +179,7 @@ static dt_status smoke(dt_call *call, dt_error *err)
                 .here = dt_arguments_flag(call->args, "here")},
         .limit_seconds = dt_arguments_get(call->args, "limit")->number,
         .keep = dt_arguments_flag(call->args, "keep"),
-        .tell = tell,
+        .on_result = report_result,
         .context = &to,
     };
     char version[] = "TAP version 14\n";
@@ -188,12 +188,13 @@ static dt_status smoke(dt_call *call, dt_error *err)
     if (reports == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (wish.how.here && wish.how.ranks > 0)
-        DT_THROW(err, DT_ERR_USAGE, "--ranks: with --here the recipe says how many");
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--ranks cannot be combined with --here: the recipe sets the ranks");
     DT_TRY(read_faults(&wish, call, err));
     dt_term_init(&to.term, STDOUT_FILENO);
     if (to.tap && !call->json)
         DT_TRY(dt_report_text(&(dt_strbuf){.data = version, .length = strlen(version)}, err));
-    dt_interrupt_catch(); /* what runs is ended, and the folder removed */
+    dt_interrupt_catch(); /* Ctrl-C ends what runs and removes the folder */
     for (; done < count && !dt_interrupt_seen(); done++) {
         DT_TRY(try_recipe(&reports[done], &wish, call, call->args->operands[done], err));
         if (reports[done].failed > 0 && call->exit_code == DT_EXIT_GOOD)
@@ -207,87 +208,86 @@ out:
 }
 
 static const dt_option options[] = {
-    DT_RECIPE_OPTIONS("try with this change, as launch takes it"),
+    DT_RECIPE_OPTIONS("override a recipe value, as in launch"),
     {.name = "ranks",
      .kind = DT_OPTION_INT,
      .value = "N",
      .fallback = "0",
      .low = 0,
      .high = 64,
-     .help = "processes of this machine that train; 0: two, or one where the recipe has no more"},
+     .help = "training processes on this machine; 0: two, or one if the recipe has one"},
     {.name = "steps",
      .kind = DT_OPTION_INT,
      .value = "N",
      .fallback = "12",
      .low = 8,
      .high = 1000000,
-     .help = "how many each run does"},
+     .help = "steps of each run"},
     {.name = "full",
      .kind = DT_OPTION_FLAG,
-     .help = "the model and its batch as they are, instead of small ones"},
+     .help = "use the model and batch of the recipe instead of small ones"},
     {.name = "here",
      .kind = DT_OPTION_FLAG,
-     .help = "on the recipe's own nodes and cards, with as many ranks as it has there"},
+     .help = "use the recipe's own nodes, devices and ranks"},
     {.name = "limit",
      .kind = DT_OPTION_NUMBER,
      .value = "SECONDS",
      .fallback = "120",
      .low = 1,
      .high = 1e6,
-     .help = "a run that takes longer has failed"},
+     .help = "time limit of a run; a slower one fails"},
     {.name = "kill",
      .kind = DT_OPTION_LIST,
      .value = "rank=R@S",
-     .help = "kill rank R after step S, and see that no bit is lost"},
+     .help = "kill rank R after step S; check that the result is the same bit for bit"},
     {.name = "hang",
      .kind = DT_OPTION_LIST,
      .value = "rank=R@S",
-     .help = "stop rank R after step S, and see that it is noticed"},
+     .help = "suspend rank R after step S; check that it is noticed"},
     {.name = "slow",
      .kind = DT_OPTION_LIST,
      .value = "rank=R@SxN",
-     .help = "make rank R N times as slow from step S on, and see that it is waited for"},
+     .help = "make rank R N times slower from step S on; check that the others wait"},
     {.name = "disk-full",
      .kind = DT_OPTION_LIST,
      .value = "rank=R@S",
-     .help = "give rank R no room for files after step S, and see that the run continues"},
+     .help = "fill the disk of rank R after step S; check that the run continues"},
     {.name = "bitflip",
      .kind = DT_OPTION_LIST,
      .value = "rank=R@S",
-     .help = "flip a bit of rank R's parameters after step S, and see that it is noticed"},
+     .help = "flip a bit of the parameters of rank R after step S; check that it is noticed"},
     {.name = "cut",
      .kind = DT_OPTION_LIST,
      .value = "node=N@S:Ts",
-     .help =
-         "cut the connection to node N (from 1) after step S for T seconds, and see that nothing "
-         "is lost"},
-    {.name = "tap", .kind = DT_OPTION_FLAG, .help = "print TAP version 14, a line a check"},
+     .help = "cut the connection to node N (from 1) after step S for T seconds; check that nothing "
+             "is lost"},
+    {.name = "tap", .kind = DT_OPTION_FLAG, .help = "print TAP version 14, one line a check"},
     {.name = "junit",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "write JUnit XML there as well, which code hosts show"},
+     .help = "also write JUnit XML to this file, for code hosts"},
     {.name = "keep",
      .kind = DT_OPTION_FLAG,
-     .help = "keep the folder of the runs, which stays by itself where a check fails"},
+     .help = "keep the folder of the runs; it is always kept if a check fails"},
     {0},
 };
 
 const dt_command dt_command_smoke = {
     .name = "smoke",
-    .summary = "try recipes in small on this machine, before they cost anything",
+    .summary = "test recipes on this machine with a scaled-down model",
     .operands = "RECIPE...",
     .operands_min = 1,
     .operands_max = -1,
     .options = options,
     .notes =
-        "Runs of the recipe on a few processes of this machine, with its strategy, data,\n"
-        "precision and shape of schedule, a small model and few steps, through launch,\n"
-        "supervisor, agent and engine, in a state folder of their own below TMPDIR. Checked is\n"
-        "that it trains, is validated, makes text, takes the memory that was forecast, learns,\n"
-        "agrees with one process, loses no bit when a rank is killed, and is stopped without a\n"
-        "trace.\n"
+
+        "Runs each recipe on a few processes of this machine with a small model and few steps,\n"
+        "but with its own strategy, data, precision and shape of schedule. The runs go through\n"
+        "launch, supervisor, agent and engine, in their own state folder below TMPDIR. Checks\n"
+        "that the recipe trains, validates, generates text, needs the predicted memory, learns,\n"
+        "agrees with one process, loses no bit when a rank is killed, and stops cleanly.\n"
         "\n"
-        "0 where all is good, 1 where a check failed, 2 where a recipe cannot be read.\n"
-        "docs/smoke.md has each check, and a job for CI.\n",
+        "Exit codes: 0 all checks passed, 1 a check failed, 2 a recipe cannot be read.\n"
+        "docs/smoke.md describes each check and a CI job.\n",
     .run = smoke,
 };

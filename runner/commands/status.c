@@ -1,4 +1,4 @@
-/* dtrun status: where a run stands, once or until it ends. */
+/* dtrun status: prints state, progress and ranks of a run, once or until it ends. */
 #include <math.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@
 
 enum { BAR_COLUMNS = 40 };
 
-/* Why there is more than one attempt. */
+/* Adds the cause of the last restart, if there is more than one attempt. */
 static dt_status add_attempt(dt_strbuf *out, const dt_term *term, dt_store *store,
                              const dt_run *run, dt_arena *arena, dt_error *err)
 {
@@ -98,7 +98,7 @@ static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_node_lines *
     }
 }
 
-/* One node: its ranks. Several: a line each. */
+/* Adds the ranks of a single node, or one line for each of several nodes. */
 static dt_status add_nodes(dt_strbuf *out, const dt_term *term, dt_store *store, const dt_run *run,
                            const dt_activity *activity, dt_arena *arena, dt_error *err)
 {
@@ -141,7 +141,7 @@ out:
     return st;
 }
 
-/* Nobody said which of several: all of them are watched. */
+/* Whether --watch without RUN shows all active runs, because several are active. */
 static dt_status watches_all(bool *out, const dt_call *call, dt_error *err)
 {
     dt_store *store = NULL;
@@ -163,7 +163,7 @@ out:
     return st;
 }
 
-/* With --json it is in the object. */
+/* Reports why the supervisor cannot work. With --json the object has it. */
 static void say_trouble(const dt_run *run, const dt_call *call)
 {
     dt_strbuf text;
@@ -216,28 +216,29 @@ static const dt_option options[] = {
     {.name = "watch",
      .letter = 'w',
      .kind = DT_OPTION_FLAG,
-     .help = "follow the run until it ends, as launch does; the exit code is then that of the run"},
+     .help =
+         "follow the run until it ends, as launch does, and exit with the exit code of the run"},
     {0},
 };
 
 const dt_command dt_command_status = {
     .name = "status",
-    .summary = "where a run stands: state, step, losses, speed, time left, ranks",
+    .summary = "show state, step, losses, speed, time left and ranks",
     .operands = "[RUN|GROUP]",
     .operands_max = 1,
     .options = options,
     .notes =
-        "Without RUN it is the newest; with --watch, where several run, all of them, as in\n"
-        "'dtrun top'. The object of --json has at least run, name, state, attempt, step,\n"
-        "steps_total, loss, tokens_per_second, eta_seconds and\n"
-        "nodes[{host, state, ranks[{rank, pid, state}]}]; what is not known is null. slowest is\n"
-        "{rank, seconds}: the rank that the others wait for, and how long in a step, if that is\n"
-        "more than 5 % of the step. activity says what the run or a rank does, for example\n"
-        "'waiting for gpu-b', 'restarting' or 'not responding'; speed and time left are null\n"
-        "while no step can come. trouble says why the supervisor of an active run cannot do\n"
-        "its work; else it is null.\n"
-        "GROUP is a sweep: a line a point; its object has group, ended and points[{name, values,\n"
-        "state, run, step, loss, valid_loss}].\n",
-    .travels = true,
+
+        "Without RUN, shows the newest run; with --watch and several active runs, shows all of\n"
+        "them as 'dtrun top' does. The object of --json has at least run, name, state, attempt,\n"
+        "step, steps_total, loss, tokens_per_second, eta_seconds and nodes[{host, state,\n"
+        "ranks[{rank, pid, state}]}]; unknown values are null. slowest is {rank, seconds}: the\n"
+        "rank that the others wait for and the time lost in a step, if it is more than 5 % of the\n"
+        "step. activity is what the run or a rank does, for example 'waiting for gpu-b',\n"
+        "'restarting' or 'not responding'; speed and time left are null while no step can come.\n"
+        "trouble is why the supervisor of an active run cannot work, or null.\n"
+        "GROUP is a sweep: prints one line a point; its object has group, ended and points[{name,\n"
+        "values, state, run, step, loss, valid_loss}].\n",
+    .remote_ok = true,
     .run = status,
 };

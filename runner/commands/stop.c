@@ -1,4 +1,4 @@
-/* dtrun stop: checkpoint, stop, and proof that nothing of the run is left. */
+/* dtrun stop: saves a checkpoint, stops a run, and verifies that none of its processes are left. */
 #include <string.h>
 #include <unistd.h>
 
@@ -23,12 +23,12 @@
 #include "base/banned.h"
 
 #define LOOK_SECONDS 0.2
-/* Beyond the grace of the recipe: for the kill, the proof and the last rows. */
+/* Time after the recipe's grace period: for the kill, the verification and the last rows. */
 #define PATIENCE_SECONDS 60.0
 #define TELL_SECONDS     10.0 /* between two lines of progress */
-#define TROUBLES_MOST    30   /* looks, two seconds apart, that find the supervisor in trouble */
+#define TROUBLES_MOST    30   /* checks, two seconds apart, that find the supervisor in trouble */
 
-/* The recipe's grace; a day where the stored recipe cannot be read, so that waiting still ends. */
+/* The recipe's grace period; a day if the stored recipe cannot be read, so that waiting still ends. */
 static double grace_seconds(const dt_run *run, dt_arena *arena)
 {
     double grace = 24 * 3600;
@@ -57,11 +57,11 @@ static void draw(dt_live *live, const dt_run *run, double seconds)
     dt_strbuf_release(&block);
 }
 
-/* Until the run has ended. DT_ERR_TIMEOUT; *left where the watcher did not wait for it. */
+/* Waits until the run has ended. *left: Ctrl-C ended the wait. DT_ERR_TIMEOUT if the run does not end. */
 static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_call *call,
                            dt_error *err)
 {
-    double start = dt_clock_monotonic_seconds(), now = start, checked = start, told = start;
+    double start = dt_clock_monotonic_seconds(), now = start, checked = start, reported = start;
     double patience = grace_seconds(run, call->arena) + PATIENCE_SECONDS;
     const char *id = run->id;
     dt_status st = DT_OK;
@@ -81,7 +81,8 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
     for (;;) {
         dt_arena_reset(&arena);
         if (!dt_store_is_current(store) && !dt_store_renew(store, id))
-            DT_THROW(err, DT_ERR_NOT_FOUND, "the run history was removed or replaced meanwhile");
+            DT_THROW(err, DT_ERR_NOT_FOUND,
+                     "the run history was removed or replaced while waiting");
         DT_TRY(dt_store_run_find(store, &seen, id, &arena, err));
         if (dt_run_state_is_terminal(seen.state))
             break;
@@ -92,20 +93,22 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
         draw(&live, &seen, now - start);
         if (now - start > patience)
             DT_THROW(err, DT_ERR_TIMEOUT,
-                     "run '%s' is still %s after %.0f s: see 'dtrun logs %s', or end it at once"
+                     "run '%s' is still %s after %.0f s: see 'dtrun logs %s', or kill it"
                      " with 'dtrun stop %s --now'",
                      id, dt_run_state_name(seen.state), now - start, id, id);
         DT_TRY(dt_upkeep_look(&news, &upkeep, &seen, err));
         if (now - checked > dt_times()->stop_check_seconds) {
             checked = now;
-            DT_TRY(dt_run_check_room(call->arena, err)); /* else nobody can say that it has ended */
+            DT_TRY(
+                dt_run_check_room(call->arena, err)); /* on a full disk the end cannot be written */
         }
         if (upkeep.troubles > TROUBLES_MOST || (news != NULL && dt_supervisor_paused(id) != 0))
-            DT_THROW(err, DT_ERR_TIMEOUT, "%s", upkeep.said); /* the nodes are asked without it */
+            DT_THROW(err, DT_ERR_TIMEOUT, "%s",
+                     upkeep.message); /* continue without the supervisor */
         if (news != NULL)
             dt_report_say("dtrun stop: %s", news);
-        if (!term.live && now - told > TELL_SECONDS) {
-            told = now;
+        if (!term.live && now - reported > TELL_SECONDS) {
+            reported = now;
             dt_report_say("dtrun stop: run %s is %s at step %lld, after %.0f s", id,
                           dt_run_state_name(seen.state), (long long)seen.step, now - start);
         }
@@ -118,7 +121,7 @@ out:
     return st;
 }
 
-/* The checkpoint that resume will start from; NULL where there is none. */
+/* Finds the checkpoint that resume will start from; NULL if none. */
 static dt_status saved(const char **path, int64_t *step, dt_store *store, const dt_run *run,
                        dt_arena *arena, dt_error *err)
 {
@@ -157,19 +160,19 @@ static dt_status say_end(dt_store *store, const dt_run *run, bool already, const
         goto out;
     }
     dt_strbuf_add_fmt(&text, "run %s %s %s at step %lld", run->id,
-                      already ? "had already ended:" : "has", dt_run_state_name(run->state),
+                      already ? "has already ended:" : "has", dt_run_state_name(run->state),
                       (long long)run->step);
     dt_strbuf_add_str(&text, !already && run->exit_code != DT_EXIT_LEFT
-                                 ? ", nothing of it is left running\n"
+                                 ? ", none of its processes are left\n"
                                  : "\n");
     if (run->reason[0] != '\0')
         dt_strbuf_add_fmt(&text, "%s\n", run->reason);
     if (path != NULL)
         dt_strbuf_add_fmt(&text, "checkpoint of step %lld: %s\n", (long long)step, path);
     if (path != NULL && run->state != DT_RUN_FINISHED)
-        dt_strbuf_add_fmt(&text, "'dtrun resume %s' continues from it\n", run->id);
+        dt_strbuf_add_fmt(&text, "continue with 'dtrun resume %s'\n", run->id);
     if (dt_task_of(run) != NULL && run->state != DT_RUN_FINISHED)
-        dt_strbuf_add_fmt(&text, "'dtrun resume %s' makes the lines that are missing\n", run->id);
+        dt_strbuf_add_fmt(&text, "compute the missing lines with 'dtrun resume %s'\n", run->id);
     else if (path == NULL && dt_task_of(run) == NULL)
         dt_strbuf_add_str(&text, "no checkpoint was saved\n");
     DT_TRY(dt_report_text(&text, err));
@@ -178,7 +181,7 @@ out:
     return st;
 }
 
-/* A run that has ended, and nodes of it that could not be asked then. */
+/* Asks the nodes of an ended run that could not be reached when it ended. */
 static dt_status ask_again(const dt_run *run, dt_store *store, dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -189,10 +192,10 @@ static dt_status ask_again(const dt_run *run, dt_store *store, dt_call *call, dt
     DT_TRY(dt_orphans_end(&asked, &left, store, run, dt_arguments_get(call->args, "forgive-node"),
                           call->arena, err));
     if (left.length > 0) {
-        dt_report_note(call, "whether anything is left is still not known: %s", left.data);
+        dt_report_note(call, "processes may still be left: %s", left.data);
         call->exit_code = DT_EXIT_LEFT;
     } else if (asked > 0) {
-        dt_report_note(call, "nothing of it is left on the nodes that could not be asked before");
+        dt_report_note(call, "no processes are left on the nodes that could not be reached before");
     }
 out:
     dt_strbuf_release(&left);
@@ -213,9 +216,9 @@ static dt_status stop(dt_call *call, dt_error *err)
     if (node != NULL)
         return dt_stop_on_node(node, ref, call, err);
     if (ref == NULL)
-        DT_THROW(err, DT_ERR_USAGE, "RUN is missing: which one? ('dtrun list')");
+        DT_THROW(err, DT_ERR_USAGE, "RUN is missing ('dtrun list' shows all runs)");
     if (dt_arguments_flag(call->args, "all"))
-        DT_THROW(err, DT_ERR_USAGE, "--all is for --node HOST: all runs there");
+        DT_THROW(err, DT_ERR_USAGE, "--all needs --node HOST");
     if (dt_group_is_meant(&group, ref, call))
         return dt_group_stop(&group, now, call, err);
     st = dt_runs_open(&store, &run, ref, call, &problem);
@@ -227,7 +230,7 @@ static dt_status stop(dt_call *call, dt_error *err)
     if (already) {
         DT_TRY(ask_again(&run, store, call, err));
         DT_TRY(dt_store_run_find(store, &run, run.id, call->arena,
-                                 err)); /* its reason may be amended */
+                                 err)); /* its reason may have changed */
     } else {
         st = dt_supervisor_stop(run.id, now, &problem);
         if (st == DT_OK)
@@ -240,7 +243,7 @@ static dt_status stop(dt_call *call, dt_error *err)
     if (!left)
         (void)dt_supervisor_end_helpers(run.id, true);
     if (left) {
-        dt_report_note(call, "left run %s, which is being stopped ('dtrun status %s')", run.id,
+        dt_report_note(call, "detached; run %s is being stopped (see 'dtrun status %s')", run.id,
                        run.id);
         call->exit_code = DT_EXIT_INTERRUPTED;
     } else if (!already) {
@@ -258,38 +261,38 @@ out:
 static const dt_option options[] = {
     {.name = "now",
      .kind = DT_OPTION_FLAG,
-     .help = "no checkpoint: every process of the run is killed at once"},
+     .help = "kill every process of the run at once, without a checkpoint"},
     {.name = "node",
      .kind = DT_OPTION_TEXT,
      .value = "HOST",
-     .help = "ask that node alone what runs there; with RUN or --all it is stopped there"},
-    {.name = "all", .kind = DT_OPTION_FLAG, .help = "with --node: every run that is found there"},
+     .help = "list the runs on this node, by asking it; with RUN or --all, stop them there"},
+    {.name = "all", .kind = DT_OPTION_FLAG, .help = "with --node: stop every run on the node"},
     {.name = "forgive-node",
      .kind = DT_OPTION_LIST,
      .value = "HOST",
-     .help = "of a run that has ended: your word that nothing of it is left on that node"},
+     .help = "treat this node as clean without asking it (only for a run that has ended)"},
     {0},
 };
 
 const dt_command dt_command_stop = {
     .name = "stop",
-    .summary = "save a checkpoint, stop a run, and see that nothing of it is left",
+    .summary = "save a checkpoint, stop a run and verify that it is gone",
     .operands = "[RUN|GROUP]",
     .operands_min = 0,
     .operands_max = 1,
     .options = options,
     .notes =
-        "Every rank is asked to stop and given the recipe's grace_seconds to save; what still\n"
-        "runs then is killed. Waits for the end: 0 when the run has ended and all of its\n"
-        "processes are gone, 5 when some could not be removed or a node could not be asked. A\n"
-        "run that has already ended is left as it is (0), but for nodes that could not be asked\n"
-        "then: what it still has there is ended now, or taken for gone where --forgive-node says\n"
-        "so.\n"
-        "GROUP is a sweep: all its runs are stopped, and no other point begins.\n"
-        "Needs neither the run history nor the supervisor: where they cannot be used the agents\n"
-        "that the folder of the run names are asked directly, and prove it. Where the end\n"
-        "cannot be written then (a full disk), supervisor and agents wait for room, which is\n"
-        "said (5); --now ends them as well, with what they have not written: the run is stopped\n"
-        "in the history once a command can write that.\n",
+
+        "Asks every rank to stop, gives it the recipe's grace_seconds to save a checkpoint, then\n"
+        "kills what still runs, and waits for the end. Exit codes: 0 the run has ended and all\n"
+        "its processes are gone, 5 some could not be removed or a node could not be reached. For\n"
+        "a run that has already ended, stop only ends what is left on nodes that could not be\n"
+        "reached then (--forgive-node treats such a node as clean).\n"
+        "GROUP is a sweep: all its runs are stopped, and no other point starts.\n"
+        "Works without the run history and the supervisor: if they cannot be used, stop asks the\n"
+        "agents named in the folder of the run directly, and verifies the end with them. If the\n"
+        "end cannot be written (a full disk), supervisor and agents wait for free space, and stop\n"
+        "exits with 5; --now ends them too, with the rows they have not written. The next command\n"
+        "that can write the history then marks the run as stopped.\n",
     .run = stop,
 };

@@ -1,4 +1,4 @@
-/* dtrun store: the history as a whole. */
+/* dtrun store: checks, repairs or backs up the history. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static const char *find_runs_folder(dt_arena *arena, dt_error *err)
     return runs;
 }
 
-/* Runs of the history that have no folder. */
+/* Reports runs of the history that have no folder. */
 static void check_rows(json_t *problems, const dt_run_mark *marks, int64_t count, const char *runs,
                        dt_arena *arena)
 {
@@ -56,7 +56,7 @@ static bool has_row(const dt_run_mark *marks, int64_t count, const char *run)
     return false;
 }
 
-/* Folders of which the history knows nothing, though it was asked to write it anew. */
+/* Reports folders without a run in the history: the preceding mend could not restore their rows. */
 static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t count,
                           const char *runs)
 {
@@ -66,14 +66,12 @@ static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t co
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            add_problem(
-                problems,
-                "'%s/%s' is left of a run that was being removed ('dtrun rm %s' removes it)", runs,
-                entry->d_name, entry->d_name + strlen(prefix));
-        else if (entry->d_name[0] != '.' && !has_row(marks, count, entry->d_name))
             add_problem(problems,
-                        "'%s/%s' is of no run of the history, and nothing in it says of which",
-                        runs, entry->d_name);
+                        "'%s/%s' is left of an interrupted removal ('dtrun rm %s' completes it)",
+                        runs, entry->d_name, entry->d_name + strlen(prefix));
+        else if (entry->d_name[0] != '.' && !has_row(marks, count, entry->d_name))
+            add_problem(problems, "'%s/%s' does not belong to a run of the history", runs,
+                        entry->d_name);
     }
     if (dir != NULL)
         closedir(dir);
@@ -84,11 +82,10 @@ static void check_repaired(json_t *problems, const char *runs, dt_arena *arena)
     const char *path = dt_arena_printf(arena, "%s/../" DT_REPAIRED_FILE, runs);
 
     if (path != NULL && dt_file_exists(path))
-        add_problem(problems, "a repair was ended before it was done: 'dtrun store repair' "
-                              "completes it");
+        add_problem(problems, "a repair was interrupted ('dtrun store repair' completes it)");
 }
 
-/* Points and events that are in a journal alone. */
+/* Reports points and events that only a journal has. */
 static dt_status check_journals(json_t *problems, dt_store *store, const dt_run_mark *marks,
                                 int64_t count, dt_error *err)
 {
@@ -99,9 +96,9 @@ static dt_status check_journals(json_t *problems, dt_store *store, const dt_run_
         DT_TRY(dt_fill_missing(&missing, store, marks[i].id, err));
         if (missing > 0)
             add_problem(problems,
-                        "the journals of run '%s' have %lld rows that the history lacks ('dtrun "
-                        "store repair' writes them)",
-                        marks[i].id, (long long)missing);
+                        "the history lacks %lld rows of the journals of run '%s' ('dtrun "
+                        "store repair' adds them)",
+                        (long long)missing, marks[i].id);
     }
 out:
     return st;
@@ -124,7 +121,7 @@ static dt_status check(dt_store *store, dt_call *call, dt_error *err)
     for (int64_t i = 0; i < count; i++)
         add_problem(problems, "%s", damages[i]);
     if (count > 0)
-        dt_report_note(call, "the history is damaged: 'dtrun store repair' makes a new one");
+        dt_report_note(call, "the history is damaged; repair it with 'dtrun store repair'");
     DT_TRY(dt_store_run_marks(store, &marks, &runs_count, call->arena, err));
     check_rows(problems, marks, runs_count, runs, call->arena);
     check_folders(problems, marks, runs_count, runs);
@@ -156,7 +153,7 @@ static dt_status backup(dt_store *store, dt_call *call, dt_error *err)
     dt_status st;
 
     DT_TRY(dt_store_backup(store, path, err));
-    dt_report_note(call, "the history is copied to '%s'; checkpoints and logs are not in it", path);
+    dt_report_note(call, "copied the history to '%s', without checkpoints and logs", path);
     if (call->json) {
         object = dt_report_object();
         json_object_set_new(object, "path", dt_json_text(path));
@@ -176,12 +173,11 @@ static dt_status repair(dt_call *call, dt_error *err)
     if (done.aside != NULL)
         dt_report_note(
             call,
-            "the history was damaged: a new one has %lld runs, from %lld rows that could be read, "
-            "the folders of the runs and their journals; the damaged file is kept as '%s'",
+            "rebuilt the damaged history: %lld runs, from %lld readable rows, the folders of the "
+            "runs and their journals; the damaged file is kept as '%s'",
             (long long)done.runs, (long long)done.salvaged, done.aside);
     else
-        dt_report_note(call,
-                       "the history is not damaged; %lld rows were missing that journals have",
+        dt_report_note(call, "the history is not damaged; added %lld missing rows from journals",
                        (long long)done.from_journals);
     if (call->json) {
         object = dt_report_object();
@@ -225,16 +221,17 @@ const dt_command dt_command_store = {
     .operands_min = 1,
     .operands_max = 2,
     .notes =
-        "check reads all of store.db, compares charts with the points and the points with the\n"
-        "journals of runs that have ended, and says which runs have no folder, which folders no\n"
-        "run, and what is left of a removal; the exit code is 1 where there is anything.\n"
+
+        "check reads all of store.db and compares charts with points, and points with the\n"
+        "journals of ended runs. It reports runs without a folder, folders without a run, and\n"
+        "leftovers of removals. The exit code is 1 if there is any problem.\n"
         "\n"
-        "repair makes a new store.db of a damaged one: of the rows that can be read, the folders\n"
-        "of the runs and their journals. The damaged file is kept. No run may be supervised\n"
-        "meanwhile. It also completes a sound history in which rows of a journal are missing.\n"
+        "repair makes a new store.db from the readable rows of a damaged one, the folders of the\n"
+        "runs and their journals. The damaged file is kept. No run may be supervised during a\n"
+        "repair. It also adds rows to an undamaged history that only a journal has.\n"
         "\n"
-        "backup copies the history to FILE, which must not exist, while runs continue. It\n"
-        "checks the copy and writes no FILE if the history is damaged (exit code 3). To\n"
-        "restore a copy, replace store.db by it while nothing runs.\n",
+        "backup copies the history to FILE, which must not exist, while runs continue. It checks\n"
+        "the copy and writes no FILE if the history is damaged (exit code 3). To restore a copy,\n"
+        "replace store.db by it while nothing runs.\n",
     .run = maintain,
 };

@@ -1,5 +1,6 @@
-/* dtrun supervise: the process that follows one run; started by launch, resume and whoever finds
- * an active run alone. With --all-active: whoever finds, for a timer (packaging/systemd). Not for people.
+/* dtrun supervise: runs the supervisor process of one run. Started by launch, resume, and any command that
+ * finds an active run without a supervisor. --all-active starts the missing ones, for a timer
+ * (packaging/systemd). Not for people.
  */
 #include <stdio.h>
 
@@ -13,7 +14,7 @@
 
 #include "base/banned.h"
 
-/* Every active run is met once; one that cannot be helped keeps nobody from the next. */
+/* Starts a supervisor for every active run without one; a failure does not end the loop. */
 static dt_status supervise_all(dt_call *call, dt_error *err)
 {
     int64_t count, active = 0, alone = 0;
@@ -40,7 +41,7 @@ out:
     return st;
 }
 
-/* A quota that cannot be kept to is no failure of the run. */
+/* Supervises one run, then enforces the quotas; a quota that fails is only logged. */
 static dt_status supervise_one(const char *run, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -56,20 +57,20 @@ static dt_status supervise(dt_call *call, dt_error *err)
     bool all = dt_arguments_flag(call->args, "all-active");
 
     if (all != (call->args->operands_count == 0))
-        return DT_FAIL(err, DT_ERR_USAGE, "either RUN or --all-active");
+        return DT_FAIL(err, DT_ERR_USAGE, "expected either RUN or --all-active");
     return all ? supervise_all(call, err) : supervise_one(call->args->operands[0], err);
 }
 
 static const dt_option options[] = {
     {.name = "all-active",
      .kind = DT_OPTION_FLAG,
-     .help = "start one, detached, for every active run that has none"},
+     .help = "start a detached supervisor for every active run that has none"},
     {0},
 };
 
 const dt_command dt_command_supervise = {
     .name = "supervise",
-    .summary = "follow one run and write its history (started by other commands)",
+    .summary = "supervise one run (started by other commands)",
     .operands = "[RUN]",
     .operands_max = 1,
     .options = options,

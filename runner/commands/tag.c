@@ -1,4 +1,4 @@
-/* dtrun tag: words on a run, by which lists find it. */
+/* dtrun tag: adds and removes tags of a run. */
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/cli/tags.h"
@@ -54,14 +54,15 @@ out:
 
 const dt_command dt_command_tag = {
     .name = "tag",
-    .summary = "put tags on a run and take them off",
+    .summary = "add and remove tags of a run",
     .operands = "RUN [+TAG|-TAG]...",
     .operands_min = 1,
     .operands_max = -1,
-    .signs = true,
+    .dash_operands = true,
     .notes =
-        "+TAG (or TAG) puts it on, -TAG takes it off; what is left is printed. A tag has letters,\n"
-        "digits and any of . _ : / @ -. 'dtrun list --tag TAG' shows the runs that have it,\n"
-        "'dtrun launch --tag TAG' starts one with it.\n",
+
+        "+TAG (or TAG) adds a tag, -TAG removes it; then the tags of the run are printed. A tag\n"
+        "has letters, digits and any of . _ : / @ -. 'dtrun list --tag TAG' lists the runs with a\n"
+        "tag, 'dtrun launch --tag TAG' starts a run with it.\n",
     .run = tag,
 };

@@ -1,4 +1,4 @@
-/* dtrun top: all that runs, redrawn until somebody leaves. */
+/* dtrun top: shows a live table of all runs with their curves. */
 #include "runner/top/top.h"
 #include "runner/cli/command.h"
 
@@ -22,28 +22,32 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
      .fallback = "loss",
-     .help = "whose curves are shown at first"},
+     .help = "metric of the curves at the start"},
     {.name = "sort",
      .kind = DT_OPTION_CHOICE,
      .value = "ORDER",
      .choices = dt_top_sort_names,
      .fallback = "newest",
-     .help = "the order at first"},
-    {.name = "all", .letter = 'a', .kind = DT_OPTION_FLAG, .help = "also runs that ended long ago"},
+     .help = "order at the start"},
+    {.name = "all",
+     .letter = 'a',
+     .kind = DT_OPTION_FLAG,
+     .help = "also show runs that ended long ago"},
     {0},
 };
 
 const dt_command dt_command_top = {
     .name = "top",
-    .summary = "all that runs, with curves, until one leaves it",
+    .summary = "show a live table of all runs with loss curves",
     .operands = "[RUN]",
     .operands_max = 1,
     .options = options,
     .notes =
-        "What runs, and what ended in the last ten minutes, a line each. Keys: j, k and arrows\n"
-        "move, Enter opens a run (a curve over the whole width, and what was said last) and Esc\n"
-        "goes back, m and M change the metric, s the order, a shows all runs, q leaves; the runs\n"
-        "continue. With RUN that one is open at first. Where there is no terminal the lines are\n"
-        "printed once.\n",
+
+        "Shows active runs and runs that ended in the last ten minutes, one line each. Keys: j, k\n"
+        "and arrows move; Enter opens a run (its curve in full width and its last output), Esc\n"
+        "goes back; m and M change the metric, s the order; a shows all runs; q quits, and the\n"
+        "runs continue. With RUN, starts with this run open. Without a terminal, prints the lines\n"
+        "once.\n",
     .run = top,
 };

@@ -1,4 +1,4 @@
-/* dtrun validate: recipes and their data, checked without starting anything. */
+/* dtrun validate: checks recipes and their data without starting anything. */
 #include <string.h>
 #include <unistd.h>
 
@@ -19,18 +19,18 @@ enum { HASH_SIZE = 33 };
 typedef struct verdict {
     const char *path;
     bool valid;
-    bool without_data; /* they were not looked at */
-    json_t *origins;   /* of its values */
+    bool without_data; /* --no-data: the data were not checked */
+    json_t *origins;   /* of the recipe's values; NULL without --origins */
     json_t *recipe;    /* resolved */
     char hash[HASH_SIZE];
     dt_preflight flight;
-    const dt_gpu_spec *gpu; /* NULL: what there is */
+    const dt_gpu_spec *gpu; /* of --gpus-as; NULL: the devices that are there */
     dt_fit fit;
-    dt_error problem; /* the first, where it is not valid */
-    dt_error tight;   /* why it does not fit the memory of this machine; no message: it does */
+    dt_error problem; /* the first one, if not valid */
+    dt_error tight;   /* why it does not fit the memory of this machine; no message if it fits */
 } verdict;
 
-/* What is wrong with the data is one problem more, at their line. */
+/* Checks data, weights and memory. A problem is added to call->problems with its line. */
 static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_recipe_source *source,
                               const dt_call *call, dt_error *err)
 {
@@ -51,7 +51,7 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
     if (st == DT_OK || st == DT_ERR_USAGE)
         return st;
     if (strncmp(err->message, out->path, strlen(out->path)) != 0 &&
-        strncmp(err->message, "--set ", 6) != 0) /* most say by themselves where it stands */
+        strncmp(err->message, "--set ", 6) != 0) /* most messages have their place already */
         dt_error_prefix(err, "%s", out->path);
     if (st == DT_ERR_RECIPE)
         dt_problems_add(call->problems, err, "data", false, source->origins->sources,
@@ -66,7 +66,8 @@ static dt_status check(verdict *out, const dt_call *call, dt_error *err)
     dt_status st = DT_OK;
     dt_recipe recipe;
 
-    reader.json = call->json || dt_arguments_flag(call->args, "sarif"); /* warnings are in these */
+    reader.json =
+        call->json || dt_arguments_flag(call->args, "sarif"); /* warnings are part of the output */
     dt_problems_init(call->problems, call->arena);
     st = dt_read_recipe(&recipe, &source, out->path, &reader, err);
     if (source.origins != NULL && dt_arguments_flag(call->args, "origins"))
@@ -85,7 +86,7 @@ out:
     return st;
 }
 
-/* Texts, as they were before there were problems. */
+/* The messages of all warnings, as a JSON array. */
 static json_t *warnings_of(const verdict *of, const dt_problems *problems)
 {
     json_t *warnings = json_array();
@@ -132,7 +133,7 @@ static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
 
     dt_strbuf_add_fmt(
         out, "%s: good%s (%s parameters, %lld %s of %s memory)\n", good->path,
-        good->without_data ? " but for its data, which were not looked at" : "",
+        good->without_data ? " (data not checked)" : "",
         dt_format_count(parameters, sizeof(parameters),
                         (double)good->flight.memory.parameter_count),
         (long long)good->flight.plan.world_size,
@@ -143,12 +144,12 @@ static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
     dt_fit_add(&table, &good->fit);
     dt_table_write(out, &table, &term, 2);
     if (good->tight.message[0] != '\0')
-        dt_strbuf_add_fmt(out, "%s: warning: launched %s it would be refused: %s\n", good->path,
+        dt_strbuf_add_fmt(out, "%s: warning: a launch %s would be refused: %s\n", good->path,
                           good->gpu != NULL ? "there" : "here now", good->tight.message);
 }
 
-/* Errors are told at once, and what is good at the end. */
-static void tell(dt_strbuf *text, const verdict *of, const dt_call *call)
+/* Prints errors at once; adds the verdict on a valid recipe to `text`. */
+static void print_verdict(dt_strbuf *text, const verdict *of, const dt_call *call)
 {
     dt_term term;
 
@@ -164,7 +165,7 @@ static void tell(dt_strbuf *text, const verdict *of, const dt_call *call)
     dt_origins_view(text, &term, of->origins, call->arena);
 }
 
-/* The report on all of them, as it was asked for. */
+/* The report on all recipes, in the format that was asked for. */
 typedef struct report {
     dt_strbuf text;
     json_t *recipes, *sarif; /* sarif NULL: not asked for */
@@ -173,7 +174,7 @@ typedef struct report {
 static void add_verdict(report *out, const verdict *of, const dt_call *call)
 {
     if (out->sarif == NULL && !call->json) {
-        tell(&out->text, of, call);
+        print_verdict(&out->text, of, call);
         return;
     }
     if (call->json)
@@ -185,7 +186,7 @@ static void add_verdict(report *out, const verdict *of, const dt_call *call)
         dt_sarif_add_error(out->sarif, of->path, of->problem.message);
 }
 
-/* With both --json and --sarif the one is in the other. */
+/* Prints the report. With --json and --sarif, the JSON object contains the SARIF log. */
 static dt_status print(report *of, const dt_call *call, dt_error *err)
 {
     json_t *object;
@@ -200,7 +201,7 @@ static dt_status print(report *of, const dt_call *call, dt_error *err)
     return dt_report_json(object, err);
 }
 
-/* One broken recipe does not hide the next: each gets its verdict. */
+/* Gives every recipe its verdict, also after a broken one. */
 static dt_status validate(dt_call *call, dt_error *err)
 {
     report all = {.recipes = json_array(),
@@ -227,17 +228,17 @@ static dt_status validate(dt_call *call, dt_error *err)
 }
 
 static const dt_option options[] = {
-    DT_RECIPE_OPTIONS("check with this change, as launch takes it"),
+    DT_RECIPE_OPTIONS("override a recipe value, as in launch"),
     {.name = "no-data",
      .kind = DT_OPTION_FLAG,
-     .help = "check all but the data, which need not be here"},
+     .help = "do not check the data, which need not be here"},
     DT_GPUS_AS_OPTION(""),
     {.name = "sarif",
      .kind = DT_OPTION_FLAG,
      .help = "print SARIF 2.1.0, for code hosts and editors"},
     {.name = "origins",
      .kind = DT_OPTION_FLAG,
-     .help = "tell where each value comes from, and what it stands over"},
+     .help = "show which line or --set gave each value, and what it overrides"},
     {0},
 };
 
@@ -249,7 +250,9 @@ const dt_command dt_command_validate = {
     .operands_max = -1,
     .options = options,
     .notes =
-        "Every recipe gets a verdict; 2 when any is not good. One that does not fit the memory of\n"
-        "this machine is good for another: it gets a warning, with the parts by size.\n",
+
+        "Prints a verdict on every recipe. The exit code is 2 if any is not valid. A recipe that\n"
+        "does not fit the memory of this machine may fit another: it gets a warning, with the\n"
+        "parts of its memory by size.\n",
     .run = validate,
 };

@@ -1,4 +1,4 @@
-/* dtrun wait: until a run has come so far, for scripts. */
+/* dtrun wait: waits for a condition or for the end of a run, for scripts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,15 +12,15 @@
 #include "base/banned.h"
 
 #define LOOK_SECONDS \
-    0.2 /* the history has no bell: every command that follows a run looks so often */
+    0.2 /* the history cannot notify: polling interval of every command that follows a run */
 
 typedef struct condition {
     const char *text;
     dt_run_filter filter;
-    int64_t attempt, after_step; /* how far the metric was looked at */
+    int64_t attempt, after_step; /* points of the metric up to here were checked */
 } condition;
 
-/* "finished" is state=finished; step=400 is met at any step from there on. */
+/* Parses a condition: "finished" means state=finished, and step=400 means step>=400. */
 static dt_status read_condition(condition *out, const char *text, dt_arena *arena, dt_error *err)
 {
     dt_run_state state;
@@ -36,12 +36,12 @@ static dt_status read_condition(condition *out, const char *text, dt_arena *aren
         out->filter.kind = DT_FILTER_MORE_OR_EQUAL;
     if (strcmp(out->filter.key, "state") == 0 && out->filter.kind == DT_FILTER_EQUAL &&
         !dt_run_state_parse(&state, out->filter.value))
-        DT_THROW(err, DT_ERR_USAGE, "--until: '%s' is no state of a run", out->filter.value);
+        DT_THROW(err, DT_ERR_USAGE, "--until: '%s' is not a state of a run", out->filter.value);
 out:
     return st;
 }
 
-/* Of a metric every point counts, so that none is missed between two looks. */
+/* Checks every new point of a metric, so that none is missed between two polls. */
 static dt_status look_at_metric(bool *met, condition *on, dt_store *store, const dt_run *run,
                                 dt_arena *arena, dt_error *err)
 {
@@ -49,7 +49,7 @@ static dt_status look_at_metric(bool *met, condition *on, dt_store *store, const
     dt_status st = DT_OK;
     int64_t count;
 
-    if (on->attempt != run->attempt) /* it may have started again from before */
+    if (on->attempt != run->attempt) /* a new attempt may repeat steps */
         on->after_step = -1;
     on->attempt = run->attempt;
     DT_TRY(dt_store_metric_list(store, &points, &count, run->id, on->filter.key, on->after_step,
@@ -98,7 +98,7 @@ out:
     return st;
 }
 
-/* Until a condition is met, the run has ended, or the time is over. *run lives in the arena. */
+/* Waits until a condition is met, the run has ended, or the time is over. *run lives in `arena`. */
 static dt_status follow(const char **met, dt_run *run, condition *conditions, size_t count,
                         dt_store *store, double seconds, dt_arena *arena, const dt_call *call,
                         dt_error *err)
@@ -130,19 +130,19 @@ out:
     return st;
 }
 
-/* The message where no condition was met. */
+/* Sets the exit code and prints a message if no condition was met. */
 static void judge(dt_call *call, const dt_run *run, const char *met, size_t conditions)
 {
     if (met != NULL)
         return;
     if (!dt_run_state_is_terminal(run->state)) {
         call->exit_code = DT_EXIT_TIME_LIMIT;
-        dt_report_note(call, "the time is over: run '%s' is %s at step %lld", run->id,
+        dt_report_note(call, "time limit reached: run '%s' is %s at step %lld", run->id,
                        dt_run_state_name(run->state), (long long)run->step);
     } else if (conditions > 0) {
         call->exit_code = DT_EXIT_FAILED;
-        dt_report_note(call, "run '%s' has ended before: %s at step %lld", run->id,
-                       dt_run_state_name(run->state), (long long)run->step);
+        dt_report_note(call, "run '%s' ended before the condition was met: %s at step %lld",
+                       run->id, dt_run_state_name(run->state), (long long)run->step);
     } else {
         call->exit_code = run->exit_code;
     }
@@ -186,28 +186,30 @@ static const dt_option options[] = {
      .letter = 'u',
      .kind = DT_OPTION_LIST,
      .value = "CONDITION",
-     .help = "'valid_loss<1.9', step=400, running, ...: the first that is met ends it"},
+     .help =
+         "condition, as in 'valid_loss<1.9', step=400 or running; the first one met ends the wait"},
     {.name = "limit",
      .kind = DT_OPTION_NUMBER,
      .value = "SECONDS",
      .low = 0,
      .high = 1e9,
-     .help = "wait no longer: exit code 124"},
+     .help = "maximum time to wait; then the exit code is 124"},
     {0},
 };
 
 const dt_command dt_command_wait = {
     .name = "wait",
-    .summary = "wait until a run has come so far, or has ended",
+    .summary = "wait for a condition or for the end of a run",
     .operands = "RUN",
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
     .notes =
-        "A CONDITION is a state, or a filter as 'dtrun list' takes it: of a metric any point\n"
-        "counts, step=N is met from that step on. The exit code is 0 where one is met, 1 where\n"
-        "the run ends before. Without --until the end is waited for, and the exit code is that\n"
-        "of the run.\n",
-    .travels = true,
+
+        "A CONDITION is a state, or a filter as in 'dtrun list'. Any point of a metric can meet a\n"
+        "condition; step=N is met from step N on. The exit code is 0 if a condition is met and 1\n"
+        "if the run ends before. Without --until, waits for the end of the run and exits with the\n"
+        "exit code of the run.\n",
+    .remote_ok = true,
     .run = wait_run,
 };

@@ -1,5 +1,5 @@
-/* csv: a line a point, or with --wide a line a step and a column a metric; "nan", "inf", "-inf" for what is
- * not finite, as pandas and spreadsheets' importers read them.
+/* csv: writes one line a point, or with --wide one line a step and one column a metric. Values that
+ * are not finite are "nan", "inf" and "-inf", which pandas and spreadsheets can read.
  */
 #include "base/csv.h"
 #include "base/clock.h"
@@ -78,6 +78,6 @@ const dt_export_format dt_export_csv = {
     .name = "csv",
     .target = "FILE",
     .to_stdout = true,
-    .help = "a line a point; --wide: a line a step, a column a metric",
+    .help = "one line a point; --wide: one line a step, one column a metric",
     .write = write_csv,
 };

@@ -1,4 +1,4 @@
-/* formats: the table of what runs are exported to. */
+/* formats: defines the table of export formats. */
 #include <stddef.h>
 
 #include "runner/export/export.h"

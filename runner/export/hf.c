@@ -1,4 +1,4 @@
-/* hf: a checkpoint of a run as a folder that Hugging Face's transformers load; the engine does the work. */
+/* hf: exports a checkpoint as a folder for Hugging Face's transformers, by calling the engine. */
 #include <string.h>
 
 #include "base/file.h"
@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* "best", a step, or a directory; left out or "last", the newest. */
+/* Runs `dtrun-engine export` on the checkpoint. */
 static dt_status call_engine(const char *checkpoint, const dt_export_job *job, dt_error *err)
 {
     const dt_arguments *args = job->call->args;
@@ -47,7 +47,7 @@ out:
     return st;
 }
 
-/* A folder without one loads, but AutoTokenizer fails or finds that of another model. */
+/* Notes a missing tokenizer: AutoTokenizer would fail, or find the tokenizer of another model. */
 static void note_vocabulary(const dt_export_job *job)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json"};
@@ -58,8 +58,8 @@ static void note_vocabulary(const dt_export_job *job)
     if (!there)
         dt_report_note(
             job->call,
-            "'%s' has no tokenizer: the run was trained on token ids, or its vocabulary has "
-            "no form that transformers read; put the tokenizer.json there that made the ids",
+            "'%s' has no tokenizer: the run was trained on token ids, or transformers cannot read "
+            "its vocabulary; copy the tokenizer.json that made the ids there",
             job->target);
 }
 

@@ -1,4 +1,4 @@
-/* html: one file to mail: the page of a run, or of several their comparison (web/report.h). */
+/* html: writes one self-contained file: the page of a run, or the comparison of several (web/report.h). */
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "runner/export/export.h"
@@ -32,6 +32,6 @@ const dt_export_format dt_export_html = {
     .name = "html",
     .target = "FILE",
     .runs_most = DT_WEB_REPORT_RUNS_MOST,
-    .help = "a page of its own with live charts",
+    .help = "one self-contained page with interactive charts",
     .write = write_html,
 };

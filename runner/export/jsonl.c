@@ -1,5 +1,5 @@
-/* jsonl: an object a point and line. JSON has no NaN: "value" is null then, and "not_finite" says "nan", "inf"
- * or "-inf".
+/* jsonl: writes one JSON object a point and line. For NaN and infinities "value" is null and
+ * "not_finite" is "nan", "inf" or "-inf".
  */
 #include <math.h>
 
@@ -13,11 +13,11 @@
 
 typedef struct jsonl {
     dt_output output;
-    const char *of_name;  /* whose text `name` holds; within a run a curve has one name */
-    dt_strbuf head, name; /* what the objects of a run begin with; a name as JSON */
+    const char *of_name;  /* the name that `name` was made from; compared by address */
+    dt_strbuf head, name; /* common start of the objects of a run; a metric name as JSON */
 } jsonl;
 
-/* Takes `value`. */
+/* Adds `value` and releases it. */
 static dt_status add_json(dt_strbuf *out, json_t *value, dt_error *err)
 {
     if (value == NULL)
@@ -50,7 +50,7 @@ static dt_status set_name(jsonl *j, const char *name, dt_error *err)
     return add_json(&j->name, dt_json_text(name), err);
 }
 
-/* Word by word: an object of jansson for each of a million points takes most of the time. */
+/* Writes the object as text: a jansson object for each point would take most of the time. */
 static dt_status add_point(void *context, const dt_metric *point, dt_error *err)
 {
     char text[DT_FORMAT_SIZE], time[DT_CLOCK_ISO_SIZE];
@@ -99,6 +99,6 @@ const dt_export_format dt_export_jsonl = {
     .name = "jsonl",
     .target = "FILE",
     .to_stdout = true,
-    .help = "a JSON object a point and line",
+    .help = "one JSON object a point and line",
     .write = write_jsonl,
 };

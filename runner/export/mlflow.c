@@ -1,11 +1,11 @@
-/* mlflow: runs to an MLflow tracking server, by its REST API 2.0.
+/* mlflow: uploads runs to an MLflow tracking server with its REST API 2.0.
  *
- * Again       a run of ours is found there by its tag; what MLflow has of a metric, by its newest step: what is
- *             missing is sent, whatever broke off before, and nothing twice
- * --follow    the same again and again until the runs have ended. It is a program apart that reads the store: a
- *             server that is slow or dead costs a training nothing, and is told all of it once it is back.
- *             What it refuses (a wrong token, a run deleted there) ends it after a while alone (mlflow_patience.h)
- * Undone      MLflow takes nothing back: of steps that an attempt does again it keeps what it had first
+ * Repeated    a run is found on the server by its tag, and the points of a metric by its newest step: only
+ *             missing data are sent, also after an interruption, and nothing twice
+ * --follow    repeats the upload until the runs have ended. It is a separate process that reads the store: a slow or
+ *             dead server does not delay training, and gets all missing data once it is back. Refusals (a wrong
+ *             token, a run deleted there) end it only after a while (mlflow_patience.h)
+ * Undone      MLflow cannot delete points: of a step that a later attempt repeats it keeps the first values
  */
 #include <string.h>
 
@@ -24,12 +24,12 @@
 typedef struct tracking {
     const dt_export_job *job;
     dt_rest *rest;
-    dt_arena *arena;        /* of one round */
-    const char *experiment; /* its id, of the job's arena */
+    dt_arena *arena;        /* of one round of uploads */
+    const char *experiment; /* its id, in the job's arena */
 } tracking;
 
-/* The answer is of no interest. */
-static dt_status tell(const tracking *t, const char *path, json_t *body, dt_error *err)
+/* Posts and ignores the answer. */
+static dt_status post(const tracking *t, const char *path, json_t *body, dt_error *err)
 {
     json_t *answer;
     dt_status st = dt_rest_post(t->rest, &answer, path, body, err);
@@ -48,7 +48,7 @@ static dt_status experiment_take(tracking *t, const json_t *id, dt_error *err)
     return t->experiment != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* *there: false where it is not. */
+/* Looks up an experiment by name; *there is false if it does not exist. */
 static dt_status experiment_ask(tracking *t, bool *there, const char *name, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -71,7 +71,8 @@ static dt_status experiment_ask(tracking *t, bool *there, const char *name, dt_e
     return st;
 }
 
-/* By its name; made where there is none. Whether one was made whose answer was lost is asked before it is made again. */
+/* Finds an experiment or creates it. Before a retry it is looked up: the answer to a successful
+ * creation may be lost. */
 static dt_status experiment_find(tracking *t, const char *name, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -101,7 +102,7 @@ out:
 
 /* --- a run */
 
-/* As MLflow has it, by our tag, with its newest points; NULL: it has none. */
+/* Finds the run on the server by its tag, with its newest points; NULL if there is none. */
 static dt_status run_ask(json_t **out, const tracking *t, const dt_run *run, dt_error *err)
 {
     json_t *answer;
@@ -113,7 +114,8 @@ static dt_status run_ask(json_t **out, const tracking *t, const dt_run *run, dt_
     return st;
 }
 
-/* Made where there is none: once, and not again before a search, since one whose answer was lost may be there. */
+/* Finds the run or creates it. Before a retry it is looked up: the answer to a successful creation
+ * may be lost. */
 static dt_status run_find(json_t **out, const tracking *t, const dt_run *run, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -154,7 +156,7 @@ static dt_status params_send(const tracking *t, const char *run_id, const json_t
             json_array_append(some, json_array_get(params, 0));
             json_array_remove(params, 0);
         }
-        DT_TRY(tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "params", some), err));
+        DT_TRY(post(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "params", some), err));
     }
 out:
     json_decref(params);
@@ -165,7 +167,7 @@ out:
 
 typedef struct batch {
     json_t *items;
-    const char *name; /* as MLflow has it */
+    const char *name; /* in MLflow */
     int64_t step;     /* of the last one */
 } batch;
 
@@ -185,10 +187,11 @@ static dt_status batch_send(const tracking *t, batch *b, const char *run_id, dt_
     json_t *items = b->items;
 
     b->items = json_array();
-    return tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "metrics", items), err);
+    return post(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "metrics", items), err);
 }
 
-/* Curve after curve, each in order: what breaks off leaves its beginning there. Several curves may share a request. */
+/* Sends curve after curve, each in order of steps: after an interruption the server has their first
+ * part. Curves may share a request. */
 static dt_status points_send(const tracking *t, const char *run_id, const json_t *there,
                              const dt_run *run, dt_error *err)
 {
@@ -232,20 +235,20 @@ static dt_status run_send(const tracking *t, const dt_run *run, dt_error *err)
     if (run_id == NULL)
         DT_THROW(err, DT_ERR_CORRUPT, "MLflow's answer has no run_id");
     if (!dt_run_state_is_terminal(
-            run->state)) /* it is seen to run; its end comes after its points */
-        DT_TRY(tell(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
+            run->state)) /* show it as running; the end is sent after its points */
+        DT_TRY(post(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
     DT_TRY(params_send(t, run_id, there, run, err));
     DT_TRY(points_send(t, run_id, there, run, err));
-    DT_TRY(tell(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "tags", dt_mlflow_tags(run)),
+    DT_TRY(post(t, API "runs/log-batch", dt_mlflow_batch_body(run_id, "tags", dt_mlflow_tags(run)),
                 err));
     if (dt_run_state_is_terminal(run->state))
-        DT_TRY(tell(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
+        DT_TRY(post(t, API "runs/update", dt_mlflow_update_body(run_id, run), err));
 out:
     json_decref(there);
     return st;
 }
 
-/* As they are now. *over: all have ended, and what they left is there. */
+/* Sends the current state of all runs. *over: all have ended and everything was sent. */
 static dt_status round_send(tracking *t, const char *experiment, bool *over, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -271,13 +274,14 @@ out:
 static void follow_note(const tracking *t, dt_status st, const char *problem)
 {
     if (dt_mlflow_is_refusal(st))
-        dt_report_note(t->job->call, "%s: asking again for %d min, in case it is mended", problem,
+        dt_report_note(t->job->call, "%s: retrying for %d min", problem,
                        (int)DT_MLFLOW_REFUSED_SECONDS_MOST / 60);
     else
-        dt_report_note(t->job->call, "%s: trying again until it answers", problem);
+        dt_report_note(t->job->call, "%s: retrying until the server answers", problem);
 }
 
-/* Until all runs have ended, and longer where the server is not there. A refusal ends it only where it lasts. */
+/* Repeats the upload until all runs have ended and the server has everything. Fails if refusals
+ * last too long. */
 static dt_status follow(tracking *t, const char *experiment, dt_error *err)
 {
     dt_mlflow_patience patience = {0};
@@ -288,7 +292,7 @@ static dt_status follow(tracking *t, const char *experiment, dt_error *err)
     for (;;) {
         st = round_send(t, experiment, &over, &problem);
         if (st == DT_OK && said != DT_OK)
-            dt_report_note(t->job->call, "it answers again");
+            dt_report_note(t->job->call, "the server answers again");
         if (st == DT_OK && over)
             return DT_OK;
         if (dt_mlflow_gives_up(&patience, st, dt_clock_monotonic_seconds()))

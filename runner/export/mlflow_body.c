@@ -15,7 +15,7 @@ json_t *dt_mlflow_search_body(const char *experiment, const dt_run *run)
 {
     char filter[160];
 
-    /* an id has nothing that would end the text */
+    /* an id needs no escaping */
     snprintf(filter, sizeof(filter), "tags.`" DT_MLFLOW_TAG "` = '%.64s'", run->id);
     return json_pack("{s[s] ss si}", "experiment_ids", experiment, "filter", filter, "max_results",
                      1);
@@ -134,7 +134,7 @@ int64_t dt_mlflow_last_step(const json_t *run, const char *name)
         const char *key = json_string_value(json_object_get(metric, "key"));
 
         if (key != NULL && strcmp(key, name) == 0)
-            return integer_of(json_object_get(metric, "step")); /* left out where it is 0 */
+            return integer_of(json_object_get(metric, "step")); /* missing if it is 0 */
     }
     return INT64_MIN;
 }
@@ -171,7 +171,7 @@ static void add_param(json_t *params, const char *key, const json_t *value, cons
     dt_strbuf_release(&text);
 }
 
-/* {"a": {"b": 1}} is a.b = 1. */
+/* Flattens {"a": {"b": 1}} to a.b = 1. */
 static void add_params(json_t *params, const char *prefix, json_t *object, const json_t *known)
 {
     const char *name;

@@ -1,8 +1,8 @@
-/* mlflow_body: what MLflow gets of a run, as bodies of its REST API 2.0.
+/* mlflow_body: makes the request bodies of MLflow's REST API 2.0 for a run.
  *
- * Names   of metrics and params: what MLflow does not take (all but letters, digits and "_-. :/") becomes '_'
- * Values  NaN and infinities are the words that protobuf's JSON has for them; a param is cut at 500 bytes, as
- *         older servers want it
+ * Names   of metrics and params: characters other than letters, digits and "_-. :/" become '_'
+ * Values  NaN and infinities are strings as in protobuf's JSON; a param is truncated to 500 bytes, the limit of older
+ *         servers
  */
 #ifndef DT_EXPORT_MLFLOW_BODY_H
 #define DT_EXPORT_MLFLOW_BODY_H
@@ -12,22 +12,22 @@
 
 #define DT_MLFLOW_METRICS_MOST 1000 /* of one request */
 #define DT_MLFLOW_PARAMS_MOST  100
-#define DT_MLFLOW_TAG          "dtrun.run" /* whose run it is, by its id */
+#define DT_MLFLOW_TAG          "dtrun.run" /* tag with the id of the run */
 
-/* All of them new references. */
+/* All functions return new references. */
 json_t *dt_mlflow_search_body(const char *experiment, const dt_run *run);
 json_t *dt_mlflow_create_body(const char *experiment, const dt_run *run);
 json_t *dt_mlflow_update_body(const char *run_id, const dt_run *run); /* state and end */
-/* What people say of the run, as [{key, value}]. */
+/* Labels of the run, as [{key, value}]. */
 json_t *dt_mlflow_tags(const dt_run *run);
-/* Of the resolved recipe what is not among `known`, [{key, value}], which MLflow does not let anybody change. */
+/* Fields of the resolved recipe that are not in `known` ([{key, value}]): MLflow does not allow changes. */
 json_t *dt_mlflow_params(const dt_run *run, const json_t *known);
 json_t *dt_mlflow_metric(const dt_metric *point);
-/* The name as MLflow has it, into the arena. */
+/* Returns the name in MLflow, in the arena. */
 const char *dt_mlflow_name(const char *name, dt_arena *arena);
 /* {"run_id", KEY: items}; takes `items`. */
 json_t *dt_mlflow_batch_body(const char *run_id, const char *key, json_t *items);
-/* The newest step that MLflow has of a metric, out of a run's data; INT64_MIN: none. */
+/* The newest step of a metric in MLflow's data of a run; INT64_MIN if none. */
 int64_t dt_mlflow_last_step(const json_t *run, const char *name);
 
 #endif

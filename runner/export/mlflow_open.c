@@ -14,7 +14,7 @@
 #define TIMEOUT  "MLFLOW_HTTP_REQUEST_TIMEOUT"
 #define RETRIES  "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 
-/* NULL where it is empty, too. */
+/* Reads an environment variable; NULL if unset or empty. DT_ERR_USAGE if it has a control character. */
 static dt_status variable(const char **out, const char *name, dt_error *err)
 {
     const char *text = getenv(name);
@@ -22,12 +22,12 @@ static dt_status variable(const char **out, const char *name, dt_error *err)
     *out = text != NULL && text[0] != '\0' ? text : NULL;
     for (; text != NULL && *text != '\0'; text++)
         if ((unsigned char)*text < ' ' || *text == 0x7f)
-            return DT_FAIL(err, DT_ERR_USAGE, "%s has a %s in it", name,
+            return DT_FAIL(err, DT_ERR_USAGE, "%s contains a %s", name,
                            *text == '\r' || *text == '\n' ? "line break" : "control character");
     return DT_OK;
 }
 
-/* 0 where it is not set. */
+/* Reads a number from an environment variable; 0 if unset. */
 static dt_status limit(int *out, const char *name, int least, int most, dt_error *err)
 {
     const char *text;
@@ -60,17 +60,16 @@ static dt_status access_find(dt_rest_access *access, dt_error *err)
     access->try_seconds = seconds;
     access->tries = getenv(RETRIES) != NULL && getenv(RETRIES)[0] != '\0' ? retries + 1 : 0;
     if (access->name != NULL && access->password != NULL) {
-        access->remedy = access->token != NULL ? "it was told " NAME " and " PASSWORD
-                                                 ", and not " TOKEN
-                                                 ", which counts where they are not set"
-                                               : "it was told " NAME " and " PASSWORD;
+        access->remedy = access->token != NULL ? "used " NAME " and " PASSWORD
+                                                 ", which override " TOKEN
+                                               : "used " NAME " and " PASSWORD;
         access->token = NULL;
         return DT_OK;
     }
     if (access->token != NULL)
-        access->remedy = "it was told " TOKEN;
+        access->remedy = "used " TOKEN;
     else if (access->name != NULL)
-        access->remedy = NAME " counts with " PASSWORD " alone, which is not set";
+        access->remedy = NAME " needs " PASSWORD ", which is not set";
     else
         access->remedy = "set " NAME " and " PASSWORD ", or " TOKEN;
     access->name = access->password = NULL;
@@ -78,7 +77,7 @@ out:
     return st;
 }
 
-/* Whether what is told to it stays on this machine. */
+/* Whether the host is this machine. */
 static bool is_local(const char *host)
 {
     size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
@@ -99,8 +98,8 @@ dt_status dt_mlflow_open(dt_rest **out, const char *url, dt_error *err)
     DT_TRY(dt_rest_open(out, url, &access, err));
     if (strncmp(url, "http://", 7) == 0 && !is_local(url + 7) &&
         (access.token != NULL || access.name != NULL))
-        dt_report_say("warning: whoever is on the way to '%s' can read %s, for it is plain http",
-                      url, access.token != NULL ? TOKEN : PASSWORD);
+        dt_report_say("warning: '%s' is unencrypted http; others on the network can read %s", url,
+                      access.token != NULL ? TOKEN : PASSWORD);
 out:
     return st;
 }

@@ -1,11 +1,11 @@
-/* mlflow_open: a connection to an MLflow tracking server, by the variables that its own client reads.
+/* mlflow_open: opens a connection to an MLflow tracking server, with the variables of MLflow's own client.
  *
- * Who asks  MLFLOW_TRACKING_USERNAME with MLFLOW_TRACKING_PASSWORD, where both are set; else MLFLOW_TRACKING_TOKEN.
- *           One that is empty is not set (mlflow/utils/rest_utils.py, http_request)
- * Limits    MLFLOW_HTTP_REQUEST_TIMEOUT, the seconds of a try, and MLFLOW_HTTP_REQUEST_MAX_RETRIES
- * Errors    DT_ERR_USAGE, which names the variable, for one with a control character (as a line break, which would
- *           begin another header) and for a limit that is no number
- * Warns     of a password or token that goes in plain http to another machine
+ * Access    MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD if both are set, else MLFLOW_TRACKING_TOKEN. Empty
+ *           variables count as unset (mlflow/utils/rest_utils.py, http_request)
+ * Limits    MLFLOW_HTTP_REQUEST_TIMEOUT, seconds of one try, and MLFLOW_HTTP_REQUEST_MAX_RETRIES
+ * Errors    DT_ERR_USAGE with the variable if it has a control character (a line break would start another header),
+ *           or if a limit is not a number
+ * Warns     if a password or token is sent with unencrypted http to another machine
  */
 #ifndef DT_EXPORT_MLFLOW_OPEN_H
 #define DT_EXPORT_MLFLOW_OPEN_H

@@ -10,7 +10,7 @@ bool dt_mlflow_is_refusal(dt_status st)
 bool dt_mlflow_gives_up(dt_mlflow_patience *patience, dt_status st, double now_seconds)
 {
     if (!dt_mlflow_is_refusal(st)) {
-        if (st == DT_OK) /* one that is away in between says nothing of its refusal */
+        if (st == DT_OK) /* a server that is down in between does not reset the time */
             patience->refused = false;
         return st != DT_OK && st != DT_ERR_BUSY;
     }

@@ -21,11 +21,11 @@ static dt_status check_place(const char *path, bool replace, dt_error *err)
     struct stat info;
 
     if (lstat(path, &info) != 0)
-        return DT_OK; /* what else is wrong with it is told where it is made */
+        return DT_OK; /* other problems are reported when the file is created */
     if (!S_ISREG(info.st_mode))
-        return DT_FAIL(err, DT_ERR_USAGE, "'%s' is there and no regular file", path);
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s' is not a regular file", path);
     if (!replace)
-        return DT_FAIL(err, DT_ERR_USAGE, "'%s' is there already: --force replaces it", path);
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s' exists; use --force to replace it", path);
     return DT_OK;
 }
 
@@ -55,7 +55,7 @@ dt_status dt_output_open(dt_output *out, const char *path, bool replace, dt_aren
     if (out->fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     out->temporary = temporary;
-    (void)fchmod(out->fd, usual_mode()); /* else it is readable for its owner alone */
+    (void)fchmod(out->fd, usual_mode()); /* mkostemp makes it readable for its owner only */
 out:
     if (st != DT_OK)
         (void)dt_output_close(out, st, NULL);

@@ -1,14 +1,14 @@
-/* parquet: one flat table of all points, in row groups of at most ROWS_MOST rows.
+/* parquet: writes one flat table of all points, in row groups of at most ROWS_MOST rows.
  *
- *   run, run_name, name   text, by a dictionary that each row group has whole
+ *   run, run_name, name   text, with a complete dictionary in each row group
  *   attempt               int32
  *   step                  int64
- *   value                 double; NaN and infinities are themselves
+ *   value                 double; NaN and infinities are kept
  *   time                  timestamp, milliseconds, UTC
  *
- * Every column is required, so that pages hold values alone: "PAR1", for each row group and column
+ * Every column is required, so that pages contain only values: "PAR1", for each row group and column
  * [page header][dictionary] and [page header][values], then the footer, its length, and "PAR1".
- * No compression: whoever keeps such files can (duckdb's COPY does).
+ * Not compressed; other tools can do that (for example duckdb's COPY).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@
 
 enum { PLAIN = 0, RLE = 3, RLE_DICTIONARY = 8 };       /* encodings */
 enum { INT32 = 1, INT64 = 2, DOUBLE = 5, BYTES = 6 };  /* types */
-enum { NO_KIND = -1, UTF8 = 0, TIMESTAMP_MILLIS = 9 }; /* what they stand for */
+enum { NO_KIND = -1, UTF8 = 0, TIMESTAMP_MILLIS = 9 }; /* logical types */
 enum { DATA_PAGE = 0, DICTIONARY_PAGE = 2 };           /* pages */
 
 typedef enum column { RUN, RUN_NAME, ATTEMPT, STEP, NAME, VALUE, TIME, COLUMN_COUNT } column;
@@ -47,8 +47,8 @@ typedef struct row {
     int32_t run, name; /* in the dictionaries */
 } row;
 
-typedef struct chunk {                       /* of a column in a row group */
-    int64_t dictionary_at, values_at, bytes; /* dictionary_at 0: it has none */
+typedef struct chunk {                       /* one column of a row group */
+    int64_t dictionary_at, values_at, bytes; /* dictionary_at 0: no dictionary */
 } chunk;
 
 typedef struct group {
@@ -81,12 +81,12 @@ static void add_page(parquet *p, int kind, int64_t values, int encoding)
 
     dt_thrift_init(&header, &p->output.text);
     dt_thrift_add_i32(&header, 1, kind);
-    dt_thrift_add_i32(&header, 2, (int32_t)p->page.length); /* as it is, and compressed */
+    dt_thrift_add_i32(&header, 2, (int32_t)p->page.length); /* uncompressed and compressed size */
     dt_thrift_add_i32(&header, 3, (int32_t)p->page.length);
     dt_thrift_begin(&header, kind == DATA_PAGE ? 5 : 7);
     dt_thrift_add_i32(&header, 1, (int32_t)values);
     dt_thrift_add_i32(&header, 2, encoding);
-    if (kind == DATA_PAGE) { /* of levels that are not there */
+    if (kind == DATA_PAGE) { /* encodings of levels, which there are none of */
         dt_thrift_add_i32(&header, 3, RLE);
         dt_thrift_add_i32(&header, 4, RLE);
     }
@@ -124,7 +124,7 @@ static int32_t word_of(const row *r, column which)
     return which == NAME ? r->name : r->run;
 }
 
-/* Rows that follow each other mostly have the same word: how many there are of it, and which. */
+/* Adds run-length encoded dictionary indices: consecutive rows mostly have the same word. */
 static void add_words(parquet *p, column which, size_t words_count)
 {
     int bits = 1;
@@ -199,7 +199,7 @@ out:
 
 /* --- rows */
 
-/* Points of a curve follow each other: the name before is nearly always the one. */
+/* Finds the index of a name, trying the previous row first: points of a curve are consecutive. */
 static dt_status find_name(parquet *p, int32_t *out, const char *name, dt_error *err)
 {
     texts *all = &p->names;

@@ -1,10 +1,10 @@
-/* tensorboard: a folder with a folder a run, each with one event file.
+/* tensorboard: writes one folder a run, each with one event file.
  *
  * File     records of [length, 8 bytes][masked CRC-32C of it, 4][an Event][masked CRC-32C of that, 4], little
- *          endian; the first says the version of the format
+ *          endian; the first has the version of the format
  * Event    protocol buffer: wall_time (1, double), step (2, varint), file_version (3) or summary (5), which has
- *          values (1) of tag (1) and simple_value (2, float): what is exact beyond 24 bits is not so there
- * NaN and infinities are numbers of a float like others.
+ *          values (1) of tag (1) and simple_value (2, float): values are rounded to 24 bits
+ * NaN and infinities are written as floats.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 typedef struct board {
     dt_output output;
-    dt_strbuf value, summary, event, tag; /* scratch: what a record holds, from the inside out */
+    dt_strbuf value, summary, event, tag; /* scratch: the parts of a record, innermost first */
 } board;
 
 static void add_key(dt_strbuf *out, int field, int wire)
@@ -89,7 +89,7 @@ static dt_status add_point(void *context, const dt_metric *point, dt_error *err)
     return dt_output_pass(&b->output, err);
 }
 
-/* NAME-ID, which TensorBoard shows; of a name that could not be a folder's what can. */
+/* Returns DIR/NAME-ID, which TensorBoard shows; characters that are unsafe in a folder name become '_'. */
 static const char *find_folder(const dt_export_job *job, const dt_run *run)
 {
     char name[64];

@@ -24,7 +24,7 @@ static void add_bytes(dt_strbuf *out, const char *text)
     dt_strbuf_add_str(out, text);
 }
 
-/* Fields that are 15 or fewer apart: all of ours are. */
+/* Adds a field header in its short form, for fields at most 15 apart. */
 static void add_field(dt_thrift *thrift, int field, int type)
 {
     int step = field - thrift->last[thrift->depth];

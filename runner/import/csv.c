@@ -1,9 +1,10 @@
-/* csv: a line a point (columns name and value), or a line a step and a column a metric; or one column "value".
+/* csv: imports CSV with one line a point (columns name and value), with one line a step and one column
+ * a metric, or with a single column "value".
  *
- * Columns are known by their titles, case aside: step, global_step, iteration; run or run_name; name, metric or tag;
- * value; time, wall time, timestamp (seconds since 1970, or ISO 8601 in UTC), each with '_' for a blank; attempt
- * is passed over. All others are metrics, but for those whose first cell is no number. An empty cell is no point.
- * What `dtrun export --to csv` writes comes back the same, but for attempts.
+ * Columns are recognised by their titles, ignoring case: step, global_step, iteration; run or run_name; name, metric
+ * or tag; value; time, wall time, timestamp (seconds since 1970, or ISO 8601 in UTC), with '_' or a space between
+ * words; attempt is ignored. All other columns are metrics, unless their first cell is not a number. An empty cell is
+ * not a point. The output of `dtrun export --to csv` is imported unchanged, except for attempts.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -39,21 +40,21 @@ typedef enum kind { UNDECIDED, METRIC, TEXT } kind;
 typedef struct table {
     const dt_import_source *source;
     dt_imported *out;
-    char *at, *end; /* of what is still to be read */
+    char *at, *end; /* the rest of the file */
     int64_t line;
     char *cells[COLUMNS_MOST];
     int cells_count, columns_count;
-    int roles[ROLE_COUNT]; /* columns; NONE */
+    int roles[ROLE_COUNT]; /* index of the column of each role, or NONE */
     kind kinds[COLUMNS_MOST];
     int32_t metrics[COLUMNS_MOST];
     int64_t file_ms;
-    const char *last_run; /* the name of the run of the line before, and its number */
+    const char *last_run; /* name of the run of the previous line; `run` is its index */
     int32_t run;
 } table;
 
 /* --- cells */
 
-/* The cell at t->at, which is ended in place; *more: another follows on the line. */
+/* Reads the cell at t->at and terminates it in place; *more: another cell follows on the line. */
 static dt_status next_cell(table *t, char **cell, bool *more, dt_error *err)
 {
     char *to = t->at;
@@ -63,8 +64,8 @@ static dt_status next_cell(table *t, char **cell, bool *more, dt_error *err)
     if (quoted) {
         for (t->at++;; *to++ = *t->at++) {
             if (t->at >= t->end)
-                return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%lld: a quote is not closed",
-                               t->source->path, (long long)t->line);
+                return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%lld: unclosed quote", t->source->path,
+                               (long long)t->line);
             if (*t->at == '"' && (t->at + 1 >= t->end || t->at[1] != '"'))
                 break;
             t->at += *t->at == '"';
@@ -76,7 +77,7 @@ static dt_status next_cell(table *t, char **cell, bool *more, dt_error *err)
     }
     *more = t->at < t->end && *t->at == ',';
     if (t->at < t->end && !*more && *t->at != '\r' && *t->at != '\n')
-        return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%lld: something follows a quoted cell",
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%lld: unexpected text after a quoted cell",
                        t->source->path, (long long)t->line);
     if (t->at < t->end && *t->at == '\r' && t->at + 1 < t->end && t->at[1] == '\n')
         t->at++;
@@ -85,7 +86,7 @@ static dt_status next_cell(table *t, char **cell, bool *more, dt_error *err)
     return DT_OK;
 }
 
-/* *more: there was one. */
+/* Reads the cells of the next line; *more is false at the end of the file. */
 static dt_status next_line(table *t, bool *more, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -104,7 +105,7 @@ out:
     return st;
 }
 
-/* Without the apostrophe that keeps a spreadsheet from taking it for a formula. */
+/* Returns the text without the apostrophe that prevents evaluation as a formula in spreadsheets. */
 static const char *text_of(const char *cell)
 {
     return cell[0] == '\'' && cell[1] != '\0' && strchr("=+-@\t\r", cell[1]) != NULL ? cell + 1
@@ -142,7 +143,7 @@ static role role_of(const char *cell)
     return ROLE_COUNT;
 }
 
-/* What the file is called, without folder and ending. */
+/* Returns the name of the file without folder and extension. */
 static const char *stem_of(const char *path, dt_arena *arena)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
@@ -152,7 +153,7 @@ static const char *stem_of(const char *path, dt_arena *arena)
                             dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name));
 }
 
-/* Programs of some countries separate cells by ';', spreadsheets by tabs. */
+/* Makes the error for a missing step column; suggests a wrong separator if there is one. */
 static dt_status no_step(const table *t, dt_error *err)
 {
     for (int i = 0; i < t->cells_count; i++) {
@@ -160,14 +161,14 @@ static dt_status no_step(const table *t, dt_error *err)
 
         if (found != NULL)
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "%s:1: no column is called 'step': the cells seem to be separated by %s "
+                           "%s:1: no column 'step'; the cells seem to be separated by %s "
                            "(only ',' is supported, and '.' in numbers)",
                            t->source->path,
                            *found == ';'   ? "';'"
                            : *found == '|' ? "'|'"
                                            : "tabs");
     }
-    return DT_FAIL(err, DT_ERR_USAGE, "%s:1: no column is called 'step'", t->source->path);
+    return DT_FAIL(err, DT_ERR_USAGE, "%s:1: no column 'step'", t->source->path);
 }
 
 static dt_status leave_out(table *t, const char *title, dt_error *err)
@@ -177,7 +178,8 @@ static dt_status leave_out(table *t, const char *title, dt_error *err)
     return dt_import_name(&number, &t->out->left_out, title, t->out->arena, err);
 }
 
-/* Of two columns of one title a point of the first would be replaced by one of the second. */
+/* Sets the metric of a column. DT_ERR_USAGE for a duplicate title: its points would replace those
+ * of the first. */
 static dt_status name_column(table *t, int column, dt_error *err)
 {
     dt_status st;
@@ -220,11 +222,10 @@ static dt_status read_head(table *t, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "%s:1: a column 'name' without a column 'value'",
                  t->source->path);
     if (t->source->metric != NULL && (t->roles[ROLE_NAME] != NONE || t->roles[ROLE_VALUE] == NONE))
-        DT_THROW(
-            err, DT_ERR_USAGE,
-            "--metric: '%s' names its metrics itself (it applies to a column 'value' without a "
-            "column 'name')",
-            t->source->path);
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--metric does not apply to '%s' (only to a file with a column 'value' and no "
+                 "column 'name')",
+                 t->source->path);
     for (int i = 0; i < t->columns_count && t->roles[ROLE_VALUE] != NONE; i++)
         if (t->kinds[i] == UNDECIDED)
             DT_TRY(leave_out(t, text_of(t->cells[i]), err));
@@ -236,7 +237,7 @@ out:
 
 static dt_status bad_cell(const table *t, int column, const char *wanted, dt_error *err)
 {
-    return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%lld: column %d: '%.60s' is no %s", t->source->path,
+    return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%lld: column %d: '%.60s' is not a %s", t->source->path,
                    (long long)t->line, column + 1, t->cells[column], wanted);
 }
 
@@ -251,7 +252,7 @@ static bool is_number(double *out, const char *cell)
     return end != cell && *end == '\0';
 }
 
-/* Such as 2,5 or -1,25e3. */
+/* Whether the cell is a number such as 2,5 or -1,25e3. */
 static bool has_decimal_comma(const char *cell)
 {
     char *comma, *end;
@@ -308,7 +309,7 @@ static dt_status read_time(int64_t *out, const table *t, dt_error *err)
     return DT_OK;
 }
 
-/* Several runs may have one name: those of a file are told apart by their ids, and called by their names. */
+/* Finds the run of a line. Runs with ids and names are called NAME-ID, since names may not be unique. */
 static dt_status read_run(table *t, dt_error *err)
 {
     int id = t->roles[ROLE_RUN], name = t->roles[ROLE_RUN_NAME];
@@ -339,7 +340,7 @@ static dt_status add_cell(table *t, dt_import_point *point, int column, dt_error
     if (!is_number(&point->value, t->cells[column]))
         return bad_cell(t, column,
                         has_decimal_comma(t->cells[column])
-                            ? "number: write it with a decimal point"
+                            ? "number (write it with a decimal point)"
                             : "number",
                         err);
     return dt_import_add(t->out, point, err);
@@ -353,7 +354,7 @@ static dt_status leave_out_text(table *t, int column, dt_error *err)
                           t->out->metrics.items[t->metrics[column]], t->out->arena, err);
 }
 
-/* A column whose first cell is a word is no metric. */
+/* Adds the cells of all metric columns. A column whose first cell is not a number is left out. */
 static dt_status add_wide(table *t, dt_import_point *point, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -397,8 +398,8 @@ static dt_status add_line(table *t, dt_error *err)
     if (t->cells_count == 1 && t->cells[0][0] == '\0')
         return DT_OK; /* an empty line */
     if (t->cells_count != t->columns_count)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s:%lld: %d cells, the head has %d", t->source->path,
-                 (long long)t->line, t->cells_count, t->columns_count);
+        DT_THROW(err, DT_ERR_CORRUPT, "%s:%lld: %d cells, but the title line has %d",
+                 t->source->path, (long long)t->line, t->cells_count, t->columns_count);
     DT_TRY(read_step(&point.step, t, err));
     DT_TRY(read_time(&point.time_ms, t, err));
     DT_TRY(read_run(t, err));
@@ -426,7 +427,7 @@ static dt_status read_csv(dt_imported *out, const dt_import_source *source, dt_e
     dt_strbuf_init(&text);
     DT_TRY(dt_file_read(&text, source->path, FILE_BYTES_MOST, err));
     if (memchr(text.data, '\0', text.length) != NULL)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is no text", source->path);
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is not a text file", source->path);
     t->source = source;
     t->out = out;
     t->at = text.data;

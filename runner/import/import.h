@@ -1,8 +1,8 @@
-/* import: runs of other programs, from files into the history.
+/* import: imports runs of other programs into the history.
  *
- * A format reads all of a file into points, and says what it leaves out; then each run is written with all of its points as one change, so
- * that what is damaged, or breaks off, leaves nothing. An imported run is finished, has no recipe and no
- * checkpoints, and says where it came from; lists, charts, compare and export take it like any other.
+ * A format reads a whole file into points and lists what it leaves out. Then all runs and points are written in one
+ * transaction, so that a damaged file or an interruption leaves nothing. An imported run is finished, has no recipe
+ * and no checkpoints, and its note has its origin. Lists, charts, compare and export treat it like any other run.
  */
 #ifndef DT_RUNNER_IMPORT_H
 #define DT_RUNNER_IMPORT_H
@@ -13,9 +13,9 @@
 #define DT_IMPORT_POINTS_MOST 20000000
 
 typedef struct dt_import_point {
-    int32_t run, metric; /* in the lists below */
+    int32_t run, metric; /* indices in the lists below */
     int64_t step, time_ms;
-    int64_t number; /* in the order of the file: of several of a step the last counts */
+    int64_t number; /* position in the file: of several points of a step the last is kept */
     double value;
 } dt_import_point;
 
@@ -26,25 +26,25 @@ typedef struct dt_import_names {
 
 typedef struct dt_imported {
     dt_arena *arena;
-    dt_import_names runs, metrics; /* as the file has them */
+    dt_import_names runs, metrics; /* names in the file */
     dt_import_point *points;       /* heap; dt_imported_release */
     int64_t count, capacity;
-    int64_t stored;  /* points that are in the history: of several of a step the last (write.c) */
-    int64_t skipped; /* values that are not numbers */
-    dt_import_names left_out; /* columns or tags of which nothing was taken */
+    int64_t stored;           /* points written to the history (write.c) */
+    int64_t skipped;          /* values that are not numbers */
+    dt_import_names left_out; /* columns or tags that were not imported */
     bool decimal_comma;       /* one of them has numbers such as 2,5 */
-    dt_import_names recipes;  /* of each run as JSON, as far as they are known; "{}" else */
+    dt_import_names recipes;  /* of each run as JSON; "{}" if unknown */
 } dt_imported;
 
 typedef struct dt_import_source {
     const char *path;
-    const char *metric; /* of a column "value" alone; NULL: as the file is called */
+    const char *metric; /* metric of a single column "value"; NULL: the name of the file */
     const dt_call *call;
 } dt_import_source;
 
 typedef struct dt_import_format {
     const char *name;                /* dtrun import NAME */
-    bool has_metric, has_experiment; /* takes the option of that name */
+    bool has_metric, has_experiment; /* supports --metric, --experiment */
     dt_status (*read)(dt_imported *out, const dt_import_source *source, dt_error *err);
 } dt_import_format;
 
@@ -53,16 +53,17 @@ extern const dt_import_format dt_import_csv, dt_import_mlflow, dt_import_tensorb
 /* --- points.c */
 void dt_imported_init(dt_imported *out, dt_arena *arena);
 void dt_imported_release(dt_imported *imported);
-/* The number of a name, which is added where it is new. What must not be shown becomes '?', as in a terminal. */
+/* Finds or adds a name; *out is its index. Control characters become '?', as on a terminal. */
 dt_status dt_import_name(int32_t *out, dt_import_names *names, const char *name, dt_arena *arena,
                          dt_error *err);
-/* What a run's recipe is to be: a JSON object. */
+/* Sets the recipe of a run, a JSON object. */
 dt_status dt_import_recipe(dt_imported *imported, int32_t run, const char *json, dt_error *err);
 dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_error *err);
 
 /* --- write.c */
-/* All runs as one change; *ids: theirs, in the order of the list; NULL of one without points. name: of the run; of
- * several the beginning of their names; NULL: as the file says. Sets imported->stored. */
+/* Writes all runs in one transaction. *ids: their ids in the order of imported->runs, NULL for a
+ * run without points. name: of the run, or with several runs a prefix of their names; NULL: names
+ * from the file. Sets imported->stored. */
 dt_status dt_import_write(const char ***ids, dt_store *store, dt_imported *imported,
                           const dt_import_source *source, const char *name, const dt_labels *labels,
                           dt_error *err);

@@ -1,6 +1,7 @@
-/* mlflow: the runs of an MLflow tracking server, by its REST API 2.0: points, params as their recipe, names.
+/* mlflow: imports the runs of an MLflow tracking server with its REST API 2.0: names, points, and
+ * params as recipes.
  *
- * All that is asked for comes in pages. A run that 'dtrun export --to mlflow' made is passed over: it is here already.
+ * Answers come in pages. Runs that 'dtrun export --to mlflow' made are skipped: the history has them already.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #define API         "api/2.0/mlflow/"
 #define RUNS_PAGE   100
 #define POINTS_PAGE 25000
-#define ID_SHOWN    8 /* digits of MLflow's id, where a name is there already */
+#define ID_SHOWN    8 /* digits of MLflow's id that are added to a duplicate name */
 
 typedef struct reading {
     dt_rest *rest;
@@ -22,7 +23,7 @@ typedef struct reading {
     json_t *seen; /* {name: true} */
 } reading;
 
-/* A whole number, or a text with one. */
+/* Reads an integer, or a string with one. */
 static bool integer_of(int64_t *out, const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -33,7 +34,7 @@ static bool integer_of(int64_t *out, const json_t *object, const char *key)
     return text != NULL ? end != text && *end == '\0' : value == NULL || json_is_integer(value);
 }
 
-/* A number, or "NaN", "Infinity". */
+/* Reads a number, or a string such as "NaN" or "Infinity". */
 static bool value_of(double *out, const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -50,7 +51,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text != NULL ? text : "";
 }
 
-/* "" where there is no other page. */
+/* Sets the token of the next page; "" after the last. */
 static void next_page(dt_strbuf *token, const json_t *answer)
 {
     dt_strbuf_reset(token);
@@ -126,7 +127,7 @@ static bool is_ours(const json_t *data)
     return false;
 }
 
-/* Its name, which several runs there may have, and each of them is one here. */
+/* Finds the index of the run. Names are made unique with the id: MLflow allows duplicates. */
 static dt_status run_name(int32_t *run, reading *r, const json_t *info, dt_error *err)
 {
     const char *name = text_of(info, "run_name"), *id = text_of(info, "run_id");
@@ -141,7 +142,7 @@ static dt_status run_name(int32_t *run, reading *r, const json_t *info, dt_error
     return dt_import_name(run, &r->out->runs, name, r->out->arena, err);
 }
 
-/* {"params": {...}} in place of a recipe, so that runs are compared by them. */
+/* Stores {"params": {...}} as the recipe, so that compare shows them. */
 static dt_status params_read(reading *r, int32_t run, const json_t *data, dt_error *err)
 {
     const json_t *params = json_object_get(data, "params"), *param;
@@ -183,8 +184,9 @@ out:
 
 /* --- searches */
 
-/* The next page of a search; *token is "" before the first, and after the last. *answer: of the page before, or NULL;
- * replaced. question: what is asked besides the page; borrowed, the page is put into it. */
+/* Reads the next page of a search. *token is "" before the first page and after the last. *answer:
+ * the previous page or NULL; replaced. question: the search; borrowed, and changed to ask for the
+ * page. */
 static dt_status search(json_t **answer, dt_strbuf *token, reading *r, const char *path,
                         json_t *question, dt_error *err)
 {
@@ -200,7 +202,7 @@ out:
     return st;
 }
 
-/* The ids of all, or of the one that is named. */
+/* Finds the ids of all experiments, or of the one called `name`. */
 static dt_status experiments_find(json_t **ids, reading *r, const char *name, dt_error *err)
 {
     json_t *question = json_object(), *answer = NULL, *experiment;

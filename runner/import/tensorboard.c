@@ -1,9 +1,9 @@
-/* tensorboard: event files of a folder and of those below it; each folder that has some is a run.
+/* tensorboard: imports event files of a folder and its subfolders; each folder with event files is a run.
  *
- * Framing and events are as in runner/export/tensorboard.c, which has the fields; besides simple_value a scalar may
- * be a tensor (8) of dtype (1) float or double with one value, in float_val (5), double_val (6) or
- * tensor_content (4). A record that the file's end cuts off is one that was being written; one whose
- * checksum is wrong is an error, for what follows it cannot be found. What is no scalar is passed over.
+ * Framing and events are described in runner/export/tensorboard.c. In addition to simple_value, a
+ * scalar may be a tensor (8) of dtype (1) float or double with one value, in float_val (5), double_val
+ * (6) or tensor_content (4). A record truncated by the end of the file was still being written and is ignored. A record with a wrong checksum is an
+ * error, because the next record cannot be found. Everything that is not a scalar is skipped.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -30,8 +30,8 @@ typedef struct bytes {
 
 typedef struct field {
     int number, wire;
-    uint64_t integer; /* of a varint, and the bits of a fixed one */
-    bytes inside;     /* of bytes */
+    uint64_t integer; /* value of a varint; bits of a fixed-size field */
+    bytes inside;     /* content of a bytes field */
 } field;
 
 static bool read_varint(uint64_t *out, bytes *from)
@@ -47,7 +47,7 @@ static bool read_varint(uint64_t *out, bytes *from)
     return false;
 }
 
-/* The next one; false at the end, and where what follows is none: *from is then not at its end. */
+/* Reads the next field. False at the end, or if the data are malformed: then *from is not at its end. */
 static bool read_field(field *out, bytes *from)
 {
     size_t left, length;
@@ -91,7 +91,7 @@ static double double_of(uint64_t bits)
     return value;
 }
 
-/* Of one value as packed or plain bytes; false where there is another number of them. */
+/* Reads one value from bytes; false if there is not exactly one. */
 static bool value_in(double *out, bytes inside, int64_t dtype)
 {
     size_t length = (size_t)(inside.end - inside.at);
@@ -201,10 +201,10 @@ static dt_status read_file(dt_imported *out, int32_t run, const char *path, dt_e
     for (size_t at = 0; text.length - at >= 16; at += 16 + (size_t)length) {
         memcpy(&length, begin + at, sizeof(length));
         if (!sum_is(begin + at, 8))
-            DT_THROW(err, DT_ERR_CORRUPT, "'%s' is damaged, or no event file, at byte %zu", path,
+            DT_THROW(err, DT_ERR_CORRUPT, "'%s' is damaged at byte %zu, or not an event file", path,
                      at);
         if (length > text.length - at - 16)
-            break; /* it is being written */
+            break; /* still being written */
         if (!sum_is(begin + at + 12, (size_t)length))
             DT_THROW(err, DT_ERR_CORRUPT, "'%s' is damaged at byte %zu", path, at + 12);
         DT_TRY(read_event(out, run, (bytes){begin + at + 12, begin + at + 12 + length}, err));
@@ -226,8 +226,8 @@ static const char *base_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* name: of the run that this folder is: below the first its path from there. Files of one run are read in the order of their names, which is that of their
- * times. */
+/* Reads a folder. name: of its run; for subfolders the path below the first folder. Files are read
+ * in the order of their names, which is the order of their times. */
 static dt_status read_folder(dt_imported *out, const char *path, const char *name, int depth,
                              dt_error *err)
 {

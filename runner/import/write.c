@@ -43,7 +43,7 @@ static int by_place(const void *a, const void *b)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-/* What lists show of a run, out of its points. */
+/* The progress of a run, computed from its points. */
 typedef struct progress {
     int64_t step, first_ms, last_ms;
     double loss, valid_loss, speed;
@@ -69,7 +69,7 @@ static bool is_overwritten(const dt_import_point *point, const dt_import_point *
     return next->run == point->run && next->step == point->step && next->metric == point->metric;
 }
 
-/* In order of steps, as they would have come: each bucket of the pyramid is then written once. */
+/* Adds points in order of steps, so that each bucket of the pyramid is written once. */
 static dt_status add_points(progress *p, dt_store *store, dt_imported *imported, const char *id,
                             int64_t from, int64_t to, dt_error *err)
 {
@@ -134,7 +134,7 @@ out:
     return st;
 }
 
-/* labels.note replaces what it says of its origin; with nothing else asked for the row is as it is. */
+/* Sets the labels that are given; a note replaces the note on the origin. */
 static dt_status label(dt_store *store, const char *id, const dt_labels *labels, dt_arena *arena,
                        dt_error *err)
 {
@@ -164,7 +164,7 @@ out:
     return st;
 }
 
-/* The name that was asked for: of a run alone, else in front of each name. */
+/* Applies --name: the name of a single run, or a prefix of all names. */
 static dt_status rename_runs(dt_imported *imported, const char *const *ids, const char *name,
                              dt_error *err)
 {
@@ -197,7 +197,7 @@ dt_status dt_import_write(const char ***out, dt_store *store, dt_imported *impor
     folders = dt_arena_alloc_array(imported->arena, (size_t)count, sizeof(folders[0]));
     if (ids == NULL || folders == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    for (int64_t i = 0; i < imported->count; i++) { /* a name may have no points */
+    for (int64_t i = 0; i < imported->count; i++) { /* a run may have no points */
         int32_t run = imported->points[i].run;
 
         if (ids[run] == NULL)

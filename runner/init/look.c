@@ -23,7 +23,7 @@ const char *dt_look_kind_name(dt_look_kind kind)
     static const char *const names[] = {
         [DT_LOOK_TEXT] = "text",
         [DT_LOOK_JSONL] = "JSON lines",
-        [DT_LOOK_RECORDS] = "csv of texts",
+        [DT_LOOK_RECORDS] = "CSV with texts",
         [DT_LOOK_ROWS] = "rows of numbers",
         [DT_LOOK_IDS] = "token ids",
     };
@@ -63,10 +63,11 @@ static dt_status add(looker *l, const char *path, dt_error *err)
     for (const char *at = path; *at != '\0'; at++)
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "'%s' has a control character in its name, which no recipe takes", path);
+                           "'%s' has a control character in its name, which recipes do not support",
+                           path);
     if (l->count == FILES_MOST)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "more than %d files: name them by a pattern in the recipe instead, as in "
+                       "more than %d files; use a pattern in the recipe instead, for example "
                        "train: 'data/*.txt'",
                        FILES_MOST);
     l->paths[l->count] = dt_arena_strdup(l->arena, path);
@@ -88,7 +89,8 @@ static dt_status add_folder(looker *l, const char *folder, dt_error *err)
     dt_status st = DT_OK;
 
     if (count < 0)
-        return DT_FAIL(err, DT_ERR_USAGE, "cannot look into '%s': %s", folder, strerror(errno));
+        return DT_FAIL(err, DT_ERR_USAGE, "cannot read the folder '%s': %s", folder,
+                       strerror(errno));
     while (length > 1 && folder[length - 1] == '/')
         length--;
     for (int i = 0; i < count && st == DT_OK; i++) {
@@ -108,11 +110,10 @@ static dt_status add_folder(looker *l, const char *folder, dt_error *err)
         free(entries[i]);
     free(entries);
     if (st == DT_OK && l->count == before)
-        return DT_FAIL(
-            err, DT_ERR_USAGE,
-            "'%s' has no data: no file that ends in .txt, .md, .jsonl, .json, .csv, .npy "
-            "or .bin",
-            folder);
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "'%s' has no data files (expected .txt, .md, .jsonl, .json, .csv, .npy or "
+                       ".bin)",
+                       folder);
     return st;
 }
 
@@ -121,7 +122,7 @@ static dt_status add_path(looker *l, const char *path, dt_error *err)
     struct stat info;
 
     if (stat(path, &info) != 0)
-        return DT_FAIL(err, DT_ERR_USAGE, "cannot look at '%s': %s", path, strerror(errno));
+        return DT_FAIL(err, DT_ERR_USAGE, "cannot read '%s': %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
         return add_folder(l, path, err);
     if (!S_ISREG(info.st_mode))
@@ -129,7 +130,7 @@ static dt_status add_path(looker *l, const char *path, dt_error *err)
     return add(l, path, err);
 }
 
-/* --- what they are */
+/* --- their kinds */
 
 static bool is_validation(const char *path)
 {
@@ -149,17 +150,19 @@ static dt_status refuse_mixed(const dt_sample *first, const char *first_path,
                               const dt_sample *other, const char *other_path, dt_error *err)
 {
     if (first->kind != other->kind)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "'%s' is %s and '%s' %s: one recipe takes one kind; name the files to take",
-                       first_path, dt_look_kind_name(first->kind), other_path,
-                       dt_look_kind_name(other->kind));
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "'%s' is %s, but '%s' is %s: a recipe needs data of one kind; name the files to use",
+            first_path, dt_look_kind_name(first->kind), other_path, dt_look_kind_name(other->kind));
     if (first->columns != other->columns)
-        return DT_FAIL(err, DT_ERR_USAGE, "'%s' has %lld columns and '%s' %lld: rows are alike",
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "'%s' has %lld columns, but '%s' has %lld: all rows need the same columns",
                        first_path, (long long)first->columns, other_path,
                        (long long)other->columns);
-    return DT_FAIL(err, DT_ERR_USAGE,
-                   "'%s' has its text in '%s' and '%s' in '%s': one recipe takes one field",
-                   first_path, first->field, other_path, other->field);
+    return DT_FAIL(
+        err, DT_ERR_USAGE,
+        "'%s' has its text in '%s', but '%s' has it in '%s': a recipe has one text field",
+        first_path, first->field, other_path, other->field);
 }
 
 static bool is_alike(const dt_sample *a, const dt_sample *b)
@@ -191,7 +194,7 @@ static dt_status look(looker *l, dt_error *err)
                                                              : first.classes;
     }
     if (out->train.count == 0)
-        DT_THROW(err, DT_ERR_USAGE, "'%s' is called validation: nothing is left to train on",
+        DT_THROW(err, DT_ERR_USAGE, "no training data: the name of '%s' marks validation data",
                  l->paths[0]);
     out->kind = first.kind;
     out->field = first.field;

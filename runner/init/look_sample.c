@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-/* What one file is, by its first bytes: runner/init/look.h. */
+/* look_sample: detects the kind of one file by its first bytes (runner/init/look.h). */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/banned.h"
 
 #define SAMPLE_BYTES ((size_t)1 << 20)
-#define WHOLE_BYTES  ((int64_t)64 << 20) /* of rows: what tells the number of classes */
+#define WHOLE_BYTES  ((int64_t)64 << 20) /* of rows that are read to count the classes */
 
 enum { CLASSES_MOST = 1000, LINES_LOOKED_AT = 100, COLUMNS_MOST = 65536 };
 
@@ -33,7 +33,7 @@ static bool ends_with(const char *path, const char *ending)
 /* --- classes */
 
 typedef struct classes {
-    bool broken; /* one is no class */
+    bool broken; /* one value is not a class */
     int64_t most;
 } classes;
 
@@ -62,7 +62,7 @@ static dt_status read_npy(dt_sample *out, const char *path, dt_error *err)
     DT_TRY(dt_mapping_open(&file, path, err));
     DT_TRY(dt_npy_read(&npy, path, file.bytes, file.length, err));
     if (npy.columns < 2)
-        DT_THROW(err, DT_ERR_USAGE, "'%s' has %lld column: a row has inputs and a target", path,
+        DT_THROW(err, DT_ERR_USAGE, "'%s' has %lld column; a row needs inputs and a target", path,
                  (long long)npy.columns);
     out->kind = DT_LOOK_ROWS;
     out->columns = npy.columns;
@@ -77,7 +77,7 @@ out:
 
 /* --- .csv */
 
-/* Numbers with commas between them; how many, 0 where it is none. *last: the last. */
+/* Counts comma-separated numbers; 0 if a cell is not a number. *last: the last number. */
 static int64_t count_numbers(const char *line, size_t length, double *last)
 {
     char text[64];
@@ -104,7 +104,7 @@ static int64_t count_numbers(const char *line, size_t length, double *last)
     return count;
 }
 
-/* Whether its lines, but for a first one that names the columns, are numbers. */
+/* Whether all lines, except a first line with titles, are numbers. */
 static bool read_rows(dt_sample *out, const char *text, size_t length, bool cut)
 {
     classes of = {0};
@@ -132,7 +132,7 @@ static bool read_rows(dt_sample *out, const char *text, size_t length, bool cut)
     return rows > 0;
 }
 
-/* --- documents: the field that is called text, or has most of it */
+/* --- documents: the field called text, or the longest one */
 
 typedef struct fields {
     const char *best;
@@ -169,7 +169,7 @@ static dt_status read_json_lines(dt_sample *out, const char *path, const char *t
         if (!json_is_object(object) && strspn(text + at, " \t\r") < bytes) {
             json_decref(object);
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "'%s' line %lld is no JSON object: JSON lines have one a line", path,
+                           "'%s' line %lld is not a JSON object (expected one object a line)", path,
                            (long long)line);
         }
         json_object_foreach(object, key, value)
@@ -179,7 +179,7 @@ static dt_status read_json_lines(dt_sample *out, const char *path, const char *t
         at += bytes + 1;
     }
     if (of.best == NULL)
-        return DT_FAIL(err, DT_ERR_USAGE, "'%s' has no text: no key of its objects holds a string",
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s' has no text: its objects have no string values",
                        path);
     out->kind = DT_LOOK_JSONL;
     out->field = of.best;
@@ -217,7 +217,7 @@ static dt_status check_text(const char *path, const char *text, size_t length, b
             return DT_FAIL(err, DT_ERR_USAGE,
                            "'%s' is not text: byte %lld is %s (token ids end in .bin, rows in .csv "
                            "or .npy)",
-                           path, (long long)at, bytes == 0 ? "no UTF-8" : "zero");
+                           path, (long long)at, bytes == 0 ? "not UTF-8" : "zero");
         at += bytes;
     }
     return DT_OK;

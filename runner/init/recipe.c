@@ -22,7 +22,7 @@ enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 enum { PASSES = 10, STEPS_LEAST = 100, TOKENS_LEAST = 64, SOON_SECONDS = 3600 };
 
-/* --- looked at as validate does */
+/* --- checks, as by validate */
 
 static dt_status look_at_recipe(dt_init_draft *d, const char *text, dt_error *err)
 {
@@ -66,13 +66,13 @@ static bool fits(dt_init_draft *d)
     return dt_preflight_fits_here(&d->flight, &d->flight.recipe, &tight);
 }
 
-/* On processors: whoever wants a day's training says so. */
+/* On CPUs, avoids sizes that train for more than an hour. */
 static bool is_soon(const dt_init_draft *d)
 {
     return d->gpus || !(d->fit.seconds_low > SOON_SECONDS);
 }
 
-/* Of what a rank sees in a step, on all of them. */
+/* Sets the number of steps from the items of a step on all ranks. */
 static void set_length(dt_init_draft *d)
 {
     double step = (double)(d->of.sequences * (dt_init_is_rows(d) ? 1 : d->of.tokens));
@@ -87,7 +87,7 @@ static void set_length(dt_init_draft *d)
             d->steps -= d->steps % round;
 }
 
-/* Sequences that few data have ten of, at least. */
+/* Shortens sequences and batches for small data. */
 static void shorten(dt_init_draft *d)
 {
     while (d->of.tokens > 8 && d->of.tokens * 20 > d->items)
@@ -124,7 +124,7 @@ static int64_t guess_items(const dt_init_draft *d)
     }
 }
 
-/* The data once, with the smallest; then the largest that they bear and that fits. */
+/* Counts the data with the smallest size, then chooses the largest size that suits the data and fits. */
 static dt_status choose(dt_init_draft *d, dt_error *err)
 {
     int index = 0;
@@ -133,8 +133,7 @@ static dt_status choose(dt_init_draft *d, dt_error *err)
     d->items = guess_items(d);
     d->guessed = true;
     if (d->items < TOKENS_LEAST && !dt_init_is_rows(d))
-        DT_THROW(err, DT_ERR_USAGE, "the data have about %lld tokens: too few to learn from",
-                 (long long)d->items);
+        DT_THROW(err, DT_ERR_USAGE, "too little data: about %lld tokens", (long long)d->items);
     take_size(d, index);
     DT_TRY(look(d, err));
     if (d->flight.data.train_tokens > 0) {
@@ -150,7 +149,7 @@ static dt_status choose(dt_init_draft *d, dt_error *err)
         if (index == 0 || (fits(d) && is_soon(d)))
             break;
     }
-    set_length(d); /* by all ranks of its placement */
+    set_length(d); /* with the number of ranks */
     DT_TRY(look(d, err));
 out:
     return st;
@@ -168,8 +167,8 @@ dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *are
 
     if (needs_tokenizer(wish->look) && wish->tokenizer == NULL)
         DT_THROW(err, DT_ERR_USAGE,
-                 "'%s' is %s, with the text in '%s': their documents become tokens by a tokenizer: "
-                 "give --tokenizer DIR, a folder with a tokenizer.json",
+                 "'%s' is %s, with the text in '%s': documents need a tokenizer "
+                 "(--tokenizer DIR, a folder with a tokenizer.json)",
                  wish->look->train.items[0], dt_look_kind_name(wish->look->kind),
                  wish->look->field);
     d.gpus = wish->gpus_as != NULL || (wish->nodes == NULL && dt_placement_gpus_here() > 0);

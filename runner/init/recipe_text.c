@@ -1,4 +1,4 @@
-/* recipe_text: a draft as the text of its recipe, with what a person should know in comments. */
+/* recipe_text: writes the draft as a recipe with comments. */
 #include <string.h>
 
 #include "runner/init/recipe_int.h"
@@ -48,10 +48,10 @@ static void add_data(dt_strbuf *out, const dt_init_draft *d)
     if (look->validation.count > 0)
         add_files(out, "validation", &look->validation);
     else
-        dt_strbuf_add_str(out, "  split: 0.1            # the last tenth validates\n");
+        dt_strbuf_add_str(out, "  split: 0.1            # the last tenth is for validation\n");
     if (look->kind == DT_LOOK_TEXT && d->wish->tokenizer == NULL)
         dt_strbuf_add_str(
-            out, "  tokens: char          # or 'tokenizer: DIR' for that of a model you know\n");
+            out, "  tokens: char          # or 'tokenizer: DIR' for the tokenizer of a model\n");
     if (d->wish->tokenizer != NULL && look->kind != DT_LOOK_ROWS) {
         dt_strbuf_add_str(out, "  tokenizer: ");
         add_quoted(out, d->wish->tokenizer);
@@ -60,7 +60,7 @@ static void add_data(dt_strbuf *out, const dt_init_draft *d)
     if (look->field != NULL) {
         dt_strbuf_add_str(out, "  field: ");
         add_quoted(out, look->field);
-        dt_strbuf_add_str(out, "        # where the text of a document stands\n");
+        dt_strbuf_add_str(out, "        # the field that holds the text\n");
     }
 }
 
@@ -73,12 +73,12 @@ static void add_model(dt_strbuf *out, const dt_init_draft *d)
         dt_strbuf_add_fmt(
             out,
             "  kind: mlp\n  layers: 2\n  embed: %lld             # width of the layers\n"
-            "  inputs: %lld            # columns but the last\n"
+            "  inputs: %lld            # columns except the last\n"
             "  outputs: %lld           # %s\n",
             (long long)d->of.embed, (long long)look->columns - 1,
             (long long)(look->classes > 0 ? look->classes : 1),
-            look->classes > 0 ? "classes, of which the last column names one"
-                              : "the last column, which is predicted");
+            look->classes > 0 ? "classes; the last column is the class"
+                              : "the last column is predicted");
         if (look->classes == 0)
             dt_strbuf_add_str(out, "  loss: squared_error\n");
         return;
@@ -92,16 +92,17 @@ static void add_model(dt_strbuf *out, const dt_init_draft *d)
 static void add_batch(dt_strbuf *out, const dt_init_draft *d)
 {
     if (dt_init_is_rows(d))
-        dt_strbuf_add_fmt(out, "batch: %lld               # rows of a rank and step\n",
+        dt_strbuf_add_fmt(out, "batch: %lld               # rows for each rank and step\n",
                           (long long)d->of.sequences);
     else
-        dt_strbuf_add_fmt(out,
-                          "batch:\n  sequences: %lld         # of a rank and step\n"
-                          "  tokens: %lld            # of each: what the model looks back on\n",
-                          (long long)d->of.sequences, (long long)d->of.tokens);
+        dt_strbuf_add_fmt(
+            out,
+            "batch:\n  sequences: %lld         # for each rank and step\n"
+            "  tokens: %lld            # of each sequence: the context of the model\n",
+            (long long)d->of.sequences, (long long)d->of.tokens);
 }
 
-/* "a,b" as a list; a comma within brackets is of a range. */
+/* Writes "a,b" as a list; commas within brackets belong to ranges. */
 static void add_nodes(dt_strbuf *out, const char *nodes)
 {
     dt_strbuf one;
@@ -121,7 +122,7 @@ static void add_nodes(dt_strbuf *out, const char *nodes)
         dt_strbuf_add_str(out, ", ");
         dt_strbuf_reset(&one);
     }
-    dt_strbuf_add_str(out, "] # ssh destinations: 'dtrun doctor' looks at them\n");
+    dt_strbuf_add_str(out, "] # ssh destinations; check them with 'dtrun doctor'\n");
     dt_strbuf_release(&one);
 }
 
@@ -130,11 +131,11 @@ static void add_place(dt_strbuf *out, const dt_init_draft *d)
     if (d->wish->nodes != NULL)
         add_nodes(out, d->wish->nodes);
     if (d->gpus)
-        dt_strbuf_add_str(
-            out, "strategy: fsdp          # on all GPUs that a node has; 'gpus: N' takes fewer\n"
-                 "precision: bf16\n");
+        dt_strbuf_add_str(out,
+                          "strategy: fsdp          # on all GPUs of a node; 'gpus: N' uses fewer\n"
+                          "precision: bf16\n");
     else if (d->wish->nodes == NULL)
-        dt_strbuf_add_str(out, "ranks: 1                # 2 train together, by ddp\n");
+        dt_strbuf_add_str(out, "ranks: 1                # 2 or more train with ddp\n");
 }
 
 void dt_init_add_recipe(dt_strbuf *out, const dt_init_draft *d)
@@ -147,12 +148,12 @@ void dt_init_add_recipe(dt_strbuf *out, const dt_init_draft *d)
                       (long long)(d->steps / 20));
     dt_strbuf_add_fmt(
         out,
-        "evaluate:\n  every: %lld             # steps; 'every_epoch: 1' goes by passes over "
-        "the data\n",
+        "evaluate:\n  every: %lld             # steps; 'every_epoch: 1' evaluates after each pass "
+        "over the data\n",
         (long long)(d->steps / 10));
     if (d->steps > 5000)
         dt_strbuf_add_fmt(
-            out, "checkpoint:\n  every: %lld           # steps; the best is kept as well\n",
+            out, "checkpoint:\n  every: %lld           # steps; the best one is kept too\n",
             (long long)(d->steps / 20));
     add_place(out, d);
 }
@@ -181,12 +182,12 @@ static const char *where(const dt_init_draft *d)
         return dt_arena_printf(d->arena, "%s, as if it had %lld %s each", nodes,
                                (long long)d->flight.ranks_on_node, d->fit.gpu->name);
     if (d->wish->nodes != NULL)
-        return dt_arena_printf(d->arena, "%s, which were not asked what they have", nodes);
-    return dt_arena_printf(d->arena, "%s: %s", nodes,
-                           strcmp(plan->ranks[0].device, "cpu") == 0
-                               ? dt_arena_printf(d->arena, "%lld threads of its processor",
-                                                 (long long)plan->ranks[0].threads)
-                               : "its GPUs");
+        return dt_arena_printf(d->arena, "%s (not contacted)", nodes);
+    return dt_arena_printf(
+        d->arena, "%s: %s", nodes,
+        strcmp(plan->ranks[0].device, "cpu") == 0
+            ? dt_arena_printf(d->arena, "%lld CPU threads", (long long)plan->ranks[0].threads)
+            : "its GPUs");
 }
 
 void dt_init_add_head(dt_strbuf *out, const dt_init_draft *d)
@@ -196,10 +197,10 @@ void dt_init_add_head(dt_strbuf *out, const dt_init_draft *d)
 
     dt_strbuf_add_str(
         out, "# yaml-language-server: $schema=recipe.schema.json\n"
-             "# Written by 'dtrun init'. 'dtrun schema > recipe.schema.json' beside it lets "
-             "editors check it;\n# docs/recipe.md has every field.\n#\n");
+             "# Written by 'dtrun init'. With 'dtrun schema > recipe.schema.json' in this folder, "
+             "editors check it;\n# docs/recipe.md describes every field.\n#\n");
     if (d->guessed)
-        data = dt_arena_printf(d->arena, "%s, about %s to train on by their size", data,
+        data = dt_arena_printf(d->arena, "%s, about %s to train on (from the file size)", data,
                                dt_format_count(items, sizeof(items), (double)d->items));
     add_comment(out, "data",
                 dt_arena_printf(d->arena, "%s: %s", dt_look_kind_name(d->wish->look->kind), data));
@@ -213,8 +214,7 @@ void dt_init_add_head(dt_strbuf *out, const dt_init_draft *d)
     add_comment(
         out, "time",
         dt_arena_printf(d->arena, "%s (%s)", dt_fit_time_text(&d->fit, d->arena), d->fit.basis));
-    add_comment(
-        out, "next",
-        "'dtrun validate' checks it, 'dtrun smoke' tries it in small, 'dtrun launch' runs it");
+    add_comment(out, "next",
+                "check with 'dtrun validate', test with 'dtrun smoke', run with 'dtrun launch'");
     dt_strbuf_add_str(out, "recipe: 1\n\n");
 }

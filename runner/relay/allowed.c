@@ -14,14 +14,14 @@
 static void list_travelling(dt_strbuf *out)
 {
     for (size_t i = 0; dt_commands[i] != NULL; i++)
-        if (dt_commands[i]->travels)
+        if (dt_commands[i]->remote_ok)
             dt_strbuf_add_fmt(out, "%s%s", out->length > 0 ? ", " : "", dt_commands[i]->name);
 }
 
 static const dt_command *find_travelling(const char *name)
 {
     for (size_t i = 0; dt_commands[i] != NULL; i++)
-        if (dt_commands[i]->travels && strcmp(dt_commands[i]->name, name) == 0)
+        if (dt_commands[i]->remote_ok && strcmp(dt_commands[i]->name, name) == 0)
             return dt_commands[i];
     return NULL;
 }
@@ -45,9 +45,9 @@ dt_status dt_relay_server(const char **url, const dt_command *command, const dt_
     dt_strbuf travelling;
 
     *url = wanted != NULL && wanted[0] != '\0' ? wanted : NULL;
-    if (command->travels && dt_arguments_get(args, "server")->given)
+    if (command->remote_ok && dt_arguments_get(args, "server")->given)
         *url = dt_arguments_get(args, "server")->text;
-    if (*url == NULL || command->travels)
+    if (*url == NULL || command->remote_ok)
         return DT_OK;
     if (!concerns_runs(command)) {
         *url = NULL;

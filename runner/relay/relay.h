@@ -2,7 +2,7 @@
  *
  * Purpose   whatever reads runs there reads them here in the same words: the server runs the command itself
  *           (web/command.h), and what it says is shown as if it had been said here
- * Which     commands with dt_command.travels: they read the store and nothing else of a machine
+ * Which     commands with dt_command.remote_ok: they read the store and nothing else of a machine
  * Token     DTRUN_TOKEN, or a file that DTRUN_TOKEN_FILE names and that nobody else may read; it goes to the
  *           server alone: no redirection is followed, and beyond this machine it takes https
  * Trust     the server may show what it likes, but not steer the terminal: of escape sequences only our own

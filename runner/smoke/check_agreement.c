@@ -1,4 +1,4 @@
-/* check_agreement: what two runs of a recipe show, one beside the other. */
+/* check_agreement: compares two runs of a recipe. */
 #include <math.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 #include "base/banned.h"
 
 enum { LEARNING_STEPS = 40, LAST_POINTS = 5, COMPARED_STEPS = 6 };
-/* Data whose tokens only a full read counts have at least so many. */
+/* Least tokens of data that are not counted because that needs a full read. */
 #define TOKENS_OF_LARGE_DATA 16e6
-/* A loss that falls by less, as a share of it, does not fall. */
+/* Least relative fall of a loss. */
 #define LEAST_FALL 1e-3
 
-/* --- the same samples again and again */
+/* --- repeated samples */
 
-/* So much of the data that one step sees all of it; the rest validates. */
+/* Keeps only the data of one step for training; the rest is for validation. */
 static void keep_one_step(dt_recipe *out, const dt_smoke *smoke)
 {
     const dt_recipe *recipe = &smoke->recipe;
@@ -33,7 +33,8 @@ static void keep_one_step(dt_recipe *out, const dt_smoke *smoke)
     out->data.split = 1 - wanted / total;
 }
 
-/* Of the recipe, without what only costs time here; nothing is dropped, so that steps can be compared. */
+/* Copies the recipe without evaluations and checkpoints, and without dropout, so that steps can be
+ * compared. */
 static dt_recipe plain(const dt_recipe *recipe)
 {
     dt_recipe out = *recipe;
@@ -56,14 +57,14 @@ dt_status dt_smoke_learns(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     dt_recipe longer, recipe = plain(&smoke->recipe);
     dt_shrink how = smoke->wish->how;
-    dt_preflight known; /* text has become tokens by now, which can be counted */
+    dt_preflight known; /* text was tokenized by now and can be counted */
     dt_smoke_line loss;
     dt_smoke_run run;
     dt_status st = DT_OK;
     double last;
 
     how.steps = LEARNING_STEPS;
-    how.here = true; /* its ranks are what they are */
+    how.here = true; /* keep its ranks */
     dt_shrink_recipe(&longer, smoke->asked, &how);
     recipe.schedule = longer.schedule;
     DT_TRY(dt_preflight_recipe(&known, &smoke->recipe, NULL, smoke->arena, err));
@@ -82,7 +83,7 @@ dt_status dt_smoke_learns(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     else
         dt_smoke_fail(
             out, smoke,
-            "the loss went from %.4g to %.4g in %lld steps on the same samples: try another "
+            "the loss went from %.4g to %.4g in %lld steps on the same samples; try another "
             "'optimizer.lr' (%g)",
             loss.points[0].value, last, (long long)loss.count, recipe.optimizer.lr);
 out:
@@ -91,7 +92,7 @@ out:
 
 /* --- several ranks and one */
 
-/* How far two of one loss may lie apart: roundings of the type that is computed or sent in. */
+/* Largest allowed relative difference of two losses: rounding of the type of computation or messages. */
 static double bound_of(const dt_recipe *recipe)
 {
     if (recipe->precision.kind == DT_PRECISION_BF16 ||
@@ -100,7 +101,7 @@ static double bound_of(const dt_recipe *recipe)
     return recipe->precision.kind == DT_PRECISION_FP16 ? 2e-3 : 1e-4;
 }
 
-/* The largest difference of the first steps, as a share; infinite where a step is missing. */
+/* Largest relative difference of the first steps; infinite if a step is missing. */
 static double distance(const dt_smoke_line *a, const dt_smoke_line *b)
 {
     double most = 0;
@@ -143,12 +144,12 @@ dt_status dt_smoke_agrees(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     dt_status st = DT_OK;
 
     if (smoke->ranks == 1) {
-        dt_smoke_skip(out, smoke, "it is one process");
+        dt_smoke_skip(out, smoke, "not applicable to one process");
         return DT_OK;
     }
     dt_shrink_to_one(&one, &several);
     one.batch.accumulate *= smoke->ranks;
-    if (drops(&smoke->recipe)) /* what is dropped differs with the ranks */
+    if (drops(&smoke->recipe)) /* dropout masks differ between numbers of ranks */
         DT_TRY(dt_smoke_train(&ranks, &smoke->place, "several", &several, NULL, err));
     DT_TRY(dt_smoke_train(&alone, &smoke->place, "one", &one, NULL, err));
     DT_TRY(distance_of_runs(&loss, smoke, &alone, &ranks, "loss", err));
@@ -166,7 +167,7 @@ out:
     return st;
 }
 
-/* --- to the bit */
+/* --- bit for bit */
 
 dt_status dt_smoke_same_bits(bool *same, dt_smoke_result *out, dt_smoke *smoke,
                              const dt_smoke_run *undisturbed, const dt_smoke_run *run,
@@ -180,7 +181,7 @@ dt_status dt_smoke_same_bits(bool *same, dt_smoke_result *out, dt_smoke *smoke,
     DT_TRY(dt_smoke_line_read(&line, &smoke->place, run, "loss", err));
     if (line.count != whole.count) {
         *same = false;
-        dt_smoke_fail(out, smoke, "it has %lld losses, the undisturbed run %lld",
+        dt_smoke_fail(out, smoke, "the run has %lld losses, the undisturbed run has %lld",
                       (long long)line.count, (long long)whole.count);
     }
     for (int64_t i = 0; i < whole.count && *same; i++) {
@@ -189,7 +190,8 @@ dt_status dt_smoke_same_bits(bool *same, dt_smoke_result *out, dt_smoke *smoke,
         if (whole.points[i].step == line.points[i].step && memcmp(&a, &b, sizeof(a)) == 0)
             continue;
         *same = false;
-        dt_smoke_fail(out, smoke, "the loss of step %lld is %.9g, undisturbed it is %.9g",
+        dt_smoke_fail(out, smoke,
+                      "the loss of step %lld is %.9g, in the undisturbed run it is %.9g",
                       (long long)line.points[i].step, b, a);
     }
 out:

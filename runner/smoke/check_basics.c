@@ -1,4 +1,4 @@
-/* check_basics: what one run shows of a recipe. */
+/* check_basics: checks training, evaluation, generation, memory and stopping with one run. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -14,11 +14,11 @@
 #include "base/banned.h"
 
 #define EVER_STEPS   1000000000
-#define EVER_SECONDS 900 /* what nobody stops ends by itself */
+#define EVER_SECONDS 900 /* limit of a run that is not stopped */
 #define MEMORY_SHARE 1.1
-#define MEMORY_SPARE (16 << 20) /* padding, which small models have more of */
+#define MEMORY_SPARE (16 << 20) /* padding, a large part of a scaled-down model */
 
-/* On its own nodes a recipe may have as many ranks as there are GPUs. */
+/* With --here the number of ranks may depend on the GPUs of the nodes. */
 static dt_status count_ranks(dt_smoke *smoke, dt_error *err)
 {
     dt_recipe *recipe = &smoke->recipe;
@@ -30,7 +30,7 @@ static dt_status count_ranks(dt_smoke *smoke, dt_error *err)
     DT_TRY(dt_store_rank_list(smoke->place.store, &ranks, &smoke->ranks, smoke->trained.row.id, 1,
                               smoke->arena, err));
     if (smoke->ranks > 0 && strcmp(ranks[0].device, "cpu") == 0)
-        recipe->gpus = 0; /* none was found */
+        recipe->gpus = 0; /* no GPU was found */
     if (recipe->strategy.kind == DT_STRATEGY_DP)
         smoke->ranks = recipe->gpus > recipe->ranks ? recipe->gpus : recipe->ranks;
 out:
@@ -63,7 +63,7 @@ out:
     return st;
 }
 
-/* A file that is both trained on and validated on; NULL: none. */
+/* Returns a file that is used for training and validation, or NULL. */
 static const char *trained_and_validated(const dt_recipe *recipe)
 {
     struct stat train, valid;
@@ -85,9 +85,9 @@ dt_status dt_smoke_evaluates(dt_smoke_result *out, dt_smoke *smoke, dt_error *er
 
     DT_TRY(dt_smoke_line_read(&valid, &smoke->place, &smoke->trained, "valid_loss", err));
     if (valid.count == 0)
-        dt_smoke_skip(out, smoke, "there are no data to validate on");
+        dt_smoke_skip(out, smoke, "no validation data");
     else if (same != NULL)
-        dt_smoke_fail(out, smoke, "it is validated on '%s', which it trains on", same);
+        dt_smoke_fail(out, smoke, "the validation file '%s' is also a training file", same);
     else if (!isfinite(valid.points[valid.count - 1].value))
         dt_smoke_fail(out, smoke, "the validation loss is %g", valid.points[valid.count - 1].value);
     else
@@ -98,57 +98,57 @@ out:
     return st;
 }
 
-/* Whatever the words are to its tokenizer, a line is translated. */
+/* Checks that two lines can be translated. */
 static dt_status translates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const char *path = dt_arena_printf(smoke->arena, "%s/lines.txt", smoke->place.folder);
     const char *const words[] = {
         "generate", smoke->trained.row.id, "--input", path, "--tokens", "8", NULL};
     static const char lines[] = "a line\nand another\n";
-    json_t *said = NULL;
+    json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
 
     if (path == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_write_atomic(path, lines, sizeof(lines) - 1, 0600, err));
-    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
-    if (exit_code != 0 || json_array_size(json_object_get(said, "lines")) != 2)
-        dt_smoke_fail(out, smoke, "dtrun generate --input ends with exit code %d", exit_code);
+    DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
+    if (exit_code != 0 || json_array_size(json_object_get(answer, "lines")) != 2)
+        dt_smoke_fail(out, smoke, "dtrun generate --input failed with exit code %d", exit_code);
     else
-        dt_smoke_figure(out, smoke, "2 lines translated");
+        dt_smoke_figure(out, smoke, "translated 2 lines");
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }
 
 dt_status dt_smoke_generates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const char *const words[] = {"generate", smoke->trained.row.id, "--tokens", "8", NULL};
-    json_t *said = NULL;
+    json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
 
     if (smoke->rows) {
-        dt_smoke_skip(out, smoke, "a model on rows makes no text");
+        dt_smoke_skip(out, smoke, "not applicable to a model on rows");
         return DT_OK;
     }
     if (smoke->pairs)
         return translates(out, smoke, err);
-    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
-    if (exit_code != 0 || !json_is_string(json_object_get(said, "text")))
-        dt_smoke_fail(out, smoke, "dtrun generate ends with exit code %d", exit_code);
+    DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
+    if (exit_code != 0 || !json_is_string(json_object_get(answer, "text")))
+        dt_smoke_fail(out, smoke, "dtrun generate failed with exit code %d", exit_code);
     else
         dt_smoke_figure(out, smoke, "8 tokens from the checkpoint of step %lld",
-                        (long long)json_integer_value(json_object_get(said, "step")));
+                        (long long)json_integer_value(json_object_get(answer, "step")));
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }
 
 /* --- memory */
 
-/* What a rank says that it took, in parts. */
+/* Adds up the parts of a memory event of a rank. */
 static int64_t bytes_of(const char *text)
 {
     static const char *const parts[] = {"parameters_bytes", "gradients_bytes", "optimizer_bytes",
@@ -168,7 +168,7 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const dt_memory *forecast = &smoke->flight.memory;
     int64_t count, most = 0, expected = forecast->total_bytes - forecast->runtime_bytes;
-    char took[DT_FORMAT_SIZE], said[DT_FORMAT_SIZE];
+    char took[DT_FORMAT_SIZE], answer[DT_FORMAT_SIZE];
     dt_store_event *events;
     dt_status st = DT_OK;
 
@@ -178,13 +178,13 @@ dt_status dt_smoke_memory(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         if (strcmp(events[i].kind, "memory") == 0 && bytes_of(events[i].json) > most)
             most = bytes_of(events[i].json);
     dt_format_bytes(took, sizeof(took), (double)most);
-    dt_format_bytes(said, sizeof(said), (double)expected);
+    dt_format_bytes(answer, sizeof(answer), (double)expected);
     if (most == 0)
-        dt_smoke_fail(out, smoke, "no rank told what it took");
+        dt_smoke_fail(out, smoke, "no rank reported its memory");
     else if ((double)most > MEMORY_SHARE * (double)expected + (double)MEMORY_SPARE)
-        dt_smoke_fail(out, smoke, "a rank took %s, forecast were %s", took, said);
+        dt_smoke_fail(out, smoke, "a rank used %s, predicted %s", took, answer);
     else
-        dt_smoke_figure(out, smoke, "%s a rank, forecast were %s", took, said);
+        dt_smoke_figure(out, smoke, "%s a rank, predicted %s", took, answer);
 out:
     return st;
 }
@@ -200,7 +200,7 @@ static int64_t count_living(const dt_rank *ranks, int64_t count)
     return living;
 }
 
-/* A run that continues until it is stopped, and saves only then. */
+/* Makes a run that continues until it is stopped, and saves only then. */
 static dt_recipe endless(const dt_recipe *recipe)
 {
     dt_recipe out = *recipe;
@@ -215,7 +215,7 @@ dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const char *words[] = {"stop", NULL, NULL};
     dt_recipe recipe = endless(&smoke->recipe);
-    json_t *said = NULL;
+    json_t *answer = NULL;
     int64_t count, living;
     int exit_code = 0;
     dt_rank *ranks;
@@ -228,19 +228,21 @@ dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         dt_store_rank_list(smoke->place.store, &ranks, &count, run.row.id, 1, smoke->arena, err));
     words[1] = run.row.id;
     start = dt_clock_monotonic_seconds();
-    DT_TRY(dt_smoke_place_call(&said, &exit_code, &smoke->place, words, err));
+    DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
     DT_TRY(dt_store_run_find(smoke->place.store, &run.row, run.row.id, smoke->arena, err));
-    living = smoke->wish->how.here ? 0 : count_living(ranks, count); /* elsewhere stop has looked */
+    living = smoke->wish->how.here
+                 ? 0
+                 : count_living(ranks, count); /* on other nodes stop has checked */
     if (exit_code != 0 || run.row.state != DT_RUN_STOPPED)
-        dt_smoke_fail(out, smoke, "dtrun stop ends with exit code %d, and the run is %s: %s",
+        dt_smoke_fail(out, smoke, "dtrun stop failed with exit code %d, and the run is %s: %s",
                       exit_code, dt_run_state_name(run.row.state), run.row.reason);
     else if (living > 0)
-        dt_smoke_fail(out, smoke, "%lld of %lld ranks are still there", (long long)living,
+        dt_smoke_fail(out, smoke, "%lld of %lld ranks still run", (long long)living,
                       (long long)count);
     else
-        dt_smoke_figure(out, smoke, "saved step %lld and ended within %.1f s, nothing is left",
+        dt_smoke_figure(out, smoke, "saved step %lld and ended within %.1f s, no process left",
                         (long long)run.row.step, dt_clock_monotonic_seconds() - start);
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }

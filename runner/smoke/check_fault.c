@@ -1,11 +1,11 @@
-/* check_fault: what becomes of a run in which something is made to go wrong. */
+/* check_fault: injects faults into runs and checks how they recover. */
 #include <string.h>
 
 #include "runner/smoke/smoke_int.h"
 
 #include "base/banned.h"
 
-#define HANG_SECONDS 2 /* least time without a step; a run waits for five steps at least */
+#define HANG_SECONDS 2 /* least time without a step; at least five steps long */
 
 static dt_recipe harmed(const dt_smoke *smoke)
 {
@@ -16,8 +16,8 @@ static dt_recipe harmed(const dt_smoke *smoke)
     return out;
 }
 
-/* The step that the second attempt continued from; -1: there is none. */
-static dt_status went_on_from(int64_t *out, const dt_smoke *smoke, const dt_smoke_run *run,
+/* Finds the first step of the second attempt; -1 if there is none. */
+static dt_status resumed_from(int64_t *out, const dt_smoke *smoke, const dt_smoke_run *run,
                               dt_error *err)
 {
     dt_attempt *attempts;
@@ -35,7 +35,7 @@ out:
 
 dt_status dt_smoke_resumes(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
-    /* After the third save was begun, for which the second had to be whole. */
+    /* after the start of the third save, which requires the second to be complete */
     int64_t steps = smoke->recipe.schedule.steps, at = 3 * smoke->recipe.checkpoint.every + 1, from;
     int64_t rank = smoke->recipe.strategy.kind == DT_STRATEGY_DP ? 0 : smoke->ranks - 1;
     dt_recipe recipe = harmed(smoke);
@@ -52,16 +52,16 @@ dt_status dt_smoke_resumes(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_smoke_train(&run, &smoke->place, "resumes", &recipe, planted, err));
     DT_TRY(dt_smoke_same_bits(&same, out, smoke, &smoke->trained, &run, err));
-    DT_TRY(went_on_from(&from, smoke, &run, err));
+    DT_TRY(resumed_from(&from, smoke, &run, err));
     if (from <= 0)
         dt_smoke_fail(out, smoke,
-                      from < 0 ? "rank %lld was to be killed, and was not"
-                               : "rank %lld was killed, and no checkpoint was whole",
+                      from < 0 ? "rank %lld was not killed"
+                               : "rank %lld was killed, and no checkpoint was complete",
                       (long long)rank);
     else if (same)
         dt_smoke_figure(
             out, smoke,
-            "rank %lld killed after step %lld, continued from step %lld: %lld losses the same",
+            "rank %lld killed after step %lld, continued from step %lld: %lld equal losses",
             (long long)rank, (long long)at, (long long)from, (long long)steps);
 out:
     return st;
@@ -83,34 +83,33 @@ out:
     return st;
 }
 
-/* What shows that it came about: an event of its own, or the reason that the first attempt ended with. */
+/* Checks that the fault happened, by its event or by the reason that the first attempt ended with. */
 static dt_status check_it_was(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
                               const dt_smoke_run *run, dt_error *err)
 {
     const dt_smoke_fault_kind *kind = fault->kind;
-    int64_t told = 1, count;
+    int64_t reported = 1, count;
     dt_attempt *attempts;
     dt_status st = DT_OK;
 
-    if (kind->told_by[0] != '\0')
-        DT_TRY(count_events(&told, smoke, run, kind->told_by, err));
+    if (kind->event_kind[0] != '\0')
+        DT_TRY(count_events(&reported, smoke, run, kind->event_kind, err));
     DT_TRY(dt_store_attempt_list(smoke->place.store, &attempts, &count, run->row.id, smoke->arena,
                                  err));
-    if (told == 0)
-        dt_smoke_fail(out, smoke, "it did not come about: nothing tells of it");
+    if (reported == 0)
+        dt_smoke_fail(out, smoke, "the fault did not happen: no event reports it");
     else if (kind->restarts && count < 2)
-        dt_smoke_fail(out, smoke, "it was not started again: nobody noticed");
+        dt_smoke_fail(out, smoke, "the fault was not noticed: no restart");
     else if (!kind->restarts && kind->same_bits && count > 1)
-        dt_smoke_fail(out, smoke, "it was given up, and started again %lld times: %s",
-                      (long long)count - 1, attempts[0].reason);
-    else if (strstr(attempts[0].reason, kind->reason) == NULL)
-        dt_smoke_fail(out, smoke, "it was started again for another reason: %s",
+        dt_smoke_fail(out, smoke, "unexpected restarts: %lld: %s", (long long)count - 1,
                       attempts[0].reason);
+    else if (strstr(attempts[0].reason, kind->reason) == NULL)
+        dt_smoke_fail(out, smoke, "restarted for another reason: %s", attempts[0].reason);
 out:
     return st;
 }
 
-/* Of a run that finished with it. */
+/* Checks a run that finished despite the fault. */
 static dt_status judge(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
                        const dt_smoke_run *undisturbed, const dt_smoke_run *run, dt_error *err)
 {
@@ -126,13 +125,14 @@ static dt_status judge(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fau
     if (out->verdict != DT_SMOKE_FAILED)
         dt_smoke_figure(out, smoke, "%lld %s, %lld saves failed, %.1f s%s", (long long)attempts,
                         attempts == 1 ? "attempt" : "attempts", (long long)unsaved, run->seconds,
-                        fault->kind->same_bits ? ", the same losses" : "");
+                        fault->kind->same_bits ? ", equal losses" : "");
 out:
     return st;
 }
 
-/* Nodes to be cut from: those of the recipe, or the ranks of this machine as nodes of their own. Sums of
- * more than two ranks may come out in another order there: then it is compared with such a run. */
+/* Makes nodes for a cut: with --here those of the recipe, else each rank of this machine is a node.
+ * Sums over more than two ranks may then be computed in another order, so a new undisturbed run is
+ * trained to compare with. */
 static dt_status spread(dt_recipe *io, dt_smoke_run *undisturbed, dt_smoke *smoke, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -146,7 +146,7 @@ out:
     return st;
 }
 
-/* Whether it can be tried; if not, why not is in `out`. */
+/* Whether the fault can be tested; if not, `out` has the reason. */
 static bool is_possible(dt_smoke_result *out, const dt_smoke *smoke, const dt_smoke_fault *fault,
                         const dt_recipe *recipe)
 {
@@ -154,17 +154,17 @@ static bool is_possible(dt_smoke_result *out, const dt_smoke *smoke, const dt_sm
     bool flips = strcmp(fault->kind->word, "flip") == 0;
 
     if (fault->kind->of_node && fault->node >= (int64_t)recipe->nodes.count)
-        dt_smoke_fail(out, smoke, "there is no node %lld: nodes are 1 to %lld",
-                      (long long)fault->node + 1, (long long)recipe->nodes.count);
+        dt_smoke_fail(out, smoke, "no node %lld (nodes are 1 to %lld)", (long long)fault->node + 1,
+                      (long long)recipe->nodes.count);
     else if (!fault->kind->of_node && fault->rank >= world)
-        dt_smoke_fail(out, smoke, "there is no rank %lld: ranks are 0 to %lld",
-                      (long long)fault->rank, (long long)world - 1);
+        dt_smoke_fail(out, smoke, "no rank %lld (ranks are 0 to %lld)", (long long)fault->rank,
+                      (long long)world - 1);
     else if (fault->step >= recipe->schedule.steps)
-        dt_smoke_fail(out, smoke, "step %lld is not before the last, %lld (--steps gives more)",
+        dt_smoke_fail(out, smoke, "step %lld is not before the last step %lld (use --steps)",
                       (long long)fault->step, (long long)recipe->schedule.steps);
     else if (flips && (recipe->strategy.kind != DT_STRATEGY_DDP || world == 1))
-        dt_smoke_skip(out, smoke, "no other rank has the same parameters (%s): nobody could notice",
-                      world == 1 ? "it is one process" : "fsdp divides them");
+        dt_smoke_skip(out, smoke, "not applicable: no other rank has the same parameters (%s)",
+                      world == 1 ? "one process" : "fsdp shards them");
     else
         return true;
     return false;

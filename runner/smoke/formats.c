@@ -24,7 +24,7 @@ void dt_smoke_add_line(dt_strbuf *out, const dt_term *term, const dt_smoke_resul
 
 /* --- TAP */
 
-/* In a description '#' begins a directive, and a line is a line. */
+/* Escapes '#', which starts a directive, and replaces line breaks. */
 static void add_tap_text(dt_strbuf *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -34,7 +34,7 @@ static void add_tap_text(dt_strbuf *out, const char *text)
     }
 }
 
-/* A JSON string is one of YAML's. */
+/* Writes a JSON string, which is valid YAML. */
 static void add_tap_value(dt_strbuf *out, const char *key, const char *text)
 {
     json_t *value = dt_json_text(text);

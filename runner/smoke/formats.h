@@ -1,7 +1,7 @@
-/* formats: smoke tests as others read them.
+/* formats: writes the results of smoke tests.
  *
- *   TAP        version 14: a line a check as it is known, the plan at the end
- *   JUnit XML  a suite a recipe, a case a check; what code hosts show beside a change
+ *   TAP        version 14: one line a check as soon as it is known, the plan at the end
+ *   JUnit XML  one suite a recipe, one case a check; code hosts show it with a change
  *   JSON       {"recipe", "good", "seconds", "folder", "checks": [{"check", "promise", "verdict",
  *              "figure", "seconds"}]}
  */

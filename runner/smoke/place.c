@@ -39,7 +39,7 @@ dt_status dt_smoke_place_open(dt_smoke_place *out, double limit_seconds, dt_aren
     DT_TRY(check_text(folder, err));
     if (mkdtemp(folder) == NULL)
         DT_THROW(err, DT_ERR_IO,
-                 "cannot make a folder in '%s': %s (set TMPDIR to one that has room)", parent,
+                 "cannot create a folder in '%s': %s (set TMPDIR to another folder)", parent,
                  strerror(errno));
     out->folder = folder;
     if (setenv("XDG_STATE_HOME", folder, 1) != 0)
@@ -53,26 +53,26 @@ dt_status dt_smoke_place_call(json_t **out, int *exit_code, dt_smoke_place *plac
 {
     const char *argv[WORDS_MAX + 3] = {place->dtrun};
     dt_status st = DT_OK;
-    dt_strbuf said, errors;
+    dt_strbuf answer, errors;
     int count = 1;
 
     *out = NULL;
-    dt_strbuf_init(&said);
+    dt_strbuf_init(&answer);
     dt_strbuf_init(&errors);
     for (; *words != NULL; words++) {
         DT_ASSERT(count < WORDS_MAX);
         argv[count++] = *words;
     }
     argv[count] = "--json";
-    st = dt_child_run_within(exit_code, &said, &errors, (char *const *)argv, place->limit_seconds,
+    st = dt_child_run_within(exit_code, &answer, &errors, (char *const *)argv, place->limit_seconds,
                              err);
     if (st == DT_ERR_TIMEOUT)
-        dt_error_prefix(err, "dtrun %s: not within %.0f s", argv[1], place->limit_seconds);
+        dt_error_prefix(err, "dtrun %s did not end within %.0f s", argv[1], place->limit_seconds);
     DT_TRY(st);
-    if (said.length > 0)
-        DT_TRY(dt_json_parse(out, said.data, said.length, argv[1], err));
+    if (answer.length > 0)
+        DT_TRY(dt_json_parse(out, answer.data, answer.length, argv[1], err));
 out:
-    dt_strbuf_release(&said);
+    dt_strbuf_release(&answer);
     dt_strbuf_release(&errors);
     return st;
 }
@@ -93,7 +93,7 @@ out:
     return st;
 }
 
-/* Until its supervisor has ended, which would write what is removed. */
+/* Waits until the supervisor has ended; it would write to the folder that is removed. */
 static dt_status await_supervisor(const char *run, dt_arena *arena, dt_error *err)
 {
     double until = dt_clock_monotonic_seconds() + STOP_SECONDS;
@@ -104,12 +104,12 @@ static dt_status await_supervisor(const char *run, dt_arena *arena, dt_error *er
     DT_TRY(dt_run_path(&path, run, "supervisor.lock", arena, err));
     while ((st = dt_file_lock(&lock, path, NULL)) == DT_ERR_BUSY) {
         if (dt_clock_monotonic_seconds() > until)
-            DT_THROW(err, DT_ERR_IO, "the supervisor of run '%s' does not end", run);
+            DT_THROW(err, DT_ERR_IO, "the supervisor of run '%s' did not end", run);
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }
     if (st == DT_OK)
         close(lock);
-    st = DT_OK; /* one that cannot be looked at keeps nobody */
+    st = DT_OK; /* a lock that cannot be checked is ignored */
 out:
     return st;
 }
@@ -117,21 +117,21 @@ out:
 static dt_status end_one(dt_smoke_place *place, const dt_run *run, dt_error *err)
 {
     const char *const words[] = {"stop", "--now", run->id, NULL};
-    json_t *said = NULL;
+    json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
 
     if (!dt_run_state_is_terminal(run->state))
-        DT_TRY(dt_smoke_place_call(&said, &exit_code, place, words, err));
+        DT_TRY(dt_smoke_place_call(&answer, &exit_code, place, words, err));
     if (exit_code != 0)
-        DT_THROW(err, DT_ERR_IO, "run '%s' could not be ended", run->id);
+        DT_THROW(err, DT_ERR_IO, "cannot stop run '%s'", run->id);
     DT_TRY(await_supervisor(run->id, place->arena, err));
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }
 
-/* Every run there, whatever became of who launched it. */
+/* Stops every run in the folder. */
 static dt_status end_all(dt_smoke_place *place, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -160,6 +160,6 @@ dt_status dt_smoke_place_close(dt_smoke_place *place, bool keep, dt_error *err)
     if (st == DT_OK && !keep)
         st = dt_file_remove_tree(place->folder, err);
     if (st != DT_OK)
-        dt_error_prefix(err, "'%s' stays", place->folder);
+        dt_error_prefix(err, "'%s' was kept", place->folder);
     return st;
 }

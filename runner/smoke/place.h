@@ -1,8 +1,8 @@
-/* place: a state folder that lives as long as one smoke test, and dtrun as a person calls it there.
+/* place: creates a temporary state folder for a smoke test, and runs dtrun commands in it.
  *
- * What is done goes through the programs that are installed, so that what is seen is what a run
- * does: dtrun launches, its supervisor, agent and engine train, and the history has the rest.
- * Ownership  close ends whatever still runs there, and removes the folder unless it is to be kept
+ * Everything is done by the installed programs, as in a real run: dtrun launches; supervisor, agent and engine train;
+ * the history has the results.
+ * Ownership  close stops all runs in the folder, and removes the folder unless it is kept
  */
 #ifndef DT_SMOKE_PLACE_H
 #define DT_SMOKE_PLACE_H
@@ -19,18 +19,18 @@ typedef struct dt_smoke_place {
     dt_arena *arena;      /* borrowed */
 } dt_smoke_place;
 
-/* A folder below TMPDIR, which becomes XDG_STATE_HOME of this process and of all that it starts. */
+/* Creates a folder in TMPDIR and makes it XDG_STATE_HOME of this process and its children. */
 dt_status dt_smoke_place_open(dt_smoke_place *out, double limit_seconds, dt_arena *arena,
                               dt_error *err);
-/* DT_ERR_IO, and the folder stays: something there could not be ended, or removed. */
+/* DT_ERR_IO if a run could not be stopped or the folder not be removed; the folder then stays. */
 dt_status dt_smoke_place_close(dt_smoke_place *place, bool keep, dt_error *err);
 
-/* One call, words ended by NULL, with --json added: its exit code and its object (NULL: none), which is
- * the caller's. DT_ERR_IO where it cannot be run, DT_ERR_TIMEOUT. */
+/* Runs one command (NULL-terminated words) with --json. Returns its exit code and its object (NULL:
+ * none), owned by the caller. DT_ERR_IO if it cannot be run; DT_ERR_TIMEOUT. */
 dt_status dt_smoke_place_call(json_t **out, int *exit_code, dt_smoke_place *place,
                               const char *const *words, dt_error *err);
 
-/* Writes the recipe as NAME.yaml there; *path lives in the arena. */
+/* Writes the recipe to NAME.yaml in the folder; *path lives in the arena. */
 dt_status dt_smoke_place_write(const char **path, const dt_smoke_place *place, const char *name,
                                const dt_recipe *recipe, dt_error *err);
 

@@ -1,4 +1,4 @@
-/* result: how a check says what it found. */
+/* result: sets the verdict and the figure of a check. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -18,42 +18,42 @@ static dt_status open_store(dt_smoke_place *place, dt_error *err)
     return place->store != NULL ? DT_OK : dt_store_open(&place->store, NULL, err);
 }
 
-/* The object of a launch that was refused says why. */
-static dt_status refused(const json_t *said, int exit_code, dt_error *err)
+/* Converts the error object of a refused launch to an error. */
+static dt_status refused(const json_t *answer, int exit_code, dt_error *err)
 {
-    const json_t *error = json_object_get(said, "error");
+    const json_t *error = json_object_get(answer, "error");
     const char *message = json_string_value(json_object_get(error, "message"));
 
     if (dt_interrupt_seen())
         return DT_FAIL(err, DT_ERR_BUSY, "interrupted");
     if (message == NULL)
-        return DT_FAIL(err, DT_ERR_IO, "no run came of it: exit code %d", exit_code);
+        return DT_FAIL(err, DT_ERR_IO, "dtrun launch started no run: exit code %d", exit_code);
     return DT_FAIL(err, DT_ERR_IO, "%s", message);
 }
 
-/* Without waiting for it: an interrupt of ours would not reach who waits. */
+/* Launches detached: an interrupt would not reach a launch that follows the run. */
 static dt_status launch(dt_smoke_run *out, dt_smoke_place *place, const char *name,
                         const dt_recipe *recipe, dt_error *err)
 {
     const char *words[] = {"launch", NULL, "--detach", NULL}, *id;
-    json_t *said = NULL;
+    json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
 
     out->recipe = *recipe;
     DT_TRY(dt_smoke_place_write(&words[1], place, name, recipe, err));
-    DT_TRY(dt_smoke_place_call(&said, &exit_code, place, words, err));
-    id = json_string_value(json_object_get(said, "run"));
+    DT_TRY(dt_smoke_place_call(&answer, &exit_code, place, words, err));
+    id = json_string_value(json_object_get(answer, "run"));
     if (id == NULL)
-        DT_TRY(refused(said, exit_code, err));
+        DT_TRY(refused(answer, exit_code, err));
     DT_TRY(open_store(place, err));
     DT_TRY(dt_store_run_find(place->store, &out->row, id, place->arena, err));
 out:
-    json_decref(said);
+    json_decref(answer);
     return st;
 }
 
-/* Until it has done so many steps, or has ended. */
+/* Waits until the run has done `steps` steps, or has ended. */
 static dt_status await(dt_smoke_run *io, dt_smoke_place *place, int64_t steps, dt_error *err)
 {
     double until = dt_clock_monotonic_seconds() + place->limit_seconds;

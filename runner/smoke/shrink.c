@@ -7,12 +7,12 @@
 #include "base/banned.h"
 
 enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEPS = 2, RANKS = 2 };
-/* Of a large vocabulary the head is nearly all of the work. */
+/* With a large vocabulary the output layer takes most of the time. */
 enum { LARGE_VOCABULARY = 8192, FEW_SEQUENCES = 2 };
 enum { SAVE_EVERY = 2, VALIDATED = 8 };
 #define GRACE_SECONDS 10
 
-/* This machine, once or several times (runner/transport/local.c). */
+/* This machine as one or several nodes (runner/transport/local.c). */
 static const char *here[] = {"localhost",   "localhost#2", "localhost#3", "localhost#4",
                              "localhost#5", "localhost#6", "localhost#7", "localhost#8"};
 static const char *one_of_slurm[] = {"slurm:1"};
@@ -66,7 +66,7 @@ void dt_shrink_spread(dt_recipe *io)
 static void shrink_model(dt_recipe *out)
 {
     out->model.preset = "";
-    out->model.from = ""; /* whose dimensions these are not any more */
+    out->model.from = ""; /* its dimensions no longer match */
     out->model.layers = at_most(out->model.layers, LAYERS);
     if (out->model.embed > WIDTH) {
         bool shared = out->model.kv_heads > 0 && out->model.kv_heads < out->model.heads;
@@ -79,17 +79,17 @@ static void shrink_model(dt_recipe *out)
     }
     out->batch.sequences = at_most(out->batch.sequences,
                                    out->model.vocab > LARGE_VOCABULARY ? FEW_SEQUENCES : SEQUENCES);
-    if (out->batch.max_tokens > 0) /* sentences stay as long as they are */
+    if (out->batch.max_tokens > 0) /* keep the length of sentences */
         out->batch.max_tokens = at_most(out->batch.max_tokens, FEW_SEQUENCES * out->batch.tokens);
     else
         out->batch.tokens = at_most(out->batch.tokens, TOKENS);
     if (out->batch.max_tokens > 0)
         out->batch.sequences = (out->batch.max_tokens + out->batch.tokens - 1) / out->batch.tokens;
     out->batch.accumulate = at_most(out->batch.accumulate, MICRO_STEPS);
-    out->batch.total = 0; /* of the whole recipe: here few micro-steps are enough */
+    out->batch.total = 0; /* few micro-steps suffice here */
 }
 
-/* In proportion; what is there stays there, and ends within the run. */
+/* Scales a length; one that is not 0 stays at least 1 and at most `steps`. */
 static int64_t scaled(int64_t length, double by, int64_t steps)
 {
     int64_t out = (int64_t)llround((double)length * by);
@@ -97,7 +97,7 @@ static int64_t scaled(int64_t length, double by, int64_t steps)
     return length == 0 ? 0 : out < 1 ? 1 : at_most(out, steps);
 }
 
-/* Where epochs say how long the run is, its parts have a quarter of it each at most. */
+/* If the length is given in epochs, each part of the schedule gets at most a quarter of the steps. */
 static void shrink_schedule(dt_recipe *out, int64_t steps)
 {
     int64_t was = out->schedule.steps, most = was > 0 ? steps : (steps + 3) / 4;
@@ -110,7 +110,7 @@ static void shrink_schedule(dt_recipe *out, int64_t steps)
     out->schedule.decay_steps = scaled(out->schedule.decay_steps, by, most);
 }
 
-/* Metrics and checkpoints come often enough to be checked. */
+/* Makes metrics and checkpoints frequent enough to check. */
 static void shrink_intervals(dt_recipe *out, int64_t steps)
 {
     out->log.every = 1;

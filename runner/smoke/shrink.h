@@ -1,12 +1,12 @@
-/* shrink: a recipe as it is tried on this machine: the same strategy, shape of schedule, data,
- * precision and code path, on fewer ranks of its processors, with a smaller model, for a few steps.
+/* shrink: scales a recipe down for this machine: the same strategy, shape of schedule, data, precision and code
+ * path, but fewer ranks on CPUs, a smaller model and a few steps.
  *
- * Kept      the strategy with all that it is told, precision, optimizer, clip, seed, data, tokenizer,
- *           kind, activation, positions and dropout of the model, recomputation, shape of the schedule
- * Shrunk    nodes to this one, devices to processors, ranks; depth and width (unless `full`), batch;
- *           warm-up, periods and decay in proportion to the steps
- * Left out  who is told (notify), the time limit, what is for sbatch, the interface of the network
- * Here      its own nodes, with all that says how they are used: only the model and the length shrink
+ * Kept      the strategy with its settings, precision, optimizer, clip, seed, data, tokenizer; kind, activation,
+ *           positions and dropout of the model; recomputation, shape of the schedule
+ * Shrunk    nodes to this machine, devices to CPUs, ranks; depth and width (unless `full`), batch; warm-up, periods
+ *           and decay in proportion to the steps
+ * Left out  notify, the time limit, sbatch options, the network interface
+ * Here      with `here`, nodes and their settings are kept: only the model and the length shrink
  */
 #ifndef DT_SMOKE_SHRINK_H
 #define DT_SMOKE_SHRINK_H
@@ -14,21 +14,21 @@
 #include "recipes/recipe.h"
 
 typedef struct dt_shrink {
-    int64_t ranks; /* 0: two, or one where the recipe can have no more */
+    int64_t ranks; /* 0: two, or one if the recipe has one */
     int64_t steps;
-    bool full; /* the model and its batch as they are */
-    bool here; /* the nodes, GPUs and ranks as they are */
+    bool full; /* keep the model and its batch */
+    bool here; /* keep the nodes, GPUs and ranks */
 } dt_shrink;
 
-/* Ranks that the recipe asks for, as far as it says: a node whose GPUs are found has one or more. */
+/* Number of ranks that the recipe asks for. A node whose GPUs are detected counts as having several. */
 int64_t dt_shrink_ranks_asked(const dt_recipe *recipe);
 
-/* The same on one rank, of the first node. */
+/* Makes the recipe run on one rank of the first node. */
 void dt_shrink_to_one(dt_recipe *out, const dt_recipe *recipe);
-/* The ranks of this machine as so many nodes of one rank each. */
+/* Makes each rank of this machine a node of its own. */
 void dt_shrink_spread(dt_recipe *io);
 
-/* What is not copied is borrowed from `recipe`. */
+/* Scales the recipe down. Texts and lists are borrowed from `recipe`. */
 void dt_shrink_recipe(dt_recipe *out, const dt_recipe *recipe, const dt_shrink *how);
 
 #endif

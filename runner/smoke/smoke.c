@@ -12,16 +12,16 @@
 static const struct {
     const char *name, *promise;
     dt_smoke_look *look;
-    bool after_training; /* needs the run of the first */
+    bool after_training; /* needs the run of the first check */
 } checks[] = {
-    {"trains", "it trains, and every loss is a number", dt_smoke_trains, false},
+    {"trains", "it trains, and every loss is finite", dt_smoke_trains, false},
     {"evaluates", "it is validated", dt_smoke_evaluates, true},
-    {"generates", "its checkpoint makes text", dt_smoke_generates, true},
-    {"memory", "no rank takes more memory than was forecast", dt_smoke_memory, true},
-    {"learns", "its loss falls on the same samples again and again", dt_smoke_learns, true},
-    {"agrees", "its ranks train as one process does", dt_smoke_agrees, true},
-    {"resumes", "a rank that is killed costs no bit", dt_smoke_resumes, true},
-    {"stops", "it is stopped, and nothing of it is left", dt_smoke_stops, true},
+    {"generates", "its checkpoint generates text", dt_smoke_generates, true},
+    {"memory", "no rank needs more memory than predicted", dt_smoke_memory, true},
+    {"learns", "its loss falls on repeated samples", dt_smoke_learns, true},
+    {"agrees", "its ranks reach the losses of one process", dt_smoke_agrees, true},
+    {"resumes", "after a rank is killed, it reaches the same bits", dt_smoke_resumes, true},
+    {"stops", "it stops, and no process is left", dt_smoke_stops, true},
 };
 
 enum { CHECKS_COUNT = sizeof(checks) / sizeof(checks[0]) };
@@ -31,11 +31,11 @@ static void add_result(dt_smoke_report *report, const dt_smoke_result *result,
 {
     report->results[report->count++] = *result;
     report->failed += result->verdict == DT_SMOKE_FAILED;
-    if (wish->tell != NULL)
-        wish->tell(wish->context, result);
+    if (wish->on_result != NULL)
+        wish->on_result(wish->context, result);
 }
 
-/* One check, whatever comes of it. */
+/* Runs one check and adds its result. */
 static void look(dt_smoke_report *report, dt_smoke *smoke, size_t which,
                  const dt_smoke_fault *fault)
 {
@@ -70,12 +70,12 @@ static dt_status report_init(dt_smoke_report *out, const char *path, size_t coun
     return out->results != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* What is wrong before anything is started: data, memory, the shrunk recipe itself. */
+/* Checks the shrunk recipe, its data and memory before anything is started. */
 static dt_status prepare(dt_smoke *smoke, const dt_recipe *recipe, const dt_recipe_source *source,
                          dt_error *err)
 {
     dt_shrink_recipe(&smoke->recipe, recipe, &smoke->wish->how);
-    smoke->ranks = smoke->recipe.ranks; /* of its own nodes: what the first run has */
+    smoke->ranks = smoke->recipe.ranks; /* with --here: set after the first run */
     smoke->rows = dt_architecture_find(recipe->model.kind)->reads_rows;
     smoke->pairs = dt_architecture_find(recipe->model.kind)->reads_pairs;
     return dt_preflight_recipe(&smoke->flight, &smoke->recipe, source, smoke->arena, err);
@@ -121,7 +121,7 @@ dt_status dt_smoke_unread(dt_smoke_report *out, const char *path, const dt_error
     DT_TRY(report_init(out, path, 1, arena, err));
     out->count = out->failed = 1;
     out->results[0] = (dt_smoke_result){.check = "recipe",
-                                        .promise = "it can be read, and has its data",
+                                        .promise = "it can be read, and its data are there",
                                         .verdict = DT_SMOKE_FAILED,
                                         .figure = dt_arena_strdup(arena, why->message)};
     if (out->results[0].figure == NULL)

@@ -1,11 +1,11 @@
-/* smoke: whether a recipe does what will be asked of it, tried in small before it is run at length.
+/* smoke: tests a recipe with scaled-down runs.
  *
- * A check is a promise with a name, a function that tries it, and what it measured. Each recipe has a
- * place of its own (place.h), so that no check sees what another recipe left.
- * Errors  a promise that is not kept is a result, and no error; an error is what keeps from trying
+ * A check has a name, a promise, a function that tests it, and a measured figure. Each recipe has its own state
+ * folder (place.h), so that checks of different recipes are independent.
+ * Errors  a failed check is a result, not an error; errors are problems that prevent testing
  *
- * Adding a check: its function beside its kind, declared in smoke_int.h; a row in `checks` (smoke.c); a
- * line in docs/smoke.md
+ * Adding a check: write its function in one of the check_*.c files and declare it in smoke_int.h; add a row to
+ * `checks` (smoke.c) and a line to docs/smoke.md
  */
 #ifndef DT_SMOKE_H
 #define DT_SMOKE_H
@@ -17,20 +17,20 @@
 typedef enum dt_smoke_verdict { DT_SMOKE_GOOD, DT_SMOKE_FAILED, DT_SMOKE_SKIPPED } dt_smoke_verdict;
 
 typedef struct dt_smoke_result {
-    const char *check,
-        *promise; /* "resumes", "killed after a save, it continues to the same bits" */
+    const char *check, *promise; /* "resumes", "a killed rank costs no bit" */
     dt_smoke_verdict verdict;
-    const char *figure; /* what was measured; why it failed or was left out */
+    const char *figure; /* what was measured, or why it failed or was skipped */
     double seconds;
 } dt_smoke_result;
 
 typedef struct dt_smoke_wish {
     dt_shrink how;
-    const dt_smoke_fault *faults; /* to be tried as well */
+    const dt_smoke_fault *faults; /* also to be tested */
     size_t faults_count;
     double limit_seconds; /* for each run */
-    bool keep;            /* the folder, whatever comes of it */
-    void (*tell)(void *context, const dt_smoke_result *result); /* as each is known; MAY be NULL */
+    bool keep;            /* keep the folder in any case */
+    /* called for each result as soon as it is known; may be NULL */
+    void (*on_result)(void *context, const dt_smoke_result *result);
     void *context;
 } dt_smoke_wish;
 
@@ -38,16 +38,16 @@ typedef struct dt_smoke_report {
     const char *path; /* of the recipe */
     dt_smoke_result *results;
     size_t count, failed;
-    const char *folder; /* that was kept; NULL: it is gone */
+    const char *folder; /* the kept folder; NULL: removed */
     double seconds;
     bool interrupted;
 } dt_smoke_report;
 
-/* All checks of one recipe that was read; the texts live in the arena. */
+/* Runs all checks of one recipe; the texts live in the arena. */
 dt_status dt_smoke_recipe(dt_smoke_report *out, const dt_recipe *recipe,
                           const dt_recipe_source *source, const dt_smoke_wish *wish,
                           dt_arena *arena, dt_error *err);
-/* The report of one that could not be read: one check that failed. */
+/* Makes the report of a recipe that could not be read: one failed check. */
 dt_status dt_smoke_unread(dt_smoke_report *out, const char *path, const dt_error *why,
                           dt_arena *arena, dt_error *err);
 

@@ -1,4 +1,4 @@
-/* bar: how much of something is done, in a given width.
+/* bar: draws a progress bar of a given width.
  *
  *   ━━━━━━━━━━━━╸─────────────   or   ############-------------   without Unicode
  */
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* `share` is clamped to 0..1 (NaN is 0); exactly `columns` columns are added. */
+/* Adds a bar of exactly `columns` columns. `share` is clamped to 0..1; NaN counts as 0. */
 void dt_bar_add(dt_strbuf *out, const dt_term *term, dt_style style, double share, size_t columns);
 
 #ifdef __cplusplus

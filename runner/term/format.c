@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-/* Three significant digits of value / 1000^n, and which n that is. */
+/* Writes three significant digits of value / 1000^n; returns n. */
 static int scaled(char *out, size_t size, double value)
 {
     int power = 0;
@@ -115,8 +115,9 @@ static bool reads_back(char *out, size_t size, double value, int digits)
     return strtod(out, NULL) == value;
 }
 
-/* More digits are never farther from the value, so that the fewest that read back can be searched for by
- * halves; but for powers of two, whose neighbour below is nearer than the one above. */
+/* Finds the fewest digits that read back by binary search: more digits are never farther from the
+ * value. Powers of two are searched linearly, because their lower neighbour is closer than the
+ * upper one. */
 char *dt_format_exact(char *out, size_t size, double value)
 {
     int low = 6, high = 17, exponent;

@@ -19,8 +19,9 @@ void dt_live_open(dt_live *live, dt_term *term)
     dt_strbuf_init(&live->output);
 }
 
-/* Adds the lines of text, each cut to one short of the width: writing the last column makes some
- * terminals wrap. What is above and never drawn again may wrap, and is whole. Returns how many. */
+/* Adds the lines of `text`. Lines are clipped one column before the right edge, because some
+ * terminals wrap after the last column; with `whole` they are not clipped. Returns the number of
+ * lines. */
 static int add_lines(dt_live *live, const char *text, bool whole)
 {
     size_t width = (size_t)(live->term->columns > 1 ? live->term->columns - 1 : 1);
@@ -42,7 +43,7 @@ static int add_lines(dt_live *live, const char *text, bool whole)
     return count;
 }
 
-/* A terminal that went away is not worth an error: the run continues without an audience. */
+/* Write errors are ignored: the run continues without a terminal. */
 static void flush(dt_live *live)
 {
     (void)dt_file_write_all(live->term->fd, live->output.data, live->output.length, NULL);

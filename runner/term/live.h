@@ -1,8 +1,8 @@
-/* live: the last lines of a terminal, redrawn in place.
+/* live: redraws a block in the last lines of a terminal.
  *
- * What is printed above stays; the block below is drawn over. Each call is one write, so that
- * nothing flickers; lines are cut to the width, so that none wraps and the count stays true.
- * The cursor is hidden while a block stands: dt_live_close must be reached on every way out.
+ * Text above the block stays. Each call is one write, so that nothing flickers. Lines of the block are clipped to
+ * the width: a wrapped line would break the line count. The cursor is hidden while there is a block, so dt_live_close
+ * must be called on every path.
  */
 #ifndef DT_RUNNER_TERM_LIVE_H
 #define DT_RUNNER_TERM_LIVE_H
@@ -16,14 +16,14 @@ extern "C" {
 typedef struct dt_live {
     dt_term *term;
     dt_strbuf output;
-    int lines; /* of the block that stands */
+    int lines; /* of the current block */
     bool hidden;
 } dt_live;
 
 void dt_live_open(dt_live *live, dt_term *term);
-/* `above` (may be "") scrolls up for good; `block` replaces the block. Both end lines with \n. */
+/* Adds `above` (may be "") above the block permanently and replaces the block. Lines of both end with \n. */
 void dt_live_draw(dt_live *live, const char *above, const char *block);
-/* Takes the block away and shows the cursor again. */
+/* Removes the block and shows the cursor. */
 void dt_live_close(dt_live *live);
 
 #ifdef __cplusplus

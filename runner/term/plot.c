@@ -63,7 +63,7 @@ typedef struct grid {
     range y;
 } grid;
 
-/* Of Braille's eight dots, by column and row. */
+/* Bits of the eight Braille dots, by column and row. */
 static const unsigned char dot_bits[DOTS_HIGH][DOTS_WIDE] = {
     {0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
 
@@ -83,7 +83,7 @@ static size_t height_of(const grid *g, double value)
     return (size_t)(share * (double)most + 0.5);
 }
 
-/* The column of dots x, from the height of the curve before it to its own. */
+/* Draws column x of dots, from the previous height of the curve to the current one. */
 static void draw_column(grid *g, size_t x, size_t before, size_t y, size_t curve)
 {
     size_t from = before < y ? before + 1 : y;
@@ -94,7 +94,7 @@ static void draw_column(grid *g, size_t x, size_t before, size_t y, size_t curve
     put(g, x, y, curve);
 }
 
-/* A value is joined with the one before it, near or far, so that a curve is a line. */
+/* Joins each value with the previous one, so that the curve is a continuous line. */
 static void draw(grid *g, const double *values, size_t count, size_t curve)
 {
     size_t wide = g->columns * DOTS_WIDE, last_x = 0, last_y = 0;
@@ -190,7 +190,7 @@ void dt_plot_add(dt_strbuf *out, const dt_term *term, const dt_plot *plot, dt_ar
     DT_ASSERT(g.cells != NULL);
     for (size_t i = 0; i < g.columns * g.rows; i++)
         g.cells[i] = (cell){0, 0};
-    for (size_t c = plot->curves_count; c-- > 0;) /* the first lies on top */
+    for (size_t c = plot->curves_count; c-- > 0;) /* the first curve is on top */
         draw(&g, plot->curves[c], plot->buckets, c);
     add_grid(out, term, &g, plot);
     add_axis(out, term, g.columns, plot);

@@ -13,16 +13,16 @@
 
 #include "base/banned.h"
 
-/* The alternate screen, no cursor, no wrapping; and all of it back, with any style ended. */
+/* Enter: alternate screen, hidden cursor, no wrapping. Leave: undo all of it and reset styles. */
 #define ENTER       "\x1b[?1049h\x1b[?25l\x1b[?7l"
 #define LEAVE       "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 #define TO_TOP      "\x1b[H"
 #define CLEAR_LINE  "\x1b[K"
 #define CLEAR_BELOW "\x1b[J"
 
-#define ESCAPE_MS 50 /* the rest of a key's sequence comes within */
+#define ESCAPE_MS 50 /* timeout for the rest of an escape sequence */
 
-/* What handlers of signals reach: whose terminal it is, and the way to wake who waits for a key. */
+/* State for signal handlers: the terminal, and a pipe that wakes dt_screen_key. */
 static struct {
     int fd, wake[2];
     volatile sig_atomic_t entered, ended, stopped, continued;
@@ -35,13 +35,13 @@ static const int others[] = {SIGTSTP, SIGCONT, SIGWINCH};
 enum { ENDING = 3, CRASHING = 5, OTHERS = 3, SIGNALS = ENDING + CRASHING + OTHERS };
 static struct sigaction actions_before[SIGNALS];
 
-/* --- the terminal: only what may be called in a handler */
+/* --- the terminal: async-signal-safe calls only */
 
 static void put(const char *text)
 {
     ssize_t written = write(held.fd, text, strlen(text));
 
-    (void)written; /* a terminal that went away is left as well as can be */
+    (void)written; /* ignore a terminal that is gone */
 }
 
 static void enter(void)
@@ -79,7 +79,7 @@ static void note_signal(int number)
     else if (number != SIGWINCH)
         held.ended = 1;
     if (write(held.wake[1], "", 1) < 0)
-        errno = error; /* it is full: who waits will wake */
+        errno = error; /* the pipe is full: dt_screen_key wakes anyway */
     errno = error;
 }
 
@@ -114,7 +114,7 @@ static void catch_signals(void)
     set_actions(&at, others, OTHERS, note_signal, SA_RESTART);
 }
 
-static void let_signals_go(void)
+static void restore_signals(void)
 {
     for (int i = 0; i < SIGNALS; i++)
         restore_action(i, i < CRASHING            ? crashing[i]
@@ -122,7 +122,7 @@ static void let_signals_go(void)
                                                   : others[i - CRASHING - ENDING]);
 }
 
-/* Ctrl-Z: SIGSTOP, since SIGTSTP is not heard by who has no shell above it. */
+/* Suspends on Ctrl-Z. Raises SIGSTOP: SIGTSTP is ignored in a process group without a shell. */
 static void stop_here(void)
 {
     held.stopped = 0;
@@ -143,9 +143,9 @@ dt_status dt_screen_open(dt_screen *screen, dt_term *term, dt_error *err)
     *screen = (dt_screen){.term = term};
     dt_strbuf_init(&screen->output);
     if (!dt_screen_possible(term) || tcgetattr(STDIN_FILENO, &held.before) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "this is no terminal");
+        return DT_FAIL(err, DT_ERR_IO, "this is not a terminal");
     if (pipe2(held.wake, O_CLOEXEC | O_NONBLOCK) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot create a pipe: %s", strerror(errno));
     held.fd = term->fd;
     held.ended = held.stopped = held.continued = 0;
     catch_signals();
@@ -158,7 +158,7 @@ void dt_screen_close(dt_screen *screen)
 {
     if (held.fd >= 0) {
         leave();
-        let_signals_go();
+        restore_signals();
         close(held.wake[0]);
         close(held.wake[1]);
         held.fd = held.wake[0] = held.wake[1] = -1;
@@ -182,8 +182,9 @@ void dt_screen_draw(dt_screen *screen, const char *text)
         dt_strbuf_add(&line, text, length);
         if (row > 0)
             dt_strbuf_add_str(&screen->output, "\n");
-        dt_strbuf_add_str(&screen->output,
-                          CLEAR_LINE); /* first: at the last column it takes that */
+        dt_strbuf_add_str(
+            &screen->output,
+            CLEAR_LINE); /* before the text: after it, it would clear the last column */
         dt_term_add_clipped(&screen->output, screen->term, line.data, width);
         text += length + (text[length] == '\n');
     }
@@ -195,7 +196,7 @@ void dt_screen_draw(dt_screen *screen, const char *text)
 
 /* --- keys */
 
-/* One byte of standard input, or -1 where none comes in time. */
+/* Returns one byte of standard input, or -1 on timeout. */
 static int next_byte(int milliseconds)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -206,7 +207,7 @@ static int next_byte(int milliseconds)
     return byte;
 }
 
-/* What follows ESC: "[A", "OA", "[5~"; without it the key was Esc itself. */
+/* Reads the rest of an escape sequence: "[A", "OA", "[5~". Without one the key was Esc. */
 static int escape_sequence(void)
 {
     int byte = next_byte(ESCAPE_MS), number = 0;
@@ -253,7 +254,7 @@ static int read_key(void)
     return byte == '\n' || byte == '\r' ? DT_KEY_ENTER : byte;
 }
 
-/* What signals asked for; DT_KEY_NONE where nothing ends. */
+/* Handles signals. Returns DT_KEY_INTERRUPT if one asks to end, else DT_KEY_NONE. */
 static int heed_signals(dt_screen *screen)
 {
     char bytes[64];
@@ -265,7 +266,7 @@ static int heed_signals(dt_screen *screen)
     if (held.stopped) {
         stop_here();
     } else if (
-        held.continued) { /* stopped by somebody else: what a shell has set meanwhile is undone */
+        held.continued) { /* suspended from outside: undo the terminal settings of the shell */
         enter();
     }
     held.continued = 0;

@@ -1,8 +1,8 @@
-/* screen: the whole terminal for a while, and the keys that are pressed meanwhile.
+/* screen: takes over the whole terminal and reads keys.
  *
- * Draws on the alternate screen, so that what stood there comes back. The terminal is as it was before on
- * every way out: at dt_screen_close, while Ctrl-Z holds the process, and where a signal ends it (a crash
- * too). One at a time: terminals and signals belong to the process.
+ * Draws on the alternate screen, so that the previous contents return. The terminal is restored by
+ * dt_screen_close, while Ctrl-Z suspends the process, and when a signal or crash ends it. Only one screen can be
+ * open: terminals and signals belong to the process.
  */
 #ifndef DT_RUNNER_TERM_SCREEN_H
 #define DT_RUNNER_TERM_SCREEN_H
@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* What is no character; those are themselves. */
+/* Keys that are not characters; characters are returned as they are. */
 typedef enum dt_key {
-    DT_KEY_NONE = 256, /* the time is over, or the window has another size: draw again */
+    DT_KEY_NONE = 256, /* timeout or new window size: draw again */
     DT_KEY_UP,
     DT_KEY_DOWN,
     DT_KEY_LEFT,
@@ -27,7 +27,7 @@ typedef enum dt_key {
     DT_KEY_END,
     DT_KEY_ENTER,
     DT_KEY_ESCAPE,
-    DT_KEY_INTERRUPT, /* SIGINT, SIGTERM or SIGHUP came, or the terminal went away */
+    DT_KEY_INTERRUPT, /* SIGINT, SIGTERM or SIGHUP, or the terminal is gone */
 } dt_key;
 
 typedef struct dt_screen {
@@ -35,13 +35,13 @@ typedef struct dt_screen {
     dt_strbuf output;
 } dt_screen;
 
-/* Whether keys can be read and `term` drawn over. */
+/* Whether keys can be read and `term` can be redrawn. */
 bool dt_screen_possible(const dt_term *term);
-/* DT_ERR_IO: it is no terminal. */
+/* DT_ERR_IO if `term` is not a terminal. */
 dt_status dt_screen_open(dt_screen *screen, dt_term *term, dt_error *err);
-/* Lines of dt_term_add, from the top; cut to the width and the height. */
+/* Draws lines of dt_term_add from the top, clipped to the size of the terminal. */
 void dt_screen_draw(dt_screen *screen, const char *text);
-/* A character or a dt_key, after `seconds` at most. */
+/* Returns a character or a dt_key, after at most `seconds`. */
 int dt_screen_key(dt_screen *screen, double seconds);
 void dt_screen_close(dt_screen *screen);
 

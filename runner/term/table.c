@@ -65,7 +65,7 @@ static size_t column_width(const dt_table *table, size_t column)
     return widest;
 }
 
-#define CUT_LEAST 8 /* a column is not cut to less */
+#define CUT_LEAST 8 /* least width of a clipped column */
 
 static size_t total_width(const dt_table *table, const size_t *widths, size_t indent)
 {
@@ -77,7 +77,7 @@ static size_t total_width(const dt_table *table, const size_t *widths, size_t in
     return total;
 }
 
-/* A width of 0 leaves a column out. */
+/* Reduces widths until the table fits in `room` columns. A width of 0 leaves a column out. */
 static void fit(size_t *widths, const dt_table *table, size_t indent, size_t room)
 {
     while (total_width(table, widths, indent) > room) {
@@ -109,7 +109,7 @@ static void add_blanks(dt_strbuf *out, size_t count)
         dt_strbuf_add_char(out, ' ');
 }
 
-/* The beginning of a cell that is too wide, with a mark that it continues. */
+/* Adds a clipped cell, with an ellipsis. */
 static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *cell, size_t width)
 {
     const char *mark = term->unicode ? "\xe2\x80\xa6" : "~";
@@ -118,8 +118,7 @@ static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *ce
     dt_strbuf_init(&text);
     dt_term_add_clipped(&text, &(dt_term){.fd = -1}, cell->text, width - 1);
     dt_term_add(out, term, cell->style, "%s%s", text.data, mark);
-    add_blanks(out,
-               width - 1 - dt_term_width(text.data)); /* a wide character may not have fitted */
+    add_blanks(out, width - 1 - dt_term_width(text.data)); /* a wide character may not have fit */
     dt_strbuf_release(&text);
 }
 

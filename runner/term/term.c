@@ -21,7 +21,7 @@ static const char *const styles[DT_STYLE_COUNT] = {
     [DT_STYLE_BAD] = "\x1b[31m",
 };
 
-/* The locale variables in the order that setlocale looks at them. */
+/* Checks the locale variables in the order of setlocale. */
 static bool locale_is_utf8(void)
 {
     static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -46,7 +46,7 @@ void dt_term_measure(dt_term *term)
     term->rows = size.ws_row > 0 ? size.ws_row : term->rows;
 }
 
-/* What DTRUN_TERMINAL says; false: it is not there. Lines elsewhere are not redrawn. */
+/* Reads DTRUN_TERMINAL; false if it is not set. Such a terminal is never redrawn. */
 static bool described(dt_term *out)
 {
     const char *text = getenv("DTRUN_TERMINAL"), *size = text != NULL ? strchr(text, ':') : NULL;
@@ -79,7 +79,7 @@ void dt_term_init(dt_term *out, int fd)
         dt_term_measure(out);
 }
 
-/* The length of one of our own styles, or of their end, at `text`; 0 where there is none. */
+/* Length of one of our style sequences at `text`; 0 if there is none. */
 static size_t own_length(const char *text)
 {
     if (text[0] != '\x1b')
@@ -125,7 +125,7 @@ void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char
         free(text);
 }
 
-/* The next character, or style of ours, and the columns that it takes. */
+/* Finds the length of the next character or style sequence. Returns its columns. */
 static size_t next_columns(size_t *length, bool *is_style, const char *text)
 {
     *length = own_length(text);
@@ -181,7 +181,7 @@ void dt_term_add_whole(dt_strbuf *out, const dt_term *term, const char *text)
     }
 }
 
-/* Bytes of the text that fit into so many columns and end before a blank; at least one character. */
+/* Number of bytes that fit into `columns` and end before a space; at least one character. */
 static size_t fitting(const char *text, size_t columns)
 {
     size_t used = 0, at = 0, blank = 0, length;

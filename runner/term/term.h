@@ -1,10 +1,10 @@
-/* term: what the other end of a descriptor can show.
+/* term: detects what the terminal of a descriptor can show, and formats text for it.
  *
  * Colour     on a terminal, unless NO_COLOR is set (to anything but "") or TERM is dumb
- * Unicode    where the locale's character set is UTF-8; else plain ASCII is drawn
- * Elsewhere  where a server runs the command for somebody (web/command.h), DTRUN_TERMINAL says what shows its
- *            output: "terminal:120x40:colour", "file:80x24"
- * Ownership  a dt_term holds no resources; strings returned are static
+ * Unicode    if the locale is UTF-8; else only ASCII is drawn
+ * Remote     when a server runs the command for a remote user (web/command.h), DTRUN_TERMINAL describes the remote
+ *            terminal: "terminal:120x40:colour", "file:80x24"
+ * Ownership  a dt_term holds no resources; returned strings are static
  */
 #ifndef DT_RUNNER_TERM_H
 #define DT_RUNNER_TERM_H
@@ -20,15 +20,15 @@ extern "C" {
 
 typedef struct dt_term {
     int fd;
-    bool seen;    /* a terminal, here or elsewhere: lines fit into `columns` */
-    bool live;    /* one here, whose lines can be redrawn */
-    bool colour;  /* escape sequences are welcome */
+    bool seen;    /* a terminal, local or remote: lines must fit into `columns` */
+    bool live;    /* a local terminal that can be redrawn */
+    bool colour;  /* escape sequences are allowed */
     bool unicode; /* bars and dots beyond ASCII */
-    int columns;  /* 80 where nobody says */
-    int rows;     /* 24 where nobody says */
+    int columns;  /* 80 if unknown */
+    int rows;     /* 24 if unknown */
 } dt_term;
 
-/* What text means; how that looks is decided in term.c alone. */
+/* Meaning of text; term.c decides how it looks. */
 typedef enum dt_style {
     DT_STYLE_PLAIN,
     DT_STYLE_BOLD,
@@ -41,29 +41,30 @@ typedef enum dt_style {
 } dt_style;
 
 void dt_term_init(dt_term *out, int fd);
-/* Whether a person sees what is written to stdout, here or elsewhere. */
+/* Whether stdout is shown on a terminal, local or remote. */
 bool dt_term_is_seen(void);
-/* The size again: windows are resized. */
+/* Reads the size again, after a window may have been resized. */
 void dt_term_measure(dt_term *term);
 
-/* Adds formatted text in a style. What must not be shown (base/display.h) is '?', tabs are blanks,
- * so that no log line or name steers the terminal. */
+/* Adds formatted text in a style. Control characters (base/display.h) become '?' and tabs become
+ * spaces, so that no log line or name can control the terminal. */
 void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char *fmt, ...)
     DT_PRINTF(4, 5);
 
-/* Adds text in a style as lines of at most `columns` columns, each after `indent` blanks and with a line
- * feed; they are broken at blanks, or within a word that is longer than a line. columns 0: one line. */
+/* Adds text in a style, wrapped to lines of at most `columns` columns, each after `indent` spaces
+ * and with a line feed. Lines break at spaces, or within a word that is longer than a line. columns
+ * 0: one line. */
 void dt_term_add_wrapped(dt_strbuf *out, const dt_term *term, dt_style style, size_t indent,
                          size_t columns, const char *text);
 
-/* Columns that text takes: our styles take none, a character what dt_display_columns says. */
+/* Columns of text: our styles take none, a character dt_display_columns. */
 size_t dt_term_width(const char *text);
 
-/* Adds text that was made with dt_term_add, and perhaps without: of escape sequences only our own
- * styles pass, and those only where there is colour. */
+/* Adds text that may contain styles of dt_term_add. All other escape sequences are replaced, and
+ * without colour the styles are removed. */
 void dt_term_add_whole(dt_strbuf *out, const dt_term *term, const char *text);
 
-/* The same, cut to `columns`; styles are kept whole and are ended. */
+/* The same, clipped to `columns`; styles stay whole and are reset at the end. */
 void dt_term_add_clipped(dt_strbuf *out, const dt_term *term, const char *text, size_t columns);
 
 #ifdef __cplusplus

@@ -136,7 +136,7 @@ static void add_curve(dt_strbuf *out, const dt_term *term, const dt_top_detail *
         dt_plot_add(out, term, &plot, arena);
 }
 
-/* The date says nothing here that the time does not. */
+/* Returns a log line without its date. */
 static const char *without_date(const char *text)
 {
     const char *time = strchr(text, 'T'), *blank = strchr(text, ' ');
@@ -153,7 +153,7 @@ static int lines_of(const char *text)
     return count;
 }
 
-/* A line of a rank or a step is cut by the screen, a sentence is wrapped. */
+/* Adds a line. The screen truncates lines of ranks and steps; sentences are wrapped. */
 static void add_line(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail,
                      const dt_log_line *line)
 {
@@ -168,7 +168,7 @@ static void add_line(dt_strbuf *out, const dt_term *term, const dt_top_detail *d
                 without_date(line->text));
 }
 
-/* The newest that have room. */
+/* Adds the newest lines that fit. */
 static void add_lines(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail, int rows)
 {
     int64_t first = detail->lines_count;

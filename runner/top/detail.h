@@ -1,6 +1,6 @@
-/* detail: one run over the whole terminal: where it stands, a curve of one metric, what was said last.
+/* detail: shows one run in the whole terminal: its state, the curve of one metric, and its last log lines.
  *
- * Ownership  all lives in the arena that is passed
+ * Ownership  everything lives in the arena that is passed
  */
 #ifndef DT_RUNNER_TOP_DETAIL_H
 #define DT_RUNNER_TOP_DETAIL_H
@@ -22,11 +22,11 @@ typedef struct dt_top_detail {
     bool several_ranks;
 } dt_top_detail;
 
-/* As much as `term` has room for. */
+/* Reads as much as fits on `term`. */
 dt_status dt_top_detail_read(dt_top_detail *out, dt_store *store, const char *run,
                              const char *metric, const dt_term *term, int64_t now_ms,
                              dt_arena *arena, dt_error *err);
-/* At most `rows` lines. */
+/* Adds at most `rows` lines. */
 void dt_top_detail_add(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail, int rows,
                        dt_arena *arena);
 

@@ -33,8 +33,7 @@ void dt_keeper_look(dt_keeper *keeper)
         return;
     }
     keeper->next_seconds = now + GAP_SECONDS;
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO;
-         fd++) /* what it says would lie on the screen */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) /* keep its output off the screen */
         (void)posix_spawn_file_actions_addopen(&nothing, fd, "/dev/null", O_RDWR, 0);
     if (posix_spawn(&keeper->child, "/proc/self/exe", &nothing, &attributes, argv, environ) != 0)
         keeper->child = 0;

@@ -1,6 +1,6 @@
-/* keeper: that no active run stays without a supervisor while somebody looks on.
+/* keeper: starts missing supervisors of active runs while `dtrun top` is open.
  *
- * By a process of its own, `dtrun supervise --all-active`: a supervisor may take half a minute to answer, and
+ * Runs `dtrun supervise --all-active` as a separate process: a supervisor can take half a minute to respond, and
  * the view must not wait for it.
  */
 #ifndef DT_RUNNER_TOP_KEEPER_H
@@ -9,11 +9,11 @@
 #include <sys/types.h>
 
 typedef struct dt_keeper {
-    pid_t child;         /* 0: none runs */
-    double next_seconds; /* monotonic: not before; 0 at the start */
+    pid_t child;         /* 0: not running */
+    double next_seconds; /* monotonic time of the next start; 0 at first */
 } dt_keeper;
 
-/* Looks after all, every ten seconds at most. What fails is tried again. */
+/* Starts the process, at most every ten seconds. Failures are retried. */
 void dt_keeper_look(dt_keeper *keeper);
 
 #endif

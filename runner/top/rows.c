@@ -24,7 +24,7 @@ static double share(const dt_run *run)
     return run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
 }
 
-/* What is not known comes last. */
+/* Orders numbers; NaN comes last. */
 static int by_number(double a, double b)
 {
     if (isnan(a) || isnan(b))

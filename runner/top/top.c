@@ -16,22 +16,22 @@
 
 #define LOOK_SECONDS 1.0
 
-enum { TEXT_SIZE = 256, LIST_BESIDE = 4 }; /* rows of a list that are no runs */
+enum { TEXT_SIZE = 256, LIST_BESIDE = 4 }; /* rows around the list */
 
 typedef struct top {
     dt_store *store;
     dt_screen screen;
     dt_term term;
-    dt_arena arenas[2]; /* of what is shown, and of what is read to follow it */
-    int shown;          /* which is of what is shown */
+    dt_arena arenas[2]; /* of the shown data and of the next data */
+    int shown;          /* index of the arena of the shown data */
     dt_top_wish wish;
     dt_top_rows rows;
     dt_top_detail detail;
     char metric[TEXT_SIZE], selected[TEXT_SIZE], open[TEXT_SIZE]; /* ids; open "": the list */
-    int64_t at, first; /* selected; first that is shown */
+    int64_t at, first; /* index of the selected row; first row shown */
     dt_keeper keeper;
     double looked;
-    bool stale; /* something else is wanted than was read */
+    bool stale; /* the user asked for other data than was read */
     char problem[TEXT_SIZE];
 } top;
 
@@ -56,7 +56,7 @@ out:
     return st;
 }
 
-/* The run that was selected stays so, wherever it stands now. */
+/* Keeps the selected run selected after rows have moved. */
 static void find_selected(top *t)
 {
     int64_t most = t->rows.count - 1;
@@ -111,8 +111,7 @@ static void look(top *t)
     t->problem[0] = '\0';
     if (read_all(t, &err) != DT_OK) {
         set_text(t->problem, err.message);
-        if (t->open[0] != '\0' &&
-            t->detail.run.id == NULL) /* it was never there: back to the list */
+        if (t->open[0] != '\0' && t->detail.run.id == NULL) /* it never existed: back to the list */
             t->open[0] = '\0';
     }
     t->stale = false;
@@ -164,9 +163,9 @@ static void add_list(dt_strbuf *text, top *t)
         dt_top_rows_add(text, &t->term, &t->rows, t->first, room, t->at, dt_clock_wall_ms(),
                         &t->arenas[t->shown]);
     else
-        dt_term_add(text, &t->term, DT_STYLE_DIM, "nothing runs, and nothing has ended lately\n");
+        dt_term_add(text, &t->term, DT_STYLE_DIM, "no active runs, and none ended recently\n");
     snprintf(keys, sizeof(keys), "q quit  Enter open  j k move  m metric  s sort: %s  a %s",
-             dt_top_sort_names[t->wish.sort], t->wish.all ? "only what runs" : "all");
+             dt_top_sort_names[t->wish.sort], t->wish.all ? "active only" : "all");
     add_foot(text, t, lines_of(text), keys);
 }
 
@@ -191,7 +190,7 @@ static void draw(top *t)
 
 /* --- keys */
 
-/* The metric that lies `by` further among those of the run that is looked at. */
+/* Switches to the metric `by` places further in the list of the current run. */
 static void change_metric(top *t, int by)
 {
     const char *run = t->open[0] != '\0' ? t->open : t->selected, **names;
@@ -266,7 +265,7 @@ static void press_in_list(top *t, int key)
     t->stale = true;
 }
 
-/* False: somebody leaves. */
+/* Returns false if the user quits. */
 static bool press(top *t, int key)
 {
     bool in_list = t->open[0] == '\0';
@@ -331,7 +330,7 @@ static dt_status print(top *t, const dt_call *call, dt_error *err)
     if (call->json)
         return print_json(t, err);
     if (t->rows.count == 0)
-        dt_report_note(call, "nothing runs, and nothing has ended in the last ten minutes");
+        dt_report_note(call, "no active runs, and none ended in the last ten minutes");
     dt_strbuf_init(&text);
     if (t->rows.count > 0)
         dt_top_rows_add(&text, &t->term, &t->rows, 0, t->rows.count, -1, dt_clock_wall_ms(),

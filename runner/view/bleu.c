@@ -69,7 +69,7 @@ dt_status dt_bleu_compare(dt_bleu_report *out, const dt_strbuf *ours, const dt_s
 
     *out = (dt_bleu_report){.lines = counts[0]};
     if (!dt_bleu_words_find(&words, tokenizer))
-        DT_THROW(err, DT_ERR_USAGE, "there are no words of '%s'", tokenizer);
+        DT_THROW(err, DT_ERR_USAGE, "unknown BLEU tokenizer '%s'", tokenizer);
     if (counts[0] != counts[1])
         DT_THROW(err, DT_ERR_USAGE, "%s has %lld lines, and %s has %lld: expected one for each",
                  names[0], (long long)counts[0], names[1], (long long)counts[1]);

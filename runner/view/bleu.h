@@ -1,4 +1,4 @@
-/* bleu: BLEU of translations against references (engine/bleu/bleu.h), as a line of sacreBLEU's and as JSON:
+/* bleu: computes BLEU of translations (engine/bleu/bleu.h) and prints it as sacreBLEU does, or as JSON:
  *   {"bleu", "precisions", "brevity_penalty", "ratio", "hypothesis_words", "reference_words", "lines", "signature"}
  */
 #ifndef DT_RUNNER_VIEW_BLEU_H
@@ -19,15 +19,15 @@ typedef struct dt_bleu_report {
     const char *signature; /* in the arena */
 } dt_bleu_report;
 
-/* Lines, each against that of the other text; `names` are those of both, for messages. DT_ERR_USAGE where there
- * are not as many of them, or none. */
+/* Compares line by line. `names` name the two texts in messages. DT_ERR_USAGE if the numbers of
+ * lines differ or are 0. */
 dt_status dt_bleu_compare(dt_bleu_report *out, const dt_strbuf *ours, const dt_strbuf *theirs,
                           const char *const names[2], const char *tokenizer, dt_arena *arena,
                           dt_error *err);
-/* The same refusal, before there is a translation: `input` is the file that is translated. Its lines are not
- * counted where it is a pipe. */
+/* Checks the numbers of lines before the translation, with the file `input` that will be
+ * translated. A pipe is not checked. */
 dt_status dt_bleu_expect(const char *input, const char *reference, dt_error *err);
-/* One line, with its end. */
+/* Adds one line with its line break. */
 void dt_bleu_add_text(dt_strbuf *out, const dt_bleu_report *report);
 void dt_bleu_add_json(json_t *object, const dt_bleu_report *report);
 

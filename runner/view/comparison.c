@@ -22,7 +22,7 @@ static dt_status add_metric(dt_comparison *io, const char *name, dt_error *err)
     return DT_OK;
 }
 
-/* Those asked for must be there; else all that any run has. */
+/* Collects the metrics that are asked for, or else all metrics of all runs. */
 static dt_status find_metrics(dt_comparison *io, const char *const *asked, size_t asked_count,
                               dt_arena *arena, dt_error *err)
 {
@@ -44,7 +44,7 @@ out:
     return st;
 }
 
-/* From the first step that any run has to the last. */
+/* Finds the first and last step of a metric over all runs. DT_ERR_USAGE if no run has it. */
 static dt_status find_extent(dt_comparison *io, size_t metric, dt_arena *arena, dt_error *err)
 {
     int64_t first, last;

@@ -1,4 +1,4 @@
-/* comparison: what differs between runs: their recipes, and what each metric reached. */
+/* comparison: compares the recipes and the metrics of runs. */
 #ifndef DT_RUNNER_VIEW_COMPARISON_H
 #define DT_RUNNER_VIEW_COMPARISON_H
 
@@ -9,9 +9,9 @@
 
 typedef struct dt_comparison {
     dt_store *store;
-    dt_run_entry *runs; /* the first is what others are told by; the caller releases them */
+    dt_run_entry *runs; /* differences are to the first; the caller releases them */
     size_t count;
-    const char **keys; /* of recipes, in which they differ */
+    const char **keys; /* recipe keys that differ */
     size_t keys_count;
     const char **metrics;
     size_t metrics_count;
@@ -20,8 +20,9 @@ typedef struct dt_comparison {
     int64_t *last_step;
 } dt_comparison;
 
-/* store, runs and count are given. `metrics` (0: those that any of the runs has) each with curves of so
- * many buckets. DT_ERR_USAGE: a metric that no run has. */
+/* Fills in the rest of *io, whose store, runs and count are given. Compares `metrics` (count 0: all
+ * metrics of all runs), with curves of `buckets` buckets. DT_ERR_USAGE if no run has one of the
+ * metrics. */
 dt_status dt_comparison_make(dt_comparison *io, const char *const *metrics, size_t metrics_count,
                              size_t buckets, dt_arena *arena, dt_error *err);
 

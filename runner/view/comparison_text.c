@@ -1,4 +1,4 @@
-/* comparison_text: a comparison for a person: what was asked for, what came of it, the curves. */
+/* comparison_text: prints a comparison: runs, recipes, metrics and curves. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void add_mark(dt_table *table, const dt_term *term, size_t run, size_t co
     dt_table_add(table, style, "%s", mark);
 }
 
-/* Names the runs that have no recipe; says of the others why there is no table of differences. */
+/* Explains a missing table of differences, and names the runs without a recipe. */
 static void add_recipe_words(dt_strbuf *out, const dt_term *term, dt_comparison *all)
 {
     static const char *const words[] = {
@@ -42,7 +42,7 @@ static void add_recipe_words(dt_strbuf *out, const dt_term *term, dt_comparison 
     dt_strbuf_add_str(out, without > 0 ? " (imported, or not readable)\n" : "");
 }
 
-/* A line a key, a column a run, where these are few; else the other way round. */
+/* Adds a table of the differing recipe keys: one line a key, one column a run. */
 static void add_recipes(dt_strbuf *out, const dt_term *term, dt_comparison *all, dt_arena *arena)
 {
     dt_table_column *columns = dt_arena_alloc_array(arena, all->count + 1, sizeof(columns[0]));
@@ -105,7 +105,7 @@ static const char *show_value(char *out, double value)
     return out;
 }
 
-/* Against the first run: its difference, and how much of the first that is. */
+/* Adds the difference to the first run, absolute and in percent. */
 static void add_difference(dt_table *table, double value, double first, bool is_first,
                            bool more_is_better)
 {
@@ -130,8 +130,8 @@ static void add_metric(dt_strbuf *out, const dt_term *term, const dt_comparison 
     const char *name = all->metrics[m];
     const dt_curve *first = &all->curves[m * all->count];
     dt_table_column columns[] = {{"", false},       {name, false},      {"best", true},
-                                 {"at step", true}, {"to first", true}, {"last", true},
-                                 {"to first", true}};
+                                 {"at step", true}, {"vs first", true}, {"last", true},
+                                 {"vs first", true}};
     static const int spare[] = {0, 0, 0, 2, 1, 0, 3};
     bool more = dt_metric_more_is_better(name);
     char text[VALUE_SIZE], step[DT_FORMAT_SIZE];

@@ -76,7 +76,7 @@ static void widen(dt_curve *out, const dt_bucket *bucket)
     out->count += bucket->points;
 }
 
-/* Of the store's buckets each counts where its middle lies. */
+/* Distributes the store's buckets over the curve's: each goes where its middle is. */
 static void share_out(dt_curve *out, int64_t *counts, const dt_bucket *from, int64_t count)
 {
     double span = (double)(out->last_step - out->first_step) + 1;
@@ -106,7 +106,7 @@ dt_status dt_curve_sketch(dt_curve *out, dt_store *store, const char *run, const
 
     *out = (dt_curve){.lowest = none, .highest = none, .last = none};
     DT_TRY(dt_store_curves_find(store, &curves, run, name, arena, err));
-    if (curves.count == 1) /* twice as many: their bounds are not those of ours */
+    if (curves.count == 1) /* twice as many, because the bounds of the buckets differ */
         DT_TRY(dt_store_curve_buckets(store, &buckets, &count, &curves, 0, INT64_MIN, INT64_MAX,
                                       2 * (int64_t)most, arena, err));
     for (int64_t i = 0; i < count; i++)

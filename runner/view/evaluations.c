@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* NaN: there is no point at that step. */
+/* Returns the value at `step`, or NaN if there is none. */
 static double at_step(const dt_metric *points, int64_t count, int64_t step)
 {
     for (int64_t i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* evaluations: the evaluations of a run, one for each step: what they measured belongs on one line.
+/* evaluations: reads the evaluations of a run, with all metrics of one step together.
  *
  * Ownership  the array lives in the arena that is passed
  */
@@ -13,13 +13,13 @@
 
 typedef struct dt_evaluation {
     int64_t attempt, step, time_ms;
-    double loss, bleu; /* bleu NaN: it was not measured */
+    double loss, bleu; /* bleu: NaN if not measured */
 } dt_evaluation;
 
-/* Those after (exclusive) *after_step, oldest first; *after_step becomes the step of the last. */
+/* Reads the evaluations after *after_step, oldest first, and advances *after_step to the last one. */
 dt_status dt_evaluations_read(dt_evaluation **out, int64_t *count, int64_t *after_step,
                               dt_store *store, const char *run, dt_arena *arena, dt_error *err);
-/* "validation loss 1.9034  BLEU 21.30" */
+/* Adds "validation loss 1.9034  BLEU 21.30". */
 void dt_evaluation_add(dt_strbuf *out, const dt_evaluation *evaluation);
 
 #endif

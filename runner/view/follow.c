@@ -20,7 +20,7 @@
 
 #define FRAME_SECONDS 0.2
 
-/* How far the view has been told. */
+/* The newest data that the view has shown. */
 typedef struct cursors {
     int64_t attempt, loss_step, valid_step, checkpoint_step, event_id;
 } cursors;
@@ -35,7 +35,7 @@ typedef struct follower {
     dt_run row; /* lives in `arena` */
 } follower;
 
-/* Where the newest attempt began. */
+/* Finds the first step of the newest attempt. */
 static dt_status start_step(int64_t *out, follower *f, dt_error *err)
 {
     dt_attempt *attempts;
@@ -51,8 +51,8 @@ out:
     return st;
 }
 
-/* The run, by the attempt that is followed: where that one failed before its first step, the run
- * may be again what it was before. */
+/* Reads the run with the state of the followed attempt. If that attempt failed before its first step, the
+ * run itself may have returned to its previous attempt and state. */
 static dt_status look(dt_run *out, const follower *f, dt_arena *arena, dt_error *err)
 {
     dt_attempt *attempts;
@@ -66,8 +66,8 @@ static dt_status look(dt_run *out, const follower *f, dt_arena *arena, dt_error 
     for (int64_t i = 0; i < count; i++) {
         if (attempts[i].attempt != f->at.attempt)
             continue;
-        out->reason = dt_arena_printf(arena, "%s; the run is %s, as it was before",
-                                      attempts[i].reason, dt_run_state_name(out->state));
+        out->reason = dt_arena_printf(arena, "%s; the run is still %s", attempts[i].reason,
+                                      dt_run_state_name(out->state));
         if (out->reason == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
         out->attempt = attempts[i].attempt;
@@ -116,7 +116,7 @@ out:
     return st;
 }
 
-/* The store lists the newest first; a view tells them as they came. */
+/* Collects new checkpoints, oldest first (the store lists the newest first). */
 static dt_status new_checkpoints(follower *f, dt_error *err)
 {
     const dt_store_checkpoint **fresh;
@@ -163,7 +163,8 @@ out:
     return st;
 }
 
-/* The run first: what is read after it can only be newer, so that nothing is missed at the end. */
+/* Reads the next frame. The run is read first: everything after it is newer, so nothing is missed
+ * at the end. */
 static dt_status next_frame(follower *f, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -187,7 +188,7 @@ out:
     return st;
 }
 
-/* What is wrong with the supervisor comes after what the history tells. */
+/* Adds a problem of the supervisor after the events of the history. */
 static dt_status add_news(follower *f, dt_upkeep *upkeep, dt_error *err)
 {
     const char *news, **sentences;
@@ -262,10 +263,10 @@ void dt_follow_say_left(const dt_run *run)
 {
     const char *dtrun = program_invocation_name;
 
-    dt_report_say("left run %s, which continues\n"
-                  "  %s status --watch %s   to come back\n"
-                  "  %s logs -f %s          to read along\n"
-                  "  %s stop %s             to save a checkpoint and stop",
+    dt_report_say("detached; run %s continues\n"
+                  "  %s status --watch %s   follow it again\n"
+                  "  %s logs -f %s          follow its log\n"
+                  "  %s stop %s             save a checkpoint and stop",
                   run->id, dtrun, run->id, dtrun, run->id, dtrun, run->id);
 }
 

@@ -11,11 +11,11 @@
 dt_status dt_follow_options_check(const dt_call *call, dt_error *err)
 {
     if (dt_arguments_flag(call->args, "wait") && dt_arguments_flag(call->args, "detach"))
-        return DT_FAIL(err, DT_ERR_USAGE, "--wait and --detach do not go together");
+        return DT_FAIL(err, DT_ERR_USAGE, "--wait and --detach cannot be combined");
     if (dt_arguments_flag(call->args, "log-steps") && dt_arguments_flag(call->args, "detach"))
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--log-steps and --detach do not go together: 'dtrun logs "
-                       "--steps -f RUN' tells of a run that continues");
+                       "--log-steps and --detach cannot be combined; use 'dtrun logs "
+                       "--steps -f RUN'");
     return DT_OK;
 }
 

@@ -10,13 +10,13 @@ static json_t *parse(const dt_store_event *event)
 {
     json_t *json = NULL;
 
-    /* What the store holds was checked when it came; a damaged line only loses its sentence. */
+    /* Events were checked when they were stored; a damaged one is only left out. */
     if (dt_json_parse(&json, event->json, strlen(event->json), "event", NULL) != DT_OK)
         return NULL;
     return json;
 }
 
-/* Of what is done before ranks start: what may take hours is shown, what takes seconds is not. */
+/* Reports only the preparation that can take hours: waiting for a Slurm job. */
 static const char *preparing_sentence(const json_t *json, dt_arena *arena)
 {
     const char *message;
@@ -70,7 +70,7 @@ const char *dt_incident_sentence(const dt_store_event *event, dt_arena *arena)
     return sentence;
 }
 
-/* An end other than by code 0. */
+/* Whether a rank ended other than with exit code 0. */
 static bool ended_badly(const json_t *exited)
 {
     const json_t *code = json_object_get(exited, "code");
@@ -108,11 +108,11 @@ out:
     return st;
 }
 
-/* The smaller, the nearer to the cause: a rank that lost its peer, or that was ended because of
- * one, only tells of what another did. */
+/* How likely a rank is the cause of a failure, the most likely first. A rank that lost its peer, or that was
+ * stopped because of another, only shows the failure of the other. */
 enum { BLAME_OWN, BLAME_PEER, BLAME_ENDED, BLAME_NONE };
 
-/* Whether this rank said that a peer was lost, in the events up to `count`. */
+/* Whether this rank reported a lost peer, in the events up to `count`. */
 static bool lost_its_peer(const dt_store_event *events, int64_t count, int64_t attempt,
                           int64_t rank)
 {

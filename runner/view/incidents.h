@@ -1,4 +1,4 @@
-/* incidents: which events of a run a person must hear of, and why a run failed.
+/* incidents: selects the events that users must see, and finds the rank that made a run fail.
  *
  * Ownership  texts live in the arena
  */
@@ -7,19 +7,19 @@
 
 #include "store/store.h"
 
-/* One sentence, or NULL where the event is none of a person's business. */
+/* Returns a sentence on the event, or NULL if users need not see it. */
 const char *dt_incident_sentence(const dt_store_event *event, dt_arena *arena);
 
 typedef struct dt_incident {
-    int64_t rank;       /* -1: none is to blame */
-    const char **lines; /* its last ones, at most 50 */
+    int64_t rank;       /* -1: no rank failed */
+    const char **lines; /* its last lines of output, at most 50 */
     int64_t lines_count;
-    const char **kernel_lines; /* what the kernel said of its end, as of memory that ran out */
+    const char **kernel_lines; /* kernel messages on its end, for example out of memory */
     int64_t kernel_lines_count;
 } dt_incident;
 
-/* The rank of the newest attempt that was the first, by one clock, to end badly of its own, or else
- * to end badly at all; and what it said last. */
+/* Finds the rank of the newest attempt that failed first on its own, or else that failed first (times
+ * are of one clock); with its last output. */
 dt_status dt_incident_find(dt_incident *out, dt_store *store, const dt_run *run, dt_arena *arena,
                            dt_error *err);
 

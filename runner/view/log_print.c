@@ -17,7 +17,7 @@ dt_status dt_log_boundaries_read(dt_log_boundaries *out, dt_store *store, const 
 static bool is_before(const char *line, const dt_attempt *attempt, char *when)
 {
     dt_clock_iso(when, attempt->created_ms);
-    return strncmp(line, when, strlen(when)) < 0; /* both begin with a time in ISO form */
+    return strncmp(line, when, strlen(when)) < 0; /* both start with an ISO time */
 }
 
 static void add_boundary(dt_strbuf *out, const dt_term *term, const dt_log_boundaries *between,
@@ -31,20 +31,20 @@ static void add_boundary(dt_strbuf *out, const dt_term *term, const dt_log_bound
                     dt_runs_attempt_sentence(between->attempts, at, arena));
 }
 
-/* Those that lie before the line (NULL: all that are left); before the first line, the newest of
- * them: what is shown may begin far behind it. */
+/* Adds the boundaries before a line (NULL: all that remain). Before the first line only the newest one is
+ * added, since the output may start long after it. */
 static void add_boundaries(dt_strbuf *out, const dt_term *term, dt_log_boundaries *between,
                            const char *line, dt_arena *arena)
 {
-    int64_t from = between->said;
+    int64_t from = between->printed;
     char when[DT_CLOCK_ISO_SIZE];
 
-    while (between->said < between->count &&
-           (line == NULL || !is_before(line, &between->attempts[between->said], when)))
-        between->said++;
-    if (!between->begun && line != NULL && between->said > 0)
-        from = between->said - 1;
-    for (int64_t at = from; at < between->said; at++)
+    while (between->printed < between->count &&
+           (line == NULL || !is_before(line, &between->attempts[between->printed], when)))
+        between->printed++;
+    if (!between->begun && line != NULL && between->printed > 0)
+        from = between->printed - 1;
+    for (int64_t at = from; at < between->printed; at++)
         add_boundary(out, term, between, at, arena);
     between->begun = true;
 }
@@ -86,7 +86,7 @@ static json_t *line_to_json(const dt_log_line *line)
     return object;
 }
 
-/* A rank's lines are "TIME TEXT", those of the run "TIME OBJECT"; the time is in the object, too. */
+/* Returns the part after the time: lines of ranks are "TIME TEXT", lines of the run "TIME OBJECT". */
 static const char *after_time(const char *text)
 {
     const char *blank = strchr(text, ' ');

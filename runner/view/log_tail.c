@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* So much of a file is read for its last lines. */
+/* Bytes of a file that are read to find its last lines. */
 enum { TAIL_BYTES_BASE = 64 << 10, TAIL_BYTES_PER_LINE = 1024 };
 
 #define TIME_BYTES strlen("2026-11-21T09:50:00.123Z")
@@ -22,7 +22,7 @@ typedef struct line_list {
     int64_t count, capacity;
 } line_list;
 
-/* --- who there is to read */
+/* --- the readers, one for each rank */
 
 static dt_log_reader *find_reader(dt_log_tail *tail, int64_t rank)
 {
@@ -71,7 +71,7 @@ static dt_status name_node(dt_log_tail *tail, dt_log_reader *reader, const dt_no
     return DT_OK;
 }
 
-/* Of attempts before the newest one nothing changes once they were seen. */
+/* Adds the ranks of new attempts; attempts before the newest no longer change. */
 static dt_status look(dt_log_tail *tail, dt_store *store, const dt_run *run, dt_arena *arena,
                       dt_error *err)
 {
@@ -119,7 +119,7 @@ out:
     return st;
 }
 
-/* --- their lines */
+/* --- the lines */
 
 static dt_status add_line(line_list *list, const dt_log_reader *reader, const char *text,
                           dt_arena *arena, dt_error *err)
@@ -138,8 +138,8 @@ static dt_status add_line(line_list *list, const dt_log_reader *reader, const ch
     return DT_OK;
 }
 
-/* Whole lines of `length` bytes at `text`, which is cut up, not later than `until` (NULL: all);
- * *used: without the unended last and what is later. */
+/* Splits `text` of `length` bytes in place into lines that are not later than `until` (NULL: all). *used: the
+ * bytes of these lines, without an incomplete last line. */
 static dt_status cut_lines(line_list *list, size_t *used, const dt_log_reader *reader, char *text,
                            size_t length, const char *until, dt_arena *arena, dt_error *err)
 {
@@ -160,7 +160,7 @@ out:
     return st;
 }
 
-/* Bytes from..to of the file, or fewer; *got 0 where it is not there. */
+/* Reads bytes from..to of the file, or fewer; *got is 0 if the file does not exist. */
 static dt_status read_part(char **text, size_t *got, const dt_log_reader *reader, int64_t from,
                            int64_t to, dt_arena *arena, dt_error *err)
 {
@@ -186,7 +186,7 @@ out:
     return st;
 }
 
-/* Where the file begins after what rank_log.c gave back; 0: it is whole. */
+/* Returns the start of the data after the hole that rank_log.c punched; 0 if there is none. */
 static int64_t find_start(const dt_log_reader *reader)
 {
     int fd = open(reader->path, O_RDONLY | O_CLOEXEC);
@@ -214,7 +214,7 @@ static dt_status read_new(line_list *list, dt_log_reader *reader, const char *un
     if (reader->limit <= from)
         return DT_OK;
     DT_TRY(read_part(&text, &got, reader, from, reader->limit, arena, err));
-    if (from > reader->offset && got > 0) { /* the window begins within a line */
+    if (from > reader->offset && got > 0) { /* the window starts within a line */
         first_end = memchr(text, '\n', got);
         skipped = first_end != NULL ? (size_t)(first_end - text) + 1 : got;
     }
@@ -226,7 +226,7 @@ out:
     return st;
 }
 
-/* The time of the last line that has waited long enough; *until NULL: there is none. */
+/* Finds the time of the last line that has waited long enough; *until is NULL if there is none. */
 static dt_status find_until(const char **until, const dt_log_tail *tail, dt_arena *arena,
                             dt_error *err)
 {
@@ -243,7 +243,7 @@ static dt_status find_until(const char **until, const dt_log_tail *tail, dt_aren
         DT_TRY(read_part(&text, &got, reader, reader->offset, reader->known[0], arena, err));
         if (got == 0)
             continue;
-        last = got > 1 ? memrchr(text, '\n', got - 1) : NULL; /* the limit is after a line's end */
+        last = got > 1 ? memrchr(text, '\n', got - 1) : NULL; /* the limit is after a line break */
         last = last != NULL ? last + 1 : text;
         if (got - (size_t)(last - text) >= TIME_BYTES &&
             (*until == NULL || memcmp(last, *until, TIME_BYTES) > 0))
@@ -253,8 +253,8 @@ out:
     return st;
 }
 
-/* By time, which stands first in ISO form; ranks keep their own order (qsort alone is not stable,
- * so equal times are told apart by rank, then by where the text lies). */
+/* Orders lines by their ISO time, then by rank and by address, which keeps the order within a rank: qsort is
+ * not stable. */
 static int by_time(const void *a, const void *b)
 {
     const dt_log_line *left = a, *right = b;

@@ -8,9 +8,9 @@
 
 enum { KINDS_MAX = 8, STATE_COLUMNS = 13 };
 
-#define SLOWEST_SHARE 0.05 /* of a step: what the others wait less is no finding */
+#define SLOWEST_SHARE 0.05 /* of a step: shorter waits are not reported */
 
-/* The newest point of this attempt; false where there is none. */
+/* Finds the newest point of this attempt; *found is false if there is none. */
 static dt_status newest(double *out, bool *found, dt_store *store, const dt_run *run,
                         const char *name, dt_arena *arena, dt_error *err)
 {
@@ -72,7 +72,7 @@ static const char *state_words(dt_strbuf *why, const dt_node *node)
     }
     if (strchr(node->state, ' ') == NULL)
         return node->state;
-    dt_strbuf_add_str(why, node->state); /* what is being done there */
+    dt_strbuf_add_str(why, node->state); /* what the node prepares */
     return "preparing";
 }
 
@@ -84,7 +84,7 @@ const char *dt_node_lines_rank(const dt_node_lines *lines, const dt_rank *rank)
     return rank->state;
 }
 
-/* "8 ranks training" or "8 ranks: 7 training, 1 failed", in the order in which the states are met. */
+/* "8 ranks training" or "8 ranks: 7 training, 1 failed". */
 static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines, int64_t node)
 {
     struct {
@@ -131,8 +131,7 @@ static bool is_on(const dt_node_lines *lines, int64_t rank, int64_t node)
 void dt_node_lines_add_slowest(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines)
 {
     if (lines->slowest_rank >= 0)
-        dt_term_add(out, term, DT_STYLE_WARN,
-                    "slowest: rank %lld, the others wait %.3g ms a step for it",
+        dt_term_add(out, term, DT_STYLE_WARN, "slowest: rank %lld; the others wait %.3g ms a step",
                     (long long)lines->slowest_rank, 1e3 * lines->slowest_seconds);
 }
 
@@ -157,7 +156,7 @@ static void add_line(dt_strbuf *out, const dt_term *term, const dt_node_lines *l
     dt_strbuf_release(&why);
 }
 
-/* Whether somebody has to see it, however many there are. */
+/* Whether the node must be shown even if there are too many nodes. */
 static bool matters(const dt_node_lines *lines, const dt_node *node)
 {
     return strcmp(node->state, "running") != 0 || is_on(lines, lines->slowest_rank, node->node);

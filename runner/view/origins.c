@@ -23,9 +23,9 @@ static void add_origin(dt_table *table, const char *path, const json_t *origin)
         dt_strbuf_add_fmt(&where, ":%lld:%lld", (long long)json_integer_value(line),
                           (long long)json_integer_value(json_object_get(origin, "column")));
     if (from[0] != '\0')
-        dt_strbuf_add_fmt(&where, " (follows from %s)", from);
+        dt_strbuf_add_fmt(&where, " (derived from %s)", from);
     dt_table_add(table, path != NULL ? DT_STYLE_BOLD : DT_STYLE_DIM, "%s",
-                 path != NULL ? path : "  over");
+                 path != NULL ? path : "  overrides");
     dt_table_add(table, path != NULL ? DT_STYLE_PLAIN : DT_STYLE_DIM, "%s",
                  text_of(origin, "value"));
     dt_table_add(table, path != NULL ? DT_STYLE_PLAIN : DT_STYLE_DIM, "%s", where.data);

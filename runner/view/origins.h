@@ -1,4 +1,4 @@
-/* origins: where the values of a recipe come from, for people (recipes/origins.h). */
+/* origins: prints where the values of a recipe come from (recipes/origins.h). */
 #ifndef DT_RUNNER_VIEW_ORIGINS_H
 #define DT_RUNNER_VIEW_ORIGINS_H
 
@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "runner/term/term.h"
 
-/* A line a value: field, value, place; what it stands over below it. `fields` as dt_origins_to_json
- * gives them. */
+/* Adds one line a value: field, value, place; overridden values follow below it. `fields` is the result of
+ * dt_origins_to_json. */
 void dt_origins_view(dt_strbuf *out, const dt_term *term, const json_t *fields, dt_arena *arena);
 
 #endif

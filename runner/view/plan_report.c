@@ -40,7 +40,7 @@ static const char *strategy_text(const dt_recipe *recipe)
 
 /* --- text */
 
-/* What goes in and comes out. */
+/* Describes the inputs and outputs of the model. */
 static const char *data_text(const dt_planned *p, dt_arena *arena)
 {
     const dt_recipe *recipe = &p->recipe;
@@ -49,9 +49,9 @@ static const char *data_text(const dt_planned *p, dt_arena *arena)
         return dt_arena_printf(arena, "%lld inputs, %lld %s", (long long)recipe->model.inputs,
                                (long long)recipe->model.outputs,
                                recipe->model.loss == DT_LOSS_CROSS_ENTROPY ? "classes" : "outputs");
-    return dt_arena_printf(
-        arena, "vocabulary %lld%s", (long long)(p->vocab > 0 ? p->vocab : DT_VOCAB_UNKNOWN),
-        p->vocab > 0 ? "" : " (a guess: only reading the text tells; set 'model.vocab')");
+    return dt_arena_printf(arena, "vocabulary %lld%s",
+                           (long long)(p->vocab > 0 ? p->vocab : DT_VOCAB_UNKNOWN),
+                           p->vocab > 0 ? "" : " (assumed; set 'model.vocab')");
 }
 
 static const char *batch_text(const dt_recipe *recipe, dt_arena *arena)
@@ -65,7 +65,7 @@ static const char *batch_text(const dt_recipe *recipe, dt_arena *arena)
                            (long long)recipe->batch.tokens);
 }
 
-/* Of an optimizer that steps matrices whole. */
+/* Describes the cost of an optimizer that updates whole matrices; "" for others. */
 static const char *update_text(const dt_planned *p, dt_arena *arena)
 {
     dt_matrices matrices;
@@ -207,13 +207,14 @@ static void add_memory(dt_strbuf *out, const dt_term *term, const dt_planned *p,
 static void add_overlap(dt_strbuf *out, const dt_planned *p)
 {
     if (p->overlap_end > 0)
-        dt_strbuf_add_fmt(out,
-                          "\nOverlap ends at %lld GPUs: there a card waits for messages for more "
-                          "than %.0f %% of a step.\n",
-                          (long long)p->overlap_end, 100 * DT_PLAN_EXPOSED_SHARE);
+        dt_strbuf_add_fmt(
+            out,
+            "\nOverlap ends at %lld GPUs: from there on a GPU waits for messages for more "
+            "than %.0f %% of a step.\n",
+            (long long)p->overlap_end, 100 * DT_PLAN_EXPOSED_SHARE);
     else
         dt_strbuf_add_fmt(out,
-                          "\nMessages hide behind the passes: up to %d GPUs a card waits for less "
+                          "\nMessages overlap with the passes: up to %d GPUs, a GPU waits for less "
                           "than %.0f %% of a step.\n",
                           DT_PLAN_GPUS_MAX, 100 * DT_PLAN_EXPOSED_SHARE);
 }

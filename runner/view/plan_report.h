@@ -1,4 +1,4 @@
-/* plan_report: what `dtrun plan` found, for people and for programs. */
+/* plan_report: prints the predictions of `dtrun plan` as text or JSON. */
 #ifndef DT_RUNNER_VIEW_PLAN_REPORT_H
 #define DT_RUNNER_VIEW_PLAN_REPORT_H
 
@@ -15,11 +15,11 @@ typedef struct dt_planned_size {
 
 typedef struct dt_planned {
     dt_recipe recipe;
-    int64_t vocab; /* 0: only a full read of the data can tell */
+    int64_t vocab; /* 0: unknown without reading all data */
     const dt_gpu_spec *gpu;
     const dt_network *network;
-    bool given_peak, given_node, given_network; /* instead of the tables' */
-    dt_machine machine;                         /* but for its nodes */
+    bool given_peak, given_node, given_network; /* values that options override */
+    dt_machine machine;                         /* without its number of nodes */
     dt_planned_size sizes[DT_PLANNED_MOST];
     int sizes_count;
     int64_t overlap_end; /* dt_predict_overlap_end */

@@ -51,8 +51,7 @@ dt_status dt_run_filter_parse(dt_run_filter *out, const char *text, dt_arena *ar
     out->number = strtod(out->value, &end);
     out->is_number = out->value[0] != '\0' && *end == '\0';
     if (!out->is_number && out->kind != DT_FILTER_EQUAL && out->kind != DT_FILTER_UNEQUAL)
-        return DT_FAIL(err, DT_ERR_USAGE, "'%s': '%s' is no number to compare with", text,
-                       out->value);
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s': '%s' is not a number", text, out->value);
     return DT_OK;
 }
 
@@ -124,8 +123,7 @@ dt_status dt_since_parse(int64_t *wall_ms, const char *text, int64_t now_ms, dt_
 {
     if (parse_ago(wall_ms, text, now_ms) || parse_date(wall_ms, text))
         return DT_OK;
-    return DT_FAIL(err, DT_ERR_USAGE,
-                   "--since: expected a time as in 90m, 2h, 3d, 2026-11-20 or '2026-11-20 14:30', "
-                   "got '%s'",
-                   text);
+    return DT_FAIL(
+        err, DT_ERR_USAGE,
+        "expected a time such as 90m, 2h, 3d, 2026-11-20 or '2026-11-20 14:30', not '%s'", text);
 }

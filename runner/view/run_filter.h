@@ -1,8 +1,7 @@
-/* run_filter: which runs a list shows: "optimizer.lr>1e-4", "name=gpt*", "valid_loss<=2".
+/* run_filter: parses and applies filters of runs: "optimizer.lr>1e-4", "name=gpt*", "valid_loss<=2".
  *
- * A filter is a key (run_value.h), one of = != < <= > >=, and a value. Beside a number, a number is
- * compared; texts are compared with = and != where * and ? stand for any letters. A run that does
- * not have the key passes no filter on it.
+ * A filter is a key (run_value.h), one of = != < <= > >=, and a value. Two numbers are compared as numbers. Texts
+ * are compared with = and != only, and * and ? are wildcards. A run without the key does not pass.
  */
 #ifndef DT_RUNNER_VIEW_RUN_FILTER_H
 #define DT_RUNNER_VIEW_RUN_FILTER_H
@@ -25,12 +24,12 @@ typedef struct dt_run_filter {
     double number;
 } dt_run_filter;
 
-/* DT_ERR_USAGE: no filter. Whether the key exists is not looked at. */
+/* DT_ERR_USAGE if `text` is not a filter. Does not check that the key exists. */
 dt_status dt_run_filter_parse(dt_run_filter *out, const char *text, dt_arena *arena, dt_error *err);
 bool dt_run_filter_passes(const dt_run_filter *filter, const dt_run_value *value);
 
-/* "2h", "3d", "90m", "2w" before now, or "2026-11-20", "2026-11-20 14:30" by the local clock ("Z" at
- * its end: UTC). DT_ERR_USAGE. */
+/* Parses "2h", "3d", "90m" or "2w" before now, or "2026-11-20" or "2026-11-20 14:30" in local time
+ * (with "Z" at the end in UTC). DT_ERR_USAGE for other texts. */
 dt_status dt_since_parse(int64_t *wall_ms, const char *text, int64_t now_ms, dt_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* Whether SQL's own filter and order are all that is asked for. */
+/* Whether the filter and order of the SQL query suffice. */
 bool dt_run_selection_is_plain(const dt_run_selection *selection)
 {
     return selection->since_ms == 0 && selection->tags_count == 0 && selection->group == NULL &&
@@ -58,7 +58,7 @@ out:
 typedef struct sorted {
     dt_run_entry entry;
     dt_run_value value;
-    size_t place; /* newest first, where values are equal */
+    size_t place; /* order of equal values: newest first */
 } sorted;
 
 static int compare(const void *left, const void *right, void *descending)
@@ -93,7 +93,7 @@ out:
     return st;
 }
 
-/* Those beyond the limit go. */
+/* Releases the entries beyond the limit. */
 static void cut(dt_run_entries *entries, int64_t limit)
 {
     if (limit <= 0 || entries->count <= (size_t)limit)

@@ -1,6 +1,6 @@
-/* run_select: the runs that a list is asked for, in the order it is asked for.
+/* run_select: selects and sorts the runs of a list.
  *
- * Ownership  what is selected lives in the arena, but for the recipes: dt_run_entries_release
+ * Ownership  entries live in the arena; dt_run_entries_release releases their recipes
  */
 #ifndef DT_RUNNER_VIEW_RUN_SELECT_H
 #define DT_RUNNER_VIEW_RUN_SELECT_H
@@ -9,11 +9,11 @@
 
 typedef struct dt_run_selection {
     int state;               /* dt_run_state; -1: any */
-    int64_t since_ms;        /* created then or later; 0: whenever */
-    const char *const *tags; /* all of them */
+    int64_t since_ms;        /* created at this time or later; 0: any time */
+    const char *const *tags; /* all must match */
     size_t tags_count;
     const char *group, *name; /* NULL: any; name is a glob */
-    dt_run_filter *filters;   /* all of them */
+    dt_run_filter *filters;   /* all must match */
     size_t filters_count;
     const char *sort; /* a key; NULL: newest first */
     bool descending;
@@ -23,12 +23,12 @@ typedef struct dt_run_selection {
 typedef struct dt_run_entries {
     dt_run_entry *items;
     size_t count;
-    bool more; /* beyond the limit */
+    bool more; /* there are more beyond the limit */
 } dt_run_entries;
 
-/* Whether nothing but state and limit is asked for. */
+/* Whether the selection has only a state and a limit. */
 bool dt_run_selection_is_plain(const dt_run_selection *selection);
-/* DT_ERR_USAGE: a filter or order by what no run has. */
+/* DT_ERR_USAGE if a filter or the order uses a key that no run has. */
 dt_status dt_run_select(dt_run_entries *out, dt_store *store, const dt_run_selection *selection,
                         dt_arena *arena, dt_error *err);
 void dt_run_entries_release(dt_run_entries *entries);

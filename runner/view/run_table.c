@@ -48,7 +48,7 @@ dt_status dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries,
 
     *out = (dt_run_columns){.usual = true};
     if (entries->count > DIFFERING_RUNS)
-        return DT_OK; /* one wants to see them, not what each was asked for */
+        return DT_OK; /* too many runs to show how their recipes differ */
     DT_TRY(dt_recipe_diff(&out->keys, &out->count, entries->items, entries->count, arena, err));
     if (out->count > DIFFERING_MOST)
         out->count = DIFFERING_MOST;
@@ -56,7 +56,7 @@ out:
     return st;
 }
 
-/* What a table of runs begins with; `spare` as dt_table has it. A label that no run has is left out. */
+/* The usual columns; `spare` as in dt_table. Group and tags are left out if no run has any. */
 static const struct {
     const char *title;
     bool right;
@@ -91,11 +91,11 @@ static const char *speed_title(const dt_run_entries *entries)
     return strcmp(unit, "rows/s") == 0 ? "rows/s (last)" : "tokens/s (last)";
 }
 
-/* What each run has, beside its keys. */
+/* Which of the usual columns are shown. */
 typedef struct usual_cells {
     size_t count;
     bool shown[USUAL_COUNT];
-    bool names_unit; /* of its speed */
+    bool names_unit; /* each speed has its unit */
     int64_t now_ms;
 } usual_cells;
 
@@ -135,7 +135,7 @@ static void add_usual(dt_table *table, const dt_run *run, const dt_activity *act
         dt_table_add(table, DT_STYLE_PLAIN, "%s", run->tags);
 }
 
-/* Of a path the last part says enough. */
+/* Returns the last part of an absolute path, and other texts unchanged. */
 static const char *shortened(const char *text)
 {
     const char *slash = strrchr(text, '/');
@@ -143,7 +143,7 @@ static const char *shortened(const char *text)
     return text[0] == '/' && slash != NULL && slash[1] != '\0' ? slash + 1 : text;
 }
 
-/* A number of each node is not one of the run, as 'ranks' beside two nodes. */
+/* Returns the title of a key; numbers that apply to each node, such as 'ranks', get "per node". */
 static const char *title_of(const char *key, dt_arena *arena)
 {
     const dt_field *field = dt_field_find(key);

@@ -1,20 +1,20 @@
-/* run_table: runs as a table, a line each. */
+/* run_table: prints runs as a table, one line each. */
 #ifndef DT_RUNNER_VIEW_RUN_TABLE_H
 #define DT_RUNNER_VIEW_RUN_TABLE_H
 
 #include "runner/term/table.h"
 #include "runner/view/run_select.h"
 
-/* The keys of "a,b,c" after the usual columns ("+a,b"), or instead of them. DT_ERR_USAGE: what no run
- * has. */
+/* The keys of --columns: "a,b" replaces the usual columns, "+a,b" adds to them. DT_ERR_USAGE for a
+ * key that no run has. */
 typedef struct dt_run_columns {
     const char **keys;
     size_t count;
-    bool usual; /* those of every list come first */
+    bool usual; /* the usual columns come first */
 } dt_run_columns;
 dt_status dt_run_columns_parse(dt_run_columns *out, dt_store *store, const char *text,
                                dt_arena *arena, dt_error *err);
-/* Where nobody asked: the keys in which the recipes of these runs differ, a few at most. */
+/* The columns without --columns: the usual ones and a few keys in which the recipes differ. */
 dt_status dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena,
                                    dt_error *err);
 

@@ -80,7 +80,7 @@ void dt_run_entry_release(dt_run_entry *entry)
     entry->recipe = NULL;
 }
 
-/* --- what lists say of a run */
+/* --- properties of the run itself */
 
 static dt_run_value of_time(int64_t wall_ms, dt_arena *arena)
 {
@@ -129,7 +129,7 @@ static bool own(dt_run_value *out, const dt_run *run, const char *key, dt_arena 
     return true;
 }
 
-/* --- its recipe and its metrics */
+/* --- recipe fields and metrics */
 
 static const json_t *find_field(const json_t *recipe, const char *key)
 {
@@ -149,7 +149,7 @@ static const json_t *find_field(const json_t *recipe, const char *key)
     return NULL;
 }
 
-/* "valid_loss.min" is valid_loss and what it reached. */
+/* Splits "valid_loss.min" into the metric valid_loss and which value is wanted. */
 static dt_metric_which split_metric(char *name, size_t size, const char *key)
 {
     size_t length = strlen(key);
@@ -224,7 +224,7 @@ dt_status dt_run_key_check(dt_store *store, const char *key, dt_error *err)
     if (meant != NULL)
         DT_THROW(err, DT_ERR_USAGE, "no run has '%s' (did you mean '%s'?)", key, meant);
     DT_THROW(err, DT_ERR_USAGE,
-             "no run has '%s': a key of recipes, a metric, or one of the keys of 'list --json'",
+             "no run has '%s'; expected a recipe key, a metric, or a key of 'dtrun list --json'",
              key);
 out:
     return st;

@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-/* Whether a stop ended the run where its end could not be written. */
+/* Whether the run was stopped while its end could not be written to the history. */
 static bool was_stopped(const dt_run *run, dt_arena *arena)
 {
     const char *folder;
@@ -32,13 +32,13 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call)
     if (!dt_run_state_is_terminal(run->state))
         st = dt_supervisor_ensure(run, &incident);
     if (st != DT_OK && was_stopped(run, call->arena))
-        dt_report_say("dtrun: run '%s' was stopped, and nothing of it runs; the history says so "
+        dt_report_say("dtrun: run '%s' was stopped; the history will show it "
                       "once it can be written: %s",
                       run->id, incident.message);
     else if (st != DT_OK && dt_supervisor_is_broken(run->id)) /* the message names the run */
-        dt_report_say("dtrun: %s; 'dtrun stop %s' ends the run", incident.message, run->id);
+        dt_report_say("dtrun: %s; end the run with 'dtrun stop %s'", incident.message, run->id);
     else if (st != DT_OK)
-        dt_report_say("dtrun: nobody supervises run '%s' just now: %s", run->id, incident.message);
+        dt_report_say("dtrun: run '%s' has no supervisor right now: %s", run->id, incident.message);
     return st;
 }
 
@@ -51,7 +51,7 @@ const char *dt_runs_shown_state(const dt_run *run, const dt_activity *activity)
                                                 : activity->words;
 }
 
-/* What keeps its supervisor from its work; null: nothing that is seen from here. */
+/* Why the supervisor cannot work, or null if no problem is known. */
 static json_t *trouble_json(const dt_run *run)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -69,7 +69,7 @@ static json_t *trouble_json(const dt_run *run)
     return out != NULL ? out : json_null();
 }
 
-/* The run that `ref` names, also where the store had lost it. */
+/* Finds the run that `ref` names. A run that the store had lost is restored first. */
 static dt_status find(dt_store *store, dt_run *run, const char *ref, dt_arena *arena, dt_error *err)
 {
     dt_error unknown = DT_ERROR_INIT;
@@ -78,7 +78,7 @@ static dt_status find(dt_store *store, dt_run *run, const char *ref, dt_arena *a
     if (st == DT_OK && strcmp(run->id, ref) == 0) {
         if (!dt_mend_run(store, ref))
             return DT_OK;
-    } else if (st == DT_OK || st == DT_ERR_NOT_FOUND) { /* a newer one may have that name */
+    } else if (st == DT_OK || st == DT_ERR_NOT_FOUND) { /* a lost newer run may have this name */
         dt_mend_all(store);
     } else {
         return DT_FAIL(err, st, "%s", unknown.message);

@@ -1,4 +1,4 @@
-/* runs: what commands that take a RUN begin with, and how a run is told as JSON.
+/* runs: opens the run of a command, and converts runs to JSON and text.
  *
  * Ownership  strings live in the arena of the call
  */
@@ -11,16 +11,16 @@
 #include "runner/view/timing.h"
 #include "store/store.h"
 
-/* Opens the store and finds the run. One that is active without a supervisor gets one again; when
- * that fails it is only said, since reading needs none. The caller closes *store. */
+/* Opens the store and finds the run. An active run without a supervisor gets a new one; a failure
+ * of that is only printed, since reading needs none. The caller closes *store. */
 dt_status dt_runs_open(dt_store **store, dt_run *run, const char *ref, const dt_call *call,
                        dt_error *err);
 
-/* The same in a store that is open. */
+/* The same with an open store. */
 dt_status dt_runs_find(dt_store *store, dt_run *run, const char *ref, const dt_call *call,
                        dt_error *err);
 
-/* Another look at a run that is known. */
+/* Starts the supervisor of an active run that has none. Prints a failure and returns it. */
 dt_status dt_runs_ensure(const dt_run *run, const dt_call *call);
 
 /* The keys that lists, status and launch share: run, name, state, attempt, step, ... New
@@ -28,30 +28,31 @@ dt_status dt_runs_ensure(const dt_run *run, const dt_call *call);
 json_t *dt_runs_to_json(const dt_run *run);
 /* Adds "activity" to that object; the speed of a run that makes no steps becomes null. */
 void dt_runs_add_activity(json_t *object, const dt_run *run, const dt_activity *activity);
-/* "attempt 3 continues from step 40; attempt 2 failed: why", of the attempt at index `at` from 1 on;
+/* "attempt 3 continues from step 40; attempt 2 failed: why", for the attempt at index `at`, from 1 on;
  * lives in the arena. */
 const char *dt_runs_attempt_sentence(const dt_attempt *attempts, int64_t at, dt_arena *arena);
 /* [{attempt, state, start_step, elapsed_seconds, reason}], oldest first. New reference. */
 json_t *dt_runs_attempts_json(const dt_attempt *attempts, int64_t count);
-/* The same as dt_runs_to_json with attempts, timing and nodes[{host, state, ranks[{rank, pid, state, ...}]}]. */
+/* The same as dt_runs_to_json with attempts, timing and nodes[{host, state, ranks[{rank, pid,
+ * state, ...}]}]. */
 dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
                               dt_error *err);
 
-/* How many steps the run has, in words: "2,000", or "40 epochs" until the engine has counted them.
+/* Writes the number of steps of the run: "2,000", or "40 epochs" until the engine has counted them.
  * Returns buf. */
 const char *dt_runs_total(char *buf, size_t size, const dt_run *run);
 
-/* Of its model; NULL where that is not known. */
+/* Returns the architecture of its model, or NULL if unknown. */
 const struct dt_architecture *dt_runs_architecture(const dt_run *run);
-/* What its speed is counted in: "tokens/s", "rows/s". Static. */
+/* Returns the unit of its speed: "tokens/s" or "rows/s". Static. */
 const char *dt_runs_speed(const dt_run *run);
-/* The label of dt_timing.tokens_per_second: which of its steps it is of. */
+/* Returns the label of dt_timing.tokens_per_second, with "(last)" or "(mean)". */
 const char *dt_runs_timed_speed(const dt_run *run);
 
-/* The state as a person sees it: what the run does, or for an active run "broken" if its supervisors end at once,
- * "paused" if its supervisor is stopped by a signal. Lives as long as the activity. */
+/* The state to show: what the run does, or for an active run "broken" if its supervisors end at
+ * once, or "paused" if its supervisor is suspended by a signal. Lives as long as the activity. */
 const char *dt_runs_shown_state(const dt_run *run, const dt_activity *activity);
-/* How a state is coloured, and what a run in that state does. */
+/* Styles of a state and of an activity. */
 dt_style dt_runs_style(dt_run_state state);
 dt_style dt_runs_activity_style(const dt_run *run, const dt_activity *activity);
 

@@ -31,7 +31,7 @@ json_t *dt_sarif_new(void)
                      run);
 }
 
-/* A path as a URI: of a relative one what is no letter of URIs is written by its number. */
+/* Converts a path to a URI; other characters than those of URIs are percent-encoded. */
 static json_t *uri_of(const char *path)
 {
     dt_strbuf uri;
@@ -52,7 +52,7 @@ static json_t *uri_of(const char *path)
     return text;
 }
 
-/* What stands behind "gpt.yaml:14:9: ". */
+/* Returns the message without its prefix "gpt.yaml:14:9: ". */
 static const char *without_mark(const dt_problem *problem)
 {
     const char *message = problem->message;

@@ -53,7 +53,7 @@ out:
     return st;
 }
 
-/* The last `most` steps that were logged are after it: the curve that is back least has so many. */
+/* Skips all but the last `most` logged steps, by the metric with the most recent points. */
 static dt_status skip_old(dt_step_reading *r, const dt_store_curves *curves, int64_t most,
                           dt_error *err)
 {
@@ -108,7 +108,7 @@ out:
     return st;
 }
 
-/* At one moment: else a step could come between two of its metrics, and be read without its loss. */
+/* Reads in one transaction: otherwise a step could be read before its loss was written. */
 dt_status dt_step_log_read(dt_step_log *log, dt_step_lines *out, dt_store *store, const dt_run *run,
                            int64_t most, dt_arena *arena, dt_error *err)
 {

@@ -1,4 +1,4 @@
-/* step_log_int: what the files of step_log share: a call of dt_step_log_read, and how lines are made. */
+/* step_log_int: declares the state of a dt_step_log_read and the helpers that the files of step_log share. */
 #ifndef DT_RUNNER_VIEW_STEP_LOG_INT_H
 #define DT_RUNNER_VIEW_STEP_LOG_INT_H
 
@@ -17,31 +17,31 @@ typedef struct dt_step_reading {
     dt_arena *arena;
 } dt_step_reading;
 
-/* Of an evaluation, which has a line of its own. */
+/* Whether the metric belongs to an evaluation, which has its own line. */
 static inline bool dt_step_log_is_evaluation(const char *metric)
 {
     return strcmp(metric, DT_VALID_LOSS) == 0 || strcmp(metric, DT_VALID_BLEU) == 0;
 }
 
 /* --- step_log_lines.c */
-/* text NULL: DT_ERR_NOMEM. */
+/* Adds a line. DT_ERR_NOMEM if `text` is NULL. */
 dt_status dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *text,
                                dt_error *err);
-/* Takes what `text` holds. */
+/* Adds a line and releases `text`. */
 dt_status dt_step_log_add_text(dt_step_reading *r, int64_t time_ms, dt_strbuf *text, dt_error *err);
-/* What each object begins with. New reference. */
+/* Returns an object with the common keys. New reference. */
 json_t *dt_step_log_object(const dt_step_reading *r, const char *kind, int64_t time_ms,
                            int64_t attempt, int64_t step);
-/* Takes `object`. */
+/* Adds `object` as a line and releases it. */
 dt_status dt_step_log_add_json(dt_step_reading *r, int64_t time_ms, json_t *object, dt_error *err);
-/* "step 740/2000" */
+/* Adds "step 740/2000". */
 void dt_step_log_add_place(dt_strbuf *text, const dt_step_reading *r, int64_t step);
 void dt_step_log_add_loss(dt_strbuf *text, double value);
 
 /* --- step_log_steps.c: every logged step after r->log->step */
 dt_status dt_step_log_read_steps(dt_step_reading *r, const dt_store_curves *curves, dt_error *err);
 
-/* --- step_log_rare.c: evaluations, checkpoints, and what went wrong */
+/* --- step_log_rare.c: evaluations, checkpoints and failures */
 dt_status dt_step_log_read_evaluations(dt_step_reading *r, dt_error *err);
 dt_status dt_step_log_read_checkpoints(dt_step_reading *r, dt_error *err);
 dt_status dt_step_log_read_incidents(dt_step_reading *r, int64_t since_ms, dt_error *err);

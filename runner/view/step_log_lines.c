@@ -1,4 +1,4 @@
-/* step_log_lines: a line of the log, as text and as an object. */
+/* step_log_lines: adds lines to the log, as text or JSON objects. */
 #include <math.h>
 #include <string.h>
 

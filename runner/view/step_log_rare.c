@@ -1,4 +1,4 @@
-/* step_log_rare: what happens seldom: evaluations, checkpoints, and what went wrong. */
+/* step_log_rare: reads evaluations, checkpoints and failures. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* step_log_steps: the steps of a run, all metrics of one together, a window of points at a time. */
+/* step_log_steps: reads the steps of a run with all metrics of each, one window of points at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,13 +8,13 @@
 
 #include "base/banned.h"
 
-/* So many points of a metric are read at a time. */
+/* Points of a metric in one window. */
 #define WINDOW_POINTS 512
 
 typedef struct window {
     dt_metric *points;
     int64_t count, capacity;
-    int64_t of_curve, last_step; /* of the curve that is read: how many, and where its points end */
+    int64_t of_curve, last_step; /* points of the current curve; last step of the window */
     dt_arena *arena;
     bool no_memory;
 } window;
@@ -55,7 +55,7 @@ static dt_status add_step_json(dt_step_reading *r, const dt_metric *points, int6
     json_t *values = json_object();
 
     for (int64_t i = 0; i < count; i++)
-        if (points[i].time_ms == main->time_ms) { /* the others came by themselves */
+        if (points[i].time_ms == main->time_ms) { /* other points were not reported with the loss */
             json_t *name = dt_json_text(points[i].name);
 
             json_object_set_new(values, json_string_value(name), dt_json_number(points[i].value));
@@ -66,7 +66,7 @@ static dt_status add_step_json(dt_step_reading *r, const dt_metric *points, int6
     return dt_step_log_add_json(r, main->time_ms, object, err);
 }
 
-/* Of one step, by name. What has a loss is told by that, what has none (it was imported) whole. */
+/* Adds one step. Runs with losses print the usual metrics; runs without (imported ones) print all. */
 static dt_status add_step(dt_step_reading *r, const dt_metric *points, int64_t count, bool losses,
                           dt_error *err)
 {
@@ -106,7 +106,7 @@ static bool gather(void *context, const dt_metric *point)
     }
     w->points[w->count++] = *point;
     if (++w->of_curve == WINDOW_POINTS && point->step < w->last_step)
-        w->last_step = point->step; /* the others need be read no further */
+        w->last_step = point->step; /* other curves are read up to here only */
     return w->of_curve < WINDOW_POINTS;
 }
 
@@ -119,7 +119,7 @@ static int by_step(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* The points of the next steps; none: all were read. */
+/* Reads the points of the next steps; w->count is 0 after the last. */
 static dt_status fill_window(window *w, const dt_step_reading *r, const dt_store_curves *curves,
                              dt_error *err)
 {

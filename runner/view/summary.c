@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-/* The newest that is still on disk; NULL where there is none. */
+/* Finds the newest checkpoint that is on disk; NULL if none. */
 static dt_status newest_checkpoint(const dt_store_checkpoint **out, dt_store *store,
                                    const dt_run *run, dt_arena *arena, dt_error *err)
 {
@@ -68,7 +68,7 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
 void dt_summary_add_incident(dt_strbuf *out, const dt_term *term, const dt_incident *incident)
 {
     if (incident->kernel_lines_count > 0)
-        dt_term_add(out, term, DT_STYLE_DIM, "\nthe kernel said of rank %lld:\n",
+        dt_term_add(out, term, DT_STYLE_DIM, "\nkernel messages on rank %lld:\n",
                     (long long)incident->rank);
     for (int64_t i = 0; i < incident->kernel_lines_count; i++)
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", incident->kernel_lines[i]);
@@ -79,7 +79,7 @@ void dt_summary_add_incident(dt_strbuf *out, const dt_term *term, const dt_incid
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", incident->lines[i]);
 }
 
-/* Commands as they can be typed here: with the name by which this one was called. */
+/* Adds commands to try next, with the name by which this program was called. */
 static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
                      const dt_store_checkpoint *checkpoint)
 {
@@ -89,22 +89,23 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
     dt_term_add(out, term, DT_STYLE_DIM, "\nNext:\n");
     if (run->state == DT_RUN_FINISHED && checkpoint != NULL && kind != NULL && kind->reads_pairs)
         dt_term_add(out, term, DT_STYLE_PLAIN,
-                    "  %s generate %s --input FILE    its lines, translated\n", dtrun, run->id);
+                    "  %s generate %s --input FILE    translate the lines of a file\n", dtrun,
+                    run->id);
     else if (run->state == DT_RUN_FINISHED && checkpoint != NULL &&
              (kind == NULL || !kind->reads_rows))
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    text from the model\n", dtrun,
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    generate text\n", dtrun,
                     run->id);
     if (run->state == DT_RUN_FAILED)
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s logs %s        what every rank said\n", dtrun,
-                    run->id);
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s logs %s        show the output of all ranks\n",
+                    dtrun, run->id);
     if (run->state != DT_RUN_FINISHED && checkpoint != NULL &&
         (run->steps_total == 0 || checkpoint->step < run->steps_total))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s resume %s      continue from step %lld\n",
                     dtrun, run->id, (long long)checkpoint->step);
-    dt_term_add(out, term, DT_STYLE_PLAIN, "  %s show %s        everything about the run\n", dtrun,
-                run->id);
-    dt_term_add(out, term, DT_STYLE_PLAIN, "  %s serve              the page, with charts\n",
-                dtrun);
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  %s show %s        show all details of the run\n",
+                dtrun, run->id);
+    dt_term_add(out, term, DT_STYLE_PLAIN,
+                "  %s serve              serve the web page with charts\n", dtrun);
 }
 
 dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)

@@ -1,4 +1,4 @@
-/* task_end: following a run of generate or score (runner/launch/task.h) to its end, and what came of it. */
+/* task_end: follows a run of generate or score (runner/launch/task.h) and prints its output. */
 #ifndef DT_RUNNER_VIEW_TASK_END_H
 #define DT_RUNNER_VIEW_TASK_END_H
 
@@ -6,9 +6,9 @@
 #include "runner/cli/command.h"
 #include "store/store.h"
 
-/* Follows it as --wait, --detach and --json say, and sets the exit code. Where it has finished, *text is what it
- * wrote, and *object with --json its summary (new reference, to be printed by the caller; else NULL); what
- * is not in a file that the call names is printed. */
+/* Follows the run as --wait, --detach and --json ask, and sets the exit code. If the run finished,
+ * *text is its output, which is printed unless --output names a file. With --json *object is the
+ * summary (new reference, printed by the caller), else NULL. */
 dt_status dt_task_follow(dt_strbuf *text, json_t **object, dt_store *store, const char *run,
                          dt_call *call, dt_error *err);
 

@@ -11,10 +11,10 @@ static double elapsed(const dt_run *run, int64_t now_ms)
     return isnan(seconds) ? 0 : seconds;
 }
 
-/* Of the points of the newest attempt in the window: the first, and the last. */
+/* First and last point of the newest attempt in the window. */
 typedef struct ends {
     int64_t attempt;
-    dt_metric first, last; /* attempt 0: there is none */
+    dt_metric first, last; /* attempt 0: no point */
     int64_t before_last;   /* step of the point before the last */
 } ends;
 
@@ -51,7 +51,7 @@ static double eta(const dt_run *run, const ends *of, int64_t now_ms)
     return left > 0 ? left : 0;
 }
 
-/* Without reading what lies between. */
+/* Reads only the points at the ends of the window. */
 static dt_status read_ends(ends *out, dt_store *store, const dt_run *run, dt_arena *arena,
                            dt_error *err)
 {

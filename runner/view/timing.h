@@ -1,11 +1,11 @@
-/* timing: how long a run has taken and will take, from what the store knows.
+/* timing: computes the elapsed time, the time left and the speed of a run from the store.
  *
  * Formula    left = steps left / (steps per second over the last tenth of the run, at least 100
  *            steps), minus the time since the newest point. Pauses for evaluations and
  *            checkpoints that fall into the window count, as they will come again. Once the next
- *            point is due and does not come, the time left stands.
- * Unknown    speed and time left are NaN while no step can come, as when a node does not answer
- * Units      seconds; NaN where it cannot be told
+ *            point is overdue, the time left stays constant.
+ * Unknown    speed and time left are NaN while no step can come, for example while a node does not respond
+ * Units      seconds; NaN if unknown
  */
 #ifndef DT_RUNNER_VIEW_TIMING_H
 #define DT_RUNNER_VIEW_TIMING_H
@@ -14,9 +14,9 @@
 
 typedef struct dt_timing {
     dt_activity activity;
-    double elapsed_seconds; /* of all attempts, without what lay between them */
+    double elapsed_seconds; /* of all attempts, without the time between them */
     double eta_seconds;
-    double tokens_per_second; /* of the whole run once it has ended, of the newest steps before */
+    double tokens_per_second; /* mean of an ended run; of the newest steps of an active one */
 } dt_timing;
 
 dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int64_t now_ms,

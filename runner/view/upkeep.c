@@ -17,7 +17,7 @@ dt_status dt_upkeep_look(const char **news, dt_upkeep *upkeep, const dt_run *run
     dt_status st;
 
     *news = NULL;
-    if (upkeep->looked_seconds == 0) /* who begins to wait has just looked at the run */
+    if (upkeep->looked_seconds == 0) /* the caller has just checked the run */
         upkeep->looked_seconds = now;
     if (dt_run_state_is_terminal(run->state) ||
         now < upkeep->looked_seconds + dt_times()->stop_check_seconds)
@@ -28,13 +28,13 @@ dt_status dt_upkeep_look(const char **news, dt_upkeep *upkeep, const dt_run *run
         return DT_FAIL(err, st, "%s", problem.message);
     dt_strbuf_init(&text);
     if (st != DT_OK)
-        dt_strbuf_add_fmt(&text, "nobody supervises the run at the moment: %s", problem.message);
+        dt_strbuf_add_fmt(&text, "the run has no supervisor right now: %s", problem.message);
     else
         (void)dt_supervisor_trouble(&text, run->id);
     upkeep->troubles = text.length > 0 ? upkeep->troubles + 1 : 0;
-    if (text.length > 0 && strncmp(text.data, upkeep->said, sizeof(upkeep->said) - 1) != 0)
-        *news = upkeep->said;
-    snprintf(upkeep->said, sizeof(upkeep->said), "%s", text.data);
+    if (text.length > 0 && strncmp(text.data, upkeep->message, sizeof(upkeep->message) - 1) != 0)
+        *news = upkeep->message;
+    snprintf(upkeep->message, sizeof(upkeep->message), "%s", text.data);
     dt_strbuf_release(&text);
     return DT_OK;
 }

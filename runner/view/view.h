@@ -1,8 +1,7 @@
-/* view: a followed run as somebody sees it; one file per kind (view_live.c, view_lines.c,
- * view_steps.c).
+/* view: draws a followed run; one file per kind (view_live.c, view_lines.c, view_steps.c).
  *
- * follow.c makes a frame some five times a second and hands it to the view; what is new since the
- * last frame stands in it once. Views only draw.
+ * follow.c makes a frame five times a second and passes it to the view. News since the last frame is in exactly
+ * one frame. Views only draw.
  */
 #ifndef DT_RUNNER_VIEW_VIEW_H
 #define DT_RUNNER_VIEW_VIEW_H
@@ -18,7 +17,7 @@ typedef struct dt_frame {
     const dt_run *run;
     dt_timing timing;
     dt_node_lines nodes;
-    dt_curve curve;     /* of the loss, all of it */
+    dt_curve curve;     /* the whole curve of the loss */
     double now_seconds; /* monotonic */
 
     /* New since the last frame, oldest first. */
@@ -34,14 +33,14 @@ typedef struct dt_frame {
 typedef struct dt_view dt_view;
 struct dt_view {
     void (*show)(dt_view *view, const dt_frame *frame);
-    void (*close)(dt_view *view); /* leaves the terminal as it was; frees the view */
+    void (*close)(dt_view *view); /* restores the terminal and frees the view */
 };
 
-/* Redrawn in place, for a terminal that can. */
+/* Redraws in place, for terminals that support it. */
 dt_view *dt_view_live_new(const dt_term *term);
-/* Plain lines, for logs and pipes: a step a second, and everything rare. */
+/* Prints plain lines for logs and pipes: at most one step a second, and all rare events. */
 dt_view *dt_view_lines_new(const dt_term *term);
-/* Every logged step of the newest attempt on stdout, as lines or JSON objects (step_log.h). */
+/* Prints every logged step of the newest attempt on stdout, as lines or JSON objects (step_log.h). */
 dt_view *dt_view_steps_new(dt_store *store, bool json);
 
 #endif

@@ -16,8 +16,8 @@ typedef struct lines_view {
     dt_view view;
     dt_term term;
     dt_strbuf text;
-    char activity[200];  /* that was printed last */
-    double told_seconds; /* when a step was last told */
+    char activity[200];     /* printed last */
+    double printed_seconds; /* when a step was last printed */
 } lines_view;
 
 static void add_state(lines_view *lines, const dt_frame *frame)
@@ -42,10 +42,10 @@ static void add_step(lines_view *lines, const dt_frame *frame)
     const dt_run *run = frame->run;
     char loss[DT_FORMAT_SIZE], speed[DT_FORMAT_SIZE], left[DT_FORMAT_SIZE];
 
-    if (frame->losses_count == 0 || frame->now_seconds - lines->told_seconds < STEP_GAP_SECONDS)
+    if (frame->losses_count == 0 || frame->now_seconds - lines->printed_seconds < STEP_GAP_SECONDS)
         return;
     const dt_metric *newest = &frame->losses[frame->losses_count - 1];
-    lines->told_seconds = frame->now_seconds;
+    lines->printed_seconds = frame->now_seconds;
     add_place(lines, newest->step, run);
     dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s %s",
                 dt_format_loss(loss, sizeof(loss), newest->value),
@@ -76,7 +76,7 @@ static void add_rare(lines_view *lines, const dt_frame *frame)
         dt_term_add(&lines->text, &lines->term, DT_STYLE_WARN, "%s\n", frame->troubles[i]);
 }
 
-/* A reader that went away is not worth an error: the run continues without an audience. */
+/* Write errors are ignored: the run continues without a reader. */
 static void lines_show(dt_view *view, const dt_frame *frame)
 {
     lines_view *lines = (lines_view *)view;
@@ -108,7 +108,7 @@ dt_view *dt_view_lines_new(const dt_term *term)
         return NULL;
     lines->view = (dt_view){lines_show, lines_close};
     lines->term = *term;
-    lines->told_seconds = -STEP_GAP_SECONDS;
+    lines->printed_seconds = -STEP_GAP_SECONDS;
     dt_strbuf_init(&lines->text);
     return &lines->view;
 }

@@ -1,13 +1,12 @@
-/* The live view: four calm lines at the foot of the terminal, one more for each node where there
- * are several or one does not answer, and above them a record of what is rare (evaluations,
- * checkpoints, trouble).
+/* view_live: draws four lines at the bottom of the terminal, one more for each node if there are several or one
+ * does not respond, and above them a record of rare events (evaluations, checkpoints, trouble).
  *
  *   step 1,000  validation loss 1.9034
  *
  *   shakespeare · k3v9x2 · running · 2 ranks
  *   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╸───────────────  54%  1,080 of 2,000 steps
  *   loss 1.8421 █▆▅▄▃▂▂▁   validation 1.9034   41.2k tokens/s
- *   elapsed 1m02s   left 53s   Ctrl-C leaves, the run continues
+ *   elapsed 1m02s   left 53s   Ctrl-C detaches, the run continues
  */
 #include <math.h>
 #include <stdlib.h>
@@ -93,11 +92,11 @@ static void add_pair(live_view *live, const char *label, const char *value, cons
     dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s   ", unit);
 }
 
-/* On the line that was begun, below it, or shorter, as the terminal is wide. */
+/* Adds the hint to the current line, or below it, or shortened, depending on the width of the terminal. */
 static void add_hint(live_view *live)
 {
-    static const char *const hints[] = {"Ctrl-C leaves, the run continues",
-                                        "Ctrl-C leaves the view", "Ctrl-C leaves"};
+    static const char *const hints[] = {"Ctrl-C detaches, the run continues", "Ctrl-C detaches",
+                                        "Ctrl-C"};
     const char *line = strrchr(live->block.data, '\n');
     size_t used = dt_term_width(line != NULL ? line + 1 : live->block.data), at = 0;
     size_t room = live->term.columns > 1 ? (size_t)live->term.columns - 1 : 1;
@@ -149,7 +148,7 @@ static void live_show(dt_view *view, const dt_frame *frame)
     dt_strbuf_reset(&live->block);
     dt_term_measure(&live->term);
     add_above(live, frame);
-    dt_strbuf_add_char(&live->block, '\n'); /* air between the record and the block */
+    dt_strbuf_add_char(&live->block, '\n'); /* empty line between the record and the block */
     add_title(live, frame);
     add_progress(live, frame->run);
     add_numbers(live, frame);

@@ -1,4 +1,4 @@
-/* The lines of step_log.h on stdout: --log-steps. */
+/* view_steps: prints the lines of step_log.h on stdout, for --log-steps. */
 #include <stdlib.h>
 
 #include "runner/cli/report.h"
@@ -15,8 +15,8 @@ typedef struct steps_view {
     bool begun;
 } steps_view;
 
-/* Of a reader that went away, or a store that is held, nothing is reported: the run continues, and what could
- * not be read comes with the next frame. */
+/* Write errors and a locked store are not reported: the run continues, and the next frame reads what is
+ * missing. */
 static void steps_show(dt_view *view, const dt_frame *frame)
 {
     steps_view *steps = (steps_view *)view;

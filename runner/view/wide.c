@@ -45,7 +45,7 @@ static dt_status find_columns(columns *out, const dt_run_points *runs, size_t co
     return DT_OK;
 }
 
-/* Each metric's points are in order of steps: they are merged. */
+/* Merges the points of the metrics, which are each ordered by step. */
 static void add_run(dt_strbuf *out, const dt_run_points *run, const columns *all,
                     const dt_metric **next, const dt_metric **end, bool named)
 {

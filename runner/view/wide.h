@@ -1,4 +1,4 @@
-/* wide: the points of runs as csv, a line a step, a column a metric. */
+/* wide: writes the points of runs as CSV, one line a step and one column a metric. */
 #ifndef DT_RUNNER_VIEW_WIDE_H
 #define DT_RUNNER_VIEW_WIDE_H
 
@@ -11,7 +11,7 @@ typedef struct dt_run_points {
     int64_t count;
 } dt_run_points;
 
-/* "step,loss,...", of several runs "run,step,loss,..."; what a run lacks at a step is empty. */
+/* Adds "step,loss,...", or with several runs "run,step,loss,...". Missing values are empty. */
 dt_status dt_wide_add(dt_strbuf *out, const dt_run_points *runs, size_t count, dt_arena *arena,
                       dt_error *err);
 

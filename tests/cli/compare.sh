@@ -24,11 +24,11 @@ json "[r['run'] for r in o['runs']] == '${runs[*]}'.split()"
 expect 0 compare "${runs[1]}" rates --json -m loss
 json "[r['run'] for r in o['runs']] == ['${runs[1]}', '${runs[0]}']"
 expect 2 compare --group nosuchgroup
-says "no run is of a group 'nosuchgroup'"
+says "no group 'nosuchgroup'"
 expect 2 show rates
 says "'rates' is a group of 2 runs" "dtrun list --group rates"
 LC_ALL=C.UTF-8 expect 0 compare "${runs[@]}"
-says "optimizer.lr" "valid_loss" "to first" "%)" "aaa" "bbb" "+----"
+says "optimizer.lr" "valid_loss" "vs first" "%)" "aaa" "bbb" "+----"
 lacks "seed"
 [ "$(awk 'length > 110' "$work/out" | wc -l)" -eq 0 ] || fail "a line is too wide"
 
@@ -41,7 +41,7 @@ says "optimizer.lr" "no recipe: $imported (imported, or not readable)"
 lacks "the recipes are the same"
 expect 2 compare "${runs[0]}" "${runs[0]}"
 one_line
-says "two runs at least"
+says "expected at least two runs"
 expect 2 compare "${runs[@]}" -m nosuch
 says "none of these runs has a metric 'nosuch'"
 expect 2 compare "${runs[0]}" nosuchrun

@@ -83,7 +83,7 @@ json "all(l['score'] < 0 for l in o['lines'])"
 expect 2 generate "$run" --input "$work/lines" --beam 2
 says "line 1: a prompt of 3 tokens and 300 more exceed the model's context of 16"
 expect 2 generate "$run" --input "$work/short" --tokens 6 --beam 2 --stop x
-says "leave one out"
+says "--beam and --stop"
 expect 2 generate "$run" --input "$work/lines" --batch 0
 expect 3 generate "$run" --input "$work/nothing"
 

@@ -34,7 +34,7 @@ says "files of it are left" "'dtrun rm $two' again"
 expect 0 list --json
 json "[r['name'] for r in o['runs']] == ['one']"
 expect 1 store check
-says "is left of a run that was being removed ('dtrun rm $two' removes it)"
+says "is left of an interrupted removal ('dtrun rm $two' completes it)"
 [ ! -e "$runs/.removed-$two/checkpoints" ] || fail "what could be removed is there"
 expect 3 rm --yes two
 [ "$(id -u)" = 0 ] && umount "$runs/.removed-$two/logs/held"

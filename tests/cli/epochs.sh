@@ -52,7 +52,7 @@ within 60 step_reached "$run" 5
 expect 0 status "$run"
 lacks " of 0"
 expect 0 stop "$run"
-says "'dtrun resume $run' continues from it"
+says "continue with 'dtrun resume $run'"
 expect 0 status "$run" --json
 at=$(field "o['step']")
 expect 0 resume "$run" --wait --json --set schedule.epochs=0 --set "schedule.steps=$((at + 10))"

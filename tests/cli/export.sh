@@ -36,11 +36,11 @@ expect 0 export "${runs[0]}" --to csv --name valid_loss
 
 expect 2 export "${runs[0]}" --to csv -o "$work/a.csv"
 one_line
-says "is there already: --force replaces it"
+says "exists; use --force to replace it"
 expect 0 export "${runs[0]}" --to csv -o "$work/a.csv" --force
 expect 2 export "${runs[0]}" --to tensorboard "$work/board"
 expect 2 export "${runs[0]}" --to csv -o /dev/null --force
-says "no regular file"
+says "not a regular file"
 expect 2 export "${runs[0]}" --to parquet
 says "FILE is missing"
 expect 2 export "${runs[0]}" --to parquet "$work"
@@ -48,7 +48,7 @@ expect 2 export "${runs[0]}" "$work/b.csv" --to csv
 says "--output $work/b.csv writes to a file of that name"
 expect 2 export "${runs[0]}" --to xlsx
 expect 2 export "${runs[0]}"
-says "--to says what runs are exported to"
+says "--to is missing"
 expect 2 export --to csv
 expect 2 export nosuchrun --to csv
 expect 2 export "${runs[0]}" --to csv --name nosuch

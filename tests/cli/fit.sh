@@ -40,7 +40,7 @@ done
 expect 2 launch -n --gpus-as rtx4090:1 "${large[@]}"
 says "does not fit into the memory of 'rtx4090': 1 rank needs"
 expect 0 validate --gpus-as rtx4090:1 "${large[@]}"
-says "warning: launched there it would be refused"
+says "warning: a launch there would be refused"
 expect 2 launch -n --gpus-as h100 "$work/tiny.yaml" --set gpus=0
 says "'gpus' is 0: the recipe wants none"
 for wrong in h1 h100: h100:0 h100:17 h100:x "" :4; do
@@ -48,4 +48,4 @@ for wrong in h1 h100: h100:0 h100:17 h100:x "" :4; do
     says "--gpus-as is '$wrong'"
 done
 expect 2 launch --gpus-as h100 "$work/tiny.yaml"
-says "--gpus-as is for --dry-run"
+says "--gpus-as needs --dry-run"

@@ -16,14 +16,14 @@ saved=$(ls "$runs/$old/checkpoints" | wc -l)
 find "$runs/$old" -type f | sort >"$work/before"
 
 expect 0 gc # nothing ended long ago
-says "there is nothing to remove"
+says "nothing to remove"
 expect 0 gc --older 0h --dry-run
 says "$runs/$old/checkpoints/step-00000010" "$runs/$old/logs/rank-0.log" "journal.jsonl" "checkpoints: "
 lacks "$running"
 lacks "step-00000080"
 find "$runs/$old" -type f | sort | cmp -s - "$work/before" || fail "a dry run removed something"
 expect 2 gc --older 0h
-says "nobody is here to ask: --yes removes without"
+says "not a terminal: use --yes"
 expect 0 gc checkpoints --older 0h --yes --keep 2 --json
 json "o['dry_run'] is False" "all(i['kind'] == 'checkpoints' and i['run'] == '$old' and i['removed'] for i in o['items'])" \
     "o['bytes'] == sum(i['bytes'] for i in o['items']) > 0"

@@ -58,7 +58,7 @@ written stories 'field: "story"' "tokenizer: "
 # Other nodes, and cards that are not there: none of them is asked.
 expect 0 init corpus.txt --nodes far-a,far-b
 grep -q '^nodes: \["far-a", "far-b"\]' out || fail "no nodes"
-written nodes "which were not asked"
+written nodes "not contacted"
 expect 0 init corpus.txt --nodes 'gpu[01-02]' --gpus-as a100:4
 grep -q "^strategy: fsdp" out || fail "no strategy"
 says "4 a100 each" "precision: bf16"
@@ -71,7 +71,7 @@ grep -q "train: \"$(realpath folder)/train.txt\"" none/r.yaml || fail "paths do 
 expect 0 validate none/r.yaml
 cp none/r.yaml before
 expect 2 init corpus.txt -o none/r.yaml
-says "is there already, and stays as it is"
+says "exists; name another file"
 cmp -s before none/r.yaml || fail "it was written over"
 expect 0 init corpus.txt --json
 json "o['path'] is None" "'tokens: char' in o['recipe']"
@@ -92,18 +92,18 @@ printf '[\n1,\n2]\n' >array.json
 echo '{"n": [1]}' >none.jsonl
 printf 'name,age\nada,36\n' >people.csv
 cp corpus.txt ids.bin mixed
-refused "cannot look at 'missing.txt'" missing.txt
+refused "cannot read 'missing.txt'" missing.txt
 refused "'empty.txt' is empty" empty.txt
 refused "'noise.txt' is not text: byte" noise.txt
-refused "too few to learn from" short.txt
-refused "'array.json' line 1 is no JSON object" array.json
+refused "too little data" short.txt
+refused "'array.json' line 1 is not a JSON object" array.json
 refused "has no text" none.jsonl
 refused "neither rows of numbers nor a column" people.csv
-refused "one recipe takes one kind" mixed
-refused "one recipe takes one kind" corpus.txt classes.csv
-refused "has 3 columns and" classes.csv numbers.csv
-refused "has no data" "$work/folder/deeper"
-refused "give --tokenizer DIR" stories.jsonl
+refused "a recipe needs data of one kind" mixed
+refused "a recipe needs data of one kind" corpus.txt classes.csv
+refused "has 3 columns, but" classes.csv numbers.csv
+refused "has no data files" "$work/folder/deeper"
+refused "documents need a tokenizer" stories.jsonl
 refused "is given twice" corpus.txt corpus.txt
 printf 'text of a name\n%.0s' {1..20} >$'a\033b'
 refused "a control character in its name" $'a\033b'

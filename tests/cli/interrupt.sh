@@ -20,7 +20,7 @@ launch_and_interrupt() { # name, extra arguments
 }
 
 launch_and_interrupt followed
-says "which continues" "dtrun status --watch" "dtrun logs -f" "dtrun stop"
+says "detached" "dtrun status --watch" "dtrun logs -f" "dtrun stop"
 expect 0 status followed --json
 json "o['state'] == 'running'"
 step=$(field "o['step']")

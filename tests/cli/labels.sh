@@ -30,7 +30,7 @@ lacks $'\e[31m'
 says "steers ?[31m the terminal" "base/1 good" "sweep-1"
 expect 0 note "$run" ""
 expect 0 rename "$run" better
-says "was called tiny, is called better"
+says "from tiny to better"
 expect 2 rename "$run" "../x"
 one_line
 expect 0 status better --json

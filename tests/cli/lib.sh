@@ -4,7 +4,7 @@
 #   expect 2 validate bad.yaml      runs `dtrun validate bad.yaml`, wants exit code 2
 #   says "text"                     stdout or stderr of the last expect has this text
 #   lacks "text"                    neither has it
-#   one_line                        stderr is one line (and perhaps the hint how it is called, or
+#   one_line                        stderr is one line (and perhaps the hint to see the help, or
 #                                   the line of a recipe that it is about)
 #   json "o['state'] == 'running'"  stdout is one JSON object o, version 1, and this holds
 #   field "o['run']"                prints that of the JSON object
@@ -68,7 +68,7 @@ lacks() {
 
 one_line() {
     local count
-    count=$(grep -cvE "^'dtrun help|^ *[0-9]* \| " "$work/err")
+    count=$(grep -cvE "^see 'dtrun help|^ *[0-9]* \| " "$work/err")
     [ "$count" -eq 1 ] || fail "$count lines of errors, wanted one"
     [ ! -s "$work/out" ] || fail "an error wrote to stdout"
 }

@@ -30,7 +30,7 @@ says "ulimit -s"
 long_run sized
 kill -9 "$(supervisor "$run")"
 under '-f 100' 0 status "$run"
-says "nobody supervises run '$run' just now" "ulimit -f"
+says "run '$run' has no supervisor right now" "ulimit -f"
 [ -z "$(supervisor "$run")" ] || fail "a supervisor was started"
 # A stop from there is written down before it is reported: no supervisor continues the run afterwards.
 under '-f 100' 0 stop --now "$run"

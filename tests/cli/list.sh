@@ -85,10 +85,10 @@ expect 2 list --sort nosuchmetric
 says "no run has 'nosuchmetric'"
 expect 2 list --columns loss,nosuchmetric
 expect 2 list 'loss>much'
-says "'much' is no number to compare with"
+says "'much' is not a number"
 expect 2 list '>3'
 expect 2 list --since yesterday
-says "expected a time as in 90m"
+says "expected a time such as 90m"
 expect 0 list 'loss>100'
 says "no runs like that"
 

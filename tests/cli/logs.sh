@@ -53,7 +53,7 @@ expect 0 logs "$run" --json -n 0
 json "len(o['lines']) > 0 and all('rank' in l for l in o['lines'])" "len([h for h in o['history'] if h['kind'] == 'step']) == 31"
 expect 0 logs -f "$run" --format jsonl
 expect 2 logs -f "$run" --json
-says "--format jsonl is an object a line"
+says "use --format jsonl"
 
 # A restart is told with its cause, once; a followed log has it, too.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=100000000 --set evaluate.every=100000000 

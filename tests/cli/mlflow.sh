@@ -77,12 +77,12 @@ asked 1 "."
 asked 1 " -$"
 faults "get-by-name status 403"
 MLFLOW_TRACKING_TOKEN=sesame expect 2 export "$run" --to mlflow "$url"
-says "answered 403" "it was told MLFLOW_TRACKING_TOKEN"
+says "answered 403" "used MLFLOW_TRACKING_TOKEN"
 lacks sesame
 asked 1 " Bearer sesame$"
 faults "get-by-name status 401" # both: as MLflow's client has it, the name with its password
 MLFLOW_TRACKING_TOKEN=sesame MLFLOW_TRACKING_USERNAME=ali MLFLOW_TRACKING_PASSWORD=baba expect 2 export "$run" --to mlflow "$url"
-says "it was told MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, and not MLFLOW_TRACKING_TOKEN"
+says "used MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, which override MLFLOW_TRACKING_TOKEN"
 lacks baba
 asked 1 " Basic $(printf ali:baba | base64)$"
 faults # an empty one is not set
@@ -93,14 +93,14 @@ MLFLOW_TRACKING_TOKEN='' MLFLOW_TRACKING_USERNAME='' expect 0 export "$run" --to
 asked 0 "(Basic|Bearer)"
 faults "get-by-name status 401"
 MLFLOW_TRACKING_USERNAME=ali expect 2 export "$run" --to mlflow "$url"
-says "MLFLOW_TRACKING_USERNAME counts with MLFLOW_TRACKING_PASSWORD alone"
+says "MLFLOW_TRACKING_USERNAME needs MLFLOW_TRACKING_PASSWORD"
 faults # what would begin a header of its own
 MLFLOW_TRACKING_TOKEN=$'sesame\r\nX-Role: admin' expect 2 export "$run" --to mlflow "$url"
 one_line
-says "MLFLOW_TRACKING_TOKEN has a line break in it"
+says "MLFLOW_TRACKING_TOKEN contains a line break"
 lacks sesame
 MLFLOW_TRACKING_USERNAME=$'a\n' MLFLOW_TRACKING_PASSWORD=b expect 2 import mlflow "$url"
-says "MLFLOW_TRACKING_USERNAME has a line break in it"
+says "MLFLOW_TRACKING_USERNAME contains a line break"
 MLFLOW_HTTP_REQUEST_TIMEOUT=never expect 2 import mlflow "$url"
 says "MLFLOW_HTTP_REQUEST_TIMEOUT: expected a number"
 asked 0 "."
@@ -120,7 +120,7 @@ asked 1 "."
 # Plain http to another machine is warned of; to this one it is not.
 for host in dtrun.invalid 127.dtrun.invalid localhost.dtrun.invalid; do
     MLFLOW_HTTP_REQUEST_MAX_RETRIES=0 MLFLOW_TRACKING_TOKEN=sesame expect 3 export "$run" --to mlflow "http://$host"
-    says "warning: whoever is on the way to 'http://$host' can read MLFLOW_TRACKING_TOKEN, for it is plain http"
+    says "warning: 'http://$host' is unencrypted http; others on the network can read MLFLOW_TRACKING_TOKEN"
 done
 MLFLOW_HTTP_REQUEST_MAX_RETRIES=0 expect 3 export "$run" --to mlflow "http://dtrun.invalid"
 lacks "warning"
@@ -151,7 +151,7 @@ faults "get-by-name status 401" "get-by-name status 503" "runs/search garbage" "
 MLFLOW_HTTP_REQUEST_TIMEOUT=2 MLFLOW_HTTP_REQUEST_MAX_RETRIES=0 \
     expect 0 export "$run" --to mlflow "$url" --follow --experiment live
 all_used
-says "asking again for 10 min, in case it is mended" "trying again until it answers" "it answers again"
+says "retrying for 10 min" "retrying until the server answers" "the server answers again"
 there "told(runs[-1]) == points and len(runs) == 3"
 
 # What others have there comes in, through the same.

@@ -47,7 +47,7 @@ expect 0 plan "$work/gpt.yaml" --set 'nodes=[a gpus=4, b gpus=8]' -g 2 --json
 json "o['sizes'][0]['gpus'] == 4"
 
 expect 2 plan "$work/gpt.yaml" --nodes 1,x
-says "--nodes is '1,x'" "'1,2,128' for example"
+says "--nodes is '1,x'" "for example 1,2,128"
 expect 2 plan "$work/gpt.yaml" --nodes 0
 expect 2 plan "$work/gpt.yaml" --nodes 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
 says "more than 16 numbers"

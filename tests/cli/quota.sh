@@ -43,7 +43,7 @@ within 60 supervisor_is_gone "$roomy"
 DTRUN_LOG_QUOTA=0B expect 0 gc logs --dry-run --json
 json "{'$old', '$held', '$roomy'} == {i['run'] for i in o['items']}"
 DTRUN_LOG_QUOTA=0B expect 0 gc logs --dry-run --log-quota 1TB
-says "there is nothing to remove"
+says "nothing to remove"
 
 # One whose run is resumed just now stays, and the log says why; all else beyond the quotas goes.
 exec 8>"$runs/$held/resume.lock"

@@ -48,7 +48,7 @@ untouched
 # An attempt that fails before its first step, whatever for, leaves the run as it was.
 DTRUN_ENGINE=/bin/false expect 1 resume "$run" --wait --set schedule.steps=80 --set optimizer.lr=1 \
     --set failure.max_restarts=0
-says "the run is finished, as it was before"
+says "the run is still finished"
 lacks "resume $run"
 expect 0 show "$run" --json
 json "o['state'] == 'finished'" "o['step'] == o['steps_total'] == 60" \

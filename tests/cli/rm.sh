@@ -16,7 +16,7 @@ expect 0 store check --json
 json "o['runs'] == 3" "o['problems'] == []"
 expect 2 rm "$gone"
 one_line
-says "nobody is here to ask: --yes"
+says "not a terminal: use --yes"
 [ -d "$runs/$gone" ] || fail "it was removed without a word"
 
 answer() { # word: what a person says
@@ -40,7 +40,7 @@ PY
 }
 subject="an answer of no"
 answer n && fail "exit code 0"
-says "$gone" "remove this run for good" "kB" "nothing was removed"
+says "$gone" "remove this run permanently" "kB" "nothing was removed"
 [ -d "$runs/$gone" ] || fail "no was taken for yes"
 subject="an answer of yes"
 answer y || fail "exit code is not 0"
@@ -67,20 +67,20 @@ expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=1000000000 --set
 running=$(cat "$work/out")
 expect 2 rm --yes "$kept" "$running"
 one_line
-says "'dtrun stop $running' ends it"
+says "stop it first ('dtrun stop $running')"
 [ -d "$runs/$kept" ] || fail "another that was named with it was removed"
 expect 0 stop "$running"
 
 # Cut short after the mark: it is listed and has no folder; the same command ends it.
 mv "$runs/$running" "$runs/.removed-$running"
 expect 1 store check
-says "run '$running' has no folder" "is left of a run that was being removed"
+says "run '$running' has no folder" "is left of an interrupted removal"
 expect 0 rm --yes "$running" --json
 json "[r['run'] for r in o['removed']] == ['$running']"
 [ ! -e "$runs/.removed-$running" ] || fail "half a folder is left"
 mkdir "$runs/nosuch"
 expect 1 store check
-says "nosuch' is of no run"
+says "nosuch' does not belong to a run"
 rmdir "$runs/nosuch"
 
 expect 0 store backup "$work/copy.db"

@@ -60,7 +60,7 @@ grep -q older "$work/err" && fail "it says that there are more than all"
 expect 0 list --state failed
 says "no runs in this state"
 expect 0 stop last
-says "had already ended: finished"
+says "has already ended: finished"
 
 # A file that is called by that word gives its run another name.
 printf 'step,loss\n1,2.5\n' >"$work/last.csv"

@@ -34,7 +34,7 @@ expect 2 score --hypothesis "$work/ours"
 says "--reference is missing"
 one_line
 expect 2 score --hypothesis - --reference -
-says "both stdin"
+says "both be stdin"
 expect 2 score --hypothesis "$work/none" --reference "$work/ours"
 says "$work/none"
 expect 2 score --hypothesis "$work/ours" --reference "$work/ours" --tokenize moses

@@ -34,7 +34,7 @@ expect 0 score "$run" --input "$work/empty"
 says "no token was scored"
 
 expect 2 score "$run" --input "$work/lines" --reference "$work/lines"
-says "is for files alone"
+says "cannot be combined with RUN"
 expect 2 score --input "$work/lines"
 says "RUN is missing"
 expect 2 score "$run"

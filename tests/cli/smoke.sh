@@ -49,7 +49,7 @@ expect 1 smoke --set optimizer.kind=sgd --set optimizer.lr=100 --set clip=0 --ta
 grep -qx 'TAP version 14' "$work/out" || fail "it does not begin as TAP"
 grep -q '^not ok [0-9]* - .*tiny.yaml: ' "$work/out" || fail "nothing is not ok"
 [ "$(grep -cE '^(not )?ok ' "$work/out")" = "$(sed -n 's/^1\.\.//p' "$work/out")" ] || fail "the plan is another"
-says "what it left is in '$TMPDIR/dtrun-smoke."
+says "kept the files in '$TMPDIR/dtrun-smoke."
 XDG_STATE_HOME=$(echo "$TMPDIR"/dtrun-smoke.*) expect 0 list --json
 json "len(o['runs']) > 0" "all(r['state'] in ('finished', 'failed', 'stopped') for r in o['runs'])"
 rm -rf "$TMPDIR"/*

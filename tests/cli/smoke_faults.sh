@@ -12,5 +12,5 @@ json "[c['check'] for c in o['recipes'][0]['checks']][8:] == ['kill rank=1@3', '
 [ -z "$(ls -A "$TMPDIR")" ] || fail "left in TMPDIR: $(ls "$TMPDIR")"
 # On its own nodes; what nobody could notice is left out, what cannot be planted fails.
 expect 1 smoke "$work/tiny.yaml" --here --set strategy=fsdp --bitflip rank=1@7 --kill rank=7@3 --cut node=2@4
-says "there is no rank 7" "there is no node 2: nodes are 1 to 1" "fsdp divides them" "12 steps on 2 ranks" \
+says "no rank 7" "no node 2 (nodes are 1 to 1)" "fsdp shards them" "12 steps on 2 ranks" \
     "2 of 11 checks failed"

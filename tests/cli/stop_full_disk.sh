@@ -39,7 +39,7 @@ is_stopped() { # run
     within 30 state_is "$1" stopped
     within 30 gone "$1"
     expect 0 stop "$1"
-    says "had already ended: stopped"
+    says "has already ended: stopped"
 }
 
 launch "$work/tiny.yaml"
@@ -59,7 +59,7 @@ expect 0 stop --now "$run"
 says "nothing of run $run is left running" "No space left"
 [ -z "$(processes dtrun "$run")" ] || fail "stop --now said that nothing is left"
 expect 0 status "$run" # which the history has as it was
-says "run '$run' was stopped, and nothing of it runs; the history says so once it can be written"
+says "run '$run' was stopped; the history will show it once it can be written"
 free_space
 is_stopped "$run"
 

@@ -22,7 +22,7 @@ expect 0 list --state running --json
 json "o['runs'][0]['run'] == '$run'"
 
 expect 0 stop "$run"
-says "has stopped at step" "nothing of it is left running" "'dtrun resume $run' continues from it"
+says "has stopped at step" "none of its processes are left" "continue with 'dtrun resume $run'"
 for pid in $pids; do
     ! kill -0 "$pid" 2>/dev/null || fail "process $pid is still there"
 done
@@ -32,7 +32,7 @@ stopped_at=$(field "o['step']")
 expect 0 checkpoints "$run" --json
 json "o['checkpoints'][0]['step'] == $stopped_at"
 expect 0 stop "$run"
-says "had already ended: stopped"
+says "has already ended: stopped"
 
 steps=$((stopped_at + 5000)) # an evaluation lies between, at least
 LANGUAGE=of_the_resume expect 0 resume "$run" --wait --json --set schedule.steps=$steps

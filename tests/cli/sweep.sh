@@ -52,11 +52,11 @@ expect 0 stop two
 
 # What did not finish continues; a point that somebody finished or removed by hand is left alone.
 expect 2 resume two --set schedule.steps=9
-says "--set is for one run, and 'two' is a sweep"
+says "--set does not apply to 'two', which is a sweep"
 expect 0 show two-1 --json
 expect 0 resume two-1 --wait --json --set schedule.steps=$(($(field "o['step']") + 5))
 expect 0 resume two --detach
-says "1 of 2 runs continue or begin"
+says "1 of 2 runs resumed or started"
 within 20 state_is two-2 running
 expect 2 resume two
 says "sweep 'two' continues"
@@ -121,7 +121,7 @@ json "o['run'] == '$run'"
 
 # Folders of sweeps that have ended go; their runs stay.
 expect 0 gc sweeps --older 1d --yes
-says "there is nothing to remove"
+says "nothing to remove"
 expect 0 gc sweeps --older 0h --yes --json
 json "{i['path'].split('/')[-1] for i in o['items']} >= {'lr', 'two', 'tiny'}" "all(i['removed'] for i in o['items'])"
 [ -z "$(ls -A "$XDG_STATE_HOME/dtrun/sweeps")" ] || fail "sweeps are left"

@@ -52,7 +52,7 @@ expect 0 metrics "$task" --name lines_per_second
 
 begin "$work/stopped"
 expect 0 stop "$task"
-says "has stopped" "'dtrun resume $task' makes the lines that are missing"
+says "has stopped" "compute the missing lines with 'dtrun resume $task'"
 [ ! -e "$work/stopped" ] || fail "a stopped run wrote a file"
 expect 0 resume "$task" --wait --json
 json "o['state'] == 'finished'" "o['step'] == 120" "o['attempt'] == 2"

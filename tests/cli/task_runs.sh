@@ -93,17 +93,17 @@ says "has no line that could be shared out"
 expect 2 generate "$run" --prompt x --ranks 2
 says "give them (--input)"
 expect 2 generate "$run" --input "$work/two" --prompt x --ranks 2
-says "--input and a prompt are both given"
+says "--input cannot be combined"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --device cpu
 says "--gpus says what the ranks compute on"
 expect 2 generate "$run" --input "$work/two" --detach
 says "--detach is of a run"
 expect 2 score "$run" --input "$work/two" --output "$work/x"
-says "--output is of a run"
+says "--output needs --ranks"
 expect 2 score "$run" --input "$work/two" --target "$work/two" --ranks 2
 says "leave out --target"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --output "$work/scored"
-says "is there already: --force replaces it"
+says "exists; use --force to replace it"
 cmp "$work/scores" "$work/scored" || fail "it was replaced"
 expect 0 generate "$run" --input "$work/two" --ranks 2 --tokens 5 --threads 1 --output "$work/scored" --force
 cmp "$work/one" "$work/scored" || fail "it was not replaced"

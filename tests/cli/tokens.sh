@@ -109,7 +109,7 @@ json "o['vocab'] == 320" "o['documents'] == 1200" "o['broken'] == 0" "o['file'].
 expect 2 data train-tokenizer "$work/lines.jsonl" --field body -o "$work/learned.json"
 says "exists" "--force"
 expect 0 data train-tokenizer "$work/*.jsonl" --field body --vocab 100000 --split qwen --force -o "$work/learned.json"
-says "fewer than the 100000"
+says "less than --vocab 100000"
 expect 0 data train-tokenizer "$work/more.jsonl" --field body --force -o "$work/learned.json"
 says "left out 4 lines"
 expect 0 launch --wait --json "$work/own.yaml" --set data.tokenizer="$work/learned.json" --set name=learned
@@ -121,9 +121,9 @@ says "600 of 600 lines have no text under 'text'"
 expect 2 data train-tokenizer "$work/bad.txt" -o "$work/x.json"
 says "bad.txt" "byte 5"
 expect 2 data train-tokenizer "$work/text.txt" --set a=b
-says "--set is not for"
+says "--set does not apply to"
 expect 2 data prepare "$work/own.yaml" --vocab 300
-says "--vocab is not for"
+says "--vocab does not apply to"
 [ ! -e "$work/x.json" ] || fail "a tokenizer was written"
 
 # --- what the tokenizer puts around a text: once a document, once a prompt

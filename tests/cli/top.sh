@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 expect 0 top
-says "nothing runs"
+says "no active runs"
 python3 - "$work/points.csv" <<'PY'
 import sys
 with open(sys.argv[1], "w") as file:

@@ -102,7 +102,7 @@ json "len(o['runs']) == 1" "'version' not in o['runs'][0]"
 expect 0 list --state running --json
 json "o['runs'] == []"
 expect 0 stop "$run"
-says "had already ended: finished"
+says "has already ended: finished"
 expect 2 resume "$run"
 one_line
 says "has done all its 60 steps" "--set schedule.steps=120"

@@ -74,14 +74,14 @@ says "'$work/valid.words' has 200 lines, and --reference '$work/short' has 199"
 [ ! -s "$work/out" ] || fail "it translates first, and looks at the reference then"
 "$dtrun" generate "$run" --input - --reference "$work/short" <"$work/valid.words" >"$work/out" 2>"$work/err"
 [ $? -eq 2 ] || fail "a pipe of 200 lines against 199 is taken"
-says "what was translated has 200 lines, and '$work/short' has 199"
+says "the translation has 200 lines, and '$work/short' has 199"
 expect 3 export --to hf "$run" "$work/hf"
 says "a model of kind 'transformer' cannot be represented in Hugging Face's transformers"
 [ ! -e "$work/hf" ] || fail "a refused export leaves a folder"
 expect 2 generate "$run" --reference "$work/short"
-says "give them (--input)"
+says "needs --input"
 expect 2 generate "$run" --input "$work/valid.words" --reference "$work/nothing"
-says "there is no"
+says "no file"
 
 # A blank line stays blank, and its neighbours are what they are without it.
 { echo; head -n 2 "$work/valid.words"; printf ' \t\n\r\n'; sed -n 3p "$work/valid.words"; echo; } >"$work/blank"
@@ -109,9 +109,9 @@ expect 0 generate "$run" --input "$work/empty" --output "$work/file" --force
 expect 3 generate "$run" --input "$work/broken" --output "$work/missing/file"
 says "cannot write '$work/missing/file'"
 expect 2 generate "$run" --input "$work/broken" --output "$work/file" --json
-says "--output and --json are both given"
+says "--output and --json cannot be combined"
 expect 2 generate "$run" --output "$work/other"
-says "give them (--input)"
+says "needs --input"
 [ -z "$(find "$work" -maxdepth 1 -name 'file.*' -o -name other)" ] || fail "something is left beside it"
 
 # Where a model has learned of line breaks within a sentence, a line of input stays one line.

@@ -93,7 +93,7 @@ drawn 100
 follow 44 TERM=xterm NO_COLOR=1 LC_ALL=C
 lacks $'\x1b[3'
 lacks "━"
-says "##" "Ctrl-C leaves, the run continues"
+says "##" "Ctrl-C detaches, the run continues"
 drawn 44
 follow 80 TERM=dumb
 lacks $'\x1b['

@@ -13,18 +13,18 @@ json "o['step'] >= 30"
 expect 0 wait "$run" -u 'loss>1e9' -u 'valid_loss<100' --limit 100 --json
 json "o['met'] == 'valid_loss<100'"
 expect 124 wait "$run" --until 'loss<0' --limit 0.5
-says "the time is over: run '$run' is running"
+says "time limit reached: run '$run' is running"
 "$dtrun" wait "$run" --until 'loss<0' >"$work/waited" 2>&1 &
 waiting=$!
 expect 0 stop "$run"
 wait $waiting
 [ $? -eq 1 ] || fail "whoever waited in vain was told otherwise"
-grep -q "has ended before: stopped" "$work/waited" || fail "does not say why: $(cat "$work/waited")"
+grep -q "ended before the condition was met: stopped" "$work/waited" || fail "does not say why: $(cat "$work/waited")"
 expect 4 wait "$run"
 expect 0 wait "$run" --until stopped
 expect 0 wait "$run" --until 'loss<100' # of its past
 expect 2 wait "$run" --until soon
 one_line
 expect 2 wait "$run" --until state=done
-says "'done' is no state"
+says "'done' is not a state"
 expect 2 wait nosuch

@@ -162,7 +162,7 @@ expect 2 export --to hf "$tuned" "$work/x" --checkpoint 3
 says "no checkpoint of step 3"
 expect 2 export --to onnx "$tuned" "$work/x"
 expect 2 export --to csv "$tuned" --dtype bf16
-says "goes with --to hf alone"
+says "needs --to hf"
 expect 2 export --to hf "$tuned" forked "$work/x"
 says "takes 1 run at most"
 expect 2 export --to hf nothing "$work/x"
@@ -204,7 +204,7 @@ refused "'batch.tokens' is 17" -- --set batch.tokens=17
 expect 0 validate "$work/tune.yaml" --set batch.tokens=8
 refused "cannot read '$work/nothing'" -- --set model.from="$work/nothing"
 refused "unknown run 'nobody'" -- --set model.from=run:nobody@best
-refused "neither a step" -- --set model.from=run:tune@worst
+refused "expected a step" -- --set model.from=run:tune@worst
 change model_type '"bert"'
 refused "a model of type 'bert' is not supported" "${from[@]}"
 change rotary_dim 64

@@ -53,7 +53,7 @@ if unshare --mount true 2>/dev/null; then
     kill_supervisor
     read_only "$dtrun" list >"$state/said" 2>"$state/complaint" || fail "list: exit $?, $(<"$state/complaint")"
     grep -q "$id" "$state/said" || fail "the list lacks the run"
-    is "lines of complaint ($(<"$state/complaint"))" "$(grep -c "nobody supervises run '$id'.*Read-only" "$state/complaint")" 1
+    is "lines of complaint ($(<"$state/complaint"))" "$(grep -c "run '$id' has no supervisor.*Read-only" "$state/complaint")" 1
     is "lines of complaint" "$(wc -l <"$state/complaint")" 1
     "$dtrun" status "$id" >/dev/null
     keeps_stepping
@@ -70,7 +70,7 @@ if [ "$(id -u)" = 0 ]; then
     grep -q "that of the user nobody" "$state/said" || fail "stop says: $(<"$state/said")"
     chown root "$runs/$id"
     grep -q "$id" "$state/said" || fail "the list lacks the run"
-    is "lines of complaint ($(<"$state/complaint"))" "$(grep -c "nobody supervises run '$id'.*nobody" "$state/complaint")" 1
+    is "lines of complaint ($(<"$state/complaint"))" "$(grep -c "run '$id' has no supervisor.*nobody" "$state/complaint")" 1
     is "lines of complaint" "$(wc -l <"$state/complaint")" 1
     [ -z "$(supervisor)" ] || fail "a supervisor was started for somebody else"
     bare "$dtrun" status "$id" >/dev/null

@@ -20,7 +20,7 @@ value() { # expression over the object o
     "$dtrun" status slow --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($1)"
 }
 is_known() { [ "$(value "o['slowest'] is not None")" = True ]; }
-is_told() { [[ $("$dtrun" status slow) == *"slowest: rank 1, the others wait "*" ms a step for it"* ]]; }
+is_told() { [[ $("$dtrun" status slow) == *"slowest: rank 1; the others wait "*" ms a step"* ]]; }
 is_rank_1() { [ "$(value "o['slowest']['rank']")" = 1 ]; }
 
 "$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" >/dev/null

@@ -1,4 +1,4 @@
-# Completion of dtrun for bash: dtrun itself is asked (`dtrun complete`), so that it never falls behind.
+# Completion of dtrun for bash. Gets the candidates from `dtrun complete`.
 #   source <(dtrun completion bash)
 _dtrun() {
     local line=${COMP_LINE:0:COMP_POINT} cur candidate cut out

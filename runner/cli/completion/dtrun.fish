@@ -1,4 +1,4 @@
-# Completion of dtrun for fish: dtrun itself is asked (`dtrun complete`), so that it never falls behind.
+# Completion of dtrun for fish. Gets the candidates from `dtrun complete`.
 #   dtrun completion fish | source
 function __dtrun_complete
     set -l words (commandline -opc)

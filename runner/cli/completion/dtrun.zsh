@@ -1,5 +1,5 @@
 #compdef dtrun
-# Completion of dtrun for zsh: dtrun itself is asked (`dtrun complete`), so that it never falls behind.
+# Completion of dtrun for zsh. Gets the candidates from `dtrun complete`.
 #   source <(dtrun completion zsh)
 _dtrun() {
     local line value
