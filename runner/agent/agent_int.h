@@ -2,7 +2,7 @@
  *
  * One process, one loop, one struct. Who does what:
  *   serve.c       lock, loop, timers, end of life       client.c      the supervisor's connection
- *   obey.c        what it asks for, is done             log.c         lines of the run's log
+ *   execute.c        what it asks for, is done             log.c         lines of the run's log
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
  *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
  *   recover.c     restarted on an existing journal      holder.c      who holds the lock
@@ -11,7 +11,7 @@
  *   diagnose.c    what a rank that hangs does           helper.c      asking another program
  *   heartbeat.c   whether the ranks advance, with every `alive`
  *   fence_old_attempts.c                                what earlier attempts left here ends
- * and without the loop: activity.c apart.c cgroup.c command.c event.c journal.c process.c spawn.c
+ * and without the loop: activity.c run_in_child.c cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
  *
  * The ends of a node's life (ending.c):
@@ -197,8 +197,8 @@ void dt_agent_client_refuse(dt_agent *agent, bool for_good, const char *why);
 void dt_agent_client_check(dt_agent *agent); /* closes one that nobody has the other end of */
 void dt_agent_client_close(dt_agent *agent);
 
-/* --- obey.c: the listener's call; whoever came last is obeyed */
-void dt_agent_obey(void *context, int connection);
+/* --- execute.c: the listener's call; whoever came last is obeyed */
+void dt_agent_accept_client(void *context, int connection);
 
 /* --- start.c */
 dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err);
@@ -246,15 +246,15 @@ void dt_agent_cache_pins_release(dt_agent *agent);
 
 /* --- ending.c */
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);
-void dt_agent_ending_peers(dt_agent *agent); /* a rank failed, or was not started */
-void dt_agent_ending_reap(dt_agent *agent);  /* ranks may have died */
+void dt_agent_end_other_ranks(dt_agent *agent); /* a rank failed, or was not started */
+void dt_agent_ending_reap(dt_agent *agent);     /* ranks may have died */
 void dt_agent_ending_advance(dt_agent *agent);
 
 /* --- recover.c: fills in what the journal tells, and ends what the agent before left */
 typedef struct dt_agent_past dt_agent_past;
 dt_agent_past *dt_agent_past_new(void);
 void dt_agent_past_free(dt_agent_past *past);
-void dt_agent_past_see(void *past, const json_t *event); /* a dt_journal_fn */
+void dt_agent_past_add_event(void *past, const json_t *event); /* a dt_journal_fn */
 /* DT_ERR_UNSUPPORTED: another build wrote the journal. */
 dt_status dt_agent_past_check(const dt_agent_past *past, dt_error *err);
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past);

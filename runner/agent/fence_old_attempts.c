@@ -21,7 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
-#include "runner/agent/apart.h"
+#include "runner/agent/run_in_child.h"
 
 #include "base/banned.h"
 
@@ -43,7 +43,7 @@ static void end_holder(const char *folder)
 {
     dt_error err = DT_ERROR_INIT;
 
-    if (!dt_agent_apart(end_agent, folder) && dt_agent_end_marked(folder, &err) != DT_OK)
+    if (!dt_agent_run_in_child(end_agent, folder) && dt_agent_end_marked(folder, &err) != DT_OK)
         dt_log_error("%s", err.message);
 }
 

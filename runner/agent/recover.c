@@ -45,7 +45,7 @@ void dt_agent_past_free(dt_agent_past *past)
     free(past);
 }
 
-static void see_started(dt_agent_past *past, const json_t *event)
+static void add_started(dt_agent_past *past, const json_t *event)
 {
     const char *cgroup = json_string_value(json_object_get(event, "cgroup"));
     const char *boot_id = json_string_value(json_object_get(event, "boot_id"));
@@ -68,7 +68,7 @@ static void see_started(dt_agent_past *past, const json_t *event)
     }
 }
 
-static void see_exited(dt_agent_past *past, const json_t *event)
+static void add_exited(dt_agent_past *past, const json_t *event)
 {
     int64_t rank;
 
@@ -78,7 +78,7 @@ static void see_exited(dt_agent_past *past, const json_t *event)
         past->ranks[i].exited = past->ranks[i].exited || past->ranks[i].rank == rank;
 }
 
-void dt_agent_past_see(void *context, const json_t *event)
+void dt_agent_past_add_event(void *context, const json_t *event)
 {
     dt_agent_past *past = context;
     const char *kind = json_string_value(json_object_get(event, "event"));
@@ -90,9 +90,9 @@ void dt_agent_past_see(void *context, const json_t *event)
     if (kind == NULL)
         return;
     if (strcmp(kind, "started") == 0)
-        see_started(past, event);
+        add_started(past, event);
     if (strcmp(kind, "exited") == 0)
-        see_exited(past, event);
+        add_exited(past, event);
     past->any_started =
         past->any_started || strcmp(kind, "started") == 0 || strcmp(kind, "exited") == 0;
     past->stopping = past->stopping || strcmp(kind, "stopping") == 0;

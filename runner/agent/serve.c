@@ -168,7 +168,8 @@ static void agent_release(dt_agent *agent)
 
 static dt_status journal_open(dt_agent *agent, dt_agent_past *past, dt_error *err)
 {
-    dt_status st = dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_see, past, err);
+    dt_status st =
+        dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_add_event, past, err);
 
     return st == DT_OK ? dt_agent_past_check(past, err) : st;
 }
@@ -220,8 +221,8 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
     agent.asked = asked;
     dt_agent_recover(&agent, past);
     if (!end_only)
-        DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock", dt_agent_obey,
-                                &agent, err));
+        DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock",
+                                dt_agent_accept_client, &agent, err));
     dt_detach_ready(&ready, DT_OK, NULL);
     if (!end_only || (agent.ending != DT_ENDING_NO && agent.ending != DT_ENDING_DONE))
         uv_run(&agent.loop, UV_RUN_DEFAULT);

@@ -68,7 +68,7 @@ out:
     return st;
 }
 
-dt_status dt_gc_look_at_cache(dt_gc *gc, dt_error *err)
+dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err)
 {
     const char *cache;
     dt_status st = DT_OK;

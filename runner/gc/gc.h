@@ -52,7 +52,7 @@ typedef struct dt_gc {
     const char *spared; /* a run of which all stays, and counts for no quota; NULL: none */
     int64_t before_ms, now_ms;
     int64_t quota[DT_GC_KINDS]; /* bytes; of logs and of the cache; -1: none */
-    dt_gc_item *items;          /* filled by dt_gc_look; the oldest first */
+    dt_gc_item *items;          /* filled by dt_gc_scan; the oldest first */
     int64_t count, capacity;
     int64_t problems; /* that dt_gc_remove reported; a run that is busy is none */
     bool sound;       /* the history was checked */
@@ -60,18 +60,18 @@ typedef struct dt_gc {
         *read_newest; /* the run whose newest sound checkpoint this is; NULL: none */
 } dt_gc;
 
-dt_status dt_gc_look(dt_gc *gc, dt_error *err);
+dt_status dt_gc_scan(dt_gc *gc, dt_error *err);
 /* Those that are wanted, one after another; one that cannot be removed is told by `problem` and stays. */
 dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error *err);
 
 /* --- items.c */
 dt_status dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *path, int64_t time_ms,
                     dt_error *err);
-/* --- of_runs.c, cache.c, sweeps.c */
-dt_status dt_gc_look_at_runs(dt_gc *gc, dt_error *err);
-dt_status dt_gc_look_at_cache(dt_gc *gc, dt_error *err);
-dt_status dt_gc_look_at_sweeps(dt_gc *gc, dt_error *err);
-dt_status dt_gc_remove_of_run(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
+/* --- runs.c, cache.c, sweeps.c */
+dt_status dt_gc_scan_runs(dt_gc *gc, dt_error *err);
+dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err);
+dt_status dt_gc_scan_sweeps(dt_gc *gc, dt_error *err);
+dt_status dt_gc_remove_run_item(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
 dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
 dt_status dt_gc_remove_sweep(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
 

@@ -52,7 +52,7 @@ out:
     return st;
 }
 
-dt_status dt_gc_look_at_sweeps(dt_gc *gc, dt_error *err)
+dt_status dt_gc_scan_sweeps(dt_gc *gc, dt_error *err)
 {
     const char **names;
     dt_status st = DT_OK;

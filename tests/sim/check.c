@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runner/agent/journal/journal.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
 
@@ -488,7 +488,7 @@ static int look(sim_proc *proc)
     dt_arena_init(&arena, 0);
     if (dt_store_open(&store, NULL, &err) == DT_OK) {
         if (schedule.damaged)
-            dt_mend_run(store, SIM_RUN);
+            dt_restore_run(store, SIM_RUN);
         check_points(store, &arena);
         check_saved(store, &arena);
         check_never_older(store, &arena);

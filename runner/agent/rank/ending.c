@@ -136,7 +136,7 @@ void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *re
 
 /* One that failed takes the others along; while they are stopped already they keep the time that
  * they were given. */
-void dt_agent_ending_peers(dt_agent *agent)
+void dt_agent_end_other_ranks(dt_agent *agent)
 {
     double grace = dt_times()->failed_grace_seconds;
 
@@ -164,6 +164,6 @@ void dt_agent_ending_advance(dt_agent *agent)
 
 void dt_agent_ending_reap(dt_agent *agent)
 {
-    dt_agent_ranks_reap(agent, dt_agent_ending_peers);
+    dt_agent_ranks_reap(agent, dt_agent_end_other_ranks);
     dt_agent_ending_advance(agent);
 }

@@ -225,7 +225,7 @@ static void start_ranks(dt_agent *agent)
             continue;
         dt_log_error("rank %lld: %s", (long long)agent->ranks[i].rank, problem.message);
         dt_agent_rank_not_started(&agent->ranks[i], problem.message);
-        dt_agent_ending_peers(agent);
+        dt_agent_end_other_ranks(agent);
         break;
     }
     /* The `started`, by which another agent would end them. */

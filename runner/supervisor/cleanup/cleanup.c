@@ -18,7 +18,7 @@
 /* --- on the threads */
 
 /* What stays is asked for again, and told again, when the run ends the next time. */
-static void note_done(const dt_errand *one)
+static void note_done(const dt_cleanup_folder *one)
 {
     dt_strbuf path;
 
@@ -30,9 +30,9 @@ static void note_done(const dt_errand *one)
 }
 
 /* A node's checkpoints are the run's: one errand asks for them. */
-static bool is_last_there(const dt_errand *one)
+static bool is_last_there(const dt_cleanup_folder *one)
 {
-    const dt_errand *end = one->cleanup->errands + one->cleanup->count, *at = one + 1;
+    const dt_cleanup_folder *end = one->cleanup->folders + one->cleanup->count, *at = one + 1;
 
     while (at < end && (strcmp(at->place.node, one->place.node) != 0 ||
                         strcmp(at->place.checkpoints, one->place.checkpoints) != 0))
@@ -42,7 +42,7 @@ static bool is_last_there(const dt_errand *one)
 
 /* agent: that of the newest attempt. Those of older ones may know less, or be gone. False where the
  * node did not answer: it is not asked again. */
-static bool forget(dt_errand *one, const char *agent)
+static bool forget(dt_cleanup_folder *one, const char *agent)
 {
     dt_cleanup *cleanup = one->cleanup;
     dt_node_layout place = one->place;
@@ -56,9 +56,9 @@ static bool forget(dt_errand *one, const char *agent)
     return st == DT_OK || st == DT_ERR_IO;
 }
 
-static bool is_first(const dt_errand *one)
+static bool is_first(const dt_cleanup_folder *one)
 {
-    const dt_errand *at = one->cleanup->errands;
+    const dt_cleanup_folder *at = one->cleanup->folders;
 
     while (at < one && strcmp(at->place.node, one->place.node) != 0)
         at++;
@@ -67,14 +67,14 @@ static bool is_first(const dt_errand *one)
 
 static void forget_node(uv_work_t *work)
 {
-    dt_errand *first = work->data, *end = first->cleanup->errands + first->cleanup->count;
+    dt_cleanup_folder *first = work->data, *end = first->cleanup->folders + first->cleanup->count;
     const char *agent = first->place.agent;
     bool reached = true;
 
-    for (dt_errand *one = first; one < end; one++)
+    for (dt_cleanup_folder *one = first; one < end; one++)
         if (strcmp(one->place.node, first->place.node) == 0)
             agent = one->place.agent;
-    for (dt_errand *one = first; one < end; one++) {
+    for (dt_cleanup_folder *one = first; one < end; one++) {
         if (strcmp(one->place.node, first->place.node) != 0)
             continue;
         if (!reached)
@@ -89,7 +89,7 @@ static void forget_node(uv_work_t *work)
 static void tell(const dt_cleanup *cleanup)
 {
     for (int64_t i = 0; i < cleanup->count; i++) {
-        const dt_errand *one = &cleanup->errands[i];
+        const dt_cleanup_folder *one = &cleanup->folders[i];
 
         if (one->err.code != DT_OK)
             dt_log_warn("%s: its folder '%s' stays: %s", one->place.node, one->place.folder,
@@ -102,7 +102,7 @@ static void tell(const dt_cleanup *cleanup)
 
 static void on_forgotten(uv_work_t *work, int status)
 {
-    dt_errand *first = work->data;
+    dt_cleanup_folder *first = work->data;
     dt_cleanup *cleanup = first->cleanup;
 
     cleanup->running--;
@@ -135,12 +135,12 @@ static void begin(dt_cleanup *cleanup)
 
     cleanup->begun = true;
     cleanup->deadline = dt_clock_monotonic_seconds() + BEGIN_SECONDS;
-    if (dt_errands_list(cleanup, &problem) != DT_OK) {
+    if (dt_cleanup_list_folders(cleanup, &problem) != DT_OK) {
         dt_log_warn("the nodes keep what the run left: %s", problem.message);
         return;
     }
     for (int64_t i = 0; i < cleanup->count; i++) {
-        dt_errand *one = &cleanup->errands[i];
+        dt_cleanup_folder *one = &cleanup->folders[i];
 
         one->work.data = one;
         if (is_first(one) &&
@@ -167,8 +167,8 @@ void dt_cleanup_free(dt_cleanup *cleanup)
     if (cleanup == NULL)
         return;
     for (int64_t i = 0; i < cleanup->count; i++)
-        dt_strbuf_release(&cleanup->errands[i].kept);
-    free(cleanup->errands);
+        dt_strbuf_release(&cleanup->folders[i].kept);
+    free(cleanup->folders);
     dt_strbuf_release(&cleanup->home);
     dt_arena_release(&cleanup->arena);
     free(cleanup);

@@ -246,7 +246,7 @@ static void note_submitted(dt_collector *collector, int64_t batch)
         if (node->changed)
             promise_ack(collector, i, batch);
         if (node->changed && node->released)
-            dt_store_writer_hurry(writer);
+            dt_store_writer_request_sync(writer);
     }
     read_or_pause(collector);
 }

@@ -115,7 +115,8 @@ dt_status dt_collector_note(dt_collector *collector, json_t *event, dt_error *er
 dt_status dt_collector_checkpoint(dt_collector *collector, const dt_message *message,
                                   dt_error *err);
 dt_status dt_collector_state(dt_collector *collector, dt_run_state state, dt_error *err);
-dt_status dt_collector_kept(dt_collector *collector, const dt_kept *attempt, dt_error *err);
+dt_status dt_collector_record_attempt(dt_collector *collector, const dt_attempt_record *attempt,
+                                      dt_error *err);
 /* What was collected is on its way into the store. */
 dt_status dt_collector_commit(dt_collector *collector, dt_error *err);
 
@@ -123,7 +124,7 @@ dt_status dt_collector_commit(dt_collector *collector, dt_error *err);
 int64_t dt_collector_submit(dt_collector *collector); /* the number of the last batch */
 /* Whether no power loss takes the batch; and that it is wanted so at once. */
 bool dt_collector_is_durable(const dt_collector *collector, int64_t batch);
-void dt_collector_hurry(dt_collector *collector);
+void dt_collector_request_sync(dt_collector *collector);
 bool dt_collector_is_idle(const dt_collector *collector); /* all is stored */
 /* Whether the history cannot be written at the moment; then the reason is appended to `why`. */
 bool dt_collector_is_stalled(const dt_collector *collector, dt_strbuf *why);

@@ -361,7 +361,7 @@ dt_status dt_history_state(dt_history *history, dt_run_state state, dt_error *er
 
 typedef struct kept {
     const char *folder;
-    dt_kept attempt;
+    dt_attempt_record attempt;
 } kept;
 
 static dt_status write_kept(dt_store *store, const void *what, dt_error *err)
@@ -369,13 +369,14 @@ static dt_status write_kept(dt_store *store, const void *what, dt_error *err)
     dt_error problem = DT_ERROR_INIT;
     const kept *one = what;
 
-    if (dt_kept_write(&one->attempt, one->folder, &problem) != DT_OK)
+    if (dt_attempt_record_write(&one->attempt, one->folder, &problem) != DT_OK)
         dt_log_warn("what the history says of the attempt is not kept beside it: %s",
                     problem.message);
     return DT_OK;
 }
 
-dt_status dt_history_kept(dt_history *history, const dt_kept *attempt, dt_error *err)
+dt_status dt_history_record_attempt(dt_history *history, const dt_attempt_record *attempt,
+                                    dt_error *err)
 {
     const kept one = {history->setup.folder, *attempt};
 

@@ -11,7 +11,7 @@
 
 #include "runner/supervisor/collect/rank_log.h"
 #include "runner/supervisor/collect/store_writer.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "store/store.h"
 
 typedef struct dt_history dt_history;
@@ -60,7 +60,8 @@ dt_status dt_history_steps_total(dt_history *history, int64_t steps, dt_error *e
 dt_status dt_history_state(dt_history *history, dt_run_state state, dt_error *err);
 /* The attempt, in its folder. What is wrong with that is no error of the history. The strings of
  * `attempt` must live as long as the history. */
-dt_status dt_history_kept(dt_history *history, const dt_kept *attempt, dt_error *err);
+dt_status dt_history_record_attempt(dt_history *history, const dt_attempt_record *attempt,
+                                    dt_error *err);
 /* A piece of a task's part, in its folder (task_folder.h). */
 typedef struct dt_history_piece {
     int64_t part, offset;

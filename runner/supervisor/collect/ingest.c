@@ -172,8 +172,8 @@ static dt_status store_straggler(dt_collector *collector, const dt_message *mess
     dt_straggler_finding found;
     dt_status st = DT_OK;
 
-    if (!dt_straggler_hear(&collector->straggler, message->rank,
-                           dt_message_number(message, "waited_seconds"), &found))
+    if (!dt_straggler_add(&collector->straggler, message->rank,
+                          dt_message_number(message, "waited_seconds"), &found))
         return DT_OK;
     DT_TRY(dt_history_metric(collector->history, step, DT_METRIC_SLOWEST_RANK, (double)found.rank,
                              message->time_ms, err));

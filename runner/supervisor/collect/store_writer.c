@@ -381,7 +381,7 @@ int64_t dt_store_writer_submit(dt_store_writer *writer)
     return writer->submitted; /* the batch is the thread's now */
 }
 
-void dt_store_writer_hurry(dt_store_writer *writer)
+void dt_store_writer_request_sync(dt_store_writer *writer)
 {
     uv_mutex_lock(&writer->lock);
     writer->hurried = writer->submitted;

@@ -69,7 +69,7 @@ void dt_store_writer_add(dt_store_writer *writer, dt_store_write_fn *write, cons
 int64_t dt_store_writer_submit(dt_store_writer *writer);
 
 /* What was submitted is wanted on the disk at once. */
-void dt_store_writer_hurry(dt_store_writer *writer);
+void dt_store_writer_request_sync(dt_store_writer *writer);
 
 /* Whether what was submitted cannot be stored at the moment; then the reason is appended to `why`. */
 bool dt_store_writer_is_stalled(dt_store_writer *writer, dt_strbuf *why);

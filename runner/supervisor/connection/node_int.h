@@ -1,6 +1,6 @@
 /* node_int: what the files of a node's link share.
  *
- *   node_life.c   opened, asked, closed             hear.c          what its agent says
+ *   node_life.c   opened, asked, closed             receive.c          what its agent says
  *   node_phase.c  the [phase][event] table          silence.c       judged, and acted on
  *   bridge.c      lines to and from the agent       preparation.c   a thread makes it ready
  *   probe.c       can anything be run there?        node_process.c  a command there
@@ -36,7 +36,7 @@ struct dt_node_link {
     dt_node_setup setup;
     dt_node_calls calls;
     void *context;
-    dt_bridge_calls words; /* what comes over the bridge (hear.c) */
+    dt_bridge_calls words; /* what comes over the bridge (receive.c) */
 
     dt_node_phase phase;
     dt_node_layout place; /* where `placed` */
@@ -80,7 +80,7 @@ struct dt_node_link {
 
 /* --- node_phase.c */
 /* why: kept as the problem; NULL: it stays. An event that a phase has no handler for is ignored. */
-void dt_node_take(dt_node_link *link, dt_node_event event, const char *why);
+void dt_node_dispatch(dt_node_link *link, dt_node_event event, const char *why);
 /* The agent answers, and is of no use: another connection, or the end of what runs there. */
 void dt_node_refuse(dt_node_link *link, const char *why, bool lasting);
 
@@ -91,8 +91,8 @@ dt_liveness_act dt_node_judge(dt_node_link *link, char *why, size_t why_size);
 /* The state of a node that does not answer, as the store has it: DT_NODE_NOT_REACHABLE (PROBLEM). */
 void dt_node_say_unreachable(char *out, size_t size, const char *problem);
 
-/* --- hear.c */
-extern const dt_bridge_calls dt_node_words;
+/* --- receive.c */
+extern const dt_bridge_calls dt_node_receive_calls;
 
 static inline double dt_node_now(const dt_node_link *link)
 {

@@ -3,7 +3,7 @@
  *
  * The store's copy is made when the file is first read, and neither is changed afterwards: where
  * they differ, or the file is damaged or gone, the copy is the truth, and the file is written anew.
- * Where neither can be read the run is not called failed before its nodes were asked (salvage.c).
+ * Where neither can be read the run is not called failed before its nodes were asked (missing_plan.c).
  *
  * Errors  DT_ERR_NOT_FOUND: there is neither; DT_ERR_CORRUPT: there is no good one;
  *         DT_ERR_UNSUPPORTED: another build wrote the plan, and has to supervise the run

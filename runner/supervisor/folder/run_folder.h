@@ -1,7 +1,7 @@
 /* run_folder: $XDG_STATE_HOME/dtrun/runs/ID, that a run has on the launch machine.
  *
  *   recipe.yaml, labels.json (labels.h), environment (launch_env.h), secret, logs/, checkpoints/, supervisor.{lock,log,starts}
- *   attempt-N/plan.json, history.json (kept.h), node-K/place.json (copies.h)
+ *   attempt-N/plan.json, history.json (attempt_record.h), node-K/place.json (copies.h)
  */
 #ifndef DT_FOLDER_RUN_FOLDER_H
 #define DT_FOLDER_RUN_FOLDER_H

@@ -33,8 +33,8 @@ static bool all_heard(const dt_straggler *straggler)
     return all;
 }
 
-bool dt_straggler_hear(dt_straggler *straggler, int64_t rank, double waited_seconds,
-                       dt_straggler_finding *out)
+bool dt_straggler_add(dt_straggler *straggler, int64_t rank, double waited_seconds,
+                      dt_straggler_finding *out)
 {
     dt_straggler_rank *ranks = straggler->ranks;
 

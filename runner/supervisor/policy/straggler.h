@@ -38,7 +38,7 @@ typedef struct dt_straggler_finding {
 /* ranks: rank_count of them, which live as long; overwritten. */
 void dt_straggler_init(dt_straggler *straggler, dt_straggler_rank *ranks, int64_t rank_count);
 /* The rank waits so long in a step. True where that was the last of all, and *out is made. */
-bool dt_straggler_hear(dt_straggler *straggler, int64_t rank, double waited_seconds,
-                       dt_straggler_finding *out);
+bool dt_straggler_add(dt_straggler *straggler, int64_t rank, double waited_seconds,
+                      dt_straggler_finding *out);
 
 #endif

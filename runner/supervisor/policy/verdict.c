@@ -149,7 +149,7 @@ static bool is_lasting(const char *failed_status)
     return found;
 }
 
-static void see_exited(dt_verdict *verdict, const dt_message *message, const char *node)
+static void add_exited(dt_verdict *verdict, const dt_message *message, const char *node)
 {
     const char *reason = dt_message_string(message, "reason");
     const char *status = verdict->rank_failed[message->rank], *text = "";
@@ -252,7 +252,7 @@ void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *
         see_failed(verdict, message);
         break;
     case DT_MESSAGE_EXITED:
-        see_exited(verdict, message, node);
+        add_exited(verdict, message, node);
         break;
     case DT_MESSAGE_FINISHED:
         see_finished(verdict, message);

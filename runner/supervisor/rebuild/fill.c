@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "recipes/nodes.h"
 #include "runner/supervisor/collect/replay.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "store/repair.h"
 
@@ -40,16 +40,16 @@ static dt_status find(dt_replay *out, filling *all, int64_t attempt, dt_error *e
     dt_status st = DT_OK;
     dt_node *rows, *nodes;
     int64_t count;
-    dt_kept kept;
+    dt_attempt_record record;
 
     *out = (dt_replay){.store = all->store,
                        .run = all->run,
                        .folder = all->folder,
                        .attempt = attempt,
                        .mend = true};
-    if (dt_kept_read(&kept, all->folder, attempt, &all->arena, NULL) == DT_OK) {
-        out->nodes = kept.nodes;
-        out->node_count = kept.node_count;
+    if (dt_attempt_record_read(&record, all->folder, attempt, &all->arena, NULL) == DT_OK) {
+        out->nodes = record.nodes;
+        out->node_count = record.node_count;
         goto out;
     }
     DT_TRY(dt_store_node_list(all->store, &rows, &count, all->run, attempt, &all->arena, err));

@@ -4,7 +4,7 @@
 
 #include "base/exit.h"
 #include "base/log.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/policy/verdict.h"
 
@@ -51,14 +51,14 @@ static void amend_kept(const char *run, int64_t attempt, int code, const char *r
 {
     const char *folder;
     dt_error problem = DT_ERROR_INIT;
-    dt_kept kept;
+    dt_attempt_record record;
 
     if (dt_run_path(&folder, run, NULL, arena, NULL) != DT_OK ||
-        dt_kept_read(&kept, folder, attempt, arena, NULL) != DT_OK)
+        dt_attempt_record_read(&record, folder, attempt, arena, NULL) != DT_OK)
         return;
-    kept.run.exit_code = code;
-    kept.run.reason = reason;
-    if (dt_kept_write(&kept, folder, &problem) != DT_OK)
+    record.run.exit_code = code;
+    record.run.reason = reason;
+    if (dt_attempt_record_write(&record, folder, &problem) != DT_OK)
         dt_log_warn("%s", problem.message);
 }
 

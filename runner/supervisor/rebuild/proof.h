@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 /* Amends exit code and reason of every attempt whose nodes have all been proved free: each is released, in
- * that attempt or in a later one. In the store and in the run's folder (kept.h). */
+ * that attempt or in a later one. In the store and in the run's folder (attempt_record.h). */
 dt_status dt_run_amend_end(dt_store *store, const char *run, dt_arena *arena, dt_error *err);
 
 #endif

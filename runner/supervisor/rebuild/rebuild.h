@@ -3,7 +3,7 @@
  * attempt ended is kept in the folder first: where a supervisor was killed before the store had it, it is
  * written there, and nothing is missing (rebuild_int.h).
  *
- * The folder has history.json of each attempt (kept.h), the recipe, the checkpoints, and the journals of this
+ * The folder has history.json of each attempt (attempt_record.h), the recipe, the checkpoints, and the journals of this
  * machine's nodes: from these the points, events and checkpoints of attempts that have ended come back, each once
  * (collect/replay.h). Of a newest attempt that goes on, the agents tell all that their journals still hold once a
  * supervisor attaches. What is in no journal any more is reported as an event `gap`; where nothing is missing, as

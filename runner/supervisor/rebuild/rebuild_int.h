@@ -18,7 +18,7 @@ dt_status dt_adopt_checkpoints(dt_store *store, const char *run, const char *fol
 dt_status dt_adopt_logs(dt_store *store, const char *run, const char *folder, int64_t attempt,
                         dt_arena *arena, dt_error *err);
 
-/* behind: how far the run store is behind what the run's folder says (kept.h).
+/* behind: how far the run store is behind what the run's folder says (attempt_record.h).
  *
  *   the folder's newest attempt    the store
  *   is not there                   an older copy, or a new file
@@ -30,21 +30,21 @@ dt_status dt_adopt_logs(dt_store *store, const char *run, const char *folder, in
  * makes no older copy of it.
  */
 
-typedef enum dt_behind_what {
-    DT_BEHIND_NOTHING,
-    DT_BEHIND_END,  /* the store knows all but that the attempt has ended */
-    DT_BEHIND_ROWS, /* it is older, or was lost */
-} dt_behind_what;
+typedef enum dt_store_lag_kind {
+    DT_STORE_LAG_NONE,
+    DT_STORE_LAG_END,  /* the store knows all but that the attempt has ended */
+    DT_STORE_LAG_ROWS, /* it is older, or was lost */
+} dt_store_lag_kind;
 
-typedef struct dt_behind {
-    dt_behind_what what;
+typedef struct dt_store_lag {
+    dt_store_lag_kind what;
     int64_t newest;    /* attempt that the folder knows; 0: none */
     int64_t stored;    /* that the store knows; 0: none */
     bool stored_ended; /* and that had ended there */
-} dt_behind;
+} dt_store_lag;
 
 /* folder: runs/ID. */
-dt_status dt_behind_look(dt_behind *out, dt_store *store, const char *run, const char *folder,
-                         dt_arena *arena, dt_error *err);
+dt_status dt_store_lag_find(dt_store_lag *out, dt_store *store, const char *run, const char *folder,
+                            dt_arena *arena, dt_error *err);
 
 #endif

@@ -12,10 +12,10 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/rebuild/fill.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "store/repair.h"
 
 #include "base/banned.h"
@@ -63,7 +63,7 @@ static dt_status fill_all(repair *r, dt_store *store, bool damaged, dt_error *er
     dt_run_mark *marks;
     dt_status st;
 
-    dt_mend_all(store);
+    dt_restore_runs(store);
     DT_TRY(dt_store_run_marks(store, &marks, &r->out->runs, r->arena, err));
     for (int64_t i = 0; i < r->out->runs; i++) {
         dt_error problem = DT_ERROR_INIT;
@@ -105,8 +105,8 @@ static dt_status drop_incomplete(repair *r, dt_store *store, dt_error *err)
     DT_TRY(dt_store_runs_incomplete(store, &ids, &count, r->arena, err));
     for (int64_t i = 0; i < count; i++) {
         DT_TRY(dt_run_path(&folder, ids[i], NULL, r->arena, err));
-        DT_TRY(dt_kept_newest(folder) > 0 ? dt_store_run_remove(store, ids[i], err)
-                                          : dt_store_run_complete(store, ids[i], err));
+        DT_TRY(dt_attempt_record_newest(folder) > 0 ? dt_store_run_remove(store, ids[i], err)
+                                                    : dt_store_run_complete(store, ids[i], err));
     }
 out:
     return st;
@@ -160,7 +160,7 @@ static dt_status make_fresh(repair *r, dt_error *err)
     DT_TRY(dt_store_open(&store, r->fresh, err));
     DT_TRY(dt_store_salvage(&r->out->salvaged, store, r->path, true, err));
     DT_TRY(drop_incomplete(r, store, err));
-    dt_mend_all(store);
+    dt_restore_runs(store);
     DT_TRY(dt_store_salvage(&more, store, r->path, false, err));
     r->out->salvaged += more;
     DT_TRY(take_done(r, store, err));

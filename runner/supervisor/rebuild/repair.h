@@ -1,7 +1,7 @@
 /* repair: a damaged history becomes a sound one, of all that is left.
  *
  *   1 what can be read of the damaged file goes into a new one            (store/salvage.c)
- *   2 runs that it then lacks come back from their folders                (mend.h)
+ *   2 runs that it then lacks come back from their folders                (restore_runs.h)
  *   3 rows that are in no page that can be read, from the journals        (fill.h)
  *   4 the new file is checked, and takes the place of the damaged one, which is kept under another name
  *

@@ -16,9 +16,9 @@ static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {
     dt_status st;
 
-    session->kept.run.state = state;
-    if (session->kept.run.started_ms == 0 && state != DT_RUN_QUEUED)
-        session->kept.run.started_ms = dt_clock_wall_ms();
+    session->record.run.state = state;
+    if (session->record.run.started_ms == 0 && state != DT_RUN_QUEUED)
+        session->record.run.started_ms = dt_clock_wall_ms();
     DT_TRY(dt_collector_state(session->collector, state, err));
     DT_TRY(dt_session_keep(session, err));
     DT_TRY(dt_collector_commit(session->collector, err));

@@ -125,7 +125,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
         return;
     }
     control->batch = dt_collector_submit(session->collector);
-    dt_collector_hurry(session->collector);
+    dt_collector_request_sync(session->collector);
     dt_control_stored(session);
     session->answer_timer.data = session;
     if (control->answer.length > 0)

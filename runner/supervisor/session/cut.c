@@ -35,7 +35,7 @@ static void heal(uv_timer_t *timer)
     dt_node_link_freeze(session->nodes[session->cut.node].link, false);
 }
 
-dt_status dt_cut_look(dt_session *session, dt_error *err)
+dt_status dt_cut_check(dt_session *session, dt_error *err)
 {
     dt_cut *cut = &session->cut;
     dt_status st = DT_OK;

@@ -146,23 +146,23 @@ static dt_status add_event(dt_session *session, const dt_next_attempt *next, con
     return st;
 }
 
-/* --- the same beside the store (kept.h), in an order in which whoever dies in between loses nothing: an
+/* --- the same beside the store (attempt_record.h), in an order in which whoever dies in between loses nothing: an
  * attempt that is followed has ended once there is the next one, the last one before its row says so. */
 
 static void keep_next(const dt_session *session, const dt_next_attempt *next)
 {
     dt_error problem = DT_ERROR_INIT;
-    dt_kept kept = session->kept;
+    dt_attempt_record record = session->record;
 
-    kept.run.attempt = next->attempt;
-    kept.run.state = DT_RUN_QUEUED;
-    kept.run.started_ms = kept.run.first_step_ms = 0;
-    kept.run.step = kept.start_step = next->start_step;
-    kept.created_ms = dt_clock_wall_ms();
-    kept.changes_json = "[]";
-    kept.provenance_json = "{}";
-    kept.node_count = 0;
-    if (dt_kept_write(&kept, session->folder, &problem) != DT_OK)
+    record.run.attempt = next->attempt;
+    record.run.state = DT_RUN_QUEUED;
+    record.run.started_ms = record.run.first_step_ms = 0;
+    record.run.step = record.start_step = next->start_step;
+    record.created_ms = dt_clock_wall_ms();
+    record.changes_json = "[]";
+    record.provenance_json = "{}";
+    record.node_count = 0;
+    if (dt_attempt_record_write(&record, session->folder, &problem) != DT_OK)
         dt_log_warn("%s", problem.message); /* the next supervisor does it */
 }
 

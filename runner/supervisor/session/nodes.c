@@ -183,7 +183,7 @@ static void on_attached(void *context, int64_t index, const char *boot_id)
     node->start_sent = false;
     note_boot(node, boot_id);
     show_state(node, dt_node_link_is_idle(node->link) ? "ready" : "running");
-    dt_state_take(node->session, DT_EVENT_ATTACHED, node);
+    dt_state_dispatch(node->session, DT_EVENT_ATTACHED, node);
 }
 
 static void on_event(void *context, int64_t index, dt_message *message)
@@ -251,10 +251,10 @@ static void on_batch(void *context)
         return;
     st = dt_collector_commit(session->collector, &err);
     if (st == DT_OK)
-        st = dt_cut_look(session, &err);
+        st = dt_cut_check(session, &err);
     end_unless_good(session, st, &err);
     if (st == DT_OK)
-        dt_state_consider(session);
+        dt_state_update(session);
 }
 
 static void on_unreachable(void *context, int64_t index, const char *text)
@@ -272,7 +272,7 @@ static void on_ended(void *context, int64_t index, const char *why)
     dt_status st;
 
     if (!session->verdict.stop_asked && !dt_verdict_has_failed(&session->verdict))
-        dt_state_take(session, DT_EVENT_LOST, node); /* the others end too */
+        dt_state_dispatch(session, DT_EVENT_LOST, node); /* the others end too */
     DT_TRY(dt_collector_note(session->collector,
                              json_pack("{s:s, s:I, s:s, s:o}", "event", "ended", "node",
                                        (json_int_t)node->index, "host", node->name, "message",
@@ -281,7 +281,7 @@ static void on_ended(void *context, int64_t index, const char *why)
     dt_collector_show_node(session->collector, index, "released");
     dt_collector_release_node(session->collector, index); /* the commit lets it go */
     DT_TRY(dt_collector_commit(session->collector, &err));
-    dt_state_consider(session);
+    dt_state_update(session);
 out:
     end_unless_good(session, st, &err);
 }
@@ -291,13 +291,13 @@ static void on_lost(void *context, int64_t index)
     dt_supervised_node *node = node_of(context, index);
 
     show_state(node, "lost");
-    dt_state_take(node->session, DT_EVENT_LOST, node);
-    dt_state_consider(node->session);
+    dt_state_dispatch(node->session, DT_EVENT_LOST, node);
+    dt_state_update(node->session);
 }
 
 static void on_settled(void *context)
 {
-    dt_state_consider(context);
+    dt_state_update(context);
 }
 
 /* --- all of them */

@@ -79,7 +79,7 @@ static dt_restart_facts facts_of(const dt_session *session)
 {
     return (dt_restart_facts){.may_restart = dt_verdict_may_restart(&session->verdict),
                               .started = was_started(session),
-                              .planned = session->salvaged == NULL,
+                              .planned = session->plan_problem == NULL,
                               .done = {.told_total = dt_collector_steps_total(session->collector),
                                        .steps = session->steps,
                                        .epochs = session->epochs},

@@ -22,13 +22,13 @@ static bool is_over(void *context)
 
 static void consider(void *context)
 {
-    dt_state_consider(context);
+    dt_state_update(context);
 }
 
 /* Which looks whether that was all that the end waited for. */
 static void conclude(void *context)
 {
-    dt_state_take(context, DT_EVENT_RELEASED, NULL);
+    dt_state_dispatch(context, DT_EVENT_RELEASED, NULL);
 }
 
 /* --- the collector */
@@ -90,7 +90,7 @@ static void on_released(void *context, int64_t node)
 static void on_stored(void *context)
 {
     dt_control_stored(context);
-    dt_state_consider(context);
+    dt_state_update(context);
 }
 
 static void on_pause(void *context, bool pause)

@@ -1,7 +1,7 @@
 /* session_int: what the files of a session share.
  *
  *   supervise.c   lock, load, loop, end          load.c      everything known, from plan and store
- *   salvage.c     a run without a plan is ended  parts.c     what the rooms below tell
+ *   missing_plan.c     a run without a plan is ended  parts.c     what the rooms below tell
  *   nodes.c       what the links tell            control.c   runs/ID/control.sock
  *   watch.c       ranks that make no step        diagnosis.c which of them holds up the others
  *   state.c       the [state][event] table       actions.c   what the states do
@@ -39,7 +39,7 @@
 #include "runner/supervisor/collect/checkpoint_fetcher.h"
 #include "runner/supervisor/collect/collector.h"
 #include "runner/supervisor/connection/node_link.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/policy/silence.h"
 #include "runner/supervisor/policy/verdict.h"
 #include "runner/supervisor/policy/watchdog.h"
@@ -73,8 +73,8 @@ struct dt_session {
     dt_store *store;
     const char *run, *folder;
     int64_t attempt, world_size, node_count;
-    dt_kept kept; /* of the attempt; its strings are the arena's */
-    bool has_run; /* its ranks were all ready once */
+    dt_attempt_record record; /* of the attempt; its strings are the arena's */
+    bool has_run;             /* its ranks were all ready once */
     json_t *plan;
     const dt_plan *task_plan; /* the same, read: where the task is not to train; else NULL */
     const char *checkpoints;  /* the plan's directory */
@@ -87,8 +87,9 @@ struct dt_session {
     int64_t start_step;
     int64_t restarts; /* that led here without a new checkpoint; 0: a person started it */
     double begun_seconds;
-    bool rows_lost;       /* ranks were started, and the store knows of none: it was lost */
-    const char *salvaged; /* why there is no plan, and the run ends; NULL: there is (salvage.c) */
+    bool rows_lost; /* ranks were started, and the store knows of none: it was lost */
+    const char
+        *plan_problem; /* why there is no plan, and the run ends; NULL: there is (missing_plan.c) */
 
     dt_run_state state;
     dt_supervised_node *nodes;
@@ -127,12 +128,12 @@ struct dt_session {
 void dt_cut_open(dt_session *session);
 void dt_cut_close(dt_session *session);
 /* What was heard may be the step that it waits for. */
-dt_status dt_cut_look(dt_session *session, dt_error *err);
+dt_status dt_cut_check(dt_session *session, dt_error *err);
 
 /* --- session.c */
 /* The session cannot continue (the store, the system): it ends, and another one begins. */
 void dt_session_fail(dt_session *session, dt_status st, const dt_error *err);
-/* The attempt as it is now, beside the store (kept.h); and at once, on this thread: at the end, when
+/* The attempt as it is now, beside the store (attempt_record.h); and at once, on this thread: at the end, when
  * nothing more goes through the writer. */
 dt_status dt_session_keep(dt_session *session, dt_error *err);
 void dt_session_keep_now(dt_session *session);
@@ -170,11 +171,12 @@ static inline bool dt_node_is_lost(const dt_supervised_node *node)
 dt_status dt_session_load(dt_session *session, const char *run, dt_error *err);
 void dt_session_unload(dt_session *session);
 
-/* --- salvage.c */
+/* --- missing_plan.c */
 /* Who is where, of a run whose plan cannot be read: from rows and folders. `why` is kept. */
-dt_status dt_salvage_plan(dt_plan *plan, dt_session *session, const char *why, dt_error *err);
+dt_status dt_missing_plan_substitute(dt_plan *plan, dt_session *session, const char *why,
+                                     dt_error *err);
 /* The run goes to its end: the attempt is lost for that reason, and its nodes are asked. */
-dt_status dt_salvage_begin(dt_session *session, dt_error *err);
+dt_status dt_missing_plan_stop(dt_session *session, dt_error *err);
 
 /* --- parts.c, nodes.c */
 dt_status dt_parts_open_collector(dt_session *session, dt_error *err);

@@ -38,10 +38,10 @@ typedef enum dt_state_event {
 } dt_state_event;
 
 /* node: whose event it is (attached, lost), else NULL. What was followed is submitted before. */
-void dt_state_take(dt_session *session, dt_state_event event, dt_supervised_node *node);
+void dt_state_dispatch(dt_session *session, dt_state_event event, dt_supervised_node *node);
 
 /* Takes the events that the memory now implies: ready, failed, released. */
-void dt_state_consider(dt_session *session);
+void dt_state_update(dt_session *session);
 
 /* Does what `stop` asks; on its way into the store when it returns. */
 dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err);

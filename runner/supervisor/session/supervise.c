@@ -61,7 +61,7 @@ static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool
     DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",
                             dt_control_take, &session, err));
     dt_reaper_begin(session.reaper);
-    dt_state_take(&session, DT_EVENT_BEGIN, NULL);
+    dt_state_dispatch(&session, DT_EVENT_BEGIN, NULL);
     dt_detach_ready(ready, DT_OK, NULL);
     *again = true;
     if (session.failure == DT_OK)

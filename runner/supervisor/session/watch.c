@@ -151,7 +151,7 @@ static dt_status end(dt_session *session, int64_t hung, dt_error *err)
         dt_verdict_hung(&session->verdict, text.data, began_ms);
     dt_strbuf_release(&text);
     if (st == DT_OK)
-        dt_state_consider(session);
+        dt_state_update(session);
     return st;
 }
 

@@ -140,7 +140,7 @@ out:
     return st;
 }
 
-dt_status dt_gc_look_at_runs(dt_gc *gc, dt_error *err)
+dt_status dt_gc_scan_runs(dt_gc *gc, dt_error *err)
 {
     int64_t count;
     dt_status st;
@@ -227,7 +227,7 @@ out:
     return st;
 }
 
-dt_status dt_gc_remove_of_run(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
+dt_status dt_gc_remove_run_item(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
 {
     dt_status st;
     int fds[2];

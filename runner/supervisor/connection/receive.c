@@ -14,7 +14,7 @@
 /* --- messages */
 
 /* answer: to `attach`. This machine's clock is ours. */
-static void hear_clock(dt_node_link *link, const dt_message *message, bool answer)
+static void update_clock_offset(dt_node_link *link, const dt_message *message, bool answer)
 {
     int64_t stamped_ms = dt_message_int(message, "time_ms", 0), now_ms = dt_clock_wall_ms();
 
@@ -46,12 +46,12 @@ static void on_hello(dt_node_link *link, const dt_message *message)
         on_other_build(link, "its agent speaks another protocol");
         return;
     }
-    hear_clock(link, message, true);
+    update_clock_offset(link, message, true);
     link->idle = strcmp(state, "idle") == 0;
     link->hello_sequence = dt_message_int(message, "next_sequence", 0);
     link->boot_id = dt_message_string(message, "boot_id");
     dt_log_info("%s: attached, %s", link->name, state);
-    dt_node_take(link, DT_NODE_EVENT_HELLO, NULL);
+    dt_node_dispatch(link, DT_NODE_EVENT_HELLO, NULL);
     link->boot_id = NULL;
 }
 
@@ -85,7 +85,7 @@ static void on_message(dt_node_link *link, dt_message *message)
     } else if (link->phase == DT_NODE_CONNECTING) {
         dt_node_refuse(link, "it spoke before it said hello", true);
     } else if (message->kind == DT_MESSAGE_ALIVE) {
-        hear_clock(link, message, false);
+        update_clock_offset(link, message, false);
         dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* its lease hears */
         link->calls.alive(link->context, link->setup.index, message);
     } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
@@ -148,8 +148,8 @@ static void on_ended(void *context, const char *why)
 {
     dt_node_link *link = context;
 
-    dt_node_take(link, DT_NODE_EVENT_CUT, link->problem[0] != '\0' ? link->problem : why);
+    dt_node_dispatch(link, DT_NODE_EVENT_CUT, link->problem[0] != '\0' ? link->problem : why);
 }
 
-const dt_bridge_calls dt_node_words = {
+const dt_bridge_calls dt_node_receive_calls = {
     .line = on_line, .batch = on_batch, .problem = on_problem, .ended = on_ended};

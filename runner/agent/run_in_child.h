@@ -2,14 +2,14 @@
  *
  * Threads  of a process that has one
  */
-#ifndef DT_AGENT_APART_H
-#define DT_AGENT_APART_H
+#ifndef DT_AGENT_RUN_IN_CHILD_H
+#define DT_AGENT_RUN_IN_CHILD_H
 
 #include <stdbool.h>
 
-typedef void dt_apart_fn(const char *folder);
+typedef void dt_child_fn(const char *folder);
 
 /* Returns when it is done, true; or was killed, or no process could be started. */
-bool dt_agent_apart(dt_apart_fn *work, const char *folder);
+bool dt_agent_run_in_child(dt_child_fn *work, const char *folder);
 
 #endif

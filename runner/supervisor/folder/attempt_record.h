@@ -8,13 +8,13 @@
  * File       mode 0600, replaced whole and synced
  * Ownership  strings of what is read live in the arena
  */
-#ifndef DT_FOLDER_KEPT_H
-#define DT_FOLDER_KEPT_H
+#ifndef DT_FOLDER_ATTEMPT_RECORD_H
+#define DT_FOLDER_ATTEMPT_RECORD_H
 
 #include "base/arena.h"
 #include "store/store.h"
 
-typedef struct dt_kept {
+typedef struct dt_attempt_record {
     dt_run run; /* as it is while this is the newest attempt, but for recipe_text and boot_id */
     int64_t created_ms, start_step; /* of the attempt */
     const char *changes_json;       /* what --set changed */
@@ -22,16 +22,17 @@ typedef struct dt_kept {
     const dt_node *nodes;           /* name, state, acknowledged */
     int64_t node_count;
     bool stop_asked;
-} dt_kept;
+} dt_attempt_record;
 
 /* folder: runs/ID. The folder of the attempt, run.attempt, is there. */
-dt_status dt_kept_write(const dt_kept *kept, const char *folder, dt_error *err);
+dt_status dt_attempt_record_write(const dt_attempt_record *record, const char *folder,
+                                  dt_error *err);
 /* DT_ERR_NOT_FOUND, DT_ERR_CORRUPT; DT_ERR_UNSUPPORTED: another dtrun's. */
-dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_arena *arena,
-                       dt_error *err);
+dt_status dt_attempt_record_read(dt_attempt_record *out, const char *folder, int64_t attempt,
+                                 dt_arena *arena, dt_error *err);
 /* The newest attempt of which there is one, 0: none. Attempts have numbers without a hole but for those
  * that no supervisor ever followed. */
-int64_t dt_kept_newest(const char *folder);
-bool dt_kept_is_there(const char *folder, int64_t attempt);
+int64_t dt_attempt_record_newest(const char *folder);
+bool dt_attempt_record_exists(const char *folder, int64_t attempt);
 
 #endif

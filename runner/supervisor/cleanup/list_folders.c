@@ -1,4 +1,4 @@
-/* errands: what there is to do on the nodes of a run that ends, from what the store knows. */
+/* folders: what there is to do on the nodes of a run that ends, from what the store knows. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -102,12 +102,12 @@ static void name_sent(json_t *names, const char *folder, int64_t attempt)
     dt_strbuf_release(&path);
 }
 
-static dt_status add_errand(dt_cleanup *cleanup, int64_t attempt, int64_t node, dt_error *err)
+static dt_status add_folder(dt_cleanup *cleanup, int64_t attempt, int64_t node, dt_error *err)
 {
     const char *here = dt_arena_printf(&cleanup->arena, "%s/attempt-%lld/node-%lld",
                                        cleanup->setup.folder, (long long)attempt, (long long)node);
     const char *done = dt_arena_printf(&cleanup->arena, "%s/" DT_CLEANUP_DONE_FILE, here);
-    dt_errand *one = &cleanup->errands[cleanup->count];
+    dt_cleanup_folder *one = &cleanup->folders[cleanup->count];
     bool restored;
     dt_status st;
 
@@ -115,7 +115,7 @@ static dt_status add_errand(dt_cleanup *cleanup, int64_t attempt, int64_t node, 
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (dt_file_exists(done))
         return DT_OK;
-    *one = (dt_errand){.cleanup = cleanup, .here = here, .err = DT_ERROR_INIT};
+    *one = (dt_cleanup_folder){.cleanup = cleanup, .here = here, .err = DT_ERROR_INIT};
     st = dt_copies_place(&one->place, &restored, cleanup->setup.store, cleanup->setup.run, attempt,
                          node, here, &cleanup->arena, err);
     json_decref(one->place.paths);
@@ -130,25 +130,25 @@ static dt_status add_errand(dt_cleanup *cleanup, int64_t attempt, int64_t node, 
 static dt_status add_attempt(dt_cleanup *cleanup, const known *all, int64_t attempt, dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_errand *grown;
+    dt_cleanup_folder *grown;
     int64_t count;
     dt_node *rows;
 
     DT_TRY(dt_store_node_list(cleanup->setup.store, &rows, &count, cleanup->setup.run, attempt,
                               &cleanup->arena, err));
-    grown = realloc(cleanup->errands, (size_t)(cleanup->count + count + 1) * sizeof(*grown));
+    grown = realloc(cleanup->folders, (size_t)(cleanup->count + count + 1) * sizeof(*grown));
     if (grown == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    cleanup->errands = grown;
+    cleanup->folders = grown;
     for (int64_t i = 0; i < count; i++)
         if (!cleanup->calls.is_lost(cleanup->context, rows[i].name) &&
             has_released(all, attempt, rows[i].node))
-            DT_TRY(add_errand(cleanup, attempt, rows[i].node, err));
+            DT_TRY(add_folder(cleanup, attempt, rows[i].node, err));
 out:
     return st;
 }
 
-dt_status dt_errands_list(dt_cleanup *cleanup, dt_error *err)
+dt_status dt_cleanup_list_folders(dt_cleanup *cleanup, dt_error *err)
 {
     json_t *names = json_object();
     dt_status st = DT_OK;

@@ -133,16 +133,17 @@ out:
     return st;
 }
 
-dt_status dt_salvage_plan(dt_plan *plan, dt_session *session, const char *why, dt_error *err)
+dt_status dt_missing_plan_substitute(dt_plan *plan, dt_session *session, const char *why,
+                                     dt_error *err)
 {
     dt_status st = DT_OK;
 
     dt_log_error("%s: the run is ended on its nodes", why);
     *plan = (dt_plan){.run = session->run, .attempt = session->attempt, .resume_from = ""};
     read_recipe(&plan->recipe, session);
-    session->salvaged = dt_arena_printf(&session->arena, "%s", why);
+    session->plan_problem = dt_arena_printf(&session->arena, "%s", why);
     plan->directory = dt_arena_printf(&session->arena, "%s/checkpoints", session->folder);
-    if (session->salvaged == NULL || plan->directory == NULL)
+    if (session->plan_problem == NULL || plan->directory == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(name_nodes(plan, session, err));
     DT_TRY(list_ranks(plan, session, err));
@@ -151,7 +152,7 @@ out:
     return st;
 }
 
-dt_status dt_salvage_begin(dt_session *session, dt_error *err)
+dt_status dt_missing_plan_stop(dt_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -159,7 +160,8 @@ dt_status dt_salvage_begin(dt_session *session, dt_error *err)
         return DT_OK; /* the supervisor before this one began it, or a stop did */
     DT_TRY(dt_collector_note(
         session->collector,
-        json_pack("{s:s, s:o}", "event", "lost", "message", dt_json_text(session->salvaged)), err));
+        json_pack("{s:s, s:o}", "event", "lost", "message", dt_json_text(session->plan_problem)),
+        err));
     DT_TRY(dt_store_run_set_state(session->store, session->run, DT_RUN_STOPPING, -1, "",
                                   dt_clock_wall_ms(), err));
     session->state = DT_RUN_STOPPING;

@@ -187,7 +187,7 @@ static void on_ended(void *context, const char *why)
     dt_agent_client_close(context);
 }
 
-void dt_agent_obey(void *context, int connection)
+void dt_agent_accept_client(void *context, int connection)
 {
     static const dt_stream_calls calls = {
         .line = on_line, .drained = on_drained, .ended = on_ended};
