@@ -68,7 +68,7 @@ void dt_agent_client_check(dt_agent *agent)
 
     if (agent->client == NULL || silent <= dt_times()->client_silent_seconds)
         return;
-    dt_log_warn("nothing was said over the connection for %.0f s: it is closed", silent);
+    dt_log_warn("no message on the connection for %.0f s: closing it", silent);
     dt_agent_client_close(agent);
 }
 

@@ -60,7 +60,7 @@ static dt_status check_somebody_asks(const char *folder, dt_error *err)
     struct pollfd input = {STDIN_FILENO, POLLRDHUP, 0};
 
     return poll(&input, 1, 0) == 1 && (input.revents & (POLLRDHUP | POLLHUP)) != 0
-               ? DT_FAIL(err, DT_ERR_PEER, "nobody asks any more: no agent is started in '%s'",
+               ? DT_FAIL(err, DT_ERR_PEER, "the caller is gone: not starting an agent in '%s'",
                          folder)
                : DT_OK;
 }

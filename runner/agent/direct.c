@@ -58,8 +58,8 @@ dt_status dt_agent_end_marked(const char *folder, dt_error *err)
         for (size_t i = 0; i < count; i++)
             dt_process_signal(found[i].pid, found[i].start_ticks, SIGKILL);
         if (count > 0 && dt_clock_monotonic_seconds() > deadline)
-            DT_THROW(err, DT_ERR_TIMEOUT, "%zu processes cannot be killed, among them %d (%s)",
-                     count, (int)found[0].pid, found[0].command);
+            DT_THROW(err, DT_ERR_TIMEOUT, "cannot kill %zu processes, among them %d (%s)", count,
+                     (int)found[0].pid, found[0].command);
         free(found);
         found = NULL;
         if (count > 0)
@@ -82,7 +82,7 @@ dt_status dt_agent_end(const char *folder, bool asked, dt_error *err)
         st = dt_agent_serve_end(folder, asked, &problem);
     if (st == DT_OK)
         return DT_OK;
-    dt_log_warn("%s: what belongs to it is ended without it", problem.message);
+    dt_log_warn("%s: ending its processes without the agent", problem.message);
     return dt_agent_end_marked(folder, err);
 }
 

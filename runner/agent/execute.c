@@ -135,7 +135,7 @@ static dt_status do_alive(dt_agent *agent, const dt_agent_command *command, dt_e
 static dt_status do_bye(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     if (agent->ending != DT_ENDING_DONE && agent->started)
-        return DT_FAIL(err, DT_ERR_BUSY, "bye: the ranks are not released yet");
+        return DT_FAIL(err, DT_ERR_BUSY, "cannot disconnect: ranks are still running");
     dt_agent_quit(agent);
     return DT_OK;
 }
@@ -161,12 +161,12 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
 
     agent->client_seconds = agent->clock.seconds;
     if (cut) {
-        dt_agent_client_refuse(agent, true, "a command longer than 17 MiB");
+        dt_agent_client_refuse(agent, true, "the command is longer than 17 MiB");
         return;
     }
     if (dt_agent_command_parse(&command, text, length, &err) == DT_OK) {
         if (!agent->attached && command.kind != DT_AGENT_COMMAND_ATTACH)
-            DT_FAIL(&err, DT_ERR_USAGE, "'attach' comes first");
+            DT_FAIL(&err, DT_ERR_USAGE, "the first command must be 'attach'");
         else
             actions[command.kind](agent, &command, &err);
         if (agent->attached)

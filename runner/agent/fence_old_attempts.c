@@ -97,7 +97,7 @@ static void end_agentless(const char *before, size_t length, long own_attempt)
             other >= own_attempt || dt_agent_holder_is_here(folder) ||
             !sees_our_files((long long)json_integer_value(first)))
             continue;
-        dt_log_warn("no agent is in '%s', and what runs there is ended", folder);
+        dt_log_warn("no agent runs in '%s': ending the processes that belong to it", folder);
         if (dt_agent_end_marked(folder, &err) != DT_OK)
             dt_log_error("%s", err.message);
     }

@@ -32,8 +32,7 @@ void dt_agent_lease_check(dt_agent *agent)
     if (!agent->started || agent->ending != DT_ENDING_NO || agent->lease_seconds <= 0 ||
         silent < agent->lease_seconds)
         return;
-    dt_log_warn("the supervisor has not been heard of for %.0f s: the ranks are told to stop",
-                silent);
+    dt_log_warn("no message from the supervisor for %.0f s: stopping the ranks", silent);
     dt_agent_ending_begin(agent, agent->lease_grace_seconds, "launcher_lost");
     dt_agent_ending_advance(agent);
 }

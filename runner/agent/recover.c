@@ -134,7 +134,7 @@ void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)
         if (!rebooted) /* else that process is somebody else's, whatever its start time is */
             dt_process_signal((pid_t)rank->pid, rank->start_ticks, SIGKILL);
         dt_log_warn("rank %lld was running when %s", (long long)rank->rank,
-                    rebooted ? "this node was rebooted" : "the agent before this one was lost");
+                    rebooted ? "this node was rebooted" : "the previous agent died");
         dt_journal_add(&agent->journal,
                        json_pack("{s:s, s:I, s:n, s:n, s:s, s:s, s:[]}", "event", "exited", "rank",
                                  (json_int_t)rank->rank, "code", "signal", "signal_name", "",

@@ -28,8 +28,8 @@ static void tell_damaged(dt_agent *agent)
     char text[160];
 
     snprintf(text, sizeof(text),
-             "%lld lines of the journal are damaged: what of them can be read is in"
-             " '%s.damaged' on this node",
+             "%lld lines of the journal are damaged: their readable part is in '%s.damaged' on "
+             "this node",
              (long long)(agent->journal.damaged_lines - agent->damaged_told), agent->journal.path);
     agent->damaged_told = agent->journal.damaged_lines;
     dt_agent_say(agent, text);
@@ -71,7 +71,7 @@ static void on_alive(uv_timer_t *timer)
     if (agent->client != NULL || working || agent->journal_full) /* what it knows is nowhere else */
         agent->quiet_since_seconds = now;
     if (now - agent->quiet_since_seconds > (agent->asked ? 0 : agent->quiet_max_seconds)) {
-        dt_log_info("nobody has asked for anything for a while: leaving");
+        dt_log_info("no request for a while: exiting");
         dt_agent_quit(agent);
     }
 }
@@ -85,7 +85,7 @@ static void on_stop_signal(uv_signal_t *handle, int number)
 {
     dt_agent *agent = handle->data;
 
-    dt_log_warn("signal %d: the ranks are told to stop", number);
+    dt_log_warn("signal %d: stopping the ranks", number);
     dt_agent_ending_begin(
         agent, agent->started ? agent->lease_grace_seconds : dt_times()->shutdown_grace_seconds,
         "agent_stopped");
@@ -97,7 +97,7 @@ static void on_asked(uv_signal_t *handle, int number)
 {
     dt_agent *agent = handle->data;
 
-    dt_log_info("a stop was asked for on this node");
+    dt_log_info("stop requested on this node");
     agent->asked = true;
     dt_agent_ending_begin(
         agent, agent->started && number == SIGUSR1 ? agent->lease_grace_seconds : 0, "stopped");

@@ -183,7 +183,7 @@ dt_status dt_detach_start(const char *const *argv, const char *log_path,
     pid_t child;
 
     if (pipe2(ready, O_CLOEXEC) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot create a pipe: %s", strerror(errno));
     child = fork();
     if (child == 0) {
         setsid();

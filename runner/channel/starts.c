@@ -106,8 +106,8 @@ dt_status dt_starts_check(const char *path, int most, const char *who, const cha
     dt_detach_last_words(&words, log_path, 0);
     dt_clock_iso(again, now.last_ms + (int64_t)dt_times_ms(dt_times()->starts_window_seconds));
     st = DT_FAIL(err, DT_ERR_IO,
-                 "%s ended %lld times in a row without getting anywhere, and is not started again "
-                 "before %s: %s (see '%s')",
+                 "%s ended %lld times in a row without progress and is not started again before "
+                 "%s: %s (see '%s')",
                  who, (long long)now.count, again,
                  words.length > 0 ? words.data : "it wrote no message", log_path);
     dt_strbuf_release(&words);

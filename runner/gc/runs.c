@@ -168,7 +168,7 @@ static dt_status check_kept(dt_gc *gc, const dt_gc_item *item, dt_error *err)
         gc->read_run = item->run;
     }
     if (gc->read_newest == NULL || strcmp(gc->read_newest, item->path) == 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' stays: the newer checkpoints of run '%s' are damaged",
+        DT_THROW(err, DT_ERR_CORRUPT, "keeping '%s': the newer checkpoints of run '%s' are damaged",
                  item->path, item->run);
 out:
     return st;
@@ -220,9 +220,10 @@ static dt_status check_journal(dt_gc *gc, const dt_gc_item *item, dt_error *err)
     DT_TRY(check_history(gc, err));
     DT_TRY(dt_fill_missing_of(&missing, gc->store, item->run, item->attempt, item->node, err));
     if (missing > 0)
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' stays: the history lacks %lld rows of it ('dtrun store repair' writes them)",
-                 item->path, (long long)missing);
+        DT_THROW(
+            err, DT_ERR_CORRUPT,
+            "keeping '%s': the history lacks %lld of its rows ('dtrun store repair' adds them)",
+            item->path, (long long)missing);
 out:
     return st;
 }

@@ -353,7 +353,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(dt_run_path(&lock_path, run->id, "resume.lock", arena, err));
     st = dt_file_lock(&lock, lock_path, &problem);
     if (st == DT_ERR_BUSY)
-        DT_THROW(err, st, "run '%s' is being resumed by somebody else: see 'dtrun status %s'",
+        DT_THROW(err, st, "run '%s' is being resumed by another process: see 'dtrun status %s'",
                  run->id, run->id);
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
@@ -362,7 +362,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(dt_store_run_find(store, &now, run->id, arena, err));
     if (now.attempt != run->attempt || !dt_run_state_is_terminal(now.state))
         DT_THROW(err, DT_ERR_BUSY,
-                 "run '%s' was resumed by somebody else just now: see 'dtrun status %s'", run->id,
+                 "run '%s' was just resumed by another process: see 'dtrun status %s'", run->id,
                  run->id);
     DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));

@@ -25,8 +25,8 @@ static dt_status refuse_without_checkpoint(const dt_run *run, dt_error *err)
     if (below > 0)
         snprintf(words, sizeof(words), " below %lld", (long long)below);
     return DT_FAIL(err, DT_ERR_NOT_FOUND,
-                   "run '%s' has no whole checkpoint to continue from: launch it anew, with a"
-                   " checkpoint.every%s",
+                   "run '%s' has no complete checkpoint to continue from: launch it again, with "
+                   "checkpoint.every%s",
                    run->id, words);
 }
 
@@ -59,11 +59,10 @@ static dt_status find_recipe(dt_store *store, dt_run *run, const dt_call *call, 
 
     DT_TRY(dt_store_run_standing(store, &standing, run->id, call->arena, err));
     if (strcmp(standing.recipe_hash, run->recipe_hash) != 0)
-        dt_report_note(
-            call,
-            "attempt %lld failed before its first step: the run continues by the recipe of "
-            "attempt %lld",
-            (long long)run->attempt, (long long)standing.attempt);
+        dt_report_note(call,
+                       "attempt %lld failed before its first step: the run continues with the "
+                       "recipe of attempt %lld",
+                       (long long)run->attempt, (long long)standing.attempt);
     run->recipe_json = standing.recipe_json;
     run->recipe_hash = standing.recipe_hash;
 out:
@@ -118,8 +117,7 @@ static dt_status refuse_unknown(const dt_run *run, const char *which,
             dt_strbuf_add_fmt(&steps, "%s%lld", steps.length > 0 ? ", " : "",
                               (long long)rows[i].step);
     if (strcmp(which, "best") == 0)
-        st = DT_FAIL(err, DT_ERR_NOT_FOUND,
-                     "no checkpoint of run '%s' is of a step that was evaluated (it has %s)",
+        st = DT_FAIL(err, DT_ERR_NOT_FOUND, "no checkpoint of run '%s' was evaluated (it has %s)",
                      run->id, steps.length > 0 ? steps.data : "none");
     else
         st = DT_FAIL(err, DT_ERR_NOT_FOUND, "run '%s' has no checkpoint of step %s (it has %s)",
@@ -157,9 +155,9 @@ static dt_status refuse_left(const dt_run *run, const dt_store_checkpoint *row,
                              const dt_attempt *again, dt_error *err)
 {
     return DT_FAIL(err, DT_ERR_USAGE,
-                   "the checkpoint of step %lld is of a way that run '%s' has left (attempt %lld "
-                   "began again at step %lld), and its history does not lead there: a new run can "
-                   "begin with its weights ('model.from: run:%s@%lld')",
+                   "the checkpoint of step %lld is from before run '%s' went back (attempt %lld "
+                   "restarted at step %lld), so the run cannot resume from it: a new run can start "
+                   "from its weights ('model.from: run:%s@%lld')",
                    (long long)row->step, run->id, (long long)again->attempt,
                    (long long)again->start_step, run->id, (long long)row->step);
 }

@@ -143,11 +143,9 @@ static void time_of_processors(dt_fit *out, dt_arena *arena)
     double peak = processor_flops(&name) * dt_past_speed_devices(&out->flight->plan);
 
     span(out, peak * PROCESSOR_SHARE_LOW, peak * PROCESSOR_SHARE_HIGH);
-    out->basis =
-        dt_arena_printf(arena,
-                        "no finished run here yet; %s, %.0f to %.0f %% of %.3g TFLOP/s: a "
-                        "first run tells more",
-                        name, 100 * PROCESSOR_SHARE_LOW, 100 * PROCESSOR_SHARE_HIGH, peak / 1e12);
+    out->basis = dt_arena_printf(
+        arena, "rough estimate, better after a first run: %s, %.0f to %.0f %% of %.3g TFLOP/s",
+        name, 100 * PROCESSOR_SHARE_LOW, 100 * PROCESSOR_SHARE_HIGH, peak / 1e12);
 }
 
 static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
@@ -158,7 +156,7 @@ static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
 
     if (out->gpu != NULL && !isnan(out->sent_bytes))
         return time_of_gpus(out, arena, err);
-    out->basis = "more messages in a step than are counted";
+    out->basis = "the traffic of a step cannot be estimated";
     if (out->gpu != NULL)
         return DT_OK;
     dt_past_speed_find(&past, plan, out->flops, arena);
@@ -170,7 +168,8 @@ static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
     } else if (strcmp(plan->ranks[0].device, "cpu") == 0) {
         time_of_processors(out, arena);
     } else {
-        out->basis = "no finished run on these cards yet; --gpus-as h100 takes a data sheet's rate";
+        out->basis =
+            "no finished run on these GPUs yet; --gpus-as h100 uses the rate of a data sheet";
     }
     return DT_OK;
 }
@@ -217,7 +216,7 @@ dt_status dt_fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const char 
     if (*count < 1 || *count > GPUS_MOST ||
         (end != NULL && (*end != '\0' || end == text + length + 1)))
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--gpus-as is '%s': expected 1 to %d cards of a node behind the colon", text,
+                       "--gpus-as is '%s': expected 1 to %d GPUs per node after the colon", text,
                        GPUS_MOST);
     for (int i = 0; dt_gpu_spec_names[i] != NULL; i++)
         if (strncmp(dt_gpu_spec_names[i], text, length) == 0 &&
@@ -225,9 +224,9 @@ dt_status dt_fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const char 
             *out = &dt_gpu_specs[i];
             return DT_OK;
         }
-    return DT_FAIL(err, DT_ERR_USAGE,
-                   "--gpus-as is '%s': known are h100, h200, a100, a100-40gb, l40s and rtx4090",
-                   text);
+    return DT_FAIL(
+        err, DT_ERR_USAGE,
+        "--gpus-as is '%s': expected one of h100, h200, a100, a100-40gb, l40s and rtx4090", text);
 }
 
 dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **gpu, const dt_recipe *recipe,

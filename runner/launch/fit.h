@@ -43,11 +43,11 @@ void dt_fit_note(const dt_fit *fit, const dt_call *call);
 
 /* --- for GPUs that need not be there */
 
-#define DT_GPUS_AS_OPTION(when)                                                               \
-    {                                                                                         \
-        .name = "gpus-as", .kind = DT_OPTION_TEXT, .value = "CARD[:N]",                       \
-        .help = when "as if every node had N (8) of that GPU; no node is asked: h100, h200, " \
-                     "a100, a100-40gb, l40s, rtx4090",                                        \
+#define DT_GPUS_AS_OPTION(when)                                                                  \
+    {                                                                                            \
+        .name = "gpus-as", .kind = DT_OPTION_TEXT, .value = "CARD[:N]",                          \
+        .help = when "assume N (8) of this GPU per node, without asking the nodes: h100, h200, " \
+                     "a100, a100-40gb, l40s, rtx4090",                                           \
     }
 
 /* The GPU of that name (gpu_specs.h), and how many a node has. DT_ERR_USAGE. */

@@ -36,8 +36,8 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (dt_slurm_is_promised(plan))
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "which machines the %lld nodes are is known once Slurm gives them: 'salloc "
-                       "--nodes=%lld', and there 'dtrun doctor' again",
+                       "Slurm has not allocated the %lld nodes yet: run 'salloc --nodes=%lld', "
+                       "then 'dtrun doctor' inside it",
                        (long long)plan->node_count, (long long)plan->node_count);
     for (int64_t r = 0; r < plan->world_size; r++)
         if (strncmp(plan->ranks[r].device, "cuda", 4) == 0)

@@ -74,8 +74,8 @@ static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_erro
     if (free_bytes < wanted)
         DT_THROW(
             err, DT_ERR_IO,
-            "not enough room in '%s': %s are free, one checkpoint (%s parameters x %d bytes)"
-            " and the logs take %s; free some, or set XDG_STATE_HOME to a larger disk",
+            "not enough space in '%s': %s free, but one checkpoint (%s parameters x %d bytes) and "
+            "the logs need %s; free some, or set XDG_STATE_HOME to a larger disk",
             state, dt_format_bytes(have, sizeof(have), (double)free_bytes),
             dt_format_count(parameters, sizeof(parameters), (double)flight->memory.parameter_count),
             CHECKPOINT_BYTES_PER_PARAMETER, dt_format_bytes(need, sizeof(need), (double)wanted));
@@ -194,7 +194,8 @@ dt_status dt_preflight_with_gpus(dt_preflight *out, const dt_recipe *recipe,
                                  dt_error *err)
 {
     if (recipe->gpus == 0)
-        return DT_FAIL(err, DT_ERR_USAGE, "'gpus' is 0: the recipe wants none (--set gpus=%lld)",
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "'gpus' is 0 in the recipe, so no GPU is used (--set gpus=%lld uses them)",
                        (long long)gpus);
     return look_at_recipe(out, recipe, source, false, recipe->gpus > gpus ? recipe->gpus : gpus,
                           arena, err);

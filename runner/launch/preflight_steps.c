@@ -86,8 +86,7 @@ dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err)
         DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, dt_preflight_samples(flight), err));
     if (steps > 0 && recipe->schedule.warmup_steps > steps)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'schedule.warmup_steps' %lld is over the %lld steps that 'schedule.epochs' %lld "
-                 "gives",
+                 "'schedule.warmup_steps' %lld exceeds the %lld steps of 'schedule.epochs' %lld",
                  (long long)recipe->schedule.warmup_steps, (long long)steps,
                  (long long)recipe->schedule.epochs);
 out:

@@ -20,21 +20,22 @@ static dt_status check_data(bool *differ, dt_strbuf *note, const dt_preflight *f
     dt_strbuf_init(&words);
     *differ = false;
     if (info->data == NULL) {
-        dt_strbuf_add_str(note, "the checkpoint does not say which data it was trained on: they are"
-                                " not compared");
+        dt_strbuf_add_str(
+            note, "the checkpoint does not name its training data: the data are not compared");
         goto out;
     }
     DT_TRY(dt_fingerprint_make(&now, &flight->plan.recipe, err));
     *differ = dt_fingerprint_differs(&words, info->data, now);
     if (*differ && !flight->plan.new_data)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "the data of run '%s' are not what they were: %s (undo that, or add --new-data to "
-                 "'dtrun %s %s': it begins these data at their start)",
+                 "the data of run '%s' have changed: %s (undo that, or add --new-data to 'dtrun %s "
+                 "%s' to begin the new data at their start)",
                  run->id, words.data, call->args->command->name, run->id);
     if (*differ)
         dt_strbuf_add_fmt(note, "new data, from their start: %s", words.data);
     else if (dt_fingerprint_validation_differs(info->data, now))
-        dt_strbuf_add_str(note, "the validation data are others: the best loss begins anew");
+        dt_strbuf_add_str(
+            note, "the validation data differ from the checkpoint's; the best loss is reset");
 out:
     json_decref(now);
     dt_strbuf_release(&words);
@@ -88,7 +89,7 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
         dt_strbuf_add_fmt(&more, " --set schedule.epochs=%lld",
                           (long long)recipe->schedule.epochs * 2);
     DT_FAIL(err, DT_ERR_RECIPE,
-            "run '%s' has done all its %lld steps: to continue give it more, as in"
+            "run '%s' has completed all its %lld steps: to continue, give it more, as in"
             " 'dtrun %s %s%s'",
             run->id, (long long)info->step, call->args->command->name, run->id, more.data);
     dt_strbuf_release(&more);
@@ -172,7 +173,7 @@ void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *check
         before * length == now * (max_tokens > 0 ? 1 : recipe->batch.tokens))
         return;
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "a step has %s%lld %ss (%lld rank%s), it had %lld%s",
+    dt_strbuf_add_fmt(&text, "a step now has %s%lld %ss (%lld rank%s), before %lld%s",
                       max_tokens > 0 ? "up to " : "",
                       (long long)(now * (max_tokens > 0 ? 1 : recipe->batch.tokens)),
                       dt_architecture_find(recipe->model.kind)->item, (long long)replicas,

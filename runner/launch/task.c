@@ -50,18 +50,16 @@ dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err)
         *out = *out || is_given(call, asks[i]);
     for (size_t i = 0; !*out && of_it[i] != NULL; i++)
         if (is_given(call, of_it[i]))
-            return DT_FAIL(err, DT_ERR_USAGE, "--%s is of a run: ask for one (--ranks or --nodes)",
-                           of_it[i]);
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s requires --ranks or --nodes", of_it[i]);
     if (!*out)
         return DT_OK;
     if (!is_given(call, "input"))
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "ranks share out the lines of a file: give them (--input)");
+        return DT_FAIL(err, DT_ERR_USAGE, "--ranks and --nodes require --input");
     if (is_given(call, "device"))
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--device is of one process: --gpus says what the ranks compute on");
+                       "--device cannot be combined with --ranks or --nodes: use --gpus");
     if (is_given(call, "wait") && is_given(call, "detach"))
-        return DT_FAIL(err, DT_ERR_USAGE, "--wait and --detach do not go together");
+        return DT_FAIL(err, DT_ERR_USAGE, "--wait and --detach cannot be combined");
     return DT_OK;
 }
 
@@ -98,7 +96,7 @@ static dt_status read_lines(dt_strbuf *out, int64_t *count, const char *path, dt
     DT_TRY(dt_file_read(out, strcmp(path, "-") == 0 ? "/dev/stdin" : path, INPUT_MOST, err));
     *count = count_lines(out);
     if (*count == 0)
-        DT_THROW(err, DT_ERR_USAGE, "'%s' has no line that could be shared out", path);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' has no lines to distribute", path);
 out:
     return st;
 }
@@ -112,11 +110,12 @@ static dt_status check_sides(const dt_checkpoint *checkpoint, dt_task_kind kind,
     bool pairs = of != NULL && strcmp(of, "pairs") == 0;
 
     if (kind == DT_TASK_SCORE && pairs && !target)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "the run learned pairs of sentences: give the translations too (--target)");
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "the run was trained on sentence pairs: give the translations too (--target)");
     if (target && !pairs)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "the run learned no pairs of sentences: leave out --target");
+                       "the run was not trained on sentence pairs: leave out --target");
     return DT_OK;
 }
 
@@ -339,9 +338,8 @@ static dt_status check_resume(const dt_run *run, const dt_plan *plan, const dt_c
     for (size_t i = 0; of_training[i] != NULL; i++)
         if (is_given(call, of_training[i]))
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "--%s is of a run that trains, and '%s' is a %s run: it continues as it "
-                           "was begun",
-                           of_training[i], run->id, dt_task_of(run));
+                           "--%s is only for training runs, and '%s' is a %s run", of_training[i],
+                           run->id, dt_task_of(run));
     if (run->state == DT_RUN_FINISHED)
         return DT_FAIL(err, DT_ERR_USAGE, "run '%s' is finished: its lines are in '%s'", run->id,
                        plan->task.output);

@@ -11,35 +11,36 @@
 #include "store/store.h"
 
 /* Of a command whose name is the task's; beside --checkpoint, --input, --threads, --output and --force. */
-#define DT_TASK_OPTIONS                                                                          \
-    {.name = "ranks",                                                                            \
-     .kind = DT_OPTION_INT,                                                                      \
-     .value = "N",                                                                               \
-     .low = 1,                                                                                   \
-     .high = 1024,                                                                               \
-     .help = "with --input: a run of so many ranks on each node shares out the lines"},          \
-        {.name = "nodes",                                                                        \
-         .kind = DT_OPTION_TEXT,                                                                 \
-         .value = "LIST",                                                                        \
-         .help = "the same on these machines, as in gpu[01-04],big or slurm:4"},                 \
-        {.name = "gpus",                                                                         \
-         .kind = DT_OPTION_INT,                                                                  \
-         .value = "N",                                                                           \
-         .low = 0,                                                                               \
-         .high = 1024,                                                                           \
-         .help = "the same on so many GPUs of each node, a rank on each; left out, on all that " \
-                 "are found"},                                                                   \
-        {.name = "name",                                                                         \
-         .kind = DT_OPTION_TEXT,                                                                 \
-         .value = "NAME",                                                                        \
-         .help = "of that run; else that of RUN and the command's"},                             \
-        DT_LABEL_OPTIONS,                                                                        \
-        {.name = "wait",                                                                         \
-         .kind = DT_OPTION_FLAG,                                                                 \
-         .help = "of that run: plain lines instead of the live view"},                           \
-    {                                                                                            \
-        .name = "detach", .letter = 'd', .kind = DT_OPTION_FLAG,                                 \
-        .help = "of that run: return as soon as it is supervised, printing its id"               \
+#define DT_TASK_OPTIONS                                                                           \
+    {.name = "ranks",                                                                             \
+     .kind = DT_OPTION_INT,                                                                       \
+     .value = "N",                                                                                \
+     .low = 1,                                                                                    \
+     .high = 1024,                                                                                \
+     .help = "with --input: share the lines among this many ranks per node"},                     \
+        {.name = "nodes",                                                                         \
+         .kind = DT_OPTION_TEXT,                                                                  \
+         .value = "LIST",                                                                         \
+         .help =                                                                                  \
+             "with --input: share the lines among these nodes, as in gpu[01-04],big or slurm:4"}, \
+        {.name = "gpus",                                                                          \
+         .kind = DT_OPTION_INT,                                                                   \
+         .value = "N",                                                                            \
+         .low = 0,                                                                                \
+         .high = 1024,                                                                            \
+         .help = "the same on so many GPUs of each node, a rank on each; left out, on all that "  \
+                 "are found"},                                                                    \
+        {.name = "name",                                                                          \
+         .kind = DT_OPTION_TEXT,                                                                  \
+         .value = "NAME",                                                                         \
+         .help = "with --ranks or --nodes: name of the run (default: from RUN and the command)"}, \
+        DT_LABEL_OPTIONS,                                                                         \
+        {.name = "wait",                                                                          \
+         .kind = DT_OPTION_FLAG,                                                                  \
+         .help = "with --ranks or --nodes: plain lines instead of the live view"},                \
+    {                                                                                             \
+        .name = "detach", .letter = 'd', .kind = DT_OPTION_FLAG,                                  \
+        .help = "with --ranks or --nodes: print the id of the run and return"                     \
     }
 
 /* Whether a run is asked for. DT_ERR_USAGE where something is, that is for one, and it is not; and the

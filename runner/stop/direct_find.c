@@ -100,8 +100,7 @@ dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_
         }
     }
     if (best_fit == 0)
-        DT_THROW(err, DT_ERR_NOT_FOUND, "no run '%s', and none with such a folder in '%s'", ref,
-                 runs);
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no run '%s' in the folder '%s'", ref, runs);
     if (best_fit == 1 && other != NULL)
         DT_THROW(err, DT_ERR_USAGE, "'%s' is the beginning of several runs, among them %s and %s",
                  ref, best.id, other);

@@ -96,7 +96,7 @@ static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, d
         st = prove(&all[i], all[i].run, DT_DIRECT_ALL, call, err);
         if (st == DT_OK && all[i].left[0] == '\0' &&
             dt_supervisor_end_helpers(all[i].run, false) > 0) {
-            all[i].left = "what its supervisor started on this machine cannot be killed";
+            all[i].left = "cannot kill the processes that its supervisor started on this machine";
             call->exit_code = DT_EXIT_LEFT;
         }
         close(lock);
@@ -129,8 +129,7 @@ out:
 
 static void add_waiting(dt_strbuf *text, const asked *one)
 {
-    dt_strbuf_add_fmt(text, "no rank of run %s is left running, and nothing that they held; ",
-                      one->run);
+    dt_strbuf_add_fmt(text, "no rank of run %s is left running; ", one->run);
     if (one->paused != 0)
         dt_strbuf_add_fmt(
             text,
@@ -138,32 +137,33 @@ static void add_waiting(dt_strbuf *text, const asked *one)
             "the end into the run history\n",
             (long long)one->paused, (long long)one->paused);
     else if (one->waits)
-        dt_strbuf_add_str(text, "its supervisor waits until it can write the end into the run "
-                                "history\n");
+        dt_strbuf_add_str(text,
+                          "its supervisor waits until it can write the end to the run history\n");
     else
-        dt_strbuf_add_fmt(text, "agents on %lld of its nodes wait for room for their journals\n",
+        dt_strbuf_add_fmt(text,
+                          "agents on %lld of its nodes wait for disk space for their journals\n",
                           (long long)one->seen.stays);
     if (one->kept != NULL)
-        dt_strbuf_add_fmt(text, "it could not be ended: %s\n", one->kept);
+        dt_strbuf_add_fmt(text, "cannot end it: %s\n", one->kept);
     else
-        dt_strbuf_add_fmt(text, "'dtrun stop %s --now' ends that too\n", one->run);
+        dt_strbuf_add_fmt(text, "'dtrun stop %s --now' ends it\n", one->run);
 }
 
 static void add_text(dt_strbuf *text, const asked *one, const char *why)
 {
     if (one->left[0] != '\0')
-        dt_strbuf_add_fmt(text, "whether anything of run %s is left is not known: %s\n", one->run,
+        dt_strbuf_add_fmt(text, "cannot verify that nothing of run %s is left: %s\n", one->run,
                           one->left);
     else if (one->waits || one->seen.stays > 0)
         add_waiting(text, one);
     else
         dt_strbuf_add_fmt(text, "nothing of run %s is left running\n", one->run);
     if (may_continue(one))
-        dt_strbuf_add_fmt(text,
-                          "a supervisor that is started later may continue the run: the stop could "
-                          "not be written down: %s\n",
-                          one->unmarked);
-    dt_strbuf_add_fmt(text, "its %lld node%s asked without the run history: %s\n",
+        dt_strbuf_add_fmt(
+            text,
+            "a later supervisor may continue the run, because the stop could not be recorded: %s\n",
+            one->unmarked);
+    dt_strbuf_add_fmt(text, "%lld node%s asked without the run history: %s\n",
                       (long long)one->seen.asked, one->seen.asked == 1 ? " was" : "s were", why);
 }
 

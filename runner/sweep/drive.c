@@ -175,7 +175,7 @@ static dt_status begin(bool *begun, drive *of, int64_t i, dt_error *err)
     *begun = place.there;
     if (!place.there) {
         if (!of->waits)
-            dt_log_info("%s waits for nodes or GPUs that other runs have", point->name);
+            dt_log_info("%s waits for nodes or GPUs that other runs use", point->name);
         of->waits = true;
         goto out;
     }

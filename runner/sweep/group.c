@@ -148,8 +148,8 @@ static dt_status take_name(dt_sweep_group *io, const char *wanted, dt_arena *are
     dt_status st;
 
     if (strchr(wanted, '/') != NULL || wanted[0] == '.')
-        DT_THROW(err, DT_ERR_USAGE, "a sweep cannot be called '%s': its name is that of a folder",
-                 wanted);
+        DT_THROW(err, DT_ERR_USAGE,
+                 "invalid sweep name '%s': the name must be valid as a folder name", wanted);
     DT_TRY(dt_dir_make(&parent, DT_DIR_STATE, arena, err));
     DT_TRY(sweeps_folder(&parent, arena, err));
     DT_TRY(dt_file_make_dirs(parent, 0700, err));
@@ -160,7 +160,7 @@ static dt_status take_name(dt_sweep_group *io, const char *wanted, dt_arena *are
         if (mkdir(io->folder, 0700) == 0)
             return DT_OK;
         if (errno != EEXIST)
-            DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", io->folder, strerror(errno));
+            DT_THROW(err, DT_ERR_IO, "cannot create '%s': %s", io->folder, strerror(errno));
     }
     DT_THROW(err, DT_ERR_IO, "no free name for a group found: '%s' and so on are taken", wanted);
 out:
@@ -264,7 +264,7 @@ dt_status dt_group_read(dt_sweep_group *out, const char *name, dt_arena *arena, 
 
     *out = (dt_sweep_group){0};
     if (strchr(name, '/') != NULL || name[0] == '.' || name[0] == '\0')
-        DT_THROW(err, DT_ERR_NOT_FOUND, "there is no sweep '%s'", name);
+        DT_THROW(err, DT_ERR_NOT_FOUND, "sweep '%s' not found", name);
     DT_TRY(dt_group_folder(&out->folder, name, arena, err));
     DT_TRY(read_json(&sweep, out->folder, "sweep.json", err));
     DT_TRY(read_json(&progress, out->folder, "progress.json", err));

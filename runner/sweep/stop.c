@@ -33,8 +33,9 @@ static dt_status stop_points(const char *name, bool now, const dt_error *why, dt
             runs[count++] = id;
     }
     DT_TRY(dt_stop_all_without_history(runs, count, now, why, call, err));
-    dt_report_note(call, "the sweep ends once there is room to write it down: 'dtrun status %s'",
-                   name);
+    dt_report_note(
+        call, "the sweep ends once there is disk space to record its end: see 'dtrun status %s'",
+        name);
 out:
     dt_store_close(store);
     return st;

@@ -26,7 +26,7 @@ refused "unknown option '--detatch' (did you mean '--detach'?)" launch a.yaml --
 refused "unknown option '-Z'" launch a.yaml -Z
 refused "option '--set' needs a value" launch a.yaml --set
 refused "option '--wait' takes no value" launch a.yaml --wait=yes
-refused "--wait and --detach do not go together" launch a.yaml --wait --detach
+refused "--wait and --detach" launch a.yaml --wait --detach
 refused "--limit: expected a whole number, got 'many'" list --limit many
 refused "--limit: -1 is out of range" list --limit=-1
 refused "--state: unknown value 'runing' (one of queued, preparing," list --state runing
@@ -45,7 +45,7 @@ json "o['error']['message'].startswith(\"unknown run 'no\")"
 expect 2 validate $'no\xff.yaml' --json
 json "o['recipes'][0]['path'] == 'no\ufffd.yaml'" "'no\ufffd.yaml' in o['recipes'][0]['message']"
 expect 2 logs last --follow --json
-json "'do not go together' in o['error']['message']"
+json "'--follow and --json' in o['error']['message']"
 
 # A reader that goes away early is no crash; a full stdout is an error.
 expect 0 list

@@ -47,7 +47,7 @@ void sim_check_point(int64_t attempt, int64_t step)
     schedule.points++;
     if (schedule.trouble_until_ns > since)
         since = schedule.trouble_until_ns;
-    if (strstr(schedule.reason, "whether anything is left is not known") != NULL)
+    if (strstr(schedule.reason, "cannot verify that nothing is left") != NULL)
         return; /* who stopped was told so: that node could not be asked */
     if (schedule.attempt_at_stop > 0 &&
         sim_now_ns > since + (int64_t)(schedule.grace_seconds * 1e9) + STOP_NS)

@@ -249,7 +249,7 @@ static void test_what_a_newer_dtrun_kept_is_left_alone(void **state)
 
     put(t, "attempt-1/history.json", "{\"version\": 2}");
     assert_fails(t, dt_rebuild_run(&rebuilt, t->store, "aa", &t->err), DT_ERR_UNSUPPORTED,
-                 "cannot be written anew");
+                 "cannot restore run");
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM runs"), 0);
 }
 
@@ -422,7 +422,7 @@ static void test_a_folder_that_says_nothing_changes_nothing(void **state)
     assert_false(rebuild(t));
     put(t, "attempt-1/history.json", "{");
     assert_fails(t, dt_rebuild_run(&rebuilt, t->store, "aa", &t->err), DT_ERR_CORRUPT,
-                 "cannot be written anew");
+                 "cannot restore run");
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM runs"), 0);
 }
 

@@ -33,7 +33,7 @@ dt_status dt_journal_open(dt_journal *journal, const char *path, dt_journal_fn *
     DT_TRY(dt_journal_note_open(journal, path, err));
     DT_TRY(dt_journal_scan(journal, seen, context, err));
     if (ftruncate(journal->fd, journal->whole_bytes) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot mend the journal '%s': %s", path, strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot repair the journal '%s': %s", path, strerror(errno));
     journal->written_bytes = journal->whole_bytes;
 out:
     return st;
@@ -189,7 +189,7 @@ static dt_status read_raw(const dt_journal *journal, int64_t offset, int64_t end
             continue;
         if (got <= 0)
             return DT_FAIL(err, DT_ERR_IO, "cannot read the journal: %s",
-                           got < 0 ? strerror(errno) : "it became shorter");
+                           got < 0 ? strerror(errno) : "the file became shorter");
         dt_strbuf_add(out, chunk, (size_t)got);
         offset += got;
     }

@@ -66,7 +66,7 @@ static dt_status write_note(dt_journal *journal, int64_t bytes, int64_t sequence
     text[NOTE_BYTES - 1] = '\n';
     if (pwrite(journal->note_fd, text, NOTE_BYTES, 0) != NOTE_BYTES ||
         fdatasync(journal->note_fd) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot note what of the journal is given back: %s",
+        return DT_FAIL(err, DT_ERR_IO, "cannot record the trimmed part of the journal: %s",
                        strerror(errno));
     return DT_OK;
 }
@@ -101,7 +101,7 @@ dt_status dt_journal_trim(dt_journal *journal, int64_t sequence, int64_t most_by
     journal->kept_bytes = kept;
     journal->kept_sequence = mark->sequence;
     if (fallocate(journal->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from) != 0)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "the file system gives nothing of the journal back: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "cannot free disk space of the journal: %s",
+                       strerror(errno));
     return DT_OK;
 }

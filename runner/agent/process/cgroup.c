@@ -68,8 +68,8 @@ static dt_status find_own(char **folder, dt_strbuf *inside, size_t *root_bytes, 
     DT_TRY(find_mount(&mount, err));
     *root_bytes = strcmp(mount.part, "/") == 0 ? 0 : strlen(mount.part);
     if (strncmp(inside->data, mount.part, *root_bytes) != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "the mounted cgroups do not show our own, '%s'",
-                 inside->data);
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "the mounted cgroups do not contain this process's cgroup '%s'", inside->data);
     if (strcmp(inside->data, "/") == 0)
         dt_strbuf_reset(inside); /* so that "/name" can be added to every path */
     *folder = join(mount.point, inside->data + (inside->length > 0 ? *root_bytes : 0));
@@ -95,7 +95,7 @@ static dt_status open_procs(dt_cgroup *cgroup, dt_error *err)
 
     /* A move needs both ends: the group that it leaves, or one above, must be ours too. */
     if (faccessat(AT_FDCWD, ours, W_OK, AT_EACCESS) != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' may not be written: %s", ours, strerror(errno));
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "no permission to write '%s': %s", ours, strerror(errno));
     cgroup->procs = open(path, O_WRONLY | O_CLOEXEC);
     if (cgroup->procs < 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "cannot open '%s': %s", path, strerror(errno));
@@ -122,7 +122,7 @@ dt_status dt_cgroup_make(dt_cgroup *out, const char *name, dt_error *err)
     if (made != 0 && errno == EEXIST && rmdir(out->folder) == 0) /* left by one with our pid */
         made = mkdir(out->folder, 0755);
     if (made != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "cannot make '%s': %s", out->folder, strerror(errno));
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "cannot create '%s': %s", out->folder, strerror(errno));
     out->inside = join(inside.data, leaf);
     st = open_procs(out, err);
     if (st != DT_OK)
@@ -147,7 +147,7 @@ dt_status dt_cgroup_adopt(dt_cgroup *out, const char *folder, dt_error *err)
     /* The name came from a file: it must be one that we would have made. */
     if (strncmp(folder, mount.point, strlen(mount.point)) != 0 || strstr(folder, "/../") != NULL ||
         leaf == NULL || strncmp(leaf + 1, PREFIX, strlen(PREFIX)) != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is not a cgroup of ours", folder);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is not a cgroup of dtrun", folder);
     if (!dt_file_exists(folder))
         DT_THROW(err, DT_ERR_NOT_FOUND, "the cgroup '%s' is gone", folder);
     out->folder = join(folder, "");

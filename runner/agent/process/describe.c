@@ -24,18 +24,17 @@ const char *dt_process_state_words(char state)
     } states[] = {
         {'R', "running"},
         {'S', "waiting"},
-        {'D', "in a wait of the kernel that nothing interrupts (a disk, a driver, a network file "
-              "system)"},
+        {'D', "in an uninterruptible kernel wait (a disk, a driver, a network file system)"},
         {'T', "stopped by a signal"},
         {'t', "held by a debugger"},
-        {'Z', "dead, and not yet buried"},
+        {'Z', "dead, but not reaped yet"},
         {'I', "idle"},
     };
 
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
         if (states[i].letter == state)
             return states[i].words;
-    return "in a state that is not known here";
+    return "in an unknown state";
 }
 
 /* A file of a thread as clean text without its line end; false where it may not be read. */

@@ -103,8 +103,7 @@ void dt_kernel_death_words(dt_strbuf *out, int wait_status)
 
     if (number != 0) {
         dt_strbuf_add_fmt(out, "killed by signal %d (%s%s, %s)", number, name != NULL ? "SIG" : "",
-                          name != NULL ? name : "of another system",
-                          words != NULL ? words : "not known here");
+                          name != NULL ? name : "unknown", words != NULL ? words : "unknown");
         if (WCOREDUMP(wait_status))
             dt_strbuf_add_str(out, ", core dumped");
         return;
@@ -112,7 +111,7 @@ void dt_kernel_death_words(dt_strbuf *out, int wait_status)
     dt_strbuf_add_fmt(out, "exited with code %d", code);
     name = code > 128 ? sigabbrev_np(code - 128) : NULL;
     if (name != NULL)
-        dt_strbuf_add_fmt(out, " (as shells say that SIG%s killed what was run)", name);
+        dt_strbuf_add_fmt(out, " (a shell reports SIG%s this way)", name);
     else if (code == 127 || code == 126)
-        dt_strbuf_add_str(out, " (as shells say that a program could not be run)");
+        dt_strbuf_add_str(out, " (a shell reports this way that it cannot run a program)");
 }

@@ -43,7 +43,7 @@ static dt_status plumbing_make(plumbing *pipes, dt_error *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipes->channel) != 0 ||
         pipe2(pipes->out, O_CLOEXEC) != 0 || pipe2(pipes->err, O_CLOEXEC) != 0 ||
         pipe2(pipes->problem, O_CLOEXEC) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make the pipes of a rank: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot create the pipes of a rank: %s", strerror(errno));
     return DT_OK;
 }
 
@@ -101,7 +101,7 @@ dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environm
     /* Out of the way of the child's fixed numbers 0 to 3. */
     high = fcntl(pipes.problem[1], F_DUPFD_CLOEXEC, 10);
     if (high < 0)
-        DT_THROW(err, DT_ERR_IO, "cannot make the pipes of a rank: %s", strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot create the pipes of a rank: %s", strerror(errno));
     close(pipes.problem[1]);
     pipes.problem[1] = high;
     spawned->pid = fork();

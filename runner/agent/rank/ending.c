@@ -47,11 +47,11 @@ static void on_proved(dt_agent *agent)
 
     agent->ending = DT_ENDING_DONE;
     if (!dt_cgroup_remove(&agent->cgroup))
-        dt_log_warn("the cgroup '%s' could not be removed", agent->cgroup.folder);
+        dt_log_warn("cannot remove the cgroup '%s'", agent->cgroup.folder);
     for (int64_t i = 0; i < agent->rank_count; i++)
         dt_agent_rank_release(&agent->ranks[i]);
     if (note == NULL && agent->devices.count == 0)
-        note = "it is not known what was held before";
+        note = "GPU memory use before the start is unknown";
     dt_journal_add(&agent->journal,
                    json_pack("{s:s, s:o, s:o, s:s}", "event", "released", "left", agent->left,
                              "devices", dt_devices_to_json(&agent->devices), "devices_note",

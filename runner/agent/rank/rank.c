@@ -51,7 +51,7 @@ static void refuse_line(dt_agent_rank *rank, const char *text, size_t length, co
     dt_strbuf note;
 
     dt_strbuf_init(&note);
-    dt_strbuf_add_fmt(&note, "warning: a line on the event channel was not understood (%s): ", why);
+    dt_strbuf_add_fmt(&note, "warning: cannot parse a line on the event channel (%s): ", why);
     dt_text_clean(&note, text, length < 200 ? length : 200, length > 200);
     dt_agent_rank_log(rank, "agent", note.data);
     dt_strbuf_release(&note);
@@ -182,7 +182,7 @@ static bool report_death(dt_agent_rank *rank)
     dt_strbuf_init(&words);
     if (number != 0)
         snprintf(signal_name, sizeof(signal_name), name != NULL ? "SIG%s" : "signal %s",
-                 name != NULL ? name : "of another system");
+                 name != NULL ? name : "unknown");
     dt_kernel_death_words(&words, status);
     if (any_is_oom(lines))
         dt_strbuf_add_str(&words, ": the node is out of memory");

@@ -72,7 +72,7 @@ dt_status dt_agent_rendezvous_answer(dt_agent *agent, const char *name, json_t *
     if (json_object_get(agent->answers, name) != NULL)
         return DT_OK;
     if (offers == NULL)
-        return DT_FAIL(err, DT_ERR_NOT_FOUND, "rendezvous: nobody waits for '%.64s'", name);
+        return DT_FAIL(err, DT_ERR_NOT_FOUND, "rendezvous: no rank waits for '%.64s'", name);
     json_object_set(agent->answers, name, values);
     for (int64_t i = 0; i < agent->rank_count; i++) {
         char key[24];

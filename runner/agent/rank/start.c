@@ -35,8 +35,9 @@ static dt_status layout_read(layout *out, dt_agent *agent, json_t *plan, dt_erro
     DT_TRY(dt_json_get_int(&attempt, plan, "attempt", "plan", err));
     if (strcmp(run, agent->run) != 0 || attempt != agent->attempt)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "plan: it is for run '%.64s', attempt %lld, and this is '%s', %lld", run,
-                 (long long)attempt, agent->run, (long long)agent->attempt);
+                 "plan: it is for run '%.64s', attempt %lld, but this agent serves run '%s', "
+                 "attempt %lld",
+                 run, (long long)attempt, agent->run, (long long)agent->attempt);
     DT_TRY(dt_json_get_int(&out->world_size, plan, "world_size", "plan", err));
     DT_TRY(dt_json_get_array(&nodes, plan, "nodes", "plan", err));
     DT_TRY(dt_json_get_string(&out->first_node, json_array_get(nodes, 0), "name", "plan: nodes[0]",
@@ -44,7 +45,7 @@ static dt_status layout_read(layout *out, dt_agent *agent, json_t *plan, dt_erro
     DT_TRY(dt_json_get_array(&out->ranks, plan, "ranks", "plan", err));
     if (out->world_size < 1 || out->world_size > DT_PROTOCOL_MAX_RANKS ||
         (int64_t)json_array_size(out->ranks) != out->world_size)
-        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'world_size' is %lld, and %zu ranks are listed",
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'world_size' is %lld, but %zu ranks are listed",
                  (long long)out->world_size, json_array_size(out->ranks));
 out:
     return st;
@@ -190,10 +191,10 @@ static void means_find(dt_agent *agent, int64_t node)
     if (dt_cgroup_make(&agent->cgroup, name.data, &err) == DT_OK)
         dt_strbuf_add_fmt(&words, "the ranks are in the cgroup '%s'", agent->cgroup.folder);
     else
-        dt_strbuf_add_fmt(&words,
-                          "the ranks have no cgroup of their own (%s): what belongs to them is "
-                          "found by descent and by environment",
-                          err.message);
+        dt_strbuf_add_fmt(
+            &words,
+            "no cgroup for the ranks (%s): their processes are found by parent and environment",
+            err.message);
     agent->oom_kills = dt_cgroup_oom_kills(&agent->cgroup);
     dt_agent_say(agent, words.data);
     dt_strbuf_release(&name);
@@ -243,7 +244,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     if (agent->started)
         return DT_OK; /* a supervisor that was restarted asks again */
     if (agent->ending != DT_ENDING_NO)
-        return DT_FAIL(err, DT_ERR_BUSY, "start: this node was told to stop");
+        return DT_FAIL(err, DT_ERR_BUSY, "start: this node is being stopped");
     DT_TRY(layout_read(&world, agent, command->plan, err));
     dt_strbuf_add_fmt(&plan, "%s/plan.json", agent->folder);
     DT_TRY(plan_write(plan.data, command->plan, err));

@@ -80,7 +80,7 @@ static void forget_node(uv_work_t *work)
         if (!reached)
             (void)DT_FAIL(&one->err, DT_ERR_PEER, "the node did not answer");
         else if (dt_clock_monotonic_seconds() > first->cleanup->deadline)
-            (void)DT_FAIL(&one->err, DT_ERR_TIMEOUT, "there was no time to ask for it");
+            (void)DT_FAIL(&one->err, DT_ERR_TIMEOUT, "the time for cleaning up was over");
         else
             reached = forget(one, agent);
     }
@@ -92,11 +92,11 @@ static void tell(const dt_cleanup *cleanup)
         const dt_cleanup_folder *one = &cleanup->folders[i];
 
         if (one->err.code != DT_OK)
-            dt_log_warn("%s: its folder '%s' stays: %s", one->place.node, one->place.folder,
+            dt_log_warn("%s: cannot remove the folder '%s': %s", one->place.node, one->place.folder,
                         one->err.message);
         if (one->kept.length > 0)
-            dt_log_warn("%s: checkpoints that did not come here stay in '%s': %s", one->place.node,
-                        one->place.checkpoints, one->kept.data);
+            dt_log_warn("%s: checkpoints that were not fetched are kept in '%s': %s",
+                        one->place.node, one->place.checkpoints, one->kept.data);
     }
 }
 
@@ -136,7 +136,7 @@ static void begin(dt_cleanup *cleanup)
     cleanup->begun = true;
     cleanup->deadline = dt_clock_monotonic_seconds() + BEGIN_SECONDS;
     if (dt_cleanup_list_folders(cleanup, &problem) != DT_OK) {
-        dt_log_warn("the nodes keep what the run left: %s", problem.message);
+        dt_log_warn("cannot clean up the nodes: %s", problem.message);
         return;
     }
     for (int64_t i = 0; i < cleanup->count; i++) {

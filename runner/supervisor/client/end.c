@@ -78,7 +78,7 @@ static dt_status take_lock(int *lock, const char *path, const char *run, dt_erro
         else /* it is being started, or another machine's */
             dt_clock_sleep_seconds(LOOK_SECONDS);
     }
-    return st == DT_ERR_BUSY ? DT_FAIL(err, DT_ERR_BUSY, "its supervisor cannot be seen from here")
+    return st == DT_ERR_BUSY ? DT_FAIL(err, DT_ERR_BUSY, "the run's supervisor is on another host")
                              : st;
 }
 

@@ -59,8 +59,8 @@ static dt_status check_file_limit(dt_arena *arena, dt_error *err)
         need += (int64_t)info.st_size;
     if ((int64_t)limit.rlim_cur < need)
         DT_THROW(err, DT_ERR_IO,
-                 "a file may not exceed %lld KiB here, and the run history '%s' and the logs need "
-                 "up to %lld KiB: raise the limit ('ulimit -f unlimited')",
+                 "the file size limit is %lld KiB, but the run history '%s' and the logs need up "
+                 "to %lld KiB: raise the limit ('ulimit -f unlimited')",
                  (long long)limit.rlim_cur / 1024, store, (long long)need / 1024);
 out:
     return st;

@@ -111,8 +111,8 @@ static void describe_silence(dt_strbuf *out, pid_t pid, char state, const char *
     else if (state == 'D')
         dt_strbuf_add_fmt(
             out,
-            "its supervisor, process %d, does not answer: it is in a wait that nothing "
-            "interrupts (state D), as for a disk or a network file system that hangs",
+            "its supervisor, process %d, does not answer: it is in an uninterruptible wait (state "
+            "D), for example for a disk or a network file system that hangs",
             (int)pid);
     else
         dt_strbuf_add_fmt(out, "its supervisor, process %d (state %c), does not answer", (int)pid,

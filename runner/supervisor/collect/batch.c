@@ -108,8 +108,8 @@ static void read_or_pause(dt_collector *collector)
     if (pause == collector->paused)
         return;
     collector->paused = pause;
-    dt_log_info("%s", pause ? "too much waits to be stored: the journals wait too"
-                            : "the journals are read again");
+    dt_log_info("%s", pause ? "too many events wait to be stored: pausing the journals"
+                            : "reading the journals again");
     collector->calls.pause(collector->context, pause);
 }
 

@@ -85,14 +85,14 @@ static void on_again(uv_timer_t *timer)
 
 static void tell_here(dt_checkpoint_fetcher *fetcher, fetch *one)
 {
-    dt_log_info("checkpoint '%s' is here", one->name);
+    dt_log_info("checkpoint '%s' was fetched", one->name);
     json_object_set_new(one->message.json, "directory", json_string(one->kept_as));
     fetcher->calls.here(fetcher->context, &one->message);
 }
 
 static void tell_let_go(dt_checkpoint_fetcher *fetcher, fetch *one)
 {
-    dt_log_error("checkpoint '%s' is not brought here: %s", one->name, one->err.message);
+    dt_log_error("checkpoint '%s' is not fetched: %s", one->name, one->err.message);
     fetcher->calls.let_go(fetcher->context, &one->message, one->err.message);
 }
 
@@ -109,7 +109,7 @@ static void on_brought(uv_work_t *work, int status)
     } else if (is_to_let_go(fetcher, one)) {
         tell_let_go(fetcher, one);
     } else {
-        dt_log_warn("checkpoint '%s' is not here yet: %s", one->name, one->err.message);
+        dt_log_warn("checkpoint '%s' is not fetched yet: %s", one->name, one->err.message);
         uv_timer_start(&fetcher->again, on_again, dt_times_ms(dt_times()->fetch_again_seconds), 0);
         return;
     }

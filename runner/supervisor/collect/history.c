@@ -370,8 +370,7 @@ static dt_status write_kept(dt_store *store, const void *what, dt_error *err)
     const kept *one = what;
 
     if (dt_attempt_record_write(&one->attempt, one->folder, &problem) != DT_OK)
-        dt_log_warn("what the history says of the attempt is not kept beside it: %s",
-                    problem.message);
+        dt_log_warn("cannot write the attempt's record: %s", problem.message);
     return DT_OK;
 }
 

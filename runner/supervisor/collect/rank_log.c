@@ -41,7 +41,7 @@ dt_status dt_rank_log_open(dt_rank_log *log, const char *folder, int64_t rank, d
     if (info.st_size < log->bytes)
         log->bytes = log->stored_bytes = info.st_size; /* somebody shortened it */
     if (ftruncate(log->fd, log->bytes) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot cut '%s': %s", path.data, strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot truncate '%s': %s", path.data, strerror(errno));
 out:
     dt_strbuf_release(&path);
     return st;

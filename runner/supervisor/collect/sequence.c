@@ -43,8 +43,7 @@ static dt_status jump_to(dt_collector *collector, int64_t index, int64_t sequenc
         return DT_OK;
     if (last >= node->row.acknowledged)
         DT_TRY(note(collector, index, node->row.acknowledged, last,
-                    "its journal was damaged, or the history is older than what is kept there",
-                    err));
+                    "its journal was damaged, or no longer holds what the history lacks", err));
     node->row.acknowledged = sequence;
     node->changed = true;
 out:

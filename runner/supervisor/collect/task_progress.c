@@ -139,7 +139,7 @@ dt_status dt_collector_part(dt_collector *collector, const dt_message *message, 
 
     if (progress == NULL || piece.offset < 0 || piece.part < 0 ||
         piece.part >= dt_plan_task_parts(progress->task)) {
-        dt_log_warn("rank %lld tells of part %lld, which there is not", (long long)message->rank,
+        dt_log_warn("rank %lld reported part %lld, which does not exist", (long long)message->rank,
                     (long long)piece.part);
         return DT_OK;
     }

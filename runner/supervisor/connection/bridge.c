@@ -124,7 +124,7 @@ dt_status dt_bridge_open(dt_bridge **out, uv_loop_t *loop, const char **argv,
     *out = NULL;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lines) != 0 ||
         pipe2(problems, O_CLOEXEC) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot make the pipes to a node: %s", strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot create the pipes to a node: %s", strerror(errno));
     bridge = calloc(1, sizeof(*bridge));
     DT_ASSERT(bridge != NULL);
     bridge->calls = *calls;

@@ -134,7 +134,7 @@ static void on_prepared(void *context, dt_status st, const dt_error *err)
     link->preparation = NULL;
     link->prepared_status = st;
     dt_node_dispatch(link, DT_NODE_EVENT_PREPARED,
-                     err->message[0] != '\0' ? err->message : "its preparation was given up");
+                     err->message[0] != '\0' ? err->message : "its preparation was cancelled");
 }
 
 static void prepare(dt_node_link *link)
@@ -271,10 +271,10 @@ static void act_on_silence(dt_node_link *link)
         break;
     case DT_LIVENESS_RECONNECT:
         link->renew = true;
-        dt_node_dispatch(link, DT_NODE_EVENT_CUT, "nothing was heard from it");
+        dt_node_dispatch(link, DT_NODE_EVENT_CUT, "no message from its agent");
         break;
     case DT_LIVENESS_REPLACE:
-        dt_log_warn("%s: its agent is replaced", link->name);
+        dt_log_warn("%s: replacing its agent", link->name);
         link->replace = true;
         link->heard_seconds = dt_node_now(link);
         disconnect(link);
@@ -379,7 +379,7 @@ static void end_again(dt_node_link *link)
 
 static void end_there(dt_node_link *link)
 {
-    dt_log_warn("%s: what runs there is ended", link->problem);
+    dt_log_warn("%s: ending what runs there", link->problem);
     disconnect(link);
     link->phase = DT_NODE_ENDING;
     link->end_tries = 0;

@@ -32,8 +32,8 @@ static void on_other_build(dt_node_link *link, const char *what)
     char why[400];
 
     snprintf(why, sizeof(why),
-             "the ranks on %.60s belong to another dtrun (%.200s): use that dtrun", link->name,
-             what);
+             "the ranks on %.60s belong to another version of dtrun (%.200s): use that version",
+             link->name, what);
     link->calls.other_build(link->context, link->setup.index, why);
 }
 
@@ -83,7 +83,7 @@ static void on_message(dt_node_link *link, dt_message *message)
     } else if (message->kind == DT_MESSAGE_ERROR) {
         on_error(link, message);
     } else if (link->phase == DT_NODE_CONNECTING) {
-        dt_node_refuse(link, "it spoke before it said hello", true);
+        dt_node_refuse(link, "it sent a message before 'hello'", true);
     } else if (message->kind == DT_MESSAGE_ALIVE) {
         update_clock_offset(link, message, false);
         dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* its lease hears */

@@ -75,7 +75,7 @@ static void explain(char *why, size_t why_size, const dt_node_link *link,
         dt_strbuf_add_fmt(&text, "node %s is gone: nothing was heard from it for %.0f s",
                           link->name, facts->now - facts->heard);
     else
-        dt_strbuf_add_fmt(&text, "the agent on %s cannot be had", link->name);
+        dt_strbuf_add_fmt(&text, "the agent on %s is unavailable", link->name);
     if (known)
         dt_strbuf_add_fmt(&text, "%s%.300s", gone ? " (" : ": ", link->problem);
     if (known && gone)

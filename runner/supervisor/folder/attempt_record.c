@@ -240,7 +240,7 @@ dt_status dt_attempt_record_read(dt_attempt_record *out, const char *folder, int
     DT_TRY(read_end(out, &from, err));
     DT_TRY(read_nodes(out, &from, err));
     if (out->run.attempt != attempt)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is of attempt %lld", path.data,
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' belongs to attempt %lld", path.data,
                  (long long)out->run.attempt);
     out->run.loss = read_real(&from, "loss");
     out->run.valid_loss = read_real(&from, "valid_loss");

@@ -29,7 +29,7 @@ static void write_again(const char *path, const char *text)
 {
     dt_error problem = DT_ERROR_INIT;
 
-    dt_log_warn("'%s' is damaged: it is written anew from the copy in the run store", path);
+    dt_log_warn("'%s' is damaged: restored from the copy in the run store", path);
     if (dt_file_write_atomic(path, text, strlen(text), 0600, &problem) != DT_OK)
         dt_log_warn("%s", problem.message); /* the copy is what counts */
 }
@@ -74,7 +74,7 @@ dt_status dt_copies_plan(dt_plan *plan, json_t **json, bool *restored, dt_store 
     DT_TRY(dt_store_plan_get(store, &copy, run, attempt, arena, err));
     file_st = dt_file_read(&file, path.data, MAX_BYTES, &problem);
     if (file_st == DT_OK && !is_text(&file))
-        file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is no text");
+        file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is not text");
     if (file_st == DT_OK)
         file_st =
             parse_plan(&read, &from_file, file.data, "plan.json", run, attempt, arena, &problem);
@@ -128,7 +128,7 @@ dt_status dt_copies_place(dt_node_layout *place, bool *restored, dt_store *store
         DT_TRY(dt_store_place_get(store, &copy, run, attempt, node, arena, err));
     file_st = dt_file_read(&file, path.data, MAX_BYTES, &problem);
     if (file_st == DT_OK && !is_text(&file))
-        file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is no text");
+        file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is not text");
     if (file_st == DT_OK)
         file_st = dt_node_layout_parse(&read, file.data, arena, &problem);
     if (copy[0] != '\0')
@@ -146,7 +146,7 @@ dt_status dt_copies_place(dt_node_layout *place, bool *restored, dt_store *store
         dt_error_clear(&problem);
         if (store != NULL &&
             dt_store_place_set(store, run, attempt, node, file.data, &problem) != DT_OK)
-            dt_log_warn("no copy of '%s' is made now: %s", path.data, problem.message);
+            dt_log_warn("cannot copy '%s' to the run store now: %s", path.data, problem.message);
         *place = read;
         read.paths = NULL;
         break;

@@ -40,9 +40,9 @@ dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err)
     owner = getpwuid(info.st_uid);
     if (owner != NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "run '%s' is that of the user %s, who alone can supervise it", run,
+                       "run '%s' belongs to user %s, who alone can supervise it", run,
                        owner->pw_name);
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   "run '%s' is that of the user number %lld, who alone can supervise it", run,
+                   "run '%s' belongs to the user with id %lld, who alone can supervise it", run,
                    (long long)info.st_uid);
 }

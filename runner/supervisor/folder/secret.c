@@ -19,7 +19,7 @@ static dt_status make(dt_strbuf *out, const char *path, dt_error *err)
     unsigned char bytes[SECRET_BYTES];
 
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-        return DT_FAIL(err, DT_ERR_IO, "no random bytes for the secret of a run: %s",
+        return DT_FAIL(err, DT_ERR_IO, "cannot get random bytes for the run's secret: %s",
                        strerror(errno));
     dt_strbuf_reset(out);
     for (size_t i = 0; i < sizeof(bytes); i++)

@@ -34,7 +34,7 @@ static dt_status put(int fd, int64_t offset, const char *bytes, size_t length, c
     if (fstat(fd, &info) != 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot look at '%s': %s", path, strerror(errno));
     if (info.st_size < offset)
-        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' has %lld bytes, and byte %lld comes next", path,
+        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' has %lld bytes, but byte %lld comes next", path,
                        (long long)info.st_size, (long long)offset);
     if (ftruncate(fd, offset) != 0 || lseek(fd, offset, SEEK_SET) < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
@@ -81,7 +81,7 @@ dt_status dt_task_folder_write(const char *folder, int64_t part, int64_t offset,
         DT_THROW(err, DT_ERR_IO, "cannot open '%s': %s", partial.data, strerror(errno));
     st = put(fd, offset, bytes, length, partial.data, err);
     if (st == DT_ERR_CORRUPT) { /* somebody removed it: it is missing, and made again */
-        dt_log_warn("part %lld cannot be kept: what came before of it is gone", (long long)part);
+        dt_log_warn("cannot store part %lld: its beginning is missing", (long long)part);
         dt_error_clear(err);
         st = DT_OK;
         goto out;

@@ -151,8 +151,8 @@ static dt_status name_output(merge *m, dt_error *err)
         return fail(m, err);
     if (!m->plan->task.replace && dt_file_exists(path) && !is_same(m->temporary.data, path))
         return DT_FAIL(err, DT_ERR_IO,
-                       "'%s' has come there since the run began: move it, and 'dtrun resume %s' "
-                       "writes what was made",
+                       "'%s' was created after the run began: move it, then 'dtrun resume %s' "
+                       "writes the result",
                        path, m->plan->run);
     st = dt_file_name(m->temporary.data, path, true, err);
     if (st != DT_OK)

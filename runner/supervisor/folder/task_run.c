@@ -46,10 +46,10 @@ dt_status dt_task_refuse(const dt_run *run, const char *what, dt_arena *arena, d
     if (task == NULL)
         return DT_OK;
     if (dt_task_plan(&plan, run, arena, NULL) == DT_OK)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "run '%s' is a %s run with a checkpoint of run '%s', and cannot %s: name "
-                       "that one",
-                       run->id, task, plan.task.run, what);
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "run '%s' is a %s run with a checkpoint of run '%s', and cannot %s: name that run",
+            run->id, task, plan.task.run, what);
     return DT_FAIL(err, DT_ERR_USAGE, "run '%s' is a %s run, which trained nothing: it cannot %s",
                    run->id, task, what);
 }

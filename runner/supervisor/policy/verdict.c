@@ -121,7 +121,7 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
     if (strcmp(reason, "not_started") == 0)
         dt_strbuf_add_fmt(out, "could not be started: %s", dt_message_string(message, "message"));
     else if (strcmp(reason, "agent_lost") == 0)
-        dt_strbuf_add_fmt(out, "was ended because the agent on %s was lost", node);
+        dt_strbuf_add_fmt(out, "was stopped because the dtrun agent on %s died", node);
     else if (number != 0)
         dt_strbuf_add_fmt(out, "was killed by signal %lld (%s)", (long long)number,
                           dt_message_string(message, "signal_name"));
@@ -134,8 +134,7 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
         dt_strbuf_add_str(out, meaning); /* ": the node is out of memory" */
     lines = json_object_get(message->json, "kernel_lines");
     if (json_array_size(lines) > 0 && json_is_string(json_array_get(lines, 0)))
-        dt_strbuf_add_fmt(out, "; the kernel says: %s",
-                          json_string_value(json_array_get(lines, 0)));
+        dt_strbuf_add_fmt(out, "; kernel log: %s", json_string_value(json_array_get(lines, 0)));
 }
 
 /* What a rank says of itself that is the same the next time; a divergence is "recipe". */

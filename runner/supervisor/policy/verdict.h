@@ -60,8 +60,8 @@ void dt_verdict_unreached(dt_verdict *verdict, const char *what);
 bool dt_verdict_has_failed(const dt_verdict *verdict);
 /* Parts of a reason; what follows names the nodes, up to the end of the reason. */
 #define DT_REASON_LEFT    "not released: "
-#define DT_REASON_UNKNOWN "whether anything is left is not known: "
-#define DT_REASON_PROVED  "nothing is left on its nodes, as was seen later"
+#define DT_REASON_UNKNOWN "cannot verify that nothing is left: "
+#define DT_REASON_PROVED  "nothing is left on its nodes (verified later)"
 
 /* A supervisor had the ranks ended for a failure that it has noted nowhere that is still there: they
  * ended well, and only the agents' journals tell that it was not by a signal from elsewhere. */

@@ -215,11 +215,11 @@ dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_sec
 const char *dt_watchdog_condition_words(dt_watchdog_condition condition)
 {
     static const char *const words[] = {
-        [DT_WATCHDOG_UNKNOWN] = "has not been heard yet",
+        [DT_WATCHDOG_UNKNOWN] = "has not reported yet",
         [DT_WATCHDOG_ADVANCES] = "advances",
         [DT_WATCHDOG_RUNS] = "computes",
         [DT_WATCHDOG_STARVES] = "waits for a processor",
-        [DT_WATCHDOG_WORKS] = "waits for a disk that serves it",
+        [DT_WATCHDOG_WORKS] = "waits for disk I/O",
         [DT_WATCHDOG_STOPPED] = "is stopped",
         [DT_WATCHDOG_BLOCKED] = "is blocked in the kernel",
         [DT_WATCHDOG_WAITS] = "waits for other ranks",

@@ -72,8 +72,8 @@ static dt_status check(dt_message *out, int64_t world_size, dt_error *err)
     out->rank = -1;
     DT_TRY(dt_json_get_int_or(&out->rank, out->json, "rank", -1, out->name, err));
     if (out->rank < (kinds[out->kind].of_rank ? 0 : -1) || out->rank >= world_size)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: 'rank': there is no rank %lld of %lld", out->name,
-                 (long long)out->rank, (long long)world_size);
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: 'rank': rank %lld is not below the world size %lld",
+                 out->name, (long long)out->rank, (long long)world_size);
     out->numbered = kinds[out->kind].numbered;
     if (out->numbered) {
         DT_TRY(dt_json_get_int(&out->sequence, out->json, "sequence", out->name, err));

@@ -55,8 +55,9 @@ static dt_status find(dt_replay *out, filling *all, int64_t attempt, dt_error *e
     DT_TRY(dt_store_node_list(all->store, &rows, &count, all->run, attempt, &all->arena, err));
     for (int64_t i = 0; i < count; i++)
         if (rows[i].node >= DT_NODES_MAX)
-            DT_THROW(err, DT_ERR_CORRUPT, "run '%s', attempt %lld: the history has node %lld",
-                     all->run, (long long)attempt, (long long)rows[i].node);
+            DT_THROW(err, DT_ERR_CORRUPT,
+                     "run '%s', attempt %lld: invalid node %lld in the history", all->run,
+                     (long long)attempt, (long long)rows[i].node);
     for (int64_t i = 0; i < count; i++)
         out->node_count = rows[i].node >= out->node_count ? rows[i].node + 1 : out->node_count;
     nodes = dt_arena_alloc_array(&all->arena, (size_t)out->node_count + 1, sizeof(*nodes));

@@ -43,7 +43,7 @@ static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
     if (st == DT_OK) {
         all->last = record;
     } else if (st == DT_ERR_UNSUPPORTED) {
-        return DT_FAIL(err, st, "run '%s' cannot be written anew: %s", all->run, problem.message);
+        return DT_FAIL(err, st, "cannot restore run '%s': %s", all->run, problem.message);
     } else {
         all->last.run.state = DT_RUN_QUEUED;
         all->last.run.started_ms = all->last.run.first_step_ms = 0;
@@ -65,9 +65,8 @@ static dt_status find_first(rebuilding *all, dt_error *err)
         dt_error_clear(&problem);
         st = dt_attempt_record_read(&all->last, all->folder, attempt, &all->arena, &problem);
     }
-    return st == DT_OK
-               ? DT_OK
-               : DT_FAIL(err, st, "run '%s' cannot be written anew: %s", all->run, problem.message);
+    return st == DT_OK ? DT_OK
+                       : DT_FAIL(err, st, "cannot restore run '%s': %s", all->run, problem.message);
 }
 
 /* The points that a fork has from its parent are in no journal of its own. */
@@ -200,8 +199,7 @@ static dt_status set_state(rebuilding *all, dt_error *err)
                                       run->ended_ms, err));
     else if (!newest)
         DT_TRY(dt_store_run_set_state(all->store, all->run, DT_RUN_FAILED, DT_EXIT_FAILED,
-                                      "how it ended is not in what is left of its history",
-                                      started_ms, err));
+                                      "its end is missing from the history", started_ms, err));
 out:
     return st;
 }
@@ -274,10 +272,10 @@ static dt_status tell(rebuilding *all, dt_error *err)
     if (all->lag.stored == 0)
         snprintf(before, sizeof(before), "the run store had lost run '%.100s'", all->run);
     else
-        snprintf(before, sizeof(before), "the run store knew run '%.100s' only as of attempt %lld",
+        snprintf(before, sizeof(before), "the run store knew run '%.100s' only up to attempt %lld",
                  all->run, (long long)all->lag.stored);
-    snprintf(text, sizeof(text), "%s: it was written anew from its folder and its journals%s",
-             before, all->whole ? "" : ", and what these do not hold any more is missing");
+    snprintf(text, sizeof(text), "%s: restored from its folder and its journals%s", before,
+             all->whole ? "" : ", without the events that these no longer hold");
     dt_log_warn("%s", text);
     DT_TRY(add_event(all,
                      json_pack("{s:s, s:s, s:o}", "event", all->whole ? "restored" : "gap", "file",
@@ -298,7 +296,7 @@ static dt_status write_end(rebuilding *all, dt_error *err)
     DT_TRY(dt_attempt_record_read(&all->last, all->folder, all->lag.newest, &all->arena, err));
     DT_TRY(dt_store_run_set_state(all->store, all->run, run->state, run->exit_code, run->reason,
                                   run->ended_ms, err));
-    dt_log_info("how attempt %lld of run '%s' ended was kept in its folder alone",
+    dt_log_info("the end of attempt %lld of run '%s' was recorded only in its folder",
                 (long long)all->lag.newest, all->run);
 out:
     return st;

@@ -36,18 +36,16 @@ static dt_status settle(dt_session *session, dt_error *err)
         return DT_OK;
     if (dt_verdict_has_lost_cause(&session->verdict))
         snprintf(text, sizeof(text),
-                 "the ranks were ended for a failure, and the history lost for which");
+                 "the ranks were stopped after a failure whose cause is missing from the history");
     else if (rank >= 0)
         snprintf(text, sizeof(text),
-                 "what became of rank %lld on %s is not known: its journal lost"
-                 " it",
+                 "cannot tell how rank %lld on %s ended: the record is missing from its journal",
                  (long long)rank, session->nodes[dt_session_rank(session, rank)->row.node].name);
     else if (!dt_collector_has_gaps(session->collector))
         return DT_OK;
     else
         snprintf(text, sizeof(text),
-                 "whether the ranks had done all is not known: events of a"
-                 " journal were lost");
+                 "cannot tell whether the ranks finished: journal events were lost");
     dt_verdict_system_failed(&session->verdict, text, dt_clock_wall_ms()); /* once */
     DT_TRY(dt_session_note(session, "lost", text, err));
 out:

@@ -68,7 +68,7 @@ static void take_agent(dt_session *session, const char *agent)
         !dt_launch_env_is_alive(agent))
         return;
     setenv("SSH_AUTH_SOCK", agent, 1);
-    dt_log_info("the ssh-agent of the launch is gone: that of the login that asked is used");
+    dt_log_info("the ssh-agent of the launch is gone: using the ssh-agent of the new login");
 }
 
 /* *changes: the answer has to wait until the store has what follows from the request. */

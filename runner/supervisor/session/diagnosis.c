@@ -87,7 +87,7 @@ void dt_hang_diagnosis_say(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t
     dt_strbuf_add_str(out, ": ");
     say_rank(out, all, worst_rank, worst);
     if (alike > 1)
-        dt_strbuf_add_fmt(out, ", and %lld other%s alike", (long long)alike - 1,
+        dt_strbuf_add_fmt(out, ", and %lld other rank%s too", (long long)alike - 1,
                           alike > 2 ? "s" : "");
     if (waiting != NULL && waiting != worst) {
         dt_strbuf_add_str(out, ", while ");

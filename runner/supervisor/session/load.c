@@ -178,7 +178,7 @@ static dt_status keep_first(dt_session *session, dt_error *err)
 
     if (dt_store_sync(session->store, &problem) == DT_OK)
         return dt_session_keep(session, err);
-    dt_log_warn("%s: the attempt is not kept beside it yet", problem.message);
+    dt_log_warn("%s: the attempt's record is not written yet", problem.message);
     return DT_OK;
 }
 

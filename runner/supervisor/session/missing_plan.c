@@ -138,7 +138,7 @@ dt_status dt_missing_plan_substitute(dt_plan *plan, dt_session *session, const c
 {
     dt_status st = DT_OK;
 
-    dt_log_error("%s: the run is ended on its nodes", why);
+    dt_log_error("%s: stopping the run on its nodes", why);
     *plan = (dt_plan){.run = session->run, .attempt = session->attempt, .resume_from = ""};
     read_recipe(&plan->recipe, session);
     session->plan_problem = dt_arena_printf(&session->arena, "%s", why);

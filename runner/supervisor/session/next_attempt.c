@@ -78,7 +78,7 @@ static void leave_out(dt_plan *plan, dt_session *session, const char **reason)
     if (now == before || plan->recipe.task != DT_TASK_TRAIN)
         return;
     text = dt_arena_printf(&session->arena,
-                           "%s; a step has %lld sequences without the lost nodes, it had %lld",
+                           "%s; without the lost nodes a step has %lld sequences instead of %lld",
                            *reason, (long long)(now * plan->recipe.batch.sequences),
                            (long long)(before * plan->recipe.batch.sequences));
     *reason = text != NULL ? text : *reason;
@@ -173,7 +173,7 @@ static void keep_both(dt_session *session, const dt_next_attempt *next, int code
     dt_error problem = DT_ERROR_INIT;
 
     if (dt_store_sync(session->store, &problem) != DT_OK) {
-        dt_log_warn("%s: attempt %lld is not kept beside it yet", problem.message,
+        dt_log_warn("%s: the record of attempt %lld is not written yet", problem.message,
                     (long long)next->attempt);
         return;
     }

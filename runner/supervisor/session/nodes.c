@@ -126,8 +126,7 @@ static dt_status recall_place(void *context, int64_t index, dt_error *err)
         dt_collector_name_node(session->collector, index, place.node);
     } else if (st == DT_ERR_CORRUPT || st == DT_ERR_UNSUPPORTED) {
         dt_node_link_lose_place(node->link);
-        dt_log_warn("%s: where things lie there is found out anew: %s", node->name,
-                    problem.message);
+        dt_log_warn("%s: looking up the paths on this node again: %s", node->name, problem.message);
     } else if (st != DT_ERR_NOT_FOUND) {
         return DT_FAIL(err, st, "%s", problem.message);
     }
@@ -169,7 +168,7 @@ static void note_boot(dt_supervised_node *node, const char *boot_id)
     node->rebooted =
         dt_node_has_started(node) && dt_boot_differs(dt_session_row(node)->row.boot_id, boot_id);
     if (node->rebooted)
-        dt_log_warn("%s: it was rebooted", node->name);
+        dt_log_warn("%s: the node was rebooted", node->name);
     else if (boot_id[0] != '\0') /* that of the ranks stays */
         dt_collector_boot_node(node->session->collector, node->index,
                                dt_arena_strdup(&node->session->arena, boot_id));
@@ -226,7 +225,7 @@ static void on_refused(void *context, int64_t index, const char *why)
     if (node->session->state != DT_RUN_STARTING || dt_session_row(node)->released ||
         dt_node_has_started(node))
         return;
-    snprintf(reason, sizeof(reason), "the agent on %.100s does not start its ranks: %.300s",
+    snprintf(reason, sizeof(reason), "the agent on %.100s refuses to start its ranks: %.300s",
              node->name, why);
     dt_node_link_give_up(node->link, reason);
 }

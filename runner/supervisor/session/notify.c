@@ -41,7 +41,7 @@ static dt_status expand_one(dt_strbuf *out, const char *reference, size_t length
     char name[128];
 
     if (name_length == 0 || name_length >= sizeof(name))
-        return DT_FAIL(err, DT_ERR_RECIPE, "notify.webhook: '${env:...}' names no variable");
+        return DT_FAIL(err, DT_ERR_RECIPE, "notify.webhook: '${env:...}' does not name a variable");
     memcpy(name, reference, name_length);
     name[name_length] = '\0';
     value = getenv(name);
@@ -137,7 +137,7 @@ static dt_status post(dt_notifier *notifier, const news *item, bool *again, dt_e
     if (code != CURLE_OK)
         DT_THROW(err, DT_ERR_IO, "%s", curl_easy_strerror(code));
     if (answer < 200 || answer >= 300)
-        DT_THROW(err, DT_ERR_IO, "it answered %ld", answer);
+        DT_THROW(err, DT_ERR_IO, "HTTP status %ld", answer);
 out:
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);
@@ -168,9 +168,9 @@ static void deliver(dt_notifier *notifier, const news *item)
         dt_error_clear(&err);
         if (post(notifier, item, &again, &err) == DT_OK)
             return;
-        dt_log_warn("the webhook was not told, try %d: %s", i + 1, err.message);
+        dt_log_warn("webhook not delivered, try %d: %s", i + 1, err.message);
     }
-    dt_log_error("the webhook is not told: %s", err.message);
+    dt_log_error("webhook not delivered, giving up: %s", err.message);
 }
 
 static void item_free(news *item)

@@ -161,7 +161,8 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
     act = decide(&next, session, &why_not);
     *again = act == DT_RESTART_AGAIN;
     if (act == DT_RESTART_DONE) {
-        reason = dt_arena_printf(&session->arena, "every step was done and saved; then %s", reason);
+        reason =
+            dt_arena_printf(&session->arena, "all steps were completed and saved; then %s", reason);
         state = DT_RUN_FINISHED;
         code = DT_EXIT_GOOD;
     }

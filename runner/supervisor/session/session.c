@@ -65,8 +65,7 @@ void dt_session_keep_now(dt_session *session)
 
     refresh(session);
     if (dt_attempt_record_write(&session->record, session->folder, &problem) != DT_OK)
-        dt_log_warn("what the history says of the attempt is not kept beside it: %s",
-                    problem.message);
+        dt_log_warn("cannot write the attempt's record: %s", problem.message);
 }
 
 void dt_session_keep_end(dt_session *session, dt_run_state state, int code, const char *reason)

@@ -120,7 +120,7 @@ dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err)
                              json_pack("{s:s, s:b}", "event", "stop", "now", now), err));
     DT_TRY(dt_session_keep(session, err));
     DT_TRY(dt_collector_commit(session->collector, err));
-    dt_log_info("stop was asked for%s", now ? ", at once" : "");
+    dt_log_info("stop requested%s", now ? ", at once" : "");
     session->verdict.stop_asked = true;
     session->verdict.stop_now = session->verdict.stop_now || now;
     dt_state_dispatch(session, DT_EVENT_STOP, NULL);

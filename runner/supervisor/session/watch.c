@@ -102,7 +102,7 @@ static dt_status say_slow(dt_session *session, dt_error *err)
         return DT_OK;
     seen = &session->watchdog.ranks[rank];
     say_silence(&text, session);
-    dt_strbuf_add_fmt(&text, ": slow, since rank %lld on %s ", (long long)rank,
+    dt_strbuf_add_fmt(&text, ": slow, not hung: rank %lld on %s ", (long long)rank,
                       host_of(session, rank));
     if (seen->still_seconds < dt_silence_limit(&session->silence))
         dt_strbuf_add_fmt(&text, "advanced %.0f s ago", seen->still_seconds);
@@ -120,7 +120,7 @@ static dt_status ask(dt_session *session, dt_error *err)
     dt_status st;
 
     say_silence(&text, session);
-    dt_strbuf_add_str(&text, ": asking the ranks what they do");
+    dt_strbuf_add_str(&text, ": asking the ranks for a diagnosis");
     st = say(session, "hang", text.data, err);
     dt_strbuf_release(&text);
     json_array_clear(session->diagnoses);
@@ -166,7 +166,7 @@ static dt_status look(dt_session *session, dt_error *err)
     verdict =
         dt_watchdog_decide(&session->watchdog, silent, dt_silence_limit(&session->silence), &hung);
     if (verdict != DT_WATCHDOG_HANGS && session->asked) {
-        dt_log_info("it continues");
+        dt_log_info("the ranks advance again");
         session->asked = false;
     }
     if (verdict == DT_WATCHDOG_FINE)
