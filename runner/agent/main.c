@@ -21,7 +21,7 @@ static const char usage[] =
     "       dtrun-agent running                             list what runs here, one per line\n"
     "       dtrun-agent node ...                            inspect this machine, receive files\n"
     "       dtrun-agent --version\n"
-    "dtrun starts it; there is no need to run it by hand.\n";
+    "dtrun starts it; you need not run it by hand.\n";
 
 static int finish(dt_status st, const dt_error *err)
 {

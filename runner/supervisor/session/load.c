@@ -1,4 +1,4 @@
-/* load: everything that a supervisor must know, from the plan and the store. */
+/* load: reads the state of a session from the plan and the store. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static void take_recipe(dt_session *session, const dt_plan *plan)
     dt_launcher_lost_seconds(&session->launcher_lost_seconds, plan->recipe.failure.launcher_lost);
 }
 
-/* A salvaged plan has none: nothing of the run is made any more. */
+/* Keeps the plan if the task is not training. A substitute plan (missing_plan.c) has no task:
+ * the run only has to end. */
 static dt_status take_task(dt_session *session, const dt_plan *plan, dt_error *err)
 {
     dt_plan *copy;
@@ -124,7 +125,7 @@ out:
     return st;
 }
 
-/* The file was not what the store's copy says: the history tells it. */
+/* Records that a damaged file was restored from its copy in the store. */
 static dt_status note_restored(dt_session *session, const char *file, dt_error *err)
 {
     return dt_collector_note(session->collector,
@@ -170,8 +171,8 @@ out:
     return st;
 }
 
-/* That there is the attempt is on the disk of the store before its folder says so: else a power loss
- * would make the store an older one (rebuild_int.h). */
+/* Writes the attempt's record once the store is synced. In the other order a power loss could
+ * leave a store that looks like an older copy (rebuild_int.h). */
 static dt_status keep_first(dt_session *session, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -182,8 +183,8 @@ static dt_status keep_first(dt_session *session, dt_error *err)
     return DT_OK;
 }
 
-/* A person asked for a stop that the supervisor before this one may not have heard; or ended that one, and the agents
- * with it: what died with them was stopped. */
+/* Applies the stop mark of supervisor.lock: a stop that the previous supervisor may not have
+ * seen, or one that killed it and the agents. Ranks that died with them count as stopped. */
 static dt_status obey_mark(dt_session *session, dt_error *err)
 {
     dt_stop_mark mark = dt_stop_mark_read(session->folder, session->attempt);
@@ -230,7 +231,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     dt_cut_open(session);
     if (session->plan_problem != NULL)
         DT_TRY(dt_missing_plan_stop(session, err));
-    DT_TRY(dt_collector_commit(session->collector, err)); /* what was noted on the way */
+    DT_TRY(dt_collector_commit(session->collector, err)); /* events recorded while loading */
     DT_TRY(dt_watch_open(session, err));
     DT_TRY(dt_recall_events(session, err));
     DT_TRY(obey_mark(session, err));
@@ -255,7 +256,7 @@ void dt_session_unload(dt_session *session)
     uv_close((uv_handle_t *)&session->leave_timer, NULL);
     uv_close((uv_handle_t *)&session->answer_timer, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
-        ; /* until the bridges are buried */
+        ; /* until the bridge processes are reaped */
     uv_loop_close(&session->loop);
     for (int64_t i = 0; i < session->node_count; i++)
         dt_node_link_free(session->nodes[i].link);

@@ -16,14 +16,14 @@ void dt_session_fail(dt_session *session, dt_status st, const dt_error *err)
     uv_stop(&session->loop);
 }
 
-/* --- the attempt, beside the store */
+/* --- the attempt's record */
 
 static double newer(double now, double before)
 {
     return isnan(now) ? before : now;
 }
 
-/* A copy: who writes it reads it on another thread. */
+/* Copies the node rows: the writer thread reads the copy. */
 static void refresh_nodes(dt_session *session)
 {
     dt_node *nodes =

@@ -48,7 +48,8 @@ static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
         },
 };
 
-/* That each rank said so may be in no journal any more: those that make steps are ready. */
+/* True if all ranks are ready. Their `ready` events may have been lost with a journal; ranks
+ * that make steps are ready. */
 static bool is_ready(const dt_session *session)
 {
     bool ready = true, steps = false;
@@ -70,14 +71,14 @@ void dt_state_update(dt_session *session)
     if (is_ready(session))
         dt_state_dispatch(session, DT_EVENT_READY, NULL);
     if (session->verdict.stop_asked && session->state != DT_RUN_STOPPING)
-        dt_state_dispatch(session, DT_EVENT_STOP, NULL); /* asked for on a node */
+        dt_state_dispatch(session, DT_EVENT_STOP, NULL); /* requested on a node */
     if (dt_verdict_has_failed(&session->verdict) && session->state != DT_RUN_STOPPING)
         dt_state_dispatch(session, DT_EVENT_FAILED, NULL);
     if (released)
         dt_state_dispatch(session, DT_EVENT_RELEASED, NULL);
 }
 
-/* What the event implies may be an event as well. */
+/* True if handling the event may cause further events. */
 static bool has_consequences(dt_state_event event)
 {
     return event != DT_EVENT_HEARD && event != DT_EVENT_READY && event != DT_EVENT_RELEASED;
@@ -114,7 +115,7 @@ dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err)
     dt_status st = DT_OK;
 
     if (dt_run_state_is_terminal(session->state))
-        return DT_OK; /* a moment too late: there is nothing to stop */
+        return DT_OK; /* too late: nothing is running */
     session->record.stop_asked = true;
     DT_TRY(dt_collector_note(session->collector,
                              json_pack("{s:s, s:b}", "event", "stop", "now", now), err));
@@ -124,7 +125,7 @@ dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err)
     session->verdict.stop_asked = true;
     session->verdict.stop_now = session->verdict.stop_now || now;
     dt_state_dispatch(session, DT_EVENT_STOP, NULL);
-    dt_state_update(session); /* it may have ended by itself */
+    dt_state_update(session); /* it may have ended on its own */
 out:
     return st;
 }
