@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* --- its life */
+/* --- open and close */
 
 static dt_status lay_out(dt_collector *collector, dt_error *err)
 {
@@ -122,7 +122,7 @@ dt_status dt_collector_record_attempt(dt_collector *collector, const dt_attempt_
     return dt_history_record_attempt(collector->history, attempt, err);
 }
 
-/* --- how far it is */
+/* --- progress */
 
 int64_t dt_collector_submit(dt_collector *collector)
 {

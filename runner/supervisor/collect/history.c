@@ -11,12 +11,12 @@
 
 #include "base/banned.h"
 
-#define LOOP_PATIENCE_MS 1000 /* of the store, on the loop */
+#define LOOP_PATIENCE_MS 1000 /* longest wait for a locked store on the loop */
 
 struct dt_history {
     dt_history_setup setup;
-    dt_store_writer *writer; /* NULL: not yet, or not any more */
-    bool in_transaction;     /* of the store: without a writer */
+    dt_store_writer *writer; /* NULL: not started, or ended */
+    bool in_transaction;     /* of the store, if there is no writer */
 };
 
 dt_history *dt_history_open(const dt_history_setup *setup)
@@ -80,7 +80,8 @@ void dt_history_rollback(dt_history *history)
 dt_status dt_history_begin_writer(dt_history *history, uv_loop_t *loop,
                                   const dt_store_writer_calls *calls, void *context, dt_error *err)
 {
-    dt_store_set_patience(history->setup.store, LOOP_PATIENCE_MS); /* what is left of it there */
+    /* for the few changes that still run on the loop */
+    dt_store_set_patience(history->setup.store, LOOP_PATIENCE_MS);
     return dt_store_writer_open(&history->writer, NULL, loop, calls, context, err);
 }
 
@@ -104,7 +105,7 @@ static dt_status put(dt_history *history, dt_store_write_fn *write, const void *
     return DT_OK;
 }
 
-/* What the journals say of the run's state, logs and parts is old. */
+/* True if journals are read again: their state, logs and parts are out of date. */
 static bool is_replayed(const dt_history *history)
 {
     return history->setup.mode != DT_HISTORY_FOLLOW;
@@ -357,7 +358,7 @@ dt_status dt_history_state(dt_history *history, dt_run_state state, dt_error *er
     return put(history, write_state, &one, sizeof(one), err);
 }
 
-/* --- the attempt, beside the store */
+/* --- the attempt's record */
 
 typedef struct kept {
     const char *folder;

@@ -1,4 +1,4 @@
-/* node_life: a link from its opening to its end, and what is asked of it. */
+/* node_life: opens and closes the link of a node, and passes commands to it. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* --- its life */
+/* --- open and close */
 
 static void on_probed(void *context, dt_contact contact, double begun_seconds)
 {
@@ -66,7 +66,7 @@ void dt_node_link_free(dt_node_link *link)
     free(link);
 }
 
-/* --- what is asked of it */
+/* --- commands */
 
 void dt_node_link_remember_release(dt_node_link *link)
 {

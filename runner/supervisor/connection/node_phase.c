@@ -115,7 +115,7 @@ static void tell_settled(dt_node_link *link)
     link->calls.settled(link->context);
 }
 
-/* --- it is prepared */
+/* --- preparation */
 
 static void on_news(void *context, const char *text)
 {
@@ -197,7 +197,7 @@ static void stop_unplaced(dt_node_link *link)
     link->phase = DT_NODE_UNUSED;
 }
 
-/* --- it is connected to */
+/* --- connection */
 
 static dt_status open_bridge(dt_node_link *link, bool start, dt_error *err)
 {
@@ -260,7 +260,7 @@ static void attach(dt_node_link *link)
     link->calls.attached(link->context, link->setup.index, link->boot_id);
 }
 
-/* --- it is cut off, or silent */
+/* --- broken connection, silence */
 
 static void act_on_silence(dt_node_link *link)
 {
@@ -290,8 +290,10 @@ static void act_on_silence(dt_node_link *link)
 static void look(dt_node_link *link)
 {
     if (link->paused && link->phase == DT_NODE_ATTACHED) {
-        link->heard_seconds = dt_node_now(link);                              /* it may speak, */
-        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* and hears us */
+        /* the silence is ours: not reading, */
+        link->heard_seconds = dt_node_now(link);
+        /* but renewing its lease */
+        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive"));
         return;
     }
     act_on_silence(link);
@@ -332,7 +334,7 @@ static void give_up(dt_node_link *link)
     link->calls.lost(link->context, link->setup.index);
 }
 
-/* --- what runs there is ended, past an agent of no use */
+/* --- ending what runs there without its agent */
 
 void dt_node_refuse(dt_node_link *link, const char *why, bool lasting)
 {
@@ -362,7 +364,7 @@ static void on_end_exited(void *context, int64_t code, int number)
         dt_node_dispatch(link, DT_NODE_EVENT_GIVE_UP, NULL);
 }
 
-/* A tick: the next try, or the end of the time that one has. */
+/* Handles a tick: starts the next try, or kills one that takes too long. */
 static void end_again(dt_node_link *link)
 {
     if (link->end != NULL) {
@@ -394,7 +396,7 @@ static void ended(dt_node_link *link)
     link->calls.ended(link->context, link->setup.index, link->problem);
 }
 
-/* --- it ends */
+/* --- end */
 
 static void send_stop(dt_node_link *link)
 {
@@ -412,7 +414,8 @@ static void release(dt_node_link *link)
     link->phase = DT_NODE_RELEASED;
 }
 
-/* Released in an earlier session: its agent may still wait for our word. */
+/* Reconnects to a node that was released in an earlier session: its agent may still wait for
+ * `bye`. */
 static void rejoin(dt_node_link *link)
 {
     if (link->placed)

@@ -1,4 +1,5 @@
-/* hear: what a node's agent says, and what the command that reaches it says of the way. */
+/* receive: handles the messages of a node's agent, and the stderr of the command that connects
+ * to it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 /* --- messages */
 
-/* answer: to `attach`. This machine's clock is ours. */
+/* Updates the estimate of the node's clock. answer: the message answers `attach`. */
 static void update_clock_offset(dt_node_link *link, const dt_message *message, bool answer)
 {
     int64_t stamped_ms = dt_message_int(message, "time_ms", 0), now_ms = dt_clock_wall_ms();
@@ -26,7 +27,7 @@ static void update_clock_offset(dt_node_link *link, const dt_message *message, b
         dt_clock_offset_heard(&link->offset, stamped_ms, now_ms);
 }
 
-/* The agent belongs to another build: this supervisor leaves the run to that build. */
+/* Leaves the run alone: the agent belongs to another version of dtrun. */
 static void on_other_build(dt_node_link *link, const char *what)
 {
     char why[400];
@@ -72,7 +73,8 @@ static void on_error(dt_node_link *link, const dt_message *message)
 
 static void on_event(dt_node_link *link, dt_message *message)
 {
-    message->time_ms -= link->offset.ahead_ms; /* the rows have one clock; the line keeps its own */
+    /* rows use this machine's clock; the journal line keeps the node's */
+    message->time_ms -= link->offset.ahead_ms;
     link->calls.event(link->context, link->setup.index, message);
 }
 
@@ -86,7 +88,7 @@ static void on_message(dt_node_link *link, dt_message *message)
         dt_node_refuse(link, "it sent a message before 'hello'", true);
     } else if (message->kind == DT_MESSAGE_ALIVE) {
         update_clock_offset(link, message, false);
-        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* its lease hears */
+        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* renews its lease */
         link->calls.alive(link->context, link->setup.index, message);
     } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
         link->calls.rendezvous(link->context, message);
@@ -116,8 +118,9 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
         on_message(link, &message);
         dt_message_release(&message);
     }
+    /* the link was closed: commit the lines before this one */
     if (link->bridge == NULL)
-        link->calls.batch(link->context); /* nothing ends what lines before this one began */
+        link->calls.batch(link->context);
 }
 
 static void on_batch(void *context)

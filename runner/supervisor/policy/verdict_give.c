@@ -1,4 +1,4 @@
-/* What follows from all that was seen (verdict.c): whether it failed, may restart, and how it ended in words. */
+/* verdict_give: derives state, exit code and reason from the events that verdict.c collected. */
 #include "runner/supervisor/policy/verdict.h"
 
 #include <stdlib.h>

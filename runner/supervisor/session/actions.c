@@ -103,8 +103,8 @@ static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_e
 static json_t *environment_of(const dt_session *session, const char *const *addresses,
                               int64_t index)
 {
-    const char *planted = getenv(
-        "DTRUN_FAULT"); /* set by `dtrun smoke`; passed on because ranks may run on other nodes */
+    /* set by `dtrun smoke`; passed on because ranks may run on other nodes */
+    const char *planted = getenv("DTRUN_FAULT");
     json_t *object = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", addresses[index],
                                "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
                                addresses[0] != NULL ? addresses[0] : "");

@@ -76,9 +76,8 @@ static void look_at_peers(dt_liveness_facts *facts, const dt_supervised_node *no
         return;
     }
     if (session->silence.recalled && facts->peer_step < session->begun_seconds)
-        facts->peer_step =
-            session
-                ->begun_seconds; /* the previous supervisor may have received a step until then */
+        /* the previous supervisor may have received a step until then */
+        facts->peer_step = session->begun_seconds;
     if (ended)
         facts->peers = DT_PEERS_ENDED;
 }

@@ -56,8 +56,8 @@ typedef struct dt_supervised_node {
     dt_node_link *link; /* connection to the node */
     bool rebooted;      /* true if the node was rebooted since its ranks were started */
     bool start_sent;    /* the start command was sent on this connection */
-    int64_t
-        beat_ms; /* monotonic clock of the node at its last `alive`; 0: none on this connection */
+    /* monotonic clock of the node at its last `alive`; 0: none on this connection */
+    int64_t beat_ms;
 } dt_supervised_node;
 
 /* A connection that is cut for a test (cut.c). */
@@ -115,8 +115,9 @@ struct dt_session {
     enum {
         DT_LEAVE_NOT_YET,
         DT_LEAVE_WAITS,
+        /* agents are told to leave, then the attempt ends */
         DT_LEAVE_OVER
-    } leave;           /* agents are told to leave, then the attempt ends */
+    } leave;
     bool progressed;   /* events were stored some time after the start (parts.c) */
     bool restarted;    /* another attempt follows this one */
     dt_status failure; /* why the session ends before the run does */
@@ -142,8 +143,8 @@ void dt_session_keep_end(dt_session *session, dt_run_state state, int code, cons
 /* Records and commits an event {event, message} of the supervisor. */
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,
                           dt_error *err);
-bool dt_node_has_started(
-    const dt_supervised_node *node); /* a rank was started there in this attempt */
+/* a rank was started there in this attempt */
+bool dt_node_has_started(const dt_supervised_node *node);
 /* Also true if a step was made (all ranks take part in it), or if the rows that would tell were
  * lost with the store. */
 bool dt_node_may_have_started(const dt_supervised_node *node);
@@ -211,8 +212,8 @@ dt_status dt_recall_events(dt_session *session, dt_error *err);
 typedef struct dt_next_attempt {
     int64_t attempt, restarts, start_step;
     const char *checkpoint; /* "": from the start */
-    int64_t
-        steps_total; /* as recorded in the checkpoint; 0: unknown, or the checkpoint is of another attempt */
+    /* as recorded in the checkpoint; 0: unknown, or the checkpoint is of another attempt */
+    int64_t steps_total;
     int64_t nodes_lost; /* lost nodes that are left out */
 } dt_next_attempt;
 

@@ -131,12 +131,12 @@ static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_n
         }
         if (st != DT_OK)
             return st;
-        (void)dt_stop_mark_reserve(
-            lock, NULL); /* keeps room in the lock file for a stop mark on a full disk */
+        /* keeps room in the lock file for a stop mark on a full disk */
+        (void)dt_stop_mark_reserve(lock, NULL);
         st = supervise(run, notifier, ready, err);
+        /* the attempt has ended: the mark is no longer needed */
         if (st == DT_OK && !is_active(run, arena))
-            (void)dt_stop_mark_clear(
-                lock, NULL); /* the attempt has ended: the mark is no longer needed */
+            (void)dt_stop_mark_clear(lock, NULL);
         close(lock);
         if ((st != DT_OK && st != DT_ERR_USAGE) || !is_active(run, arena))
             return st;
