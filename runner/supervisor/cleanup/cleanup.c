@@ -11,13 +11,14 @@
 
 #include "base/banned.h"
 
-/* No errand is begun later. One takes a login and up to 30 s more (node_setup/forget.c); a node that does not answer
- * is not asked again. */
+/* No folder is started later than this. One folder takes a login and up to 30 s more
+ * (node_setup/forget.c); a node that does not answer is not asked again. */
 #define BEGIN_SECONDS 60.0
 
 /* --- on the threads */
 
-/* What stays is asked for again, and told again, when the run ends the next time. */
+/* Marks a folder as done, unless checkpoints are kept there: then it is handled and reported
+ * again when the run ends the next time. */
 static void note_done(const dt_cleanup_folder *one)
 {
     dt_strbuf path;
@@ -25,11 +26,13 @@ static void note_done(const dt_cleanup_folder *one)
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/" DT_CLEANUP_DONE_FILE, one->here);
     if (one->kept.length == 0)
-        (void)dt_file_write_atomic(path.data, "", 0, 0600, NULL); /* without it: once more */
+        (void)dt_file_write_atomic(path.data, "", 0, 0600,
+                                   NULL); /* if this fails, it is only done once more */
     dt_strbuf_release(&path);
 }
 
-/* A node's checkpoints are the run's: one errand asks for them. */
+/* True if this is the last folder on the node: only that one also removes the node's
+ * checkpoints, which belong to the whole run. */
 static bool is_last_there(const dt_cleanup_folder *one)
 {
     const dt_cleanup_folder *end = one->cleanup->folders + one->cleanup->count, *at = one + 1;
@@ -40,8 +43,8 @@ static bool is_last_there(const dt_cleanup_folder *one)
     return at == end;
 }
 
-/* agent: that of the newest attempt. Those of older ones may know less, or be gone. False where the
- * node did not answer: it is not asked again. */
+/* Removes one folder. agent: of the newest attempt; older agents may lack a feature or be gone.
+ * Returns false if the node did not answer: it is not asked again. */
 static bool forget(dt_cleanup_folder *one, const char *agent)
 {
     dt_cleanup *cleanup = one->cleanup;
@@ -112,7 +115,7 @@ static void on_forgotten(uv_work_t *work, int status)
     cleanup->calls.settled(cleanup->context);
 }
 
-/* --- its life */
+/* --- open and close */
 
 dt_cleanup *dt_cleanup_open(const dt_cleanup_setup *setup, const dt_cleanup_calls *calls,
                             void *context)

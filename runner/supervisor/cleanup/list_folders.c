@@ -1,4 +1,4 @@
-/* folders: what there is to do on the nodes of a run that ends, from what the store knows. */
+/* list_folders: lists the folders to remove on the nodes of a run that ends, from the store. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,8 @@ static bool has_released(const known *all, int64_t attempt, int64_t node)
     return released;
 }
 
-/* And is still there: a row stays when its directory goes. */
+/* True if the checkpoint is on this machine: its row exists, and its directory too (a row
+ * outlives its directory). */
 static bool is_here(const known *all, int64_t attempt, int64_t step)
 {
     bool found = false;
@@ -56,8 +57,8 @@ static bool is_here(const known *all, int64_t attempt, int64_t step)
     return found;
 }
 
-/* By the name on the nodes, which may have another here. One that a later attempt saved again under
- * its name, and that did not come, is not the one that is here. */
+/* Adds the names, as used on the nodes, of checkpoints that are on this machine. A name is
+ * removed again if a later attempt saved a checkpoint under it that was not fetched. */
 static void name_saved(json_t *names, const known *all)
 {
     for (int pass = 0; pass < 2; pass++)
@@ -83,7 +84,7 @@ static void name_saved(json_t *names, const known *all)
         }
 }
 
-/* What an attempt resumed from was sent to its nodes. */
+/* Adds the checkpoint that the attempt resumed from: it was sent to its nodes from this machine. */
 static void name_sent(json_t *names, const char *folder, int64_t attempt)
 {
     const char *from, *slash;

@@ -1,6 +1,5 @@
-/* secret: what the ranks of a run know and nobody else: they show it when they connect to each
- * other. It is in a file of the run's folder and in the ranks' environment; no plan, journal, log
- * or store ever holds it.
+/* secret: reads or creates the secret of a run, with which its ranks authenticate to each other. It is in a
+ * file of the run's folder and in the ranks' environment; no plan, journal, log or store holds it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -18,7 +18,7 @@
 #define PARTS   "parts"
 #define PARTIAL ".partial"
 
-/* --- a piece that comes */
+/* --- writing pieces */
 
 static void add_path(dt_strbuf *out, const char *folder, int64_t part)
 {
@@ -80,7 +80,8 @@ dt_status dt_task_folder_write(const char *folder, int64_t part, int64_t offset,
     if (fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot open '%s': %s", partial.data, strerror(errno));
     st = put(fd, offset, bytes, length, partial.data, err);
-    if (st == DT_ERR_CORRUPT) { /* somebody removed it: it is missing, and made again */
+    /* the file was removed: the part is missing, and will be made again */
+    if (st == DT_ERR_CORRUPT) {
         dt_log_warn("cannot store part %lld: its beginning is missing", (long long)part);
         dt_error_clear(err);
         st = DT_OK;
@@ -98,9 +99,9 @@ out:
     return st;
 }
 
-/* --- what is there */
+/* --- reading parts */
 
-/* "part-00000012" alone; -1: another name. */
+/* Returns the number in "part-00000012"; -1 for any other name. */
 static int64_t part_of(const char *name, int64_t parts)
 {
     static const char begin[] = "part-";
@@ -199,6 +200,6 @@ void dt_task_folder_clear(const dt_plan *plan, const char *folder)
     }
     (void)dt_file_remove_tree(plan->directory, &problem);
     if (problem.code != DT_OK)
-        dt_log_warn("%s", problem.message); /* it costs room */
+        dt_log_warn("%s", problem.message); /* only wastes space */
     dt_strbuf_release(&path);
 }

@@ -12,7 +12,8 @@ const char *dt_task_of(const dt_run *run)
     const char *task, *found = NULL;
     json_t *json = NULL;
 
-    if (strstr(run->recipe_json, "\"task\"") == NULL || /* most have none: no need to read them */
+    /* most recipes have no task: no need to parse them */
+    if (strstr(run->recipe_json, "\"task\"") == NULL ||
         dt_json_parse(&json, run->recipe_json, strlen(run->recipe_json), "stored recipe", NULL) !=
             DT_OK)
         return NULL;

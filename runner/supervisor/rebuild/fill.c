@@ -34,7 +34,7 @@ out:
     return st;
 }
 
-/* The nodes of an attempt, as its folder says, else as the store does. */
+/* Finds the nodes of an attempt, from its folder or else from the store. */
 static dt_status find(dt_replay *out, filling *all, int64_t attempt, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -124,7 +124,7 @@ out:
     return st;
 }
 
-/* Nodes that have no row, so that they are asked again where something may be left. */
+/* Adds missing node rows, so that nodes where something may be left are asked again. */
 static dt_status add_nodes(filling *all, const dt_replay *what, dt_error *err)
 {
     dt_status st;
@@ -149,8 +149,8 @@ out:
     return st;
 }
 
-/* Rows of a damaged file may have other steps and values than they had: where the journals, whose lines have
- * checksums, have all of the attempt, nothing else stays of it. */
+/* Writes the rows of an attempt. Rows that come from a damaged file may be wrong: if the
+ * journals, whose lines have checksums, are complete, they replace all of the attempt's rows. */
 static dt_status write_attempt(filling *all, const dt_replay *what, bool anew, dt_error *err)
 {
     dt_status st;

@@ -25,14 +25,15 @@ typedef struct rebuilding {
     dt_store *store;
     const char *run, *folder;
     dt_store_lag lag;
-    dt_attempt_record last; /* of the newest attempt that can be read so far */
-    bool whole; /* the journals have all that the history had of the attempts that have ended */
+    dt_attempt_record last; /* record of the newest attempt read so far */
+    bool whole; /* the journals hold everything that the history had of the ended attempts */
     dt_arena arena;
 } rebuilding;
 
 /* --- the attempts */
 
-/* What is not known of an attempt is as it was in the one before: `last` becomes it. */
+/* Sets `last` to the attempt's record; without a record, unknown values are taken from the
+ * attempt before. */
 static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -54,7 +55,7 @@ static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
     return DT_OK;
 }
 
-/* The first history that can be read speaks for those before it. */
+/* Finds the first record that can be read; it also stands for earlier attempts. */
 static dt_status find_first(rebuilding *all, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -69,7 +70,7 @@ static dt_status find_first(rebuilding *all, dt_error *err)
                        : DT_FAIL(err, st, "cannot restore run '%s': %s", all->run, problem.message);
 }
 
-/* The points that a fork has from its parent are in no journal of its own. */
+/* Copies the points that a fork has from its parent: they are in no journal of the fork. */
 static dt_status copy_past(rebuilding *all, const dt_run *row, dt_error *err)
 {
     dt_run parent;
@@ -95,7 +96,7 @@ static dt_status add_run(rebuilding *all, dt_error *err)
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/recipe.yaml", all->folder);
     if (dt_file_read(&recipe, path.data, RECIPE_BYTES, NULL) != DT_OK)
-        dt_strbuf_reset(&recipe); /* nobody needs it to continue */
+        dt_strbuf_reset(&recipe); /* not needed to continue */
     row = all->last.run;
     row.id = all->run;
     row.recipe_text = recipe.data;
@@ -127,7 +128,7 @@ out:
     return st;
 }
 
-/* Whether anything was begun on its nodes: then ranks may live there. */
+/* True if something was started on the nodes: ranks may still be running there. */
 static bool has_places(const rebuilding *all)
 {
     bool found = false;
@@ -152,7 +153,8 @@ static bool has_places(const rebuilding *all)
     return found;
 }
 
-/* Of an attempt that is over: where something may be left is asked again, as of any that was lost. */
+/* Adds the nodes of an ended attempt as lost, so that nodes where something may be left are
+ * asked again. */
 static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -162,14 +164,15 @@ static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
 
         if (!known && strcmp(row.state, "released") != 0)
             row.state = "lost";
-        row.acknowledged = 0; /* of what its journal told, nothing is here */
+        row.acknowledged = 0; /* no event of its journal is stored */
         st = dt_store_node_set(all->store, all->run, all->last.run.attempt, &row, err);
     }
     return st;
 }
 
-/* Of the newest attempt, that has not ended: by `starting` ranks that live are followed, others are
- * started; by `running` nobody is given up who only cannot be reached just now. */
+/* Returns the state in which the newest attempt, which has not ended, resumes. In `starting`
+ * running ranks are followed and missing ones started; in `running` a node is not given up just
+ * because it cannot be reached now. */
 static dt_run_state state_to_resume_in(const rebuilding *all)
 {
     if (!has_places(all))
@@ -204,7 +207,7 @@ out:
     return st;
 }
 
-/* Of an attempt that is over; of one that goes on the agents tell it. */
+/* Replays the journals of an ended attempt; of a running one the agents send their events. */
 static dt_status replay(rebuilding *all, int64_t attempt, dt_error *err)
 {
     const dt_replay what = {.store = all->store,
@@ -242,7 +245,7 @@ out:
     return st;
 }
 
-/* --- what the history says of it */
+/* --- the event that reports it */
 
 static dt_status add_event(rebuilding *all, json_t *json, dt_error *err)
 {
@@ -287,7 +290,7 @@ out:
     return st;
 }
 
-/* Of the attempt that the store knows but for its end. */
+/* Writes the end of the attempt that the store knows without its end. */
 static dt_status write_end(rebuilding *all, dt_error *err)
 {
     const dt_run *run = &all->last.run;

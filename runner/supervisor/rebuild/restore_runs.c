@@ -19,9 +19,9 @@
 #include "base/banned.h"
 
 #define WAIT_SECONDS 60.0
-#define FORKS_MOST   64 /* of forks of forks: more is damage */
+#define FORKS_MOST   64 /* depth of forks of forks; more means damage */
 
-/* One command at a time makes rows: another one waits, and then finds them. The caller closes *fd. */
+/* Waits until no other command restores rows; the caller closes *fd. */
 static dt_status wait_for_others(int *fd, dt_arena *arena, dt_error *err)
 {
     double give_up = dt_clock_monotonic_seconds() + WAIT_SECONDS;
@@ -120,8 +120,8 @@ static int by_id(const void *key, const void *mark)
     return strcmp(key, ((const dt_run_mark *)mark)->id);
 }
 
-/* Whether the store has all of it, told without opening a file: its newest attempt has ended there, and
- * the folder has none after it. */
+/* True if the store has everything of the run: its newest attempt has ended there, and the
+ * folder has no later one. Does not open any file. */
 static bool is_settled(const dt_run_mark *marks, int64_t count, DIR *runs, const char *run)
 {
     const dt_run_mark *mark = bsearch(run, marks, (size_t)count, sizeof(marks[0]), by_id);
@@ -135,7 +135,7 @@ static bool is_settled(const dt_run_mark *marks, int64_t count, DIR *runs, const
 
 typedef struct lost {
     const char *run;
-    int64_t created_ms; /* 0: its folder does not say */
+    int64_t created_ms; /* 0: unknown */
 } lost;
 
 static int by_creation(const void *a, const void *b)
@@ -158,8 +158,8 @@ static int64_t find_creation(const char *runs, const char *run, dt_arena *arena)
                : 0;
 }
 
-/* Of the runs that have a folder those that are not settled; in the order of their creation, in which the store
- * numbers its runs: 'last' is then the run that it was. */
+/* Finds runs that have a folder and are not settled, in the order of their creation, because the
+ * store numbers runs in that order: then 'last' is still the same run. */
 static int64_t find_unsettled(lost **out, dt_store *store, const char *runs, dt_arena *arena)
 {
     DIR *dir = opendir(runs);

@@ -21,7 +21,7 @@ static dt_status look_into_store(dt_store_lag *out, dt_store *store, const char 
     return DT_OK;
 }
 
-/* Whether the store's row of that node is as far as what is record. */
+/* True if the store's row of the node is as far as the record's. */
 static bool has_node(const dt_node *rows, int64_t count, const dt_node *record)
 {
     for (int64_t i = 0; i < count; i++)
@@ -30,7 +30,7 @@ static bool has_node(const dt_node *rows, int64_t count, const dt_node *record)
     return false;
 }
 
-/* *all: the store has every journal as far as the kept attempt says. */
+/* *all: the store has every journal as far as the record says. */
 static dt_status has_journals(bool *all, dt_store *store, const dt_attempt_record *record,
                               dt_arena *arena, dt_error *err)
 {
