@@ -1,4 +1,4 @@
-/* folder: the agent's own, for nobody else's eyes and hands. */
+/* folder: creates and checks the agent's folder, which only its user may access. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

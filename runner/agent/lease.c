@@ -1,10 +1,8 @@
-/* lease: ranks that nobody supervises for too long are stopped, as the recipe wants it
- * (failure.launcher_lost).
+/* lease: stops the ranks if there is no supervisor for too long, as the recipe says (failure.launcher_lost).
  *
- * A connection alone proves nothing: one that was cut may look whole from here for hours. What
- * counts is that the supervisor says something; it answers every `alive`. A time in which this agent
- * could not have heard it (a paused machine) is no silence. The ranks die with the agent, so a lease
- * needs no memory beyond it.
+ * An open connection proves nothing: after a cut it may look open for hours. What counts is a message of the
+ * supervisor, which answers every `alive`. Time in which this agent could not receive one (a paused machine) does
+ * not count. The ranks die with the agent, so the lease needs no memory beyond it.
  */
 #define _GNU_SOURCE
 #include "base/log.h"

@@ -1,6 +1,7 @@
-/* apart: work that changes its folder and has a loop of its own is done in a process of its own.
+/* run_in_child: runs a function in a child process, for work that changes the current folder and has its own
+ * event loop.
  *
- * Threads  of a process that has one
+ * Threads  the calling process must have only one thread
  */
 #ifndef DT_AGENT_RUN_IN_CHILD_H
 #define DT_AGENT_RUN_IN_CHILD_H
@@ -9,7 +10,8 @@
 
 typedef void dt_child_fn(const char *folder);
 
-/* Returns when it is done, true; or was killed, or no process could be started. */
+/* Waits for the child. Returns true if it exited, false if it was killed or could not be
+ * started. */
 bool dt_agent_run_in_child(dt_child_fn *work, const char *folder);
 
 #endif

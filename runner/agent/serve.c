@@ -1,4 +1,4 @@
-/* serve: the agent proper, from its lock to its last breath; and the same without anybody to serve.
+/* serve: runs the agent from taking its lock to its exit; also without a supervisor to serve.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #include "base/banned.h"
 
-/* Whoever reads finds a gap in the numbers; this says why. */
+/* Explains in the run's log why the reader finds a gap in the numbers. */
 static void tell_damaged(dt_agent *agent)
 {
     char text[160];
@@ -37,7 +37,7 @@ static void tell_damaged(dt_agent *agent)
     dt_agent_client_pump(agent);
 }
 
-/* Before the loop sleeps: what happened goes to the file, and from there to the supervisor. */
+/* Before the loop sleeps: writes new events to the file, and sends them to the supervisor. */
 static void on_before_wait(uv_prepare_t *prepare)
 {
     dt_agent *agent = prepare->data;
@@ -46,7 +46,7 @@ static void on_before_wait(uv_prepare_t *prepare)
     if (dt_journal_flush(&agent->journal, &err) == DT_OK) {
         agent->journal_full = false;
     } else if (!agent->journal_full) {
-        agent->journal_full = true; /* tried again whenever the loop turns, told once */
+        agent->journal_full = true; /* retried on every turn of the loop, reported once */
         dt_log_error("%s", err.message);
         dt_agent_client_send(agent,
                              json_pack("{s:s, s:s}", "event", "error", "message", err.message));
@@ -63,12 +63,13 @@ static void on_alive(uv_timer_t *timer)
     bool working = agent->started && agent->ending != DT_ENDING_DONE;
 
     if (agent->client != NULL && agent->attached) {
-        on_before_wait(&agent->before_wait); /* what came before it is sent before it */
+        on_before_wait(&agent->before_wait); /* earlier events are sent first */
         dt_agent_client_send(agent, dt_agent_heartbeat(agent));
     }
     dt_agent_lease_check(agent);
     dt_agent_client_check(agent);
-    if (agent->client != NULL || working || agent->journal_full) /* what it knows is nowhere else */
+    /* its events are stored nowhere else */
+    if (agent->client != NULL || working || agent->journal_full)
         agent->quiet_since_seconds = now;
     if (now - agent->quiet_since_seconds > (agent->asked ? 0 : agent->quiet_max_seconds)) {
         dt_log_info("no request for a while: exiting");
@@ -92,7 +93,7 @@ static void on_stop_signal(uv_signal_t *handle, int number)
     dt_agent_ending_advance(agent);
 }
 
-/* direct.c, for a person whose supervisor cannot be asked. */
+/* Signal of direct.c, for a person whose supervisor cannot be asked. */
 static void on_asked(uv_signal_t *handle, int number)
 {
     dt_agent *agent = handle->data;

@@ -14,7 +14,7 @@
 
 #define BACKLOG 16
 
-/* Opens the folder and makes the short address; *dir is to be closed after bind or connect. */
+/* Opens the folder and builds the short address; close *dir after bind or connect. */
 static dt_status address_make(struct sockaddr_un *address, int *dir, const char *folder,
                               const char *name, dt_error *err)
 {

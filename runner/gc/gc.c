@@ -26,7 +26,7 @@ static int by_age(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-/* The oldest beyond what may stay. */
+/* Marks the oldest items beyond the quota. */
 static void heed_quota(dt_gc *gc, dt_gc_kind kind)
 {
     int64_t stays = 0;
@@ -82,7 +82,7 @@ dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error
             return DT_FAIL(err, st, "%s", one.message);
         if (st != DT_OK) {
             problem(one.message);
-            gc->problems += st != DT_ERR_BUSY; /* it stays for now, as it should */
+            gc->problems += st != DT_ERR_BUSY; /* busy items are kept for now */
         }
     }
     return DT_OK;

@@ -1,4 +1,4 @@
-/* What runs on one node, whosever history it is in: listed, or ended. */
+/* on_node: lists or ends what runs on one node, whichever history it belongs to. */
 #include <string.h>
 
 #include "runner/cli/report.h"

@@ -19,9 +19,9 @@
 /* --- a point */
 
 typedef struct seen {
-    const char *state, *activity; /* in JSON; in words */
+    const char *state, *activity; /* for JSON; for people */
     dt_style style;
-    dt_run run; /* id NULL: there is none */
+    dt_run run; /* id NULL: no run */
 } seen;
 
 static dt_status see(seen *out, const dt_sweep_point *point, dt_store *store, dt_arena *arena,

@@ -14,8 +14,8 @@
 
 #include "base/banned.h"
 
-#define RECORD_BYTES 8192   /* of a read; the kernel refuses a smaller buffer for a long record */
-#define RECORDS_MAX  200000 /* the log may grow while we read */
+#define RECORD_BYTES 8192 /* size of a read; the kernel refuses smaller buffers for long records */
+#define RECORDS_MAX  200000 /* limit, because the log may grow while we read */
 
 bool dt_kernel_line_names(const char *line, pid_t pid)
 {
@@ -40,7 +40,8 @@ bool dt_kernel_line_is_oom(const char *line)
            strstr(line, "oom_reaper") != NULL;
 }
 
-/* The text of "6,1234,5678901,-;text\n KEY=value\n", up to the first newline; NULL: it has none. */
+/* Returns the text of "6,1234,5678901,-;text\n KEY=value\n", up to the first newline; NULL if
+ * there is none. */
 static const char *text_of(char *record)
 {
     char *text = strchr(record, ';');
@@ -83,7 +84,7 @@ json_t *dt_kernel_log_lines(int log, pid_t pid)
         ssize_t got = read(log, record, sizeof(record) - 1);
         const char *text;
 
-        if (got < 0 && (errno == EPIPE || errno == EINTR)) /* overwritten while we read: continue */
+        if (got < 0 && (errno == EPIPE || errno == EINTR))
             continue;
         if (got <= 0)
             break;

@@ -33,7 +33,7 @@ dt_status dt_devices_parse(dt_devices *out, const char *answer, dt_error *err)
     return DT_OK;
 }
 
-/* An index, or the beginning of a UUID. */
+/* True if `word`, an index or the start of a UUID, names the device. */
 static bool is_meant(const dt_device_memory *device, const char *word, size_t length)
 {
     char number[24];
