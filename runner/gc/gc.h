@@ -53,10 +53,10 @@ typedef struct dt_gc {
     int64_t quota[DT_GC_KINDS]; /* bytes, for logs and cache; -1: no quota */
     dt_gc_item *items;          /* filled by dt_gc_scan, oldest first */
     int64_t count, capacity;
-    int64_t problems; /* problems that dt_gc_remove reported, without busy runs */
-    bool sound;       /* the history was checked */
-    const char *read_run,
-        *read_newest; /* path of the newest checkpoint that was verified; NULL: none */
+    int64_t problems;        /* problems that dt_gc_remove reported, without busy runs */
+    bool sound;              /* the history was checked */
+    const char *read_run;    /* run whose checkpoints were verified last */
+    const char *read_newest; /* path of its newest sound checkpoint; NULL: none */
 } dt_gc;
 
 dt_status dt_gc_scan(dt_gc *gc, dt_error *err);

@@ -30,8 +30,8 @@ static dt_status refuse_without_checkpoint(const dt_run *run, dt_error *err)
                    run->id, words);
 }
 
-/* The newest checkpoint that is whole, open: one that the history knows of, or, where there is
- * none, one that somebody put there. */
+/* Opens the newest complete checkpoint that the history knows or, if there is none, one that was
+ * put into the folder. */
 static dt_status open_newest(dt_checkpoint **out, const char **path, dt_store *store,
                              const dt_run *run, dt_arena *arena, dt_error *err)
 {
@@ -51,7 +51,8 @@ out:
     return st;
 }
 
-/* An attempt that failed before its first step leaves the recipe as it was. */
+/* Finds the recipe to continue with: an attempt that failed before its first step leaves it
+ * unchanged. */
 static dt_status find_recipe(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
 {
     dt_standing standing;
@@ -69,7 +70,7 @@ out:
     return st;
 }
 
-/* That recipe with --set on top. */
+/* Applies --set to that recipe. */
 static dt_status change_recipe(dt_recipe *out, dt_origins *origins, const dt_run *run,
                                const dt_call *call, dt_error *err)
 {
@@ -102,9 +103,9 @@ out:
     return st;
 }
 
-/* --- a checkpoint that is asked for */
+/* --- a requested checkpoint */
 
-/* "step 400, best of ...": those that are there, for a message. */
+/* Reports an unknown checkpoint, with the existing ones ("it has 200, 400"). */
 static dt_status refuse_unknown(const dt_run *run, const char *which,
                                 const dt_store_checkpoint *rows, int64_t count, dt_error *err)
 {
@@ -126,13 +127,13 @@ static dt_status refuse_unknown(const dt_run *run, const char *which,
     return st;
 }
 
-/* The attempts that it is held against; count 0: whatever way it is of. */
+/* The attempts that decide whether a checkpoint is on the current branch; count 0: accept any. */
 typedef struct ways {
     dt_attempt *attempts;
     int64_t count;
 } ways;
 
-/* Of several the newer attempt's comes first in the list. */
+/* Chooses the matching checkpoint; the list has those of newer attempts first. */
 static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_t count,
                                          const ways *against, bool best, int64_t step)
 {
@@ -150,7 +151,7 @@ static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_
     return chosen;
 }
 
-/* One that is there, but where the run has begun again before it. */
+/* Refuses a checkpoint from before a restart at an earlier step. */
 static dt_status refuse_left(const dt_run *run, const dt_store_checkpoint *row,
                              const dt_attempt *again, dt_error *err)
 {
@@ -162,7 +163,7 @@ static dt_status refuse_left(const dt_run *run, const dt_store_checkpoint *row,
                    (long long)again->start_step, run->id, (long long)row->step);
 }
 
-/* to_continue: only one that the run's history leads to. */
+/* Opens the requested checkpoint. to_continue: it must be on the run's current branch. */
 static dt_status open_asked(dt_checkpoint **out, const char **path, dt_store *store,
                             const dt_run *run, const char *which, bool to_continue, dt_arena *arena,
                             dt_error *err)
@@ -224,7 +225,7 @@ out:
     return st;
 }
 
-/* --- the tokenizer that its text is read by */
+/* --- the tokenizer */
 
 static bool was_set(const dt_call *call, const char *key)
 {
@@ -237,7 +238,7 @@ static bool was_set(const dt_call *call, const char *key)
     return false;
 }
 
-/* The checkpoint's copy, as a file of the run: checkpoints come and go. */
+/* Copies the checkpoint's tokenizer into the run's folder, because checkpoints may be removed. */
 static dt_status keep_tokenizer(const char **path, const dt_run *run, const dt_tokenizer *tokenizer,
                                 dt_arena *arena, dt_error *err)
 {

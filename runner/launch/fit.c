@@ -13,16 +13,18 @@
 
 #include "base/banned.h"
 
-/* Of the data sheet's rate: what trainings of transformers are reported to reach (docs/scaling.md). */
+/* Share of the data sheet's rate that published trainings of transformers reach
+ * (docs/scaling.md). */
 #define GPU_SHARE_LOW  0.25
 #define GPU_SHARE_HIGH 0.55
-/* A small step is as long as the host takes to ask for its operations, at most: of a block, both ways. */
+/* A small step takes at most the time in which the host submits its operations; operations per
+ * block, forward and backward. */
 #define OP_SECONDS 5e-6
 #define BLOCK_OPS  40
-/* Of a processor's peak: from small models, whose ops are memory's, to wide ones. */
+/* Share of a processor's peak: from small models, whose ops are memory-bound, to wide ones. */
 #define PROCESSOR_SHARE_LOW  0.03
 #define PROCESSOR_SHARE_HIGH 0.5
-#define PROCESSOR_HZ         2.5e9 /* assumed of a core */
+#define PROCESSOR_HZ         2.5e9 /* assumed clock rate of a core */
 
 enum { GPUS_USUAL = 8, GPUS_MOST = 16 };
 
@@ -41,7 +43,8 @@ static double sent_by_each(const dt_traffic *traffic, int64_t world_size)
     return sum;
 }
 
-/* Every micro-step after the second is like the one before. */
+/* Counts the bytes sent per step. Every micro-step after the second sends the same as the one
+ * before. */
 static dt_status count_sent(dt_fit *out, dt_arena *arena, dt_error *err)
 {
     enum { COUNTED = 3 };
@@ -79,7 +82,7 @@ static void span(dt_fit *out, double flops_low, double flops_high)
     out->seconds_high = all / flops_low;
 }
 
-/* A step on the plan's GPUs, of which nodes have as many as the fullest. */
+/* Estimates a step on the plan's GPUs; each node is assumed to have as many as the fullest. */
 static dt_status time_of_gpus(dt_fit *out, dt_arena *arena, dt_error *err)
 {
     const dt_plan *plan = &out->flight->plan;
@@ -120,7 +123,8 @@ out:
     return st;
 }
 
-/* FLOPs a cycle of a core: two fused products of a register of floats, where there are such. */
+/* Returns the FLOPs per cycle of a core: two fused multiply-adds on a register of floats, if
+ * supported. */
 static double processor_flops(const char **name)
 {
     *name = "any";
@@ -183,7 +187,7 @@ static double epochs_of(const dt_preflight *flight)
 
     if (flight->plan.recipe.schedule.epochs > 0 && flight->plan.recipe.schedule.steps == 0)
         return (double)flight->plan.recipe.schedule.epochs;
-    if (dt_packs_asked(&flight->plan.recipe)) /* whose tokens leave room for padding */
+    if (dt_packs_asked(&flight->plan.recipe)) /* packed sequences contain padding */
         tokens = (double)(flight->data.train_packs * flight->plan.recipe.batch.tokens);
     return tokens > 0 && steps > 0 ? (double)flight->tokens_per_step * (double)steps / tokens : NAN;
 }

@@ -1,4 +1,4 @@
-/* What dt_fit found, for people and for programs: runner/launch/fit.h. */
+/* fit_report: prints a prediction for people, and as JSON (runner/launch/fit.h). */
 #include <math.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static const char *tokenizer_of(const dt_recipe *recipe)
     return NULL;
 }
 
-/* Sequences of whole documents, and how much of them is none. */
+/* Adds the number of packed sequences, and their share of padding. */
 static void add_packs(dt_strbuf *out, const dt_preflight *flight)
 {
     int64_t packs = flight->data.train_packs;

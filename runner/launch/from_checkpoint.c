@@ -99,7 +99,7 @@ out:
     return st;
 }
 
-/* Room for them and a few more. */
+/* Allocates room for all options and a few more words. */
 static dt_status open_words(words *out, const dt_call *call, dt_error *err)
 {
     const dt_arguments *args = call->args;

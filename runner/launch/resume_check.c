@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* *differ: the data are others, and may be. `note`: what is to be said of them, "" nothing. */
+/* *differ: the data have changed, and are allowed to. note: text about them to print, or "". */
 static dt_status check_data(bool *differ, dt_strbuf *note, const dt_preflight *flight,
                             const dt_checkpoint_info *info, const dt_run *run, const dt_call *call,
                             dt_error *err)
@@ -42,7 +42,7 @@ out:
     return st;
 }
 
-/* Whether these data can be told in the checkpoint's tokens. */
+/* Checks that these data can be encoded with the checkpoint's tokens. */
 static dt_status check_tokens(const dt_preflight *flight, const dt_checkpoint_info *info,
                               dt_error *err)
 {
@@ -57,7 +57,8 @@ out:
     return st;
 }
 
-/* A checkpoint at the end of its epochs is at their end with any number of ranks. */
+/* True if the schedule is unchanged: a checkpoint at the end of its epochs is at the end with
+ * any number of ranks. */
 static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *info)
 {
     const json_t *schedule = json_object_get(info->recipe, "schedule");
@@ -66,7 +67,7 @@ static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *inf
            json_integer_value(json_object_get(schedule, "epochs")) == recipe->schedule.epochs;
 }
 
-/* What this recipe makes of the whole run, from where the checkpoint stands. */
+/* Refuses a checkpoint at which all steps of this recipe are done. */
 static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
                                  const dt_checkpoint_info *info, const dt_budget_place *at,
                                  bool new_data, const dt_call *call, dt_error *err)
@@ -96,7 +97,7 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
     return DT_ERR_RECIPE;
 }
 
-/* What --new-model has let pass. */
+/* Prints the changes that --new-model allowed. */
 static void tell_changes(const dt_checkpoint *checkpoint, const dt_preflight *flight,
                          const dt_call *call)
 {
@@ -135,7 +136,7 @@ out:
     return st;
 }
 
-/* The remedy, if there is one that keeps the number of sequences (pairs: tokens) of a step. */
+/* Adds how to keep the number of sequences (pairs: tokens) per step, if possible. */
 static void add_batch_remedy(dt_strbuf *out, const dt_recipe *recipe, int64_t replicas,
                              int64_t before)
 {
@@ -164,8 +165,8 @@ void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *check
     int64_t length = max_tokens > 0 ? 1 : json_integer_value(json_object_get(batch, "tokens"));
     int64_t before = info->step_samples * (max_tokens > 0 ? max_tokens : 1);
     int64_t replicas = dt_preflight_replicas(flight), now = dt_recipe_pass(recipe, replicas);
-    bool same_rate = json_number_value(json_object_get(optimizer, "lr")) ==
-                     recipe->optimizer.lr; /* as written */
+    /* as written in the recipe */
+    bool same_rate = json_number_value(json_object_get(optimizer, "lr")) == recipe->optimizer.lr;
     dt_strbuf text;
 
     now *= recipe->batch.accumulate;

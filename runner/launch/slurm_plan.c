@@ -10,13 +10,13 @@
 
 #include "base/banned.h"
 
-/* The recipe's node, and what the plan is made of. */
+/* The recipe's node item, and the items that it expands to. */
 typedef struct expansion {
     dt_node_spec spec;
     const char **items; /* [count] "slurm:12/gpu-a ranks=2" */
     int64_t *cores;     /* [count] */
     int64_t count;
-    int64_t gpus; /* of each; -1: nobody said anything */
+    int64_t gpus; /* per node; -1: not given */
 } expansion;
 
 static dt_status make_room(expansion *out, int64_t count, dt_arena *arena, dt_error *err)
@@ -28,7 +28,7 @@ static dt_status make_room(expansion *out, int64_t count, dt_arena *arena, dt_er
                                                     : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* Ranks are the recipe's where it says some, else Slurm's; 0: nobody said anything. */
+/* Adds a node. ranks: of the recipe if given, else of Slurm; 0: not given. */
 static dt_status add_item(expansion *out, int64_t i, const char *name, int64_t ranks,
                           dt_arena *arena, dt_error *err)
 {
@@ -121,7 +121,7 @@ dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, 
         out->recipe.gpus = nodes.spec.gpus;
     else if (recipe->gpus < 0 && nodes.gpus >= 0)
         out->recipe.gpus = nodes.gpus;
-    out->recipe.nodes = recipe->nodes; /* what a resumed run asks for, in whichever job */
+    out->recipe.nodes = recipe->nodes; /* a resumed run may be in another job */
 out:
     return st;
 }
