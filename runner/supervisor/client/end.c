@@ -62,9 +62,9 @@ static dt_status check_place(const char *lock, dt_error *err)
     return st;
 }
 
-/* Takes the supervisor's lock, and kills whoever holds it, including a supervisor that is
- * started meanwhile (the driver of a sweep asks for the stop repeatedly). DT_ERR_BUSY: the
- * holder survives, or is not visible from here; else the status of dt_file_lock. */
+/* Takes the supervisor's lock, and kills its holder, including a supervisor that is started
+ * meanwhile (the driver of a sweep asks for the stop repeatedly). DT_ERR_BUSY: the holder
+ * survives, or is not visible from here; else the status of dt_file_lock. */
 static dt_status take_lock(int *lock, const char *path, const char *run, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + TAKE_SECONDS;

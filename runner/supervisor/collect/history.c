@@ -360,15 +360,15 @@ dt_status dt_history_state(dt_history *history, dt_run_state state, dt_error *er
 
 /* --- the attempt's record */
 
-typedef struct kept {
+typedef struct record {
     const char *folder;
     dt_attempt_record attempt;
-} kept;
+} record;
 
-static dt_status write_kept(dt_store *store, const void *what, dt_error *err)
+static dt_status write_record(dt_store *store, const void *what, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    const kept *one = what;
+    const record *one = what;
 
     if (dt_attempt_record_write(&one->attempt, one->folder, &problem) != DT_OK)
         dt_log_warn("cannot write the attempt's record: %s", problem.message);
@@ -378,11 +378,11 @@ static dt_status write_kept(dt_store *store, const void *what, dt_error *err)
 dt_status dt_history_record_attempt(dt_history *history, const dt_attempt_record *attempt,
                                     dt_error *err)
 {
-    const kept one = {history->setup.folder, *attempt};
+    const record one = {history->setup.folder, *attempt};
 
     if (is_replayed(history))
         return DT_OK;
-    return put(history, write_kept, &one, sizeof(one), err);
+    return put(history, write_record, &one, sizeof(one), err);
 }
 
 /* --- a piece of a task's part */
