@@ -9,8 +9,8 @@
  *
  * Kept     variables whose name matches the table in launch_env.c, or that DTRUN_KEEP_ENV names
  * Secrets  are not kept: variables outside the table, proxies with a password, and variables that the recipe
- *          references as ${env:...}. Of the latter the names are kept, and the values come from the process
- *          that starts the supervisor, if they are set there
+ *          references as ${env:...}. The names of the referenced variables are kept, and the values come from the
+ *          process that starts the supervisor, if they are set there
  * Errors   DT_ERR_NOT_FOUND from read if the file is missing
  */
 #ifndef DT_FOLDER_LAUNCH_ENV_H

@@ -1,6 +1,7 @@
 /* run_folder: gives paths in $XDG_STATE_HOME/dtrun/runs/ID, the folder of a run on the launch machine.
  *
- *   recipe.yaml, labels.json (labels.h), environment (launch_env.h), secret, logs/, checkpoints/, supervisor.{lock,log,starts}
+ *   recipe.yaml, labels.json (labels.h), environment (launch_env.h), secret, logs/, checkpoints/,
+ *   supervisor.{lock,log,starts}
  *   attempt-N/plan.json, history.json (attempt_record.h), node-K/place.json (copies.h)
  */
 #ifndef DT_FOLDER_RUN_FOLDER_H
