@@ -27,8 +27,8 @@ typedef struct dt_detach_place {
 dt_status dt_detach_start(const char *const *argv, const char *log_path,
                           const dt_detach_place *place, double timeout_seconds, dt_error *err);
 
-/* Appends the last two lines that were written to a log after its first `from` bytes, without their times and joined by
- * "; ". Nothing if there is none. */
+/* Appends the last two lines that were written to a log after its first `from` bytes, without
+ * their time stamps and joined by "; ". Appends nothing if there are none. */
 void dt_detach_last_words(dt_strbuf *out, const char *log_path, int64_t from);
 
 /* Call first in the program: returns the pipe to the waiting process, closed on exec; -1 if
