@@ -200,8 +200,8 @@ static void test_the_kernels_words_are_part_of_the_reason(void **state)
 
     check(false, lines,
           (expected){DT_RUN_FAILED, 1,
-                     "rank 1 on a was killed by signal 9 (SIGKILL): the node is out of memory; the "
-                     "kernel says: Out of memory: Killed process 7"});
+                     "rank 1 on a was killed by signal 9 (SIGKILL): the node is out of memory; "
+                     "kernel log: Out of memory: Killed process 7"});
 }
 
 /* One node was killed first: on another, which had not heard of the stop yet, a rank lost its peer. */
