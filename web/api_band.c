@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "web/request.h"
+#include "web/requested_runs.h"
 #include "web/run_json.h"
-#include "web/runs_asked.h"
 
 #include "base/banned.h"
 
@@ -185,7 +185,7 @@ dt_status dt_web_band(dt_web_request *request, dt_web_reply *reply, dt_error *er
         dt_web_argument_int(&s->most, request, "buckets", BUCKETS_DEFAULT, 1, BUCKETS_MOST, err));
     DT_TRY(dt_web_argument_int(&s->from, request, "from", 0, 0, INT64_MAX, err));
     DT_TRY(dt_web_argument_int(&s->to, request, "to", INT64_MAX, 0, INT64_MAX, err));
-    DT_TRY(dt_web_runs_asked(&s->runs, &s->runs_count, request, &s->found, err));
+    DT_TRY(dt_web_requested_runs(&s->runs, &s->runs_count, request, &s->found, err));
     DT_TRY(name != NULL ? name_given(s, name, err) : names_find(s, request, err));
 out:
     return st;

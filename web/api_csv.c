@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/csv.h"
 #include "web/request.h"
-#include "web/runs_asked.h"
+#include "web/requested_runs.h"
 
 #include "base/banned.h"
 
@@ -137,7 +137,7 @@ dt_status dt_web_csv(dt_web_request *request, dt_web_reply *reply, dt_error *err
     dt_arena_init(&s->arena, 0);
     DT_TRY(dt_web_argument_int(&s->from, request, "from", 0, 0, INT64_MAX, err));
     DT_TRY(dt_web_argument_int(&s->to, request, "to", INT64_MAX, 0, INT64_MAX, err));
-    DT_TRY(dt_web_runs_asked(&s->runs, &s->runs_count, request, &s->found, err));
+    DT_TRY(dt_web_requested_runs(&s->runs, &s->runs_count, request, &s->found, err));
     if (name != NULL && (s->name = strdup(name)) == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     reply->type = "text/csv; charset=utf-8";

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "web/live.h"
 #include "web/request.h"
-#include "web/runs_asked.h"
+#include "web/requested_runs.h"
 
 #include "base/banned.h"
 
@@ -224,7 +224,7 @@ static dt_status runs_follow(stream *s, dt_web_request *request, dt_error *err)
     int64_t count;
     dt_status st;
 
-    DT_TRY(dt_web_runs_asked(&ids, &count, request, request->arena, err));
+    DT_TRY(dt_web_requested_runs(&ids, &count, request, request->arena, err));
     if (count == 0 || count > RUNS_MOST)
         DT_THROW(err, DT_ERR_USAGE, "'runs': 1 to %d", RUNS_MOST);
     for (int64_t i = 0; i < count; i++)
@@ -267,7 +267,7 @@ dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, d
     stream *s;
 
     DT_TRY(stream_begin(&s, request, reply, err));
-    DT_TRY(dt_web_search_asked(&s->search, request, DT_WEB_LIVE_LIST_MOST, err));
+    DT_TRY(dt_web_requested_search(&s->search, request, DT_WEB_LIVE_LIST_MOST, err));
     DT_TRY(dt_web_argument(request, "runs") != NULL ? runs_follow(s, request, err)
                                                     : list_follow(s, err));
     DT_TRY(stream_follow(s, request, err));

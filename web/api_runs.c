@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "web/request.h"
+#include "web/requested_runs.h"
 #include "web/run_json.h"
-#include "web/runs_asked.h"
 
 #include "base/banned.h"
 
@@ -82,7 +82,7 @@ dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *er
     dt_arena_init(&l->ids_arena, 0);
     dt_arena_init(&l->arena, 0);
     l->now_ms = request->now_ms;
-    DT_TRY(dt_web_search_asked(&search, request, RUNS_MOST, err));
+    DT_TRY(dt_web_requested_search(&search, request, RUNS_MOST, err));
     l->offset = search.offset;
     DT_TRY(dt_store_run_search(request->store, &l->ids, &l->count, &l->total, &search,
                                &l->ids_arena, err));

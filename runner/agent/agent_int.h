@@ -1,22 +1,22 @@
-/* agent_int: what the files of the agent share.
+/* agent_int: declares what the files of the agent share.
  *
- * One process, one loop, one struct. Who does what:
- *   serve.c       lock, loop, timers, end of life       client.c      the supervisor's connection
- *   obey.c        what it asks for, is done             log.c         lines of the run's log
+ * One process, one loop, one struct. The files:
+ *   serve.c       lock, loop, timers, end of life       client.c      sends to the supervisor
+ *   execute.c     executes the supervisor's commands    log.c         lines of the run's log
  *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
- *   rendezvous.c  values in, everyone's values out      ending.c      TERM → KILL → released
- *   recover.c     restarted on an existing journal      holder.c      who holds the lock
- *   lease.c       nobody supervises for too long        folder.c      the agent's own
- *   memory.c      what GPUs hold, before and after      cache_pins.c  what nobody may remove
- *   diagnose.c    what a rank that hangs does           helper.c      asking another program
- *   heartbeat.c   whether the ranks advance, with every `alive`
- *   fence_old_attempts.c                                what earlier attempts left here ends
- * and without the loop: activity.c apart.c cgroup.c command.c event.c journal.c process.c spawn.c
+ *   rendezvous.c  exchanges values between ranks        ending.c      TERM → KILL → released
+ *   recover.c     restart on an existing journal        holder.c      the holder of the lock
+ *   lease.c       stops ranks without a supervisor      folder.c      the agent's own folder
+ *   memory.c      GPU memory before and after the run   cache_pins.c  files that must not be removed
+ *   diagnose.c    diagnoses a hanging rank              helper.c      runs another program
+ *   heartbeat.c   progress of the ranks, with every `alive`
+ *   fence_old_attempts.c                                ends what earlier attempts left here
+ * Without the loop: activity.c run_in_child.c cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
  *
- * The ends of a node's life (ending.c):
+ * How the ranks of a node end (ending.c):
  *
- *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace is over ──► KILL
+ *   NO ── a rank failed, or `stop` ──► TERM ── all gone, or the grace period is over ──► KILL
  *   │                                                                              │
  *   └── all ranks exited, or a restarted agent ──────────────────────► PROOF ◄─────┘
  *                                                                        │
@@ -56,21 +56,21 @@ typedef struct dt_agent_rank {
     dt_agent *agent;
     int64_t rank, local_rank, threads;
     char device[32];
-    int64_t replicas; /* devices of it, from `device` on */
+    int64_t replicas; /* number of its devices, starting at `device` */
     pid_t pid;        /* 0: not started */
     int64_t start_ticks;
-    int kernel_log;    /* what the kernel has said since before its start; -1: not readable */
-    bool running;      /* started, and its death not yet seen */
-    int wait_status;   /* from waitpid, between its death and its report */
-    bool failed_first; /* said `failed` for a reason of its own, not because of a peer */
+    int kernel_log;    /* kernel log, opened before its start; -1: not readable */
+    bool running;      /* started, and not yet seen to have died */
+    int wait_status;   /* status of waitpid, between its death and its report */
+    bool failed_first; /* reported `failed` for a reason of its own, not because of a peer */
     dt_stream *channel;
     dt_agent_output out, err;
     dt_tail tail;
-    dt_rank_diagnosis *diagnosis; /* being made; NULL: none is */
+    dt_rank_diagnosis *diagnosis; /* diagnosis in progress; NULL: none */
     struct {                      /* heartbeat.c */
-        bool asked;               /* where it is, and it has not answered yet */
-        int64_t progress;         /* as it last said; -1: it never did */
-        bool waiting;             /* ... for other ranks */
+        bool asked;               /* asked for its progress, and not answered yet */
+        int64_t progress;         /* last reported progress; -1: never */
+        bool waiting;             /* waits for other ranks */
     } heartbeat;
 } dt_agent_rank;
 
@@ -87,57 +87,59 @@ struct dt_agent {
     dt_poll_clock clock;
     const char *folder; /* absolute */
     char *mark;         /* DTRUN_NODE_DIR=folder: in the environment of every process of the run */
-    char *run;          /* from the first attach; NULL before */
+    char *run;          /* set by the first attach; NULL before */
     int64_t attempt;
-    char boot_id[DT_BOOT_ID_SIZE]; /* of this machine, when the agent began */
+    char boot_id[DT_BOOT_ID_SIZE]; /* boot id of this machine when the agent started */
     dt_journal journal;
-    int64_t damaged_told;       /* lines of it, that were said to be damaged */
+    int64_t damaged_told;       /* damaged lines that were reported */
     bool journal_full;          /* the last write failed, and it was reported */
-    double quiet_since_seconds; /* neither ranks nor a supervisor since then */
-    double quiet_max_seconds;   /* for so long */
+    double quiet_since_seconds; /* since then there are neither ranks nor a supervisor */
+    double quiet_max_seconds;   /* exit after this time */
 
-    bool trim_refused; /* by the file system, and it was reported */
+    bool trim_refused; /* refused by the file system, and reported */
 
-    double lease_seconds, lease_grace_seconds; /* lease.c; 0: without end */
-    double heard_seconds; /* when the supervisor last said something, by `clock` */
+    double lease_seconds, lease_grace_seconds; /* lease.c; 0: no limit */
+    double heard_seconds; /* time of the supervisor's last command, by `clock` */
 
-    bool started; /* a `start` was carried out, by this process or the one before it */
+    bool started; /* a `start` was executed, by this process or the previous one */
     dt_agent_rank *ranks;
     int64_t rank_count;
-    int64_t oom_kills; /* that the cgroup counted so far; -1: it does not */
-    dt_cgroup cgroup;  /* of the ranks; empty where there is none */
-    char **cache_pins; /* marks of what is in use (cache_pins.c) */
+    int64_t oom_kills; /* count of the cgroup so far; -1: not counted */
+    dt_cgroup cgroup;  /* cgroup of the ranks; empty if there is none */
+    char **cache_pins; /* marks of files in use (cache_pins.c) */
     size_t cache_pin_count;
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
-    /* From `start` until the ranks are spawned: GPUs are asked first what they hold (memory.c). */
+    /* From `start` until the ranks are spawned: the GPUs' memory use is queried first
+     * (memory.c). */
     bool starting;
     char *engine;
     dt_environment environment;
 
-    dt_devices devices;    /* that the ranks use; count 0: none, or nothing is known */
-    char *devices_visible; /* CUDA_VISIBLE_DEVICES of the ranks; NULL: all are */
-    char *devices_note;    /* why nothing is proved of them; NULL: it is */
-    dt_helper *question;   /* of memory.c, on its way; NULL: none is */
-    void (*memory_known)(dt_agent *agent); /* what follows its answer */
+    dt_devices devices;    /* GPUs that the ranks use; count 0: none, or unknown */
+    char *devices_visible; /* CUDA_VISIBLE_DEVICES of the ranks; NULL: all GPUs */
+    char *devices_note;    /* why their memory use cannot be verified; NULL: it can */
+    dt_helper *question;   /* running query of memory.c; NULL: none */
+    void (*memory_known)(dt_agent *agent); /* called after its answer */
     double proof_deadline_seconds;
-    json_t *left; /* processes that could not be ended, while the proof is made */
+    json_t *left; /* processes that could not be killed, while GPUs are checked */
 
-    bool asked;    /* to stop, by a person, and not by the supervisor */
-    bool person;   /* ... by a person, of the supervisor */
-    bool end_only; /* nobody is served: it leaves when all is ended */
+    bool asked;    /* a person stopped it directly, not through the supervisor */
+    bool person;   /* a person asked the supervisor for the stop */
+    bool end_only; /* serves no supervisor: exits when everything has ended */
     dt_ending_phase ending;
-    double ending_deadline_seconds; /* of TERM, or of KILL */
-    const char *ending_reason;      /* "stopped", "peer_failed", "": for the ranks that it ends */
+    double ending_deadline_seconds; /* deadline of TERM or KILL */
+    /* "stopped", "peer_failed" or "": reason for the ranks that are ended */
+    const char *ending_reason;
 
     json_t *offers;  /* rendezvous: name → rank → value */
     json_t *answers; /* rendezvous: name → values */
 
     dt_listener *listener;
     dt_stream *client;
-    double client_seconds; /* when the client last said something, by `clock` */
-    bool attached;         /* the client said `attach` */
-    int64_t client_offset; /* of the journal: what the client got */
+    double client_seconds; /* time of the client's last line, by `clock` */
+    bool attached;         /* the client has sent `attach` */
+    int64_t client_offset; /* offset in the journal up to which the client was sent */
     int64_t acknowledged;
 
     uv_prepare_t before_wait;
@@ -149,61 +151,67 @@ struct dt_agent {
 
 /* --- serve.c */
 dt_status dt_agent_serve(const char *folder, dt_error *err);
-/* Nobody is served: it ends all that is left of the ranks in the folder, and returns. asked: by a
- * person. */
+/* Ends everything that is left of the ranks in the folder, without serving a supervisor. asked:
+ * by a person. */
 dt_status dt_agent_serve_end(const char *folder, bool asked, dt_error *err);
 
-/* --- direct.c: without anybody who supervises */
-/* Kills the agent in the folder, ends all that is left of its ranks, and returns. */
+/* --- direct.c: without a supervisor */
+/* Kills the agent in the folder and ends everything that is left of its ranks. */
 dt_status dt_agent_end(const char *folder, bool asked, dt_error *err);
-/* Kills commands that a supervisor has left on this node: bridges to the folder (connect; all, or those that are paused by a
- * signal), and other commands of the run that are paused, which do not end with their connection. */
+/* Kills commands that a supervisor left on this node: bridges to the folder (connect; all, or
+ * only those that are paused by a signal), and other paused commands of the run, which do not
+ * end with their connection. */
 void dt_agent_end_commands(const char *folder, bool paused_only);
-/* The agent in the folder ends its ranks as a stop does, or they are ended without it. */
+/* Lets the agent in the folder end its ranks as a stop does; if it does not, they are ended
+ * without it. */
 dt_status dt_agent_stop(const char *folder, bool now, dt_error *err);
-/* Kills all that carries the mark of the folder, which need not be there. */
+/* Kills all processes with the mark of the folder, which need not exist. */
 dt_status dt_agent_end_marked(const char *folder, dt_error *err);
-/* Who has processes here: {folder: {run, attempt, folder, pids}}. New reference, also after an error. */
+/* Lists the runs that have processes here: {folder: {run, attempt, folder, pids}}. New
+ * reference, also after an error. */
 dt_status dt_agent_list_running(json_t **runs, dt_error *err);
-/* A line of JSON for each of them. */
+/* Prints a line of JSON for each of them. */
 dt_status dt_agent_running(dt_error *err);
 
-/* --- connect.c: the bridge; returns when either side has ended. replace: an agent that holds the
- * lock and hangs is killed first, and the one that is started ends what it finds. */
+/* --- connect.c: the bridge; returns when either side has ended. replace: kill an agent that
+ * holds the lock and hangs; the agent that is then started ends what it finds. */
 dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_error *err);
 
-/* --- folder.c: refuses a link, and what belongs to somebody else; takes everyone else's rights
- * away. check: DT_ERR_NOT_FOUND where there is none. */
+/* --- folder.c: refuses a link and a folder of another user, and removes the rights of all
+ * others. check: DT_ERR_NOT_FOUND if there is no folder. */
 dt_status dt_agent_folder_check(const char *folder, dt_error *err);
 dt_status dt_agent_folder_make(const char *folder, dt_error *err);
 
-/* --- holder.c: the lock's file names the process that holds it */
+/* --- holder.c: the lock file names the process that holds it */
 dt_status dt_agent_holder_write(int lock, dt_error *err);
-dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* good where none holds it */
-/* Whether that agent is stopped by a signal: it obeys nobody. */
+dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* DT_OK if nobody holds it */
+/* True if that agent is stopped by a signal and reacts to nothing. */
 bool dt_agent_holder_is_paused(const char *folder);
 bool dt_agent_holder_ask(const char *folder,
-                         int number);             /* by a signal; false where none holds it */
-bool dt_agent_holder_is_here(const char *folder); /* a living process of this machine */
+                         int number);             /* sends a signal; false if nobody holds it */
+bool dt_agent_holder_is_here(const char *folder); /* held by a running process of this machine */
 
 /* --- fence_old_attempts.c: ends what earlier attempts of the run left on this machine */
 void dt_agent_fence_old_attempts(const char *folder);
 
 /* --- client.c */
-void dt_agent_client_pump(dt_agent *agent); /* sends what of the journal is written and unsent */
-void dt_agent_client_send(dt_agent *agent, json_t *message); /* takes; nothing where none listens */
-/* for_good: the same command would be refused again. */
+/* sends journal lines that are written but not sent yet */
+void dt_agent_client_pump(dt_agent *agent);
+/* takes `message`; dropped if no client is attached */
+void dt_agent_client_send(dt_agent *agent, json_t *message);
+/* for_good: a retry of the command would be refused too. */
 void dt_agent_client_refuse(dt_agent *agent, bool for_good, const char *why);
-void dt_agent_client_check(dt_agent *agent); /* closes one that nobody has the other end of */
+void dt_agent_client_check(dt_agent *agent); /* closes a connection that seems dead */
 void dt_agent_client_close(dt_agent *agent);
 
-/* --- obey.c: the listener's call; whoever came last is obeyed */
-void dt_agent_obey(void *context, int connection);
+/* --- execute.c: callback of the listener; a newer connection replaces the current one */
+void dt_agent_accept_client(void *context, int connection);
 
 /* --- start.c */
 dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err);
 
-/* --- memory.c: each calls `known` once it is, at once where there is nothing to ask */
+/* --- memory.c: each calls `known` when the memory use is known, at once if there is nothing to
+ * query */
 void dt_agent_memory_before(dt_agent *agent, void (*known)(dt_agent *agent));
 void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent));
 
@@ -211,14 +219,16 @@ void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent));
 dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd,
                                dt_error *err);
 void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message);
-/* Reports everyone that died; `failed` is called after the report of each that failed. */
+/* Reports each rank that died; `failed` is called after the report of a failure. */
 void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent));
 void dt_agent_rank_release(dt_agent_rank *rank);
 bool dt_agent_ranks_running(const dt_agent *agent);
 
 /* --- log.c */
-void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text); /* clean text */
-void dt_agent_say(dt_agent *agent, const char *text); /* a `log` of no rank, and of agent.log */
+/* text must be clean (text.h) */
+void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text);
+/* a `log` event without a rank, and a line of agent.log */
+void dt_agent_say(dt_agent *agent, const char *text);
 
 /* --- rendezvous.c */
 void dt_agent_rendezvous_offer(dt_agent_rank *rank, const char *name, const char *value);
@@ -228,11 +238,13 @@ void dt_agent_rendezvous_tell_all(dt_agent *agent); /* to a client that just att
 
 /* --- diagnose.c */
 dt_status dt_agent_diagnose(dt_agent *agent, int64_t rank, dt_error *err); /* -1: all */
-void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer);  /* of the engine */
-void dt_agent_diagnosis_end(dt_agent_rank *rank); /* with what is there; good where none is made */
+/* answer of the engine */
+void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer);
+/* ends a diagnosis with what is known; does nothing if there is none */
+void dt_agent_diagnosis_end(dt_agent_rank *rank);
 
-/* --- heartbeat.c: what the supervisor's watchdog goes by */
-/* New reference: the `alive` of this moment. Asks the engines for the next one. */
+/* --- heartbeat.c: facts for the supervisor's watchdog */
+/* Returns the current `alive` message, a new reference. Asks the engines for the next one. */
 json_t *dt_agent_heartbeat(dt_agent *agent);
 void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where); /* of an engine */
 
@@ -246,16 +258,16 @@ void dt_agent_cache_pins_release(dt_agent *agent);
 
 /* --- ending.c */
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);
-void dt_agent_ending_peers(dt_agent *agent); /* a rank failed, or was not started */
-void dt_agent_ending_reap(dt_agent *agent);  /* ranks may have died */
+void dt_agent_end_other_ranks(dt_agent *agent); /* because a rank failed or was not started */
+void dt_agent_ending_reap(dt_agent *agent);     /* call when ranks may have died */
 void dt_agent_ending_advance(dt_agent *agent);
 
-/* --- recover.c: fills in what the journal tells, and ends what the agent before left */
+/* --- recover.c: restores the state from the journal, and ends what the previous agent left */
 typedef struct dt_agent_past dt_agent_past;
 dt_agent_past *dt_agent_past_new(void);
 void dt_agent_past_free(dt_agent_past *past);
-void dt_agent_past_see(void *past, const json_t *event); /* a dt_journal_fn */
-/* DT_ERR_UNSUPPORTED: another build wrote the journal. */
+void dt_agent_past_add_event(void *past, const json_t *event); /* a dt_journal_fn */
+/* DT_ERR_UNSUPPORTED: another version of the agent wrote the journal. */
 dt_status dt_agent_past_check(const dt_agent_past *past, dt_error *err);
 void dt_agent_recover(dt_agent *agent, const dt_agent_past *past);
 

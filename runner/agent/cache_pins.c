@@ -1,6 +1,6 @@
-/* cache_pins: the ranks' programs, libraries and data, and this agent's own file, are marked as in
- * use while the agent lives (node_setup/remote_helper/cache_pin.h): another machine with the same
- * home must not remove them.
+/* cache_pins: marks the ranks' programs, libraries and data, and the agent's own file, as in use while the
+ * agent runs (node_setup/remote_helper/cache_pin.h), so that another machine with the same home directory does
+ * not remove them.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -21,7 +21,7 @@ static void mark(dt_agent *agent, const char *cache, const char *path)
     char *made;
 
     if (dt_cache_pin(&made, cache, path, &err) != DT_OK)
-        dt_log_warn("%s", err.message); /* then the file's own age protects it */
+        dt_log_warn("%s", err.message); /* the file's age still protects it */
     if (made == NULL)
         return;
     agent->cache_pins =
@@ -30,7 +30,7 @@ static void mark(dt_agent *agent, const char *cache, const char *path)
     agent->cache_pins[agent->cache_pin_count++] = made;
 }
 
-/* Every file of the cache that the plan names. */
+/* Marks every file of the cache that the plan names. */
 static void mark_all(dt_agent *agent, const char *cache, const json_t *value)
 {
     const char *key;

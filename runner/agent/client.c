@@ -1,4 +1,4 @@
-/* client: what the supervisor is sent, over its connection. */
+/* client: sends messages and journal lines to the supervisor over its connection. */
 #define _GNU_SOURCE
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-#define QUEUE_BYTES ((size_t)256 << 10) /* unsent; the rest waits in the journal's file */
+#define QUEUE_BYTES ((size_t)256 << 10) /* most bytes queued to send */
 
 void dt_agent_client_send(dt_agent *agent, json_t *message)
 {
@@ -23,7 +23,8 @@ void dt_agent_client_send(dt_agent *agent, json_t *message)
     json_decref(message);
 }
 
-/* Sends the reason also to a supervisor that is not attached, as after a wrong protocol version. */
+/* Sends the reason, also to a supervisor that is not attached, for example after a wrong
+ * protocol version. */
 void dt_agent_client_refuse(dt_agent *agent, bool for_good, const char *why)
 {
     bool attached = agent->attached;
@@ -60,15 +61,16 @@ void dt_agent_client_pump(dt_agent *agent)
     dt_strbuf_release(&lines);
 }
 
-/* A connection that was cut may look whole from here for hours, and an agent that is connected does not
- * leave. One whose supervisor was only paused is made again. */
+/* Closes a connection that is silent for too long. A cut connection may look open from here for
+ * hours, and an agent with a client does not exit. A supervisor that was only paused connects
+ * again. */
 void dt_agent_client_check(dt_agent *agent)
 {
     double silent = agent->clock.seconds - agent->client_seconds;
 
     if (agent->client == NULL || silent <= dt_times()->client_silent_seconds)
         return;
-    dt_log_warn("nothing was said over the connection for %.0f s: it is closed", silent);
+    dt_log_warn("no message on the connection for %.0f s: closing it", silent);
     dt_agent_client_close(agent);
 }
 

@@ -85,8 +85,8 @@ static dt_status parse_rendezvous(dt_agent_command *out, dt_error *err)
     DT_TRY(dt_json_get_array(&out->values, out->json, "values", "rendezvous", err));
     json_array_foreach(out->values, rank, value)
         if (!json_is_string(value))
-            DT_THROW(err, DT_ERR_CORRUPT, "rendezvous: 'values': that of rank %zu is not a string",
-                     rank);
+            DT_THROW(err, DT_ERR_CORRUPT,
+                     "rendezvous: 'values': the value of rank %zu is not a string", rank);
 out:
     return st;
 }

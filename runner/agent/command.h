@@ -1,6 +1,6 @@
-/* command: one line from a supervisor, checked (runner/PROTOCOL.md, "Commands").
+/* command: parses and checks one line from a supervisor (runner/PROTOCOL.md, "Commands").
  *
- * Ownership  strings and objects are borrowed from `json`, which release gives back
+ * Ownership  strings and objects are borrowed from `json`, which release frees
  * Errors     DT_ERR_CORRUPT with a message that the agent sends back
  */
 #ifndef DT_AGENT_COMMAND_H
@@ -29,17 +29,17 @@ typedef struct dt_agent_command {
     const char *engine; /* start */
     json_t *plan, *environment;
     int64_t node;
-    double launcher_lost_seconds; /* 0: the ranks continue without a supervisor */
+    double launcher_lost_seconds; /* 0: the ranks keep running without a supervisor */
     const char *name;             /* rendezvous */
     json_t *values;
     int64_t rank, signal; /* signal; diagnose: rank */
     double grace_seconds; /* stop */
-    bool person;          /* stop: a person asked for it */
+    bool person;          /* stop: requested by a person */
     int64_t sequence;     /* ack */
 } dt_agent_command;
 
 dt_status dt_agent_command_parse(dt_agent_command *out, const char *text, size_t length,
                                  dt_error *err);
-void dt_agent_command_release(dt_agent_command *command); /* accepts one of zero bytes */
+void dt_agent_command_release(dt_agent_command *command); /* accepts a zeroed struct */
 
 #endif

@@ -1,4 +1,4 @@
-/* connect: the bridge between a transport's stdin and stdout and the agent's socket. */
+/* connect: copies bytes between a transport's stdin and stdout and the agent's socket. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -18,10 +18,10 @@
 #include "base/banned.h"
 
 #define START_SECONDS     10.0
-#define LINGER_MS         2000 /* after our side has ended, for the agent to end its own */
+#define LINGER_MS         2000 /* time for the agent to close its side after ours has ended */
 #define TRY_EVERY_SECONDS 0.01
 
-/* One read and as many writes as it takes. False: this direction has ended. */
+/* Copies one read. Returns false if this direction has ended. */
 static bool copy(int from, int to)
 {
     char bytes[65536];
@@ -53,19 +53,19 @@ static void bridge(int agent)
     }
 }
 
-/* A connection that was cut may deliver its command long after who wanted it has gone elsewhere.
- * (A terminal, a file and a pipe that is open are somebody.) */
+/* Fails if the caller is gone: a cut connection may deliver its command long after the
+ * supervisor gave up on it. (A terminal, a file and an open pipe count as a caller.) */
 static dt_status check_somebody_asks(const char *folder, dt_error *err)
 {
     struct pollfd input = {STDIN_FILENO, POLLRDHUP, 0};
 
     return poll(&input, 1, 0) == 1 && (input.revents & (POLLRDHUP | POLLHUP)) != 0
-               ? DT_FAIL(err, DT_ERR_PEER, "nobody asks any more: no agent is started in '%s'",
+               ? DT_FAIL(err, DT_ERR_PEER, "the caller is gone: not starting an agent in '%s'",
                          folder)
                : DT_OK;
 }
 
-/* Starts the agent proper; good where another one was quicker. */
+/* Starts `serve`; DT_OK if another process has just started it. */
 static dt_status start_agent(const char *folder, dt_error *err)
 {
     const char *const argv[] = {"dtrun-agent", "serve", folder, NULL};
@@ -103,7 +103,7 @@ dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_erro
     if (start)
         dt_agent_fence_old_attempts(folder);
     st = dt_socket_connect(&agent, folder, "agent.sock", start ? NULL : err);
-    /* An agent that is just leaving still has its lock: until it is gone, again. */
+    /* An agent that is about to exit still holds its lock: try again until it is gone. */
     while (start && st == DT_ERR_NOT_FOUND) {
         DT_TRY(check_somebody_asks(folder, err));
         DT_TRY(start_agent(folder, err));

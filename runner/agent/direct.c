@@ -1,14 +1,14 @@
-/* direct: what ends a run on this node without anybody who supervises it.
+/* direct: ends a run on this node without a supervisor.
  *
- *   stop      the agent in DIR is asked by a signal; where it does not end its ranks in time, or
- *             there is none, `end` does it. Says so where the agent itself stays: a supervisor
- *             has it, or its journal cannot be written
- *   end       an agent that serves nobody; where DIR cannot be used (it is gone, the disk is full or read-only) what
- *             carries its mark is killed without it
- *   running   which runs have processes here
+ *   stop      asks the agent in DIR by a signal; if the agent does not end its ranks in time, or there is none,
+ *             does the same as `end`. Reports whether the agent itself stays: a supervisor uses it, or its journal
+ *             cannot be written
+ *   end       kills the agent and runs one that serves nobody; if DIR cannot be used (it is missing, or the disk
+ *             is full or read-only), kills all processes with its mark
+ *   running   lists the runs that have processes here
  *
- * What is found is known by its environment, DTRUN_NODE_DIR=DIR and DTRUN_RUN_ID, in all of /proc
- * that this user may read: a proof that needs no file.
+ * Processes are found in /proc by their environment, DTRUN_NODE_DIR=DIR and DTRUN_RUN_ID, as far as this user may
+ * read it; so the proof that nothing is left needs no file.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -58,8 +58,8 @@ dt_status dt_agent_end_marked(const char *folder, dt_error *err)
         for (size_t i = 0; i < count; i++)
             dt_process_signal(found[i].pid, found[i].start_ticks, SIGKILL);
         if (count > 0 && dt_clock_monotonic_seconds() > deadline)
-            DT_THROW(err, DT_ERR_TIMEOUT, "%zu processes cannot be killed, among them %d (%s)",
-                     count, (int)found[0].pid, found[0].command);
+            DT_THROW(err, DT_ERR_TIMEOUT, "cannot kill %zu processes, among them %d (%s)", count,
+                     (int)found[0].pid, found[0].command);
         free(found);
         found = NULL;
         if (count > 0)
@@ -82,7 +82,7 @@ dt_status dt_agent_end(const char *folder, bool asked, dt_error *err)
         st = dt_agent_serve_end(folder, asked, &problem);
     if (st == DT_OK)
         return DT_OK;
-    dt_log_warn("%s: what belongs to it is ended without it", problem.message);
+    dt_log_warn("%s: ending its processes without the agent", problem.message);
     return dt_agent_end_marked(folder, err);
 }
 
@@ -123,14 +123,16 @@ dt_status dt_agent_stop(const char *folder, bool now, dt_error *err)
         found = NULL;
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }
-    if (!asked || count > 0) { /* one that did it continues: its journal is wanted */
+    /* an agent that ended its ranks keeps running: its journal is needed */
+    if (!asked || count > 0) {
         DT_TRY(dt_agent_end(folder, true, err));
         goto out;
     }
     deadline = dt_clock_monotonic_seconds() + dt_times()->direct_leave_seconds;
     while (!now && dt_agent_holder_is_here(folder) && dt_clock_monotonic_seconds() < deadline)
         dt_clock_sleep_seconds(LOOK_SECONDS);
-    if (!now && dt_agent_holder_is_here(folder)) /* now: whoever wants it gone says `end` next */
+    /* with --now the caller uses `end` next if the agent must go */
+    if (!now && dt_agent_holder_is_here(folder))
         st = dt_file_write_all(STDOUT_FILENO, DT_PROTOCOL_AGENT_STAYS,
                                strlen(DT_PROTOCOL_AGENT_STAYS), err);
 out:

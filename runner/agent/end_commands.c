@@ -1,4 +1,4 @@
-/* end_commands: commands that a supervisor has started on this node and left behind. */
+/* end_commands: kills commands that a supervisor started on this node and left running. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <stdio.h>
@@ -14,19 +14,19 @@
 
 typedef struct commands {
     const char *folder; /* absolute: .../RUN/attempt-1/node-0 */
-    size_t run;         /* length of ".../RUN/" in it */
+    size_t run;         /* length of ".../RUN/" in `folder` */
     bool paused_only;
 } commands;
 
-/* The shell that a transport starts a command by: "/bin/sh -c '... dtrun-agent connect FOLDER ...'". Its text can have
- * characters of the path written otherwise, but not those from the run's id on. */
+/* True for the shell by which a transport runs a command: "/bin/sh -c '... dtrun-agent connect
+ * FOLDER ...'". Quoting may change characters of the path, but not those from the run's id on. */
 static bool is_shell_of(const commands *of, const char *text, size_t length, bool paused)
 {
     const char *run = of->folder + of->run;
     size_t id = 0;
 
     while (run > of->folder && (run[-1] != '/' || id++ == 0))
-        run--; /* to the beginning of "RUN/attempt-1/node-0" */
+        run--; /* back to "RUN/attempt-1/node-0" */
     id = strcspn(run, "/") + 1;
     return (memmem(text, length, " connect ", 9) != NULL &&
             memmem(text, length, run, strlen(run)) != NULL) ||
@@ -34,8 +34,9 @@ static bool is_shell_of(const commands *of, const char *text, size_t length, boo
             memmem(text, length, run, id) != NULL);
 }
 
-/* "dtrun-agent connect FOLDER ...", by whatever name the program has; "dtrun-agent node OPERATION PATH ..." of the run if it
- * is paused: others end with their connection, and may be those of another node's supervisor that lives. */
+/* True for "dtrun-agent connect FOLDER ...", whatever the program is called, and for
+ * "dtrun-agent node OPERATION PATH ..." of the run if it is paused. Others end with their
+ * connection, and may belong to a running supervisor of another node. */
 static bool is_command(const void *context, char state, const char *words, size_t length)
 {
     const commands *of = context;
@@ -64,7 +65,8 @@ void dt_agent_end_commands(const char *folder, bool paused_only)
     char absolute[PATH_MAX];
     const char *end;
 
-    if (realpath(folder, absolute) == NULL) /* it is gone: what names it names it as we do */
+    /* the folder is gone: commands name it as the caller does */
+    if (realpath(folder, absolute) == NULL)
         snprintf(absolute, sizeof(absolute), "%s", folder);
     end = absolute + strlen(absolute);
     for (int i = 0; i < 2 && end != NULL; i++)

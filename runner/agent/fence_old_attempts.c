@@ -1,13 +1,11 @@
-/* fence_old_attempts: what an earlier attempt of the run left on this node ends before a new one
- * starts.
+/* fence_old_attempts: ends what an earlier attempt of the run left on this node, before the new one starts.
  *
- * A node that was cut off and given up for lost still has its agent and its ranks when it is back,
- * and nobody asks for them any more: the next attempt does. Its folder is BASE/attempt-N/node-K;
- * those of the earlier ones lie beside it.
+ * A node that was cut off and given up still has its agent and ranks when it is back, and no supervisor asks
+ * for them any more. The agent's folder is BASE/attempt-N/node-K; the folders of earlier attempts are next to it.
  *
- * Only an agent that lives on this very machine is touched: where BASE is shared between nodes, the
- * other folders are other nodes'. What has no agent, because the node's home was wiped or another one that
- * ends it has just killed it, is known by its mark (direct.c).
+ * Only an agent that runs on this machine is touched: if nodes share BASE, the other folders belong to other
+ * nodes. Ranks without an agent (the node's home was wiped, or another process has just killed the agent to end
+ * it) are found by their mark (direct.c).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,11 +19,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
-#include "runner/agent/apart.h"
+#include "runner/agent/run_in_child.h"
 
 #include "base/banned.h"
 
-/* As `dtrun-agent end` does it; it says so in the agent's own log. */
+/* Does the same as `dtrun-agent end`, and logs it in that agent's log. */
 static void end_agent(const char *folder)
 {
     dt_error err = DT_ERROR_INIT;
@@ -37,13 +35,15 @@ static void end_agent(const char *folder)
         dt_log_error("%s", err.message);
 }
 
-/* Another one that ends it too (`dtrun-agent end`, a second connection) takes us for an agent that hangs, and kills
- * us: it continues, and is not waited for. What is left is ended here without the agent. */
+/* Ends the agent of an earlier attempt in a child process. Another process that ends it too
+ * (`dtrun-agent end`, a second connection) may take the child for a hanging agent and kill it.
+ * That process finishes the work and is not waited for; here the rest is ended without the
+ * agent. */
 static void end_holder(const char *folder)
 {
     dt_error err = DT_ERROR_INIT;
 
-    if (!dt_agent_apart(end_agent, folder) && dt_agent_end_marked(folder, &err) != DT_OK)
+    if (!dt_agent_run_in_child(end_agent, folder) && dt_agent_end_marked(folder, &err) != DT_OK)
         dt_log_error("%s", err.message);
 }
 
@@ -67,7 +67,8 @@ static void end_nodes_of(const char *attempt)
     dt_strbuf_release(&folder);
 }
 
-/* Who sees the same files: where several machines are made of one, each ends its own. */
+/* True if the process is in our mount namespace: if several nodes are simulated on one machine,
+ * each ends its own processes. */
 static bool sees_our_files(long long pid)
 {
     char name[64], theirs[64], ours[64];
@@ -79,8 +80,8 @@ static bool sees_our_files(long long pid)
     return length > 0 && length == own && memcmp(theirs, ours, (size_t)own) == 0;
 }
 
-/* What has no agent: its folder is gone, or who held it was killed. `before`: BASE/attempt-, as its processes
- * have it in their marks. */
+/* Ends processes without an agent: their folder is gone, or its holder was killed. `before`:
+ * BASE/attempt-, as in the processes' marks. */
 static void end_agentless(const char *before, size_t length, long own_attempt)
 {
     dt_error err = DT_ERROR_INIT;
@@ -97,14 +98,15 @@ static void end_agentless(const char *before, size_t length, long own_attempt)
             other >= own_attempt || dt_agent_holder_is_here(folder) ||
             !sees_our_files((long long)json_integer_value(first)))
             continue;
-        dt_log_warn("no agent is in '%s', and what runs there is ended", folder);
+        dt_log_warn("no agent runs in '%s': ending the processes that belong to it", folder);
         if (dt_agent_end_marked(folder, &err) != DT_OK)
             dt_log_error("%s", err.message);
     }
     json_decref(runs);
 }
 
-/* FOLDER is BASE/attempt-N/node-K: how long BASE/attempt- is; 0: it was made by hand. */
+/* Returns the length of BASE/attempt- in a FOLDER of the form BASE/attempt-N/node-K; 0: the
+ * folder has another form. */
 static size_t length_before_number(const char *folder)
 {
     const char *node = strrchr(folder, '/');
@@ -130,7 +132,7 @@ void dt_agent_fence_old_attempts(const char *folder)
     *slash = '\0';
     slash = strrchr(base, '/');
     if (slash == NULL || sscanf(slash, "/attempt-%ld", &own) != 1)
-        return; /* a folder that was made by hand */
+        return; /* not a folder made by dtrun */
     *slash = '\0';
     dir = opendir(base);
     dt_strbuf_init(&attempt);

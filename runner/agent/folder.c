@@ -1,4 +1,4 @@
-/* folder: the agent's own, for nobody else's eyes and hands. */
+/* folder: creates and checks the agent's folder, which only its user may access. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ dt_status dt_agent_folder_check(const char *folder, dt_error *err)
     if (fd < 0)
         return DT_FAIL(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO,
                        "cannot use the folder '%s': %s", folder,
-                       errno == ELOOP || errno == ENOTDIR ? "it is a link, or no folder"
+                       errno == ELOOP || errno == ENOTDIR ? "it is a link or not a folder"
                                                           : strerror(errno));
     if (fstat(fd, &info) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot use the folder '%s': %s", folder, strerror(errno));
@@ -29,7 +29,7 @@ dt_status dt_agent_folder_check(const char *folder, dt_error *err)
         DT_THROW(err, DT_ERR_IO, "the folder '%s' belongs to user %ld, and this is user %ld",
                  folder, (long)info.st_uid, (long)geteuid());
     if ((info.st_mode & 07777) != 0700 && fchmod(fd, 0700) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot close the folder '%s' to others: %s", folder,
+        DT_THROW(err, DT_ERR_IO, "cannot make the folder '%s' private: %s", folder,
                  strerror(errno));
 out:
     close(fd);

@@ -1,6 +1,6 @@
-/* holder: which process holds an agent's lock, so that one that hangs can be ended for certain.
+/* holder: finds the process that holds an agent's lock, so that a hanging agent can be killed.
  *
- * The ranks die with it (spawn.h), and the agent that is started next recovers.
+ * The ranks die with it (spawn.h), and the next agent recovers.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,7 +42,7 @@ static bool is_free(const char *path)
     return st != DT_ERR_BUSY;
 }
 
-/* Of a lock that is held. */
+/* Reads the holder from the file of a lock that is held. */
 static dt_status read_holder(int *pid, long long *ticks, const char *path, dt_error *err)
 {
     dt_strbuf text;
@@ -57,7 +57,7 @@ out:
     return st;
 }
 
-/* The process that holds the lock, where it lives on this machine. */
+/* Finds the process that holds the lock, if it runs on this machine. */
 static bool find_holder(dt_process *out, const char *folder)
 {
     dt_strbuf path;

@@ -1,10 +1,8 @@
-/* lease: ranks that nobody supervises for too long are stopped, as the recipe wants it
- * (failure.launcher_lost).
+/* lease: stops the ranks if there is no supervisor for too long, as the recipe says (failure.launcher_lost).
  *
- * A connection alone proves nothing: one that was cut may look whole from here for hours. What
- * counts is that the supervisor says something; it answers every `alive`. A time in which this agent
- * could not have heard it (a paused machine) is no silence. The ranks die with the agent, so a lease
- * needs no memory beyond it.
+ * An open connection proves nothing: after a cut it may look open for hours. What counts is a message of the
+ * supervisor, which answers every `alive`. Time in which this agent could not receive one (a paused machine) does
+ * not count. The ranks die with the agent, so the lease needs no memory beyond it.
  */
 #define _GNU_SOURCE
 #include "base/log.h"
@@ -32,8 +30,7 @@ void dt_agent_lease_check(dt_agent *agent)
     if (!agent->started || agent->ending != DT_ENDING_NO || agent->lease_seconds <= 0 ||
         silent < agent->lease_seconds)
         return;
-    dt_log_warn("the supervisor has not been heard of for %.0f s: the ranks are told to stop",
-                silent);
+    dt_log_warn("no message from the supervisor for %.0f s: stopping the ranks", silent);
     dt_agent_ending_begin(agent, agent->lease_grace_seconds, "launcher_lost");
     dt_agent_ending_advance(agent);
 }

@@ -14,15 +14,14 @@
 static const char usage[] =
     "usage: dtrun-agent connect DIR [--start [--replace]]   bridge stdin and stdout to the agent\n"
     "                                                       in DIR; start it; kill a hung one\n"
-    "       dtrun-agent serve DIR                           be that agent\n"
-    "       dtrun-agent end DIR                             end the one in DIR, and all of its "
-    "run\n"
-    "       dtrun-agent stop DIR [--now]                    as a person asks: with the plan's "
-    "grace\n"
-    "       dtrun-agent running                             what runs here, a line each\n"
-    "       dtrun-agent node ...                            look at this machine, take files\n"
+    "       dtrun-agent serve DIR                           run the agent of DIR\n"
+    "       dtrun-agent end DIR                             end the agent in DIR and its ranks\n"
+    "       dtrun-agent stop DIR [--now]                    stop with the grace period of the "
+    "plan\n"
+    "       dtrun-agent running                             list what runs here, one per line\n"
+    "       dtrun-agent node ...                            inspect this machine, receive files\n"
     "       dtrun-agent --version\n"
-    "It is started by dtrun; people need not call it.\n";
+    "dtrun starts it; you need not run it by hand.\n";
 
 static int finish(dt_status st, const dt_error *err)
 {

@@ -1,7 +1,7 @@
-/* recover: an agent on a journal that another one began.
+/* recover: starts an agent on the journal of a previous one.
  *
- * The ranks died with the agent that started them (spawn.h); what they left behind, and a rank
- * that is somehow alive, is ended here. Then the journal says so, and is served.
+ * The ranks died with the agent that started them (spawn.h). Processes that they left, and a rank that is still
+ * alive, are ended here. Then the journal records that, and is served.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -23,10 +23,10 @@ typedef struct past_rank {
 struct dt_agent_past {
     past_rank *ranks;
     size_t count;
-    char *cgroup;  /* its folder; NULL: there was none */
-    char *boot_id; /* that the ranks were started under; NULL: not said */
+    char *cgroup;  /* folder of the cgroup; NULL: there was none */
+    char *boot_id; /* boot id when the ranks were started; NULL: unknown */
     bool any_started, stopping, released;
-    int64_t other_version; /* of the journal, if this agent cannot read it; else 0 */
+    int64_t other_version; /* version of a journal that this agent cannot read; else 0 */
 };
 
 dt_agent_past *dt_agent_past_new(void)
@@ -45,7 +45,7 @@ void dt_agent_past_free(dt_agent_past *past)
     free(past);
 }
 
-static void see_started(dt_agent_past *past, const json_t *event)
+static void add_started(dt_agent_past *past, const json_t *event)
 {
     const char *cgroup = json_string_value(json_object_get(event, "cgroup"));
     const char *boot_id = json_string_value(json_object_get(event, "boot_id"));
@@ -68,7 +68,7 @@ static void see_started(dt_agent_past *past, const json_t *event)
     }
 }
 
-static void see_exited(dt_agent_past *past, const json_t *event)
+static void add_exited(dt_agent_past *past, const json_t *event)
 {
     int64_t rank;
 
@@ -78,7 +78,7 @@ static void see_exited(dt_agent_past *past, const json_t *event)
         past->ranks[i].exited = past->ranks[i].exited || past->ranks[i].rank == rank;
 }
 
-void dt_agent_past_see(void *context, const json_t *event)
+void dt_agent_past_add_event(void *context, const json_t *event)
 {
     dt_agent_past *past = context;
     const char *kind = json_string_value(json_object_get(event, "event"));
@@ -90,9 +90,9 @@ void dt_agent_past_see(void *context, const json_t *event)
     if (kind == NULL)
         return;
     if (strcmp(kind, "started") == 0)
-        see_started(past, event);
+        add_started(past, event);
     if (strcmp(kind, "exited") == 0)
-        see_exited(past, event);
+        add_exited(past, event);
     past->any_started =
         past->any_started || strcmp(kind, "started") == 0 || strcmp(kind, "exited") == 0;
     past->stopping = past->stopping || strcmp(kind, "stopping") == 0;
@@ -122,7 +122,7 @@ void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)
         agent->ending = DT_ENDING_DONE;
         return;
     }
-    if (agent->asked) /* before what it leads to (verdict.c) */
+    if (agent->asked) /* before the events that it causes (verdict.c) */
         dt_journal_add(&agent->journal,
                        json_pack("{s:s, s:f, s:s, s:b}", "event", "stopping", "grace_seconds", 0.0,
                                  "reason", "stopped", "asked", 1));
@@ -131,17 +131,17 @@ void dt_agent_recover(dt_agent *agent, const dt_agent_past *past)
 
         if (rank->exited)
             continue;
-        if (!rebooted) /* else that process is somebody else's, whatever its start time is */
+        if (!rebooted) /* after a reboot the pid belongs to another process */
             dt_process_signal((pid_t)rank->pid, rank->start_ticks, SIGKILL);
         dt_log_warn("rank %lld was running when %s", (long long)rank->rank,
-                    rebooted ? "this node was rebooted" : "the agent before this one was lost");
+                    rebooted ? "this node was rebooted" : "the previous agent died");
         dt_journal_add(&agent->journal,
                        json_pack("{s:s, s:I, s:n, s:n, s:s, s:s, s:[]}", "event", "exited", "rank",
                                  (json_int_t)rank->rank, "code", "signal", "signal_name", "",
                                  "reason", rebooted ? "rebooted" : "agent_lost", "lines"));
     }
     if (past->any_started || past->stopping) {
-        agent->ending = DT_ENDING_TERM; /* whose grace is over */
+        agent->ending = DT_ENDING_TERM; /* its grace period is over */
         agent->ending_reason = "agent_lost";
         agent->ending_deadline_seconds = 0;
         dt_agent_ending_advance(agent);

@@ -1,4 +1,4 @@
-/* serve: the agent proper, from its lock to its last breath; and the same without anybody to serve.
+/* serve: runs the agent from taking its lock to its exit; also without a supervisor to serve.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,14 +22,14 @@
 
 #include "base/banned.h"
 
-/* Whoever reads finds a gap in the numbers; this says why. */
+/* Explains in the run's log why the reader finds a gap in the numbers. */
 static void tell_damaged(dt_agent *agent)
 {
     char text[160];
 
     snprintf(text, sizeof(text),
-             "%lld lines of the journal are damaged: what of them can be read is in"
-             " '%s.damaged' on this node",
+             "%lld lines of the journal are damaged: their readable part is in '%s.damaged' on "
+             "this node",
              (long long)(agent->journal.damaged_lines - agent->damaged_told), agent->journal.path);
     agent->damaged_told = agent->journal.damaged_lines;
     dt_agent_say(agent, text);
@@ -37,7 +37,7 @@ static void tell_damaged(dt_agent *agent)
     dt_agent_client_pump(agent);
 }
 
-/* Before the loop sleeps: what happened goes to the file, and from there to the supervisor. */
+/* Before the loop sleeps: writes new events to the file, and sends them to the supervisor. */
 static void on_before_wait(uv_prepare_t *prepare)
 {
     dt_agent *agent = prepare->data;
@@ -46,7 +46,7 @@ static void on_before_wait(uv_prepare_t *prepare)
     if (dt_journal_flush(&agent->journal, &err) == DT_OK) {
         agent->journal_full = false;
     } else if (!agent->journal_full) {
-        agent->journal_full = true; /* tried again whenever the loop turns, told once */
+        agent->journal_full = true; /* retried on every turn of the loop, reported once */
         dt_log_error("%s", err.message);
         dt_agent_client_send(agent,
                              json_pack("{s:s, s:s}", "event", "error", "message", err.message));
@@ -63,15 +63,16 @@ static void on_alive(uv_timer_t *timer)
     bool working = agent->started && agent->ending != DT_ENDING_DONE;
 
     if (agent->client != NULL && agent->attached) {
-        on_before_wait(&agent->before_wait); /* what came before it is sent before it */
+        on_before_wait(&agent->before_wait); /* earlier events are sent first */
         dt_agent_client_send(agent, dt_agent_heartbeat(agent));
     }
     dt_agent_lease_check(agent);
     dt_agent_client_check(agent);
-    if (agent->client != NULL || working || agent->journal_full) /* what it knows is nowhere else */
+    /* its events are stored nowhere else */
+    if (agent->client != NULL || working || agent->journal_full)
         agent->quiet_since_seconds = now;
     if (now - agent->quiet_since_seconds > (agent->asked ? 0 : agent->quiet_max_seconds)) {
-        dt_log_info("nobody has asked for anything for a while: leaving");
+        dt_log_info("no request for a while: exiting");
         dt_agent_quit(agent);
     }
 }
@@ -85,19 +86,19 @@ static void on_stop_signal(uv_signal_t *handle, int number)
 {
     dt_agent *agent = handle->data;
 
-    dt_log_warn("signal %d: the ranks are told to stop", number);
+    dt_log_warn("signal %d: stopping the ranks", number);
     dt_agent_ending_begin(
         agent, agent->started ? agent->lease_grace_seconds : dt_times()->shutdown_grace_seconds,
         "agent_stopped");
     dt_agent_ending_advance(agent);
 }
 
-/* direct.c, for a person whose supervisor cannot be asked. */
+/* Signal of direct.c, for a person whose supervisor cannot be asked. */
 static void on_asked(uv_signal_t *handle, int number)
 {
     dt_agent *agent = handle->data;
 
-    dt_log_info("a stop was asked for on this node");
+    dt_log_info("stop requested on this node");
     agent->asked = true;
     dt_agent_ending_begin(
         agent, agent->started && number == SIGUSR1 ? agent->lease_grace_seconds : 0, "stopped");
@@ -168,7 +169,8 @@ static void agent_release(dt_agent *agent)
 
 static dt_status journal_open(dt_agent *agent, dt_agent_past *past, dt_error *err)
 {
-    dt_status st = dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_see, past, err);
+    dt_status st =
+        dt_journal_open(&agent->journal, "journal.jsonl", dt_agent_past_add_event, past, err);
 
     return st == DT_OK ? dt_agent_past_check(past, err) : st;
 }
@@ -220,8 +222,8 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
     agent.asked = asked;
     dt_agent_recover(&agent, past);
     if (!end_only)
-        DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock", dt_agent_obey,
-                                &agent, err));
+        DT_TRY(dt_listener_open(&agent.listener, &agent.loop, ".", "agent.sock",
+                                dt_agent_accept_client, &agent, err));
     dt_detach_ready(&ready, DT_OK, NULL);
     if (!end_only || (agent.ending != DT_ENDING_NO && agent.ending != DT_ENDING_DONE))
         uv_run(&agent.loop, UV_RUN_DEFAULT);

@@ -57,10 +57,10 @@ static void move_to(const dt_detach_place *place)
     if (place->umask >= 0)
         umask((mode_t)place->umask);
     if (place->directory != NULL && chdir(place->directory) != 0 && chdir("/") != 0)
-        return; /* that of the caller does too */
+        return; /* the caller's folder will do */
 }
 
-/* In the grandchild: never returns. */
+/* Runs in the grandchild; never returns. */
 static void become(const char *const *argv, const char *log_path, const dt_detach_place *place,
                    int ready)
 {
@@ -92,7 +92,7 @@ static int64_t size_of(const char *path)
     return stat(path, &info) == 0 ? (int64_t)info.st_size : 0;
 }
 
-/* The line without "2026-11-26T01:24:58.852Z ", if it has that. */
+/* Returns the line without its time stamp "2026-11-26T01:24:58.852Z ", if it has one. */
 static const char *without_time(const char *line)
 {
     const char *blank = strchr(line, ' ');
@@ -183,7 +183,7 @@ dt_status dt_detach_start(const char *const *argv, const char *log_path,
     pid_t child;
 
     if (pipe2(ready, O_CLOEXEC) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot create a pipe: %s", strerror(errno));
     child = fork();
     if (child == 0) {
         setsid();

@@ -1,11 +1,11 @@
-/* detach: start this program again, to outlive us, and hear from it when it is ready.
+/* detach: starts this program again as a detached process, and waits until it is ready.
  *
- * It runs in a session of its own, its parent is init, its stdin is /dev/null, its
- * stdout and stderr go to a log file. It tells by dt_detach_ready, on a pipe whose number is in
- * DTRUN_READY_FD, that it serves, or why it cannot: nobody sleeps and hopes.
+ * The process has its own session, init as parent, /dev/null as stdin, and a log file as stdout and stderr. It
+ * calls dt_detach_ready, which writes to the pipe whose number is in DTRUN_READY_FD, when it serves or if it
+ * cannot; so nobody waits by sleeping.
  *
- * Errors  what the program itself reported, code and message; DT_ERR_IO where it died without a
- *         word (the message has the log's last lines, and its name); DT_ERR_TIMEOUT
+ * Errors  code and message that the program reported; DT_ERR_IO if it died without a report (the message has the
+ *         last lines of the log, and its name); DT_ERR_TIMEOUT
  */
 #ifndef DT_RUNNER_DETACH_H
 #define DT_RUNNER_DETACH_H
@@ -15,26 +15,28 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 
-/* What the program gets of its own; what is not said is the caller's. */
+/* What differs for the program from the caller; unset fields are the caller's. */
 typedef struct dt_detach_place {
     char **environment;    /* NAME=value, ended by NULL; NULL: the caller's */
-    const char *directory; /* NULL, or one that is gone: the caller's */
+    const char *directory; /* NULL or missing folder: the caller's */
     int umask;             /* -1: the caller's */
 } dt_detach_place;
 
-/* argv[0] is only what lists of processes show. place: may be NULL. */
+/* Starts the program and waits until it is ready. argv[0] is only shown in process lists. place:
+ * may be NULL. */
 dt_status dt_detach_start(const char *const *argv, const char *log_path,
                           const dt_detach_place *place, double timeout_seconds, dt_error *err);
 
-/* Appends the last two lines that were written to a log after its first `from` bytes, without their times and joined by
- * "; ". Nothing if there is none. */
+/* Appends the last two lines that were written to a log after its first `from` bytes, without
+ * their time stamps and joined by "; ". Appends nothing if there are none. */
 void dt_detach_last_words(dt_strbuf *out, const char *log_path, int64_t from);
 
-/* First thing in the program: the pipe to who waits, kept from its own children; -1 where nobody
- * does. */
+/* Call first in the program: returns the pipe to the waiting process, closed on exec; -1 if
+ * nobody waits. */
 int dt_detach_claim(void);
 
-/* Tells, once: DT_OK, or what `err` holds. *ready is -1 afterwards; good where it was before. */
+/* Reports DT_OK, or the error in `err`, once. *ready is -1 afterwards; does nothing if it was -1
+ * before. */
 void dt_detach_ready(int *ready, dt_status st, const dt_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 static const char sum_key[] = ",\"sum\":\"", sequence_key[] = "\"sequence\":";
 enum { SUM_DIGITS = 8, SUM_TAIL = sizeof(sum_key) - 1 + SUM_DIGITS + 2 }; /* ,"sum":"01234567"} */
 
-/* FNV-1a. Each step is one to one, so that a single byte never goes unseen. */
+/* FNV-1a. Each step is a bijection, so a single changed byte is always detected. */
 static uint32_t sum_of(const char *bytes, size_t length)
 {
     uint32_t sum = 2166136261u;
@@ -40,7 +40,7 @@ static bool sum_is_good(const char *line, size_t length)
     return memcmp(line + length - SUM_TAIL, want, SUM_TAIL) == 0;
 }
 
-/* Of the last key of that name: what a rank sends is in front of it. */
+/* Finds the last key of that name: text of a rank may contain it before. */
 static int64_t find_sequence(const char *line, size_t length)
 {
     const char *at = NULL, *next = line, *end = line + length;

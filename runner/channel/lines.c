@@ -16,7 +16,7 @@ void dt_lines_release(dt_lines *lines)
     dt_strbuf_release(&lines->pending);
 }
 
-/* A whole line, `bytes` being what of it is not pending. */
+/* Delivers a complete line; `bytes` is the part that is not pending. */
 static bool line_end(dt_lines *lines, const char *bytes, size_t length, dt_lines_fn *take,
                      void *context)
 {
@@ -35,7 +35,8 @@ static bool line_end(dt_lines *lines, const char *bytes, size_t length, dt_lines
     return more;
 }
 
-/* The beginning of a line; once it is too long it goes out cut, and the rest is skipped. */
+/* Keeps the start of a line; a line that gets too long is delivered truncated, and the rest is
+ * skipped. */
 static void line_begin(dt_lines *lines, const char *bytes, size_t length, dt_lines_fn *take,
                        void *context)
 {

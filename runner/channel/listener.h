@@ -1,6 +1,6 @@
-/* listener: connections to a Unix socket of ours, on a libuv loop.
+/* listener: accepts connections to a Unix socket, on a libuv loop.
  *
- * Ownership  the connection is the callee's to close; close removes nothing from the folder
+ * Ownership  the callback must close the connection; close does not remove the socket from the folder
  */
 #ifndef DT_RUNNER_LISTENER_H
 #define DT_RUNNER_LISTENER_H

@@ -1,15 +1,13 @@
-/* poll_clock: time in which something could have been heard.
+/* poll_clock: measures only time in which a message could have been received.
  *
- * A process that is stopped, a machine that is paused or suspended, a call that blocks: afterwards
- * the monotonic clock has moved, timers are due, and what others said meanwhile has not been read
- * yet. Silence measured by that clock is none. This clock moves once in a turn of the loop, after
- * input was read, by what the turn took, but by clock_turn_seconds (runner/times.h) at most. Between two
- * reads of input it stands still, whatever timers see.
+ * After a process was stopped, a machine was suspended, or a call blocked, the monotonic clock has advanced and
+ * timers are due, but messages that arrived meanwhile are still unread; silence measured by that clock would be
+ * wrong. This clock advances once per turn of the loop, after input was read, by the time that the turn took,
+ * but by at most clock_turn_seconds (runner/times.h). Between two reads of input it stands still.
  *
- * The loop must turn at least once in clock_turn_seconds (a repeating timer), or the clock
- * is slow.
- * Units      seconds; only differences make sense. It began at the monotonic clock's value
- * Threads    the loop's
+ * The loop must turn at least once in clock_turn_seconds (a repeating timer), or the clock is slow.
+ * Units      seconds; only differences are meaningful. It starts at the monotonic clock's value
+ * Threads    call from the loop's thread
  */
 #ifndef DT_RUNNER_POLL_CLOCK_H
 #define DT_RUNNER_POLL_CLOCK_H
@@ -18,15 +16,15 @@
 
 typedef struct dt_poll_clock {
     uv_check_t after_poll;
-    double seconds;           /* what the clock shows */
-    double monotonic_seconds; /* when it last moved */
+    double seconds;           /* value of the clock */
+    double monotonic_seconds; /* time of its last advance */
 } dt_poll_clock;
 
-/* Keeps the loop from ending no more than any idle handle; close() is the caller's to wait for. */
+/* Does not keep the loop alive. After close, run the loop until the handle is closed. */
 void dt_poll_clock_open(dt_poll_clock *clock, uv_loop_t *loop);
 void dt_poll_clock_close(dt_poll_clock *clock);
 
-/* A turn has ended at this value of the monotonic clock. */
+/* Ends a turn at this value of the monotonic clock. */
 void dt_poll_clock_turn(dt_poll_clock *clock, double monotonic_seconds);
 
 #endif

@@ -1,19 +1,22 @@
-/* protocol: what agent and supervisor must agree on; the words are in runner/PROTOCOL.md. */
+/* protocol: declares the versions and limits that agent and supervisor share
+ * (runner/PROTOCOL.md). */
 #ifndef DT_RUNNER_PROTOCOL_H
 #define DT_RUNNER_PROTOCOL_H
 
-/* Supervisor and agent must have the same version: `attach` and `hello` state it, and each refuses another one.
- * Any change of a message raises it. */
+/* Supervisor and agent must have the same version: `attach` and `hello` state it, and each
+ * refuses another one. Increase it with any change of a message. */
 #define DT_PROTOCOL_VERSION 1
-/* Of the journal's lines. The first line that an agent writes states it; a journal of another version is not read. */
+/* Version of the journal's lines. The first line that an agent writes states it; a journal of
+ * another version is not read. */
 #define DT_PROTOCOL_JOURNAL_VERSION 1
 /* `dtrun-agent connect` puts this in front of its message on stderr if another dtrun must be used. */
 #define DT_PROTOCOL_OTHER "of another dtrun: "
-/* All that `dtrun-agent stop` says on its stdout, where the ranks are gone and the agent is not. */
+/* Output of `dtrun-agent stop` if the ranks have ended but the agent has not. */
 #define DT_PROTOCOL_AGENT_STAYS "agent stays\n"
 
 #define DT_PROTOCOL_MAX_LINE_BYTES ((size_t)1 << 20)
-/* A command: `start` holds the plan, of at most 16 MiB, which may name ten thousand files. */
+/* Longest command: `start` contains the plan, of at most 16 MiB, which may name ten thousand
+ * files. */
 #define DT_PROTOCOL_MAX_COMMAND_BYTES ((size_t)17 << 20)
 
 #define DT_PROTOCOL_MAX_RANKS 65536

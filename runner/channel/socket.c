@@ -14,7 +14,7 @@
 
 #define BACKLOG 16
 
-/* Opens the folder and makes the short address; *dir is to be closed after bind or connect. */
+/* Opens the folder and builds the short address; close *dir after bind or connect. */
 static dt_status address_make(struct sockaddr_un *address, int *dir, const char *folder,
                               const char *name, dt_error *err)
 {
@@ -66,7 +66,7 @@ dt_status dt_socket_connect(int *fd, const char *folder, const char *name, dt_er
     DT_TRY(address_make(&address, &dir, folder, name, err));
     made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (made < 0)
-        DT_THROW(err, DT_ERR_IO, "cannot make a socket: %s", strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot create a socket: %s", strerror(errno));
     if (connect(made, (struct sockaddr *)&address, sizeof(address)) != 0) {
         bool nobody = errno == ENOENT || errno == ECONNREFUSED;
         DT_THROW(err, nobody ? DT_ERR_NOT_FOUND : DT_ERR_IO, "cannot connect to '%s/%s': %s",

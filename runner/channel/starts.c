@@ -22,7 +22,7 @@ typedef struct record {
     int64_t count, points, last_ms;
 } record;
 
-/* Starts that are too long ago count no more; a clock that was set back makes none of them older. */
+/* Old starts no longer count; a clock that was set back does not make them older. */
 static record read_record(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -43,7 +43,7 @@ static record read_record(const char *path)
     return out;
 }
 
-/* In place: a full disk has room for it once the file is there. */
+/* Writes in place, which works on a full disk once the file exists. */
 static void write_record(const char *path, const record *what, int flags)
 {
     int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
@@ -56,7 +56,7 @@ static void write_record(const char *path, const record *what, int flags)
              what->last_ms);
     snprintf(line, sizeof(line), "%-63.63s\n", text);
     written = pwrite(fd, line, LINE_BYTES, 0);
-    (void)written; /* then this start is not counted */
+    (void)written; /* on failure this start is not counted */
     close(fd);
 }
 
@@ -106,8 +106,8 @@ dt_status dt_starts_check(const char *path, int most, const char *who, const cha
     dt_detach_last_words(&words, log_path, 0);
     dt_clock_iso(again, now.last_ms + (int64_t)dt_times_ms(dt_times()->starts_window_seconds));
     st = DT_FAIL(err, DT_ERR_IO,
-                 "%s ended %lld times in a row without getting anywhere, and is not started again "
-                 "before %s: %s (see '%s')",
+                 "%s ended %lld times in a row without progress and is not started again before "
+                 "%s: %s (see '%s')",
                  who, (long long)now.count, again,
                  words.length > 0 ? words.data : "it wrote no message", log_path);
     dt_strbuf_release(&words);

@@ -19,7 +19,7 @@ struct dt_stream {
     dt_stream_calls calls;
     void *context;
     bool ended, closing;
-    char bytes[READ_BYTES]; /* one read at a time; the last, as it is not cleared */
+    char bytes[READ_BYTES]; /* buffer of one read; last field, because it is not cleared */
 };
 
 typedef struct write_request {
@@ -125,7 +125,7 @@ static void on_written(uv_write_t *request, int problem)
     free(written);
     if (stream->closing)
         return;
-    /* The other side is gone. What it said last may still be there to be read, and then its end. */
+    /* The other side is gone. Its last bytes may still be readable, and then the end of file. */
     if (problem != 0)
         return;
     if (dt_stream_queued_bytes(stream) == 0 && stream->calls.drained != NULL)
@@ -145,7 +145,7 @@ void dt_stream_send(dt_stream *stream, const void *bytes, size_t length)
     memcpy(request->bytes, bytes, length);
     buf = uv_buf_init(request->bytes, (unsigned)length);
     if (uv_write(&request->request, (uv_stream_t *)&stream->pipe, &buf, 1, on_written) != 0)
-        free(request); /* the reader sees the broken channel too, and tells */
+        free(request); /* the reader sees the broken channel too, and reports it */
 }
 
 size_t dt_stream_queued_bytes(const dt_stream *stream)
@@ -173,7 +173,7 @@ void dt_stream_drain(dt_stream *stream, size_t max_bytes)
     for (size_t total = 0; total < max_bytes && !stream->closing; total += (size_t)got) {
         got = read(fd, stream->bytes, sizeof(stream->bytes));
         if (got <= 0)
-            return; /* the end of the file is left for libuv to see */
+            return; /* libuv will see the end of file */
         feed(stream, (size_t)got);
     }
 }

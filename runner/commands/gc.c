@@ -163,7 +163,7 @@ static dt_status collect(dt_call *call, dt_error *err)
 
     DT_TRY(read_call(&gc, call, err));
     DT_TRY(dt_store_open_to_read(&gc.store, NULL, err));
-    DT_TRY(dt_gc_look(&gc, err));
+    DT_TRY(dt_gc_scan(&gc, err));
     add_up(sums, &wanted, &gc, false);
     if (!call->json)
         say_wanted(&gc, sums);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "runner/view/run_table.h"
 #include "runner/view/runs.h"
 
@@ -123,7 +123,7 @@ static dt_status list(dt_call *call, dt_error *err)
 
     DT_TRY(read_selection(&selection, call, err));
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
-    dt_mend_all(store);
+    dt_restore_runs(store);
     if (asked != NULL)
         DT_TRY(dt_run_columns_parse(&columns, store, asked, call->arena, err));
     DT_TRY(dt_run_select(&entries, store, &selection, call->arena, err));

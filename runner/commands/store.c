@@ -9,8 +9,8 @@
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/remove.h"
 #include "runner/supervisor/rebuild/fill.h"
-#include "runner/supervisor/rebuild/mend.h"
 #include "runner/supervisor/rebuild/repair.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 
 #include "base/banned.h"
 
@@ -116,7 +116,7 @@ static dt_status check(dt_store *store, dt_call *call, dt_error *err)
     dt_strbuf_init(&text);
     if (runs == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    dt_mend_all(store);
+    dt_restore_runs(store);
     DT_TRY(dt_store_verify(store, &damages, &count, call->arena, err));
     for (int64_t i = 0; i < count; i++)
         add_problem(problems, "%s", damages[i]);

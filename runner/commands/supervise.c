@@ -8,7 +8,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/gc/quota.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs.h"
 
@@ -23,7 +23,7 @@ static dt_status supervise_all(dt_call *call, dt_error *err)
     dt_run *runs;
 
     DT_TRY(dt_store_open(&store, NULL, err));
-    dt_mend_all(store);
+    dt_restore_runs(store);
     DT_TRY(dt_store_run_list(store, &runs, &count, -1, 0, call->arena, err));
     for (int64_t i = 0; i < count; i++) {
         if (dt_run_state_is_terminal(runs[i].state))

@@ -1,7 +1,7 @@
-/* cache: what launches have put into the cache of this machine, and nobody uses.
+/* cache: removes unused files from the cache of this machine.
  *
- * Whoever finds something there sets its time (runner/fetch, remote_helper), and what runs from it or reads it
- * is marked (cache_pin.h): between the two lies the preparation of nodes, for which a day is given.
+ * Every use of a cached file updates its time (runner/fetch, remote_helper), and files that a process runs or reads
+ * are marked (cache_pin.h). Between the two lies the preparation of nodes, so files are kept for a day.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -30,7 +30,7 @@ static bool has_ending(const char *name, const char *ending)
     return length >= wanted && strcmp(name + length - wanted, ending) == 0;
 }
 
-/* Ours, asked for by nobody lately, used by nobody. */
+/* True if the file belongs to this user, was not requested lately, and is not in use. */
 static bool is_idle(int64_t *time_ms, const dt_gc *gc, const char *cache, const char *folder,
                     const char *name, const char *path)
 {
@@ -68,7 +68,7 @@ out:
     return st;
 }
 
-dt_status dt_gc_look_at_cache(dt_gc *gc, dt_error *err)
+dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err)
 {
     const char *cache;
     dt_status st = DT_OK;
@@ -82,7 +82,7 @@ out:
     return st;
 }
 
-/* A launch that fetches the same data has the lock of runner/fetch. */
+/* Takes the lock that a launch holds while it fetches the same data (runner/fetch). */
 static dt_status lock_fetch(int *fd, const dt_gc *gc, const char *path, dt_error *err)
 {
     const char *slash = strrchr(path, '/'), *lock;
@@ -96,7 +96,8 @@ static dt_status lock_fetch(int *fd, const dt_gc *gc, const char *path, dt_error
     return dt_file_lock(fd, lock, err);
 }
 
-/* It is out of everybody's way at once, and looked at again then: who found it just before has set its time. */
+/* Removes a cached file: renames it first, then checks its time again, in case a process has
+ * just used it. */
 dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
 {
     const char *slash = strrchr(item->path, '/'), *cache, *folder, *aside;
@@ -113,7 +114,7 @@ dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, 
     if (folder == NULL || aside == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     st = lock_fetch(&lock, gc, item->path, err);
-    if (st == DT_ERR_BUSY) { /* somebody fetches it */
+    if (st == DT_ERR_BUSY) { /* it is being fetched */
         dt_error_clear(err);
         return DT_OK;
     }

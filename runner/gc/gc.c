@@ -26,7 +26,7 @@ static int by_age(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-/* The oldest beyond what may stay. */
+/* Marks the oldest items beyond the quota. */
 static void heed_quota(dt_gc *gc, dt_gc_kind kind)
 {
     int64_t stays = 0;
@@ -41,13 +41,13 @@ static void heed_quota(dt_gc *gc, dt_gc_kind kind)
         }
 }
 
-dt_status dt_gc_look(dt_gc *gc, dt_error *err)
+dt_status dt_gc_scan(dt_gc *gc, dt_error *err)
 {
     dt_status st;
 
-    DT_TRY(dt_gc_look_at_runs(gc, err));
-    DT_TRY(dt_gc_look_at_cache(gc, err));
-    DT_TRY(dt_gc_look_at_sweeps(gc, err));
+    DT_TRY(dt_gc_scan_runs(gc, err));
+    DT_TRY(dt_gc_scan_cache(gc, err));
+    DT_TRY(dt_gc_scan_sweeps(gc, err));
     if (gc->count > 1)
         qsort(gc->items, (size_t)gc->count, sizeof(gc->items[0]), by_age);
     for (int64_t i = 0; i < gc->count; i++)
@@ -74,7 +74,7 @@ dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error
         } else if (item->kind == DT_GC_SWEEPS) {
             st = dt_gc_remove_sweep(gc, item, &item->removed, &one);
         } else if (item->run != NULL) {
-            st = dt_gc_remove_of_run(gc, item, &item->removed, &one);
+            st = dt_gc_remove_run_item(gc, item, &item->removed, &one);
         } else {
             st = dt_gc_remove_cached(gc, item, &item->removed, &one);
         }
@@ -82,7 +82,7 @@ dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error
             return DT_FAIL(err, st, "%s", one.message);
         if (st != DT_OK) {
             problem(one.message);
-            gc->problems += st != DT_ERR_BUSY; /* it stays for now, as it should */
+            gc->problems += st != DT_ERR_BUSY; /* busy items are kept for now */
         }
     }
     return DT_OK;

@@ -1,4 +1,4 @@
-/* sweeps: folders of sweeps that have ended. Their runs are runs as any other, and stay. */
+/* sweeps: finds and removes folders of ended sweeps. Their runs are ordinary runs, and are kept. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define GONE_PREFIX ".gone-"
 
-/* Its age is since its driver wrote that it had ended. */
+/* Adds a sweep; its age counts from the time when its driver recorded the end. */
 static dt_status add_one(dt_gc *gc, const char *name, dt_error *err)
 {
     const char *folder, *progress;
@@ -32,7 +32,7 @@ out:
     return st;
 }
 
-/* Of a removal that was cut short. */
+/* Adds what an interrupted removal has left. */
 static dt_status add_leftovers(dt_gc *gc, dt_error *err)
 {
     struct dirent *entry;
@@ -52,7 +52,7 @@ out:
     return st;
 }
 
-dt_status dt_gc_look_at_sweeps(dt_gc *gc, dt_error *err)
+dt_status dt_gc_scan_sweeps(dt_gc *gc, dt_error *err)
 {
     const char **names;
     dt_status st = DT_OK;
@@ -68,7 +68,7 @@ out:
     return st;
 }
 
-/* One that is resumed since it was looked at stays. */
+/* Removes a sweep's folder, unless the sweep was resumed since the scan. */
 dt_status dt_gc_remove_sweep(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
 {
     const char *name = strrchr(item->path, '/') + 1, *aside;

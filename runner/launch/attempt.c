@@ -33,8 +33,8 @@ static dt_status check_text(const char *text, dt_error *err)
     return text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* attempt-N/origins.json: this attempt's, over those of an earlier one, which may be another run's. A
- * run does without, too. */
+/* Writes attempt-N/origins.json: this attempt's origins merged over those of the previous
+ * attempt (or of the forked run). Best effort: a failure here does not fail the launch. */
 static void write_origins(const dt_preflight *flight, int64_t attempt, const char *folder,
                           const char *recipe, const char *below, int64_t below_attempt,
                           dt_arena *arena)
@@ -60,7 +60,7 @@ static void write_origins(const dt_preflight *flight, int64_t attempt, const cha
     json_decref(earlier);
 }
 
-/* Fills in what the caller of dt_plan_make owes, and writes attempt-N/plan.json. */
+/* Fills in the fields that dt_plan_make leaves to its caller, and writes attempt-N/plan.json. */
 static dt_status write_plan(dt_preflight *flight, const char *run, int64_t attempt,
                             const char *resume_from, const char *folder, dt_arena *arena,
                             dt_error *err)
@@ -90,7 +90,7 @@ out:
     return st;
 }
 
-/* The resolved recipe as the store keeps it. */
+/* Returns the resolved recipe as JSON, as stored, and its hash. */
 static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe *recipe,
                              dt_arena *arena, dt_error *err)
 {
@@ -106,18 +106,18 @@ static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe
     return check_text(*json_text, err);
 }
 
-/* What a new run is begun with. */
+/* Parameters of a new run. */
 typedef struct beginning {
     const char *run, *folder;
     const dt_recipe_source *source;
     const dt_labels *labels;
-    const dt_fork *fork;             /* NULL: from nothing */
-    const dt_task_start *task;       /* NULL: it trains */
-    const char *checkpoint, *digest; /* its own copy; "" none */
+    const dt_fork *fork;             /* NULL: a new run */
+    const dt_task_start *task;       /* NULL: training */
+    const char *checkpoint, *digest; /* the run's own copy; "" if none */
     const dt_preflight *flight;
 } beginning;
 
-/* With its past and the checkpoint that ends it, where it has one. */
+/* Adds the row; for a fork also the parent's history and its checkpoint. */
 static dt_status add_run(dt_store *store, const dt_run *row, const beginning *of, dt_error *err)
 {
     dt_store_checkpoint checkpoint = {.path = of->checkpoint,
@@ -184,7 +184,7 @@ static dt_status add_row(dt_store *store, const beginning *of, dt_arena *arena, 
     row.recipe_hash = hash;
     DT_TRY(dt_labels_write(&row, of->folder, err));
     DT_TRY(add_run(store, &row, of, err));
-    (void)dt_overrides_store(store, of->run, changes, NULL); /* it runs without, too */
+    (void)dt_overrides_store(store, of->run, changes, NULL); /* best effort */
     (void)dt_provenance_store(store, of->run, origin, NULL);
 out:
     json_decref(origin);
@@ -192,7 +192,8 @@ out:
     return st;
 }
 
-/* From here on the store knows the attempt: a supervisor that does not start is its end. */
+/* Starts the supervisor. The store already has the attempt: if the supervisor does not start,
+ * the attempt has failed. */
 static dt_status supervise(dt_store *store, const char *run, dt_error *err)
 {
     dt_status st = dt_supervisor_start(run, err);
@@ -207,7 +208,7 @@ static dt_status supervise(dt_store *store, const char *run, dt_error *err)
     return st;
 }
 
-/* The checkpoint that a fork or a task begins from, as its own. */
+/* Copies the checkpoint that a fork or a task starts from into the run's folder. */
 static dt_status take_checkpoint(beginning *io, dt_arena *arena, dt_error *err)
 {
     const char *parent = dt_arena_printf(arena, "%s/checkpoints", io->folder);
@@ -222,7 +223,7 @@ static dt_status take_checkpoint(beginning *io, dt_arena *arena, dt_error *err)
                               parent, io->run, arena, err);
 }
 
-/* What the weights came with, so that the run can be exported with it. */
+/* Copies the files that came with the weights, for a later export. */
 static dt_status take_origin(const beginning *of, dt_arena *arena, dt_error *err)
 {
     const char *parent;
@@ -249,7 +250,7 @@ out:
     return st;
 }
 
-/* What a task is given, as files of its own. */
+/* Writes the input of a task to files in the run's folder. */
 static dt_status take_task(const beginning *of, dt_plan_task *task, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -288,7 +289,7 @@ static dt_status begin(const char **run, dt_store *store, beginning *of, dt_pref
                   of->fork != NULL ? of->fork->parent->attempt : 0, arena);
     DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
     DT_TRY(add_row(store, of, arena, err));
-    folder = NULL; /* belongs to the row now */
+    folder = NULL; /* owned by the row now */
     DT_TRY(supervise(store, *run, err));
 out:
     if (folder != NULL)
@@ -303,7 +304,7 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     beginning of = {.source = source, .labels = labels, .fork = fork};
     dt_status st = DT_OK;
 
-    /* whoever launches: a point of a sweep is one, too */
+    /* also for the points of a sweep */
     if (fork == NULL && flight->plan.weights.kind == DT_WEIGHTS_NONE)
         DT_TRY(dt_weights_preflight(flight, arena, err));
     DT_TRY(begin(run, store, &of, flight, arena, err));
@@ -320,7 +321,8 @@ dt_status dt_attempt_launch_task(const char **run, dt_store *store, const dt_rec
     return begin(run, store, &of, flight, arena, err);
 }
 
-/* Beyond those that failed before their first step, too. */
+/* Returns the number of the next attempt; attempts that failed before their first step count
+ * too. */
 static dt_status next_attempt(int64_t *out, dt_store *store, const char *run, dt_arena *arena,
                               dt_error *err)
 {
@@ -347,22 +349,21 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     int lock = -1;
     dt_run now;
 
-    /* One resume at a time: the plan's folder is named by a number both would choose. */
+    /* One resume at a time: two would choose the same number for the plan's folder. */
     DT_TRY(dt_run_path(&folder, run->id, NULL, arena, err));
     DT_TRY(dt_run_check_owner(run->id, folder, err));
     DT_TRY(dt_run_path(&lock_path, run->id, "resume.lock", arena, err));
     st = dt_file_lock(&lock, lock_path, &problem);
     if (st == DT_ERR_BUSY)
-        DT_THROW(err, st, "run '%s' is being resumed by somebody else: see 'dtrun status %s'",
+        DT_THROW(err, st, "run '%s' is being resumed by another process: see 'dtrun status %s'",
                  run->id, run->id);
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
-    /* Whoever had it before us may have resumed what we looked at: that plan is not ours to write.
-     */
+    /* The previous holder of the lock may have resumed the run since it was read. */
     DT_TRY(dt_store_run_find(store, &now, run->id, arena, err));
     if (now.attempt != run->attempt || !dt_run_state_is_terminal(now.state))
         DT_THROW(err, DT_ERR_BUSY,
-                 "run '%s' was resumed by somebody else just now: see 'dtrun status %s'", run->id,
+                 "run '%s' was just resumed by another process: see 'dtrun status %s'", run->id,
                  run->id);
     DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));

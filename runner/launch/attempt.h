@@ -1,9 +1,9 @@
-/* attempt: from a checked recipe to a supervised run, with nothing half-made on the way.
+/* attempt: creates a supervised run, or its next attempt, from a checked recipe.
  *
  * Order      folder → recipe.yaml → attempt-N/plan.json → row in the store → supervisor.
- *            A failure before the row takes the folder away again; one after it leaves a failed
- *            attempt that says why.
- * Threads    any number of launches at once: an id is taken by making its folder
+ *            A failure before the row removes the folder again; a failure after it leaves a failed attempt
+ *            with the reason.
+ * Threads    any number of launches at once: creating its folder claims an id
  */
 #ifndef DT_RUNNER_LAUNCH_ATTEMPT_H
 #define DT_RUNNER_LAUNCH_ATTEMPT_H
@@ -14,36 +14,37 @@
 #include "runner/launch/preflight.h"
 #include "store/store.h"
 
-/* Where a new run begins that is forked from another. */
+/* Start of a new run that is forked from another. */
 typedef struct dt_fork {
-    const dt_run *parent;   /* its recipe_json is what the recipe was changed from */
-    const char *checkpoint; /* of that run: it gets a copy of its own */
-    const char *name;       /* of the new run */
-    double valid_loss;      /* of the checkpoint; NaN: none */
-    double score;           /* the same; store.h */
+    const dt_run *parent;   /* its recipe_json is the recipe before --set */
+    const char *checkpoint; /* checkpoint of the parent; it is copied */
+    const char *name;       /* name of the new run */
+    double valid_loss;      /* validation loss of the checkpoint; NaN: none */
+    double score;           /* validation score of the checkpoint (store.h); NaN: none */
     dt_budget_place at;
 } dt_fork;
 
-/* Where a run begins whose task is not to train (recipes/plan.h): flight->plan.task has the rest. */
+/* Start of a run whose task is not training (recipes/plan.h); flight->plan.task has the rest. */
 typedef struct dt_task_start {
-    const char *checkpoint;          /* it gets a copy of its own */
-    const dt_strbuf *input, *target; /* what is in its files; target NULL: none */
+    const char *checkpoint;          /* it is copied */
+    const dt_strbuf *input, *target; /* contents of its files; target NULL: none */
 } dt_task_start;
 
-/* Such a run; its plan's input, target, and output where that is "", become files of its folder. */
+/* Launches such a run. The plan's input, target, and output if that is "", become files in its
+ * folder. */
 dt_status dt_attempt_launch_task(const char **run, dt_store *store, const dt_recipe_source *source,
                                  const dt_labels *labels, const dt_task_start *start,
                                  dt_preflight *flight, dt_arena *arena, dt_error *err);
 
-/* A new run with tags, note and group (NULL: none), from nothing or, by
- * `fork` (may be NULL), from a checkpoint with its history up to there as its past; flight->plan gets its run, attempt and directory.
- * *run lives in the arena. */
+/* Launches a new run with tags, note and group (NULL: none): from the start or, with `fork` (may
+ * be NULL), from a checkpoint with the parent's history up to it. Sets run, attempt and
+ * directory of flight->plan. *run lives in the arena. */
 dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_source *source,
                             const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
                             dt_arena *arena, dt_error *err);
 
-/* The next attempt of an ended run, from a marked checkpoint; `at`: where it stands. run->recipe_json
- * is what the new recipe was changed from. */
+/* Starts the next attempt of an ended run from a complete checkpoint; `at`: its position in the
+ * data. run->recipe_json is the recipe before --set. */
 dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
                             const dt_budget_place *at, dt_preflight *flight, dt_arena *arena,
                             dt_error *err);

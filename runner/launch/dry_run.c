@@ -76,16 +76,16 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_fit *fit, 
     if (steps > 0)
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", dt_format_whole(text, sizeof(text), steps));
     else
-        dt_table_add(&table, DT_STYLE_PLAIN, "%s epochs (so many steps as the data give)",
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s epochs (the data determine the number of steps)",
                      dt_format_whole(text, sizeof(text), recipe->schedule.epochs));
     dt_table_add(&table, DT_STYLE_DIM, "%ss per step", kind->item);
     dt_table_add(&table, DT_STYLE_PLAIN,
-                 recipe->batch.max_tokens > 0 ? "%s or so: %s x %lld accumulated x %lld ranks"
+                 recipe->batch.max_tokens > 0 ? "about %s: %s x %lld accumulated x %lld ranks"
                                               : "%s = %s x %lld accumulated x %lld ranks",
                  dt_format_whole(text, sizeof(text), flight->tokens_per_step),
                  batch_text(arena, recipe), (long long)recipe->batch.accumulate, (long long)ranks);
     if (steps > 0) {
-        dt_table_add(&table, DT_STYLE_DIM, "%ss in all", kind->item);
+        dt_table_add(&table, DT_STYLE_DIM, "total %ss", kind->item);
         dt_table_add(
             &table, DT_STYLE_PLAIN, "%s",
             dt_format_count(whole, sizeof(whole), (double)flight->tokens_per_step * (double)steps));
@@ -125,7 +125,7 @@ dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err
     dt_strbuf_init(&text);
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s", flight->plan.recipe.name);
     dt_term_add(&text, &term, DT_STYLE_DIM,
-                " would be launched like this; nothing was started\n\n");
+                " would be launched as follows; nothing was started\n\n");
     add_summary(&text, &term, fit, call->arena);
     dt_strbuf_add_char(&text, '\n');
     add_ranks(&text, &term, &flight->plan, call->arena);

@@ -1,11 +1,12 @@
-/* dry_run: what a launch would start, told without starting it. */
+/* dry_run: prints what a launch would start, without starting it. */
 #ifndef DT_RUNNER_LAUNCH_DRY_RUN_H
 #define DT_RUNNER_LAUNCH_DRY_RUN_H
 
 #include "runner/cli/command.h"
 #include "runner/launch/fit.h"
 
-/* Text, or {"version", "parameters", "tokens_per_step", "memory", "plan", "data", "time", ...}. */
+/* Prints text, or {"version", "parameters", "tokens_per_step", "memory", "plan", "data", "time",
+ * ...}. */
 dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err);
 
 #endif

@@ -25,13 +25,13 @@ static dt_status refuse_without_checkpoint(const dt_run *run, dt_error *err)
     if (below > 0)
         snprintf(words, sizeof(words), " below %lld", (long long)below);
     return DT_FAIL(err, DT_ERR_NOT_FOUND,
-                   "run '%s' has no whole checkpoint to continue from: launch it anew, with a"
-                   " checkpoint.every%s",
+                   "run '%s' has no complete checkpoint to continue from: launch it again, with "
+                   "checkpoint.every%s",
                    run->id, words);
 }
 
-/* The newest checkpoint that is whole, open: one that the history knows of, or, where there is
- * none, one that somebody put there. */
+/* Opens the newest complete checkpoint that the history knows or, if there is none, one that was
+ * put into the folder. */
 static dt_status open_newest(dt_checkpoint **out, const char **path, dt_store *store,
                              const dt_run *run, dt_arena *arena, dt_error *err)
 {
@@ -51,7 +51,8 @@ out:
     return st;
 }
 
-/* An attempt that failed before its first step leaves the recipe as it was. */
+/* Finds the recipe to continue with: an attempt that failed before its first step leaves it
+ * unchanged. */
 static dt_status find_recipe(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
 {
     dt_standing standing;
@@ -59,18 +60,17 @@ static dt_status find_recipe(dt_store *store, dt_run *run, const dt_call *call, 
 
     DT_TRY(dt_store_run_standing(store, &standing, run->id, call->arena, err));
     if (strcmp(standing.recipe_hash, run->recipe_hash) != 0)
-        dt_report_note(
-            call,
-            "attempt %lld failed before its first step: the run continues by the recipe of "
-            "attempt %lld",
-            (long long)run->attempt, (long long)standing.attempt);
+        dt_report_note(call,
+                       "attempt %lld failed before its first step: the run continues with the "
+                       "recipe of attempt %lld",
+                       (long long)run->attempt, (long long)standing.attempt);
     run->recipe_json = standing.recipe_json;
     run->recipe_hash = standing.recipe_hash;
 out:
     return st;
 }
 
-/* That recipe with --set on top. */
+/* Applies --set to that recipe. */
 static dt_status change_recipe(dt_recipe *out, dt_origins *origins, const dt_run *run,
                                const dt_call *call, dt_error *err)
 {
@@ -103,9 +103,9 @@ out:
     return st;
 }
 
-/* --- a checkpoint that is asked for */
+/* --- a requested checkpoint */
 
-/* "step 400, best of ...": those that are there, for a message. */
+/* Reports an unknown checkpoint, with the existing ones ("it has 200, 400"). */
 static dt_status refuse_unknown(const dt_run *run, const char *which,
                                 const dt_store_checkpoint *rows, int64_t count, dt_error *err)
 {
@@ -118,8 +118,7 @@ static dt_status refuse_unknown(const dt_run *run, const char *which,
             dt_strbuf_add_fmt(&steps, "%s%lld", steps.length > 0 ? ", " : "",
                               (long long)rows[i].step);
     if (strcmp(which, "best") == 0)
-        st = DT_FAIL(err, DT_ERR_NOT_FOUND,
-                     "no checkpoint of run '%s' is of a step that was evaluated (it has %s)",
+        st = DT_FAIL(err, DT_ERR_NOT_FOUND, "no checkpoint of run '%s' was evaluated (it has %s)",
                      run->id, steps.length > 0 ? steps.data : "none");
     else
         st = DT_FAIL(err, DT_ERR_NOT_FOUND, "run '%s' has no checkpoint of step %s (it has %s)",
@@ -128,13 +127,13 @@ static dt_status refuse_unknown(const dt_run *run, const char *which,
     return st;
 }
 
-/* The attempts that it is held against; count 0: whatever way it is of. */
+/* The attempts that decide whether a checkpoint is on the current branch; count 0: accept any. */
 typedef struct ways {
     dt_attempt *attempts;
     int64_t count;
 } ways;
 
-/* Of several the newer attempt's comes first in the list. */
+/* Chooses the matching checkpoint; the list has those of newer attempts first. */
 static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_t count,
                                          const ways *against, bool best, int64_t step)
 {
@@ -152,19 +151,19 @@ static const dt_store_checkpoint *choose(const dt_store_checkpoint *rows, int64_
     return chosen;
 }
 
-/* One that is there, but where the run has begun again before it. */
+/* Refuses a checkpoint from before a restart at an earlier step. */
 static dt_status refuse_left(const dt_run *run, const dt_store_checkpoint *row,
                              const dt_attempt *again, dt_error *err)
 {
     return DT_FAIL(err, DT_ERR_USAGE,
-                   "the checkpoint of step %lld is of a way that run '%s' has left (attempt %lld "
-                   "began again at step %lld), and its history does not lead there: a new run can "
-                   "begin with its weights ('model.from: run:%s@%lld')",
+                   "the checkpoint of step %lld is from before run '%s' went back (attempt %lld "
+                   "restarted at step %lld), so the run cannot resume from it: a new run can start "
+                   "from its weights ('model.from: run:%s@%lld')",
                    (long long)row->step, run->id, (long long)again->attempt,
                    (long long)again->start_step, run->id, (long long)row->step);
 }
 
-/* to_continue: only one that the run's history leads to. */
+/* Opens the requested checkpoint. to_continue: it must be on the run's current branch. */
 static dt_status open_asked(dt_checkpoint **out, const char **path, dt_store *store,
                             const dt_run *run, const char *which, bool to_continue, dt_arena *arena,
                             dt_error *err)
@@ -226,7 +225,7 @@ out:
     return st;
 }
 
-/* --- the tokenizer that its text is read by */
+/* --- the tokenizer */
 
 static bool was_set(const dt_call *call, const char *key)
 {
@@ -239,7 +238,7 @@ static bool was_set(const dt_call *call, const char *key)
     return false;
 }
 
-/* The checkpoint's copy, as a file of the run: checkpoints come and go. */
+/* Copies the checkpoint's tokenizer into the run's folder, because checkpoints may be removed. */
 static dt_status keep_tokenizer(const char **path, const dt_run *run, const dt_tokenizer *tokenizer,
                                 dt_arena *arena, dt_error *err)
 {

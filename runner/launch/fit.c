@@ -13,16 +13,18 @@
 
 #include "base/banned.h"
 
-/* Of the data sheet's rate: what trainings of transformers are reported to reach (docs/scaling.md). */
+/* Share of the data sheet's rate that published trainings of transformers reach
+ * (docs/scaling.md). */
 #define GPU_SHARE_LOW  0.25
 #define GPU_SHARE_HIGH 0.55
-/* A small step is as long as the host takes to ask for its operations, at most: of a block, both ways. */
+/* A small step takes at most the time in which the host submits its operations; operations per
+ * block, forward and backward. */
 #define OP_SECONDS 5e-6
 #define BLOCK_OPS  40
-/* Of a processor's peak: from small models, whose ops are memory's, to wide ones. */
+/* Share of a processor's peak: from small models, whose ops are memory-bound, to wide ones. */
 #define PROCESSOR_SHARE_LOW  0.03
 #define PROCESSOR_SHARE_HIGH 0.5
-#define PROCESSOR_HZ         2.5e9 /* assumed of a core */
+#define PROCESSOR_HZ         2.5e9 /* assumed clock rate of a core */
 
 enum { GPUS_USUAL = 8, GPUS_MOST = 16 };
 
@@ -41,7 +43,8 @@ static double sent_by_each(const dt_traffic *traffic, int64_t world_size)
     return sum;
 }
 
-/* Every micro-step after the second is like the one before. */
+/* Counts the bytes sent per step. Every micro-step after the second sends the same as the one
+ * before. */
 static dt_status count_sent(dt_fit *out, dt_arena *arena, dt_error *err)
 {
     enum { COUNTED = 3 };
@@ -79,7 +82,7 @@ static void span(dt_fit *out, double flops_low, double flops_high)
     out->seconds_high = all / flops_low;
 }
 
-/* A step on the plan's GPUs, of which nodes have as many as the fullest. */
+/* Estimates a step on the plan's GPUs; each node is assumed to have as many as the fullest. */
 static dt_status time_of_gpus(dt_fit *out, dt_arena *arena, dt_error *err)
 {
     const dt_plan *plan = &out->flight->plan;
@@ -120,7 +123,8 @@ out:
     return st;
 }
 
-/* FLOPs a cycle of a core: two fused products of a register of floats, where there are such. */
+/* Returns the FLOPs per cycle of a core: two fused multiply-adds on a register of floats, if
+ * supported. */
 static double processor_flops(const char **name)
 {
     *name = "any";
@@ -143,11 +147,9 @@ static void time_of_processors(dt_fit *out, dt_arena *arena)
     double peak = processor_flops(&name) * dt_past_speed_devices(&out->flight->plan);
 
     span(out, peak * PROCESSOR_SHARE_LOW, peak * PROCESSOR_SHARE_HIGH);
-    out->basis =
-        dt_arena_printf(arena,
-                        "no finished run here yet; %s, %.0f to %.0f %% of %.3g TFLOP/s: a "
-                        "first run tells more",
-                        name, 100 * PROCESSOR_SHARE_LOW, 100 * PROCESSOR_SHARE_HIGH, peak / 1e12);
+    out->basis = dt_arena_printf(
+        arena, "rough estimate, better after a first run: %s, %.0f to %.0f %% of %.3g TFLOP/s",
+        name, 100 * PROCESSOR_SHARE_LOW, 100 * PROCESSOR_SHARE_HIGH, peak / 1e12);
 }
 
 static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
@@ -158,7 +160,7 @@ static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
 
     if (out->gpu != NULL && !isnan(out->sent_bytes))
         return time_of_gpus(out, arena, err);
-    out->basis = "more messages in a step than are counted";
+    out->basis = "the traffic of a step cannot be estimated";
     if (out->gpu != NULL)
         return DT_OK;
     dt_past_speed_find(&past, plan, out->flops, arena);
@@ -170,7 +172,8 @@ static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
     } else if (strcmp(plan->ranks[0].device, "cpu") == 0) {
         time_of_processors(out, arena);
     } else {
-        out->basis = "no finished run on these cards yet; --gpus-as h100 takes a data sheet's rate";
+        out->basis =
+            "no finished run on these GPUs yet; --gpus-as h100 uses the rate of a data sheet";
     }
     return DT_OK;
 }
@@ -184,7 +187,7 @@ static double epochs_of(const dt_preflight *flight)
 
     if (flight->plan.recipe.schedule.epochs > 0 && flight->plan.recipe.schedule.steps == 0)
         return (double)flight->plan.recipe.schedule.epochs;
-    if (dt_packs_asked(&flight->plan.recipe)) /* whose tokens leave room for padding */
+    if (dt_packs_asked(&flight->plan.recipe)) /* packed sequences contain padding */
         tokens = (double)(flight->data.train_packs * flight->plan.recipe.batch.tokens);
     return tokens > 0 && steps > 0 ? (double)flight->tokens_per_step * (double)steps / tokens : NAN;
 }
@@ -217,7 +220,7 @@ dt_status dt_fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const char 
     if (*count < 1 || *count > GPUS_MOST ||
         (end != NULL && (*end != '\0' || end == text + length + 1)))
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--gpus-as is '%s': expected 1 to %d cards of a node behind the colon", text,
+                       "--gpus-as is '%s': expected 1 to %d GPUs per node after the colon", text,
                        GPUS_MOST);
     for (int i = 0; dt_gpu_spec_names[i] != NULL; i++)
         if (strncmp(dt_gpu_spec_names[i], text, length) == 0 &&
@@ -225,9 +228,9 @@ dt_status dt_fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const char 
             *out = &dt_gpu_specs[i];
             return DT_OK;
         }
-    return DT_FAIL(err, DT_ERR_USAGE,
-                   "--gpus-as is '%s': known are h100, h200, a100, a100-40gb, l40s and rtx4090",
-                   text);
+    return DT_FAIL(
+        err, DT_ERR_USAGE,
+        "--gpus-as is '%s': expected one of h100, h200, a100, a100-40gb, l40s and rtx4090", text);
 }
 
 dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **gpu, const dt_recipe *recipe,

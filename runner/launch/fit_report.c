@@ -1,4 +1,4 @@
-/* What dt_fit found, for people and for programs: runner/launch/fit.h. */
+/* fit_report: prints a prediction for people, and as JSON (runner/launch/fit.h). */
 #include <math.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static const char *tokenizer_of(const dt_recipe *recipe)
     return NULL;
 }
 
-/* Sequences of whole documents, and how much of them is none. */
+/* Adds the number of packed sequences, and their share of padding. */
 static void add_packs(dt_strbuf *out, const dt_preflight *flight)
 {
     int64_t packs = flight->data.train_packs;
@@ -63,7 +63,7 @@ static void add_vocab(dt_strbuf *out, const dt_preflight *flight)
     char count[DT_FORMAT_SIZE];
 
     if (flight->data.vocab <= 0) {
-        dt_strbuf_add_str(out, ", a vocabulary that only reading all tells");
+        dt_strbuf_add_str(out, ", vocabulary size unknown until all data is read");
         return;
     }
     dt_format_whole(count, sizeof(count), flight->data.vocab);
@@ -85,7 +85,7 @@ const char *dt_fit_data_text(const dt_fit *fit, dt_arena *arena)
     dt_strbuf out;
 
     if (flight->data_files == 0)
-        return "not looked at";
+        return "not read";
     dt_strbuf_init(&out);
     dt_strbuf_add_fmt(&out, "%lld file%s of %s", (long long)flight->data_files,
                       flight->data_files == 1 ? "" : "s",
@@ -108,7 +108,7 @@ static void add_rates(dt_table *table, const dt_fit *fit)
 
     dt_table_add(table, DT_STYLE_DIM, "GFLOP per step");
     dt_table_add(table, DT_STYLE_PLAIN,
-                 fit->matrix_flops > 0 ? "%.3g, and %.3g of the optimizer" : "%.3g",
+                 fit->matrix_flops > 0 ? "%.3g, plus %.3g for the optimizer" : "%.3g",
                  1e-9 * fit->flops, 1e-9 * fit->matrix_flops);
     dt_table_add(table, DT_STYLE_DIM, "sent per step");
     dt_table_add(table, DT_STYLE_PLAIN, "%s%s",
@@ -134,7 +134,7 @@ void dt_fit_note(const dt_fit *fit, const dt_call *call)
     const dt_memory *memory = &fit->flight->memory;
     char count[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
 
-    dt_report_note(call, "%s parameters, %s a rank; the steps take %s (%s)",
+    dt_report_note(call, "%s parameters, %s per rank; the steps take %s (%s)",
                    dt_format_count(count, sizeof(count), (double)memory->parameter_count),
                    dt_format_bytes(bytes, sizeof(bytes), (double)memory->total_bytes),
                    dt_fit_time_text(fit, call->arena), fit->basis);

@@ -43,7 +43,7 @@ dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_r
     }
     if (newest == NULL)
         DT_THROW(err, DT_ERR_NOT_FOUND,
-                 "run '%s' has no whole checkpoint: it is %s, and one is saved every"
+                 "run '%s' has no complete checkpoint: it is %s, and one is saved every"
                  " checkpoint.every steps and at the end",
                  run->id, dt_run_state_name(run->state));
     DT_TRY(dt_existing_run_checkpoint_path(path, store, run, which, call->arena, err));
@@ -99,7 +99,7 @@ out:
     return st;
 }
 
-/* Room for them and a few more. */
+/* Allocates room for all options and a few more words. */
 static dt_status open_words(words *out, const dt_call *call, dt_error *err)
 {
     const dt_arguments *args = call->args;

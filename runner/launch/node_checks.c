@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* Parameters and two moments, fp32; a save needs room before an older one goes. */
+/* Parameters and two moments, fp32. A save needs space before an older checkpoint is removed. */
 enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
 
 dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool outlive,
@@ -28,7 +28,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
         .meet = true,
         .outlive = outlive,
-        .renew = outlive, /* the doctor: what a new connection meets */
+        .renew = outlive, /* doctor: test a new connection */
     };
     dt_status st = DT_OK;
 
@@ -36,8 +36,8 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (dt_slurm_is_promised(plan))
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "which machines the %lld nodes are is known once Slurm gives them: 'salloc "
-                       "--nodes=%lld', and there 'dtrun doctor' again",
+                       "Slurm has not allocated the %lld nodes yet: run 'salloc --nodes=%lld', "
+                       "then 'dtrun doctor' inside it",
                        (long long)plan->node_count, (long long)plan->node_count);
     for (int64_t r = 0; r < plan->world_size; r++)
         if (strncmp(plan->ranks[r].device, "cuda", 4) == 0)
@@ -48,7 +48,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         bool open;
 
         DT_TRY(dt_plan_devices_open(&open, plan, i, arena, err));
-        if (open && !dt_node_is_here(plan->node_names[i])) /* of this machine it is known */
+        if (open && !dt_node_is_here(plan->node_names[i])) /* known for this machine */
             devices[i] = DT_PROBE_ALL;
     }
     DT_TRY(dt_probe_all(out, &wish, arena, err));
@@ -64,7 +64,7 @@ static bool is_all_here(const dt_plan *plan)
     return true;
 }
 
-/* The plan was made with this machine's cores: another's ranks divide its own. */
+/* Recomputes threads with each node's own cores: the plan assumed this machine's. */
 static void divide_cores(dt_plan *plan, const dt_probe_report *report)
 {
     for (int64_t i = 0; i < report->count && plan->recipe.threads == 0; i++) {
@@ -102,7 +102,7 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
             dt_report_note(call, "%s", fault->text);
             continue;
         }
-        if (st == DT_OK) /* nothing ran that a peer could have ended: the system's */
+        if (st == DT_OK) /* nothing has run, so it is not a peer's failure */
             st = fault->status == DT_ERR_PEER ? DT_ERR_IO : fault->status;
         if (report.fatal_count > 1)
             DT_FAIL(err, st, "%s (and %lld more: 'dtrun doctor %s' shows all)", fault->text,

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* "a.b=value" as it was typed; what may be a secret is not repeated. */
+/* Returns the --set arguments "a.b=value" as typed; possible secrets are not repeated. */
 static json_t *words_of_sets(const dt_recipe_source *source)
 {
     json_t *changes = json_array();
@@ -81,7 +81,7 @@ json_t *dt_overrides_to_json(const dt_attempt *attempts, int64_t count)
         json_t *changes = NULL;
 
         if (dt_json_parse(&changes, text, strlen(text), "changes", NULL) != DT_OK)
-            continue; /* a damaged line only loses what it says */
+            continue; /* skip damaged changes */
         for (size_t c = 0; c < json_array_size(changes); c++) {
             json_t *change = json_array_get(changes, c);
 
@@ -93,7 +93,7 @@ json_t *dt_overrides_to_json(const dt_attempt *attempts, int64_t count)
     return all;
 }
 
-/* A value as a recipe would have it: text without quotes. */
+/* Adds a value as written in a recipe: text without quotes. */
 static void add_value(dt_table *table, const json_t *value)
 {
     dt_strbuf text;

@@ -13,7 +13,7 @@
 
 enum { LOOKED_AT = 100, TAKEN_MOST = 20, SURE = 3 };
 
-#define NEAR_SIZE 1.3863 /* log 4: four times as many FLOPs a step, or as few */
+#define NEAR_SIZE 1.3863 /* log 4: up to four times as many or as few FLOPs per step */
 
 typedef struct finder {
     dt_store *store;
@@ -22,7 +22,7 @@ typedef struct finder {
     dt_arena *arena;
     int64_t count;
     struct {
-        double rate, size; /* size: logarithm of its step's FLOPs over this one's */
+        double rate, size; /* size: log of its FLOPs per step over this run's */
     } found[LOOKED_AT];    /* newest first */
 } finder;
 
@@ -43,7 +43,7 @@ double dt_past_speed_devices(const dt_plan *plan)
     return count;
 }
 
-/* Of a run that is over: ranks as they were, dp's replicas as the recipe says. */
+/* Returns the devices of a past run: its ranks, and for dp the replicas of the recipe. */
 static double devices_of(const dt_recipe *recipe, int64_t ranks, int64_t nodes, bool processors)
 {
     int64_t cores = dt_resources_cores() * nodes;
@@ -94,7 +94,7 @@ static dt_status look_at(finder *f, const dt_run *run, dt_error *err)
     if (recipe.precision.kind != f->plan->recipe.precision.kind)
         goto out;
     DT_TRY(dt_store_run_mean_speed(f->store, &speed, run, f->arena, err));
-    flops *= speed / last_of(f, run, "tokens_per_second"); /* of the whole run */
+    flops *= speed / last_of(f, run, "tokens_per_second"); /* average over the whole run */
     flops /= devices_of(&recipe, ranks_count, nodes_count, on_processors(ranks[0].device));
     if (!(flops > 0))
         goto out;
@@ -105,7 +105,7 @@ out:
     return st;
 }
 
-/* The newest of those whose size is about that of the nearest. */
+/* Takes the newest runs whose size is close to that of the nearest. */
 static void take_nearest(dt_past_speed *out, const finder *f)
 {
     double nearest = INFINITY, by;
@@ -149,7 +149,7 @@ void dt_past_speed_find(dt_past_speed *out, const dt_plan *plan, double step_flo
     if (dt_store_run_list(f.store, &runs, &count, DT_RUN_FINISHED, LOOKED_AT, arena, NULL) != DT_OK)
         count = 0;
     for (int64_t i = 0; i < count; i++)
-        (void)look_at(&f, &runs[i], NULL); /* one that cannot be read says nothing */
+        (void)look_at(&f, &runs[i], NULL); /* skip runs that cannot be read */
     dt_store_close(f.store);
     if (f.count > 0)
         take_nearest(out, &f);

@@ -1,10 +1,10 @@
-/* past_speed: what finished runs on the same devices have done, for what a new one may take.
+/* past_speed: finds the speed of finished runs on the same devices, to predict that of a new run.
  *
- * Same     the first node's name, its ranks on processors or on GPUs as here, and the precision
- * Rate     FLOPs of the model a second, whole runs, of one GPU or of one thread of a processor
- * Band     the lowest and the highest rate of the newest runs whose step has a quarter to four times as
- *          many FLOPs, a tenth further each way, a quarter where they are fewer than three; else of
- *          those nearest in size, half as fast and twice as fast
+ * Same     same name of the first node, ranks on processors or on GPUs alike, and same precision
+ * Rate     FLOPs of the model per second over the whole run, per GPU or per thread of a processor
+ * Band     lowest and highest rate of the newest runs whose step has a quarter to four times as many FLOPs, widened
+ *          by a tenth, or by a quarter if there are fewer than three; if there are none, of the runs nearest in
+ *          size, half as fast to twice as fast
  */
 #ifndef DT_RUNNER_LAUNCH_PAST_SPEED_H
 #define DT_RUNNER_LAUNCH_PAST_SPEED_H
@@ -14,15 +14,15 @@
 #include "recipes/plan.h"
 
 typedef struct dt_past_speed {
-    int64_t runs;     /* 0: there are none */
-    bool like;        /* of about this size */
-    double low, high; /* FLOPs a second of a GPU or of a thread */
+    int64_t runs;     /* 0: none */
+    bool like;        /* runs of about this size */
+    double low, high; /* FLOPs per second of a GPU or of a thread */
 } dt_past_speed;
 
-/* GPUs, or threads of processors, that compute in the plan. */
+/* Returns the GPUs, or processor threads, that compute in the plan. */
 double dt_past_speed_devices(const dt_plan *plan);
 
-/* A store that cannot be read has no runs. Makes none where there is none. */
+/* Finds past runs; none if the store cannot be read. Does not create a store. */
 void dt_past_speed_find(dt_past_speed *out, const dt_plan *plan, double step_flops,
                         dt_arena *arena);
 

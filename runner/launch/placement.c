@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* "nvidia0": a GPU's device file. */
+/* True for the device file of a GPU: "nvidia0". */
 static bool is_gpu(const char *name)
 {
     static const char kind[] = "nvidia";
@@ -25,7 +25,7 @@ static int64_t count_words(const char *list)
 
     for (const char *at = list; *at != '\0'; at += strcspn(at, ",")) {
         at += *at == ',';
-        words += *at != '\0' && *at != ',' && *at != '-'; /* CUDA takes none from "-1" on */
+        words += *at != '\0' && *at != ',' && *at != '-'; /* CUDA ignores everything from "-1" on */
     }
     return words;
 }
@@ -55,8 +55,8 @@ static int64_t found_on(const dt_plan *plan, const dt_probe_report *report, int6
     return facts != NULL ? (int64_t)json_array_size(json_object_get(facts, "devices")) : -1;
 }
 
-/* Whether the number of ranks is final: no node takes all the GPUs that it is yet to report. A plan of
- * Slurm's nodes is not changed by what they report. */
+/* *out: the number of ranks is final, because no node uses all GPUs that it has yet to report. A
+ * plan for Slurm's nodes does not depend on their reports. */
 static dt_status is_known(bool *out, const dt_plan *plan, const int64_t *found, dt_arena *arena,
                           dt_error *err)
 {
@@ -91,7 +91,7 @@ dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_a
     DT_TRY(is_known(&known, plan, found, arena, err));
     st = dt_plan_divide_batch(plan, known ? err : NULL);
     if (!known && st == DT_ERR_RECIPE)
-        st = DT_OK; /* checked once the nodes have said how many GPUs they have */
+        st = DT_OK; /* checked once the nodes have reported their GPUs */
 out:
     return st;
 }

@@ -22,10 +22,10 @@
 
 /* Parameters and two moments, fp32. */
 enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
-/* Store, journal and logs of a long run. */
+/* Space for store, journals and logs of a long run. */
 enum { BOOKKEEPING_BYTES = 16 << 20 };
 
-/* A run that lasts a week should not find at its end that nobody can be told. */
+/* Checks the webhook before the run, not at its end. */
 static dt_status check_webhook(const dt_recipe *recipe, dt_error *err)
 {
     dt_strbuf url;
@@ -47,7 +47,7 @@ static int64_t fullest_node(const dt_plan *plan)
     return most;
 }
 
-/* On processors: what a GPU holds the engine checks against the GPU. */
+/* Counts the ranks on this machine's processors; the engine checks GPU memory itself. */
 static int64_t ranks_here(const dt_plan *plan)
 {
     int64_t count = 0;
@@ -58,7 +58,7 @@ static int64_t ranks_here(const dt_plan *plan)
     return count;
 }
 
-/* A save needs room for itself before an older one goes. */
+/* A save needs space before an older checkpoint is removed. */
 static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_error *err)
 {
     int64_t wanted = BOOKKEEPING_BYTES;
@@ -74,8 +74,8 @@ static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_erro
     if (free_bytes < wanted)
         DT_THROW(
             err, DT_ERR_IO,
-            "not enough room in '%s': %s are free, one checkpoint (%s parameters x %d bytes)"
-            " and the logs take %s; free some, or set XDG_STATE_HOME to a larger disk",
+            "not enough space in '%s': %s free, but one checkpoint (%s parameters x %d bytes) and "
+            "the logs need %s; free some, or set XDG_STATE_HOME to a larger disk",
             state, dt_format_bytes(have, sizeof(have), (double)free_bytes),
             dt_format_count(parameters, sizeof(parameters), (double)flight->memory.parameter_count),
             CHECKPOINT_BYTES_PER_PARAMETER, dt_format_bytes(need, sizeof(need), (double)wanted));
@@ -100,7 +100,7 @@ static void tell_prepared(const char *name, const dt_prepared *made)
     dt_strbuf_release(&text);
 }
 
-/* Text becomes tokens where somebody will train on it, or has: it can take an hour. */
+/* Tokenizes text if the run will be started or was trained on it: this can take an hour. */
 static dt_status prepare_text(dt_recipe *here, bool make, dt_arena *arena, dt_error *err)
 {
     dt_prepared train, validation;
@@ -113,7 +113,7 @@ out:
     return st;
 }
 
-/* What is wrong with them dt_dataset_check says. */
+/* Counts files and bytes; dt_dataset_check reports problems. */
 static void count_files(dt_preflight *out, const dt_recipe *here, dt_arena *arena)
 {
     bool rows = dt_architecture_find(here->model.kind)->reads_rows;
@@ -135,7 +135,7 @@ static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
     count_files(out, here, arena);
     DT_TRY(prepare_text(here, make, arena, err));
-    if (here->data.tokens == DT_TOKENS_PAIRS) /* what they were is several forms */
+    if (here->data.tokens == DT_TOKENS_PAIRS) /* pairs have several forms */
         count_files(out, here, arena);
     DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
     if (make && out->data.too_long > 0)
@@ -146,8 +146,8 @@ out:
     return st;
 }
 
-/* The plan, and what it takes: after the data, whose facts are in *out. gpus: of each node, 0: those
- * that are found. */
+/* Makes the plan and its memory needs, after the data, whose facts are in *out. gpus: per node;
+ * 0: those that are found. */
 static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t gpus,
                              dt_arena *arena, dt_error *err)
 {
@@ -194,7 +194,8 @@ dt_status dt_preflight_with_gpus(dt_preflight *out, const dt_recipe *recipe,
                                  dt_error *err)
 {
     if (recipe->gpus == 0)
-        return DT_FAIL(err, DT_ERR_USAGE, "'gpus' is 0: the recipe wants none (--set gpus=%lld)",
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "'gpus' is 0 in the recipe, so no GPU is used (--set gpus=%lld uses them)",
                        (long long)gpus);
     return look_at_recipe(out, recipe, source, false, recipe->gpus > gpus ? recipe->gpus : gpus,
                           arena, err);
@@ -228,7 +229,7 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
     DT_TRY(look_at_recipe(out, recipe, source, true, 0, arena, err));
     DT_TRY(dt_resources_memory(&out->available_bytes, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
-    if (ranks_here(&out->plan) > 0) /* of other machines node_checks.h tells */
+    if (ranks_here(&out->plan) > 0) /* node_checks.h checks other machines */
         DT_TRY(dt_memory_check(recipe, out->data.vocab, &ranks, ranks_here(&out->plan),
                                out->available_bytes, "localhost", err));
     DT_TRY(check_webhook(recipe, err));

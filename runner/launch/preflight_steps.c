@@ -1,4 +1,4 @@
-/* How many steps a run will have: what the engine counts when it is ready, counted before. */
+/* preflight_steps: counts the steps of a run as the engine does, before it starts. */
 #include "engine/data/packs.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/launch/preflight.h"
@@ -40,7 +40,7 @@ double dt_preflight_padding(const dt_preflight *flight)
     return places > 0 ? 1 - (double)flight->data.train_tokens / places : 0;
 }
 
-/* Of the plan's recipe and the data's tokens; false where these are not known. */
+/* Sets up the sampler of the plan's recipe; returns false if the data's tokens are unknown. */
 static bool count_in(dt_sampler *out, const dt_preflight *flight)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
@@ -86,8 +86,7 @@ dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err)
         DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, dt_preflight_samples(flight), err));
     if (steps > 0 && recipe->schedule.warmup_steps > steps)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'schedule.warmup_steps' %lld is over the %lld steps that 'schedule.epochs' %lld "
-                 "gives",
+                 "'schedule.warmup_steps' %lld exceeds the %lld steps of 'schedule.epochs' %lld",
                  (long long)recipe->schedule.warmup_steps, (long long)steps,
                  (long long)recipe->schedule.epochs);
 out:

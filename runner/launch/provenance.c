@@ -20,9 +20,9 @@
 enum { DATA_MOST = 200, COMMAND_BYTES = 65536 };
 #define GIT_SECONDS 3.0
 
-/* --- made */
+/* --- collect */
 
-/* What notify is set to may be a secret. */
+/* Returns an argument; the value of notify may be a secret. */
 static json_t *word_of(const char *word)
 {
     const char *notify = strstr(word, "notify");
@@ -40,7 +40,7 @@ static json_t *word_of(const char *word)
     return shown;
 }
 
-/* As it was typed: getopt moves the words of argv, the kernel keeps them. */
+/* Returns the command line as typed: getopt reorders argv, /proc does not. */
 static json_t *command_line(void)
 {
     json_t *words = json_array();
@@ -58,7 +58,7 @@ static json_t *command_line(void)
     return words;
 }
 
-/* What git says of the folder: its commit, and how many tracked files are not as it has them. */
+/* Parses git's output: the commit, and the number of changed tracked files. */
 static json_t *read_git(const char *text)
 {
     static const char head[] = "# branch.oid ";
@@ -77,7 +77,7 @@ static json_t *read_git(const char *text)
         }
         line += length + (line[length] == '\n');
     }
-    if (commit == NULL || commit[0] == '(') /* no commit yet */
+    if (commit == NULL || commit[0] == '(')
         return json_null();
     return json_pack("{s:o, s:I}", "commit", json_stringn(commit, commit_length), "changed",
                      changed);
@@ -89,7 +89,7 @@ static json_t *ask_git(const char *recipe_path, dt_arena *arena)
     const char *folder =
         slash == NULL ? "."
                       : dt_arena_printf(arena, "%.*s/", (int)(slash - recipe_path), recipe_path);
-    /* No lock is taken, and no program that the repository names is started. */
+    /* Takes no lock, and starts no program that the repository configures. */
     const char *const argv[] = {"/usr/bin/env",
                                 "-u",
                                 "GIT_DIR",
@@ -138,7 +138,7 @@ static json_t *file_to_json(const dt_data_file *file, const json_t *digest)
     return object;
 }
 
-/* Adds the files of one list; `digests` has them in the same order. */
+/* Adds the files of one list; `digests` has the same order. */
 static void add_files(json_t *out, int64_t *count, const dt_string_list *patterns,
                       const dt_recipe *recipe, const json_t *digests, dt_arena *arena)
 {
@@ -203,7 +203,7 @@ dt_status dt_provenance_store(dt_store *store, const char *run, const json_t *pr
     return st;
 }
 
-/* --- shown */
+/* --- print */
 
 json_t *dt_provenance_to_json(const dt_attempt *attempts, int64_t count)
 {
@@ -214,7 +214,7 @@ json_t *dt_provenance_to_json(const dt_attempt *attempts, int64_t count)
         json_t *one = NULL, *object;
 
         if (dt_json_parse(&one, text, strlen(text), "provenance", NULL) != DT_OK)
-            continue; /* a damaged line only loses what it says */
+            continue; /* skip damaged entries */
         if (json_object_size(one) > 0) {
             object = json_pack("{s:I}", "attempt", (json_int_t)attempts[i].attempt);
             json_object_update(object, one);
@@ -275,7 +275,7 @@ static void add_data_line(dt_table *table, const json_t *one)
     }
 }
 
-/* Of the first attempt: those that follow continue from checkpoints. */
+/* For the first attempt only: later ones resume from checkpoints. */
 static void add_weights_line(dt_table *table, const json_t *first)
 {
     const json_t *weights = json_object_get(first, "weights"), *file;

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* *differ: the data are others, and may be. `note`: what is to be said of them, "" nothing. */
+/* *differ: the data have changed, and are allowed to. note: text about them to print, or "". */
 static dt_status check_data(bool *differ, dt_strbuf *note, const dt_preflight *flight,
                             const dt_checkpoint_info *info, const dt_run *run, const dt_call *call,
                             dt_error *err)
@@ -20,28 +20,29 @@ static dt_status check_data(bool *differ, dt_strbuf *note, const dt_preflight *f
     dt_strbuf_init(&words);
     *differ = false;
     if (info->data == NULL) {
-        dt_strbuf_add_str(note, "the checkpoint does not say which data it was trained on: they are"
-                                " not compared");
+        dt_strbuf_add_str(
+            note, "the checkpoint does not name its training data: the data are not compared");
         goto out;
     }
     DT_TRY(dt_fingerprint_make(&now, &flight->plan.recipe, err));
     *differ = dt_fingerprint_differs(&words, info->data, now);
     if (*differ && !flight->plan.new_data)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "the data of run '%s' are not what they were: %s (undo that, or add --new-data to "
-                 "'dtrun %s %s': it begins these data at their start)",
+                 "the data of run '%s' have changed: %s (undo that, or add --new-data to 'dtrun %s "
+                 "%s' to begin the new data at their start)",
                  run->id, words.data, call->args->command->name, run->id);
     if (*differ)
         dt_strbuf_add_fmt(note, "new data, from their start: %s", words.data);
     else if (dt_fingerprint_validation_differs(info->data, now))
-        dt_strbuf_add_str(note, "the validation data are others: the best loss begins anew");
+        dt_strbuf_add_str(
+            note, "the validation data differ from the checkpoint's; the best loss is reset");
 out:
     json_decref(now);
     dt_strbuf_release(&words);
     return st;
 }
 
-/* Whether these data can be told in the checkpoint's tokens. */
+/* Checks that these data can be encoded with the checkpoint's tokens. */
 static dt_status check_tokens(const dt_preflight *flight, const dt_checkpoint_info *info,
                               dt_error *err)
 {
@@ -56,7 +57,8 @@ out:
     return st;
 }
 
-/* A checkpoint at the end of its epochs is at their end with any number of ranks. */
+/* True if the schedule is unchanged: a checkpoint at the end of its epochs is at the end with
+ * any number of ranks. */
 static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *info)
 {
     const json_t *schedule = json_object_get(info->recipe, "schedule");
@@ -65,7 +67,7 @@ static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *inf
            json_integer_value(json_object_get(schedule, "epochs")) == recipe->schedule.epochs;
 }
 
-/* What this recipe makes of the whole run, from where the checkpoint stands. */
+/* Refuses a checkpoint at which all steps of this recipe are done. */
 static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
                                  const dt_checkpoint_info *info, const dt_budget_place *at,
                                  bool new_data, const dt_call *call, dt_error *err)
@@ -88,14 +90,14 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
         dt_strbuf_add_fmt(&more, " --set schedule.epochs=%lld",
                           (long long)recipe->schedule.epochs * 2);
     DT_FAIL(err, DT_ERR_RECIPE,
-            "run '%s' has done all its %lld steps: to continue give it more, as in"
+            "run '%s' has completed all its %lld steps: to continue, give it more, as in"
             " 'dtrun %s %s%s'",
             run->id, (long long)info->step, call->args->command->name, run->id, more.data);
     dt_strbuf_release(&more);
     return DT_ERR_RECIPE;
 }
 
-/* What --new-model has let pass. */
+/* Prints the changes that --new-model allowed. */
 static void tell_changes(const dt_checkpoint *checkpoint, const dt_preflight *flight,
                          const dt_call *call)
 {
@@ -134,7 +136,7 @@ out:
     return st;
 }
 
-/* The remedy, if there is one that keeps the number of sequences (pairs: tokens) of a step. */
+/* Adds how to keep the number of sequences (pairs: tokens) per step, if possible. */
 static void add_batch_remedy(dt_strbuf *out, const dt_recipe *recipe, int64_t replicas,
                              int64_t before)
 {
@@ -163,8 +165,8 @@ void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *check
     int64_t length = max_tokens > 0 ? 1 : json_integer_value(json_object_get(batch, "tokens"));
     int64_t before = info->step_samples * (max_tokens > 0 ? max_tokens : 1);
     int64_t replicas = dt_preflight_replicas(flight), now = dt_recipe_pass(recipe, replicas);
-    bool same_rate = json_number_value(json_object_get(optimizer, "lr")) ==
-                     recipe->optimizer.lr; /* as written */
+    /* as written in the recipe */
+    bool same_rate = json_number_value(json_object_get(optimizer, "lr")) == recipe->optimizer.lr;
     dt_strbuf text;
 
     now *= recipe->batch.accumulate;
@@ -172,7 +174,7 @@ void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *check
         before * length == now * (max_tokens > 0 ? 1 : recipe->batch.tokens))
         return;
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&text, "a step has %s%lld %ss (%lld rank%s), it had %lld%s",
+    dt_strbuf_add_fmt(&text, "a step now has %s%lld %ss (%lld rank%s), before %lld%s",
                       max_tokens > 0 ? "up to " : "",
                       (long long)(now * (max_tokens > 0 ? 1 : recipe->batch.tokens)),
                       dt_architecture_find(recipe->model.kind)->item, (long long)replicas,

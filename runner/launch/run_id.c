@@ -22,8 +22,8 @@ static dt_status draw(char *out, dt_error *err)
 
     while (filled < DT_RUN_ID_SIZE - 1) {
         if (getrandom(&byte, 1, 0) != 1)
-            return DT_FAIL(err, DT_ERR_IO, "cannot draw a run id: %s", strerror(errno));
-        if (byte < 256 / LETTERS * LETTERS) /* the rest would favour the first letters */
+            return DT_FAIL(err, DT_ERR_IO, "cannot generate a run id: %s", strerror(errno));
+        if (byte < 256 / LETTERS * LETTERS) /* larger bytes would favour the first letters */
             out[filled++] = letters[byte % LETTERS];
     }
     out[filled] = '\0';
@@ -50,10 +50,10 @@ dt_status dt_run_id_take(const char **run, const char **folder, dt_arena *arena,
             return *run != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         }
         if (errno != EEXIST)
-            DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", *folder, strerror(errno));
+            DT_THROW(err, DT_ERR_IO, "cannot create '%s': %s", *folder, strerror(errno));
     }
     DT_THROW(err, DT_ERR_IO, "no free run id found below '%s'", runs);
 out:
-    *folder = NULL; /* nothing of ours to take away */
+    *folder = NULL; /* nothing to remove */
     return st;
 }

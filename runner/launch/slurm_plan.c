@@ -10,13 +10,13 @@
 
 #include "base/banned.h"
 
-/* The recipe's node, and what the plan is made of. */
+/* The recipe's node item, and the items that it expands to. */
 typedef struct expansion {
     dt_node_spec spec;
     const char **items; /* [count] "slurm:12/gpu-a ranks=2" */
     int64_t *cores;     /* [count] */
     int64_t count;
-    int64_t gpus; /* of each; -1: nobody said anything */
+    int64_t gpus; /* per node; -1: not given */
 } expansion;
 
 static dt_status make_room(expansion *out, int64_t count, dt_arena *arena, dt_error *err)
@@ -28,7 +28,7 @@ static dt_status make_room(expansion *out, int64_t count, dt_arena *arena, dt_er
                                                     : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* Ranks are the recipe's where it says some, else Slurm's; 0: nobody said anything. */
+/* Adds a node. ranks: of the recipe if given, else of Slurm; 0: not given. */
 static dt_status add_item(expansion *out, int64_t i, const char *name, int64_t ranks,
                           dt_arena *arena, dt_error *err)
 {
@@ -54,11 +54,10 @@ static dt_status expand_inside(expansion *out, const dt_recipe *recipe, dt_arena
 
     DT_TRY(dt_slurm_allocation_read(&job, arena, err));
     if (wanted > job.count)
-        DT_THROW(
-            err, DT_ERR_RECIPE,
-            "the recipe asks for %lld nodes, and Slurm job %lld, in which this runs, has %lld: "
-            "'nodes: slurm' takes what it has",
-            (long long)wanted, (long long)job.job, (long long)job.count);
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "the recipe asks for %lld nodes, but Slurm job %lld has %lld: use 'nodes: slurm' "
+                 "to take all nodes of the job",
+                 (long long)wanted, (long long)job.job, (long long)job.count);
     DT_TRY(make_room(out, wanted > 0 ? wanted : job.count, arena, err));
     for (int64_t i = 0; i < out->count; i++) {
         const char *name =
@@ -80,10 +79,10 @@ static dt_status expand_promise(expansion *out, dt_arena *arena, dt_error *err)
     dt_status st;
 
     if (count == 0)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'nodes: slurm' takes the machines of the Slurm job that dtrun runs in, and this "
-                 "is none: start dtrun by salloc or sbatch, or say how many as in 'nodes: slurm:4' "
-                 "and dtrun submits a job");
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "'nodes: slurm' takes the nodes of a Slurm job, and dtrun does not run in one: start "
+            "dtrun with salloc or sbatch, or give a number as in 'nodes: slurm:4' to submit a job");
     DT_TRY(make_room(out, count, arena, err));
     for (int64_t i = 0; i < count; i++) {
         const char *name =
@@ -113,8 +112,8 @@ dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, 
         DT_TRY(expand_promise(&nodes, arena, err));
     if (recipe->strategy.kind == DT_STRATEGY_DP && nodes.count > 1)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'strategy' is 'dp', which trains on one node, and the Slurm job has %lld: take "
-                 "'ddp', or 'nodes: slurm:1'",
+                 "'strategy' is 'dp', which trains on one node, but the Slurm job has %lld: use "
+                 "'ddp' or 'nodes: slurm:1'",
                  (long long)nodes.count);
     expanded.nodes = (dt_string_list){.items = nodes.items, .count = nodes.count};
     DT_TRY(dt_plan_make_on(out, &expanded, nodes.cores, arena, err));
@@ -122,7 +121,7 @@ dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, 
         out->recipe.gpus = nodes.spec.gpus;
     else if (recipe->gpus < 0 && nodes.gpus >= 0)
         out->recipe.gpus = nodes.gpus;
-    out->recipe.nodes = recipe->nodes; /* what a resumed run asks for, in whichever job */
+    out->recipe.nodes = recipe->nodes; /* a resumed run may be in another job */
 out:
     return st;
 }

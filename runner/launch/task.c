@@ -20,9 +20,10 @@
 
 #include "base/banned.h"
 
-#define INPUT_MOST   ((size_t)1 << 30)
-#define NAME_MOST    64
-#define PARTS_A_RANK 64 /* so that ranks end at about the same time, and little is lost with one */
+#define INPUT_MOST ((size_t)1 << 30)
+#define NAME_MOST  64
+/* so that ranks end at about the same time, and little work is lost with a rank */
+#define PARTS_A_RANK 64
 #define PART_MOST    64 /* lines */
 #define PARTS_MOST   16384
 #define WEIGHT_BYTES 4
@@ -50,18 +51,16 @@ dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err)
         *out = *out || is_given(call, asks[i]);
     for (size_t i = 0; !*out && of_it[i] != NULL; i++)
         if (is_given(call, of_it[i]))
-            return DT_FAIL(err, DT_ERR_USAGE, "--%s is of a run: ask for one (--ranks or --nodes)",
-                           of_it[i]);
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s requires --ranks or --nodes", of_it[i]);
     if (!*out)
         return DT_OK;
     if (!is_given(call, "input"))
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "ranks share out the lines of a file: give them (--input)");
+        return DT_FAIL(err, DT_ERR_USAGE, "--ranks and --nodes require --input");
     if (is_given(call, "device"))
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--device is of one process: --gpus says what the ranks compute on");
+                       "--device cannot be combined with --ranks or --nodes: use --gpus");
     if (is_given(call, "wait") && is_given(call, "detach"))
-        return DT_FAIL(err, DT_ERR_USAGE, "--wait and --detach do not go together");
+        return DT_FAIL(err, DT_ERR_USAGE, "--wait and --detach cannot be combined");
     return DT_OK;
 }
 
@@ -77,7 +76,7 @@ out:
     return st;
 }
 
-/* --- what is shared out */
+/* --- the input */
 
 static int64_t count_lines(const dt_strbuf *text)
 {
@@ -98,12 +97,12 @@ static dt_status read_lines(dt_strbuf *out, int64_t *count, const char *path, dt
     DT_TRY(dt_file_read(out, strcmp(path, "-") == 0 ? "/dev/stdin" : path, INPUT_MOST, err));
     *count = count_lines(out);
     if (*count == 0)
-        DT_THROW(err, DT_ERR_USAGE, "'%s' has no line that could be shared out", path);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' has no lines to distribute", path);
 out:
     return st;
 }
 
-/* As the engine says it, before there is a run. */
+/* Makes the engine's check before there is a run. */
 static dt_status check_sides(const dt_checkpoint *checkpoint, dt_task_kind kind, bool target,
                              dt_error *err)
 {
@@ -112,11 +111,12 @@ static dt_status check_sides(const dt_checkpoint *checkpoint, dt_task_kind kind,
     bool pairs = of != NULL && strcmp(of, "pairs") == 0;
 
     if (kind == DT_TASK_SCORE && pairs && !target)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "the run learned pairs of sentences: give the translations too (--target)");
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "the run was trained on sentence pairs: give the translations too (--target)");
     if (target && !pairs)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "the run learned no pairs of sentences: leave out --target");
+                       "the run was not trained on sentence pairs: leave out --target");
     return DT_OK;
 }
 
@@ -157,7 +157,7 @@ static dt_status absolute(const char **out, const char *path, dt_arena *arena, d
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* --- its recipe: the checkpoint's, elsewhere, with a line for a step */
+/* --- its recipe: the checkpoint's, for other nodes, with one line per step */
 
 static dt_status add_set(const char **sets, size_t *count, const char *key, const char *value,
                          dt_arena *arena, dt_error *err)
@@ -168,7 +168,8 @@ static dt_status add_set(const char **sets, size_t *count, const char *key, cons
     return sets[(*count)++] != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* "gpu[01-04],big" as the list that a recipe would have; what has no comma, or is one, is taken as it is. */
+/* Turns "gpu[01-04],big" into a list as in a recipe; a text without a comma, or a list, is
+ * unchanged. */
 static dt_status list_nodes(const char **out, const char *text, dt_arena *arena, dt_error *err)
 {
     dt_strbuf list;
@@ -250,13 +251,14 @@ static dt_status make_recipe(dt_recipe *out, const dt_checkpoint *checkpoint, dt
     DT_TRY(add_set(sets, &count, "gpus", text_of(call, "gpus"), call->arena, err));
     DT_TRY(add_set(sets, &count, "threads", text_of(call, "threads"), call->arena, err));
     DT_TRY(dt_recipe_change(out, &before, sets, count, call->arena, err));
-    out->nodes_min = out->nodes.count > 1 ? 1 : 0; /* whose lines are missing the others make */
+    /* other nodes take over the lines of lost ones */
+    out->nodes_min = out->nodes.count > 1 ? 1 : 0;
     out->task = kind;
 out:
     return st;
 }
 
-/* --- where */
+/* --- placement */
 
 static dt_status place(dt_preflight *flight, const dt_recipe *recipe, const dt_call *call,
                        dt_error *err)
@@ -284,7 +286,7 @@ static dt_status launch(const char **run, const dt_run *parent, const char *path
                                   call->args->command->name, parent->id, path);
     if (source.text == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole run, never half of one */
+    dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete run */
     DT_TRY(dt_store_open(&store, NULL, err));
     DT_TRY(dt_attempt_launch_task(run, store, &source, &labels, start, flight, call->arena, err));
 out:
@@ -329,7 +331,7 @@ out:
     return st;
 }
 
-/* --- once more */
+/* --- resume */
 
 static dt_status check_resume(const dt_run *run, const dt_plan *plan, const dt_call *call,
                               dt_error *err)
@@ -339,9 +341,8 @@ static dt_status check_resume(const dt_run *run, const dt_plan *plan, const dt_c
     for (size_t i = 0; of_training[i] != NULL; i++)
         if (is_given(call, of_training[i]))
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "--%s is of a run that trains, and '%s' is a %s run: it continues as it "
-                           "was begun",
-                           of_training[i], run->id, dt_task_of(run));
+                           "--%s is only for training runs, and '%s' is a %s run", of_training[i],
+                           run->id, dt_task_of(run));
     if (run->state == DT_RUN_FINISHED)
         return DT_FAIL(err, DT_ERR_USAGE, "run '%s' is finished: its lines are in '%s'", run->id,
                        plan->task.output);
@@ -365,7 +366,7 @@ dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_e
     flight.plan.task = before.task;
     DT_TRY(dt_task_folder_look(&flight.plan.task, folder, call->arena, err));
     at.step = dt_task_lines_done(&flight.plan.task);
-    dt_interrupt_catch(); /* Ctrl-C from here on leaves a whole attempt, never half of one */
+    dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete attempt */
     DT_TRY(dt_attempt_resume(store, run, before.resume_from, &at, &flight, call->arena, err));
 out:
     return st;

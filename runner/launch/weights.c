@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-#define FILE_MOST  ((size_t)256 << 20) /* a tokenizer.json of a large vocabulary has 30 MB */
+#define FILE_MOST  ((size_t)256 << 20)
 #define SHOWN_MOST 200
 
 dt_status dt_weights_preflight(dt_preflight *flight, dt_arena *arena, dt_error *err)
@@ -20,7 +20,7 @@ dt_status dt_weights_preflight(dt_preflight *flight, dt_arena *arena, dt_error *
         return DT_OK;
     DT_TRY(dt_weights_find(&flight->plan.weights, recipe->model.from, arena, err));
     st = dt_weights_fit(&flight->plan.weights, recipe, flight->data.vocab, err);
-    if (st == DT_ERR_CORRUPT) { /* a file that the recipe names: its fault, and not the system's */
+    if (st == DT_ERR_CORRUPT) { /* the recipe names the file, so it is an error of the recipe */
         st = DT_ERR_RECIPE;
         if (err != NULL)
             err->code = st;
@@ -29,7 +29,7 @@ out:
     return st;
 }
 
-/* --- what they came with */
+/* --- files that came with the weights */
 
 static dt_status copy_file(const char *from, const char *to, dt_error *err)
 {
@@ -90,7 +90,7 @@ dt_status dt_weights_keep_origin(const dt_weights_files *files, const char *run_
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (files->kind == DT_WEIGHTS_HUGGINGFACE)
         return copy_small(files->folder, into, arena, err);
-    if (files->kind != DT_WEIGHTS_CHECKPOINT) /* a .bin file comes with nothing */
+    if (files->kind != DT_WEIGHTS_CHECKPOINT) /* a .bin file has no other files */
         return DT_OK;
     above = dt_arena_printf(arena, "%s/../..", files->folder); /* RUN/checkpoints/step-00000100 */
     if (above == NULL)
@@ -98,7 +98,7 @@ dt_status dt_weights_keep_origin(const dt_weights_files *files, const char *run_
     return dt_weights_copy_origin(above, run_folder, arena, err);
 }
 
-/* --- told */
+/* --- provenance */
 
 json_t *dt_weights_provenance(const dt_plan *plan)
 {

@@ -1,4 +1,4 @@
-/* weights: what a new run begins from (model.from), before it is one.
+/* weights: finds and checks the files from which a new run starts (model.from).
  *
  * Errors  DT_ERR_RECIPE naming what does not fit
  */
@@ -7,21 +7,21 @@
 
 #include "runner/launch/preflight.h"
 
-/* Finds the files and holds them against the recipe's model; flight->plan has them from then on. Nothing
- * where the recipe names none. */
+/* Finds the files and checks them against the recipe's model; flight->plan then has them. Does
+ * nothing if the recipe names none. */
 dt_status dt_weights_preflight(dt_preflight *flight, dt_arena *arena, dt_error *err);
 
-/* RUN/origin: config.json and the tokenizer's files that they came with, for who exports the run. The
- * folder that they lie in may go, then. */
+/* Folder RUN/origin: config.json and tokenizer files that came with the weights, for exports of
+ * the run. Then their original folder may be removed. */
 #define DT_WEIGHTS_ORIGIN "origin"
 dt_status dt_weights_keep_origin(const dt_weights_files *files, const char *run_folder,
                                  dt_arena *arena, dt_error *err);
-/* Those that another run has, for one that is forked from it. */
+/* Copies the folder of the run that this run was forked from. */
 dt_status dt_weights_copy_origin(const char *from_run_folder, const char *run_folder,
                                  dt_arena *arena, dt_error *err);
 
-/* For the provenance: {"from": ..., "kind": ..., "files": [{"path", "bytes", "xxh3_128"}]}. New
- * reference; NULL: the run's parameters are drawn. */
+/* Returns {"from": ..., "kind": ..., "files": [{"path", "bytes", "xxh3_128"}]} for the
+ * provenance. New reference; NULL: parameters are initialized randomly. */
 json_t *dt_weights_provenance(const dt_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* The nodes that the folder of a run names, one after the other. */
+/* direct: stops a run on the nodes that its folder names, one after the other. */
 #define _GNU_SOURCE
 #include "runner/stop/direct.h"
 
@@ -49,7 +49,7 @@ static dt_status end_place(stopping *all, const char *here, dt_error *err)
     json_decref(place.paths);
     if (read_st == DT_OK) {
         DT_TRY(end_in(all, &problem, place.agent, place.node, place.folder, err));
-    } else { /* where it was this machine its folder is this one */
+    } else { /* on this machine the node's folder is this folder */
         const char *agent;
 
         DT_TRY(dt_direct_agent(&agent, "localhost", all->arena, err));
@@ -67,7 +67,7 @@ out:
     return st;
 }
 
-/* Each folder PREFIX-N in `parent`. */
+/* Calls `act` for each folder PREFIX-N in `parent`. */
 static dt_status each_folder(stopping *all, const char *parent, const char *prefix,
                              dt_status (*act)(stopping *, const char *, dt_error *), dt_error *err)
 {

@@ -1,4 +1,5 @@
-/* Which run is meant, without the history: by what the folders of runs say, or what runs on a node. */
+/* direct_find: finds the run that a name stands for without the history, from the folders of
+ * runs or from what runs on a node. */
 #define _GNU_SOURCE
 #include "runner/stop/direct.h"
 
@@ -37,7 +38,7 @@ static const char *name_of(const char *folder, dt_arena *arena)
     return name != NULL ? name : "";
 }
 
-/* When it was launched: no later attempt changes attempt-1/plan.json. */
+/* Returns the launch time: no later attempt changes attempt-1/plan.json. */
 static int64_t made_ns(const char *folder, dt_arena *arena)
 {
     const char *path = dt_arena_printf(arena, "%s/attempt-1/plan.json", folder);
@@ -48,7 +49,7 @@ static int64_t made_ns(const char *folder, dt_arena *arena)
     return (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
 }
 
-/* How well it fits: 0 not at all, 1 as a prefix, 2 by name, 3 "last", 4 exactly. */
+/* Returns how well the run matches: 0 not at all, 1 as a prefix, 2 by name, 3 "last", 4 exactly. */
 static int fit_of(const candidate *one, const char *ref)
 {
     if (strcmp(one->id, ref) == 0)
@@ -100,8 +101,7 @@ dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_
         }
     }
     if (best_fit == 0)
-        DT_THROW(err, DT_ERR_NOT_FOUND, "no run '%s', and none with such a folder in '%s'", ref,
-                 runs);
+        DT_THROW(err, DT_ERR_NOT_FOUND, "no run '%s' in the folder '%s'", ref, runs);
     if (best_fit == 1 && other != NULL)
         DT_THROW(err, DT_ERR_USAGE, "'%s' is the beginning of several runs, among them %s and %s",
                  ref, best.id, other);
@@ -112,7 +112,7 @@ out:
     return st;
 }
 
-/* Several attempts of a run may have something there. */
+/* True if no earlier entry has the same run: several attempts of a run may have processes. */
 static bool is_first_of(const json_t *runs, size_t at, const char *id)
 {
     for (size_t i = 0; i < at; i++) {

@@ -1,4 +1,4 @@
-/* One node: what runs there, and that it ends, by one command of our agent each. */
+/* direct_node: lists and ends what runs on one node, by one command of the agent each. */
 #define _GNU_SOURCE
 #include "runner/stop/direct.h"
 
@@ -51,7 +51,8 @@ static dt_status run_there(dt_strbuf *out, const char **problem, const char *nod
         while (length > 0 && complaint.data[length - 1] == '\n')
             length--;
         complaint.data[length] = '\0';
-        *problem = strrchr(complaint.data, '\n'); /* the last line: those before are of its log */
+        /* the last line; the lines before it are log lines */
+        *problem = strrchr(complaint.data, '\n');
         *problem = dt_arena_strdup(arena, *problem != NULL ? *problem + 1 : complaint.data);
         if (*problem == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
@@ -102,9 +103,9 @@ dt_status dt_direct_end(const char **problem, const char *agent, const char *nod
     dt_strbuf_init(&out);
     DT_TRY(run_there(&out, problem, node, stop, arena, err));
     *stays = *problem == NULL && strstr(out.data, DT_PROTOCOL_AGENT_STAYS) != NULL;
-    if (*problem != NULL) /* an agent that does not know `stop` too */
+    if (*problem != NULL) /* also for an agent that does not know `stop` */
         DT_TRY(run_there(&out, problem, node, end, arena, err));
-    if (*problem != NULL && !dt_transport_local.reaches(node)) { /* its program may be gone */
+    if (*problem != NULL && !dt_transport_local.reaches(node)) { /* its program may be missing */
         const char *fresh;
         dt_error unreached = DT_ERROR_INIT;
 

@@ -1,4 +1,4 @@
-/* What runs on one node, whosever history it is in: listed, or ended. */
+/* on_node: lists or ends what runs on one node, whichever history it belongs to. */
 #include <string.h>
 
 #include "runner/cli/report.h"
@@ -44,7 +44,7 @@ dt_status dt_stop_on_node(const char *node, const char *ref, dt_call *call, dt_e
         say_running(&text, entry,
                     list              ? "is running"
                     : problem != NULL ? problem
-                                      : "nothing is left of it");
+                                      : "nothing of it is left");
         json_object_set_new(entry, "stopped", json_boolean(!list && problem == NULL));
         json_array_append(told, entry);
     }

@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-/* *problem: why it is not done, in the arena; NULL where it is. */
+/* Ends what the attempt has on the node. *problem: why that failed, in the arena, or NULL. */
 static dt_status end_on(const char **problem, dt_store *store, const dt_run *run, int64_t attempt,
                         const dt_node *node, dt_arena *arena, dt_error *err)
 {
@@ -31,7 +31,7 @@ static dt_status end_on(const char **problem, dt_store *store, const dt_run *run
     if (st == DT_OK)
         DT_TRY(dt_direct_end(problem, place.agent, node->name, place.folder, true, &stays, arena,
                              err));
-    else if (st != DT_ERR_NOT_FOUND) /* where nothing was placed nothing is left */
+    else if (st != DT_ERR_NOT_FOUND) /* without a place nothing was started */
         *problem = dt_arena_strdup(arena, unplaced.message);
     st = DT_OK;
 out:
@@ -79,13 +79,13 @@ out:
     return st;
 }
 
-/* --- what a launch or the doctor sees */
+/* --- checks by a launch or the doctor */
 
-/* What runs on the nodes that have been asked. */
+/* What runs on the nodes that were asked. */
 typedef struct asked_nodes {
     const char *const *names;
     int64_t count;
-    json_t **running; /* [count]; NULL: not asked yet; null: it did not answer */
+    json_t **running; /* [count]; NULL: not asked yet; JSON null: did not answer */
 } asked_nodes;
 
 static const json_t *ask(asked_nodes *all, const char *name, dt_arena *arena)

@@ -1,4 +1,4 @@
-/* Runs whose history cannot be used: their agents are asked, and prove it. */
+/* without_history: stops runs whose history cannot be used, by asking their agents. */
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,18 +13,19 @@
 
 #define LOOK_SECONDS 0.05
 
-/* A run that was asked, and what is known of it then. */
+/* A run that was asked to stop, and the result. */
 typedef struct asked {
     const char *run;
     dt_direct_seen seen;
-    const char *left; /* nodes where it is not proved, and why; "" none */
-    bool waits;       /* its supervisor, for room to write the end down */
-    int64_t paused;   /* its supervisor's process, which was stopped by a signal; 0: it was not */
-    const char *unmarked; /* why the stop could not be written down; NULL: it was */
-    const char *kept;     /* why that could not be ended as well; NULL: nobody tried */
+    const char *left;     /* nodes where that could not be verified, and why; "" if none */
+    bool waits;           /* its supervisor waits for disk space to write the end */
+    int64_t paused;       /* supervisor process that is stopped by a signal; 0: none */
+    const char *unmarked; /* why the stop could not be recorded; NULL: it was */
+    /* why the waiting processes could not be ended; NULL: not tried, or done */
+    const char *kept;
 } asked;
 
-/* A supervisor that is there stops the run in its own way, and writes it down once it can. why: of
+/* Asks a running supervisor to stop the run, which records the end once it can. why: if
  * DT_ERR_TIMEOUT, it was asked before. */
 static dt_status ask(asked *out, const char *run, bool now, const dt_error *why, dt_call *call,
                      dt_error *err)
@@ -47,7 +48,7 @@ out:
     return st;
 }
 
-/* The agents are asked all the same, since they are what proves it. */
+/* Asks the agents in any case, because only they can verify that nothing is left. */
 static dt_status prove(asked *out, const char *run, dt_direct_how how, dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -66,7 +67,7 @@ out:
     return st;
 }
 
-/* Until their supervisors have ended, or are such that wait. */
+/* Waits until the supervisors have ended, or wait for disk space. */
 static void look_at_supervisors(asked *all, int64_t count)
 {
     double deadline = dt_clock_monotonic_seconds() + dt_times()->direct_supervisor_end_seconds;
@@ -78,7 +79,7 @@ static void look_at_supervisors(asked *all, int64_t count)
             dt_clock_sleep_seconds(LOOK_SECONDS);
 }
 
-/* Supervisors that could not write down the end are ended, and agents that could not their journals. */
+/* Ends supervisors that cannot record the end, and agents that cannot write their journals. */
 static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -96,7 +97,7 @@ static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, d
         st = prove(&all[i], all[i].run, DT_DIRECT_ALL, call, err);
         if (st == DT_OK && all[i].left[0] == '\0' &&
             dt_supervisor_end_helpers(all[i].run, false) > 0) {
-            all[i].left = "what its supervisor started on this machine cannot be killed";
+            all[i].left = "cannot kill the processes that its supervisor started on this machine";
             call->exit_code = DT_EXIT_LEFT;
         }
         close(lock);
@@ -106,13 +107,14 @@ static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, d
     return st;
 }
 
-/* No agent has the stop in its journal, and it is written down nowhere else: a supervisor may begin the run again. */
+/* True if a later supervisor may restart the run: no agent has the stop in its journal, and it
+ * is recorded nowhere else. */
 static bool may_continue(const asked *one)
 {
     return one->unmarked != NULL && one->seen.asked == 0;
 }
 
-/* Who is left, once the ranks are gone. */
+/* Handles supervisors and agents that are left after the ranks have ended. */
 static dt_status settle(asked *all, int64_t count, bool now, dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -129,8 +131,7 @@ out:
 
 static void add_waiting(dt_strbuf *text, const asked *one)
 {
-    dt_strbuf_add_fmt(text, "no rank of run %s is left running, and nothing that they held; ",
-                      one->run);
+    dt_strbuf_add_fmt(text, "no rank of run %s is left running; ", one->run);
     if (one->paused != 0)
         dt_strbuf_add_fmt(
             text,
@@ -138,32 +139,33 @@ static void add_waiting(dt_strbuf *text, const asked *one)
             "the end into the run history\n",
             (long long)one->paused, (long long)one->paused);
     else if (one->waits)
-        dt_strbuf_add_str(text, "its supervisor waits until it can write the end into the run "
-                                "history\n");
+        dt_strbuf_add_str(text,
+                          "its supervisor waits until it can write the end to the run history\n");
     else
-        dt_strbuf_add_fmt(text, "agents on %lld of its nodes wait for room for their journals\n",
+        dt_strbuf_add_fmt(text,
+                          "agents on %lld of its nodes wait for disk space for their journals\n",
                           (long long)one->seen.stays);
     if (one->kept != NULL)
-        dt_strbuf_add_fmt(text, "it could not be ended: %s\n", one->kept);
+        dt_strbuf_add_fmt(text, "cannot end it: %s\n", one->kept);
     else
-        dt_strbuf_add_fmt(text, "'dtrun stop %s --now' ends that too\n", one->run);
+        dt_strbuf_add_fmt(text, "'dtrun stop %s --now' ends it\n", one->run);
 }
 
 static void add_text(dt_strbuf *text, const asked *one, const char *why)
 {
     if (one->left[0] != '\0')
-        dt_strbuf_add_fmt(text, "whether anything of run %s is left is not known: %s\n", one->run,
+        dt_strbuf_add_fmt(text, "cannot verify that nothing of run %s is left: %s\n", one->run,
                           one->left);
     else if (one->waits || one->seen.stays > 0)
         add_waiting(text, one);
     else
         dt_strbuf_add_fmt(text, "nothing of run %s is left running\n", one->run);
     if (may_continue(one))
-        dt_strbuf_add_fmt(text,
-                          "a supervisor that is started later may continue the run: the stop could "
-                          "not be written down: %s\n",
-                          one->unmarked);
-    dt_strbuf_add_fmt(text, "its %lld node%s asked without the run history: %s\n",
+        dt_strbuf_add_fmt(
+            text,
+            "a later supervisor may continue the run, because the stop could not be recorded: %s\n",
+            one->unmarked);
+    dt_strbuf_add_fmt(text, "%lld node%s asked without the run history: %s\n",
                       (long long)one->seen.asked, one->seen.asked == 1 ? " was" : "s were", why);
 }
 

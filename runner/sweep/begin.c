@@ -11,9 +11,9 @@
 #include "base/banned.h"
 
 enum { TAGS_MAX = 64 };
-#define LAUNCH_SECONDS 600.0 /* data may have to be fetched */
+#define LAUNCH_SECONDS 600.0 /* the launch may have to fetch data */
 
-/* launch POINT --detach --json --group G --set nodes=[...] --tag a --tag b */
+/* Builds: launch POINT --detach --json --group G --set nodes=[...] --tag a --tag b */
 static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_t index,
                           const dt_place *place, dt_arena *arena, dt_error *err)
 {
@@ -45,7 +45,8 @@ out:
     return st;
 }
 
-/* What keeps one point from being launched keeps no other. */
+/* Takes the run id or the problem from the launch's output. A problem of one point does not stop
+ * the others. */
 static dt_status take_answer(dt_sweep_point *point, bool *missing, const dt_strbuf *said,
                              const dt_strbuf *errors, int exit_code, dt_arena *arena, dt_error *err)
 {
@@ -74,7 +75,7 @@ static dt_status take_answer(dt_sweep_point *point, bool *missing, const dt_strb
                                                         : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* *missing: what it is about is not there. */
+/* Runs dtrun. *missing: the run or checkpoint does not exist. */
 static dt_status call(dt_sweep_point *point, bool *missing, const char *const *argv,
                       dt_arena *arena, dt_error *err)
 {
@@ -144,7 +145,7 @@ dt_status dt_points_find(dt_sweep_group *group, dt_store *store, dt_arena *arena
                 continue;
             point->again = point->again && strcmp(point->run, runs[j].id) == 0;
             point->run = runs[j].id;
-            break; /* the newest: one that was to be resumed may have been launched anew */
+            break; /* the newest, because a point to be resumed may have been launched again */
         }
     }
 out:

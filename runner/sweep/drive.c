@@ -24,17 +24,17 @@
 
 #define LOOK_SECONDS 0.5
 
-/* A group while it is driven. */
+/* State of a driven group. */
 typedef struct drive {
     dt_sweep_group group;
     dt_store *store;
-    dt_run_state *states; /* of each point's run; meaningless where it has none */
+    dt_run_state *states; /* state of each point's run; meaningless without a run */
     int64_t *steps;
     dt_places places;
     double begun_seconds;
-    bool settled;   /* it has lived for a while */
-    bool waits;     /* for GPUs or nodes, and that was said */
-    dt_arena arena; /* for as long as it is driven */
+    bool settled;   /* the driver has run for a while */
+    bool waits;     /* waiting for GPUs or nodes was reported */
+    dt_arena arena; /* lives as long as the driver */
 } drive;
 
 static bool has_ended(const drive *of, int64_t i)
@@ -50,7 +50,8 @@ static bool is_running(const drive *of, int64_t i)
     return of->group.points[i].run[0] != '\0' && !dt_run_state_is_terminal(of->states[i]);
 }
 
-/* One that somebody removed has ended; one without a supervisor gets one. */
+/* Updates the states of the runs. A removed run counts as ended; a run without a supervisor gets
+ * one. */
 static dt_status look(drive *of, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -67,7 +68,7 @@ static dt_status look(drive *of, dt_error *err)
         st = dt_store_run_find(of->store, &run, point->run, &arena, &problem);
         of->states[i] = st == DT_OK ? run.state : DT_RUN_STOPPED;
         if (st != DT_OK || !dt_run_state_is_terminal(run.state) || run.state == DT_RUN_FINISHED)
-            point->again = false; /* whoever drove it before did it, or somebody else */
+            point->again = false; /* already resumed, by a previous driver or another command */
         if (st == DT_OK) {
             of->steps[i] = run.step;
             (void)dt_supervisor_ensure(&run, NULL);
@@ -84,7 +85,7 @@ out:
 
 /* --- early stops */
 
-/* The last value up to the rung of a run that has come so far. */
+/* Finds the run's last value up to the rung, if the run has reached it. */
 static dt_status value_at(double *out, bool *there, drive *of, int64_t i, int64_t rung,
                           dt_arena *arena, dt_error *err)
 {
@@ -160,11 +161,12 @@ static dt_status stop_all(drive *of, bool now)
 {
     for (int64_t i = 0; i < of->group.count; i++)
         if (is_running(of, i))
-            (void)dt_supervisor_stop(of->group.points[i].run, now, NULL); /* asked again */
+            (void)dt_supervisor_stop(of->group.points[i].run, now,
+                                     NULL); /* repeated until it works */
     return DT_OK;
 }
 
-/* *begun: it was tried; not where others have what it needs. */
+/* Launches or resumes a point. *begun: it was tried; false if other runs use what it needs. */
 static dt_status begin(bool *begun, drive *of, int64_t i, dt_error *err)
 {
     dt_sweep_point *point = &of->group.points[i];
@@ -175,7 +177,7 @@ static dt_status begin(bool *begun, drive *of, int64_t i, dt_error *err)
     *begun = place.there;
     if (!place.there) {
         if (!of->waits)
-            dt_log_info("%s waits for nodes or GPUs that other runs have", point->name);
+            dt_log_info("%s waits for nodes or GPUs that other runs use", point->name);
         of->waits = true;
         goto out;
     }
@@ -191,7 +193,7 @@ out:
     return st;
 }
 
-/* In their order: one that needs much is not passed by those that need less. */
+/* Starts points in order: a large one is not overtaken by smaller ones. */
 static dt_status begin_next(drive *of, dt_error *err)
 {
     int64_t running = 0;
@@ -212,7 +214,7 @@ out:
     return st;
 }
 
-/* Every point that was begun has ended, and no other is to begin. */
+/* True if every started point has ended and no other will start. */
 static bool is_over(const drive *of, bool stopping)
 {
     bool over = true;
@@ -233,7 +235,7 @@ static dt_status open_drive(drive *out, const char *name, dt_error *err)
     out->steps = dt_arena_alloc_array(&out->arena, count, sizeof(out->steps[0]));
     if (out->states == NULL || out->steps == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    memset(out->states, 0, count * sizeof(out->states[0])); /* queued, until they are looked at */
+    memset(out->states, 0, count * sizeof(out->states[0])); /* queued until the first look */
     memset(out->steps, 0, count * sizeof(out->steps[0]));
     DT_TRY(dt_store_open(&out->store, NULL, err));
     DT_TRY(dt_points_find(&out->group, out->store, &out->arena, err));

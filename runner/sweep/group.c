@@ -15,7 +15,7 @@
 #include "base/banned.h"
 
 enum { FILE_MAX_BYTES = 64 << 20, NAMES_TRIED = 1000 };
-enum { NAME_MOST = 56 }; /* with its number it is a name still */
+enum { NAME_MOST = 56 }; /* leaves room for the number of a point */
 
 static dt_status check_text(const char *text, dt_error *err)
 {
@@ -75,7 +75,7 @@ static dt_status write_json(const dt_sweep_group *group, const char *file, json_
     return st;
 }
 
-/* A point's name is that of the sweep with a number. */
+/* Sets the origin of a point's name: the sweep's name plus a number. */
 static void name_point(json_t *origins, const char *name)
 {
     json_t *chain = json_object_get(json_object_get(origins, "fields"), "name");
@@ -148,8 +148,8 @@ static dt_status take_name(dt_sweep_group *io, const char *wanted, dt_arena *are
     dt_status st;
 
     if (strchr(wanted, '/') != NULL || wanted[0] == '.')
-        DT_THROW(err, DT_ERR_USAGE, "a sweep cannot be called '%s': its name is that of a folder",
-                 wanted);
+        DT_THROW(err, DT_ERR_USAGE,
+                 "invalid sweep name '%s': the name must be valid as a folder name", wanted);
     DT_TRY(dt_dir_make(&parent, DT_DIR_STATE, arena, err));
     DT_TRY(sweeps_folder(&parent, arena, err));
     DT_TRY(dt_file_make_dirs(parent, 0700, err));
@@ -160,7 +160,7 @@ static dt_status take_name(dt_sweep_group *io, const char *wanted, dt_arena *are
         if (mkdir(io->folder, 0700) == 0)
             return DT_OK;
         if (errno != EEXIST)
-            DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", io->folder, strerror(errno));
+            DT_THROW(err, DT_ERR_IO, "cannot create '%s': %s", io->folder, strerror(errno));
     }
     DT_THROW(err, DT_ERR_IO, "no free name for a group found: '%s' and so on are taken", wanted);
 out:
@@ -168,7 +168,7 @@ out:
     return st;
 }
 
-/* No point of one group has the name of another's, nor a group that of a point. */
+/* Names the points. Run names are unique across groups, and no group has the name of a run. */
 static dt_status name_points(dt_sweep_group *io, dt_recipe *recipes, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -193,7 +193,7 @@ dt_status dt_group_make(dt_sweep_group *io, const char *wanted, dt_recipe *recip
     DT_TRY(write_text(io, "recipe.yaml", text, strlen(text), err));
     DT_TRY(write_points(io, recipes, err));
     DT_TRY(dt_group_write_progress(io, err));
-    DT_TRY(write_json(io, "sweep.json", to_json(io), err)); /* it is a group by this */
+    DT_TRY(write_json(io, "sweep.json", to_json(io), err)); /* this file makes it a group */
 out:
     if (st != DT_OK && io->folder != NULL)
         (void)dt_file_remove_tree(io->folder, NULL);
@@ -251,7 +251,7 @@ static dt_status read_points(dt_sweep_group *out, const json_t *sweep, const jso
         DT_TRY(get_text(&to->run, of, "run", arena, err));
         DT_TRY(get_text(&to->problem, of, "problem", arena, err));
         DT_TRY(dt_json_get_int(&to->cut, of, "cut", "a sweep", err));
-        to->again = json_is_true(json_object_get(of, "again")); /* older ones do not have it */
+        to->again = json_is_true(json_object_get(of, "again")); /* missing in older files */
     }
 out:
     return st;
@@ -264,7 +264,7 @@ dt_status dt_group_read(dt_sweep_group *out, const char *name, dt_arena *arena, 
 
     *out = (dt_sweep_group){0};
     if (strchr(name, '/') != NULL || name[0] == '.' || name[0] == '\0')
-        DT_THROW(err, DT_ERR_NOT_FOUND, "there is no sweep '%s'", name);
+        DT_THROW(err, DT_ERR_NOT_FOUND, "sweep '%s' not found", name);
     DT_TRY(dt_group_folder(&out->folder, name, arena, err));
     DT_TRY(read_json(&sweep, out->folder, "sweep.json", err));
     DT_TRY(read_json(&progress, out->folder, "progress.json", err));
@@ -272,8 +272,8 @@ dt_status dt_group_read(dt_sweep_group *out, const char *name, dt_arena *arena, 
     DT_TRY(get_text(&out->metric, sweep, "metric", arena, err));
     DT_TRY(get_text(&out->tags, sweep, "tags", arena, err));
     DT_TRY(dt_json_get_int(&out->at_once, sweep, "at_once", "a sweep", err));
-    DT_TRY(
-        dt_json_get_int_or(&out->nodes, sweep, "nodes", 0, "a sweep", err)); /* older ones: all */
+    DT_TRY(dt_json_get_int_or(&out->nodes, sweep, "nodes", 0, "a sweep",
+                              err)); /* missing in older files: all */
     DT_TRY(dt_json_get_int(&out->after, sweep, "after", "a sweep", err));
     DT_TRY(dt_json_get_number(&out->keep, sweep, "keep", "a sweep", err));
     DT_TRY(dt_json_get_bool(&out->ended, progress, "ended", "a sweep", err));
@@ -284,7 +284,7 @@ out:
     return st;
 }
 
-/* One that is damaged is none: nothing can be done for it. */
+/* A damaged group is skipped: nothing can be done for it. */
 static bool has_state(const char *name, bool ended, dt_arena *arena)
 {
     dt_sweep_group group;
@@ -328,7 +328,7 @@ dt_status dt_group_list(const char ***out, int64_t *count, bool ended, dt_arena 
     if (*out == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(sweeps_folder(&folder, arena, err));
-    dir = opendir(folder); /* NULL: there never was one */
+    dir = opendir(folder); /* NULL: there is no sweep yet */
     while (dir != NULL && (entry = readdir(dir)) != NULL)
         if (has_state(entry->d_name, ended, arena))
             DT_TRY(add_name(out, count, &room, entry->d_name, arena, err));
@@ -365,10 +365,10 @@ dt_status dt_group_read_recipe(dt_strbuf *out, const dt_sweep_group *group, size
 
 /* --- stop */
 
-/* An empty file can be made on a disk that is full. */
+/* Two files, because an empty file can be created on a full disk. */
 dt_status dt_group_ask_stop(const dt_sweep_group *group, bool now, dt_error *err)
 {
-    const char *text = now ? "now\n" : "\n"; /* as a driver of before 0.3 reads it */
+    const char *text = now ? "now\n" : "\n"; /* format that drivers before 0.3 read */
     dt_status st = DT_OK;
 
     if (now)

@@ -26,7 +26,8 @@ static const char *values_of(const dt_sweep *sweep, dt_arena *arena)
     return text;
 }
 
-/* A point is a run as any other, which knows of no sweep: its hash is that of one that was launched alone. */
+/* Removes the sweep from a point's recipe: its hash is then the same as for a run launched
+ * alone. */
 static void forget_sweep(dt_recipe *recipe)
 {
     dt_recipe defaults;
@@ -72,8 +73,8 @@ static dt_sweep_group group_of(const dt_recipe *recipe, const dt_labels *labels,
     };
 }
 
-/* Points that the processors of this machine are enough for, one where they train elsewhere; as many as
- * there is room for (places.h) where they have GPUs or nodes of their own. */
+/* Returns how many points run at once: as many as this machine's processors allow; one if they
+ * train on CPUs elsewhere; without limit (places.h) if they have GPUs or nodes of their own. */
 static int64_t count_side_by_side(const dt_plan *plan, int64_t nodes)
 {
     int64_t threads = 0, count;
@@ -116,7 +117,8 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
     *name = labels->group != NULL && labels->group[0] != '\0' ? labels->group : first.name;
     for (int64_t i = 0; i < count; i++)
         DT_TRY(read_point(&group.points[i], &recipes[i], &of, i, call, err));
-    /* The first alone: what is wrong with data or memory of another is that point's own. */
+    /* Only the first point is checked: problems with data or memory of another point are its
+     * own. */
     DT_TRY(dt_preflight_check(&flight, &recipes[0], source, call->arena, err));
     if (group.at_once == 0)
         group.at_once = count_side_by_side(&flight.plan, group.nodes);

@@ -1,4 +1,4 @@
-/* launch: a recipe with a sweep becomes a group that is driven. */
+/* launch: creates a group from a recipe with a sweep, and starts its driver. */
 #ifndef DT_SWEEP_LAUNCH_H
 #define DT_SWEEP_LAUNCH_H
 
@@ -6,8 +6,8 @@
 #include "runner/cli/command.h"
 #include "store/store.h"
 
-/* All points are read and checked before anything is made. source->sweep says how many there are; *name
- * lives in the arena. */
+/* Reads and checks all points before anything is created. source->sweep gives their number;
+ * *name lives in the arena. */
 dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
                           const dt_labels *labels, dt_call *call, dt_error *err);
 

@@ -20,19 +20,19 @@
 
 enum { PLACES_FIRST = 16 };
 
-/* Everything about one point, for as long as its place is looked for. */
+/* State of the search for one point's place. */
 typedef struct search {
     dt_places *places;
     const dt_sweep_group *group;
     dt_store *store;
     dt_arena arena;
     dt_preflight flight;
-    dt_room_machine *machines; /* [node_count], by the first node on each */
+    dt_room_machine *machines; /* [node_count], by the index of the first node on each machine */
     dt_room_node *nodes;       /* [node_count] */
     int64_t wanted;
 } search;
 
-/* Nodes of this machine are one. */
+/* True if both names are the same machine: all names of this machine are. */
 static bool is_same_machine(const char *a, const char *b)
 {
     return strcmp(a, b) == 0 || (dt_node_is_here(a) && dt_node_is_here(b));
@@ -72,7 +72,8 @@ static dt_status note(dt_places *io, const char *name, int64_t gpus, dt_error *e
     return DT_OK;
 }
 
-/* One that cannot be asked has none that could be shared out: the launch says what is wrong with it. */
+/* Asks the nodes for their GPUs. A node that cannot be asked has none; the launch then reports
+ * its problem. */
 static dt_status ask_nodes(search *of, dt_error *err)
 {
     const dt_plan *plan = &of->flight.plan;
@@ -108,7 +109,7 @@ static int64_t gpus_of(const dt_places *places, const char *name)
 
 /* --- what the point needs */
 
-/* Of cuda:N; -1: none. */
+/* Returns the N of cuda:N; -1: none. */
 static int64_t gpu_of(const dt_plan_rank *rank)
 {
     return strncmp(rank->device, CUDA, strlen(CUDA)) == 0
@@ -153,7 +154,7 @@ out:
     return st;
 }
 
-/* *shared: with others it shares nothing but processors, or nobody here says where it trains. */
+/* *shared: it shares only processors with other runs, or its nodes are not known here. */
 static dt_status read_needs(bool *shared, search *of, int64_t index, dt_error *err)
 {
     const char *path =
@@ -182,7 +183,7 @@ out:
     return st;
 }
 
-/* --- what others have */
+/* --- what other runs use */
 
 static void use(search *of, const dt_plan *plan, bool ours)
 {
@@ -235,7 +236,7 @@ static bool has_room_alone(const search *of)
 
 /* --- the answer */
 
-/* The item of the recipe, with another first GPU. */
+/* Writes the node item of the recipe with another first_gpu. */
 static void write_node(dt_strbuf *out, const char *item, const dt_room_node *node)
 {
     static const char word[] = " first_gpu=";
@@ -250,7 +251,8 @@ static void write_node(dt_strbuf *out, const char *item, const dt_room_node *nod
     dt_strbuf_add_str(out, "\"");
 }
 
-/* NULL where it is what the recipe says; one that is resumed may have been elsewhere. */
+/* Writes the nodes of the place; NULL if they are as in the recipe, except for a resumed run,
+ * which may have been elsewhere. */
 static dt_status write_nodes(dt_place *out, const search *of, bool again, dt_error *err)
 {
     const dt_string_list *items = &of->flight.plan.recipe.nodes;

@@ -19,9 +19,9 @@
 /* --- a point */
 
 typedef struct seen {
-    const char *state, *activity; /* in JSON; in words */
+    const char *state, *activity; /* for JSON; for people */
     dt_style style;
-    dt_run run; /* id NULL: there is none */
+    dt_run run; /* id NULL: no run */
 } seen;
 
 static dt_status see(seen *out, const dt_sweep_point *point, dt_store *store, dt_arena *arena,
@@ -204,8 +204,9 @@ bool dt_group_is_meant(dt_sweep_group *out, const char *ref, dt_call *call)
     found = unreadable ? DT_ERR_IO : dt_store_run_find(store, &run, ref, call->arena, NULL);
     meant = !out->ended || unreadable || found == DT_ERR_NOT_FOUND;
     if (found == DT_OK && meant)
-        dt_report_note(call, "'%s' is a sweep that has not ended; the run %s is meant by its id",
-                       ref, run.id);
+        dt_report_note(
+            call, "'%s' is a sweep that has not ended; to use the run of that name, give its id %s",
+            ref, run.id);
     else if (found == DT_OK)
         dt_report_note(call, "'%s' is run %s, and a sweep that has ended ('dtrun list --group %s')",
                        ref, run.id, ref);

@@ -9,7 +9,7 @@
 
 enum { RECIPE_MAX_BYTES = 4 << 20 };
 
-/* Whether there is something to do for it; marks what. */
+/* Marks what must be done for the point; *marked: there is something to do. */
 static dt_status mark(bool *marked, dt_sweep_point *point, dt_store *store, dt_arena *arena,
                       dt_error *err)
 {
@@ -25,7 +25,7 @@ static dt_status mark(bool *marked, dt_sweep_point *point, dt_store *store, dt_a
     }
     st = dt_store_run_find(store, &run, point->run, arena, &problem);
     if (st == DT_ERR_NOT_FOUND)
-        return DT_OK; /* somebody removed it */
+        return DT_OK; /* the run was removed */
     if (st != DT_OK)
         return DT_FAIL(err, st, "%s", problem.message);
     *marked = run.state != DT_RUN_FINISHED;
@@ -35,7 +35,7 @@ static dt_status mark(bool *marked, dt_sweep_point *point, dt_store *store, dt_a
     return DT_OK;
 }
 
-/* Under the driver's lock, so that nobody drives it meanwhile. */
+/* Marks all points under the driver's lock, so that no driver runs meanwhile. */
 static dt_status mark_all(int64_t *count, dt_sweep_group *group, dt_call *call, dt_error *err)
 {
     const char *name = group->name;

@@ -2,7 +2,8 @@
 
 #include "base/banned.h"
 
-/* The lowest `needs` GPUs in a row from `from` on; -1: there are none. */
+/* Returns the first of the lowest `needs` consecutive free GPUs, starting at `from`; -1 if there
+ * are none. */
 static int64_t find_row(const dt_room_machine *machine, int64_t from, int64_t needs)
 {
     int64_t row = 0;

@@ -1,4 +1,4 @@
-/* start: a driver for a group, from whatever command found it without one. */
+/* start: starts a driver for a group that has none. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ static dt_status start(const char *name, const char *folder, const dt_detach_pla
     crashed = dt_starts_follow_crash(log);
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
     if (st == DT_ERR_BUSY)
-        return DT_OK; /* somebody was quicker */
+        return DT_OK; /* another process was faster */
     dt_starts_add(starts, st != DT_OK || crashed);
     if (st != DT_OK)
         DT_FAIL(err, st, "%s", problem.message);
@@ -66,10 +66,11 @@ static bool is_driven(const char *folder, dt_arena *arena)
 
     if (lock >= 0)
         close(lock);
-    return st != DT_OK; /* one that cannot be locked cannot be driven either */
+    return st != DT_OK; /* a group that cannot be locked cannot be driven either */
 }
 
-/* An error without a message: the next command tries again. */
+/* Starts a driver if needed. An error without a message is ignored: the next command tries
+ * again. */
 static dt_status ensure(const char *name, dt_arena *arena, dt_error *err)
 {
     const char *folder, *state, *starts;

@@ -1,4 +1,5 @@
-/* The stop of a sweep: the driver's, or where nothing can be written, each of its runs'. */
+/* stop: stops a sweep, through its driver, or if nothing can be written, each of its runs
+ * directly. */
 #include "runner/stop/stop.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/room.h"
@@ -7,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* Those of its runs that have not ended, without the history, which cannot be written. */
+/* Stops the runs that have not ended, without the history, which cannot be written. */
 static dt_status stop_points(const char *name, bool now, const dt_error *why, dt_call *call,
                              dt_error *err)
 {
@@ -19,7 +20,7 @@ static dt_status stop_points(const char *name, bool now, const dt_error *why, dt
     dt_run run;
 
     DT_TRY(dt_group_read(&group, name, call->arena, err));
-    if (dt_store_open(&store, NULL, NULL) == DT_OK) /* of a point that was begun last */
+    if (dt_store_open(&store, NULL, NULL) == DT_OK) /* for points whose run is not recorded yet */
         (void)dt_points_find(&group, store, call->arena, NULL);
     runs = dt_arena_alloc_array(call->arena, (size_t)group.count, sizeof(*runs));
     if (runs == NULL)
@@ -33,8 +34,9 @@ static dt_status stop_points(const char *name, bool now, const dt_error *why, dt
             runs[count++] = id;
     }
     DT_TRY(dt_stop_all_without_history(runs, count, now, why, call, err));
-    dt_report_note(call, "the sweep ends once there is room to write it down: 'dtrun status %s'",
-                   name);
+    dt_report_note(
+        call, "the sweep ends once there is disk space to record its end: see 'dtrun status %s'",
+        name);
 out:
     dt_store_close(store);
     return st;
@@ -49,14 +51,14 @@ dt_status dt_group_stop(const dt_sweep_group *group, bool now, dt_call *call, dt
         asked = dt_group_ask_stop(group, now, &unasked);
         if (asked != DT_OK || dt_run_check_room(call->arena, &full) != DT_OK) {
             DT_TRY(stop_points(group->name, now, asked != DT_OK ? &unasked : &full, call, err));
-            if (asked != DT_OK) /* the next points begin where there is room again */
+            if (asked != DT_OK) /* otherwise more points start once there is disk space */
                 DT_THROW(err, asked, "%s", unasked.message);
             goto out;
         }
     }
     DT_TRY(dt_group_follow(group->name, call, err));
     if (call->exit_code == DT_EXIT_STOPPED)
-        call->exit_code = DT_EXIT_GOOD; /* which was asked for */
+        call->exit_code = DT_EXIT_GOOD; /* as requested */
 out:
     return st;
 }

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "runner/term/screen.h"
 #include "runner/top/detail.h"
 #include "runner/top/keeper.h"
@@ -352,7 +352,7 @@ dt_status dt_top(const char *open, const dt_top_wish *wish, dt_call *call, dt_er
     set_text(t.metric, wish->metric);
     t.wish.metric = t.metric;
     DT_TRY(renew(&t, err));
-    dt_mend_all(t.store);
+    dt_restore_runs(t.store);
     if (open != NULL) {
         DT_TRY(dt_store_run_find(t.store, &run, open, t.arenas, err));
         set_text(t.selected, run.id);

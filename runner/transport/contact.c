@@ -126,18 +126,18 @@ static dt_contact judge_command(const attempt *command, const dt_transport *tran
         return DT_CONTACT_COMMAND;
     if (code == 127 && contact_of(command, transport) == DT_CONTACT_UNKNOWN)
         return DT_CONTACT_UNKNOWN;
-    if (code != 255 && code >= 0 && transport->says_itself == NULL)
+    if (code != 255 && code >= 0 && transport->is_transport_line == NULL)
         return DT_CONTACT_HOST; /* a shell there said so */
     return contact_of(command, transport);
 }
 
-static dt_contact wait_for(attempt *command, attempt *knock, const dt_transport *transport)
+static dt_contact wait_for(attempt *command, attempt *ping, const dt_transport *transport)
 {
     double begun = dt_clock_monotonic_seconds(), now = begun;
     dt_contact best = DT_CONTACT_NONE;
 
     for (; now < begun + MOST_SECONDS; now = dt_clock_monotonic_seconds()) {
-        bool knocked = knock->pid == 0;
+        bool pinged = ping->pid == 0;
 
         if (has_ended_well(command))
             return DT_CONTACT_COMMAND;
@@ -147,11 +147,11 @@ static dt_contact wait_for(attempt *command, attempt *knock, const dt_transport 
             if (found != DT_CONTACT_NONE)
                 return found;
         }
-        if (!knocked)
-            knocked = has_ended(knock);
-        if (best == DT_CONTACT_NONE && knock->complaint >= 0)
-            best = contact_of(knock, transport);
-        if ((command->ended && (knocked || best != DT_CONTACT_NONE)) ||
+        if (!pinged)
+            pinged = has_ended(ping);
+        if (best == DT_CONTACT_NONE && ping->complaint >= 0)
+            best = contact_of(ping, transport);
+        if ((command->ended && (pinged || best != DT_CONTACT_NONE)) ||
             (best != DT_CONTACT_NONE && now > begun + COMMAND_SECONDS))
             return best;
         dt_clock_sleep_seconds(SLICE_SECONDS);
@@ -161,7 +161,7 @@ static dt_contact wait_for(attempt *command, attempt *knock, const dt_transport 
 
 dt_contact dt_contact_try(const char *node, const char *const *words)
 {
-    attempt command = {.answer = -1, .complaint = -1}, knock = {.answer = -1, .complaint = -1};
+    attempt command = {.answer = -1, .complaint = -1}, ping = {.answer = -1, .complaint = -1};
     dt_contact found = DT_CONTACT_UNKNOWN;
     const dt_transport *transport;
     const char **argv;
@@ -172,12 +172,12 @@ dt_contact dt_contact_try(const char *node, const char *const *words)
         transport->command(&argv, node, words, &arena, NULL) == DT_OK) {
         dt_remote_renew(node);
         begin(&command, argv);
-        if (transport->knock != NULL && transport->knock(&argv, node, &arena, NULL) == DT_OK)
-            begin(&knock, argv);
+        if (transport->ping != NULL && transport->ping(&argv, node, &arena, NULL) == DT_OK)
+            begin(&ping, argv);
         if (command.pid != 0)
-            found = wait_for(&command, &knock, transport);
+            found = wait_for(&command, &ping, transport);
         end(&command);
-        end(&knock);
+        end(&ping);
     }
     dt_arena_release(&arena);
     return found;

@@ -68,7 +68,7 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
     while (!dt_remote_reap(remote, &code) && dt_clock_monotonic_seconds() < deadline)
         dt_clock_sleep_seconds(DT_REMOTE_END_SLICE_SECONDS);
     dt_remote_read_problems(remote, complaint, sizeof(complaint));
-    if (code == DT_REMOTE_SSH_FAILED || remote->transport->says_itself != NULL)
+    if (code == DT_REMOTE_SSH_FAILED || remote->transport->is_transport_line != NULL)
         return remote->transport->explain(remote->node, complaint, err);
     words = dt_remote_last_words(remote, complaint[0] != '\0' ? complaint : remote->got.data);
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
@@ -153,7 +153,7 @@ static dt_status skip_noise(dt_remote *remote, turn *one, double deadline, dt_er
         size_t got;
 
         st = wait_for_login(remote, one, deadline);
-        if (st == DT_ERR_TIMEOUT && remote->transport->says_itself != NULL) {
+        if (st == DT_ERR_TIMEOUT && remote->transport->is_transport_line != NULL) {
             char complaint[DT_REMOTE_COMPLAINT_BYTES];
             const char *words;
 

@@ -24,7 +24,7 @@ void dt_remote_read_problems(const dt_remote *remote, char *out, size_t size)
 
 const char *dt_remote_last_words(const dt_remote *remote, char *text)
 {
-    bool (*own)(const char *line) = remote->transport->says_itself;
+    bool (*own)(const char *line) = remote->transport->is_transport_line;
     size_t length = strlen(text);
     char *line;
 
@@ -67,7 +67,8 @@ void dt_remote_print_problems(const dt_remote *remote, int fd)
     for (; *line != '\0'; line = end) {
         end = line + strcspn(line, "\n");
         end += *end == '\n' ? 1 : 0;
-        if (remote->transport->says_itself == NULL || !remote->transport->says_itself(line))
+        if (remote->transport->is_transport_line == NULL ||
+            !remote->transport->is_transport_line(line))
             (void)dt_file_write_all(fd, line, (size_t)(end - line), NULL);
     }
 }

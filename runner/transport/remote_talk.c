@@ -212,8 +212,9 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
     }
     dt_remote_read_problems(remote, complaint, sizeof(complaint));
     if (remote->transport->explain != NULL &&
-        (ended == DT_REMOTE_SSH_FAILED || (ended != 0 && remote->transport->broke_off != NULL &&
-                                           remote->transport->broke_off(complaint))))
+        (ended == DT_REMOTE_SSH_FAILED ||
+         (ended != 0 && remote->transport->connection_lost != NULL &&
+          remote->transport->connection_lost(complaint))))
         return remote->transport->explain(remote->node, complaint, err);
     if (code != NULL) {
         *code = ended;

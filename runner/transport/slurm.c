@@ -118,13 +118,13 @@ static dt_status slurm_explain(const char *node, const char *complaint, dt_error
 }
 
 /* srun adds a line of its own to what a command that fails has said. */
-static bool slurm_says_itself(const char *line)
+static bool slurm_is_transport_line(const char *line)
 {
     return strncmp(line, "srun: ", 6) == 0 || strncmp(line, "slurmstepd: ", 12) == 0;
 }
 
 /* A step that was ended from outside; a task that failed by itself only "Exited with ...". */
-static bool slurm_broke_off(const char *complaint)
+static bool slurm_connection_lost(const char *complaint)
 {
     return strstr(complaint, "CANCELLED AT") != NULL ||
            strstr(complaint, "Job step aborted") != NULL ||
@@ -159,8 +159,8 @@ const dt_transport dt_transport_slurm = {
     .reaches = slurm_reaches,
     .command = slurm_command,
     .explain = slurm_explain,
-    .says_itself = slurm_says_itself,
-    .broke_off = slurm_broke_off,
+    .is_transport_line = slurm_is_transport_line,
+    .connection_lost = slurm_connection_lost,
     .contact = slurm_contact,
     .is_preempted = slurm_is_preempted,
     .ends_children = true,

@@ -171,7 +171,7 @@ static dt_status ssh_command_apart(const char ***argv, const char *node, const c
 
 /* As far as the server's banner, and then no way of signing in is tried: what stalls there, stalls
  * later. */
-static dt_status ssh_knock(const char ***argv, const char *node, dt_arena *arena, dt_error *err)
+static dt_status ssh_ping(const char ***argv, const char *node, dt_arena *arena, dt_error *err)
 {
     static const char *const own[] = {
         "-o", "LogLevel=DEBUG1",   "-o", "ControlMaster=no",
@@ -195,7 +195,7 @@ const dt_transport dt_transport_ssh = {
     .explain = dt_ssh_error,
     .renew = ssh_renew,
     .contact = dt_ssh_error_contact,
-    .knock = ssh_knock,
+    .ping = ssh_ping,
     .command_apart = ssh_command_apart,
     .shared_socket = ssh_shared_socket,
 };

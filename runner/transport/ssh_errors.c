@@ -335,7 +335,7 @@ static dt_contact contact_of_way(const lines *all)
         return found->contact;
     found = find_row(&line, all);
     return found == NULL || is_closing(line) || found->contact == DT_CONTACT_NONE
-               ? DT_CONTACT_NONE /* which a `knock` knows better: it shares no connection */
+               ? DT_CONTACT_NONE /* which a `ping` knows better: it shares no connection */
                : DT_CONTACT_UNKNOWN;
 }
 

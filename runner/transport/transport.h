@@ -48,14 +48,15 @@ typedef struct dt_transport {
     dt_status (*renew)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
     /* MAY: whether this line of stderr is the transport's own, which comes after what the command
      * said; then any exit code before the mark is the transport's too. NULL: none is. */
-    bool (*says_itself)(const char *line);
-    bool (*broke_off)(const char *complaint); /* MAY: not the command failed but what carried it */
+    bool (*is_transport_line)(const char *line);
+    bool (*connection_lost)(
+        const char *complaint); /* MAY: not the command failed but what carried it */
     /* MAY: whether the node was taken back from us, and all that ran there ended with that. */
     bool (*is_preempted)(const char *node);
-    /* MAY: what a failed command's stderr, or that of `knock` so far, proves. NULL: nothing. */
+    /* MAY: what a failed command's stderr, or that of `ping` so far, proves. NULL: nothing. */
     dt_contact (*contact)(const char *complaint);
     /* MAY: the argv that asks only whether the machine answers, signing in to nothing. */
-    dt_status (*knock)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
+    dt_status (*ping)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
     /* MAY: the path of a socket in an argv of `command` that can be connected to while a connection to the node
      * stands. Then no new connection is opened, and who opened it has been let in. NULL: nothing is shared. */
     const char *(*shared_socket)(const char *const *argv);

@@ -8,7 +8,7 @@
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/folder/task_run.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/view/node_lines.h"
@@ -76,10 +76,10 @@ static dt_status find(dt_store *store, dt_run *run, const char *ref, dt_arena *a
     dt_status st = dt_store_run_find(store, run, ref, arena, &unknown);
 
     if (st == DT_OK && strcmp(run->id, ref) == 0) {
-        if (!dt_mend_run(store, ref))
+        if (!dt_restore_run(store, ref))
             return DT_OK;
     } else if (st == DT_OK || st == DT_ERR_NOT_FOUND) { /* a lost newer run may have this name */
-        dt_mend_all(store);
+        dt_restore_runs(store);
     } else {
         return DT_FAIL(err, st, "%s", unknown.message);
     }

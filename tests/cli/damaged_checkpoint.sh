@@ -35,6 +35,6 @@ for directory in "$work/state/dtrun/runs/$run/checkpoints"/step-*; do
     rm -f "$directory/complete"
 done
 expect 2 generate "$run"
-says "no whole checkpoint"
+says "no complete checkpoint"
 expect 2 resume "$run" --set schedule.steps=100
-says "no whole checkpoint" "launch it anew"
+says "no complete checkpoint" "launch it again"

@@ -14,7 +14,7 @@ expect 0 launch --dry-run "$work/tiny.yaml" "${epochs[@]}"
 grep -q "steps  *$(sed 's/\([0-9]\)\([0-9]\{3\}\)$/\1,\2/' <<<"$steps")\$" "$work/out" || fail "the steps are not in it"
 expect 2 launch "$work/tiny.yaml" "${epochs[@]}" --set schedule.warmup_steps=$((steps + 1))
 one_line
-says "is over the $steps steps that 'schedule.epochs' 3 gives"
+says "exceeds the $steps steps of 'schedule.epochs' 3"
 expect 2 launch "$work/tiny.yaml" "${epochs[@]}" --set data.tail=drop --set batch.accumulate=10000
 one_line
 says "'data.tail: drop' would drop the whole epoch"
@@ -24,7 +24,7 @@ json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] == $steps"
 whole=$(field "o['run']") loss=$(field "o['loss']")
 expect 2 resume "$whole"
 one_line
-says "has done all its $steps steps" "--set schedule.epochs=6"
+says "has completed all its $steps steps" "--set schedule.epochs=6"
 expect 0 resume "$whole" --wait --json --set schedule.epochs=4
 json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] > $steps"
 

@@ -37,18 +37,18 @@ doubt() {
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
 with db:
-    db.execute("UPDATE attempts SET exit_code = 5, reason = 'rank 1 was killed; whether anything is left is not known: '"
+    db.execute("UPDATE attempts SET exit_code = 5, reason = 'rank 1 was killed; cannot verify that nothing is left: '"
                " || 'node localhost is gone'")
     db.execute("UPDATE nodes SET state = 'lost'")
 PY
     expect 0 status "$run" --json
-    json "o['exit_code'] == 5" "'is not known' in o['reason']"
+    json "o['exit_code'] == 5" "'cannot verify' in o['reason']"
 }
 known() {
     local said=$subject
     expect 0 status "$run" --json
     subject="$said, then status"
-    json "o['exit_code'] == 1" "o['reason'] == 'rank 1 was killed; nothing is left on its nodes, as was seen later'" \
+    json "o['exit_code'] == 1" "o['reason'] == 'rank 1 was killed; nothing is left on its nodes (verified later)'" \
         "o['nodes'][0]['state'] == 'released'"
 }
 doubt

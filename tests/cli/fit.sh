@@ -6,7 +6,7 @@ make_tiny
 
 # Nothing has run here: the time is by the processor, and asking makes no history.
 expect 0 validate "$work/tiny.yaml"
-says "tiny.yaml: good" "1 file of" "tokens to train on" "characters" "epochs" "sent per step" "no finished run here yet"
+says "tiny.yaml: good" "1 file of" "tokens to train on" "characters" "epochs" "sent per step" "rough estimate, better after a first run"
 [ ! -e "$work/state/dtrun/store.db" ] || fail "a look made a store"
 expect 0 launch --dry-run "$work/tiny.yaml" --json
 json "o['data']['files'] == 1" "o['data']['bytes'] > 0" "o['data']['kind'] == 'char'" "o['card'] is None" \
@@ -22,7 +22,7 @@ expect 0 validate --json "$work/tiny.yaml" --set schedule.steps=6000
 json "'1 finished run here of about this size' == o['recipes'][0]['time']['basis']"
 # Another precision is another speed.
 expect 0 validate --json "$work/tiny.yaml" --set precision=bf16
-json "'no finished run here' in o['recipes'][0]['time']['basis']"
+json "'rough estimate' in o['recipes'][0]['time']['basis']"
 
 # Cards by their data sheet, without any: ranks, memory, time.
 large=("$work/tiny.yaml" --set model=gpt2-xl --set model.heads=25 --set model.layers=48
@@ -42,7 +42,7 @@ says "does not fit into the memory of 'rtx4090': 1 rank needs"
 expect 0 validate --gpus-as rtx4090:1 "${large[@]}"
 says "warning: a launch there would be refused"
 expect 2 launch -n --gpus-as h100 "$work/tiny.yaml" --set gpus=0
-says "'gpus' is 0: the recipe wants none"
+says "'gpus' is 0 in the recipe, so no GPU is used"
 for wrong in h1 h100: h100:0 h100:17 h100:x "" :4; do
     expect 2 launch -n --gpus-as "$wrong" "$work/tiny.yaml"
     says "--gpus-as is '$wrong'"

@@ -78,7 +78,7 @@ expect 0 stop "$fork"
 for command in resume fork; do
     if [ $command = resume ]; then expect 2 resume "$fork" --from 60; else expect 2 fork "$fork@60"; fi
     one_line
-    says "the checkpoint of step 60 is of a way that run '$fork' has left" "began again at step 40" "model.from: run:$fork@60"
+    says "the checkpoint of step 60 is from before run '$fork' went back" "restarted at step 40" "model.from: run:$fork@60"
 done
 expect 0 generate "$fork" --checkpoint 60 --tokens 2
 

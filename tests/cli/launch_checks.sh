@@ -42,7 +42,7 @@ mkdir "$work/small"
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=2m tmpfs "$work/small" 2>/dev/null; then
     XDG_STATE_HOME=$work/small expect 3 launch --wait "$work/tiny.yaml"
     one_line
-    says "not enough room" "are free" "XDG_STATE_HOME"
+    says "not enough space" " free, but one checkpoint" "XDG_STATE_HOME"
     [ -z "$(ls -A "$work/small/dtrun/runs" 2>/dev/null)" ] || fail "a run's folder was left"
     dd if=/dev/zero of="$work/small/dtrun/filler" bs=64k >/dev/null 2>&1
     XDG_STATE_HOME=$work/small expect 3 list # the store itself has no room

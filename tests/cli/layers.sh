@@ -55,7 +55,7 @@ says "the environment lacks 'STEPS'"
 sed 's/corpus.txt/elsewhere.txt/' tiny.yaml >elsewhere.yaml
 expect 2 validate elsewhere.yaml
 expect 0 validate --no-data elsewhere.yaml
-says "data not checked"
+says "not read"
 expect 0 validate --no-data --json elsewhere.yaml
 json "o['recipes'][0]['valid'] and not o['recipes'][0]['data_checked']"
 

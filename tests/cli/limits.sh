@@ -21,7 +21,7 @@ long_run() { # name
 
 # A file size limit.
 under '-f 100' 3 launch "$work/tiny.yaml" --wait
-says "a file may not exceed 100 KiB here" "ulimit -f unlimited"
+says "the file size limit is 100 KiB" "ulimit -f unlimited"
 nothing_half_made
 under '-s 64' 3 list
 says "ulimit -s"

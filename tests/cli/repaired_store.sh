@@ -75,7 +75,7 @@ json "o['name'] == 'three'"
 rm "$db"*
 truncate -s 40000 "$runs/$one/attempt-1/node-0/journal.jsonl"
 expect 0 list
-says "what these do not hold any more is missing"
+says "without the events that these no longer hold"
 expect 0 store check
 
 # --- what can be read of a damaged file is more than the journals have

@@ -55,18 +55,18 @@ json "o['state'] == 'finished'" "o['step'] == o['steps_total'] == 60" \
     "[a['state'] for a in o['attempts']] == ['finished', 'failed']" \
     "o['recipe']['optimizer']['lr'] == 3e-3"
 expect 2 resume "$run"
-says "has done all its 60 steps"
+says "has completed all its 60 steps"
 
 # Other ranks change the tokens of a step, which is said; batch.total keeps them.
 expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=2 --set schedule.steps=6
 fewer=$(field "o['run']")
 expect 0 resume "$fewer" --wait --set ranks=1 --set schedule.steps=8
-says "a step has 32 tokens (1 rank), it had 64, and the learning rate is the same" \
+says "a step now has 32 tokens (1 rank), before 64, and the learning rate is the same" \
     "--set batch.total=4 keeps the number"
 expect 0 resume "$fewer" --wait --set schedule.steps=10 # as the attempt before
-lacks "a step has"
+lacks "a step now has"
 expect 0 fork "$fewer" --wait --set ranks=3 --set schedule.steps=14
-says "a step has 96 tokens (3 ranks), it had 32"
+says "a step now has 96 tokens (3 ranks), before 32"
 expect 2 launch "$work/tiny.yaml" --set ranks=3 --set batch.total=8
 one_line
 says "'batch.total' 8 cannot be divided: 3 ranks x 2 sequences take 6 at once" "such as 6,"
@@ -76,7 +76,7 @@ expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=2 --set batch.total=
 kept=$(field "o['run']")
 for ranks in 1 4; do # 4 micro-steps, then 1
     expect 0 resume "$kept" --wait --set ranks=$ranks --set schedule.steps=$((6 + 4 * ranks))
-    lacks "a step has"
+    lacks "a step now has"
 done
 
 # A change that is allowed resumes: also data of the same content elsewhere.
@@ -110,7 +110,7 @@ PY
 "$dtrun" generate "$run" --checkpoint 90 >/dev/null 2>"$work/err" && fail "a damaged one is taken"
 printf '%s\n' "$(sed -n 's/.*its digest is \([0-9a-f]*\),.*/\1/p' "$work/err")" >"${index%/*}/complete"
 expect 0 resume "$run" --wait --set schedule.steps=100 --set model.activation=gelu_tanh
-says "does not say which data it was trained on"
+says "does not name its training data"
 
 # A stopped run whose next attempt fails before its first step continues by the recipe that it had.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=1000000000 --set schedule.period_steps=100
@@ -123,6 +123,6 @@ expect 0 status "$run" --json
 json "o['state'] == 'failed'"
 at=$(field "o['step']")
 expect 0 resume "$run" --wait --set schedule.steps=$((at + 5))
-says "attempt 2 failed before its first step: the run continues by the recipe of attempt 1"
+says "attempt 2 failed before its first step: the run continues with the recipe of attempt 1"
 expect 0 show "$run" --json
 json "o['state'] == 'finished'" "o['recipe']['optimizer']['lr'] == 3e-3" "o['attempt'] == 3"

@@ -26,7 +26,7 @@ silent
 expect 0 launch "${recipe[@]}" --dry-run --json
 json "o['vocab'] is None" "o['item'] == 'row'" "o['tokens_per_step'] == 32"
 expect 0 launch "${recipe[@]}" --dry-run --set optimizer=muon
-says "of the optimizer"
+says "for the optimizer"
 
 expect 0 launch "${recipe[@]}" --wait
 says "rows/s"

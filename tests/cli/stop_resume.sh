@@ -90,7 +90,7 @@ expect 0 stop --now "$run" --json
 json "o['state'] == 'stopped'" "o['checkpoint'] is None"
 expect 2 resume "$run"
 one_line
-says "no whole checkpoint"
+says "no complete checkpoint"
 expect 2 generate "$run"
 one_line
-says "no whole checkpoint"
+says "no complete checkpoint"

@@ -66,7 +66,7 @@ echo mine >"$work/taken"
 expect 3 wait "$task"
 [ "$(cat "$work/taken")" = mine ] || fail "the file of somebody else was replaced"
 expect 0 status "$task"
-says "has come there since the run began"
+says "was created after the run began"
 rm "$work/taken"
 expect 0 resume "$task" --wait
 is_whole "$work/taken"

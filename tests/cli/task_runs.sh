@@ -89,17 +89,17 @@ expect 2 validate "$work/task.yaml"
 says "use 'dtrun score RUN --input FILE --ranks N'"
 : >"$work/empty"
 expect 2 generate "$run" --input "$work/empty" --ranks 2
-says "has no line that could be shared out"
+says "has no lines to distribute"
 expect 2 generate "$run" --prompt x --ranks 2
-says "give them (--input)"
+says "--ranks and --nodes require --input"
 expect 2 generate "$run" --input "$work/two" --prompt x --ranks 2
 says "--input cannot be combined"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --device cpu
-says "--gpus says what the ranks compute on"
+says "use --gpus"
 expect 2 generate "$run" --input "$work/two" --detach
-says "--detach is of a run"
+says "--detach requires"
 expect 2 score "$run" --input "$work/two" --output "$work/x"
-says "--output needs --ranks"
+says "--output requires"
 expect 2 score "$run" --input "$work/two" --target "$work/two" --ranks 2
 says "leave out --target"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --output "$work/scored"

@@ -105,7 +105,7 @@ expect 0 stop "$run"
 says "has already ended: finished"
 expect 2 resume "$run"
 one_line
-says "has done all its 60 steps" "--set schedule.steps=120"
+says "has completed all its 60 steps" "--set schedule.steps=120"
 expect 0 resume "$run" --set schedule.steps=80 --wait --json
 json "o['steps'] == 80" "o['attempt'] == 2" "o['state'] == 'finished'"
 

@@ -16,10 +16,10 @@ sleepers() { # in the run's cgroup: their environment does not name this test
 FAKE_MODE=grandchild FAKE_ESCAPE=all FAKE_STEPS=1000 FAKE_STEP_MS=50 "$driver" launch cg$$ 2
 await 20 has_step cg$$ 3
 journal=("$runs/cg$$"/attempt-1/node-0/journal.jsonl)
-if grep -q 'no cgroup of their own' "${journal[0]}"; then
+if grep -q 'no cgroup for the ranks' "${journal[0]}"; then
     "$driver" kill cg$$
     end_is cg$$ stopped 4
-    echo "skipped: $(grep -o 'no cgroup of their own ([^)]*)' "${journal[0]}")"
+    echo "skipped: $(grep -o 'no cgroup for the ranks ([^)]*)' "${journal[0]}")"
     exit 77
 fi
 [ "$(cgroups cg$$ | wc -l)" -eq 1 ] || fail "there is no cgroup of the run, or several"

@@ -57,7 +57,7 @@ check(released['devices_note'] == '', f'{released}')
 # answers that are none, no such program, and a stop before the ranks are there
 agent = gpu_agent('No devices were found\n')
 agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')
-check("nvidia-smi answered 'No devices" in agent.wait('released')['devices_note'], 'no word of it')
+check("unexpected output of nvidia-smi: 'No devices" in agent.wait('released')['devices_note'], 'no word of it')
 agent = gpu_agent('', name='another')
 if not any(os.path.exists(f'{p}/nvidia-smi') for p in ('/usr/bin', '/bin')):
     agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')

@@ -6,7 +6,7 @@ FAKE_MODE=grandchild FAKE_STEPS=100000 "$driver" launch one 2
 await 20 has_step one 3
 kill -9 $(processes "dtrun-agent serve")
 end_is one failed 3
-like reason "$(get one reason)" "rank * on localhost was ended because the agent on localhost was lost"
+like reason "$(get one reason)" "rank * on localhost was stopped because the dtrun agent on localhost died"
 await 10 nothing_left
 
 # an agent that only pauses costs nothing
@@ -27,5 +27,5 @@ kill -STOP "$(processes "dtrun-agent serve .*/three/")"
 "$driver" stop three
 await 60 has_ended three
 end_is three failed 3
-like reason "$(get three reason)" "rank * on localhost was ended because the agent on localhost was lost"
+like reason "$(get three reason)" "rank * on localhost was stopped because the dtrun agent on localhost died"
 await 10 nothing_left

@@ -24,7 +24,7 @@ ours, theirs = socket.socketpair()  # what sshd gives to a command
 ours.close()
 done = subprocess.run([BIN + '/dtrun-agent', 'connect', late.folder, '--start'], stdin=theirs,
                       capture_output=True, text=True)
-check(done.returncode == 3 and 'nobody asks any more' in done.stderr, f'it says {done}')
+check(done.returncode == 3 and 'the caller is gone' in done.stderr, f'it says {done}')
 check(not os.path.exists(late.folder), 'it makes a folder')
 
 # a supervisor that answers, gone for good

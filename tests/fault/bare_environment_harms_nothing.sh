@@ -67,7 +67,7 @@ if [ "$(id -u)" = 0 ]; then
     code=0
     "$dtrun" stop "$id" >"$state/said" 2>&1 || code=$?
     is "exit code of a stop by another user" $code 3
-    grep -q "that of the user nobody" "$state/said" || fail "stop says: $(<"$state/said")"
+    grep -q "belongs to user nobody" "$state/said" || fail "stop says: $(<"$state/said")"
     chown root "$runs/$id"
     grep -q "$id" "$state/said" || fail "the list lacks the run"
     is "lines of complaint ($(<"$state/complaint"))" "$(grep -c "run '$id' has no supervisor.*nobody" "$state/complaint")" 1

@@ -48,7 +48,7 @@ FAKE_MODE=slow FAKE_PIECES=40 "$driver" launch long 1
 await 60 has_ended long
 end_is long finished 0
 is attempt "$(get long attempt)" 1
-like "what is said" "$(hung long slow)" "no step for * s while training: slow, since rank 0 on localhost *"
+like "what is said" "$(hung long slow)" "no step for * s while training: slow, not hung: rank 0 on localhost *"
 
 # a supervisor that is halted for longer than any step may take hears what waited for it
 FAULT_HANG_SECONDS=2 FAKE_STEPS=800 "$driver" launch halted 1

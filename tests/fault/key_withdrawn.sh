@@ -75,7 +75,7 @@ kill -9 "$(pid_of final 0)"
 await 90 is_over final
 is "state of final" "$(value final "o['state']")" failed
 is "exit code of final" "$(value final "o['exit_code']")" 5
-like "reason" "$(value final "o['reason']")" "*is not known: *host2*"
+like "reason" "$(value final "o['reason']")" "*cannot verify that nothing is left: *host2*"
 give_back host2
 "$dtrun" stop final >/dev/null || fail "stop once the node lets us in: exit $?"
 await 20 none_there "$id"

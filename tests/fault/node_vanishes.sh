@@ -60,7 +60,7 @@ await 60 past away 20
 code=0
 "$dtrun" stop away >"$state/stop.out" || code=$?
 is "exit code of stop" $code 5
-like "what stop says" "$(<"$state/stop.out")" "*whether anything is left is not known: node host2 is gone*"
+like "what stop says" "$(<"$state/stop.out")" "*cannot verify that nothing is left: node host2 is gone*"
 code=0
 "$dtrun" stop away >/dev/null 2>"$state/stop.err" || code=$?
 is "exit code of another stop" $code 5

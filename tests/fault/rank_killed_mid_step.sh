@@ -23,5 +23,5 @@ like "status" "$("$DTRUN_BIN/dtrun" status two)" "*last lines of rank 1:*the las
 # it never said that it was done
 FAKE_MODE=silent FAKE_STEPS=2 "$driver" launch three 1
 end_is three failed 1
-like reason "$(get three reason)" "*none said that training is finished"
+like reason "$(get three reason)" "*before training was finished"
 await 10 nothing_left

@@ -62,7 +62,7 @@ sed -i "s/accumulate: 60/accumulate: $micro_steps/" "$XDG_STATE_HOME/slow.yaml"
 await 120 steps middle 3
 slow $(pids middle)
 is_never_hung middle
-like "what is said" "$(told middle slow)" "no step for * s while training: slow, since rank * advanced * ago"
+like "what is said" "$(told middle slow)" "no step for * s while training: slow, not hung: rank * advanced * ago"
 
 # one that was slow from its first moment, set-up included
 "$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" --set name=always \

@@ -17,7 +17,7 @@ cp /bin/false "$XDG_STATE_HOME/false"
 DTRUN_AGENT=$XDG_STATE_HOME/false "$driver" launch agent 2
 await 40 has_ended agent
 end_is agent failed 3
-like reason "$(get agent reason)" "the agent on localhost cannot be had: *"
+like reason "$(get agent reason)" "the agent on localhost is unavailable: *"
 
 # what ssh says may be in any character set, and is the reason all the same
 printf '#!/bin/sh\nprintf "Zugriff f\\374r niemanden\\n" >&2; exit 1\n' >"$XDG_STATE_HOME/latin"
@@ -25,7 +25,7 @@ chmod +x "$XDG_STATE_HOME/latin"
 DTRUN_AGENT=$XDG_STATE_HOME/latin "$driver" launch latin 2
 await 40 has_ended latin
 end_is latin failed 3
-like reason "$(get latin reason)" "the agent on localhost cannot be had: Zugriff *"
+like reason "$(get latin reason)" "the agent on localhost is unavailable: Zugriff *"
 
 # an agent that refuses to start its ranks is told of, not waited for
 cat >"$XDG_STATE_HOME/refuses" <<'END'
@@ -41,7 +41,7 @@ chmod +x "$XDG_STATE_HOME/refuses"
 DTRUN_AGENT=$XDG_STATE_HOME/refuses "$driver" launch refused 2
 await 20 has_ended refused
 end_is refused failed 3
-is reason "$(get refused reason)" "the agent on localhost does not start its ranks: start: not today"
+is reason "$(get refused reason)" "the agent on localhost refuses to start its ranks: start: not today"
 
 # one whose good line is followed by garbage, and which is not had again: nobody waits for the store
 cat >"$XDG_STATE_HOME/babbles" <<'SH'
@@ -61,7 +61,7 @@ kill -9 $(processes "supervise babbles")
 # lines that are not the protocol's become log lines
 FAKE_MODE=garbage FAKE_STEPS=3 "$driver" launch garbage 2
 end_is garbage finished 0
-grep -q "was not understood" "$runs/garbage/logs/rank-0.log"
+grep -q "cannot parse a line on the event channel" "$runs/garbage/logs/rank-0.log"
 is points "$(get garbage points)" 3
 
 # and very many lines are only many

@@ -16,7 +16,7 @@ FAKE_MODE=stubborn "$driver" launch stubborn 2
 await 20 has_step stubborn 3
 "$driver" stop stubborn
 end_is stubborn stopped 4
-like reason "$(get stubborn reason)" "stopped by request; it did not end by itself: rank * on localhost was killed by signal 9 (SIGKILL)"
+like reason "$(get stubborn reason)" "stopped by request; it did not exit cleanly: rank * on localhost was killed by signal 9 (SIGKILL)"
 
 # found by its environment, and by its descent
 FAKE_MODE=grandchild "$driver" launch grand 2

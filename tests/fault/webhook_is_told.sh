@@ -44,5 +44,5 @@ end_is two finished 0
 await 10 grep -q "the variable 'HOOK_TOKEN' is not set" "$runs/two/supervisor.log"
 FAKE_STEPS=3 "$driver" launch three 1
 end_is three finished 0
-await 10 grep -q "the webhook was not told, try 1" "$runs/three/supervisor.log"
+await 10 grep -q "webhook not delivered, try 1" "$runs/three/supervisor.log"
 if grep -rq "$HOOK_TOKEN" "$XDG_STATE_HOME/dtrun"; then fail "the secret is in a file"; fi

@@ -27,7 +27,7 @@ at=$(value ends "o['step']")
 kept=./$run/checkpoints-0
 is "what host1 keeps" "$(left host1)" "$kept $kept/step-00000001 $kept/step-00000001/complete $kept/step-00000002 $kept/step-00000002/part"
 is "what host2 keeps" "$(left host2)" ""
-grep -Eq "checkpoints that did not come here stay .*: (step-00000001, step-00000002|step-00000002, step-00000001)\$" "$folder/supervisor.log" ||
+grep -Eq "checkpoints that were not fetched are kept .*: (step-00000001, step-00000002|step-00000002, step-00000001)\$" "$folder/supervisor.log" ||
     fail "what stays is not told: $(tail -n 3 "$folder/supervisor.log")"
 [ -e "$folder/attempt-1/node-1/tidied" ] || fail "it is not noted that nothing is left on host2"
 [ ! -e "$folder/attempt-1/node-0/tidied" ] || fail "it is noted that nothing is left on host1"
@@ -81,7 +81,7 @@ is "how it ended" "$(value blocked "o['state']")" stopped
 name=$(printf 'step-%08d' "$(value blocked "o['step']")")
 for node in 0 1; do
     on "host$((node + 1))" test -s "$nodes/$run/checkpoints-$node/$name/part" || fail "host$((node + 1)) has lost its part of $name"
-    grep -q "host$((node + 1)): checkpoints that did not come here stay .*checkpoints-$node.*: .*$name" "$folder/supervisor.log" ||
+    grep -q "host$((node + 1)): checkpoints that were not fetched are kept .*checkpoints-$node.*: .*$name" "$folder/supervisor.log" ||
         fail "host$((node + 1)): what stays is not told: $(tail -n 4 "$folder/supervisor.log")"
     on "host$((node + 1))" rm -r "$nodes/$run"
 done

@@ -36,7 +36,7 @@ mv "$net/launch/state" "$net/away"
 wants 0 "$id attempt 1: is running" "$dtrun" stop --node host1
 wants 2 "is empty" "$dtrun" stop --node host1 ""
 no_ranks "$id" && fail "who only asked has ended the run"
-wants 0 "$id attempt 1: nothing is left of it" "$dtrun" stop --node host1 "${id:0:10}"
+wants 0 "$id attempt 1: nothing of it is left" "$dtrun" stop --node host1 "${id:0:10}"
 no_ranks "$id" || fail "ranks are left: $(ranks_of "$id")"
 wants 0 "nothing of $id runs on host1" "$dtrun" stop --node host1 "$id"
 rm -rf "$net/launch/state" && mv "$net/away" "$net/launch/state"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runner/agent/journal/journal.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
 
@@ -47,7 +47,7 @@ void sim_check_point(int64_t attempt, int64_t step)
     schedule.points++;
     if (schedule.trouble_until_ns > since)
         since = schedule.trouble_until_ns;
-    if (strstr(schedule.reason, "whether anything is left is not known") != NULL)
+    if (strstr(schedule.reason, "cannot verify that nothing is left") != NULL)
         return; /* who stopped was told so: that node could not be asked */
     if (schedule.attempt_at_stop > 0 &&
         sim_now_ns > since + (int64_t)(schedule.grace_seconds * 1e9) + STOP_NS)
@@ -488,7 +488,7 @@ static int look(sim_proc *proc)
     dt_arena_init(&arena, 0);
     if (dt_store_open(&store, NULL, &err) == DT_OK) {
         if (schedule.damaged)
-            dt_mend_run(store, SIM_RUN);
+            dt_restore_run(store, SIM_RUN);
         check_points(store, &arena);
         check_saved(store, &arena);
         check_never_older(store, &arena);

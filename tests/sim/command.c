@@ -10,7 +10,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "recipes/plan.h"
 #include "recipes/reader.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "runner/supervisor/supervisor.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
@@ -42,7 +42,7 @@ static sim_proc *run(const char *name, int (*program)(sim_proc *))
 static dt_status find_run(dt_run *row, dt_store *store, dt_arena *arena, dt_error *err)
 {
     if (schedule.damaged)
-        dt_mend_run(store, SIM_RUN);
+        dt_restore_run(store, SIM_RUN);
     return dt_store_run_find(store, row, SIM_RUN, arena, err);
 }
 

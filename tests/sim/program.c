@@ -1,5 +1,5 @@
 /* program: the programs of a machine, and how one starts another: in place of channel/detach.c and the
- * agent's apart.c. */
+ * agent's run_in_child.c. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
-#include "runner/agent/apart.h"
 #include "runner/agent/process/activity.h"
 #include "runner/agent/process/cgroup.h"
 #include "runner/agent/process/process.h"
 #include "runner/agent/process/spawn.h"
+#include "runner/agent/run_in_child.h"
 #include "runner/channel/detach.h"
 #include "runner/supervisor/supervisor.h"
 #include "tests/sim/sim.h"
@@ -133,10 +133,10 @@ dt_status dt_detach_start(const char *const *argv, const char *log_path,
     return st;
 }
 
-/* --- apart.h */
+/* --- run_in_child.h */
 
 typedef struct errand {
-    dt_apart_fn *work;
+    dt_child_fn *work;
     const char *folder;
 } errand;
 
@@ -148,7 +148,7 @@ static int run_errand(sim_proc *proc)
     return 0;
 }
 
-bool dt_agent_apart(dt_apart_fn *work, const char *folder)
+bool dt_agent_run_in_child(dt_child_fn *work, const char *folder)
 {
     errand *one = sim_alloc(sizeof(*one));
     sim_proc *child;

@@ -28,7 +28,7 @@ fi
 
 # doctor sees them; a job that is smaller than the recipe is told.
 wants 0 "slurm:" salloc_run "$dtrun" doctor "$net/launch/r.yaml"
-wants 2 "'nodes: slurm' takes what it has" salloc_run "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm:7
+wants 2 "use 'nodes: slurm' to take all nodes of the job" salloc_run "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm:7
 
 # The job's end is the run's, and is told.
 recipe <<END

@@ -52,7 +52,7 @@ static void test_bad_commands_are_refused_with_what_is_wrong(void **state)
          "'launcher_lost_seconds': expected a number"},
         {"{\"command\":\"diagnose\"}", "'rank' is missing"},
         {"{\"command\":\"diagnose\",\"rank\":-2}", "is not between -1 and"},
-        {"{\"command\":\"rendezvous\",\"name\":\"a\",\"values\":[1]}", "that of rank 0"},
+        {"{\"command\":\"rendezvous\",\"name\":\"a\",\"values\":[1]}", "the value of rank 0"},
         {"{\"command\":\"start\",\"engine\":\"engine\"}", "not an absolute path"},
         {"{\"command\":\"start\",\"engine\":\"/e\",\"plan\":{},\"node\":0,"
          "\"environment\":{\"A=B\":\"c\"}}",

@@ -45,8 +45,8 @@ static void test_a_death_is_told_in_words(void **state)
         {SIGKILL, "killed by signal 9 (SIGKILL, Killed)"},
         {SIGSEGV | 0x80, "killed by signal 11 (SIGSEGV, Segmentation fault), core dumped"},
         {1 << 8, "exited with code 1"},
-        {127 << 8, "exited with code 127 (as shells say that a program could not be run)"},
-        {137 << 8, "exited with code 137 (as shells say that SIGKILL killed what was run)"},
+        {127 << 8, "exited with code 127 (a shell reports this way that it cannot run a program)"},
+        {137 << 8, "exited with code 137 (a shell reports SIGKILL this way)"},
     };
     dt_strbuf words;
 

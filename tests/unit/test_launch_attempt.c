@@ -31,7 +31,7 @@ static void resume_is_refused(const dt_run *seen)
 
     make_flight(&flight);
     assert_fails(t, dt_attempt_resume(t->store, seen, "", &at, &flight, &t->arena, &t->err),
-                 DT_ERR_BUSY, "by somebody else");
+                 DT_ERR_BUSY, "by another process");
 }
 
 static void test_another_was_quicker(void **state)

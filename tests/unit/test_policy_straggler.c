@@ -32,8 +32,8 @@ static void test_the_one_that_waits_least(void **state)
     dt_straggler_init(&straggler, ranks, RANKS);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (int64_t rank = RANKS - 1; rank > 0; rank--)
-            assert_false(dt_straggler_hear(&straggler, rank, cases[i].waited[rank], &found));
-        assert_true(dt_straggler_hear(&straggler, 0, cases[i].waited[0], &found));
+            assert_false(dt_straggler_add(&straggler, rank, cases[i].waited[rank], &found));
+        assert_true(dt_straggler_add(&straggler, 0, cases[i].waited[0], &found));
         assert_int_equal(found.rank, cases[i].rank);
         assert_true(found.seconds == cases[i].seconds);
     }
@@ -47,9 +47,9 @@ static void test_all_must_have_spoken(void **state)
     dt_straggler straggler;
 
     dt_straggler_init(&straggler, ranks, 2);
-    assert_false(dt_straggler_hear(&straggler, 1, 0.25, &found));
-    assert_false(dt_straggler_hear(&straggler, 1, 8.0, &found));
-    assert_true(dt_straggler_hear(&straggler, 0, 1.0, &found));
+    assert_false(dt_straggler_add(&straggler, 1, 0.25, &found));
+    assert_false(dt_straggler_add(&straggler, 1, 8.0, &found));
+    assert_true(dt_straggler_add(&straggler, 0, 1.0, &found));
     assert_int_equal(found.rank, 0);
     assert_true(found.seconds == 7.0);
 }

@@ -106,8 +106,9 @@ static void test_a_lost_agent_is_the_systems_failure(void **state)
 {
     const char *const lines[] = {EXITED("1", "null", "agent_lost", "5"), NULL};
 
-    check(false, lines,
-          (expected){DT_RUN_FAILED, 3, "rank 1 on a was ended because the agent on a was lost"});
+    check(
+        false, lines,
+        (expected){DT_RUN_FAILED, 3, "rank 1 on a was stopped because the dtrun agent on a died"});
 }
 
 static void test_a_rebooted_node_is_the_systems_failure(void **state)
@@ -130,14 +131,14 @@ static void test_a_stop_is_told_from_a_failure(void **state)
     check(true, good, (expected){DT_RUN_STOPPED, 4, "stopped by request"});
     check(true, killed,
           (expected){DT_RUN_STOPPED, 4,
-                     "stopped by request; it did not end by itself: rank 1 on a was killed by "
+                     "stopped by request; it did not exit cleanly: rank 1 on a was killed by "
                      "signal 9 (SIGKILL)"});
     check(true, before,
           (expected){DT_RUN_FAILED, 1, "rank 1 on a was killed by signal 9 (SIGKILL)"});
     check(true, nothing, (expected){DT_RUN_STOPPED, 4, "stopped by request"});
-    check(false, good,
-          (expected){DT_RUN_STOPPED, 4,
-                     "the ranks got a signal to stop that did not come from dtrun"});
+    check(
+        false, good,
+        (expected){DT_RUN_STOPPED, 4, "the ranks received a stop signal that dtrun did not send"});
 }
 
 static void test_a_stop_at_once_kills_and_says_no_more(void **state)
@@ -181,10 +182,10 @@ static void test_a_time_limit_and_a_lost_launcher_are_stops_of_their_own(void **
         "\"time_ms\":1}",
         EXITED("1", "null", "launcher_lost", "5"), NULL};
 
-    check(false, limit, (expected){DT_RUN_STOPPED, 124, "its time_limit is over"});
+    check(false, limit, (expected){DT_RUN_STOPPED, 124, "time_limit reached"});
     check(false, lost,
           (expected){DT_RUN_STOPPED, 4,
-                     "stopped on its nodes because the launch machine was not heard of "
+                     "stopped by its nodes: no contact with the launch machine "
                      "(failure.launcher_lost)"});
 }
 
@@ -199,8 +200,8 @@ static void test_the_kernels_words_are_part_of_the_reason(void **state)
 
     check(false, lines,
           (expected){DT_RUN_FAILED, 1,
-                     "rank 1 on a was killed by signal 9 (SIGKILL): the node is out of memory; the "
-                     "kernel says: Out of memory: Killed process 7"});
+                     "rank 1 on a was killed by signal 9 (SIGKILL): the node is out of memory; "
+                     "kernel log: Out of memory: Killed process 7"});
 }
 
 /* One node was killed first: on another, which had not heard of the stop yet, a rank lost its peer. */
@@ -217,13 +218,13 @@ static void test_a_peer_that_a_stop_took_is_no_failure(void **state)
                                       EXITED("1", "1", "failed", "2"), STOPPING(",\"person\":true"),
                                       NULL};
 
-    check(true, lines,
-          (expected){
-              DT_RUN_STOPPED, DT_EXIT_STOPPED,
-              "stopped by request; it did not end by itself: rank 0 on a exited with code -1"});
+    check(
+        true, lines,
+        (expected){DT_RUN_STOPPED, DT_EXIT_STOPPED,
+                   "stopped by request; it did not exit cleanly: rank 0 on a exited with code -1"});
     check(false, told_later,
           (expected){DT_RUN_STOPPED, DT_EXIT_STOPPED,
-                     "stopped by request; it did not end by itself: rank 1 on a exited with code "
+                     "stopped by request; it did not exit cleanly: rank 1 on a exited with code "
                      "1: connection closed"});
     (void)state;
 }
@@ -330,9 +331,9 @@ static void test_ranks_that_end_without_a_word_have_not_finished(void **state)
 {
     const char *const lines[] = {EXITED("0", "0", "", "5"), RELEASED(""), NULL};
 
-    check(false, lines,
-          (expected){DT_RUN_FAILED, 1,
-                     "every rank exited with code 0 and none said that training is finished"});
+    check(
+        false, lines,
+        (expected){DT_RUN_FAILED, 1, "every rank exited with code 0 before training was finished"});
 }
 
 /* Where it is not, and events were lost or a rank's end is not told, nobody may call it an end. */

@@ -39,7 +39,7 @@ static void test_what_cannot_be_filled_in_names_the_variable(void **state)
 {
     check("https://x/${env:DT_TEST_NONE}", DT_ERR_RECIPE, "'DT_TEST_NONE'");
     check("https://x/${env:DT_TEST_NONE", DT_ERR_RECIPE, "no '}'");
-    check("https://x/${env:}", DT_ERR_RECIPE, "names no variable");
+    check("https://x/${env:}", DT_ERR_RECIPE, "does not name a variable");
 }
 
 int main(void)

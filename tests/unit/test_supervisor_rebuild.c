@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "checkpoint_support.h"
 #include "runner/channel/journal_line.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/rebuild/fill.h"
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
@@ -47,33 +47,34 @@ static void keep(test_store *t, int64_t attempt, dt_run_state state, int64_t ste
     static const dt_node nodes[] = {
         {.node = 0, .name = "a", .state = "released", .acknowledged = 7},
         {.node = 1, .name = "b", .state = "running", .acknowledged = 9}};
-    const dt_kept kept = {.run = {.id = "aa",
-                                  .name = "n",
-                                  .state = state,
-                                  .attempt = attempt,
-                                  .created_ms = 1000,
-                                  .started_ms = 2000 * attempt,
-                                  .first_step_ms = step > 0 ? 2500 * attempt : 0,
-                                  .ended_ms = dt_run_state_is_terminal(state) ? 3000 * attempt : 0,
-                                  .step = step,
-                                  .steps_total = 100,
-                                  .loss = 0.1,
-                                  .valid_loss = NAN,
-                                  .tokens_per_second = 7,
-                                  .recipe_path = "/r.yaml",
-                                  .recipe_json = "{\"name\": \"n\"}",
-                                  .recipe_hash = "h",
-                                  .exit_code = dt_run_state_is_terminal(state) ? 3 : -1,
-                                  .reason = "why"},
-                          .created_ms = 1500 * attempt,
-                          .start_step = 10 * (attempt - 1),
-                          .nodes = nodes,
-                          .node_count = 2,
-                          .changes_json = "[1]",
-                          .provenance_json = "{\"host\": \"h\"}"};
+    const dt_attempt_record record = {
+        .run = {.id = "aa",
+                .name = "n",
+                .state = state,
+                .attempt = attempt,
+                .created_ms = 1000,
+                .started_ms = 2000 * attempt,
+                .first_step_ms = step > 0 ? 2500 * attempt : 0,
+                .ended_ms = dt_run_state_is_terminal(state) ? 3000 * attempt : 0,
+                .step = step,
+                .steps_total = 100,
+                .loss = 0.1,
+                .valid_loss = NAN,
+                .tokens_per_second = 7,
+                .recipe_path = "/r.yaml",
+                .recipe_json = "{\"name\": \"n\"}",
+                .recipe_hash = "h",
+                .exit_code = dt_run_state_is_terminal(state) ? 3 : -1,
+                .reason = "why"},
+        .created_ms = 1500 * attempt,
+        .start_step = 10 * (attempt - 1),
+        .nodes = nodes,
+        .node_count = 2,
+        .changes_json = "[1]",
+        .provenance_json = "{\"host\": \"h\"}"};
 
     put(t, dt_arena_printf(&t->arena, "attempt-%lld/plan.json", (long long)attempt), "{}");
-    assert_good(t, dt_kept_write(&kept, folder_of(t), &t->err));
+    assert_good(t, dt_attempt_record_write(&record, folder_of(t), &t->err));
 }
 
 static bool rebuild(test_store *t)
@@ -194,12 +195,12 @@ static void test_one_that_ran_is_running(void **state)
 static void test_a_stop_that_was_asked_for_is_not_forgotten(void **state)
 {
     test_store *t = *state;
-    dt_kept kept;
+    dt_attempt_record record;
 
     keep(t, 1, DT_RUN_RUNNING, 5);
-    assert_good(t, dt_kept_read(&kept, folder_of(t), 1, &t->arena, &t->err));
-    kept.stop_asked = true;
-    assert_good(t, dt_kept_write(&kept, folder_of(t), &t->err));
+    assert_good(t, dt_attempt_record_read(&record, folder_of(t), 1, &t->arena, &t->err));
+    record.stop_asked = true;
+    assert_good(t, dt_attempt_record_write(&record, folder_of(t), &t->err));
     assert_true(rebuild(t));
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM events WHERE kind = 'stop'"), 1);
 }
@@ -248,7 +249,7 @@ static void test_what_a_newer_dtrun_kept_is_left_alone(void **state)
 
     put(t, "attempt-1/history.json", "{\"version\": 2}");
     assert_fails(t, dt_rebuild_run(&rebuilt, t->store, "aa", &t->err), DT_ERR_UNSUPPORTED,
-                 "cannot be written anew");
+                 "cannot restore run");
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM runs"), 0);
 }
 
@@ -421,7 +422,7 @@ static void test_a_folder_that_says_nothing_changes_nothing(void **state)
     assert_false(rebuild(t));
     put(t, "attempt-1/history.json", "{");
     assert_fails(t, dt_rebuild_run(&rebuilt, t->store, "aa", &t->err), DT_ERR_CORRUPT,
-                 "cannot be written anew");
+                 "cannot restore run");
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM runs"), 0);
 }
 

@@ -236,7 +236,7 @@ static void hurry_until_refused_twice(uv_timer_t *timer)
 {
     watch *all = timer->data;
 
-    dt_store_writer_hurry(all->writer);
+    dt_store_writer_request_sync(all->writer);
     if (atomic_load(&refused) >= 2)
         uv_stop(&all->loop);
 }
@@ -263,7 +263,7 @@ static void test_durable_is_what_the_disk_has_taken(void **state)
     atomic_store(&synced, 0);
     atomic_store(&disk_fails, false);
     all.until_durable = last;
-    dt_store_writer_hurry(all.writer);
+    dt_store_writer_request_sync(all.writer);
     uv_run(&all.loop, UV_RUN_DEFAULT);
     assert_int_equal(all.durable, last);
     assert_int_equal(all.failed, DT_OK);

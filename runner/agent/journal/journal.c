@@ -33,7 +33,7 @@ dt_status dt_journal_open(dt_journal *journal, const char *path, dt_journal_fn *
     DT_TRY(dt_journal_note_open(journal, path, err));
     DT_TRY(dt_journal_scan(journal, seen, context, err));
     if (ftruncate(journal->fd, journal->whole_bytes) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot mend the journal '%s': %s", path, strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot repair the journal '%s': %s", path, strerror(errno));
     journal->written_bytes = journal->whole_bytes;
 out:
     return st;
@@ -63,7 +63,8 @@ static bool must_last(const char *kind)
     return false;
 }
 
-/* The numbers that an agent before this one gave may be more than its journal still says. */
+/* Numbers an event. A previous agent may have given more numbers than its journal still shows,
+ * so the first number after opening jumps. */
 static void number(dt_journal *journal, json_t *event)
 {
     int64_t last = journal->next_sequence - 1;
@@ -75,7 +76,7 @@ static void number(dt_journal *journal, json_t *event)
     if (jump || journal->mark_count == 0 || journal->next_sequence % DT_JOURNAL_MARK_EVERY == 0)
         dt_journal_mark_add(journal, journal->next_sequence,
                             journal->written_bytes + (int64_t)journal->pending.length);
-    json_object_del(event, "sequence"); /* so that ours comes last (scan.c) */
+    json_object_del(event, "sequence"); /* so that the new one comes last (scan.c) */
     json_object_del(event, "sum");
     json_object_set_new(event, "sequence", json_integer(journal->next_sequence));
     if (jump)
@@ -121,7 +122,7 @@ void dt_journal_add(dt_journal *journal, json_t *event)
     json_decref(event);
 }
 
-/* Rank -1: it may have been the output of several ranks. */
+/* Reports dropped lines; with rank -1, because several ranks may have printed them. */
 static void tell_dropped(dt_journal *journal)
 {
     char text[128];
@@ -158,7 +159,7 @@ dt_status dt_journal_flush(dt_journal *journal, dt_error *err)
     return DT_OK;
 }
 
-/* Up to where it can be read from there: the head ends before the hole. */
+/* Returns the end of the readable part that contains *offset: the head ends at the hole. */
 static int64_t readable_end(const dt_journal *journal, int64_t *offset)
 {
     if (journal->kept_bytes == 0 || *offset >= journal->kept_bytes)
@@ -169,7 +170,7 @@ static int64_t readable_end(const dt_journal *journal, int64_t *offset)
     return journal->whole_bytes;
 }
 
-/* Whole lines, as they are in the file. */
+/* Reads complete lines as they are in the file. */
 static dt_status read_raw(const dt_journal *journal, int64_t offset, int64_t end, size_t want,
                           dt_strbuf *out, dt_error *err)
 {
@@ -189,7 +190,7 @@ static dt_status read_raw(const dt_journal *journal, int64_t offset, int64_t end
             continue;
         if (got <= 0)
             return DT_FAIL(err, DT_ERR_IO, "cannot read the journal: %s",
-                           got < 0 ? strerror(errno) : "it became shorter");
+                           got < 0 ? strerror(errno) : "the file became shorter");
         dt_strbuf_add(out, chunk, (size_t)got);
         offset += got;
     }
@@ -198,7 +199,7 @@ static dt_status read_raw(const dt_journal *journal, int64_t offset, int64_t end
     return DT_OK;
 }
 
-/* Leaves the good ones of the lines in `out`. */
+/* Removes damaged lines from `out`. */
 static void take_damaged_out(dt_journal *journal, dt_strbuf *out)
 {
     size_t kept = 0, at = 0;
@@ -233,7 +234,7 @@ dt_status dt_journal_read(dt_journal *journal, int64_t *offset, size_t want, dt_
     return st;
 }
 
-/* The last mark that is not beyond it; the beginning where there is none. */
+/* Returns the offset of the last mark at or before `sequence`; 0 if there is none. */
 static int64_t nearest_mark(const dt_journal *journal, int64_t sequence)
 {
     size_t low = 0, high = journal->mark_count;
@@ -249,7 +250,7 @@ static int64_t nearest_mark(const dt_journal *journal, int64_t sequence)
     return low > 0 ? journal->marks[low - 1].offset : 0;
 }
 
-/* How many bytes of the lines are of numbers below `sequence`. */
+/* Returns the bytes of the lines whose numbers are below `sequence`. */
 static size_t count_below(const dt_strbuf *lines, int64_t sequence)
 {
     size_t at = 0;
@@ -287,7 +288,7 @@ dt_status dt_journal_offset(dt_journal *journal, int64_t sequence, int64_t *offs
         if (below < lines.length)
             break;
     }
-    *offset = at < journal->whole_bytes ? at : journal->whole_bytes; /* it is not written yet */
+    *offset = at < journal->whole_bytes ? at : journal->whole_bytes; /* not written yet */
 out:
     dt_strbuf_release(&lines);
     return st;

@@ -1,8 +1,8 @@
-/* scan: what of a journal's file is whole.
+/* scan: finds the valid lines of a journal file.
  *
- * A line that is not, wherever it lies, costs itself (and, where its newline was hit, its
- * neighbour): it is set aside, and the next good line is the next one. Blocks of zeros, as a power
- * loss leaves them, are skipped as holes are.
+ * A damaged line, wherever it is, costs only itself (and its neighbour, if the newline was damaged): it is
+ * set aside, and the scan continues at the next valid line. Blocks of zeros, which a power loss may leave, are
+ * skipped like holes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "base/banned.h"
 
 #define READ_BYTES  ((size_t)65536)
-#define LINE_BYTES  ((size_t)4 << 20) /* more is no line of ours */
+#define LINE_BYTES  ((size_t)4 << 20) /* a longer line is not of the agent */
 #define ASIDE_BYTES ((off_t)1 << 20)
 
 void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
@@ -46,7 +46,7 @@ void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length)
         return;
     if (lseek(fd, 0, SEEK_END) < ASIDE_BYTES && write(fd, bytes, length) == (ssize_t)length &&
         write(fd, "\n", 1) < 0)
-        errno = 0; /* it is for people: what does not fit is left out */
+        errno = 0; /* for people only: what does not fit is left out */
     close(fd);
 }
 
@@ -54,9 +54,9 @@ void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length)
 
 typedef struct scan {
     dt_journal *journal;
-    int64_t at;       /* in the file: of buffer.data[0] */
-    dt_strbuf buffer; /* what was read and not looked at */
-    int64_t last;     /* number of the last good line, -1: none */
+    int64_t at;       /* file offset of buffer.data[0] */
+    dt_strbuf buffer; /* bytes that were read but not scanned */
+    int64_t last;     /* number of the last valid line, -1: none */
     dt_journal_fn *seen;
     void *context;
 } scan;
@@ -80,7 +80,7 @@ static void take_line(scan *s, const char *line, size_t length)
     json_decref(event);
 }
 
-/* The hole that trim made, or zeros that nothing was ever written over. */
+/* Skips the hole that trim made, or zeros where nothing was written. */
 static void skip_hole(scan *s)
 {
     const dt_journal *journal = s->journal;
@@ -99,7 +99,7 @@ static void skip_hole(scan *s)
         s->at = data;
 }
 
-/* 0 at the end. */
+/* Reads more of the file; returns 0 at the end. */
 static ssize_t fill(scan *s)
 {
     char bytes[READ_BYTES];
@@ -126,7 +126,8 @@ static void drop_front(scan *s, size_t bytes)
     s->at += (int64_t)bytes;
 }
 
-/* How much of the buffer is not beyond the head where a hole follows it. */
+/* Returns how much of the buffer may be scanned: it must not cross the end of the head before a
+ * hole. */
 static size_t readable(const scan *s)
 {
     const dt_journal *journal = s->journal;
@@ -151,7 +152,8 @@ dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *contex
         skip_hole(&s);
         most = readable(&s);
         newline = memchr(s.buffer.data, '\n', most);
-        if (newline == NULL && most < s.buffer.length) { /* the last of the head has no end */
+        /* the last line of the head has no newline */
+        if (newline == NULL && most < s.buffer.length) {
             dt_journal_set_aside(journal, s.buffer.data, most);
             drop_front(&s, most);
         } else if (newline != NULL) {
@@ -170,10 +172,10 @@ dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *contex
     if (got < 0)
         DT_THROW(err, DT_ERR_IO, "cannot read the journal '%s': %s", journal->path,
                  strerror(errno));
-    if (s.buffer.length > 0) /* a line that was being written, or the newline is what is damaged */
+    if (s.buffer.length > 0) /* an incomplete line, or one with a damaged newline */
         dt_journal_set_aside(journal, s.buffer.data, s.buffer.length);
     if (s.last >= journal->next_sequence)
-        journal->next_sequence = s.last + 1; /* all after the hole is gone */
+        journal->next_sequence = s.last + 1; /* everything after the hole is lost */
     journal->opened_again = s.at + (int64_t)s.buffer.length > 0;
 out:
     dt_strbuf_release(&s.buffer);

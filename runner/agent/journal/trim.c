@@ -1,11 +1,11 @@
-/* trim: the disk gets back what of a journal is safe elsewhere.
+/* trim: frees the disk space of journal lines that are acknowledged.
  *
- *   | head: how the ranks began | ... given back ... | what is not acknowledged yet |
- *   0                     head_bytes            kept_bytes
+ *   | head: start of the ranks | ... freed ... | not acknowledged yet |
+ *   0                     head_bytes      kept_bytes
  *
- * The middle becomes a hole in the file, so that every offset stays what it was. A note of one line
- * beside the file says where it is; the note is on the disk before the hole is made, is overwritten
- * in place (a full disk must not prevent it), and is believed by who opens the journal next.
+ * The middle becomes a hole in the file, so all offsets stay the same. A note of one line next to the file says
+ * where the hole is. The note is synced before the hole is made, it is overwritten in place (which works on a
+ * full disk), and the next agent that opens the journal relies on it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define BLOCK_BYTES 4096
 #define EVERY_BYTES ((int64_t)1 << 20) /* less is not worth a write and two system calls */
 
-/* A digit that is damaged must not move the hole. */
+/* Checksum of the note: a damaged digit must not move the hole. */
 static long long check_of(long long head, long long bytes, long long sequence)
 {
     return (head * 31 + bytes * 17 + sequence * 7 + 3) % 99991;
@@ -66,12 +66,12 @@ static dt_status write_note(dt_journal *journal, int64_t bytes, int64_t sequence
     text[NOTE_BYTES - 1] = '\n';
     if (pwrite(journal->note_fd, text, NOTE_BYTES, 0) != NOTE_BYTES ||
         fdatasync(journal->note_fd) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot note what of the journal is given back: %s",
+        return DT_FAIL(err, DT_ERR_IO, "cannot record the trimmed part of the journal: %s",
                        strerror(errno));
     return DT_OK;
 }
 
-/* The last line with a mark that is not beyond it; NULL where that is none or the first. */
+/* Returns the last mark at or before `sequence`; NULL if there is none, or only the first line. */
 static const dt_journal_mark *last_mark(const dt_journal *journal, int64_t sequence)
 {
     size_t count = journal->mark_count;
@@ -101,7 +101,7 @@ dt_status dt_journal_trim(dt_journal *journal, int64_t sequence, int64_t most_by
     journal->kept_bytes = kept;
     journal->kept_sequence = mark->sequence;
     if (fallocate(journal->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from) != 0)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "the file system gives nothing of the journal back: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "cannot free disk space of the journal: %s",
+                       strerror(errno));
     return DT_OK;
 }

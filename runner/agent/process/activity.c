@@ -15,7 +15,7 @@
 
 #define FILE_BYTES ((size_t)4 << 10)
 
-/* The letter behind the name, which may hold parentheses and spaces. */
+/* Returns the state letter after the name; the name may contain parentheses and spaces. */
 static char thread_state(pid_t pid, long thread, dt_strbuf *text)
 {
     const char *close_paren;
@@ -49,8 +49,8 @@ static char state_of_threads(pid_t pid, dt_strbuf *text)
     return found;
 }
 
-/* From and to disks; what the page cache has costs processor time, and shows there. 0 where it may
- * not be read. */
+/* Returns bytes read from and written to disks; 0 if not readable. (Page cache hits use
+ * processor time and show there.) */
 static int64_t disk_bytes(pid_t pid, dt_strbuf *text)
 {
     static const char *const names[] = {"\nread_bytes: ", "\nwrite_bytes: "};

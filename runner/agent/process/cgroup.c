@@ -17,7 +17,7 @@
 #include "base/banned.h"
 
 #define PREFIX    "dtrun-"
-#define MAX_BYTES ((size_t)4 << 20) /* of a file of /proc or of a group */
+#define MAX_BYTES ((size_t)4 << 20) /* largest file of /proc or of a cgroup */
 
 void dt_cgroup_init(dt_cgroup *cgroup)
 {
@@ -45,9 +45,9 @@ static char *join(const char *first, const char *second)
     return out;
 }
 
-/* --- where we are */
+/* --- this process's cgroup */
 
-/* Where the tree of version 2 is mounted, and which part of it. */
+/* Finds the mount point of cgroup version 2, and the part of the tree that is mounted. */
 static dt_status find_mount(dt_cgroup_mount *out, dt_error *err)
 {
     return dt_cgroups_mount(out, "", NULL) && strncmp(out->part, "/..", 3) != 0
@@ -55,7 +55,8 @@ static dt_status find_mount(dt_cgroup_mount *out, dt_error *err)
                : DT_FAIL(err, DT_ERR_UNSUPPORTED, "no cgroup file system of version 2 is mounted");
 }
 
-/* The folder of our own group, and where the tree's paths begin in the file system. */
+/* Finds the folder of this process's own cgroup, and where the tree's paths start in the file
+ * system. */
 static dt_status find_own(char **folder, dt_strbuf *inside, size_t *root_bytes, char **mount_point,
                           dt_error *err)
 {
@@ -68,17 +69,17 @@ static dt_status find_own(char **folder, dt_strbuf *inside, size_t *root_bytes, 
     DT_TRY(find_mount(&mount, err));
     *root_bytes = strcmp(mount.part, "/") == 0 ? 0 : strlen(mount.part);
     if (strncmp(inside->data, mount.part, *root_bytes) != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "the mounted cgroups do not show our own, '%s'",
-                 inside->data);
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "the mounted cgroups do not contain this process's cgroup '%s'", inside->data);
     if (strcmp(inside->data, "/") == 0)
-        dt_strbuf_reset(inside); /* so that "/name" can be added to every path */
+        dt_strbuf_reset(inside);
     *folder = join(mount.point, inside->data + (inside->length > 0 ? *root_bytes : 0));
     *mount_point = join(mount.point, "");
 out:
     return st;
 }
 
-/* --- making, finding, removing */
+/* --- create, find, remove */
 
 static void clean_name(char *name)
 {
@@ -93,9 +94,10 @@ static dt_status open_procs(dt_cgroup *cgroup, dt_error *err)
     char *ours = join(cgroup->parents, "/cgroup.procs");
     dt_status st = DT_OK;
 
-    /* A move needs both ends: the group that it leaves, or one above, must be ours too. */
+    /* Moving a process needs write permission on both the old cgroup (or one above it) and the
+     * new one. */
     if (faccessat(AT_FDCWD, ours, W_OK, AT_EACCESS) != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' may not be written: %s", ours, strerror(errno));
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "no permission to write '%s': %s", ours, strerror(errno));
     cgroup->procs = open(path, O_WRONLY | O_CLOEXEC);
     if (cgroup->procs < 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "cannot open '%s': %s", path, strerror(errno));
@@ -119,10 +121,11 @@ dt_status dt_cgroup_make(dt_cgroup *out, const char *name, dt_error *err)
     DT_TRY(find_own(&out->parents, &inside, &root_bytes, &mount, err));
     out->folder = join(out->parents, leaf);
     made = mkdir(out->folder, 0755);
-    if (made != 0 && errno == EEXIST && rmdir(out->folder) == 0) /* left by one with our pid */
+    /* left by an earlier process with our pid */
+    if (made != 0 && errno == EEXIST && rmdir(out->folder) == 0)
         made = mkdir(out->folder, 0755);
     if (made != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "cannot make '%s': %s", out->folder, strerror(errno));
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "cannot create '%s': %s", out->folder, strerror(errno));
     out->inside = join(inside.data, leaf);
     st = open_procs(out, err);
     if (st != DT_OK)
@@ -144,10 +147,10 @@ dt_status dt_cgroup_adopt(dt_cgroup *out, const char *folder, dt_error *err)
 
     dt_cgroup_init(out);
     DT_TRY(find_mount(&mount, err));
-    /* The name came from a file: it must be one that we would have made. */
+    /* The name comes from a file: accept only names that dtrun makes. */
     if (strncmp(folder, mount.point, strlen(mount.point)) != 0 || strstr(folder, "/../") != NULL ||
         leaf == NULL || strncmp(leaf + 1, PREFIX, strlen(PREFIX)) != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is not a cgroup of ours", folder);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' is not a cgroup of dtrun", folder);
     if (!dt_file_exists(folder))
         DT_THROW(err, DT_ERR_NOT_FOUND, "the cgroup '%s' is gone", folder);
     out->folder = join(folder, "");
@@ -161,7 +164,7 @@ out:
 
 static int remove_below(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
-    return kind == FTW_DP ? rmdir(path) : 0; /* files of a group go with it */
+    return kind == FTW_DP ? rmdir(path) : 0; /* the files of a cgroup go with it */
 }
 
 bool dt_cgroup_remove(const dt_cgroup *cgroup)
@@ -171,7 +174,7 @@ bool dt_cgroup_remove(const dt_cgroup *cgroup)
            !dt_file_exists(cgroup->folder);
 }
 
-/* --- what it is for */
+/* --- processes */
 
 bool dt_cgroup_holds(const char *inside, pid_t pid)
 {

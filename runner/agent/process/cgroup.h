@@ -1,11 +1,11 @@
-/* cgroup: a control group (version 2) for the ranks of a run on this node.
+/* cgroup: manages a control group (version 2) for the ranks of a run on this node.
  *
- * It is made below the agent's own, where that is allowed (root, or a delegated subtree). Nothing
- * but the ranks is ever put into it, and a rank puts itself in before it becomes the engine: what
- * it starts is in it too, whatever it does to its session, its parent or its environment. No
- * controller is enabled, so the rule that a group has processes or passes on controllers holds.
+ * It is created below the agent's own cgroup if that is allowed (root, or a delegated subtree). Only ranks are put
+ * into it: a rank moves itself there before it execs the engine, so everything that it starts is there too,
+ * whatever it does to its session, parent or environment. No controller is enabled, so the rule that a cgroup
+ * either has processes or passes on controllers holds.
  *
- * Ownership  init/release; release leaves the group itself alone
+ * Ownership  init/release; release does not remove the cgroup itself
  * Errors     DT_ERR_UNSUPPORTED with the reason: not available here, other means are used
  */
 #ifndef DT_RUNNER_AGENT_PROCESS_CGROUP_H
@@ -18,33 +18,35 @@
 #include "base/error.h"
 
 typedef struct dt_cgroup {
-    char *folder;  /* of the file system: "/sys/fs/cgroup/user.slice/.../dtrun-a-1-0-77" */
-    char *inside;  /* as /proc/PID/cgroup has it; NULL: there is no group */
-    char *parents; /* folder of the agent's own group */
-    int procs;     /* its cgroup.procs, for a child to write "0" to; -1: none */
+    char *folder;  /* path in the file system: "/sys/fs/cgroup/user.slice/.../dtrun-a-1-0-77" */
+    char *inside;  /* path as in /proc/PID/cgroup; NULL: no cgroup */
+    char *parents; /* folder of the agent's own cgroup */
+    int procs;     /* its cgroup.procs, to which a child writes "0"; -1: none */
 } dt_cgroup;
 
 void dt_cgroup_init(dt_cgroup *cgroup);
 void dt_cgroup_release(dt_cgroup *cgroup);
 
-/* name: letters, digits, "-", "_" and "."; anything else becomes "_". */
+/* Creates the cgroup. name: letters, digits, "-", "_" and "."; other characters become "_". */
 dt_status dt_cgroup_make(dt_cgroup *out, const char *name, dt_error *err);
 
-/* One that an agent before us made; folder as it was then. */
+/* Uses the cgroup of a previous agent; folder: as it was then. */
 dt_status dt_cgroup_adopt(dt_cgroup *out, const char *folder, dt_error *err);
 
-/* Whether the process is in the group, or in one below it. */
+/* True if the process is in the cgroup or in one below it. */
 bool dt_cgroup_holds(const char *inside, pid_t pid);
 
-/* SIGKILL to everything in it, at once; nothing where the kernel has no cgroup.kill (before 5.14).
- */
+/* Sends SIGKILL to everything in it at once; does nothing if the kernel has no cgroup.kill
+ * (before 5.14). */
 void dt_cgroup_kill(const dt_cgroup *cgroup);
 
-/* Processes that the kernel killed for memory: in the group where it counts them, else in the
- * agent's own memory group (of version 1 or 2), where the ranks are too; -1: not counted. */
+/* Returns the number of processes that the kernel killed for memory: in the cgroup if it counts
+ * them, else in the agent's own memory cgroup (version 1 or 2), which contains the ranks; -1:
+ * not counted. */
 int64_t dt_cgroup_oom_kills(const dt_cgroup *cgroup);
 
-/* Removes it and what the ranks made below. False where something is still in it. */
+/* Removes it and cgroups that the ranks made below it. Returns false if a process is still in
+ * it. */
 bool dt_cgroup_remove(const dt_cgroup *cgroup);
 
 #endif

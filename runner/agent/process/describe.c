@@ -24,21 +24,20 @@ const char *dt_process_state_words(char state)
     } states[] = {
         {'R', "running"},
         {'S', "waiting"},
-        {'D', "in a wait of the kernel that nothing interrupts (a disk, a driver, a network file "
-              "system)"},
+        {'D', "in an uninterruptible kernel wait (a disk, a driver, a network file system)"},
         {'T', "stopped by a signal"},
         {'t', "held by a debugger"},
-        {'Z', "dead, and not yet buried"},
+        {'Z', "dead, but not reaped yet"},
         {'I', "idle"},
     };
 
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
         if (states[i].letter == state)
             return states[i].words;
-    return "in a state that is not known here";
+    return "in an unknown state";
 }
 
-/* A file of a thread as clean text without its line end; false where it may not be read. */
+/* Reads a file of a thread as clean text without its newline; false if not readable. */
 static bool read_of(dt_strbuf *out, dt_strbuf *raw, pid_t pid, long thread, const char *name)
 {
     char path[96];
@@ -55,7 +54,7 @@ static bool read_of(dt_strbuf *out, dt_strbuf *raw, pid_t pid, long thread, cons
     return true;
 }
 
-/* "0" stands for nowhere. */
+/* Returns the wait channel; "0" means none. */
 static json_t *wchan_of(pid_t pid, long thread, dt_strbuf *text, dt_strbuf *raw)
 {
     bool known = read_of(text, raw, pid, thread, "wchan") && strcmp(text->data, "0") != 0;
@@ -73,7 +72,7 @@ static char state_of(pid_t pid, long thread, dt_strbuf *text, dt_strbuf *raw)
     return close_paren != NULL && close_paren[1] == ' ' ? close_paren[2] : '?';
 }
 
-/* "[<0>] futex_wait+0x5a/0x90" lines, without what stands before the name. */
+/* Parses "[<0>] futex_wait+0x5a/0x90" lines, without the part before the name. */
 static json_t *stack_of(pid_t pid, long thread, dt_strbuf *text, dt_strbuf *raw)
 {
     json_t *frames = json_array();

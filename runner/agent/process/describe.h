@@ -1,7 +1,7 @@
-/* describe: what the kernel says about a process that seems to hang, from /proc.
+/* describe: reads from /proc what a process that seems to hang is doing.
  *
- * What may not be read (the kernel's stack is root's alone) is left out. Nothing here waits for
- * the process: its command line and environment, which do, are not read.
+ * Files that are not readable are left out (only root may read the kernel stack). Nothing here waits for the
+ * process: its command line and environment, which could block, are not read.
  */
 #ifndef DT_RUNNER_AGENT_PROCESS_DESCRIBE_H
 #define DT_RUNNER_AGENT_PROCESS_DESCRIBE_H
@@ -11,12 +11,12 @@
 
 #define DT_DESCRIBE_THREADS 64
 
-/* New reference: {"pid", "state": "D", "state_words", "wchan", "cpu_seconds" (used so far),
- * "thread_count", "threads": [{"tid", "name", "state", "wchan", "syscall" (number and arguments),
- * "kernel_stack": [..]}]}, the first DT_DESCRIBE_THREADS of them. */
+/* Returns a new reference: {"pid", "state": "D", "state_words", "wchan", "cpu_seconds" (used so
+ * far), "thread_count", "threads": [{"tid", "name", "state", "wchan", "syscall" (number and
+ * arguments), "kernel_stack": [..]}]}, with the first DT_DESCRIBE_THREADS threads. */
 json_t *dt_process_describe(pid_t pid);
 
-/* "stopped by a signal" for 'T'. */
+/* Returns "stopped by a signal" for 'T'. */
 const char *dt_process_state_words(char state);
 
 #endif

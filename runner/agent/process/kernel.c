@@ -14,8 +14,8 @@
 
 #include "base/banned.h"
 
-#define RECORD_BYTES 8192   /* of a read; the kernel refuses a smaller buffer for a long record */
-#define RECORDS_MAX  200000 /* the log may grow while we read */
+#define RECORD_BYTES 8192 /* size of a read; the kernel refuses smaller buffers for long records */
+#define RECORDS_MAX  200000 /* limit, because the log may grow while we read */
 
 bool dt_kernel_line_names(const char *line, pid_t pid)
 {
@@ -40,7 +40,8 @@ bool dt_kernel_line_is_oom(const char *line)
            strstr(line, "oom_reaper") != NULL;
 }
 
-/* The text of "6,1234,5678901,-;text\n KEY=value\n", up to the first newline; NULL: it has none. */
+/* Returns the text of "6,1234,5678901,-;text\n KEY=value\n", up to the first newline; NULL if
+ * there is none. */
 static const char *text_of(char *record)
 {
     char *text = strchr(record, ';');
@@ -83,7 +84,7 @@ json_t *dt_kernel_log_lines(int log, pid_t pid)
         ssize_t got = read(log, record, sizeof(record) - 1);
         const char *text;
 
-        if (got < 0 && (errno == EPIPE || errno == EINTR)) /* overwritten while we read: continue */
+        if (got < 0 && (errno == EPIPE || errno == EINTR))
             continue;
         if (got <= 0)
             break;
@@ -103,8 +104,7 @@ void dt_kernel_death_words(dt_strbuf *out, int wait_status)
 
     if (number != 0) {
         dt_strbuf_add_fmt(out, "killed by signal %d (%s%s, %s)", number, name != NULL ? "SIG" : "",
-                          name != NULL ? name : "of another system",
-                          words != NULL ? words : "not known here");
+                          name != NULL ? name : "unknown", words != NULL ? words : "unknown");
         if (WCOREDUMP(wait_status))
             dt_strbuf_add_str(out, ", core dumped");
         return;
@@ -112,7 +112,7 @@ void dt_kernel_death_words(dt_strbuf *out, int wait_status)
     dt_strbuf_add_fmt(out, "exited with code %d", code);
     name = code > 128 ? sigabbrev_np(code - 128) : NULL;
     if (name != NULL)
-        dt_strbuf_add_fmt(out, " (as shells say that SIG%s killed what was run)", name);
+        dt_strbuf_add_fmt(out, " (a shell reports SIG%s this way)", name);
     else if (code == 127 || code == 126)
-        dt_strbuf_add_str(out, " (as shells say that a program could not be run)");
+        dt_strbuf_add_str(out, " (a shell reports this way that it cannot run a program)");
 }

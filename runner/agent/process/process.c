@@ -45,7 +45,7 @@ static bool has_mark(pid_t pid, const char *mark, dt_strbuf *scratch)
 
     snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     if (dt_file_read(scratch, path, ENVIRONMENT_MAX_BYTES, NULL) != DT_OK)
-        return false; /* another user's, or gone */
+        return false;
     end = scratch->data + scratch->length;
     for (at = scratch->data; at < end; at += strnlen(at, (size_t)(end - at)) + 1)
         if ((size_t)(end - at) >= length && memcmp(at, mark, length) == 0 && at[length] == '\0')
@@ -53,7 +53,7 @@ static bool has_mark(pid_t pid, const char *mark, dt_strbuf *scratch)
     return false;
 }
 
-/* All processes, unsorted. */
+/* Lists all processes, unsorted. */
 static dt_status list(dt_process **out, size_t *count, dt_error *err)
 {
     size_t capacity = 0;
@@ -115,7 +115,7 @@ dt_status dt_process_find(dt_process **out, size_t *count, pid_t ancestor, const
             all[i].pid != ancestor && ((cgroup != NULL && dt_cgroup_holds(cgroup, all[i].pid)) ||
                                        has_mark(all[i].pid, mark, &scratch));
     dt_strbuf_release(&scratch);
-    while (grew) { /* as often as the tree of descendants is deep */
+    while (grew) { /* once per level of the tree of descendants */
         grew = false;
         for (size_t i = 0; i < total; i++)
             if (!all[i].ours && all[i].pid != ancestor &&
@@ -136,7 +136,7 @@ bool dt_process_signal(pid_t pid, int64_t start_ticks, int number)
     bool sent = false;
     int handle;
 
-    /* The handle is taken first: it then names the process that the start time is checked of. */
+    /* Open the pidfd first: then it names the process whose start time is checked. */
     handle = (int)syscall(SYS_pidfd_open, pid, 0);
     if (handle < 0 && errno != ENOSYS)
         return false;

@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-/* Both ends of everything, so that one place closes what is left. */
+/* Both ends of all pipes, so that one function closes what is still open. */
 typedef struct plumbing {
     int channel[2], out[2], err[2], problem[2];
 } plumbing;
@@ -43,11 +43,11 @@ static dt_status plumbing_make(plumbing *pipes, dt_error *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipes->channel) != 0 ||
         pipe2(pipes->out, O_CLOEXEC) != 0 || pipe2(pipes->err, O_CLOEXEC) != 0 ||
         pipe2(pipes->problem, O_CLOEXEC) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make the pipes of a rank: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot create the pipes of a rank: %s", strerror(errno));
     return DT_OK;
 }
 
-/* In the child: only calls that are safe between fork and exec. Returns where it failed. */
+/* Runs in the child: only calls that are safe between fork and exec. Returns on failure. */
 static void become(const plumbing *pipes, char *const *argv, char *const *environment,
                    const dt_spawn_place *place, pid_t agent)
 {
@@ -60,12 +60,13 @@ static void become(const plumbing *pipes, char *const *argv, char *const *enviro
     if (getppid() != agent)
         _exit(127); /* the agent died between fork and prctl */
     umask(place->mask);
-    /* Itself, before it can start anything; where that is refused it runs outside, and is found by
-     * the other means. */
+    /* The child moves itself to the cgroup before it can start anything; if that is refused it
+     * runs outside, and is found by other means. */
     if (place->cgroup_procs >= 0 && write(place->cgroup_procs, "0", 1) != 1)
         errno = 0;
     nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    /* Above all fixed numbers first: dup2 onto 3 must not hit a pipe that is still needed. */
+    /* Move the channel above all fixed numbers first: dup2 onto 3 must not hit a pipe that is
+     * still needed. */
     channel = fcntl(pipes->channel[1], F_DUPFD_CLOEXEC, 10);
     if (nothing < 0 || channel < 0 || dup2(nothing, 0) < 0)
         return;
@@ -75,7 +76,7 @@ static void become(const plumbing *pipes, char *const *argv, char *const *enviro
     execve(argv[0], argv, environment);
 }
 
-/* Until exec closes the pipe, or the child tells its errno through it. */
+/* Waits until exec closes the pipe, or the child sends its errno through it. */
 static int wait_for_exec(int fd)
 {
     int problem = 0;
@@ -98,10 +99,10 @@ dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environm
     memset(spawned, 0, sizeof(*spawned));
     spawned->channel = spawned->out = spawned->err = -1;
     DT_TRY(plumbing_make(&pipes, err));
-    /* Out of the way of the child's fixed numbers 0 to 3. */
+    /* Avoid the child's fixed numbers 0 to 3. */
     high = fcntl(pipes.problem[1], F_DUPFD_CLOEXEC, 10);
     if (high < 0)
-        DT_THROW(err, DT_ERR_IO, "cannot make the pipes of a rank: %s", strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot create the pipes of a rank: %s", strerror(errno));
     close(pipes.problem[1]);
     pipes.problem[1] = high;
     spawned->pid = fork();

@@ -1,10 +1,9 @@
-/* spawn: one rank as a process, with the descriptors that the agent holds of it.
+/* spawn: starts one rank as a process, with pipes to the agent.
  *
- * The child leads a session of its own, has the channel as descriptor 3, stdout and stderr as
- * pipes, stdin /dev/null, default signal handling, and dies with the agent (PR_SET_PDEATHSIG):
- * a rank that nobody supervises does not live on.
+ * The child leads its own session, has the channel as descriptor 3, pipes as stdout and stderr, /dev/null as
+ * stdin, default signal handling, and dies with the agent (PR_SET_PDEATHSIG), so no rank runs without an agent.
  *
- * Ownership  the three descriptors are the caller's to close
+ * Ownership  the caller closes the three descriptors
  * Errors     DT_ERR_IO: "cannot run '/x/dtrun-engine': No such file or directory"
  */
 #ifndef DT_RUNNER_AGENT_PROCESS_SPAWN_H
@@ -22,7 +21,7 @@ typedef struct dt_spawned {
 } dt_spawned;
 
 typedef struct dt_spawn_place {
-    int cgroup_procs; /* of the group that the child joins, where it may; -1: none */
+    int cgroup_procs; /* cgroup.procs of the group that the child joins if allowed; -1: none */
     mode_t mask;      /* umask of the child */
 } dt_spawn_place;
 

@@ -24,7 +24,7 @@ dt_status dt_devices_parse(dt_devices *out, const char *answer, dt_error *err)
         if (out->count == DT_DEVICES_MAX ||
             sscanf(line, "%lld , %63[^, \n] , %lld", &index, device->uuid, &megabytes) != 3 ||
             index < 0 || megabytes < 0 || megabytes > (1LL << 40))
-            return DT_FAIL(err, DT_ERR_CORRUPT, "nvidia-smi answered '%.*s'",
+            return DT_FAIL(err, DT_ERR_CORRUPT, "unexpected output of nvidia-smi: '%.*s'",
                            (int)(end - line < 200 ? end - line : 200), line);
         device->index = index;
         device->used_bytes = device->baseline_bytes = (int64_t)megabytes << 20;
@@ -33,7 +33,7 @@ dt_status dt_devices_parse(dt_devices *out, const char *answer, dt_error *err)
     return DT_OK;
 }
 
-/* An index, or the beginning of a UUID. */
+/* True if `word`, an index or the start of a UUID, names the device. */
 static bool is_meant(const dt_device_memory *device, const char *word, size_t length)
 {
     char number[24];

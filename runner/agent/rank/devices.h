@@ -1,10 +1,10 @@
-/* devices: the memory of the GPUs that the ranks use, before they start and after they end.
+/* devices: compares the memory use of the GPUs before the ranks start and after they have ended.
  *
- * A process that is gone may leave its memory held for a moment, or for good where the driver hangs
- * or a process in another container holds it: "no process is left" does not prove it. Asked of
- * nvidia-smi, which comes with the driver: a static program cannot load its library.
+ * A process that is gone may hold memory for a moment, or for good if the driver hangs or a process in another
+ * container uses it: that no process is left does not prove that memory is free. nvidia-smi, which comes
+ * with the driver, is used because a static program cannot load the driver's library.
  *
- * Errors  DT_ERR_CORRUPT: not what nvidia-smi prints
+ * Errors  DT_ERR_CORRUPT: unexpected output of nvidia-smi
  */
 #ifndef DT_RUNNER_AGENT_RANK_DEVICES_H
 #define DT_RUNNER_AGENT_RANK_DEVICES_H
@@ -15,10 +15,10 @@
 #include "base/json.h"
 
 #define DT_DEVICES_MAX         64
-#define DT_DEVICES_SLACK_BYTES ((int64_t)512 << 20) /* what the driver may keep for itself */
+#define DT_DEVICES_SLACK_BYTES ((int64_t)512 << 20) /* memory that the driver may keep */
 
 typedef struct dt_device_memory {
-    int64_t index; /* as nvidia-smi counts */
+    int64_t index; /* index as in nvidia-smi */
     char uuid[64];
     int64_t baseline_bytes, used_bytes;
 } dt_device_memory;
@@ -28,26 +28,27 @@ typedef struct dt_devices {
     int64_t count;
 } dt_devices;
 
-/* The question: its answer has a line "0, GPU-1234, 5120" (MiB) for each device. */
+/* The command; its output has a line "0, GPU-1234, 5120" (MiB) for each device. */
 extern const char *const dt_devices_question[];
 
-/* All devices of an answer, used_bytes set. */
+/* Parses all devices of the output and sets their used_bytes. */
 dt_status dt_devices_parse(dt_devices *out, const char *answer, dt_error *err);
 
-/* Keeps those that `visible` (CUDA_VISIBLE_DEVICES; NULL: all) lets a process see, in its order: the N-th is
- * a rank's cuda:N. */
+/* Keeps the devices that `visible` (CUDA_VISIBLE_DEVICES; NULL: all) makes visible, in its
+ * order: the N-th is cuda:N of a rank. */
 void dt_devices_keep_visible(dt_devices *devices, const char *visible);
 
-/* Of those that are visible keeps the ones that are used: others may be another run's. All, where one is
- * used that is not among them. */
+/* Keeps the visible devices that are used: the others may belong to another run. Keeps all if a
+ * used one is not among them. */
 void dt_devices_keep_used(dt_devices *devices, const bool used[DT_DEVICES_MAX]);
 
-/* used_bytes of the same devices; one that is not in the answer keeps what it had. */
+/* Updates used_bytes of the same devices; a device that is missing in `now` keeps its value. */
 void dt_devices_update(dt_devices *devices, const dt_devices *now);
 
-bool dt_devices_are_free(const dt_devices *devices); /* all at most the slack above baseline */
+/* all are at most the slack above their baseline */
+bool dt_devices_are_free(const dt_devices *devices);
 
-/* New reference: [{"index", "baseline_bytes", "used_bytes"}]. */
+/* Returns a new reference: [{"index", "baseline_bytes", "used_bytes"}]. */
 json_t *dt_devices_to_json(const dt_devices *devices);
 
 #endif

@@ -1,8 +1,8 @@
-/* diagnose: why does a rank not advance? Asked of the kernel, of a debugger where the node has one,
- * and of the engine itself, whose event thread answers even where its training thread hangs.
+/* diagnose: finds out why a rank does not advance, from the kernel, from a debugger if the node has one, and from
+ * the engine itself, whose event thread answers even if its training thread hangs.
  *
- * One question a rank at a time; the event is written when both answers are there or their time
- * is over, and at once where the rank dies meanwhile.
+ * One diagnosis per rank at a time. The event is written when both answers have arrived or their time is over,
+ * and at once if the rank dies meanwhile.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -24,11 +24,11 @@
 struct dt_rank_diagnosis {
     dt_agent_rank *rank;
     json_t *event;
-    dt_helper *stack;        /* NULL: ended, or there is none */
-    double deadline_seconds; /* of the engine's answer; 0: it has answered, or cannot */
+    dt_helper *stack;        /* NULL: ended, or not started */
+    double deadline_seconds; /* deadline of the engine's answer; 0: it has answered, or cannot */
 };
 
-/* --- the pieces */
+/* --- parts of the event */
 
 static json_t *lines_of(const char *text)
 {
@@ -61,12 +61,12 @@ static void on_stack(void *context, const char *text, const char *problem)
     json_object_set_new(diagnosis->event, "stack", lines_of(text));
     if (problem != NULL) {
         note(diagnosis, "stack_note", problem);
-        kill(rank->pid, SIGCONT); /* what a debugger that was killed halted continues */
+        kill(rank->pid, SIGCONT); /* a killed debugger may have left the rank stopped */
     }
     finish_when_all_is_there(diagnosis);
 }
 
-/* A process that is stopped or waits in the kernel does not answer a debugger. */
+/* Skips processes that are stopped or in a kernel wait: a debugger cannot attach to them. */
 static void ask_for_stack(dt_rank_diagnosis *diagnosis)
 {
     const char *state = json_string_value(json_object_get(diagnosis->event, "state"));
@@ -101,7 +101,7 @@ static void ask_the_engine(dt_rank_diagnosis *diagnosis)
     diagnosis->deadline_seconds = dt_clock_monotonic_seconds() + WHERE_SECONDS;
 }
 
-/* Only what the protocol knows, and only of the right kind. */
+/* Takes only fields that the protocol defines, with the right types. */
 void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer)
 {
     static const char *const numbers[] = {"step", "seconds", "micro_step", "micro_steps",
@@ -111,7 +111,7 @@ void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer)
     json_t *where;
 
     if (diagnosis == NULL || diagnosis->deadline_seconds == 0)
-        return; /* too late */
+        return;
     where = json_object();
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         json_t *number = json_object_get(answer, numbers[i]);
@@ -128,7 +128,7 @@ void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer)
     finish_when_all_is_there(diagnosis);
 }
 
-/* --- one rank's, from question to event */
+/* --- a diagnosis from start to event */
 
 void dt_agent_diagnosis_end(dt_agent_rank *rank)
 {
@@ -160,7 +160,8 @@ static void on_timer(uv_timer_t *timer)
         dt_agent_rank *rank = &agent->ranks[i];
 
         if (is_late(rank->diagnosis) && rank->channel != NULL)
-            dt_stream_drain(rank->channel, DRAIN_BYTES); /* this agent may be what was late */
+            dt_stream_drain(rank->channel,
+                            DRAIN_BYTES); /* this agent may have been too slow to read it */
         if (is_late(rank->diagnosis)) {
             note(rank->diagnosis, "where_note", "its event thread does not answer");
             rank->diagnosis->deadline_seconds = 0;

@@ -1,8 +1,8 @@
-/* ending: no process of the run is left on the node, and that is proved.
+/* ending: ends all processes of the run on this node, and verifies that none is left.
  *
- * TERM: the ranks were asked. KILL: everything that belongs to the run (cgroup.h, process.h) is
- * killed, again and again until a look finds nothing. PROOF: the GPUs hold no more than before.
- * DONE: `released` is in the journal. The picture is in agent_int.h.
+ * TERM: the ranks were sent SIGTERM. KILL: everything that belongs to the run (cgroup.h, process.h) is killed,
+ * repeatedly, until none is found. PROOF: the GPUs use no more memory than before. DONE: `released` is in the
+ * journal. agent_int.h has a diagram.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -20,7 +20,7 @@
 #include "base/banned.h"
 
 #define LOOK_EVERY_MS    50
-#define KILL_MAX_SECONDS 10.0 /* what is then still there waits in the kernel, and is reported */
+#define KILL_MAX_SECONDS 10.0 /* what is left then is in a kernel wait, and is reported */
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -31,7 +31,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void enter_kill(dt_agent *agent)
 {
-    if (agent->starting) { /* nothing is to be begun any more */
+    if (agent->starting) { /* no rank may start any more */
         dt_helper_cancel(agent->question);
         agent->question = NULL;
         agent->starting = false;
@@ -47,11 +47,11 @@ static void on_proved(dt_agent *agent)
 
     agent->ending = DT_ENDING_DONE;
     if (!dt_cgroup_remove(&agent->cgroup))
-        dt_log_warn("the cgroup '%s' could not be removed", agent->cgroup.folder);
+        dt_log_warn("cannot remove the cgroup '%s'", agent->cgroup.folder);
     for (int64_t i = 0; i < agent->rank_count; i++)
         dt_agent_rank_release(&agent->ranks[i]);
     if (note == NULL && agent->devices.count == 0)
-        note = "it is not known what was held before";
+        note = "GPU memory use before the start is unknown";
     dt_journal_add(&agent->journal,
                    json_pack("{s:s, s:o, s:o, s:s}", "event", "released", "left", agent->left,
                              "devices", dt_devices_to_json(&agent->devices), "devices_note",
@@ -61,7 +61,6 @@ static void on_proved(dt_agent *agent)
         dt_agent_quit(agent);
 }
 
-/* Takes `left`. */
 static void enter_proof(dt_agent *agent, json_t *left)
 {
     agent->ending = DT_ENDING_PROOF;
@@ -70,8 +69,8 @@ static void enter_proof(dt_agent *agent, json_t *left)
     dt_agent_memory_after(agent, on_proved);
 }
 
-/* Its name is any bytes that it chose, cut after fifteen; JSON takes only characters, and what is
- * left out here would count as gone. */
+/* The name consists of any bytes, truncated after fifteen; JSON needs valid characters, and a
+ * process that is left out here would count as gone. */
 static json_t *left_to_json(const dt_process *process)
 {
     dt_strbuf name;
@@ -126,23 +125,24 @@ void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *re
         for (int64_t i = 0; grace_seconds > 0 && i < agent->rank_count; i++)
             if (agent->ranks[i].running) {
                 kill(agent->ranks[i].pid, SIGTERM);
-                kill(agent->ranks[i].pid, SIGCONT); /* one that was halted hears it too */
+                kill(agent->ranks[i].pid, SIGCONT); /* also wakes a stopped rank */
             }
         uv_timer_start(&agent->ending_timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
     } else if (agent->ending == DT_ENDING_TERM && deadline < agent->ending_deadline_seconds) {
-        agent->ending_deadline_seconds = deadline; /* asked again, with less patience */
+        /* requested again, with a shorter grace period */
+        agent->ending_deadline_seconds = deadline;
     }
 }
 
-/* One that failed takes the others along; while they are stopped already they keep the time that
- * they were given. */
-void dt_agent_ending_peers(dt_agent *agent)
+/* A failed rank ends the other ranks. If a stop is already in progress, its grace period still
+ * applies. */
+void dt_agent_end_other_ranks(dt_agent *agent)
 {
     double grace = dt_times()->failed_grace_seconds;
 
     if (agent->ending != DT_ENDING_NO)
         return;
-    if (agent->lease_grace_seconds < grace) /* the recipe's own is shorter */
+    if (agent->lease_grace_seconds < grace) /* the recipe's grace period is shorter */
         grace = agent->lease_grace_seconds;
     dt_agent_ending_begin(agent, grace, "peer_failed");
 }
@@ -164,6 +164,6 @@ void dt_agent_ending_advance(dt_agent *agent)
 
 void dt_agent_ending_reap(dt_agent *agent)
 {
-    dt_agent_ranks_reap(agent, dt_agent_ending_peers);
+    dt_agent_ranks_reap(agent, dt_agent_end_other_ranks);
     dt_agent_ending_advance(agent);
 }

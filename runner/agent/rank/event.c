@@ -6,8 +6,8 @@
 
 #define FIELDS_MAX 4
 
-/* field: "i step" a whole number, "f seconds" a number, "s text" a string, "o values" an
- * object */
+/* Required fields: "i step" an integer, "f seconds" a number, "s text" a string, "o values" an
+ * object. */
 static const struct {
     const char *kind, *fields[FIELDS_MAX];
 } kinds[] = {
@@ -22,7 +22,7 @@ static const struct {
     {"failed", {"s status", "s message"}},
     {"finished", {"i step", "s reason"}},
     {"rendezvous", {"s name", "s value"}},
-    {"where", {NULL}}, /* the answer to the agent's own question: diagnose.c takes what it knows */
+    {"where", {NULL}}, /* answers the agent's query; diagnose.c takes the fields that it knows */
 };
 
 static dt_status check_field(const json_t *event, const char *kind, const char *field,

@@ -1,7 +1,7 @@
-/* event: one line from a rank, checked before it goes into the journal.
+/* event: parses and checks one line from a rank before it goes into the journal.
  *
- * A rank says only what the engine's channel knows (engine/channel/events.h); that an event has the
- * fields that the supervisor builds on is seen here, next to the program that would be at fault.
+ * A rank may send only the events of the engine's channel (engine/channel/events.h). The fields that the
+ * supervisor relies on are checked here, next to the program that would be at fault.
  *
  * Errors  DT_ERR_CORRUPT with a message for the rank's log
  */
@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 
-/* New reference in *out; *kind is borrowed from it. */
+/* *out: new reference; *kind is borrowed from it. */
 dt_status dt_agent_event_parse(json_t **out, const char **kind, const char *text, size_t length,
                                dt_error *err);
 

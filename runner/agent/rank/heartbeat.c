@@ -1,9 +1,8 @@
-/* heartbeat: every `alive` tells what each rank does, so that the supervisor's watchdog knows
- * whether it advances, and whether it could have (runner/supervisor/policy/watchdog.h).
+/* heartbeat: reports with every `alive` what each rank does, so that the supervisor's watchdog knows whether it
+ * advances, and whether it could have (runner/supervisor/policy/watchdog.h).
  *
- * The engine's own counter comes from its event thread, asked with one heartbeat and told with the
- * next; the rest is the kernel's (activity.h). Of a rank that a diagnosis halts nothing is reported
- * meanwhile.
+ * The engine's progress counter comes from its event thread: it is requested with one heartbeat and reported with
+ * the next. The rest comes from the kernel (activity.h). A rank that a diagnosis has stopped is not reported.
  */
 #define _GNU_SOURCE
 #include <time.h>

@@ -52,7 +52,7 @@ static void on_closed(uv_handle_t *handle)
     free(helper);
 }
 
-/* The agent reaps all its children, so it may be gone, and its pid another's. */
+/* The agent reaps all its children, so the process may be gone and its pid reused. */
 void dt_helper_cancel(dt_helper *helper)
 {
     if (helper == NULL)
@@ -109,7 +109,7 @@ static dt_status follow(dt_helper *helper, dt_agent *agent, const dt_spawned *sp
     dt_status first, st;
 
     close(spawned->channel);
-    /* Each takes its descriptor, even where the one before failed. */
+    /* Each call takes its descriptor, even if the one before failed. */
     first = dt_stream_open(&helper->err, &agent->loop, spawned->err, DT_AGENT_LOG_LINE_BYTES,
                            &err_calls, helper, err);
     st = dt_stream_open(&helper->out, &agent->loop, spawned->out, DT_AGENT_LOG_LINE_BYTES,
@@ -142,7 +142,7 @@ dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *a
     dt_environment_init(&environment);
     dt_environment_set(&environment, "LC_ALL", "C");
     dt_environment_set(&environment, "DEBUGINFOD_URLS",
-                       ""); /* a stack must not wait for a server */
+                       ""); /* a stack trace must not wait for a debug info server */
     DT_TRY(dt_spawn(&spawned, (char *const *)words, environment.items,
                     &(dt_spawn_place){-1, agent->ranks_mask}, err));
     helper->pid = spawned.pid;

@@ -1,8 +1,7 @@
-/* helper: a program of the node that is asked something (gdb, nvidia-smi), bounded in time and in
- * what is kept of its answer.
+/* helper: runs a program of the node (gdb, nvidia-smi) and collects its output, with limits on time and size.
  *
- * Ownership  start makes one that frees itself after `done` or cancel
- * Threads    the loop's
+ * Ownership  frees itself after `done` or cancel
+ * Threads    call from the loop's thread
  */
 #ifndef DT_RUNNER_AGENT_RANK_HELPER_H
 #define DT_RUNNER_AGENT_RANK_HELPER_H
@@ -11,11 +10,11 @@
 
 #include "runner/agent/agent_int.h"
 
-/* text: what it printed, to stdout and stderr, cleaned; problem: why it was ended, or NULL. */
+/* text: its cleaned stdout and stderr; problem: why it was killed, or NULL. */
 typedef void dt_helper_fn(void *context, const char *text, const char *problem);
 
-/* argv[0] is looked for in PATH. DT_ERR_NOT_FOUND where this node has no such program; `done` is
- * called later, once, unless it is cancelled. */
+/* Searches argv[0] in PATH. DT_ERR_NOT_FOUND if this node has no such program; `done` is called
+ * later, once, unless cancelled. */
 dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *argv,
                           double timeout_seconds, dt_helper_fn *done, void *context, dt_error *err);
 void dt_helper_cancel(dt_helper *helper); /* accepts NULL */

@@ -1,4 +1,4 @@
-/* log: lines of the run's log that this agent writes, as events. */
+/* log: adds lines to the run's log, as events. */
 #define _GNU_SOURCE
 #include "base/log.h"
 #include "runner/agent/agent_int.h"

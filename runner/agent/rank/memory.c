@@ -1,8 +1,8 @@
-/* memory: a run on GPUs begins once it is known what they hold, and is released once they hold no
- * more than that. devices.c reads the answers; here is when the questions are asked.
+/* memory: queries the GPUs' memory use before the ranks start, and delays `released` until they use no more than
+ * that. devices.c parses the output.
  *
- * Bounded in time: a question 10 s, the proof 20 s. Where there is no nvidia-smi, or it does not
- * answer, the run continues, and `released` says in words that nothing was proved.
+ * A query takes at most 10 s, the check after the end at most 20 s. If there is no nvidia-smi, or it does not
+ * answer, the run continues, and `released` says why the memory was not verified.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static bool uses_devices(const dt_agent *agent)
     return false;
 }
 
-/* A run beside this one, on other cards, takes and gives back as it likes. */
+/* Keeps only the GPUs that the ranks use: another run may use other GPUs at the same time. */
 static void keep_used(dt_agent *agent)
 {
     static const char kind[] = "cuda:";

@@ -1,4 +1,4 @@
-/* rank: what a rank says and prints becomes events; so does its death. */
+/* rank: turns the lines, the output and the death of a rank into events. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-#define DRAIN_BYTES ((size_t)4 << 20) /* more than a pipe or a socket holds */
+#define DRAIN_BYTES ((size_t)4 << 20)
 
 static void on_output_line(void *context, const char *text, size_t length, bool cut)
 {
@@ -38,7 +38,7 @@ static void on_output_end(void *context, const char *why)
     output->stream = NULL;
 }
 
-/* A peer's death shows in a rank as a failure of its own: that is not the cause. */
+/* False for a failure that a peer's death caused: that is not the first cause. */
 static bool is_own_failure(const json_t *failed)
 {
     const char *status = json_string_value(json_object_get(failed, "status"));
@@ -51,7 +51,7 @@ static void refuse_line(dt_agent_rank *rank, const char *text, size_t length, co
     dt_strbuf note;
 
     dt_strbuf_init(&note);
-    dt_strbuf_add_fmt(&note, "warning: a line on the event channel was not understood (%s): ", why);
+    dt_strbuf_add_fmt(&note, "warning: cannot parse a line on the event channel (%s): ", why);
     dt_text_clean(&note, text, length < 200 ? length : 200, length > 200);
     dt_agent_rank_log(rank, "agent", note.data);
     dt_strbuf_release(&note);
@@ -107,7 +107,7 @@ dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int er
 
     rank->out = (dt_agent_output){rank, NULL, "stdout"};
     rank->err = (dt_agent_output){rank, NULL, "stderr"};
-    /* Each takes its descriptor, even where one before it failed. */
+    /* Each call takes its descriptor, even if one before it failed. */
     first = dt_stream_open(&rank->channel, loop, channel, DT_PROTOCOL_MAX_LINE_BYTES,
                            &channel_calls, rank, err);
     st = dt_stream_open(&rank->out.stream, loop, out, DT_AGENT_LOG_LINE_BYTES, &output_calls,
@@ -135,8 +135,8 @@ static const char *reason_of(const dt_agent_rank *rank, bool good)
     return WIFSIGNALED(rank->wait_status) ? "killed" : "failed";
 }
 
-/* Why the kernel killed it, where it says so; also from the count of the cgroup, which needs no
- * rights. */
+/* Returns why the kernel killed the rank, from its log; also from the cgroup's counter, which
+ * needs no rights. */
 static json_t *kernel_lines(dt_agent_rank *rank)
 {
     dt_agent *agent = rank->agent;
@@ -145,7 +145,7 @@ static json_t *kernel_lines(dt_agent_rank *rank)
     char text[128];
 
     if (!WIFSIGNALED(rank->wait_status) || agent->ending != DT_ENDING_NO)
-        return json_array(); /* by itself, or by us */
+        return json_array(); /* ended on its own, or killed by the agent */
     lines = dt_kernel_log_lines(rank->kernel_log, rank->pid);
     count = dt_cgroup_oom_kills(&agent->cgroup);
     if (WTERMSIG(rank->wait_status) == SIGKILL && count > agent->oom_kills) {
@@ -169,7 +169,7 @@ static bool any_is_oom(const json_t *lines)
     return false;
 }
 
-/* Whether it ended well. */
+/* Reports the death of a rank; returns whether it ended well. */
 static bool report_death(dt_agent_rank *rank)
 {
     int status = rank->wait_status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -182,7 +182,7 @@ static bool report_death(dt_agent_rank *rank)
     dt_strbuf_init(&words);
     if (number != 0)
         snprintf(signal_name, sizeof(signal_name), name != NULL ? "SIG%s" : "signal %s",
-                 name != NULL ? name : "of another system");
+                 name != NULL ? name : "unknown");
     dt_kernel_death_words(&words, status);
     if (any_is_oom(lines))
         dt_strbuf_add_str(&words, ": the node is out of memory");
@@ -200,7 +200,7 @@ static bool report_death(dt_agent_rank *rank)
 
 void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message)
 {
-    if (rank->running) { /* it runs, and cannot be listened to */
+    if (rank->running) { /* it runs, but its channel could not be opened */
         dt_agent_rank_log(rank, "agent", message);
     } else {
         dt_journal_add(&rank->agent->journal,
@@ -218,7 +218,7 @@ static dt_agent_rank *rank_by_pid(dt_agent *agent, pid_t pid)
     return NULL;
 }
 
-/* The likelier cause of the others' deaths first. */
+/* Sorts the more likely cause of the other deaths first. */
 static int by_cause(const void *a, const void *b)
 {
     const dt_agent_rank *const *left = a, *const *right = b;
@@ -242,9 +242,9 @@ void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent))
         dt_agent_rank *rank = rank_by_pid(agent, pid);
 
         if (rank == NULL)
-            continue; /* a grandchild that came back to us */
+            continue; /* a reparented descendant */
         rank->wait_status = status;
-        rank->running = false; /* its pid is free from here on */
+        rank->running = false; /* its pid may be reused from here on */
         dead[count++] = rank;
         drain(&rank->channel);
         drain(&rank->out.stream);

@@ -1,8 +1,8 @@
-/* rendezvous: each rank hands in a value, and gets everyone's.
+/* rendezvous: collects a value from each rank, and gives every rank the values of all.
  *
- * The agent only keeps and passes on: the supervisor, which sees all nodes, puts the values
- * together. Both directions are kept for the life of the agent, so that a supervisor that comes
- * back hears all offers again, and a rank that asks twice is answered twice.
+ * The agent only stores and forwards; the supervisor, which sees all nodes, combines the values. Both
+ * directions are kept while the agent runs, so a supervisor that reconnects receives all offers again, and a rank
+ * that asks twice is answered twice.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -72,7 +72,7 @@ dt_status dt_agent_rendezvous_answer(dt_agent *agent, const char *name, json_t *
     if (json_object_get(agent->answers, name) != NULL)
         return DT_OK;
     if (offers == NULL)
-        return DT_FAIL(err, DT_ERR_NOT_FOUND, "rendezvous: nobody waits for '%.64s'", name);
+        return DT_FAIL(err, DT_ERR_NOT_FOUND, "rendezvous: no rank waits for '%.64s'", name);
     json_object_set(agent->answers, name, values);
     for (int64_t i = 0; i < agent->rank_count; i++) {
         char key[24];

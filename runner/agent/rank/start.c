@@ -1,4 +1,4 @@
-/* start: the plan's ranks of this node become processes. */
+/* start: starts the plan's ranks of this node as processes. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-/* What of the plan a node needs; the engine checks the rest when it reads the file. */
+/* The part of the plan that a node needs; the engine checks the rest when it reads the file. */
 typedef struct layout {
     int64_t world_size;
     const char *first_node;
@@ -35,8 +35,9 @@ static dt_status layout_read(layout *out, dt_agent *agent, json_t *plan, dt_erro
     DT_TRY(dt_json_get_int(&attempt, plan, "attempt", "plan", err));
     if (strcmp(run, agent->run) != 0 || attempt != agent->attempt)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "plan: it is for run '%.64s', attempt %lld, and this is '%s', %lld", run,
-                 (long long)attempt, agent->run, (long long)agent->attempt);
+                 "plan: it is for run '%.64s', attempt %lld, but this agent serves run '%s', "
+                 "attempt %lld",
+                 run, (long long)attempt, agent->run, (long long)agent->attempt);
     DT_TRY(dt_json_get_int(&out->world_size, plan, "world_size", "plan", err));
     DT_TRY(dt_json_get_array(&nodes, plan, "nodes", "plan", err));
     DT_TRY(dt_json_get_string(&out->first_node, json_array_get(nodes, 0), "name", "plan: nodes[0]",
@@ -44,13 +45,13 @@ static dt_status layout_read(layout *out, dt_agent *agent, json_t *plan, dt_erro
     DT_TRY(dt_json_get_array(&out->ranks, plan, "ranks", "plan", err));
     if (out->world_size < 1 || out->world_size > DT_PROTOCOL_MAX_RANKS ||
         (int64_t)json_array_size(out->ranks) != out->world_size)
-        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'world_size' is %lld, and %zu ranks are listed",
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'world_size' is %lld, but %zu ranks are listed",
                  (long long)out->world_size, json_array_size(out->ranks));
 out:
     return st;
 }
 
-/* This node's ranks, in the plan's order, into agent->ranks. */
+/* Reads this node's ranks into agent->ranks, in the plan's order. */
 static dt_status ranks_read(dt_agent *agent, const layout *world, int64_t node, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -105,7 +106,7 @@ static dt_status plan_write(const char *path, const json_t *plan, dt_error *err)
     return st;
 }
 
-/* A number in the range of private ports, the same on every node of the run. */
+/* Returns a port in the private range that is the same on every node of the run. */
 static int64_t master_port(const char *run)
 {
     uint32_t hash = 2166136261u;
@@ -115,11 +116,11 @@ static int64_t master_port(const char *run)
     return 49152 + hash % 16384;
 }
 
-/* How long an OpenMP thread of a rank spins at a barrier before it sleeps. By default it spins for
+/* How long an OpenMP thread of a rank spins at a barrier before it sleeps. The default is
  * milliseconds, which on shared cores takes the time slice of the very thread that it waits for:
- * beside one other busy process a small model's step takes 48 ms instead of 30 (13 alone). Never
- * spinning costs 40 % alone. This count costs 3 % alone and gives 35 ms beside the other
- * (docs/performance.md). */
+ * next to one other busy process, a step of a small model takes 48 ms instead of 30 (13 alone).
+ * Never spinning costs 40 % alone. This count costs 3 % alone and gives 35 ms next to the other
+ * process (docs/performance.md). */
 #define OMP_SPIN_COUNT "1000"
 
 static void environment_for_node(dt_environment *out, const dt_agent *agent, const layout *world,
@@ -131,7 +132,7 @@ static void environment_for_node(dt_environment *out, const dt_agent *agent, con
     dt_environment_init(out);
     if (getenv("OMP_WAIT_POLICY") == NULL && getenv("GOMP_SPINCOUNT") == NULL)
         dt_environment_set(out, "GOMP_SPINCOUNT", OMP_SPIN_COUNT);
-    if (getenv("CUDA_DEVICE_ORDER") == NULL) /* cuda:N is the card that nvidia-smi calls N */
+    if (getenv("CUDA_DEVICE_ORDER") == NULL) /* cuda:N is then GPU N of nvidia-smi */
         dt_environment_set(out, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     dt_environment_set(out, "MASTER_ADDR", world->first_node);
     dt_environment_set_int(out, "MASTER_PORT", master_port(agent->run));
@@ -171,13 +172,14 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
                              (json_int_t)rank->local_rank, "pid", (json_int_t)rank->pid,
                              "start_ticks", (json_int_t)rank->start_ticks, "device", rank->device,
                              "cgroup", agent->cgroup.folder, "boot_id", agent->boot_id));
-    /* From here on the process is known, whatever else fails. */
+    /* From here on the process is recorded, whatever else fails. */
     DT_TRY(dt_agent_rank_follow(rank, spawned.channel, spawned.out, spawned.err, err));
 out:
     return st;
 }
 
-/* The strongest means that this node allows to find and end what belongs to the run; said once. */
+/* Chooses the strongest means of this node to find and end the run's processes, and logs it
+ * once. */
 static void means_find(dt_agent *agent, int64_t node)
 {
     dt_error err = DT_ERROR_INIT;
@@ -190,17 +192,17 @@ static void means_find(dt_agent *agent, int64_t node)
     if (dt_cgroup_make(&agent->cgroup, name.data, &err) == DT_OK)
         dt_strbuf_add_fmt(&words, "the ranks are in the cgroup '%s'", agent->cgroup.folder);
     else
-        dt_strbuf_add_fmt(&words,
-                          "the ranks have no cgroup of their own (%s): what belongs to them is "
-                          "found by descent and by environment",
-                          err.message);
+        dt_strbuf_add_fmt(
+            &words,
+            "no cgroup for the ranks (%s): their processes are found by parent and environment",
+            err.message);
     agent->oom_kills = dt_cgroup_oom_kills(&agent->cgroup);
     dt_agent_say(agent, words.data);
     dt_strbuf_release(&name);
     dt_strbuf_release(&words);
 }
 
-/* What the ranks' variable says, ours or that of `start`. */
+/* Finds CUDA_VISIBLE_DEVICES of the ranks, from `start` or from this process. */
 static void visible_find(dt_agent *agent)
 {
     static const char name[] = "CUDA_VISIBLE_DEVICES=";
@@ -225,10 +227,10 @@ static void start_ranks(dt_agent *agent)
             continue;
         dt_log_error("rank %lld: %s", (long long)agent->ranks[i].rank, problem.message);
         dt_agent_rank_not_started(&agent->ranks[i], problem.message);
-        dt_agent_ending_peers(agent);
+        dt_agent_end_other_ranks(agent);
         break;
     }
-    /* The `started`, by which another agent would end them. */
+    /* Keep the `started` events: another agent needs them to end the ranks. */
     dt_journal_keep_head(&agent->journal);
     dt_strbuf_release(&plan);
 }
@@ -241,9 +243,9 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
 
     dt_strbuf_init(&plan);
     if (agent->started)
-        return DT_OK; /* a supervisor that was restarted asks again */
+        return DT_OK; /* a restarted supervisor repeats the command */
     if (agent->ending != DT_ENDING_NO)
-        return DT_FAIL(err, DT_ERR_BUSY, "start: this node was told to stop");
+        return DT_FAIL(err, DT_ERR_BUSY, "start: this node is being stopped");
     DT_TRY(layout_read(&world, agent, command->plan, err));
     dt_strbuf_add_fmt(&plan, "%s/plan.json", agent->folder);
     DT_TRY(plan_write(plan.data, command->plan, err));

@@ -8,14 +8,14 @@
 
 #include "base/banned.h"
 
-#define LINE_BYTES 1000 /* fifty of them stay far below the size of an event */
+#define LINE_BYTES 1000 /* fifty lines stay far below the largest event */
 
 void dt_tail_add(dt_tail *tail, const char *text)
 {
     size_t length = strlen(text);
     dt_strbuf kept;
 
-    dt_strbuf_init(&kept); /* a cut inside a character is mended by cleaning once more */
+    dt_strbuf_init(&kept); /* cleaning again repairs a character that was cut */
     dt_text_clean(&kept, text, length < LINE_BYTES ? length : LINE_BYTES, length > LINE_BYTES);
     free(tail->lines[tail->next]);
     tail->lines[tail->next] = dt_strbuf_detach(&kept);

@@ -1,7 +1,7 @@
-/* text: bytes that a program printed, made fit for JSON.
+/* text: converts the output of a program to valid JSON text.
  *
- * What is not UTF-8, and NUL, becomes U+FFFD, a mark for each bad byte; a final carriage return
- * goes. A line that was cut gets a mark that says so.
+ * Each byte that is not UTF-8, and NUL, becomes U+FFFD; a final carriage return is removed. A truncated line gets
+ * a mark that says so.
  */
 #ifndef DT_RUNNER_AGENT_RANK_TEXT_H
 #define DT_RUNNER_AGENT_RANK_TEXT_H
@@ -13,7 +13,7 @@
 
 #define DT_TEXT_CUT_MARK " [cut]"
 
-/* Adds to `out`. */
+/* Appends to `out`. cut: the line was truncated. */
 void dt_text_clean(dt_strbuf *out, const char *text, size_t length, bool cut);
 
 #endif

@@ -11,28 +11,31 @@
 
 #include "base/banned.h"
 
-/* No errand is begun later. One takes a login and up to 30 s more (node_setup/forget.c); a node that does not answer
- * is not asked again. */
+/* No folder is started later than this. One folder takes a login and up to 30 s more
+ * (node_setup/forget.c); a node that does not answer is not asked again. */
 #define BEGIN_SECONDS 60.0
 
 /* --- on the threads */
 
-/* What stays is asked for again, and told again, when the run ends the next time. */
-static void note_done(const dt_errand *one)
+/* Marks a folder as done, unless checkpoints are kept there: then it is handled and reported
+ * again when the run ends the next time. */
+static void note_done(const dt_cleanup_folder *one)
 {
     dt_strbuf path;
 
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/" DT_CLEANUP_DONE_FILE, one->here);
     if (one->kept.length == 0)
-        (void)dt_file_write_atomic(path.data, "", 0, 0600, NULL); /* without it: once more */
+        (void)dt_file_write_atomic(path.data, "", 0, 0600,
+                                   NULL); /* if this fails, it is only done once more */
     dt_strbuf_release(&path);
 }
 
-/* A node's checkpoints are the run's: one errand asks for them. */
-static bool is_last_there(const dt_errand *one)
+/* True if this is the last folder on the node: only that one also removes the node's
+ * checkpoints, which belong to the whole run. */
+static bool is_last_there(const dt_cleanup_folder *one)
 {
-    const dt_errand *end = one->cleanup->errands + one->cleanup->count, *at = one + 1;
+    const dt_cleanup_folder *end = one->cleanup->folders + one->cleanup->count, *at = one + 1;
 
     while (at < end && (strcmp(at->place.node, one->place.node) != 0 ||
                         strcmp(at->place.checkpoints, one->place.checkpoints) != 0))
@@ -40,9 +43,9 @@ static bool is_last_there(const dt_errand *one)
     return at == end;
 }
 
-/* agent: that of the newest attempt. Those of older ones may know less, or be gone. False where the
- * node did not answer: it is not asked again. */
-static bool forget(dt_errand *one, const char *agent)
+/* Removes one folder. agent: of the newest attempt; older agents may lack a feature or be gone.
+ * Returns false if the node did not answer: it is not asked again. */
+static bool forget(dt_cleanup_folder *one, const char *agent)
 {
     dt_cleanup *cleanup = one->cleanup;
     dt_node_layout place = one->place;
@@ -56,9 +59,9 @@ static bool forget(dt_errand *one, const char *agent)
     return st == DT_OK || st == DT_ERR_IO;
 }
 
-static bool is_first(const dt_errand *one)
+static bool is_first(const dt_cleanup_folder *one)
 {
-    const dt_errand *at = one->cleanup->errands;
+    const dt_cleanup_folder *at = one->cleanup->folders;
 
     while (at < one && strcmp(at->place.node, one->place.node) != 0)
         at++;
@@ -67,20 +70,20 @@ static bool is_first(const dt_errand *one)
 
 static void forget_node(uv_work_t *work)
 {
-    dt_errand *first = work->data, *end = first->cleanup->errands + first->cleanup->count;
+    dt_cleanup_folder *first = work->data, *end = first->cleanup->folders + first->cleanup->count;
     const char *agent = first->place.agent;
     bool reached = true;
 
-    for (dt_errand *one = first; one < end; one++)
+    for (dt_cleanup_folder *one = first; one < end; one++)
         if (strcmp(one->place.node, first->place.node) == 0)
             agent = one->place.agent;
-    for (dt_errand *one = first; one < end; one++) {
+    for (dt_cleanup_folder *one = first; one < end; one++) {
         if (strcmp(one->place.node, first->place.node) != 0)
             continue;
         if (!reached)
             (void)DT_FAIL(&one->err, DT_ERR_PEER, "the node did not answer");
         else if (dt_clock_monotonic_seconds() > first->cleanup->deadline)
-            (void)DT_FAIL(&one->err, DT_ERR_TIMEOUT, "there was no time to ask for it");
+            (void)DT_FAIL(&one->err, DT_ERR_TIMEOUT, "the time for cleaning up was over");
         else
             reached = forget(one, agent);
     }
@@ -89,20 +92,20 @@ static void forget_node(uv_work_t *work)
 static void tell(const dt_cleanup *cleanup)
 {
     for (int64_t i = 0; i < cleanup->count; i++) {
-        const dt_errand *one = &cleanup->errands[i];
+        const dt_cleanup_folder *one = &cleanup->folders[i];
 
         if (one->err.code != DT_OK)
-            dt_log_warn("%s: its folder '%s' stays: %s", one->place.node, one->place.folder,
+            dt_log_warn("%s: cannot remove the folder '%s': %s", one->place.node, one->place.folder,
                         one->err.message);
         if (one->kept.length > 0)
-            dt_log_warn("%s: checkpoints that did not come here stay in '%s': %s", one->place.node,
-                        one->place.checkpoints, one->kept.data);
+            dt_log_warn("%s: checkpoints that were not fetched are kept in '%s': %s",
+                        one->place.node, one->place.checkpoints, one->kept.data);
     }
 }
 
 static void on_forgotten(uv_work_t *work, int status)
 {
-    dt_errand *first = work->data;
+    dt_cleanup_folder *first = work->data;
     dt_cleanup *cleanup = first->cleanup;
 
     cleanup->running--;
@@ -112,7 +115,7 @@ static void on_forgotten(uv_work_t *work, int status)
     cleanup->calls.settled(cleanup->context);
 }
 
-/* --- its life */
+/* --- open and close */
 
 dt_cleanup *dt_cleanup_open(const dt_cleanup_setup *setup, const dt_cleanup_calls *calls,
                             void *context)
@@ -135,12 +138,12 @@ static void begin(dt_cleanup *cleanup)
 
     cleanup->begun = true;
     cleanup->deadline = dt_clock_monotonic_seconds() + BEGIN_SECONDS;
-    if (dt_errands_list(cleanup, &problem) != DT_OK) {
-        dt_log_warn("the nodes keep what the run left: %s", problem.message);
+    if (dt_cleanup_list_folders(cleanup, &problem) != DT_OK) {
+        dt_log_warn("cannot clean up the nodes: %s", problem.message);
         return;
     }
     for (int64_t i = 0; i < cleanup->count; i++) {
-        dt_errand *one = &cleanup->errands[i];
+        dt_cleanup_folder *one = &cleanup->folders[i];
 
         one->work.data = one;
         if (is_first(one) &&
@@ -167,8 +170,8 @@ void dt_cleanup_free(dt_cleanup *cleanup)
     if (cleanup == NULL)
         return;
     for (int64_t i = 0; i < cleanup->count; i++)
-        dt_strbuf_release(&cleanup->errands[i].kept);
-    free(cleanup->errands);
+        dt_strbuf_release(&cleanup->folders[i].kept);
+    free(cleanup->folders);
     dt_strbuf_release(&cleanup->home);
     dt_arena_release(&cleanup->arena);
     free(cleanup);

@@ -1,17 +1,16 @@
-/* cleanup: what a run that has ended left on its nodes is removed there, once all of it is here.
+/* cleanup: removes what an ended run left on its nodes, once everything is stored here.
  *
- * Of each attempt and node: its folder where the journal is in the store to its last line,
- * `released`; its checkpoints but for those that are not here. (An agent that is about to leave is
- * waited for over there.) What a lost node has stays, and everything where processes were left.
- * Before the end is in the store: nobody resumes the run meanwhile, and where this supervisor dies
- * the next one comes here again and finds less to do: what is done has the file `tidied` beside its
- * place here. What cannot be removed, or not in time, stays and is reported, and the run ends all
- * the same.
+ * For each attempt and node it removes the attempt's folder if the journal is stored up to `released`, its
+ * last line; and the checkpoints, except those that are not on this machine. (An agent that is about to leave
+ * is waited for on the node.) Nothing is removed on lost nodes, or if processes were left.
+ * This happens before the end is stored, so that nobody resumes the run meanwhile. If the supervisor dies,
+ * the next one starts over and finds less to do: a finished folder has the file `tidied` in attempt-N/node-K
+ * on this machine. What cannot be removed, or not in time, is kept and reported, and the run still ends.
  *
- * Nodes at once, on threads of libuv's pool; the attempts of one node one after the other.
+ * Nodes are cleaned in parallel on threads of libuv's pool; the attempts of one node one after the other.
  *
- * Ownership  free once the loop has run dry
- * Threads    the loop's
+ * Ownership  call free when the loop has no more handles
+ * Threads    call from the loop's thread
  */
 #ifndef DT_CLEANUP_CLEANUP_H
 #define DT_CLEANUP_CLEANUP_H
@@ -24,24 +23,26 @@
 typedef struct dt_cleanup dt_cleanup;
 
 typedef struct dt_cleanup_calls {
-    bool (*is_over)(void *context);                   /* the session ends: nothing more is told */
-    bool (*is_lost)(void *context, const char *node); /* ranks may live there, and nobody answers */
-    void (*settled)(void *context);                   /* all is done */
+    bool (*is_over)(void *context); /* the session is ending: no more callbacks */
+    /* ranks may run there, and it does not answer */
+    bool (*is_lost)(void *context, const char *node);
+    void (*settled)(void *context); /* everything is done */
 } dt_cleanup_calls;
 
-/* Borrowed, and longer-lived. */
+/* Borrowed; must outlive the cleanup. */
 typedef struct dt_cleanup_setup {
     uv_loop_t *loop;
     dt_store *store;
     const char *run, *folder; /* runs/ID */
-    int64_t attempt;          /* the last one */
+    int64_t attempt;          /* last attempt */
 } dt_cleanup_setup;
 
 dt_cleanup *dt_cleanup_open(const dt_cleanup_setup *setup, const dt_cleanup_calls *calls,
                             void *context);
-/* The run ends, and no attempt follows: begins at the first call, and says whether it is over. */
+/* Starts the cleanup at the first call, and returns whether it is finished. Call when the run
+ * ends and no attempt follows. */
 bool dt_cleanup_is_done(dt_cleanup *cleanup);
-void dt_cleanup_cancel(dt_cleanup *cleanup); /* soon; accepts NULL */
+void dt_cleanup_cancel(dt_cleanup *cleanup); /* takes effect soon; accepts NULL */
 void dt_cleanup_free(dt_cleanup *cleanup);   /* accepts NULL */
 
 #endif

@@ -18,8 +18,8 @@ typedef struct lost_node {
     int64_t attempt;
     dt_node row;
     dt_node_layout place;
-    dt_node_process *process; /* that ends it; NULL: none runs */
-    double begun_seconds;     /* of the process */
+    dt_node_process *process; /* process that ends the ranks; NULL: not running */
+    double begun_seconds;     /* start of the process */
     bool done;
 } lost_node;
 
@@ -30,7 +30,7 @@ struct dt_reaper {
     dt_arena arena;
     lost_node *nodes;
     int64_t count;
-    enum { ON, LAST, OVER } stage; /* LAST: the end waits for these tries */
+    enum { ON, LAST, OVER } stage; /* LAST: the end of the run waits for these tries */
     uv_timer_t timer;
 };
 
@@ -43,7 +43,7 @@ static bool is_all_done(const dt_reaper *reaper)
     return done;
 }
 
-/* --- a try */
+/* --- one try */
 
 static void on_ended(void *context, int64_t code, int number)
 {
@@ -93,7 +93,7 @@ static void on_time(uv_timer_t *timer)
     }
 }
 
-/* --- what there is to do */
+/* --- the lost nodes */
 
 static dt_status add(dt_reaper *reaper, int64_t attempt, const dt_node *row, dt_error *err)
 {
@@ -112,7 +112,7 @@ static dt_status add(dt_reaper *reaper, int64_t attempt, const dt_node *row, dt_
                          here, &reaper->arena, &problem);
     if (st == DT_OK)
         reaper->count++;
-    else if (st != DT_ERR_NOT_FOUND) /* where nothing was placed nothing is left */
+    else if (st != DT_ERR_NOT_FOUND) /* without a place nothing was started */
         dt_log_warn("%s", problem.message);
     return DT_OK;
 }
@@ -178,7 +178,7 @@ bool dt_reaper_is_done(dt_reaper *reaper)
     for (int64_t i = 0; i < reaper->count; i++)
         if (reaper->nodes[i].process != NULL)
             return false;
-    return true; /* all were tried */
+    return true; /* every node was tried */
 }
 
 void dt_reaper_tell(const dt_reaper *reaper, void (*tell)(void *context, const char *text),

@@ -1,13 +1,12 @@
-/* reap: nodes that earlier attempts lost, and that this one does without.
+/* reap: ends the ranks on nodes that earlier attempts lost and that this attempt does not use.
  *
- * Such a node may come back with the ranks it had: they hold its memory and nobody asks for them.
- * Until the run ends, `dtrun-agent end` is tried there again and again; where it came to a good end
- * the node's row says "released". A run that is stopped waits for one more try of each, and what
- * still could not be asked is reported: exit code 5. (A node that this attempt uses is swept by its
- * own agent, before ranks are started.)
+ * Such a node may come back with the ranks that it had, which still hold memory there. Until the run ends,
+ * `dtrun-agent end` is tried there again and again; after a success the node's row says "released". A run
+ * that is stopped waits for one more try on each node, and reports nodes that still cannot be asked: exit
+ * code 5. (A node that this attempt uses is cleared by its own agent before ranks are started.)
  *
- * Ownership  free once the loop has run dry
- * Threads    the loop's
+ * Ownership  call free when the loop has no more handles
+ * Threads    call from the loop's thread
  */
 #ifndef DT_CLEANUP_REAP_H
 #define DT_CLEANUP_REAP_H
@@ -20,30 +19,30 @@
 typedef struct dt_reaper dt_reaper;
 
 typedef struct dt_reaper_calls {
-    bool (*is_over)(void *context); /* the session ends: nothing more is told */
-    /* Nothing of that attempt is left there; the row says so. */
+    bool (*is_over)(void *context); /* the session is ending: no more callbacks */
+    /* Nothing of that attempt is left on the node; `row` says so. */
     void (*reaped)(void *context, int64_t attempt, const dt_node *row);
-    void (*settled)(void *context); /* is_done may say something else now */
+    void (*settled)(void *context); /* the result of is_done may have changed */
 } dt_reaper_calls;
 
-/* Borrowed, and longer-lived. */
+/* Borrowed; must outlive the reaper. */
 typedef struct dt_reaper_setup {
     uv_loop_t *loop;
     dt_store *store;
     const char *run, *folder; /* runs/ID */
-    int64_t attempt;          /* those before it are looked at */
+    int64_t attempt;          /* attempts before this one are handled */
 } dt_reaper_setup;
 
-/* *out is to be closed and freed whatever comes back. */
+/* *out must be closed and freed, also on failure. */
 dt_status dt_reaper_open(dt_reaper **out, const dt_reaper_setup *setup,
                          const dt_reaper_calls *calls, void *context, dt_error *err);
-void dt_reaper_begin(dt_reaper *reaper); /* from now on */
-/* The run ends: makes a last try of each, and says whether it is over. */
+void dt_reaper_begin(dt_reaper *reaper); /* starts the tries */
+/* Makes a last try on each node, and returns whether all are finished. Call when the run ends. */
 bool dt_reaper_is_done(dt_reaper *reaper);
-/* A line for each node that could not be asked. */
+/* Calls `tell` with a line for each node that could not be asked. */
 void dt_reaper_tell(const dt_reaper *reaper, void (*tell)(void *context, const char *text),
                     void *context);
-void dt_reaper_close(dt_reaper *reaper); /* what runs is killed; accepts NULL */
+void dt_reaper_close(dt_reaper *reaper); /* kills running processes; accepts NULL */
 void dt_reaper_free(dt_reaper *reaper);  /* accepts NULL */
 
 #endif

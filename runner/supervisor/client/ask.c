@@ -1,4 +1,4 @@
-/* ask: a request to the supervisor of a run, over its control socket. */
+/* ask: sends requests to the supervisor of a run, over its control socket. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define START_TIMES     3
 #define AGENT_MAX_BYTES 512
 
-/* Each start was reported as good, and nobody listens. */
+/* Reports a supervisor that starts successfully each time but ends before it can be reached. */
 static dt_status start_failed(const char *run, const char *folder, dt_error *err)
 {
     dt_strbuf log, words;
@@ -40,7 +40,7 @@ static dt_status start_failed(const char *run, const char *folder, dt_error *err
     return st;
 }
 
-/* *fd -1: the run has ended, there is nobody to ask. */
+/* Connects to the supervisor, and starts one if there is none. *fd is -1 if the run has ended. */
 static dt_status reach(int *fd, const char *run, const char *folder, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + dt_times()->ask_connect_seconds;
@@ -67,7 +67,8 @@ static dt_status reach(int *fd, const char *run, const char *folder, dt_error *e
     }
 }
 
-/* No answer yet. DT_ERR_TIMEOUT: nobody need wait for it. */
+/* Returns DT_ERR_TIMEOUT if waiting for an answer is useless: the supervisor is paused, or time
+ * is over. */
 static dt_status check_patience(const char *run, double deadline, dt_error *err)
 {
     int64_t paused = dt_supervisor_paused(run);
@@ -81,7 +82,7 @@ static dt_status check_patience(const char *run, double deadline, dt_error *err)
     return DT_OK;
 }
 
-/* DT_ERR_PEER: it ended before it answered. */
+/* Returns DT_ERR_PEER if the supervisor ended before it answered. */
 static dt_status read_answer(dt_strbuf *out, int fd, const char *run, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + dt_times()->ask_answer_seconds;
@@ -135,7 +136,8 @@ out:
     return st;
 }
 
-/* With the ssh-agent of the person who asks, for a supervisor whose own is gone (launch_env.h). */
+/* Writes the request, with the caller's ssh-agent for a supervisor whose own is gone
+ * (launch_env.h). */
 static void write_stop(dt_strbuf *out, bool now)
 {
     const char *agent = getenv("SSH_AUTH_SOCK");
@@ -148,13 +150,14 @@ static void write_stop(dt_strbuf *out, bool now)
     json_decref(request);
 }
 
-/* Whoever is there gets the request; one that was killed over it: the next is asked. */
+/* Sends the request to any supervisor; if one is killed before it answers, the next one is
+ * asked. */
 static dt_status ask_any(const char *run, const char *folder, const char *request, dt_error *err)
 {
     dt_status st = DT_OK;
     int fd = -1;
 
-    (void)dt_launch_env_hand_over(folder, NULL); /* else as before: the stop goes first */
+    (void)dt_launch_env_hand_over(folder, NULL); /* best effort: the stop is more important */
     for (int i = 1;; i++) {
         DT_TRY(reach(&fd, run, folder, err));
         if (fd < 0)
@@ -172,7 +175,7 @@ out:
     return st;
 }
 
-/* Only the one that runs. */
+/* Sends the request only to a supervisor that is running. */
 static dt_status ask_running(const char *run, const char *folder, const char *request,
                              dt_error *err)
 {
@@ -209,7 +212,8 @@ out:
 
 dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
 {
-    (void)dt_supervisor_mark_stop(run, now, NULL); /* a supervisor that hears it needs no mark */
+    /* best effort: a supervisor that gets the request does not need the mark */
+    (void)dt_supervisor_mark_stop(run, now, NULL);
     return stop(run, now, ask_any, err);
 }
 

@@ -1,4 +1,4 @@
-/* client_int: supervisors as those see them who have none: who holds a run, and how that ends. */
+/* client_int: declares helpers for commands that act on a run's supervisor from outside. */
 #ifndef DT_RUNNER_SUPERVISOR_CLIENT_CLIENT_INT_H
 #define DT_RUNNER_SUPERVISOR_CLIENT_CLIENT_INT_H
 
@@ -6,18 +6,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* lock_holder: the process that holds a run's supervisor.lock on this machine, and its end.
+/* lock_holder: finds and kills the process that holds a run's supervisor.lock on this machine.
  *
- * Any supervisor may be ended at any moment: the next continues from the store and the agents' journals.
+ * A supervisor may be killed at any moment: the next one continues from the store and the agents' journals.
  */
 
-/* lock: the path. Its command line is "... supervise RUN". 0: nobody, or nobody that can be seen from here. */
+/* Returns the holder of the lock (a path), whose command line is "... supervise RUN"; 0 if there
+ * is none, or none that is visible from here. */
 pid_t dt_lock_holder_find(const char *lock, const char *run);
-/* SIGKILL; whether that process holds it no more: the next may have it by then. */
+/* Sends SIGKILL; returns whether the process no longer holds the lock. Another one may hold it
+ * by then. */
 bool dt_lock_holder_kill(pid_t pid, const char *lock, const char *run);
 
-/* helpers: a process that the run's supervisor has started on this machine (an agent, a rank, a bridge) and that is stopped by
- * a signal. 0: none. */
+/* helpers: returns a process that the run's supervisor started on this machine (an agent, a
+ * rank, a bridge) and that is stopped by a signal; 0 if there is none. */
 int64_t dt_helpers_find_paused(const char *run);
 
 #endif

@@ -1,4 +1,4 @@
-/* end: a supervisor is ended from outside, for good. */
+/* end: ends a supervisor from outside, for good. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define TAKE_SECONDS 5.0
 #define LOOK_SECONDS 0.05
 
-/* The newest of which there is a folder: what is in the store may be older. */
+/* Returns the newest attempt that has a folder; the store may be behind. */
 static int64_t newest_attempt(const char *folder)
 {
     DIR *dir = opendir(folder);
@@ -50,7 +50,7 @@ out:
     return st;
 }
 
-/* Before anybody is ended for it. */
+/* Checks that the lock file has room for the mark, before the supervisor is killed. */
 static dt_status check_place(const char *lock, dt_error *err)
 {
     int fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -62,8 +62,9 @@ static dt_status check_place(const char *lock, dt_error *err)
     return st;
 }
 
-/* Whoever has it is ended; also the one that somebody starts in its place meanwhile (the driver of a sweep, which
- * asks for the stop again and again). DT_ERR_BUSY: it stays, or cannot be seen from here; else dt_file_lock's. */
+/* Takes the supervisor's lock, and kills its holder, including a supervisor that is started
+ * meanwhile (the driver of a sweep asks for the stop repeatedly). DT_ERR_BUSY: the holder
+ * survives, or is not visible from here; else the status of dt_file_lock. */
 static dt_status take_lock(int *lock, const char *path, const char *run, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + TAKE_SECONDS;
@@ -75,10 +76,10 @@ static dt_status take_lock(int *lock, const char *path, const char *run, dt_erro
         pid = dt_lock_holder_find(path, run);
         if (pid != 0)
             (void)dt_lock_holder_kill(pid, path, run);
-        else /* it is being started, or another machine's */
+        else /* the holder is just starting, or on another machine */
             dt_clock_sleep_seconds(LOOK_SECONDS);
     }
-    return st == DT_ERR_BUSY ? DT_FAIL(err, DT_ERR_BUSY, "its supervisor cannot be seen from here")
+    return st == DT_ERR_BUSY ? DT_FAIL(err, DT_ERR_BUSY, "the run's supervisor is on another host")
                              : st;
 }
 

@@ -1,5 +1,5 @@
-/* helpers: what a supervisor has started on this machine: bridges to nodes (dtrun-reach, ssh, dtrun-agent connect), and
- * what copies files. They end with their supervisor, except those that are paused (SIGSTOP). */
+/* helpers: finds the processes that a supervisor started on this machine: bridges to nodes (dtrun-reach, ssh,
+ * dtrun-agent connect) and file copies. They end with their supervisor, except paused ones (SIGSTOP). */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -34,8 +34,8 @@ static bool supervises(pid_t pid, const char *run)
     return found;
 }
 
-/* As /proc/locks tells: "3: FLOCK  ADVISORY  WRITE 731 08:01:5112 0 EOF". Numbers of inodes are a
- * file system's own: another's may be met first. */
+/* Parses lines like "3: FLOCK ADVISORY WRITE 731 08:01:5112 0 EOF" of /proc/locks. Inode numbers
+ * are unique only within a file system, so the holder's command line is checked too. */
 pid_t dt_lock_holder_find(const char *lock, const char *run)
 {
     FILE *locks = fopen("/proc/locks", "re");

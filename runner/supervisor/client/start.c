@@ -1,4 +1,4 @@
-/* start: a supervisor for a run, from whatever command found it without one. */
+/* start: starts a supervisor for a run that has none. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "base/banned.h"
 
 #define READY_SECONDS 30.0
-#define FILE_BYTES    ((int64_t)16 << 20) /* store, journal and logs of a long run */
+#define FILE_BYTES    ((int64_t)16 << 20) /* for store, journals and logs of a long run */
 
 bool dt_supervisor_is_running(const char *run)
 {
@@ -39,8 +39,8 @@ bool dt_supervisor_is_running(const char *run)
     return st == DT_ERR_BUSY;
 }
 
-/* A supervisor inherits our limit of a file's size. With less room than the run history needs it would wait for ever, and
- * keep the run from one without the limit. */
+/* A supervisor inherits this process's file size limit. If that is too small for the run
+ * history, it would wait forever and keep out a supervisor without the limit. */
 static dt_status check_file_limit(dt_arena *arena, dt_error *err)
 {
     const char *state, *store;
@@ -59,8 +59,8 @@ static dt_status check_file_limit(dt_arena *arena, dt_error *err)
         need += (int64_t)info.st_size;
     if ((int64_t)limit.rlim_cur < need)
         DT_THROW(err, DT_ERR_IO,
-                 "a file may not exceed %lld KiB here, and the run history '%s' and the logs need "
-                 "up to %lld KiB: raise the limit ('ulimit -f unlimited')",
+                 "the file size limit is %lld KiB, but the run history '%s' and the logs need up "
+                 "to %lld KiB: raise the limit ('ulimit -f unlimited')",
                  (long long)limit.rlim_cur / 1024, store, (long long)need / 1024);
 out:
     return st;
@@ -77,7 +77,7 @@ dt_status dt_supervisor_check_limits(dt_error *err)
     return st;
 }
 
-/* In a row: those before it brought no progress (channel/starts.h). */
+/* Fails if supervisors were started too often in a row without progress (channel/starts.h). */
 static dt_status check_starts(const char *run, bool deliberate, dt_arena *arena, dt_error *err)
 {
     const char *path, *log;
@@ -125,10 +125,11 @@ static dt_status start(const char *run, const dt_detach_place *place, dt_error *
     crashed = dt_starts_follow_crash(log);
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
     if (st != DT_ERR_BUSY &&
-        st != DT_ERR_USAGE) /* busy: somebody else's; usage: the run has ended */
+        st != DT_ERR_USAGE) /* busy: another process supervises it; usage: the run has ended */
         dt_starts_add(starts, st != DT_OK || crashed);
+    /* another process started one, this machine is slow, or ours died and was replaced */
     if (st == DT_ERR_BUSY || (st != DT_OK && dt_supervisor_is_running(run)))
-        st = DT_OK; /* somebody was quicker, this machine is slow, or ours died and has an heir */
+        st = DT_OK;
     else if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
 out:
@@ -159,12 +160,12 @@ dt_status dt_supervisor_start(const char *run, dt_error *err)
 
     dt_arena_init(&arena, 0);
     if (dt_run_path(&starts, run, DT_SUPERVISOR_STARTS, &arena, NULL) == DT_OK)
-        dt_starts_clear(starts); /* a person starts it */
+        dt_starts_clear(starts); /* started by a person: forget failed starts */
     dt_arena_release(&arena);
     return start(run, NULL, err);
 }
 
-/* The folder that XDG_STATE_HOME is, or would be. */
+/* Finds the value of XDG_STATE_HOME, or its default. */
 static dt_status find_state_home(const char **out, dt_arena *arena, dt_error *err)
 {
     const char *state;
@@ -189,10 +190,10 @@ dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err)
     DT_TRY(dt_run_check_owner(run, folder, err));
     DT_TRY(check_starts(run, deliberate, &arena, err));
     DT_TRY(find_state_home(&state_home, &arena, err));
-    if (dt_stop_mark_covers(folder, 0)) /* all that one could do is to write the end */
+    if (dt_stop_mark_covers(folder, 0)) /* a supervisor could only write the end */
         DT_TRY(dt_run_check_room(&arena, err));
     st = dt_launch_env_for_revival(&env, folder, state_home, deliberate, &arena, &problem);
-    if (st == DT_ERR_NOT_FOUND) { /* a dtrun before this one launched it */
+    if (st == DT_ERR_NOT_FOUND) { /* launched by an older dtrun */
         DT_TRY(start(run, NULL, err));
         goto out;
     }
@@ -213,7 +214,7 @@ dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err)
     int fd = -1;
 
     if (dt_run_state_is_terminal(run->state) || dt_supervisor_paused(run->id) != 0)
-        return DT_OK; /* one that is paused would only collect connections */
+        return DT_OK; /* a paused one would only collect connections */
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run->id, NULL, &arena, err));
     st = dt_socket_connect(&fd, folder, "control.sock", NULL);
@@ -223,7 +224,7 @@ dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err)
     }
     st = dt_supervisor_revive(run->id, false, &problem);
     if (st == DT_ERR_USAGE)
-        st = DT_OK; /* it has ended since the row was read */
+        st = DT_OK; /* the run has ended since the row was read */
     else if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
 out:

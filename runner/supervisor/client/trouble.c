@@ -1,4 +1,5 @@
-/* trouble: what keeps the supervisor of a run from doing its work, as far as it can be seen from here. */
+/* trouble: describes what keeps the supervisor of a run from working, as far as it is visible
+ * from here. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +20,8 @@
 
 #define ANSWER_BYTES 4096
 
-/* The process that supervises the run, and its state in /proc; 0: none, or none that can be seen from here. */
+/* Returns the process that supervises the run, and its state in /proc; 0 if there is none, or
+ * none that is visible from here. */
 static pid_t find_process(char *state, const char *run)
 {
     dt_proc_stat stat;
@@ -45,7 +47,7 @@ int64_t dt_supervisor_paused(const char *run)
     return dt_proc_is_paused(state) ? pid : 0;
 }
 
-/* One line, without its end; false if none came in time. */
+/* Reads one line, without its newline; returns false if none came in time. */
 static bool read_line(dt_strbuf *out, int fd, double seconds)
 {
     double deadline = dt_clock_monotonic_seconds() + seconds;
@@ -75,7 +77,8 @@ static bool read_line(dt_strbuf *out, int fd, double seconds)
 
 typedef enum heard { HEARD_NOBODY, HEARD_NOTHING, HEARD_ANSWER } heard;
 
-/* *waits: why the run history cannot be written at the moment; NULL: it can. A new reference in *answer. */
+/* Pings the supervisor. *waits: why the run history cannot be written at the moment, or NULL.
+ * *answer: new reference. */
 static heard ping(json_t **answer, const char **waits, const char *folder)
 {
     static const char request[] = "{\"command\": \"ping\"}\n";
@@ -111,8 +114,8 @@ static void describe_silence(dt_strbuf *out, pid_t pid, char state, const char *
     else if (state == 'D')
         dt_strbuf_add_fmt(
             out,
-            "its supervisor, process %d, does not answer: it is in a wait that nothing "
-            "interrupts (state D), as for a disk or a network file system that hangs",
+            "its supervisor, process %d, does not answer: it is in an uninterruptible wait (state "
+            "D), for example for a disk or a network file system that hangs",
             (int)pid);
     else
         dt_strbuf_add_fmt(out, "its supervisor, process %d (state %c), does not answer", (int)pid,
@@ -152,7 +155,7 @@ bool dt_supervisor_trouble(dt_strbuf *out, const char *run)
             break;
         case HEARD_NOTHING:
             pid = find_process(&state, run);
-            if (pid != 0) /* else it has just ended */
+            if (pid != 0) /* otherwise it has just ended */
                 describe_silence(out, pid, state, run);
             break;
         case HEARD_NOBODY:

@@ -1,4 +1,5 @@
-/* batch: the supervisor's own events, the end of a batch, and what becomes of it. */
+/* batch: records the supervisor's own events, commits batches, and acknowledges events that are
+ * on disk. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* Of changes that wait for a store that is held: half a minute of much output. */
+/* Limits of changes that wait for a locked store: about half a minute of heavy output. */
 #define WAITING_MOST_BYTES ((size_t)64 << 20)
 #define WAITING_LOW_BYTES  ((size_t)16 << 20)
 
@@ -52,7 +53,7 @@ out:
     return st;
 }
 
-/* --- what is on the disk is acknowledged */
+/* --- acknowledgements */
 
 struct dt_ack {
     dt_ack *next;
@@ -108,12 +109,12 @@ static void read_or_pause(dt_collector *collector)
     if (pause == collector->paused)
         return;
     collector->paused = pause;
-    dt_log_info("%s", pause ? "too much waits to be stored: the journals wait too"
-                            : "the journals are read again");
+    dt_log_info("%s", pause ? "too many events wait to be stored: pausing the journals"
+                            : "reading the journals again");
     collector->calls.pause(collector->context, pause);
 }
 
-/* --- what the writer tells */
+/* --- callbacks of the writer */
 
 static void on_stored(void *context, int64_t batch)
 {
@@ -125,7 +126,7 @@ static void on_stored(void *context, int64_t batch)
     collector->calls.stored(collector->context);
 }
 
-/* An agent gives back what is acknowledged: only what no power loss takes from us. */
+/* An agent deletes acknowledged events, so only durable events are acknowledged. */
 static void on_durable(void *context, int64_t batch)
 {
     dt_collector *collector = context;
@@ -169,7 +170,7 @@ static void on_settled(void *context, bool committed)
         dt_rank_log_settle(&collector->ranks[i].log, committed);
 }
 
-/* On the writer's thread. The next session finds the run in the store that is there now. */
+/* On the writer's thread. Moves the run to the new file, where the next session finds it. */
 static dt_status on_replaced(void *context, dt_store *old, dt_error *err)
 {
     const dt_collector *collector = context;
@@ -246,7 +247,7 @@ static void note_submitted(dt_collector *collector, int64_t batch)
         if (node->changed)
             promise_ack(collector, i, batch);
         if (node->changed && node->released)
-            dt_store_writer_hurry(writer);
+            dt_store_writer_request_sync(writer);
     }
     read_or_pause(collector);
 }

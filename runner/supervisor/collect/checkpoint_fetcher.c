@@ -17,10 +17,10 @@
 typedef struct fetch {
     struct fetch *next;
     dt_checkpoint_fetcher *fetcher;
-    dt_message message; /* `checkpoint`, with a reference of its own */
+    dt_message message; /* event `checkpoint`; owns a reference */
     int tries;
 
-    uv_work_t work; /* what the thread sees: */
+    uv_work_t work; /* fields below are used by the thread */
     char name[NAME_SIZE], digest[NAME_SIZE];
     char kept_as[DT_CHECKPOINT_NAME_SIZE];
     const dt_checkpoint_fetcher_setup *setup;
@@ -34,8 +34,8 @@ struct dt_checkpoint_fetcher {
     dt_checkpoint_fetcher_setup setup;
     dt_checkpoint_fetcher_calls calls;
     void *context;
-    fetch *first; /* to be brought here, the oldest first */
-    bool running; /* ... which a thread does now */
+    fetch *first; /* checkpoints to fetch, oldest first */
+    bool running; /* a thread is fetching the first */
     uv_timer_t again;
 };
 
@@ -67,7 +67,7 @@ static void drop_first(dt_checkpoint_fetcher *fetcher)
     free(one);
 }
 
-/* Another try would come to nothing, or is not worth it. */
+/* True if the checkpoint should be dropped: another try would fail, or is not worth it. */
 static bool is_to_let_go(const dt_checkpoint_fetcher *fetcher, const fetch *one)
 {
     bool lasting = one->st != DT_ERR_PEER && one->st != DT_ERR_TIMEOUT && one->st != DT_ERR_IO;
@@ -85,14 +85,14 @@ static void on_again(uv_timer_t *timer)
 
 static void tell_here(dt_checkpoint_fetcher *fetcher, fetch *one)
 {
-    dt_log_info("checkpoint '%s' is here", one->name);
+    dt_log_info("checkpoint '%s' was fetched", one->name);
     json_object_set_new(one->message.json, "directory", json_string(one->kept_as));
     fetcher->calls.here(fetcher->context, &one->message);
 }
 
 static void tell_let_go(dt_checkpoint_fetcher *fetcher, fetch *one)
 {
-    dt_log_error("checkpoint '%s' is not brought here: %s", one->name, one->err.message);
+    dt_log_error("checkpoint '%s' is not fetched: %s", one->name, one->err.message);
     fetcher->calls.let_go(fetcher->context, &one->message, one->err.message);
 }
 
@@ -109,7 +109,7 @@ static void on_brought(uv_work_t *work, int status)
     } else if (is_to_let_go(fetcher, one)) {
         tell_let_go(fetcher, one);
     } else {
-        dt_log_warn("checkpoint '%s' is not here yet: %s", one->name, one->err.message);
+        dt_log_warn("checkpoint '%s' is not fetched yet: %s", one->name, one->err.message);
         uv_timer_start(&fetcher->again, on_again, dt_times_ms(dt_times()->fetch_again_seconds), 0);
         return;
     }
@@ -166,7 +166,7 @@ void dt_checkpoint_fetcher_cancel(dt_checkpoint_fetcher *fetcher)
 
     uv_timer_stop(&fetcher->again);
     if (running != NULL) {
-        atomic_store(&running->cancelled, true); /* its thread has it; it is dropped then */
+        atomic_store(&running->cancelled, true); /* the thread uses it; dropped afterwards */
         uv_cancel((uv_req_t *)&running->work);
         fetcher->first = running->next;
     }
@@ -177,7 +177,7 @@ void dt_checkpoint_fetcher_cancel(dt_checkpoint_fetcher *fetcher)
     fetcher->first = running;
 }
 
-/* --- its life */
+/* --- open and close */
 
 dt_checkpoint_fetcher *dt_checkpoint_fetcher_open(const dt_checkpoint_fetcher_setup *setup,
                                                   const dt_checkpoint_fetcher_calls *calls,

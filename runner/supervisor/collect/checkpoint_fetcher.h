@@ -1,12 +1,12 @@
-/* checkpoint_fetcher: a checkpoint of nodes that do not share its folder is brought here, in the
- * background.
+/* checkpoint_fetcher: copies checkpoints from nodes that do not share the checkpoint folder to this
+ * machine, in the background.
  *
- * Only what is whole on this machine becomes a row, and is what a restart or resume resumes from.
- * One at a time, in their order, on a thread of libuv's pool. One that fails is tried again; it is
- * let go where a newer one waits, or after too many tries.
+ * Only a checkpoint that is complete on this machine gets a row, and only such a checkpoint is used by a
+ * restart or resume. Checkpoints are fetched one at a time, in order, on a thread of libuv's pool. A failed
+ * fetch is tried again; it is dropped if a newer checkpoint waits, or after too many tries.
  *
- * Ownership  free once the loop has run dry
- * Threads    the loop's
+ * Ownership  call free when the loop has no more handles
+ * Threads    call from the loop's thread
  */
 #ifndef DT_COLLECT_CHECKPOINT_FETCHER_H
 #define DT_COLLECT_CHECKPOINT_FETCHER_H
@@ -20,15 +20,15 @@
 typedef struct dt_checkpoint_fetcher dt_checkpoint_fetcher;
 
 typedef struct dt_checkpoint_fetcher_calls {
-    bool (*is_over)(void *context);   /* the session ends: the next one begins anew */
-    bool (*is_ending)(void *context); /* no rank trains any more: fewer tries */
-    /* It is whole here, under the name that `message` now has. */
+    bool (*is_over)(void *context);   /* the session is ending: the next one starts over */
+    bool (*is_ending)(void *context); /* no rank is training any more: make fewer tries */
+    /* The checkpoint is complete here; `message` has its final name. */
     void (*here)(void *context, const dt_message *message);
     void (*let_go)(void *context, const dt_message *message, const char *why);
-    void (*settled)(void *context); /* one fewer waits */
+    void (*settled)(void *context); /* one checkpoint less is waiting */
 } dt_checkpoint_fetcher_calls;
 
-/* Borrowed, and longer-lived. */
+/* Borrowed; must outlive the fetcher. */
 typedef struct dt_checkpoint_fetcher_setup {
     uv_loop_t *loop;
     const char *checkpoints; /* the plan's directory */
@@ -39,12 +39,13 @@ typedef struct dt_checkpoint_fetcher_setup {
 dt_checkpoint_fetcher *dt_checkpoint_fetcher_open(const dt_checkpoint_fetcher_setup *setup,
                                                   const dt_checkpoint_fetcher_calls *calls,
                                                   void *context);
-/* places: [node_count], zero where nothing is known; copied, what they point to is borrowed. */
+/* places: [node_count], zero if unknown; copied, but what they point to is borrowed. */
 void dt_checkpoint_fetcher_add(dt_checkpoint_fetcher *fetcher, const dt_message *message,
                                const dt_node_layout *places);
 bool dt_checkpoint_fetcher_is_idle(const dt_checkpoint_fetcher *fetcher);
-void dt_checkpoint_fetcher_cancel(dt_checkpoint_fetcher *fetcher); /* all that wait; soon */
-void dt_checkpoint_fetcher_close(dt_checkpoint_fetcher *fetcher);  /* cancels; accepts NULL */
-void dt_checkpoint_fetcher_free(dt_checkpoint_fetcher *fetcher);   /* accepts NULL */
+/* all that wait; takes effect soon */
+void dt_checkpoint_fetcher_cancel(dt_checkpoint_fetcher *fetcher);
+void dt_checkpoint_fetcher_close(dt_checkpoint_fetcher *fetcher); /* cancels; accepts NULL */
+void dt_checkpoint_fetcher_free(dt_checkpoint_fetcher *fetcher);  /* accepts NULL */
 
 #endif

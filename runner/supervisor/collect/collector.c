@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* --- its life */
+/* --- open and close */
 
 static dt_status lay_out(dt_collector *collector, dt_error *err)
 {
@@ -116,12 +116,13 @@ dt_status dt_collector_state(dt_collector *collector, dt_run_state state, dt_err
     return dt_history_state(collector->history, state, err);
 }
 
-dt_status dt_collector_kept(dt_collector *collector, const dt_kept *attempt, dt_error *err)
+dt_status dt_collector_record_attempt(dt_collector *collector, const dt_attempt_record *attempt,
+                                      dt_error *err)
 {
-    return dt_history_kept(collector->history, attempt, err);
+    return dt_history_record_attempt(collector->history, attempt, err);
 }
 
-/* --- how far it is */
+/* --- progress */
 
 int64_t dt_collector_submit(dt_collector *collector)
 {
@@ -133,12 +134,12 @@ bool dt_collector_is_durable(const dt_collector *collector, int64_t batch)
     return dt_store_writer_is_durable(dt_history_writer(collector->history), batch);
 }
 
-void dt_collector_hurry(dt_collector *collector)
+void dt_collector_request_sync(dt_collector *collector)
 {
     dt_store_writer *writer = dt_history_writer(collector->history);
 
     if (writer != NULL)
-        dt_store_writer_hurry(writer);
+        dt_store_writer_request_sync(writer);
 }
 
 bool dt_collector_is_stalled(const dt_collector *collector, dt_strbuf *why)

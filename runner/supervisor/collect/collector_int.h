@@ -1,9 +1,9 @@
-/* collector_int: what the files of the collector share.
+/* collector_int: declares what the files of the collector share.
  *
- *   collector.c  opened, its rows               batch.c    own events, commit, what becomes of it
- *   ingest.c     an event → rows and memory     sequence.c numbers, events that were lost
- *   task_progress.c   how far a task is, part by part
- *   history.c    what is written                store_writer.c, rank_log.c   where to
+ *   collector.c  open, rows                     batch.c    own events, commits, acknowledgements
+ *   ingest.c     an event → rows and memory     sequence.c event numbers, lost events
+ *   task_progress.c   progress of a task, part by part
+ *   history.c    the changes                    store_writer.c, rank_log.c   write them
  */
 #ifndef DT_COLLECT_COLLECTOR_INT_H
 #define DT_COLLECT_COLLECTOR_INT_H
@@ -26,30 +26,30 @@ struct dt_collector {
     dt_straggler straggler;
 
     dt_progress progress;
-    bool progressed;     /* it is newer than the store's */
-    int64_t steps_total; /* as the engine said in this attempt; 0: not yet */
+    bool progressed;     /* newer than the stored progress */
+    int64_t steps_total; /* as the engine reported in this attempt; 0: not yet */
     bool gaps;
-    dt_task_progress *task; /* NULL: to train */
+    dt_task_progress *task; /* NULL: the task is training */
 
-    dt_ack *acks, **acks_last; /* to be sent once they are on the disk (batch.c) */
+    dt_ack *acks, **acks_last; /* sent once the events are on disk (batch.c) */
     bool paused;
 };
 
 /* --- batch.c */
-/* The event's row, of the node; -1: the supervisor's own. */
+/* Adds the row of an event of the node; -1: of the supervisor. */
 dt_status dt_collector_add_event(dt_collector *collector, int64_t node, const dt_message *message,
                                  dt_error *err);
 
 /* --- ingest.c */
-/* The event that is wanted next. */
+/* Handles the next event of the node. */
 dt_status dt_collector_ingest(dt_collector *collector, int64_t node, const dt_message *message,
                               dt_error *err);
 
 /* --- task_progress.c */
-/* In the collector's arena: the parts that its folder has. */
+/* Allocates in the collector's arena; knows the parts that are in the folder. */
 dt_status dt_task_progress_open(dt_task_progress **out, dt_collector *collector, dt_error *err);
 int64_t dt_task_progress_lines(const dt_task_progress *progress);
-/* A piece of a part goes into the folder; of a whole one the metrics go into the history. */
+/* Stores a piece of a part in the folder, and the metrics of a finished part in the history. */
 dt_status dt_collector_part(dt_collector *collector, const dt_message *message, dt_error *err);
 
 #endif

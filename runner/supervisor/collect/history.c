@@ -11,12 +11,12 @@
 
 #include "base/banned.h"
 
-#define LOOP_PATIENCE_MS 1000 /* of the store, on the loop */
+#define LOOP_PATIENCE_MS 1000 /* longest wait for a locked store on the loop */
 
 struct dt_history {
     dt_history_setup setup;
-    dt_store_writer *writer; /* NULL: not yet, or not any more */
-    bool in_transaction;     /* of the store: without a writer */
+    dt_store_writer *writer; /* NULL: not started, or ended */
+    bool in_transaction;     /* of the store, if there is no writer */
 };
 
 dt_history *dt_history_open(const dt_history_setup *setup)
@@ -80,7 +80,8 @@ void dt_history_rollback(dt_history *history)
 dt_status dt_history_begin_writer(dt_history *history, uv_loop_t *loop,
                                   const dt_store_writer_calls *calls, void *context, dt_error *err)
 {
-    dt_store_set_patience(history->setup.store, LOOP_PATIENCE_MS); /* what is left of it there */
+    /* for the few changes that still run on the loop */
+    dt_store_set_patience(history->setup.store, LOOP_PATIENCE_MS);
     return dt_store_writer_open(&history->writer, NULL, loop, calls, context, err);
 }
 
@@ -104,7 +105,7 @@ static dt_status put(dt_history *history, dt_store_write_fn *write, const void *
     return DT_OK;
 }
 
-/* What the journals say of the run's state, logs and parts is old. */
+/* True if journals are read again: their state, logs and parts are out of date. */
 static bool is_replayed(const dt_history *history)
 {
     return history->setup.mode != DT_HISTORY_FOLLOW;
@@ -357,31 +358,31 @@ dt_status dt_history_state(dt_history *history, dt_run_state state, dt_error *er
     return put(history, write_state, &one, sizeof(one), err);
 }
 
-/* --- the attempt, beside the store */
+/* --- the attempt's record */
 
-typedef struct kept {
+typedef struct record {
     const char *folder;
-    dt_kept attempt;
-} kept;
+    dt_attempt_record attempt;
+} record;
 
-static dt_status write_kept(dt_store *store, const void *what, dt_error *err)
+static dt_status write_record(dt_store *store, const void *what, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    const kept *one = what;
+    const record *one = what;
 
-    if (dt_kept_write(&one->attempt, one->folder, &problem) != DT_OK)
-        dt_log_warn("what the history says of the attempt is not kept beside it: %s",
-                    problem.message);
+    if (dt_attempt_record_write(&one->attempt, one->folder, &problem) != DT_OK)
+        dt_log_warn("cannot write the attempt's record: %s", problem.message);
     return DT_OK;
 }
 
-dt_status dt_history_kept(dt_history *history, const dt_kept *attempt, dt_error *err)
+dt_status dt_history_record_attempt(dt_history *history, const dt_attempt_record *attempt,
+                                    dt_error *err)
 {
-    const kept one = {history->setup.folder, *attempt};
+    const record one = {history->setup.folder, *attempt};
 
     if (is_replayed(history))
         return DT_OK;
-    return put(history, write_kept, &one, sizeof(one), err);
+    return put(history, write_record, &one, sizeof(one), err);
 }
 
 /* --- a piece of a task's part */

@@ -1,4 +1,4 @@
-/* ingest: an event of a node's journal becomes rows, and memory. */
+/* ingest: turns an event of a node's journal into rows and memory. */
 #define _GNU_SOURCE
 #include <math.h>
 
@@ -16,7 +16,7 @@ static void set_state(dt_collected_rank *rank, const char *state)
     rank->changed = true;
 }
 
-/* How many steps the run has, as the engine counts them: fp16 may come to fewer by the end. */
+/* Remembers the number of steps of the run as the engine counts them: fp16 may skip some. */
 static void remember_steps(dt_collector *collector, const dt_message *message)
 {
     int64_t steps = dt_message_int(message, "steps", 0);
@@ -67,7 +67,7 @@ void dt_collector_remember(dt_collector *collector, int64_t index, const dt_mess
 
 /* --- rows */
 
-/* NaN says nothing about a value that is there. */
+/* Sets the value unless the new one is NaN. */
 static void newer(double *value, double seen)
 {
     if (!isnan(seen))
@@ -136,7 +136,7 @@ dt_status dt_collector_checkpoint(dt_collector *collector, const dt_message *mes
     return st;
 }
 
-/* A line of the rank's log, whatever was inside. */
+/* Adds a line to the rank's log; newlines inside it do not split it. */
 static dt_status store_line(dt_collector *collector, const dt_message *message, dt_error *err)
 {
     dt_collected_rank *rank = &collector->ranks[message->rank];
@@ -159,7 +159,7 @@ static dt_status store_line(dt_collector *collector, const dt_message *message, 
 static dt_status store_log(dt_collector *collector, const dt_message *message, dt_error *err)
 {
     if (collector->setup.history.mode != DT_HISTORY_FOLLOW)
-        return DT_OK; /* the log files have it */
+        return DT_OK; /* it is in the log file */
     if (message->rank >= 0)
         return store_line(collector, message, err);
     dt_log_warn("agent: %s", dt_message_string(message, "text"));
@@ -172,8 +172,8 @@ static dt_status store_straggler(dt_collector *collector, const dt_message *mess
     dt_straggler_finding found;
     dt_status st = DT_OK;
 
-    if (!dt_straggler_hear(&collector->straggler, message->rank,
-                           dt_message_number(message, "waited_seconds"), &found))
+    if (!dt_straggler_add(&collector->straggler, message->rank,
+                          dt_message_number(message, "waited_seconds"), &found))
         return DT_OK;
     DT_TRY(dt_history_metric(collector->history, step, DT_METRIC_SLOWEST_RANK, (double)found.rank,
                              message->time_ms, err));
@@ -183,7 +183,7 @@ out:
     return st;
 }
 
-/* The memory keeps them for the policies; this is for who looks at the run. */
+/* Stores the number of steps for people; policies use the memory. */
 static dt_status store_steps(dt_collector *collector, const dt_message *message, dt_error *err)
 {
     int64_t steps = dt_message_int(message, "steps", 0);
@@ -205,9 +205,9 @@ static dt_status store_rows(dt_collector *collector, int64_t node, const dt_mess
         return store_log(collector, message, err);
     case DT_MESSAGE_PACE:
         return store_straggler(collector, message, err);
-    case DT_MESSAGE_PART: /* the folder has it */
+    case DT_MESSAGE_PART: /* it is in the folder */
         return dt_collector_part(collector, message, err);
-    case DT_MESSAGE_PHASE: /* of no interest afterwards */
+    case DT_MESSAGE_PHASE: /* not stored */
         return DT_OK;
     case DT_MESSAGE_CHECKPOINT:
         if (!collector->calls.checkpoint(collector->context, message))
@@ -231,8 +231,8 @@ out:
     return st;
 }
 
-/* A step is made by all, and so is what comes between two, as a save: that one node tells of it speaks for
- * the others. */
+/* Notes a sign of life: all ranks take part in a step, a save and an evaluation, so the event of
+ * one node also stands for the others. */
 static void note_step(dt_collector *collector, dt_collected_node *node, const dt_message *message)
 {
     int64_t step = dt_message_int(message, "step", 0);

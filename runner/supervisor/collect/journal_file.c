@@ -31,7 +31,7 @@ void dt_journal_file_close(dt_journal_file *file)
     dt_strbuf_release(&file->buffer);
 }
 
-/* More of the file into the buffer; *more is false at its end. */
+/* Reads more of the file into the buffer; *more is false at its end. */
 static dt_status fill(dt_journal_file *file, bool *more, dt_error *err)
 {
     char bytes[READ_BYTES];
@@ -41,7 +41,7 @@ static dt_status fill(dt_journal_file *file, bool *more, dt_error *err)
     dt_strbuf_remove_front(&file->buffer, file->taken);
     file->taken = 0;
     data = lseek(file->fd, (off_t)file->at, SEEK_DATA);
-    if (data > (off_t)file->at) { /* a hole ends the line before it */
+    if (data > (off_t)file->at) {
         dt_strbuf_add_char(&file->buffer, '\n');
         file->at = data;
     }
@@ -52,7 +52,7 @@ static dt_status fill(dt_journal_file *file, bool *more, dt_error *err)
         return DT_FAIL(err, DT_ERR_IO, "cannot read '%s': %s", file->path, strerror(errno));
     *more = got > 0;
     for (ssize_t i = 0; i < got; i++)
-        if (bytes[i] == '\0') /* nothing was ever written there: no line goes across it */
+        if (bytes[i] == '\0') /* a hole: no line spans it */
             bytes[i] = '\n';
     if (got > 0)
         dt_strbuf_add(&file->buffer, bytes, (size_t)got);

@@ -12,7 +12,7 @@
 #include "base/banned.h"
 
 #define KEEP_BYTES ((int64_t)64 << 20)
-#define STEP_BYTES ((int64_t)16 << 20) /* given back at once */
+#define STEP_BYTES ((int64_t)16 << 20) /* freed in one go */
 
 static void drop_oldest(const dt_rank_log *log)
 {
@@ -39,9 +39,9 @@ dt_status dt_rank_log_open(dt_rank_log *log, const char *folder, int64_t rank, d
     if (log->fd < 0 || fstat(log->fd, &info) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot open '%s': %s", path.data, strerror(errno));
     if (info.st_size < log->bytes)
-        log->bytes = log->stored_bytes = info.st_size; /* somebody shortened it */
+        log->bytes = log->stored_bytes = info.st_size; /* the file was shortened */
     if (ftruncate(log->fd, log->bytes) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot cut '%s': %s", path.data, strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot truncate '%s': %s", path.data, strerror(errno));
 out:
     dt_strbuf_release(&path);
     return st;
@@ -70,7 +70,7 @@ void dt_rank_log_settle(dt_rank_log *log, bool committed)
         return;
     }
     log->bytes = log->stored_bytes;
-    dt_rank_log_close(log); /* cut when it is opened again */
+    dt_rank_log_close(log); /* truncated when it is opened again */
 }
 
 dt_status dt_rank_log_sync(dt_rank_log *log, dt_error *err)

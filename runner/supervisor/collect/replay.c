@@ -17,7 +17,7 @@ typedef struct replaying {
     bool compare, whole;
     int64_t world_size, missing;
     const char *checkpoints;
-    dt_plan plan; /* zero where it cannot be read */
+    dt_plan plan; /* zero if it cannot be read */
     dt_poll_clock clock;
     dt_collector *collector;
     dt_arena arena;
@@ -34,7 +34,7 @@ static const char *path_of(replaying *all, int64_t node)
 typedef dt_status (*take_fn)(replaying *all, int64_t node, const dt_message *message,
                              dt_error *err);
 
-/* Each event of the journal that can be understood. */
+/* Calls `take` for each event of the journal that can be parsed. */
 static dt_status read_lines(bool *there, replaying *all, int64_t node, int64_t world_size,
                             take_fn take, dt_error *err)
 {
@@ -76,7 +76,7 @@ static dt_status take_rank(replaying *all, int64_t node, const dt_message *messa
     return DT_OK;
 }
 
-/* From the plan, else as many ranks as the journals speak of. */
+/* Finds the number of ranks from the plan, or else from the journals. */
 static dt_status find_ranks(replaying *all, dt_error *err)
 {
     const char *path = dt_arena_printf(&all->arena, "%s/attempt-%lld/plan.json", all->what->folder,
@@ -100,7 +100,7 @@ out:
 
 /* --- events */
 
-/* Whether what an event became can be told from this journal alone. */
+/* True if the rows of an event depend on this journal only. */
 static bool is_compared(const replaying *all, const dt_message *message)
 {
     return message->kind != DT_MESSAGE_PACE && message->kind != DT_MESSAGE_PART;
@@ -121,7 +121,7 @@ static dt_status take_event(replaying *all, int64_t node, const dt_message *mess
     return dt_collector_ingest(all->collector, node, message, err);
 }
 
-/* What only `started` says of a rank, and of the machine. */
+/* Updates a rank and its machine from `started`. */
 static void on_event(void *context, int64_t node, const dt_message *message)
 {
     replaying *all = context;
@@ -146,7 +146,8 @@ static bool is_over(void *context)
     return false;
 }
 
-/* Of several nodes without a common folder only what was gathered here has a row. True: it gets none. */
+/* If nodes do not share the checkpoint folder, only fetched checkpoints get a row. Returns true
+ * if the event gets none. */
 static bool on_checkpoint(void *context, const dt_message *message)
 {
     replaying *all = context;
@@ -234,7 +235,7 @@ out:
     return st;
 }
 
-/* Ranks that have no row, and how far the history now is. */
+/* Writes missing rank rows, and the acknowledged number of each node. */
 static dt_status write_ranks_and_nodes(replaying *all, dt_error *err)
 {
     const dt_replay *what = all->what;
@@ -279,7 +280,7 @@ dt_status dt_replay_write(bool *whole, const dt_replay *what, dt_error *err)
     dt_status st;
 
     *whole = true;
-    if (what->node_count == 0) /* nothing was begun */
+    if (what->node_count == 0) /* nothing was started */
         return DT_OK;
     DT_TRY(open_all(&all, what, false, err));
     DT_TRY(read_all(&all, -1, err));

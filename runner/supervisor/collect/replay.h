@@ -1,13 +1,13 @@
-/* replay: reads the journals that are in a run's folder again, for an attempt that has ended.
+/* replay: reads the journals in a run's folder again, for an attempt that has ended.
  *
- * Every kind of event becomes the rows that it became when a supervisor followed the attempt: points, events,
- * checkpoints, ranks. A row is written once, however often its journal is read. Logs, the parts of a task and the
- * state of the run are not touched. Damaged lines, and what an agent has given back to the disk, are left out.
+ * Every event becomes the rows that it became while a supervisor followed the attempt: points, events,
+ * checkpoints, ranks. A row is written once, however often its journal is read. Logs, the parts of a task and
+ * the state of the run are not changed. Damaged lines, and events that an agent has trimmed, are missing.
  *
- * Journals    FOLDER/attempt-N/node-K/journal.jsonl. Those of other machines are removed there when the run ends
- * Derived     the points that a supervisor computes from several ranks (slowest_rank, a task's speed) depend on the
- *             order of events between nodes: they are written, and not compared
- * Threads     any; one at a time for a run
+ * Journals    FOLDER/attempt-N/node-K/journal.jsonl. Those of other machines are removed when the run ends
+ * Derived     points that a supervisor computes from several ranks (slowest_rank, a task's speed) depend on the
+ *             order of events between nodes: they are written, but not compared
+ * Threads     any, but only one at a time per run
  */
 #ifndef DT_COLLECT_REPLAY_H
 #define DT_COLLECT_REPLAY_H
@@ -23,17 +23,17 @@ typedef struct dt_replay {
     dt_store *store;
     const char *run, *folder; /* runs/ID */
     int64_t attempt;
-    const dt_node *nodes; /* acknowledged: how far the history once was; -1: not known */
+    const dt_node *nodes; /* acknowledged: how far the history once was; -1: unknown */
     int64_t node_count;
-    bool
-        mend; /* also replace values that differ; the caller renews the pyramid (dt_store_pyramid_renew) */
+    /* also replace values that differ; the caller renews the pyramid (dt_store_pyramid_renew) */
+    bool mend;
 } dt_replay;
 
-/* Writes the rows; in the caller's transaction, with the run and the attempt in the store. *whole: the journals have
- * all that the history once had. */
+/* Writes the rows in the caller's transaction; the run and the attempt must be in the store.
+ * *whole: the journals hold everything that the history once had. */
 dt_status dt_replay_write(bool *whole, const dt_replay *what, dt_error *err);
-/* Counts rows of a journal that the store lacks. only_node: -1 for all nodes. A journal that cannot be read to its
- * end is an error. */
+/* Counts rows that the store lacks. only_node: -1 for all nodes. Returns an error if a journal
+ * cannot be read to its end. */
 dt_status dt_replay_compare(int64_t *missing, const dt_replay *what, int64_t only_node,
                             dt_error *err);
 

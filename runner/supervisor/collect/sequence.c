@@ -1,5 +1,4 @@
-/* sequence: the numbers of a journal's events, each of which is taken once; and those that are not
- * available any more.
+/* sequence: checks the numbers of a journal's events, so that each is taken once, and records lost events.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -9,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* from..to of the node are lost; `why` says how. */
+/* Records that events from..to of the node are lost, and why. */
 static dt_status note(dt_collector *collector, int64_t index, int64_t from, int64_t to,
                       const char *why, dt_error *err)
 {
@@ -31,7 +30,7 @@ static dt_status note(dt_collector *collector, int64_t index, int64_t from, int6
                              err);
 }
 
-/* What is missing in front of that number is noted, and it is wanted next. */
+/* Records the events that are missing before `sequence`, and continues there. */
 static dt_status jump_to(dt_collector *collector, int64_t index, int64_t sequence, int64_t after,
                          dt_error *err)
 {
@@ -43,8 +42,7 @@ static dt_status jump_to(dt_collector *collector, int64_t index, int64_t sequenc
         return DT_OK;
     if (last >= node->row.acknowledged)
         DT_TRY(note(collector, index, node->row.acknowledged, last,
-                    "its journal was damaged, or the history is older than what is kept there",
-                    err));
+                    "its journal was damaged, or no longer holds what the history lacks", err));
     node->row.acknowledged = sequence;
     node->changed = true;
 out:
@@ -57,7 +55,7 @@ dt_status dt_collector_take(dt_collector *collector, int64_t index, const dt_mes
     dt_status st = DT_OK;
 
     if (message->sequence < collector->nodes[index].row.acknowledged)
-        return DT_OK; /* seen before */
+        return DT_OK; /* already taken */
     DT_TRY(jump_to(collector, index, message->sequence, message->after, err));
     DT_TRY(dt_collector_ingest(collector, index, message, err));
 out:
@@ -77,7 +75,7 @@ dt_status dt_collector_skip(bool *known, dt_collector *collector, int64_t index,
              dt_json_get_int_or(&after, json, "after", -1, "line", NULL) == DT_OK;
     json_decref(json);
     if (!*known || sequence < node->row.acknowledged)
-        return DT_OK; /* one that was seen before */
+        return DT_OK; /* already taken */
     DT_TRY(jump_to(collector, index, sequence, after, err));
     DT_TRY(note(collector, index, sequence, sequence, why, err));
     node->row.acknowledged = sequence + 1;

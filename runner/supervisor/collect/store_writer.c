@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-#define BUSY_MS          1000 /* in SQLite; then it is looked whether to continue */
+#define BUSY_MS          1000 /* SQLite busy timeout; then the thread checks whether to continue */
 #define AGAIN_NS         ((uint64_t)1000000000)
 #define BATCH_BYTES      4096
 #define TRANSACTION_MOST 256 /* batches */
@@ -37,23 +37,23 @@ struct dt_store_writer {
     dt_store_writer_calls calls;
     void *context;
 
-    /* the loop's */
+    /* used by the loop */
     batch *open;
     int64_t submitted, delivered, durable_delivered;
     bool failure_delivered;
 
-    /* the thread's */
+    /* used by the thread */
     dt_store *store;
-    bool stalled;          /* with the lock; what was submitted cannot be stored now, */
-    char stall[400];       /* ... and why */
-    double synced_seconds; /* when */
+    bool stalled;          /* guarded by the lock: batches cannot be stored now */
+    char stall[400];       /* reason of the stall */
+    double synced_seconds; /* time of the last sync */
 
-    uv_mutex_t lock; /* of what follows */
+    uv_mutex_t lock; /* guards the fields below */
     uv_cond_t changed;
     batch *first, **last;
     size_t bytes;
     int64_t stored, durable;
-    int64_t hurried; /* the batch that is wanted on the disk once it is stored; 0: none */
+    int64_t hurried; /* batch that must be synced as soon as it is stored; 0: none */
     bool closing;
     dt_status st;
     dt_error err;
@@ -68,7 +68,7 @@ static void batch_free(batch *one)
 
 /* --- on the thread */
 
-/* DT_ERR_PEER: it is another file by now, and the run was moved there. */
+/* Returns DT_ERR_PEER if the store file was replaced; the run was then moved to the new file. */
 static dt_status check_current(dt_store_writer *writer, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -81,7 +81,7 @@ out:
     return st;
 }
 
-/* *passes: what failed may be better the next time. */
+/* Stores the batches in one transaction. *passes: the failure may be temporary. */
 static dt_status store_all(dt_store_writer *writer, const batch *from, const batch *last,
                            bool *passes, dt_error *err)
 {
@@ -110,7 +110,8 @@ out:
         dt_store_rollback(writer->store);
     if (writer->calls.settled != NULL && begun)
         writer->calls.settled(writer->context, st == DT_OK);
-    /* An old file is all that there is of the run: it is kept until it was moved. */
+    /* If the file was replaced, the old one holds the only copy of the run: keep it open until
+     * the run was moved. */
     if (st != DT_OK && st != DT_ERR_BUSY && writer->store != NULL &&
         (st == DT_ERR_PEER || dt_store_is_current(writer->store))) {
         dt_store_close(writer->store);
@@ -138,7 +139,8 @@ static dt_status sync_all(dt_store_writer *writer, dt_error *err)
 
     if (writer->calls.sync != NULL)
         DT_TRY(writer->calls.sync(writer->context, err));
-    if (writer->store == NULL) { /* it was closed after an error: what was stored is in its file */
+    /* closed after an error: open the file again to sync what was stored */
+    if (writer->store == NULL) {
         DT_TRY(dt_store_open(&writer->store, writer->path, err));
         dt_store_set_patience(writer->store, BUSY_MS);
     }
@@ -148,7 +150,8 @@ out:
     return st;
 }
 
-/* With the lock, which it gives away meanwhile: seconds until the next one, 0: none is needed. */
+/* Syncs if due. Called with the lock held, and releases it during the sync. Returns the seconds
+ * until the next sync, 0: none is needed. */
 static double sync_if_due(dt_store_writer *writer)
 {
     double wait = writer->synced_seconds + SYNC_SECONDS - dt_clock_monotonic_seconds();
@@ -160,7 +163,7 @@ static double sync_if_due(dt_store_writer *writer)
         return 0;
     if (wait > 0 && (writer->hurried == 0 || stored < writer->hurried))
         return wait;
-    if (stored >= writer->hurried) /* else it is not in this one */
+    if (stored >= writer->hurried) /* otherwise this sync does not include it */
         writer->hurried = 0;
     uv_mutex_unlock(&writer->lock);
     st = sync_all(writer, &err);
@@ -178,7 +181,7 @@ static double sync_if_due(dt_store_writer *writer)
     return SYNC_SECONDS;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static void drop_up_to(dt_store_writer *writer, int64_t number)
 {
     while (writer->first != NULL && writer->first->number <= number) {
@@ -219,7 +222,7 @@ static void serve(void *context)
         }
         for (int i = 1; last->next != NULL && i < TRANSACTION_MOST; i++)
             last = last->next;
-        uv_mutex_unlock(&writer->lock); /* the loop only adds behind */
+        uv_mutex_unlock(&writer->lock); /* the loop only appends */
         st = store_all(writer, from, last, &passes, &err);
         if (passes)
             note_stall(writer, st, &err);
@@ -378,10 +381,10 @@ int64_t dt_store_writer_submit(dt_store_writer *writer)
     writer->bytes += one->bytes;
     uv_cond_signal(&writer->changed);
     uv_mutex_unlock(&writer->lock);
-    return writer->submitted; /* the batch is the thread's now */
+    return writer->submitted; /* the batch now belongs to the thread */
 }
 
-void dt_store_writer_hurry(dt_store_writer *writer)
+void dt_store_writer_request_sync(dt_store_writer *writer)
 {
     uv_mutex_lock(&writer->lock);
     writer->hurried = writer->submitted;

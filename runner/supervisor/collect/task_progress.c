@@ -1,7 +1,7 @@
-/* task_progress: how far a task is (recipes/plan.h), from the parts that its ranks tell of.
+/* task_progress: tracks the progress of a task (recipes/plan.h) from the parts that its ranks report.
  *
- * The step of such a run is the number of lines of whole parts. Parts are counted once, whoever tells of them
- * again; at the start those that the folder has (folder/task_folder.h).
+ * The step of such a run is the number of lines in finished parts. Each part counts once, whichever rank
+ * reports it again; parts that are in the folder at the start (folder/task_folder.h) are counted too.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -14,8 +14,8 @@
 
 #define RATE_SECONDS 20.0
 
-/* What a rank made of late, and how long it took: once it is so long, half of it is forgotten. Several parts may
- * be done at the same moment, since lines are made side by side. */
+/* Recent work of a rank and the time that it took; when the time gets too long, both are halved.
+ * Several parts may finish at the same moment, because lines are processed in parallel. */
 typedef struct rate {
     double lines, tokens, seconds;
 } rate;
@@ -44,7 +44,7 @@ dt_status dt_task_progress_open(dt_task_progress **out, dt_collector *collector,
         dt_arena_alloc_array(arena, (size_t)collector->setup.world_size, sizeof(*made->rates));
     if (made->there == NULL || made->rates == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    /* Journals are read again from where the attempt began, which its plan says. */
+    /* Journals that are read again start where the attempt began, which its plan records. */
     if (collector->setup.history.mode == DT_HISTORY_FOLLOW)
         DT_TRY(dt_task_folder_look(&now, collector->setup.history.folder, arena, err));
     for (int64_t i = 0; i < now.done_count; i++)
@@ -61,7 +61,7 @@ int64_t dt_task_progress_lines(const dt_task_progress *progress)
     return progress->lines;
 }
 
-/* Of the ranks that still run, the one that tells now with them. */
+/* Returns the sum of the rates of the running ranks, including the reporting one. */
 static rate rate_of_all(const dt_collector *collector, int64_t teller)
 {
     rate sum = {.seconds = 1};
@@ -86,7 +86,7 @@ static void add_rate(rate *of, double lines, double tokens, double seconds)
     of->seconds += seconds;
 }
 
-/* NaN says nothing. */
+/* Adds a metric unless it is NaN. */
 static dt_status add_metric(dt_collector *collector, const char *name, double value,
                             const dt_message *message, dt_error *err)
 {
@@ -96,7 +96,7 @@ static dt_status add_metric(dt_collector *collector, const char *name, double va
                              message->time_ms, err);
 }
 
-/* Of a part that is whole now. */
+/* Records the metrics of a part that is now finished. */
 static dt_status tell(dt_collector *collector, const dt_message *message, int64_t part,
                       dt_error *err)
 {
@@ -139,7 +139,7 @@ dt_status dt_collector_part(dt_collector *collector, const dt_message *message, 
 
     if (progress == NULL || piece.offset < 0 || piece.part < 0 ||
         piece.part >= dt_plan_task_parts(progress->task)) {
-        dt_log_warn("rank %lld tells of part %lld, which there is not", (long long)message->rank,
+        dt_log_warn("rank %lld reported part %lld, which does not exist", (long long)message->rank,
                     (long long)piece.part);
         return DT_OK;
     }

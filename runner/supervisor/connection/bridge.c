@@ -15,17 +15,17 @@
 #include "base/banned.h"
 
 #define PROBLEM_LINE_BYTES 400
-#define PROBLEM_MOST_BYTES 65536 /* that are read when it has ended */
+#define PROBLEM_MOST_BYTES 65536 /* of stderr, read after the command has exited */
 
 struct dt_bridge {
     uv_process_t process;
-    dt_stream *stream, *problems; /* NULL: ended, or not open yet */
+    dt_stream *stream, *problems; /* NULL: at end of file, or not open yet */
     dt_bridge_calls calls;
     void *context;
     bool closed, paused, frozen;
 };
 
-/* --- what comes over it */
+/* --- callbacks of the streams */
 
 static void on_line(void *context, const char *text, size_t length, bool cut)
 {
@@ -65,14 +65,14 @@ static void on_problems_ended(void *context, const char *why)
     bridge->problems = NULL;
 }
 
-/* --- its life */
+/* --- open and close */
 
 static void on_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
 
-/* The streams tell what this means; here it is only buried. */
+/* The streams report the end of the connection; here the process is only reaped. */
 static void on_process_exit(uv_process_t *process, int64_t code, int number)
 {
     dt_bridge *bridge = process->data;
@@ -124,7 +124,7 @@ dt_status dt_bridge_open(dt_bridge **out, uv_loop_t *loop, const char **argv,
     *out = NULL;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lines) != 0 ||
         pipe2(problems, O_CLOEXEC) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot make the pipes to a node: %s", strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot create the pipes to a node: %s", strerror(errno));
     bridge = calloc(1, sizeof(*bridge));
     DT_ASSERT(bridge != NULL);
     bridge->calls = *calls;
@@ -132,7 +132,7 @@ dt_status dt_bridge_open(dt_bridge **out, uv_loop_t *loop, const char **argv,
     DT_TRY(spawn(bridge, loop, argv, lines[1], problems[1], err));
     st = dt_stream_open(&bridge->stream, loop, lines[0], DT_PROTOCOL_MAX_LINE_BYTES, &line_calls,
                         bridge, err);
-    lines[0] = -1; /* the stream's, whatever came of it */
+    lines[0] = -1; /* owned by the stream, even on failure */
     if (st != DT_OK)
         goto out;
     st = dt_stream_open(&bridge->problems, loop, problems[0], PROBLEM_LINE_BYTES, &problem_calls,

@@ -1,9 +1,9 @@
-/* clock_offset: how far a node's clock is ahead of ours.
+/* clock_offset: estimates how far a node's clock is ahead of this machine's clock.
  *
- * An answer stamped T there, asked for at A and heard at H here (all in ms), says that T was
- * between A and H: the clock is ahead by T - (A + H)/2, at most (H - A)/2 wrong. The answer with
- * the shortest way is believed. What comes unasked was stamped before it was heard, so the clock is
- * ahead by T - H at least: that alone corrects a guess which is too low.
+ * A message stamped T on the node, requested at A and received at H here (all in ms), was stamped between
+ * A and H: the clock is ahead by T - (A + H)/2, with an error of at most (H - A)/2. The answer with the
+ * smallest error is used. A message that was not requested was stamped before it was received, so the
+ * clock is ahead by at least T - H; this only corrects an estimate that is too low.
  */
 #ifndef DT_CONNECTION_CLOCK_OFFSET_H
 #define DT_CONNECTION_CLOCK_OFFSET_H
@@ -12,7 +12,7 @@
 
 typedef struct dt_clock_offset {
     int64_t ahead_ms;
-    double error_ms; /* at most so wrong; infinite: not known */
+    double error_ms; /* largest error; infinite: unknown */
 } dt_clock_offset;
 
 void dt_clock_offset_init(dt_clock_offset *offset);

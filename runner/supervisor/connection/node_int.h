@@ -1,10 +1,10 @@
-/* node_int: what the files of a node's link share.
+/* node_int: declares what the files of a node's link share.
  *
- *   node_life.c   opened, asked, closed             hear.c          what its agent says
- *   node_phase.c  the [phase][event] table          silence.c       judged, and acted on
- *   bridge.c      lines to and from the agent       preparation.c   a thread makes it ready
- *   probe.c       can anything be run there?        node_process.c  a command there
- *   clock_offset.c  whose clock is how wrong        node_link.c     what it is like
+ *   node_life.c   open, commands, close             receive.c       handles the agent's messages
+ *   node_phase.c  the [phase][event] table          silence.c       judges silence
+ *   bridge.c      lines to and from the agent       preparation.c   prepares the node on a thread
+ *   probe.c       checks whether commands run there node_process.c  runs a command there
+ *   clock_offset.c  offset of the node's clock      node_link.c     state queries
  */
 #ifndef DT_CONNECTION_NODE_INT_H
 #define DT_CONNECTION_NODE_INT_H
@@ -19,15 +19,15 @@
 
 typedef enum dt_node_event {
     DT_NODE_EVENT_BEGIN,
-    DT_NODE_EVENT_PREPARED, /* the thread is done: prepared_status, problem */
+    DT_NODE_EVENT_PREPARED, /* the preparation has ended: prepared_status, problem */
     DT_NODE_EVENT_HELLO,
-    DT_NODE_EVENT_CUT,   /* the connection is of no use any more: problem */
-    DT_NODE_EVENT_SPENT, /* refusals had enough: problem */
-    DT_NODE_EVENT_TICK,  /* of the timer */
+    DT_NODE_EVENT_CUT,   /* the connection is broken: problem */
+    DT_NODE_EVENT_SPENT, /* too many refusals: problem */
+    DT_NODE_EVENT_TICK,  /* timer */
     DT_NODE_EVENT_STOP,  /* grace_seconds */
     DT_NODE_EVENT_RELEASE,
     DT_NODE_EVENT_STORED,
-    DT_NODE_EVENT_ENDED,   /* `dtrun-agent end` came to a good end */
+    DT_NODE_EVENT_ENDED,   /* `dtrun-agent end` succeeded */
     DT_NODE_EVENT_GIVE_UP, /* problem */
     DT_NODE_EVENT_COUNT
 } dt_node_event;
@@ -36,63 +36,66 @@ struct dt_node_link {
     dt_node_setup setup;
     dt_node_calls calls;
     void *context;
-    dt_bridge_calls words; /* what comes over the bridge (hear.c) */
+    dt_bridge_calls words; /* callbacks of the bridge (receive.c) */
 
     dt_node_phase phase;
-    dt_node_layout place; /* where `placed` */
+    dt_node_layout place; /* valid if `placed` */
     bool placed;
-    bool place_lost;      /* it was, and nobody knows where any more */
-    const char *name;     /* of the setup, or of its place */
-    char problem[512];    /* the last thing that went wrong on the way to it */
-    double grace_seconds; /* of the last stop */
-    bool person;          /* ... which a person asked for */
+    bool place_lost;      /* it was placed, but the paths are no longer known */
+    const char *name;     /* from the setup or from its place */
+    char problem[512];    /* last problem with the connection */
+    double grace_seconds; /* grace period of the last stop */
+    bool person;          /* the last stop was requested by a person */
     dt_status prepared_status;
 
-    dt_preparation *preparation; /* NULL: none is under way */
+    dt_preparation *preparation; /* NULL: not preparing */
     dt_bridge *bridge;           /* NULL: none */
     dt_node_process *end;        /* `dtrun-agent end`; NULL: none */
     dt_node_prober *prober;
-    uv_timer_t timer; /* until the next try; while connected: is it silent? */
+    uv_timer_t timer; /* delay of the next try; while connected: check for silence */
 
-    int tries;                /* connections since it was last heard */
-    int end_tries;            /* of `end` */
-    double connected_seconds; /* when the connection was begun */
-    double heard_seconds;     /* the last line, or when it was first expected */
-    double probed_seconds;    /* when the last probe was begun */
-    double reached_seconds;   /* since when every probe ran a command; infinite: the last did not */
-    double command_seconds, answered_seconds, unknown_seconds; /* what they proved (liveness.h) */
-    int64_t asked_ms; /* our clock when `attach` was sent */
+    int tries;                /* connections since the last line */
+    int end_tries;            /* tries of `end` */
+    double connected_seconds; /* start of the connection */
+    double heard_seconds;     /* last line, or the time when one was first expected */
+    double probed_seconds;    /* start of the last probe */
+    double reached_seconds;   /* since then every probe ran a command; infinite: the last did not */
+    double command_seconds, answered_seconds, unknown_seconds; /* results of probes (liveness.h) */
+    int64_t asked_ms; /* local time when `attach` was sent */
     dt_clock_offset offset;
     dt_refusals refusals;
-    const char *boot_id; /* of the hello that is being taken */
+    const char *boot_id; /* boot id of the hello that is being handled */
 
-    bool idle;              /* it said hello, and that no rank was started */
-    int64_t hello_sequence; /* ... and where its journal ended then */
-    bool paused;            /* it is not read from */
-    bool frozen;            /* nothing passes, either way */
-    bool renew;             /* the connection may be what is stuck: the next is one of its own */
-    bool replace;           /* an agent that hangs there is killed by the next connection */
-    bool preempted;         /* the last connection: never again, and nothing runs there */
-    bool unrecoverable;     /* another attempt would not reach it either */
-    bool unreachable;       /* and shown as such: */
-    char shown[600];        /* DT_NODE_NOT_REACHABLE with the problem, whole */
+    bool idle;              /* its hello reported that no rank was started */
+    int64_t hello_sequence; /* next number of its journal at the hello */
+    bool paused;            /* not reading from it */
+    bool frozen;            /* nothing is sent or received */
+    bool renew;             /* the connection may be stuck: do not share it next time */
+    bool replace;           /* the next connection kills a hanging agent */
+    /* the node was taken back: no connection is possible, and nothing runs there */
+    bool preempted;
+    bool unrecoverable; /* a later attempt could not reach it either */
+    bool unreachable;   /* shown as not reachable: */
+    char shown[600];    /* DT_NODE_NOT_REACHABLE with the full problem */
 };
 
 /* --- node_phase.c */
-/* why: kept as the problem; NULL: it stays. An event that a phase has no handler for is ignored. */
-void dt_node_take(dt_node_link *link, dt_node_event event, const char *why);
-/* The agent answers, and is of no use: another connection, or the end of what runs there. */
+/* Runs the handler for an event. why: the new problem; NULL keeps the old one. An event without
+ * a handler in the current phase is ignored. */
+void dt_node_dispatch(dt_node_link *link, dt_node_event event, const char *why);
+/* Handles an agent that answers but refuses: reconnects, or ends what runs there after too many
+ * refusals. */
 void dt_node_refuse(dt_node_link *link, const char *why, bool lasting);
 
 /* --- silence.c */
-/* Judges what is heard of the node; the acts that are a matter of the table are returned. *why: what
- * to say where it is given up. */
+/* Judges the silence of the node. Starts a probe and shows the node as unreachable if needed;
+ * returns the act that the table handles. *why: the reason if the node is given up. */
 dt_liveness_act dt_node_judge(dt_node_link *link, char *why, size_t why_size);
-/* The state of a node that does not answer, as the store has it: DT_NODE_NOT_REACHABLE (PROBLEM). */
+/* Writes the state of a node that does not answer, as stored: DT_NODE_NOT_REACHABLE (PROBLEM). */
 void dt_node_say_unreachable(char *out, size_t size, const char *problem);
 
-/* --- hear.c */
-extern const dt_bridge_calls dt_node_words;
+/* --- receive.c */
+extern const dt_bridge_calls dt_node_receive_calls;
 
 static inline double dt_node_now(const dt_node_link *link)
 {

@@ -1,4 +1,4 @@
-/* node_life: a link from its opening to its end, and what is asked of it. */
+/* node_life: opens and closes the link of a node, and passes commands to it. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* --- its life */
+/* --- open and close */
 
 static void on_probed(void *context, dt_contact contact, double begun_seconds)
 {
@@ -34,7 +34,7 @@ dt_node_link *dt_node_link_open(const dt_node_setup *setup, const dt_node_calls 
     link->setup = *setup;
     link->calls = *calls;
     link->context = context;
-    link->words = dt_node_words;
+    link->words = dt_node_receive_calls;
     link->name = setup->name;
     dt_clock_offset_init(&link->offset);
     link->prober = dt_node_prober_open(setup->loop, on_probed, link);
@@ -66,23 +66,23 @@ void dt_node_link_free(dt_node_link *link)
     free(link);
 }
 
-/* --- what is asked of it */
+/* --- commands */
 
 void dt_node_link_remember_release(dt_node_link *link)
 {
-    dt_node_take(link, DT_NODE_EVENT_RELEASE, NULL);
+    dt_node_dispatch(link, DT_NODE_EVENT_RELEASE, NULL);
 }
 
 void dt_node_link_begin(dt_node_link *link)
 {
-    dt_node_take(link, DT_NODE_EVENT_BEGIN, NULL);
+    dt_node_dispatch(link, DT_NODE_EVENT_BEGIN, NULL);
 }
 
 void dt_node_link_stop(dt_node_link *link, double grace_seconds, bool person)
 {
     link->grace_seconds = grace_seconds;
     link->person = person;
-    dt_node_take(link, DT_NODE_EVENT_STOP, NULL);
+    dt_node_dispatch(link, DT_NODE_EVENT_STOP, NULL);
 }
 
 void dt_node_link_pause(dt_node_link *link, bool pause)
@@ -101,15 +101,15 @@ void dt_node_link_freeze(dt_node_link *link, bool freeze)
 
 void dt_node_link_release(dt_node_link *link)
 {
-    dt_node_take(link, DT_NODE_EVENT_RELEASE, NULL);
+    dt_node_dispatch(link, DT_NODE_EVENT_RELEASE, NULL);
 }
 
 void dt_node_link_stored(dt_node_link *link)
 {
-    dt_node_take(link, DT_NODE_EVENT_STORED, NULL);
+    dt_node_dispatch(link, DT_NODE_EVENT_STORED, NULL);
 }
 
 void dt_node_link_give_up(dt_node_link *link, const char *why)
 {
-    dt_node_take(link, DT_NODE_EVENT_GIVE_UP, why);
+    dt_node_dispatch(link, DT_NODE_EVENT_GIVE_UP, why);
 }

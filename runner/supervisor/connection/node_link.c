@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* --- what was known before */
+/* --- restored state */
 
 void dt_node_link_set_place(dt_node_link *link, const dt_node_layout *place)
 {
@@ -13,7 +13,7 @@ void dt_node_link_set_place(dt_node_link *link, const dt_node_layout *place)
     link->place = *place;
     link->placed = true;
     link->place_lost = false;
-    link->name = place->node; /* a Slurm node has its name once its job runs */
+    link->name = place->node; /* the name of a Slurm node is known once its job runs */
 }
 
 void dt_node_link_lose_place(dt_node_link *link)
@@ -22,14 +22,14 @@ void dt_node_link_lose_place(dt_node_link *link)
     link->place_lost = true;
 }
 
-/* --- what is asked of it, whatever its phase */
+/* --- commands in any phase */
 
 void dt_node_link_send(dt_node_link *link, json_t *command)
 {
     dt_bridge_send(link->bridge, command);
 }
 
-/* --- what it is like */
+/* --- queries */
 
 dt_node_phase dt_node_link_phase(const dt_node_link *link)
 {

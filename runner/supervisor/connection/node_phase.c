@@ -81,7 +81,7 @@ static handler *const table[DT_NODE_PHASE_COUNT][DT_NODE_EVENT_COUNT] = {
     [DT_NODE_LOST] = {[DT_NODE_EVENT_PREPARED] = tell_settled},
 };
 
-void dt_node_take(dt_node_link *link, dt_node_event event, const char *why)
+void dt_node_dispatch(dt_node_link *link, dt_node_event event, const char *why)
 {
     handler *handle = table[link->phase][event];
 
@@ -96,7 +96,7 @@ void dt_node_take(dt_node_link *link, dt_node_event event, const char *why)
 
 static void on_time(uv_timer_t *timer)
 {
-    dt_node_take(timer->data, DT_NODE_EVENT_TICK, NULL);
+    dt_node_dispatch(timer->data, DT_NODE_EVENT_TICK, NULL);
 }
 
 static void wait_for(dt_node_link *link, uint64_t wait_ms)
@@ -115,7 +115,7 @@ static void tell_settled(dt_node_link *link)
     link->calls.settled(link->context);
 }
 
-/* --- it is prepared */
+/* --- preparation */
 
 static void on_news(void *context, const char *text)
 {
@@ -133,8 +133,8 @@ static void on_prepared(void *context, dt_status st, const dt_error *err)
 
     link->preparation = NULL;
     link->prepared_status = st;
-    dt_node_take(link, DT_NODE_EVENT_PREPARED,
-                 err->message[0] != '\0' ? err->message : "its preparation was given up");
+    dt_node_dispatch(link, DT_NODE_EVENT_PREPARED,
+                     err->message[0] != '\0' ? err->message : "its preparation was cancelled");
 }
 
 static void prepare(dt_node_link *link)
@@ -197,7 +197,7 @@ static void stop_unplaced(dt_node_link *link)
     link->phase = DT_NODE_UNUSED;
 }
 
-/* --- it is connected to */
+/* --- connection */
 
 static dt_status open_bridge(dt_node_link *link, bool start, dt_error *err)
 {
@@ -229,7 +229,7 @@ static void connect_to(dt_node_link *link, bool start)
     link->problem[0] = '\0';
     link->connected_seconds = dt_node_now(link);
     if (open_bridge(link, start, &err) != DT_OK) {
-        dt_node_take(link, DT_NODE_EVENT_CUT, err.message);
+        dt_node_dispatch(link, DT_NODE_EVENT_CUT, err.message);
         return;
     }
     link->asked_ms = dt_clock_wall_ms();
@@ -260,7 +260,7 @@ static void attach(dt_node_link *link)
     link->calls.attached(link->context, link->setup.index, link->boot_id);
 }
 
-/* --- it is cut off, or silent */
+/* --- broken connection, silence */
 
 static void act_on_silence(dt_node_link *link)
 {
@@ -271,10 +271,10 @@ static void act_on_silence(dt_node_link *link)
         break;
     case DT_LIVENESS_RECONNECT:
         link->renew = true;
-        dt_node_take(link, DT_NODE_EVENT_CUT, "nothing was heard from it");
+        dt_node_dispatch(link, DT_NODE_EVENT_CUT, "no message from its agent");
         break;
     case DT_LIVENESS_REPLACE:
-        dt_log_warn("%s: its agent is replaced", link->name);
+        dt_log_warn("%s: replacing its agent", link->name);
         link->replace = true;
         link->heard_seconds = dt_node_now(link);
         disconnect(link);
@@ -282,7 +282,7 @@ static void act_on_silence(dt_node_link *link)
         break;
     case DT_LIVENESS_NO_AGENT:
     case DT_LIVENESS_LOST:
-        dt_node_take(link, DT_NODE_EVENT_GIVE_UP, why);
+        dt_node_dispatch(link, DT_NODE_EVENT_GIVE_UP, why);
         break;
     }
 }
@@ -290,8 +290,10 @@ static void act_on_silence(dt_node_link *link)
 static void look(dt_node_link *link)
 {
     if (link->paused && link->phase == DT_NODE_ATTACHED) {
-        link->heard_seconds = dt_node_now(link);                              /* it may speak, */
-        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* and hears us */
+        /* the silence is ours: not reading, */
+        link->heard_seconds = dt_node_now(link);
+        /* but renewing its lease */
+        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive"));
         return;
     }
     act_on_silence(link);
@@ -312,7 +314,7 @@ static void cut(dt_node_link *link)
 
         snprintf(gone, sizeof(gone), "node %s is gone (%.400s)", link->name, link->problem);
         link->unrecoverable = true;
-        dt_node_take(link, DT_NODE_EVENT_GIVE_UP, gone);
+        dt_node_dispatch(link, DT_NODE_EVENT_GIVE_UP, gone);
         return;
     }
     link->tries++;
@@ -332,7 +334,7 @@ static void give_up(dt_node_link *link)
     link->calls.lost(link->context, link->setup.index);
 }
 
-/* --- what runs there is ended, past an agent of no use */
+/* --- ending what runs there without its agent */
 
 void dt_node_refuse(dt_node_link *link, const char *why, bool lasting)
 {
@@ -342,11 +344,11 @@ void dt_node_refuse(dt_node_link *link, const char *why, bool lasting)
         return;
     if (!dt_refusal_is_last(&link->refusals,
                             link->calls.next_event(link->context, link->setup.index), lasting)) {
-        dt_node_take(link, DT_NODE_EVENT_CUT, why);
+        dt_node_dispatch(link, DT_NODE_EVENT_CUT, why);
         return;
     }
     snprintf(text, sizeof(text), "the agent on %.60s cannot be used: %.200s", link->name, why);
-    dt_node_take(link, DT_NODE_EVENT_SPENT, text);
+    dt_node_dispatch(link, DT_NODE_EVENT_SPENT, text);
 }
 
 static void on_end_exited(void *context, int64_t code, int number)
@@ -355,14 +357,14 @@ static void on_end_exited(void *context, int64_t code, int number)
 
     link->end = NULL;
     if (code == 0 && number == 0)
-        dt_node_take(link, DT_NODE_EVENT_ENDED, NULL);
+        dt_node_dispatch(link, DT_NODE_EVENT_ENDED, NULL);
     else if (link->end_tries < DT_REFUSAL_END_TRIES)
         wait_for(link, dt_times_ms(dt_times()->end_again_seconds));
     else
-        dt_node_take(link, DT_NODE_EVENT_GIVE_UP, NULL);
+        dt_node_dispatch(link, DT_NODE_EVENT_GIVE_UP, NULL);
 }
 
-/* A tick: the next try, or the end of the time that one has. */
+/* Handles a tick: starts the next try, or kills one that takes too long. */
 static void end_again(dt_node_link *link)
 {
     if (link->end != NULL) {
@@ -379,7 +381,7 @@ static void end_again(dt_node_link *link)
 
 static void end_there(dt_node_link *link)
 {
-    dt_log_warn("%s: what runs there is ended", link->problem);
+    dt_log_warn("%s: ending what runs there", link->problem);
     disconnect(link);
     link->phase = DT_NODE_ENDING;
     link->end_tries = 0;
@@ -394,7 +396,7 @@ static void ended(dt_node_link *link)
     link->calls.ended(link->context, link->setup.index, link->problem);
 }
 
-/* --- it ends */
+/* --- end */
 
 static void send_stop(dt_node_link *link)
 {
@@ -412,7 +414,8 @@ static void release(dt_node_link *link)
     link->phase = DT_NODE_RELEASED;
 }
 
-/* Released in an earlier session: its agent may still wait for our word. */
+/* Reconnects to a node that was released in an earlier session: its agent may still wait for
+ * `bye`. */
 static void rejoin(dt_node_link *link)
 {
     if (link->placed)

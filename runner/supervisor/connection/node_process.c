@@ -11,7 +11,7 @@
 
 struct dt_node_process {
     uv_process_t process;
-    dt_node_exited_fn *exited; /* NULL: nobody wants to know */
+    dt_node_exited_fn *exited; /* NULL: no callback */
     void *context;
 };
 

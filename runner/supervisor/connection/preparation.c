@@ -14,11 +14,11 @@ struct dt_preparation {
     void *context;
     atomic_bool cancelled;
     dt_prepare_request request;
-    dt_arena arena; /* the thread's */
+    dt_arena arena; /* used by the thread */
     dt_status st;
     dt_error err;
 
-    uv_mutex_t lock; /* of what follows */
+    uv_mutex_t lock; /* guards the fields below */
     char text[256];
     bool fresh;
 };
@@ -110,5 +110,5 @@ void dt_preparation_cancel(dt_preparation *preparation)
     if (preparation == NULL)
         return;
     atomic_store(&preparation->cancelled, true);
-    uv_cancel((uv_req_t *)&preparation->work); /* where it has not begun */
+    uv_cancel((uv_req_t *)&preparation->work); /* if it has not started yet */
 }

@@ -20,7 +20,7 @@ struct dt_node_prober {
     uv_loop_t *loop;
     dt_node_probed_fn *probed;
     void *context;
-    probe *first; /* of those on their way */
+    probe *first; /* running probes */
 };
 
 dt_node_prober *dt_node_prober_open(uv_loop_t *loop, dt_node_probed_fn *probed, void *context)
@@ -71,7 +71,7 @@ void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *
         one->process = dt_node_process_start(prober->loop, argv, on_exited, one);
     dt_arena_release(&arena);
     if (one->process == NULL)
-        on_exited(one, DT_CONTACT_UNKNOWN, 0); /* dtrun-reach is not here */
+        on_exited(one, DT_CONTACT_UNKNOWN, 0); /* dtrun-reach is not installed here */
 }
 
 void dt_node_prober_forget(dt_node_prober *prober)

@@ -1,9 +1,9 @@
-/* probe: can anything be run on a node that is silent, and does the machine answer at all?
+/* probe: checks whether a silent node can run commands, and whether the machine answers at all.
  *
- * `dtrun-reach --probe` tells by its exit code (transport/contact.h). A few may be on their way at
- * once: one that was begun while the network was cut may hang for longer than the cut.
+ * The exit code of `dtrun-reach --probe` tells (transport/contact.h). Several probes may run at once: one
+ * that began while the network was cut may hang for longer than the cut.
  *
- * Threads    the loop's
+ * Threads    call from the loop's thread
  */
 #ifndef DT_CONNECTION_PROBE_H
 #define DT_CONNECTION_PROBE_H
@@ -17,11 +17,11 @@ typedef struct dt_node_prober dt_node_prober;
 typedef void dt_node_probed_fn(void *context, dt_contact contact, double begun_seconds);
 
 dt_node_prober *dt_node_prober_open(uv_loop_t *loop, dt_node_probed_fn *probed, void *context);
-/* Runs `agent --version` there. One that cannot be tried is told as DT_CONTACT_UNKNOWN at once. now_seconds
- * is told with what comes of it, as when it was begun. */
+/* Runs `agent --version` on the node. If that cannot be started, DT_CONTACT_UNKNOWN is reported
+ * at once. now_seconds is passed to the callback as the start of the probe. */
 void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *agent,
                           double now_seconds);
-void dt_node_prober_forget(dt_node_prober *prober); /* those on their way: no call comes */
-void dt_node_prober_close(dt_node_prober *prober);  /* forgets; accepts NULL */
+void dt_node_prober_forget(dt_node_prober *prober); /* cancels the callbacks of running probes */
+void dt_node_prober_close(dt_node_prober *prober);  /* cancels the callbacks; accepts NULL */
 
 #endif

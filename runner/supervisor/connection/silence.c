@@ -1,8 +1,8 @@
-/* silence: of a node, as policy/liveness.h judges it.
+/* silence: judges the silence of a node (policy/liveness.h).
  *
- * A cut of ten seconds costs nothing: probes and connections after a silence do not share the one
- * that was cut, which may be stuck for as long again (TCP doubles its pauses); and the agent
- * resumes from the number that is stored here.
+ * A cut of ten seconds must cost nothing. So probes and connections after a silence do not share the
+ * connection that was cut, which may be stuck for as long again (TCP doubles its retransmission timeout);
+ * and the agent resumes from the number that is stored here.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void show_unreachable(dt_node_link *link)
     char text[sizeof(link->shown)];
 
     if (link->unreachable && link->problem[0] == '\0')
-        return; /* a try is on its way */
+        return; /* a try is running */
     dt_node_say_unreachable(text, sizeof(text), link->problem);
     if (link->unreachable && strcmp(text, link->shown) == 0)
         return;
@@ -75,7 +75,7 @@ static void explain(char *why, size_t why_size, const dt_node_link *link,
         dt_strbuf_add_fmt(&text, "node %s is gone: nothing was heard from it for %.0f s",
                           link->name, facts->now - facts->heard);
     else
-        dt_strbuf_add_fmt(&text, "the agent on %s cannot be had", link->name);
+        dt_strbuf_add_fmt(&text, "the agent on %s is unavailable", link->name);
     if (known)
         dt_strbuf_add_fmt(&text, "%s%.300s", gone ? " (" : ": ", link->problem);
     if (known && gone)

@@ -10,7 +10,7 @@
 
 #define MAX_BYTES ((size_t)16 << 20)
 
-/* Which of the two is to be taken; both texts are "" where there is none. */
+/* Chooses between the file and the copy in the store; a text is "" if it does not exist. */
 typedef enum choice { FILE_ALONE, BOTH_AGREE, COPY_ALONE, NEITHER } choice;
 
 static choice choose(const char *file, bool file_good, const char *copy, bool copy_good)
@@ -22,16 +22,16 @@ static choice choose(const char *file, bool file_good, const char *copy, bool co
 
 static bool is_text(const dt_strbuf *bytes)
 {
-    return strlen(bytes->data) == bytes->length; /* a NUL is damage */
+    return strlen(bytes->data) == bytes->length; /* a NUL byte means damage */
 }
 
 static void write_again(const char *path, const char *text)
 {
     dt_error problem = DT_ERROR_INIT;
 
-    dt_log_warn("'%s' is damaged: it is written anew from the copy in the run store", path);
+    dt_log_warn("'%s' is damaged: restored from the copy in the run store", path);
     if (dt_file_write_atomic(path, text, strlen(text), 0600, &problem) != DT_OK)
-        dt_log_warn("%s", problem.message); /* the copy is what counts */
+        dt_log_warn("%s", problem.message); /* the copy is used */
 }
 
 /* --- plan.json */
@@ -74,13 +74,13 @@ dt_status dt_copies_plan(dt_plan *plan, json_t **json, bool *restored, dt_store 
     DT_TRY(dt_store_plan_get(store, &copy, run, attempt, arena, err));
     file_st = dt_file_read(&file, path.data, MAX_BYTES, &problem);
     if (file_st == DT_OK && !is_text(&file))
-        file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is no text");
+        file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is not text");
     if (file_st == DT_OK)
         file_st =
             parse_plan(&read, &from_file, file.data, "plan.json", run, attempt, arena, &problem);
     if (copy[0] != '\0')
         copy_st = parse_plan(&copied, &from_copy, copy, "plan", run, attempt, arena, &newer);
-    if (copy_st == DT_ERR_UNSUPPORTED) /* it is the truth, and not ours to read */
+    if (copy_st == DT_ERR_UNSUPPORTED) /* the copy is authoritative, and of another version */
         DT_THROW(err, copy_st, "the plan '%s': %s", path.data, newer.message);
     switch (choose(file.data, file_st == DT_OK, copy, from_copy != NULL)) {
     case COPY_ALONE:
@@ -128,7 +128,7 @@ dt_status dt_copies_place(dt_node_layout *place, bool *restored, dt_store *store
         DT_TRY(dt_store_place_get(store, &copy, run, attempt, node, arena, err));
     file_st = dt_file_read(&file, path.data, MAX_BYTES, &problem);
     if (file_st == DT_OK && !is_text(&file))
-        file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is no text");
+        file_st = DT_FAIL(&problem, DT_ERR_CORRUPT, "it is not text");
     if (file_st == DT_OK)
         file_st = dt_node_layout_parse(&read, file.data, arena, &problem);
     if (copy[0] != '\0')
@@ -146,7 +146,7 @@ dt_status dt_copies_place(dt_node_layout *place, bool *restored, dt_store *store
         dt_error_clear(&problem);
         if (store != NULL &&
             dt_store_place_set(store, run, attempt, node, file.data, &problem) != DT_OK)
-            dt_log_warn("no copy of '%s' is made now: %s", path.data, problem.message);
+            dt_log_warn("cannot copy '%s' to the run store now: %s", path.data, problem.message);
         *place = read;
         read.paths = NULL;
         break;

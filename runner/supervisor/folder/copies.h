@@ -1,12 +1,12 @@
-/* copies: plan.json and place.json, each of which is there twice: as a file of the run's folder and
- * as a text of the store.
+/* copies: reads plan.json and place.json, which exist twice: as a file in the run's folder and as a text in
+ * the store.
  *
- * The store's copy is made when the file is first read, and neither is changed afterwards: where
- * they differ, or the file is damaged or gone, the copy is the truth, and the file is written anew.
- * Where neither can be read the run is not called failed before its nodes were asked (salvage.c).
+ * The store's copy is made when the file is first read, and neither changes afterwards. If they differ, or if
+ * the file is damaged or missing, the copy is used and the file is restored from it. If neither can be read,
+ * the run fails only after its nodes were asked (missing_plan.c).
  *
- * Errors  DT_ERR_NOT_FOUND: there is neither; DT_ERR_CORRUPT: there is no good one;
- *         DT_ERR_UNSUPPORTED: another build wrote the plan, and has to supervise the run
+ * Errors  DT_ERR_NOT_FOUND: neither exists; DT_ERR_CORRUPT: neither is valid;
+ *         DT_ERR_UNSUPPORTED: another version of dtrun wrote the plan and must supervise the run
  */
 #ifndef DT_FOLDER_COPIES_H
 #define DT_FOLDER_COPIES_H
@@ -15,12 +15,12 @@
 #include "runner/node_setup/node_setup.h"
 #include "store/store.h"
 
-/* json: new reference. *restored: the file was not what it should be. */
+/* json: new reference. *restored: the file was restored from the copy. */
 dt_status dt_copies_plan(dt_plan *plan, json_t **json, bool *restored, dt_store *store,
                          const char *run, int64_t attempt, const char *folder, dt_arena *arena,
                          dt_error *err);
-/* here: attempt-N/node-K on this machine. place->paths: new reference. store NULL: the file alone.
- */
+/* here: attempt-N/node-K on this machine. place->paths: new reference. store NULL: use only the
+ * file. */
 dt_status dt_copies_place(dt_node_layout *place, bool *restored, dt_store *store, const char *run,
                           int64_t attempt, int64_t node, const char *here, dt_arena *arena,
                           dt_error *err);

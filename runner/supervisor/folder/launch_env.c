@@ -23,9 +23,9 @@
 
 extern char **environ;
 
-/* A star at the end: whatever begins so. One list with docs/operations.md. */
+/* Variables to keep; a trailing star matches any rest. Keep in sync with docs/operations.md. */
 static const char *const kept[] = {
-    /* who and where */
+    /* user and locale */
     "PATH",
     "HOME",
     "USER",
@@ -38,7 +38,7 @@ static const char *const kept[] = {
     "LC_*",
     "XDG_*",
     "DBUS_SESSION_BUS_ADDRESS",
-    /* how nodes are reached */
+    /* connections to nodes */
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
     "SSH_ASKPASS",
@@ -50,7 +50,7 @@ static const char *const kept[] = {
     "SQUEUE_*",
     "SBATCH_*",
     "MUNGE_*",
-    /* what is fetched, and how */
+    /* downloads */
     "http_proxy",
     "https_proxy",
     "all_proxy",
@@ -62,7 +62,7 @@ static const char *const kept[] = {
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "CURL_CA_BUNDLE",
-    /* what ranks of this machine inherit */
+    /* inherited by ranks on this machine */
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
     "CUDA_*",
@@ -85,7 +85,7 @@ static const char *const kept[] = {
     "UBSAN_OPTIONS",
     "TSAN_OPTIONS",
     "LSAN_OPTIONS",
-    /* ours, but for what is made anew for each process */
+    /* dtrun's own, except those that are set for each process */
     "DTRUN_AGENT",
     "DTRUN_ENGINE",
     "DTRUN_REACH",
@@ -105,7 +105,7 @@ static bool matches(const char *pattern, size_t length, const char *name, size_t
     return length == name_length && memcmp(pattern, name, length) == 0;
 }
 
-/* Of a list with commas between. */
+/* True if `name` is in the comma-separated list. */
 static bool is_listed(const char *list, const char *name, size_t name_length)
 {
     while (list != NULL && *list != '\0') {
@@ -118,7 +118,7 @@ static bool is_listed(const char *list, const char *name, size_t name_length)
     return false;
 }
 
-/* A proxy's address may hold a name and a password. */
+/* True if the value is a proxy URL with a user name or password. */
 static bool has_password(const char *name, size_t name_length, const char *value)
 {
     return name_length > 6 && strncasecmp(name + name_length - 6, "_proxy", 6) == 0 &&
@@ -175,7 +175,7 @@ static dt_status path_in(const char **out, const char *folder, dt_arena *arena, 
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* What is no variable. */
+/* Writes the items that are not variables. */
 static void begin_file(dt_strbuf *out, const char *directory, int mask, const char *secrets)
 {
     char text[16];
@@ -213,7 +213,7 @@ out:
     return st;
 }
 
-/* What stands behind `front`, where the item begins so. */
+/* If the item starts with `front`, sets *out to the rest and returns true. */
 static bool take(const char **out, const char *item, const char *front)
 {
     if (strncmp(item, front, strlen(front)) != 0)
@@ -253,7 +253,8 @@ dt_status dt_launch_env_read(dt_launch_env *out, const char *folder, dt_arena *a
     for (size_t i = 0; i < size; i++)
         count += text.data[i] == '\0';
     bytes = dt_arena_alloc(arena, size + 1);
-    /* two more, and one for each secret, of which there are fewer than bytes in their names */
+    /* room for two more items and one per secret; there are fewer secrets than bytes in their
+     * names */
     out->items = dt_arena_alloc_array(arena, count + size / 2 + 4, sizeof(out->items[0]));
     if (bytes == NULL || out->items == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
@@ -294,7 +295,7 @@ static dt_status set(dt_launch_env *env, const char *name, const char *value, dt
     return DT_OK;
 }
 
-/* Where the caller has them. */
+/* Adds the secrets that are set in this process. */
 static dt_status add_secrets(dt_launch_env *env, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -327,8 +328,7 @@ bool dt_launch_env_is_alive(const char *socket_path)
     memcpy(address.sun_path, socket_path, strlen(socket_path));
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0) {
-        alive = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ||
-                errno == EAGAIN; /* it is busy */
+        alive = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN;
         close(fd);
     }
     return alive;
@@ -369,7 +369,7 @@ dt_status dt_launch_env_hand_over(const char *folder, dt_error *err)
     dt_status st;
 
     if (stat(folder, &info) != 0 || info.st_uid != geteuid())
-        return DT_OK; /* another user's: what we wrote there could not be read by that one */
+        return DT_OK; /* another user's run: the owner could not read a file written here */
     dt_strbuf_init(&out);
     dt_arena_init(&arena, 0);
     st = dt_launch_env_read(&env, folder, &arena, &problem);

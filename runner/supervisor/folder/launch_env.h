@@ -1,17 +1,17 @@
-/* launch_env: the environment that a run was launched or resumed in, kept for its supervisors.
+/* launch_env: saves the environment that a run was launched or resumed in, for its supervisors.
  *
- * Whoever meets a run without its supervisor starts another, from a login, a crontab or a service
- * where ssh, its agent or a home may be unavailable. What is started therefore gets the environment
- * of the launch, and not that of the command that happened to look.
+ * A command that finds a run without a supervisor starts one, perhaps from a login, a crontab or a service
+ * where ssh, its agent or the home directory may be unavailable. So a supervisor always gets the environment
+ * of the launch, not that of the command that started it.
  *
- * runs/ID/environment, mode 0600: NAME=value, each ended by NUL as in /proc/PID/environ; first what
- * is no variable: DTRUN_LAUNCH_DIRECTORY, DTRUN_LAUNCH_UMASK, DTRUN_LAUNCH_SECRETS.
+ * File runs/ID/environment, mode 0600: NAME=value, each ended by NUL as in /proc/PID/environ. The first items
+ * are not variables: DTRUN_LAUNCH_DIRECTORY, DTRUN_LAUNCH_UMASK, DTRUN_LAUNCH_SECRETS.
  *
- * Kept     the names and prefixes of one table (launch_env.c), and those that DTRUN_KEEP_ENV names
- * Secrets  are not: neither what is not in the table, nor a proxy with a password, nor what the
- *          recipe refers to by ${env:...}; of these the names are kept, and the values come from
- *          whoever starts the supervisor, where they are set there
- * Errors   DT_ERR_NOT_FOUND from read where the file is missing
+ * Kept     variables whose name matches the table in launch_env.c, or that DTRUN_KEEP_ENV names
+ * Secrets  are not kept: variables outside the table, proxies with a password, and variables that the recipe
+ *          references as ${env:...}. The names of the referenced variables are kept, and the values come from the
+ *          process that starts the supervisor, if they are set there
+ * Errors   DT_ERR_NOT_FOUND from read if the file is missing
  */
 #ifndef DT_FOLDER_LAUNCH_ENV_H
 #define DT_FOLDER_LAUNCH_ENV_H
@@ -23,36 +23,38 @@
 #include "base/error.h"
 
 typedef struct dt_launch_env {
-    char **items; /* NAME=value, ended by NULL; in the arena, with room for what revive adds */
+    /* NAME=value, ended by NULL; in the arena, with room for items that a revival adds */
+    char **items;
     size_t count;
-    const char *directory; /* NULL: not said */
-    int umask;             /* -1: not said */
-    const char *secrets;   /* names that the recipe refers to, with commas between; "" none */
+    const char *directory; /* NULL: unknown */
+    int umask;             /* -1: unknown */
+    const char *secrets;   /* names that the recipe references, separated by commas; "" if none */
 } dt_launch_env;
 
-/* Whether a variable is kept. also: what DTRUN_KEEP_ENV holds ("NAME,PREFIX*"), or NULL. */
+/* True if the variable is kept. also: value of DTRUN_KEEP_ENV ("NAME,PREFIX*"), or NULL. */
 bool dt_launch_env_keeps(const char *assignment, const char *also);
 
-/* The names in the ${env:NAME} of `text`, with commas between; in the arena. */
+/* Returns the names in the ${env:NAME} references of `text`, separated by commas, in the arena. */
 dt_status dt_launch_env_references(const char **out, const char *text, dt_arena *arena,
                                    dt_error *err);
 
-/* What this process has, into FOLDER/environment. text: of the recipe, with its references. */
+/* Saves this process's environment to FOLDER/environment. text: the recipe with its references. */
 dt_status dt_launch_env_save(const char *folder, const char *text, dt_error *err);
 dt_status dt_launch_env_read(dt_launch_env *out, const char *folder, dt_arena *arena,
                              dt_error *err);
 
-/* For a supervisor that another process starts: what was kept, with the secrets of this process,
- * and the state folder that the run was found in (its parent). deliberate: a person acts on the
- * run, and hands over an ssh-agent that lives where that of the launch is gone. */
+/* Builds the environment of a supervisor that another process starts: the saved variables, the
+ * secrets of this process, and the state folder that the run was found in (state_home is its
+ * parent). deliberate: a person acts on the run; then the ssh-agent of this process replaces the
+ * saved one if that is gone. */
 dt_status dt_launch_env_for_revival(dt_launch_env *out, const char *folder, const char *state_home,
                                     bool deliberate, dt_arena *arena, dt_error *err);
 
-/* A person acts on the run: where the ssh-agent that was kept is gone and that of this process lives,
- * it is kept in its place. Good where nothing was kept. */
+/* Replaces the saved ssh-agent by that of this process if the saved one is gone and this one
+ * works. For commands by which a person acts on the run. Succeeds if nothing was saved. */
 dt_status dt_launch_env_hand_over(const char *folder, dt_error *err);
 
-/* Whether something listens on the Unix socket. */
+/* True if a process listens on the Unix socket. */
 bool dt_launch_env_is_alive(const char *socket_path);
 
 #endif

@@ -53,7 +53,7 @@ out:
     return st;
 }
 
-/* With both locks nobody supervises or resumes it; and what was seen before may be old. */
+/* Checks again that the run has ended: with both locks held nobody supervises or resumes it. */
 static dt_status check_ended(dt_store *store, const char *run, dt_arena *arena, dt_error *err)
 {
     dt_status st;
@@ -93,7 +93,7 @@ out:
     return st;
 }
 
-/* The run's folder and the name that it has while it is being removed. */
+/* The run's folder, and its name while it is being removed. */
 typedef struct removal {
     const char *runs, *folder, *aside;
 } removal;
@@ -113,7 +113,8 @@ out:
     return st;
 }
 
-/* Rows and the folder's name change together: where the rows cannot be removed, both stay as they were. */
+/* Removes the rows and renames the folder in one transaction: if the rows cannot be removed,
+ * nothing changes. */
 static dt_status remove_rows(dt_store *store, const char *run, const removal *at, dt_error *err)
 {
     bool begun = false, moved = false;
@@ -123,11 +124,11 @@ static dt_status remove_rows(dt_store *store, const char *run, const removal *at
     begun = true;
     DT_TRY(dt_store_run_remove(store, run, err));
     if (dt_file_exists(at->folder)) {
-        DT_TRY(dt_file_remove_tree(at->aside, err)); /* the rest of an earlier run with this id */
+        DT_TRY(dt_file_remove_tree(at->aside, err)); /* left from an earlier run with this id */
         if (rename(at->folder, at->aside) != 0)
             DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", at->folder, strerror(errno));
         moved = true;
-        DT_TRY(dt_file_sync_dir(at->runs, err)); /* or a power loss would bring the rows back */
+        DT_TRY(dt_file_sync_dir(at->runs, err)); /* otherwise a power loss could undo the rename */
     }
     DT_TRY(dt_store_commit(store, err));
     begun = false;
@@ -139,7 +140,7 @@ out:
     return st;
 }
 
-/* Everything but the labels, then the labels: as long as anything is left, its name can be read. */
+/* Removes the labels last: as long as anything is left, the run's name can be read. */
 dt_status dt_removal_finish(const char *aside, dt_error *err)
 {
     DIR *dir = opendir(aside);
@@ -163,7 +164,7 @@ dt_status dt_removal_finish(const char *aside, dt_error *err)
     return st == DT_OK ? dt_file_remove_tree(aside, err) : st;
 }
 
-/* Whether `ref` is the run of a leftover: its id or its name. */
+/* True if `ref` is the id or name of a run whose removal was interrupted. */
 static bool is_called(const char *runs, const char *id, const char *ref, dt_arena *arena)
 {
     const char *aside = dt_arena_printf(arena, "%s/" DT_REMOVED_PREFIX "%s", runs, id);

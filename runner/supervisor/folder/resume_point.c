@@ -30,7 +30,7 @@ const dt_attempt *dt_resume_point_left(const dt_attempt *attempts, int64_t count
     return NULL;
 }
 
-/* By name: the folder may be called otherwise than when the row was written. */
+/* Compares by name: the folder's path may have changed since the row was written. */
 static bool is_known(const void *context, const char *path)
 {
     const known *all = context;
@@ -54,7 +54,7 @@ dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const 
 
     *out = (dt_resume_point){0};
     if (!dt_file_exists(parent))
-        return DT_OK; /* none was ever begun */
+        return DT_OK; /* no checkpoint was ever started */
     DT_TRY(dt_store_checkpoint_list(store, &rows, &all.count, run, arena, err));
     all.rows = rows;
     DT_TRY(dt_store_attempt_list(store, &attempts, &all.attempts_count, run, arena, err));

@@ -17,7 +17,7 @@ dt_status dt_run_path(const char **out, const char *run, const char *below, dt_a
     dt_status st;
 
     *out = NULL;
-    /* Ids come from the store; one that is a path of its own is never looked up on the disk. */
+    /* Ids come from the store; one that contains a path is never looked up on the disk. */
     if (run[0] == '\0' || run[0] == '.' || strchr(run, '/') != NULL)
         return DT_FAIL(err, DT_ERR_USAGE, "'%s' is not the id of a run", run);
     st = dt_dir_path(&state, DT_DIR_STATE, arena, err);
@@ -28,21 +28,21 @@ dt_status dt_run_path(const char **out, const char *run, const char *below, dt_a
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* Another user's supervisor would have that one's keys and leave files that the owner cannot write.
- */
+/* A supervisor of another user would use that user's keys, and leave files that the owner cannot
+ * write. */
 dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err)
 {
     struct stat info;
     struct passwd *owner;
 
     if (lstat(folder, &info) != 0 || info.st_uid == geteuid())
-        return DT_OK; /* whoever uses it reports what is wrong with it */
+        return DT_OK; /* the caller reports problems when it uses the folder */
     owner = getpwuid(info.st_uid);
     if (owner != NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "run '%s' is that of the user %s, who alone can supervise it", run,
+                       "run '%s' belongs to user %s, who alone can supervise it", run,
                        owner->pw_name);
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   "run '%s' is that of the user number %lld, who alone can supervise it", run,
+                   "run '%s' belongs to the user with id %lld, who alone can supervise it", run,
                    (long long)info.st_uid);
 }

@@ -1,7 +1,8 @@
-/* run_folder: $XDG_STATE_HOME/dtrun/runs/ID, that a run has on the launch machine.
+/* run_folder: gives paths in $XDG_STATE_HOME/dtrun/runs/ID, the folder of a run on the launch machine.
  *
- *   recipe.yaml, labels.json (labels.h), environment (launch_env.h), secret, logs/, checkpoints/, supervisor.{lock,log,starts}
- *   attempt-N/plan.json, history.json (kept.h), node-K/place.json (copies.h)
+ *   recipe.yaml, labels.json (labels.h), environment (launch_env.h), secret, logs/, checkpoints/,
+ *   supervisor.{lock,log,starts}
+ *   attempt-N/plan.json, history.json (attempt_record.h), node-K/place.json (copies.h)
  */
 #ifndef DT_FOLDER_RUN_FOLDER_H
 #define DT_FOLDER_RUN_FOLDER_H
@@ -15,15 +16,15 @@
 extern "C" {
 #endif
 
-/* The folder of the run, and the file or folder `below` it (NULL: the folder itself). */
+/* Returns the path of the file or folder `below` the run's folder; NULL: the folder itself. */
 dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
                       dt_error *err);
 
-/* DT_ERR_UNSUPPORTED where the run's folder is another user's, who alone can supervise it. */
+/* DT_ERR_UNSUPPORTED if the run's folder belongs to another user, who alone can supervise it. */
 dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err);
 
-/* 32 random bytes, hexadecimal, in FOLDER/secret (0600); made where missing. What the ranks of a
- * run know and nobody else (secret.c). */
+/* Returns the secret of the run's ranks (secret.c): 32 random bytes in hexadecimal from
+ * FOLDER/secret (0600); created if missing. */
 dt_status dt_run_secret(const char **out, const char *folder, dt_arena *arena, dt_error *err);
 
 #ifdef __cplusplus

@@ -1,6 +1,5 @@
-/* secret: what the ranks of a run know and nobody else: they show it when they connect to each
- * other. It is in a file of the run's folder and in the ranks' environment; no plan, journal, log
- * or store ever holds it.
+/* secret: reads or creates the secret of a run, with which its ranks authenticate to each other. It is in a
+ * file of the run's folder and in the ranks' environment; no plan, journal, log or store holds it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +18,7 @@ static dt_status make(dt_strbuf *out, const char *path, dt_error *err)
     unsigned char bytes[SECRET_BYTES];
 
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-        return DT_FAIL(err, DT_ERR_IO, "no random bytes for the secret of a run: %s",
+        return DT_FAIL(err, DT_ERR_IO, "cannot get random bytes for the run's secret: %s",
                        strerror(errno));
     dt_strbuf_reset(out);
     for (size_t i = 0; i < sizeof(bytes); i++)

@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-#define MARK_BYTES 40 /* "stopped ATTEMPT", filled up with blanks, and a line's end */
+#define MARK_BYTES 40 /* "stopped ATTEMPT", padded with blanks, and a newline */
 
 static dt_status write_mark(int lock, const char *what, int64_t attempt, dt_error *err)
 {

@@ -18,7 +18,7 @@
 #define PARTS   "parts"
 #define PARTIAL ".partial"
 
-/* --- a piece that comes */
+/* --- writing pieces */
 
 static void add_path(dt_strbuf *out, const char *folder, int64_t part)
 {
@@ -34,7 +34,7 @@ static dt_status put(int fd, int64_t offset, const char *bytes, size_t length, c
     if (fstat(fd, &info) != 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot look at '%s': %s", path, strerror(errno));
     if (info.st_size < offset)
-        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' has %lld bytes, and byte %lld comes next", path,
+        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' has %lld bytes, but byte %lld comes next", path,
                        (long long)info.st_size, (long long)offset);
     if (ftruncate(fd, offset) != 0 || lseek(fd, offset, SEEK_SET) < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
@@ -80,8 +80,9 @@ dt_status dt_task_folder_write(const char *folder, int64_t part, int64_t offset,
     if (fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot open '%s': %s", partial.data, strerror(errno));
     st = put(fd, offset, bytes, length, partial.data, err);
-    if (st == DT_ERR_CORRUPT) { /* somebody removed it: it is missing, and made again */
-        dt_log_warn("part %lld cannot be kept: what came before of it is gone", (long long)part);
+    /* the file was removed: the part is missing, and will be made again */
+    if (st == DT_ERR_CORRUPT) {
+        dt_log_warn("cannot store part %lld: its beginning is missing", (long long)part);
         dt_error_clear(err);
         st = DT_OK;
         goto out;
@@ -98,9 +99,9 @@ out:
     return st;
 }
 
-/* --- what is there */
+/* --- reading parts */
 
-/* "part-00000012" alone; -1: another name. */
+/* Returns the number in "part-00000012"; -1 for any other name. */
 static int64_t part_of(const char *name, int64_t parts)
 {
     static const char begin[] = "part-";
@@ -199,6 +200,6 @@ void dt_task_folder_clear(const dt_plan *plan, const char *folder)
     }
     (void)dt_file_remove_tree(plan->directory, &problem);
     if (problem.code != DT_OK)
-        dt_log_warn("%s", problem.message); /* it costs room */
+        dt_log_warn("%s", problem.message); /* only wastes space */
     dt_strbuf_release(&path);
 }

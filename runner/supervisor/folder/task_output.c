@@ -1,4 +1,4 @@
-/* task_output: the parts of a task, in their order, as the one file that was asked for. */
+/* task_output: merges the parts of a task, in order, into the requested file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@ typedef struct merge {
     const dt_plan *plan;
     int fd;
     dt_strbuf temporary;
-    dt_strbuf out;         /* not written yet */
-    double log_likelihood; /* of what is scored, so far */
+    dt_strbuf out;         /* bytes that are not written yet */
+    double log_likelihood; /* log-likelihood so far */
     int64_t tokens;
 } merge;
 
@@ -41,7 +41,7 @@ static dt_status open_merge(merge *m, dt_error *err)
     m->fd = mkostemp(m->temporary.data, O_CLOEXEC);
     if (m->fd < 0)
         return fail(m, err);
-    (void)fchmod(m->fd, 0666 & ~mask); /* else it is readable for its owner alone */
+    (void)fchmod(m->fd, 0666 & ~mask); /* otherwise only the owner can read it */
     return DT_OK;
 }
 
@@ -57,7 +57,7 @@ static dt_status pass(merge *m, size_t most, dt_error *err)
     return DT_OK;
 }
 
-/* --- scores: every digit of each, added up in the order of the lines */
+/* --- scores: copied with every digit, and added in line order */
 
 static dt_status add_scores(merge *m, const dt_strbuf *text, dt_error *err)
 {
@@ -91,7 +91,7 @@ static void add_total(merge *m)
         dt_strbuf_add_str(&m->out, "0.000000\t0\tall: no token was scored\n");
 }
 
-/* --- all of it */
+/* --- merging */
 
 static dt_status add_part(merge *m, const char *folder, int64_t part, dt_error *err)
 {
@@ -117,7 +117,7 @@ out:
     return st;
 }
 
-/* As a supervisor left it that died before it said so. */
+/* True if the files are equal: an earlier supervisor may have written the output and died. */
 static bool is_same(const char *a, const char *b)
 {
     char one[4096], other[4096];
@@ -151,8 +151,8 @@ static dt_status name_output(merge *m, dt_error *err)
         return fail(m, err);
     if (!m->plan->task.replace && dt_file_exists(path) && !is_same(m->temporary.data, path))
         return DT_FAIL(err, DT_ERR_IO,
-                       "'%s' has come there since the run began: move it, and 'dtrun resume %s' "
-                       "writes what was made",
+                       "'%s' was created after the run began: move it, then 'dtrun resume %s' "
+                       "writes the result",
                        path, m->plan->run);
     st = dt_file_name(m->temporary.data, path, true, err);
     if (st != DT_OK)

@@ -12,7 +12,8 @@ const char *dt_task_of(const dt_run *run)
     const char *task, *found = NULL;
     json_t *json = NULL;
 
-    if (strstr(run->recipe_json, "\"task\"") == NULL || /* most have none: no need to read them */
+    /* most recipes have no task: no need to parse them */
+    if (strstr(run->recipe_json, "\"task\"") == NULL ||
         dt_json_parse(&json, run->recipe_json, strlen(run->recipe_json), "stored recipe", NULL) !=
             DT_OK)
         return NULL;
@@ -46,10 +47,10 @@ dt_status dt_task_refuse(const dt_run *run, const char *what, dt_arena *arena, d
     if (task == NULL)
         return DT_OK;
     if (dt_task_plan(&plan, run, arena, NULL) == DT_OK)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "run '%s' is a %s run with a checkpoint of run '%s', and cannot %s: name "
-                       "that one",
-                       run->id, task, plan.task.run, what);
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "run '%s' is a %s run with a checkpoint of run '%s', and cannot %s: name that run",
+            run->id, task, plan.task.run, what);
     return DT_FAIL(err, DT_ERR_USAGE, "run '%s' is a %s run, which trained nothing: it cannot %s",
                    run->id, task, what);
 }

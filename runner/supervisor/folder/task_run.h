@@ -1,16 +1,16 @@
-/* task_run: whether the task of a run is to train, and what it is if not (recipes/plan.h). */
+/* task_run: finds the task of a run that is not a training run (recipes/plan.h). */
 #ifndef DT_FOLDER_TASK_RUN_H
 #define DT_FOLDER_TASK_RUN_H
 
 #include "recipes/plan.h"
 #include "store/store.h"
 
-/* "generate", "score"; NULL: it trains. Static. */
+/* Returns "generate" or "score" (static); NULL: the run trains. */
 const char *dt_task_of(const dt_run *run);
-/* The plan of its newest attempt, from the run's folder. */
+/* Reads the plan of the run's newest attempt from its folder. */
 dt_status dt_task_plan(dt_plan *out, const dt_run *run, dt_arena *arena, dt_error *err);
-/* DT_ERR_USAGE for a run whose task is not to train, naming the one that it is of; `what` is what it cannot:
- * "be forked". */
+/* Returns DT_ERR_USAGE for a run whose task is not training, naming the run whose checkpoint it
+ * uses. what: what it cannot do, as in "be forked". */
 dt_status dt_task_refuse(const dt_run *run, const char *what, dt_arena *arena, dt_error *err);
 
 #endif

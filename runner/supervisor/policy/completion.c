@@ -16,6 +16,6 @@ bool dt_completion_reached(const dt_completion *facts)
     int64_t total = dt_completion_total(facts);
 
     if (facts->steps > 0 && facts->saved_step >= facts->steps)
-        return true; /* whatever epochs there are beside them */
+        return true; /* the epochs do not matter then */
     return total > 0 && facts->saved_step >= total;
 }

@@ -7,7 +7,7 @@
 double dt_ending_grace(const dt_ending_facts *facts)
 {
     if (facts->stop_now || facts->hung)
-        return 0; /* what hangs will not end by itself */
+        return 0; /* a hanging rank does not react to a grace period */
     return facts->stop_asked && !facts->failed ? facts->grace_seconds
                                                : dt_times()->failed_grace_seconds;
 }

@@ -1,11 +1,12 @@
-/* ending: how long ranks have to end, and when they have ended by themselves. Pure functions.
+/* ending: gives the grace period of ranks, and the time after which they have ended on their own. Pure
+ * functions.
  *
- *   why ranks are ended                              grace
- *   a stop                                           the recipe's grace_seconds
- *   another rank failed, a node was lost             10 s: they have nothing to save
- *   a stop at once, or they hang                     0 s
- *   the agent hears nothing of this machine for      the recipe's grace_seconds
- *   failure.launcher_lost (a lost launcher)
+ *   why ranks are ended                              grace period
+ *   a stop                                           grace_seconds of the recipe
+ *   another rank failed, a node was lost             10 s: there is nothing to save
+ *   stop --now, or the ranks hang                    0 s
+ *   the agent has had no contact with the launch     grace_seconds of the recipe
+ *   machine for failure.launcher_lost
  *
  * Limits     runner/times.h
  * Units      seconds
@@ -18,13 +19,13 @@
 typedef struct dt_ending_facts {
     bool stop_asked, stop_now;
     bool failed, hung;
-    double grace_seconds; /* of the recipe */
+    double grace_seconds; /* grace period of the recipe */
 } dt_ending_facts;
 
 double dt_ending_grace(const dt_ending_facts *facts);
 
-/* After such a silence the ranks of a node have stopped by themselves; 0: they never do.
- * launcher_lost_seconds: of the recipe; 0: no end. */
+/* Returns the silence after which the ranks of a node have ended on their own; 0: never.
+ * launcher_lost_seconds: failure.launcher_lost of the recipe; 0: never. */
 double dt_ending_lease(double launcher_lost_seconds, double grace_seconds);
 
 #endif

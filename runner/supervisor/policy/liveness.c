@@ -11,14 +11,16 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* Until then the others' newest step speaks for it: a dead node holds up the next. */
+/* Returns the time until which the newest step of other nodes counts as a sign of life: a dead
+ * node would block the next step. -1: there is none. */
 static double steps_speak(const dt_liveness_facts *facts)
 {
     return facts->peer_step >= 0 ? facts->peer_step + facts->step_gap : -1;
 }
 
-/* A connection on which its agent has not spoken, to a node where no command has run since: the login may be
- * what takes so long. The command that connects ends by itself if it does not log in. */
+/* True if the connection may still be logging in: the agent has not answered on it and no
+ * command has run on the node since it was opened. (The command that connects exits on its own
+ * if it cannot log in.) */
 static bool may_log_in(const dt_liveness_facts *facts)
 {
     return facts->connection && !facts->here && facts->heard <= facts->connected &&
@@ -30,13 +32,14 @@ static double newest_sign(const dt_liveness_facts *facts)
 {
     double sign = later(facts->heard, facts->command);
 
-    if (facts->stopping) /* what cannot be asked cannot be stopped */
+    if (facts->stopping) /* only an agent that answers can be stopped */
         return sign;
     sign = later(sign, later(facts->answered, facts->unknown));
     return later(sign, steps_speak(facts));
 }
 
-/* Nothing could be asked of it, for a reason of our own: no silence of it says anything. */
+/* True if a local problem kept this machine from contacting the node: then its silence means
+ * nothing. */
 static bool is_unknown(const dt_liveness_facts *facts)
 {
     return facts->unknown >= 0 && facts->now - facts->unknown <= dt_times()->lost_seconds;
@@ -58,15 +61,15 @@ static bool is_lost(const dt_liveness_facts *facts)
     return facts->now - newest_sign(facts) > dt_times()->lost_seconds;
 }
 
-/* A new agent that says nothing, and that could. */
+/* Returns the newest reason why a replaced agent could not answer. */
 static double newest_excuse(const dt_liveness_facts *facts)
 {
     return facts->stopping ? facts->heard
                            : later(facts->heard, later(facts->answered, facts->unknown));
 }
 
-/* It could have spoken for so long, and did not: while its machine could not be reached it could
- * not. */
+/* True if the agent was silent for too long although its node could be reached: while the node
+ * is unreachable the agent cannot be heard. */
 static bool hangs(const dt_liveness_facts *facts)
 {
     double heard;
@@ -84,7 +87,8 @@ static bool is_stuck(const dt_liveness_facts *facts)
     const dt_time_limits *times = dt_times();
     double most = times->silent_seconds;
 
-    /* A first connection shares the one that stands, which may be stuck; unless it has just prepared the node. */
+    /* A first connection may share an existing ssh connection that is stuck, unless that one has
+     * just prepared the node. */
     if (may_log_in(facts) && (facts->tries > 0 || !facts->started))
         return false;
     if (facts->heard < facts->connected) {

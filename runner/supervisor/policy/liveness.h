@@ -1,35 +1,33 @@
-/* liveness: what the silence of a node means. A pure function of facts and a clock.
+/* liveness: decides what the silence of a node means. A pure function of facts and a clock.
  *
- * Nothing is lost for being silent: it must be that nothing else speaks for it. A sign of life is a
- * line of its agent, a command that ran there, a machine that answers and lets nobody in (a key
- * that was withdrawn, a ticket that expired, a home that stalls), a step of other nodes' ranks,
- * which is made by all, and until the next one is due, as is a save or an evaluation (silence.h says
- * how long the first of them may take); and where the node could not be asked at all (no name server,
- * ssh's own configuration) nothing is known.
+ * A node is lost only if nothing shows that it is alive. A sign of life is: a line of its agent; a command
+ * that ran there; a machine that answers but refuses the login (a withdrawn key, an expired ticket, a home
+ * directory that stalls); a step of other nodes' ranks, because all ranks take part in it. A step counts
+ * until the next one is due, as do a save and an evaluation (silence.h says how long the first may take).
+ * If a local problem prevents contact (no name server, an error in the ssh configuration), nothing is known.
  *
  *   silent for   and                                                   then
- *    6 s                                                               a new connection is tried
- *    8 s         it is another machine                                 it is probed, and shown as
+ *    6 s                                                               try a new connection
+ *    8 s         it is another machine                                 probe it, and show it as
  *                                                                      not reachable
  *   10 s         no agent ever answered, first attempt                 no agent
- *   25 s         ... and no command has run there since the connection
- *                was begun, which may still log in                     no agent
- *   16 s         no sign of life since, the run trains, and other
- *                nodes are heard                                       lost
- *   16 s         no line, no command, the run stops                    lost
+ *   25 s         ... and the connection may still be logging in        no agent
+ *   16 s         no sign of life, the run trains, and other nodes
+ *                are heard                                             lost
+ *   16 s         no line and no command, the run stops                 lost
  *   25 s         ... and the machine answers, and a connection may
- *                still log in                                          lost
- *   20 s, 60 s   so long commands have run there; the run stops,       its agent hangs: it is
- *                trains and makes no step                              replaced, which ends its ranks
- *   15 s         after that                                            no agent
- *   the lease    no other node is heard either: it may be our own      lost
- *                network. Until the ranks have stopped by themselves;
- *                1 h where they never do
- *   1 h          all others have ended, and well: so has it, and it    lost
- *                says so when it can be reached
+ *                still be logging in                                   lost
+ *   20 s, 60 s   commands ran there all that time; the run stops (20),  its agent hangs: replace it,
+ *                or trains and makes no step (60)                      which ends its ranks
+ *   15 s         after a replacement                                   no agent
+ *   the lease    no other node is heard either: the problem may be     lost
+ *                the local network. Lasts until the ranks have stopped
+ *                on their own; 1 h if they never do
+ *   1 h          all other nodes have ended well: this one has too,    lost
+ *                and reports it once it can be reached
  *
  * Limits     runner/times.h
- * Units      seconds of a clock that moves only while input is read (channel/poll_clock.h)
+ * Units      seconds of a clock that advances only while input is read (channel/poll_clock.h)
  */
 #ifndef DT_POLICY_LIVENESS_H
 #define DT_POLICY_LIVENESS_H
@@ -38,53 +36,53 @@
 
 /* The other nodes of the run. */
 typedef enum dt_liveness_peers {
-    DT_PEERS_SILENT, /* or there are none */
-    DT_PEERS_HEARD,  /* one at least */
-    DT_PEERS_ENDED   /* all: nothing is left there */
+    DT_PEERS_SILENT, /* or there are no others */
+    DT_PEERS_HEARD,  /* at least one is heard */
+    DT_PEERS_ENDED   /* all have ended */
 } dt_liveness_peers;
 
 typedef struct dt_liveness_facts {
     double now;
-    double heard;     /* the last line of its agent, or when it was first expected */
-    double connected; /* when the connection of now was begun */
-    int tries;        /* connections since it was heard */
-    bool connection;  /* there is one, in whatever state */
-    bool here;        /* this machine */
-    bool started;     /* ranks were, on it */
-    bool idle;        /* its agent answered, and that no rank was started */
-    bool stopping;    /* the run, or its attempt */
-    bool waits;       /* for nodes that are away: the attempt is one that follows another */
-    bool replaced;    /* its agent is being */
-    double probed;    /* when a probe was last begun */
-    double reached;   /* since when every probe has run a command there; 0: always */
-    /* When it was last so, -1: never. */
+    double heard;     /* last line of its agent, or the time when it was first expected */
+    double connected; /* start of the current connection */
+    int tries;        /* connections since the last line */
+    bool connection;  /* a connection exists, in any state */
+    bool here;        /* the node is this machine */
+    bool started;     /* ranks were started on it */
+    bool idle;        /* its agent answered that no rank was started */
+    bool stopping;    /* the run or its attempt is being ended */
+    bool waits;       /* wait for unavailable nodes: the attempt is a restart */
+    bool replaced;    /* its agent is being replaced */
+    double probed;    /* start of the last probe */
+    double reached;   /* since then, every probe has run a command there; 0: always */
+    /* Last times; -1: never. */
     double command;   /* a command ran there */
-    double answered;  /* the machine answered, and let nobody in */
-    double unknown;   /* it could not be asked, for a reason of our own */
-    double peer_step; /* another node reported a new step, or a phase (saving ...) */
-    double step_gap;  /* between two of them, usually; 0: not known */
+    double answered;  /* the machine answered but refused the login */
+    double unknown;   /* a local problem prevented contact */
+    double peer_step; /* another node reported a new step or phase (saving, ...) */
+    double step_gap;  /* usual time between two of them; 0: unknown */
     dt_liveness_peers peers;
-    double lease; /* after such a silence the ranks there have stopped by themselves; 0: never */
+    double lease; /* silence after which the ranks there have ended on their own; 0: never */
 } dt_liveness_facts;
 
 typedef enum dt_liveness_act {
     DT_LIVENESS_WAIT,
     DT_LIVENESS_RECONNECT,
-    DT_LIVENESS_REPLACE,  /* its agent, by another */
-    DT_LIVENESS_NO_AGENT, /* give it up: its agent is unavailable */
-    DT_LIVENESS_LOST      /* give it up: nothing is heard of it */
+    DT_LIVENESS_REPLACE,  /* replace its agent */
+    DT_LIVENESS_NO_AGENT, /* give the node up: its agent is unavailable */
+    DT_LIVENESS_LOST      /* give the node up: there is no sign of life */
 } dt_liveness_act;
 
 typedef struct dt_liveness_verdict {
     dt_liveness_act act;
-    bool probe;       /* and look whether anything can be run there */
-    bool unreachable; /* and say so */
+    bool probe;       /* also start a probe */
+    bool unreachable; /* also show the node as not reachable */
 } dt_liveness_verdict;
 
-/* facts.reached after one more probe, which was begun then; ran: it ran a command there. Infinite: the last
- * one did not. proven: the last time before that something came from there, a line or an answer. One
- * that hung proves nothing of the time before its answer: where there was no proof for long, it
- * could be reached only since. */
+/* Returns the new facts.reached after a probe that began at `begun` and ended `now`. ran: it ran
+ * a command there; otherwise the result is infinite. proven: the last time before the probe that
+ * something came from the node, a line or an answer. A late answer does not prove that the node
+ * could be reached before: after a long time without proof the result is the start of the probe. */
 double dt_liveness_reached(double reached, double proven, double begun, double now, bool ran);
 
 dt_liveness_verdict dt_liveness_judge(const dt_liveness_facts *facts);

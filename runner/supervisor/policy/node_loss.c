@@ -4,8 +4,8 @@
 
 #include "base/banned.h"
 
-/* DT_ERR_IO: this machine cannot do it now (ssh is not there, no process can be started);
- * DT_ERR_TIMEOUT: a home that stalls. */
+/* True if the problem may pass. DT_ERR_IO: this machine cannot run ssh now; DT_ERR_TIMEOUT: a
+ * home directory that stalls. */
 static bool may_pass(dt_status failed)
 {
     return failed == DT_ERR_PEER || failed == DT_ERR_IO || failed == DT_ERR_TIMEOUT;

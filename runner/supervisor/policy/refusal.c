@@ -2,8 +2,8 @@
 
 #include "base/banned.h"
 
-#define LIMIT   60 /* of what refusals weigh */
-#define LASTING 12 /* what one weighs that would come again */
+#define LIMIT   60 /* total weight of refusals that is too much */
+#define LASTING 12 /* weight of a lasting refusal; others weigh 1 */
 
 bool dt_refusal_is_last(dt_refusals *refusals, int64_t next_event, bool lasting)
 {

@@ -5,8 +5,8 @@
 
 #include "base/banned.h"
 
-#define TIMES        5.0  /* the usual */
-#define SETUP_TIMES  60.0 /* of hang_seconds */
+#define TIMES        5.0  /* a silence is unusual after this many times the usual time */
+#define SETUP_TIMES  60.0 /* times hang_seconds */
 #define SELDOM_TIMES 10.0
 
 void dt_silence_init(dt_silence *silence, double hang_seconds)
@@ -57,7 +57,8 @@ bool dt_silence_enter(dt_silence *silence, const char *phase, int64_t time_ms)
         return false;
     if (took > silence->longest[silence->phase])
         silence->longest[silence->phase] = took;
-    if (time_ms >= silence->since_ms) /* else the clock was set back: nobody knows what it took */
+    /* otherwise the clock was set back, and the duration is unknown */
+    if (time_ms >= silence->since_ms)
         silence->ended[silence->phase] = true;
     progress(silence, next, time_ms);
     return true;
@@ -112,7 +113,7 @@ double dt_silence_limit(const dt_silence *silence)
     return TIMES * usual > least ? TIMES * usual : least;
 }
 
-/* Whether what it is at has been done before. */
+/* True if the duration of the current phase is known. */
 static bool is_known(const dt_silence *silence)
 {
     switch (silence->phase) {
@@ -124,7 +125,7 @@ static bool is_known(const dt_silence *silence)
     case DT_SILENCE_SAVE:
         return silence->ended[silence->phase];
     default:
-        return true; /* nobody waits for a step */
+        return true; /* no step is due */
     }
 }
 
@@ -133,7 +134,7 @@ double dt_silence_usual(const dt_silence *silence)
     double gap = longest_gap(silence), phase = silence->longest[silence->phase];
     bool seldom = silence->phase == DT_SILENCE_EVALUATE || silence->phase == DT_SILENCE_SAVE;
 
-    if (silence->recalled) /* it may be at its first save */
+    if (silence->recalled) /* the run may be at its first save */
         return fmax(SELDOM_TIMES * silence->hang_seconds, TIMES * gap);
     if (!is_known(silence))
         return dt_silence_limit(silence);

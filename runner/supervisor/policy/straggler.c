@@ -9,7 +9,7 @@ void dt_straggler_init(dt_straggler *straggler, dt_straggler_rank *ranks, int64_
         ranks[i] = (dt_straggler_rank){0};
 }
 
-/* Into the scratch of the ranks. */
+/* Returns the median wait; sorts in the scratch fields of the ranks. */
 static double median_waited(dt_straggler *straggler)
 {
     dt_straggler_rank *ranks = straggler->ranks;
@@ -33,8 +33,8 @@ static bool all_heard(const dt_straggler *straggler)
     return all;
 }
 
-bool dt_straggler_hear(dt_straggler *straggler, int64_t rank, double waited_seconds,
-                       dt_straggler_finding *out)
+bool dt_straggler_add(dt_straggler *straggler, int64_t rank, double waited_seconds,
+                      dt_straggler_finding *out)
 {
     dt_straggler_rank *ranks = straggler->ranks;
 

@@ -1,13 +1,13 @@
-/* straggler: which rank holds up the others. A pure function of what the ranks say.
+/* straggler: finds the rank that slows down the others. A pure function of the waits that ranks report.
  *
- * Ranks of one step wait for each other in collectives, so that each takes as long as the slowest;
- * but the slowest itself waits least. Every rank says now and then how long it waits in a step. Once
- * all have said so, a finding is made, and the next one begins:
+ * Ranks wait for each other in the collectives of a step, so all take as long as the slowest; the slowest
+ * itself waits least. Every rank reports from time to time how long it waits per step. Once all ranks have
+ * reported, a finding is made and the next one begins:
  *
- *   rank      the one that waits least
- *   seconds   how much longer than it the others (their median) wait in a step
+ *   rank      the rank that waits least
+ *   seconds   how much longer the other ranks wait per step (their median)
  *
- * Threads    none of its own
+ * Threads    no locks of its own
  */
 #ifndef DT_POLICY_STRAGGLER_H
 #define DT_POLICY_STRAGGLER_H
@@ -15,12 +15,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Metrics that the supervisor adds of them: the rank, and the seconds. */
+/* Metrics that the supervisor records from a finding. */
 #define DT_METRIC_SLOWEST_RANK    "slowest_rank"
 #define DT_METRIC_SLOWEST_SECONDS "slowest_seconds"
 
 typedef struct dt_straggler_rank {
-    bool heard; /* since the last finding */
+    bool heard; /* reported since the last finding */
     double waited_seconds;
     double sorted_seconds; /* scratch: [i] is the i-th shortest wait of all */
 } dt_straggler_rank;
@@ -35,10 +35,11 @@ typedef struct dt_straggler_finding {
     double seconds;
 } dt_straggler_finding;
 
-/* ranks: rank_count of them, which live as long; overwritten. */
+/* ranks: rank_count entries that must outlive the straggler; overwritten. */
 void dt_straggler_init(dt_straggler *straggler, dt_straggler_rank *ranks, int64_t rank_count);
-/* The rank waits so long in a step. True where that was the last of all, and *out is made. */
-bool dt_straggler_hear(dt_straggler *straggler, int64_t rank, double waited_seconds,
-                       dt_straggler_finding *out);
+/* Adds the wait of a rank per step. Returns true if all ranks have now reported, and fills in
+ * *out. */
+bool dt_straggler_add(dt_straggler *straggler, int64_t rank, double waited_seconds,
+                      dt_straggler_finding *out);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "base/banned.h"
 
-/* Of a GPU, that a driver may keep without a process of ours. */
+/* GPU memory that a driver may keep without any process of the run */
 #define MEMORY_SLACK_BYTES ((int64_t)512 << 20)
-#define CLOCKS_MS          1000 /* that two nodes' times, as we know them, may be apart */
+#define CLOCKS_MS          1000 /* how far the times of two nodes may differ after correction */
 
 dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err)
 {
@@ -36,7 +36,8 @@ void dt_verdict_release(dt_verdict *verdict)
     memset(verdict, 0, sizeof(*verdict));
 }
 
-/* True where this cause goes before the one that is known; the reason is then to be written. */
+/* Returns true if this cause comes before the one known so far; the caller then writes the
+ * reason. */
 static bool take_cause(dt_verdict *verdict, dt_cause cause, int64_t time_ms, int exit_code)
 {
     if (cause > verdict->cause || (cause == verdict->cause && time_ms >= verdict->cause_time_ms))
@@ -94,8 +95,9 @@ static dt_cause cause_of(const char *reason, const char *failed_status)
     return DT_CAUSE_OWN;
 }
 
-/* Nodes are stopped one after the other: that a peer is gone is then how it ends. Past the
- * supervisor so is an agent that did not do it and was killed. */
+/* Returns the cause of a death while a stop is in progress. Nodes are stopped one after the
+ * other, so a rank may end because its peer is gone, and an agent that was stopped directly may
+ * be killed. */
 static dt_cause cause_in(const dt_verdict *verdict, const char *reason, const char *failed_status)
 {
     dt_cause cause = cause_of(reason, failed_status);
@@ -121,7 +123,7 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
     if (strcmp(reason, "not_started") == 0)
         dt_strbuf_add_fmt(out, "could not be started: %s", dt_message_string(message, "message"));
     else if (strcmp(reason, "agent_lost") == 0)
-        dt_strbuf_add_fmt(out, "was ended because the agent on %s was lost", node);
+        dt_strbuf_add_fmt(out, "was stopped because the dtrun agent on %s died", node);
     else if (number != 0)
         dt_strbuf_add_fmt(out, "was killed by signal %lld (%s)", (long long)number,
                           dt_message_string(message, "signal_name"));
@@ -134,11 +136,10 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
         dt_strbuf_add_str(out, meaning); /* ": the node is out of memory" */
     lines = json_object_get(message->json, "kernel_lines");
     if (json_array_size(lines) > 0 && json_is_string(json_array_get(lines, 0)))
-        dt_strbuf_add_fmt(out, "; the kernel says: %s",
-                          json_string_value(json_array_get(lines, 0)));
+        dt_strbuf_add_fmt(out, "; kernel log: %s", json_string_value(json_array_get(lines, 0)));
 }
 
-/* What a rank says of itself that is the same the next time; a divergence is "recipe". */
+/* True for a failure that would happen again. (A divergence has the status "recipe".) */
 static bool is_lasting(const char *failed_status)
 {
     static const dt_status lasting[] = {DT_ERR_RECIPE, DT_ERR_USAGE, DT_ERR_UNSUPPORTED};
@@ -149,7 +150,7 @@ static bool is_lasting(const char *failed_status)
     return found;
 }
 
-static void see_exited(dt_verdict *verdict, const dt_message *message, const char *node)
+static void add_exited(dt_verdict *verdict, const dt_message *message, const char *node)
 {
     const char *reason = dt_message_string(message, "reason");
     const char *status = verdict->rank_failed[message->rank], *text = "";
@@ -176,9 +177,10 @@ static void see_finished(dt_verdict *verdict, const dt_message *message)
     verdict->time_limit = strcmp(dt_message_string(message, "reason"), "time_limit") == 0;
 }
 
-/* An agent's word of a stop that we may not know of, as one of a supervisor before us: what another
- * node has of the same stop, that a peer is gone, may have been read first. So may another stop, which
- * was asked of us since: then the times tell which of the two came before the loss. */
+/* Handles an agent's report of a stop that this supervisor may not know, for example from a
+ * previous supervisor. A lost peer on another node may have been read first although the same
+ * stop caused it. A second stop may have been requested since; then the times tell whether the
+ * stop came before the loss. */
 static void learn_of_stop(dt_verdict *verdict, const dt_message *message)
 {
     bool came_before = message->time_ms <= verdict->cause_time_ms + CLOCKS_MS;
@@ -190,7 +192,8 @@ static void learn_of_stop(dt_verdict *verdict, const dt_message *message)
 
 static void see_stopping(dt_verdict *verdict, const dt_message *message)
 {
-    if (json_is_true(json_object_get(message->json, "asked"))) { /* on the node, past us */
+    /* requested on the node, not through the supervisor */
+    if (json_is_true(json_object_get(message->json, "asked"))) {
         learn_of_stop(verdict, message);
         verdict->asked_there = true;
     }
@@ -214,7 +217,7 @@ static int64_t whole(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-/* A size below zero is none: a line from outside may say any number. */
+/* Returns a size in bytes; negative numbers from the outside count as 0. */
 static int64_t size(const json_t *object, const char *key)
 {
     int64_t bytes = whole(object, key);
@@ -252,7 +255,7 @@ void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *
         see_failed(verdict, message);
         break;
     case DT_MESSAGE_EXITED:
-        see_exited(verdict, message, node);
+        add_exited(verdict, message, node);
         break;
     case DT_MESSAGE_FINISHED:
         see_finished(verdict, message);

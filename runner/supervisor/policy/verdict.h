@@ -1,9 +1,8 @@
-/* verdict: how the attempt ended, from what its nodes told.
+/* verdict: derives how an attempt ended from the events of its nodes.
  *
- * It is a fold: every event that matters is seen once, in any order of nodes, and the same events
- * read again from the store give the same verdict. The first cause of a failure is the earliest
- * death that no other death explains: a rank that lost its peer, or that was told to end because
- * of one, is a consequence.
+ * It is a fold: every relevant event is added once, in any order of nodes, and the same events read again
+ * from the store give the same verdict. The first cause of a failure is the earliest death that no other
+ * death explains: a rank that lost its peer, or was ended because of a peer, is a consequence.
  *
  * Ownership  copies what it keeps
  */
@@ -15,64 +14,65 @@
 #include "runner/supervisor/protocol/message.h"
 #include "store/store.h"
 
-/* The smaller, the more likely the first cause. */
+/* Ordered: a smaller value is more likely the first cause. */
 typedef enum dt_cause {
-    DT_CAUSE_OWN,   /* of its own: killed, failed, not started, agent lost */
-    DT_CAUSE_PEER,  /* said that a peer was lost */
-    DT_CAUSE_ENDED, /* ended by its agent, for another rank or a stop */
+    DT_CAUSE_OWN,   /* the rank's own: killed, failed, not started, agent died */
+    DT_CAUSE_PEER,  /* the rank reported that a peer was lost */
+    DT_CAUSE_ENDED, /* ended by its agent, because of another rank or a stop */
     DT_CAUSE_NONE
 } dt_cause;
 
 typedef struct dt_verdict {
     bool stop_asked;
-    bool stop_now;       /* ... without time to save: dtrun stop --now */
-    bool asked_there;    /* ... on a node, past the supervisor */
-    bool ended_by_us;    /* a supervisor had the ranks ended, and no person had asked for it */
-    bool finished;       /* rank 0 said so */
-    bool finished_steps; /* and that it was because all steps are done */
-    dt_cause cause;      /* of the failure below */
+    bool stop_now;       /* stop without grace period: dtrun stop --now */
+    bool asked_there;    /* stop requested on a node, not through the supervisor */
+    bool ended_by_us;    /* a supervisor ended the ranks although nobody requested it */
+    bool finished;       /* rank 0 reported the end of training */
+    bool finished_steps; /* because all steps are done */
+    dt_cause cause;      /* cause of the failure */
     int64_t cause_time_ms;
-    int exit_code;       /* that this cause means */
-    dt_strbuf reason;    /* in words */
-    bool hung;           /* no step was made any more */
-    bool launcher_lost;  /* an agent stopped its ranks, as the recipe asks */
-    bool time_limit;     /* the ranks ended because the recipe gives no more time */
-    bool unrecoverable;  /* another try would end the same way */
-    dt_strbuf left;      /* processes that could not be removed, "" none */
-    dt_strbuf unreached; /* nodes where a stop could not be proved, "" none */
-    char **rank_failed;  /* [world_size] "status\0message" of a rank's `failed`, or NULL */
+    int exit_code;       /* exit code of this cause */
+    dt_strbuf reason;    /* text of the reason */
+    bool hung;           /* the ranks hung */
+    bool launcher_lost;  /* an agent stopped its ranks because of failure.launcher_lost */
+    bool time_limit;     /* the ranks ended because time_limit was reached */
+    bool unrecoverable;  /* a restart would fail the same way */
+    dt_strbuf left;      /* processes and memory that are left, "" if none */
+    dt_strbuf unreached; /* nodes where processes may be left, "" if none */
+    char **rank_failed;  /* [world_size] "status\0message" of the rank's `failed` event, or NULL */
     int64_t world_size;
 } dt_verdict;
 
 dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err);
-void dt_verdict_release(dt_verdict *verdict); /* accepts one of zero bytes */
+void dt_verdict_release(dt_verdict *verdict); /* accepts a zeroed struct */
 
-/* An event of the node named so. */
+/* Adds an event; `node` is the name of its node. */
 void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *node);
-/* The node, or the system, failed without a word from a rank. */
+/* Adds a failure of a node or of the system that no rank reported. */
 void dt_verdict_system_failed(dt_verdict *verdict, const char *reason, int64_t time_ms);
 
-/* The ranks made no step any more; time_ms is of the last sign of one. */
+/* Adds a hang; time_ms is the time of the last sign of progress. */
 void dt_verdict_hung(dt_verdict *verdict, const char *reason, int64_t time_ms);
-/* A stop was asked for, and this node cannot be asked whether anything is left. */
+/* Adds a node (`what` names it and the problem) that could not confirm that nothing is left. */
 void dt_verdict_unreached(dt_verdict *verdict, const char *what);
 
 bool dt_verdict_has_failed(const dt_verdict *verdict);
-/* Parts of a reason; what follows names the nodes, up to the end of the reason. */
+/* Parts of a reason; the names of nodes follow, up to the end of the reason. */
 #define DT_REASON_LEFT    "not released: "
-#define DT_REASON_UNKNOWN "whether anything is left is not known: "
-#define DT_REASON_PROVED  "nothing is left on its nodes, as was seen later"
+#define DT_REASON_UNKNOWN "cannot verify that nothing is left: "
+#define DT_REASON_PROVED  "nothing is left on its nodes (verified later)"
 
-/* A supervisor had the ranks ended for a failure that it has noted nowhere that is still there: they
- * ended well, and only the agents' journals tell that it was not by a signal from elsewhere. */
+/* True if a supervisor ended the ranks because of a failure whose record is lost: the ranks
+ * ended well, and only the agents' journals show that dtrun sent the signal. */
 bool dt_verdict_has_lost_cause(const dt_verdict *verdict);
-/* What was told says how the ranks ended, whatever else is missing. */
+/* True if the events explain how the ranks ended. */
 bool dt_verdict_is_explained(const dt_verdict *verdict);
-/* Once nothing more can come: failed of something that may go better the next time. Not a recipe
- * that cannot work, a training that diverged, a program that cannot be run; and not while
- * processes are left that hold what the next try needs. */
+/* True if the attempt failed in a way that a restart may fix. Not for a recipe that cannot work,
+ * a training that diverged or a program that cannot be run, and not while processes are left
+ * that hold resources. Call once all events are known. */
 bool dt_verdict_may_restart(const dt_verdict *verdict);
-/* Once nothing more can come. *reason is borrowed from the verdict. */
+/* Gives the final state, exit code and reason. Call once all events are known. *reason is
+ * borrowed from the verdict. */
 void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason);
 
 #endif

@@ -1,4 +1,4 @@
-/* What follows from all that was seen (verdict.c): whether it failed, may restart, and how it ended in words. */
+/* verdict_give: derives state, exit code and reason from the events that verdict.c collected. */
 #include "runner/supervisor/policy/verdict.h"
 
 #include <stdlib.h>
@@ -48,29 +48,30 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
         dt_strbuf_add_fmt(&verdict->reason, "stopped by request%s",
                           verdict->stop_now ? " (--now)" : "");
         if (killed)
-            dt_strbuf_add_fmt(&verdict->reason, "; it did not end by itself: %s", how);
+            dt_strbuf_add_fmt(&verdict->reason, "; it did not exit cleanly: %s", how);
         free(how);
     } else if (verdict->time_limit) {
         *state = DT_RUN_STOPPED;
         *exit_code = DT_EXIT_TIME_LIMIT;
         dt_strbuf_reset(&verdict->reason);
-        dt_strbuf_add_str(&verdict->reason, "its time_limit is over");
+        dt_strbuf_add_str(&verdict->reason, "time_limit reached");
     } else if (verdict->launcher_lost) {
         *state = DT_RUN_STOPPED;
         *exit_code = DT_EXIT_STOPPED;
         dt_strbuf_reset(&verdict->reason);
-        dt_strbuf_add_str(&verdict->reason, "stopped on its nodes because the launch machine was"
-                                            " not heard of (failure.launcher_lost)");
+        dt_strbuf_add_str(
+            &verdict->reason,
+            "stopped by its nodes: no contact with the launch machine (failure.launcher_lost)");
     } else if (verdict->finished) {
         *state = DT_RUN_STOPPED;
         *exit_code = DT_EXIT_STOPPED;
         dt_strbuf_add_str(&verdict->reason,
-                          "the ranks got a signal to stop that did not come from dtrun");
+                          "the ranks received a stop signal that dtrun did not send");
     } else {
         *state = DT_RUN_FAILED;
         *exit_code = DT_EXIT_FAILED;
         dt_strbuf_add_str(&verdict->reason,
-                          "every rank exited with code 0 and none said that training is finished");
+                          "every rank exited with code 0 before training was finished");
     }
     if (verdict->left.length > 0) {
         *exit_code = DT_EXIT_LEFT;

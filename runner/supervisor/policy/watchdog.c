@@ -5,17 +5,17 @@
 
 #include "base/banned.h"
 
-#define RUNS_TIMES    10.0 /* of the longest honest op */
-#define BLOCKED_TIMES 2.0  /* of the limit */
+#define RUNS_TIMES    10.0 /* times the longest legitimate op */
+#define BLOCKED_TIMES 2.0  /* times the limit */
 #define QUIET_TIMES   2.0
 #define DEVICE_TIMES  5.0
-#define PATIENT_TIMES 10.0 /* of hang_seconds */
+#define PATIENT_TIMES 10.0 /* times hang_seconds */
 
-/* What the threads that only listen and look use: not worth the name of running. One that waits for
- * many peers looks at each. */
+/* Share of processor time that listening and polling threads use: below it a rank does not count
+ * as running. A rank that waits for many peers polls each of them. */
 #define IDLE_SHARE    0.02
 #define WAITING_SHARE 0.05
-#define IDLE_SECONDS  0.02 /* two ticks of the kernel's clock */
+#define IDLE_SECONDS  0.02 /* two kernel clock ticks */
 
 void dt_watchdog_init(dt_watchdog *dog, dt_watchdog_rank *ranks, int64_t rank_count,
                       double hang_seconds)
@@ -43,7 +43,7 @@ static dt_watchdog_condition condition_of(const dt_watchdog_rank *rank,
     if (fact->state == 'T' && used <= 0)
         return DT_WATCHDOG_STOPPED;
     if (fact->state == 'T' || used > fmax(idle, IDLE_SECONDS))
-        return DT_WATCHDOG_RUNS; /* one that is stopped again and again, too */
+        return DT_WATCHDOG_RUNS; /* also a rank that is stopped repeatedly */
     if (fact->work != rank->last.work)
         return DT_WATCHDOG_WORKS;
     if (fact->state == 'D' || fact->state == 't')
@@ -58,7 +58,8 @@ static bool is_quiet(dt_watchdog_condition condition)
     return condition == DT_WATCHDOG_WAITS || condition == DT_WATCHDOG_SLEEPS;
 }
 
-/* Time goes to what lasts; whatever else was continuing before has ended. */
+/* Adds the time to the counters of the condition that lasts; other conditions start again from
+ * 0. */
 static void count(dt_watchdog_rank *rank, dt_watchdog_condition now, double used, double passed)
 {
     rank->still_seconds += passed;
@@ -110,7 +111,7 @@ void dt_watchdog_advanced(dt_watchdog *dog)
     }
 }
 
-/* --- what they prove */
+/* --- conclusions */
 
 static double longest_honest_op(const dt_watchdog *dog, const dt_watchdog_rank *rank)
 {
@@ -118,7 +119,7 @@ static double longest_honest_op(const dt_watchdog *dog, const dt_watchdog_rank *
                 dog->longest_busy_seconds);
 }
 
-/* Evidence against this rank, whatever the others do. */
+/* True if this rank alone proves a hang, whatever the others do. */
 static bool hangs_alone(const dt_watchdog *dog, const dt_watchdog_rank *rank, double limit)
 {
     double patient = PATIENT_TIMES * dog->hang_seconds;
@@ -135,7 +136,8 @@ static bool hangs_alone(const dt_watchdog *dog, const dt_watchdog_rank *rank, do
     }
 }
 
-/* That together with all others it may be called hanging. */
+/* True if the rank has been quiet long enough to count as hanging, provided that all others are
+ * too. */
 static bool is_quiet_for_long(const dt_watchdog *dog, const dt_watchdog_rank *rank, double limit)
 {
     double enough = QUIET_TIMES * limit;
@@ -146,9 +148,10 @@ static bool is_quiet_for_long(const dt_watchdog *dog, const dt_watchdog_rank *ra
     return is_quiet(rank->condition) && rank->quiet_seconds > enough;
 }
 
-/* Nobody but it can bring the others on: they wait, too, or sleep. Of those that were stopped
- * inside a collective, the one that was so first; -1: there is none. One that is halted again and
- * again by who throttles it, and only waits while it may run, looks just so: hence the others. */
+/* Returns the rank that was stopped first inside a collective, provided that all other ranks
+ * wait or sleep, so that only this rank can let them advance; -1 if there is none. A rank that
+ * is throttled by repeated stops, and otherwise waits, looks the same; hence the condition on
+ * the others. */
 static int64_t stopped_in_collective(const dt_watchdog *dog, double limit)
 {
     int64_t found = -1;
@@ -166,7 +169,7 @@ static int64_t stopped_in_collective(const dt_watchdog *dog, double limit)
     return found;
 }
 
-/* The one that the others wait for, where one does something else. */
+/* Returns the rank that the others wait for: one that sleeps, else any. */
 static int64_t culprit(const dt_watchdog *dog)
 {
     int64_t found = -1;
@@ -196,7 +199,7 @@ dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_sec
     if (silent_seconds <= limit_seconds)
         return DT_WATCHDOG_FINE;
     if (shortest_still(dog, silent_seconds) <= limit_seconds)
-        return DT_WATCHDOG_SLOW; /* somebody has advanced since, or is not known */
+        return DT_WATCHDOG_SLOW; /* a rank has advanced since, or its condition is unknown */
     for (int64_t i = 0; i < dog->rank_count; i++) {
         if (hangs_alone(dog, &dog->ranks[i], limit_seconds)) {
             *rank = i;
@@ -215,11 +218,11 @@ dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_sec
 const char *dt_watchdog_condition_words(dt_watchdog_condition condition)
 {
     static const char *const words[] = {
-        [DT_WATCHDOG_UNKNOWN] = "has not been heard yet",
+        [DT_WATCHDOG_UNKNOWN] = "has not reported yet",
         [DT_WATCHDOG_ADVANCES] = "advances",
         [DT_WATCHDOG_RUNS] = "computes",
         [DT_WATCHDOG_STARVES] = "waits for a processor",
-        [DT_WATCHDOG_WORKS] = "waits for a disk that serves it",
+        [DT_WATCHDOG_WORKS] = "waits for disk I/O",
         [DT_WATCHDOG_STOPPED] = "is stopped",
         [DT_WATCHDOG_BLOCKED] = "is blocked in the kernel",
         [DT_WATCHDOG_WAITS] = "waits for other ranks",

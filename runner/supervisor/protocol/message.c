@@ -6,10 +6,10 @@
 #include "base/banned.h"
 
 #define FIELDS_MAX 6
-#define NAME_MOST  64 /* of an event */
+#define NAME_MOST  64 /* longest name of an event */
 
-/* field: "i" a whole number, "f" a number, "s" a string, "o" an object, "a" an array; "rank" is
- * checked for all. One list with runner/PROTOCOL.md. */
+/* Required fields: "i" integer, "f" number, "s" string, "o" object, "a" array; "rank" is checked
+ * for all. Keep in sync with runner/PROTOCOL.md. */
 static const struct {
     const char *name;
     bool numbered, of_rank;
@@ -72,14 +72,14 @@ static dt_status check(dt_message *out, int64_t world_size, dt_error *err)
     out->rank = -1;
     DT_TRY(dt_json_get_int_or(&out->rank, out->json, "rank", -1, out->name, err));
     if (out->rank < (kinds[out->kind].of_rank ? 0 : -1) || out->rank >= world_size)
-        DT_THROW(err, DT_ERR_CORRUPT, "%s: 'rank': there is no rank %lld of %lld", out->name,
-                 (long long)out->rank, (long long)world_size);
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: 'rank': rank %lld is not below the world size %lld",
+                 out->name, (long long)out->rank, (long long)world_size);
     out->numbered = kinds[out->kind].numbered;
     if (out->numbered) {
         DT_TRY(dt_json_get_int(&out->sequence, out->json, "sequence", out->name, err));
         DT_TRY(dt_json_get_int(&out->time_ms, out->json, "time_ms", out->name, err));
         DT_TRY(dt_json_get_int_or(&out->after, out->json, "after", -1, out->name, err));
-        json_object_del(out->json, "sum"); /* of the journal's line, which its agent has checked */
+        json_object_del(out->json, "sum"); /* checksum of the journal line, checked by its agent */
         json_object_del(out->json, "after");
         json_object_del(out->json, "journal");
     }
@@ -89,8 +89,8 @@ out:
     return st;
 }
 
-/* Within a protocol an agent may say more than we know of: what changes the meaning of the rest would be
- * another protocol. */
+/* Accepts an unknown event: an agent with the same protocol may send more events; a change of
+ * meaning would be a new protocol version. */
 static dt_status take_unknown(dt_message *out, const char *name, int64_t world_size, dt_error *err)
 {
     if (name[0] == '\0' || strlen(name) > NAME_MOST)

@@ -1,8 +1,8 @@
-/* message: one line from an agent, checked (runner/PROTOCOL.md, "Events").
+/* message: parses and checks one line from an agent (runner/PROTOCOL.md, "Events").
  *
- * An event that is not known is a newer agent's: kept as it is, and otherwise passed over.
+ * An unknown event is from a newer agent: it is stored as it is, and otherwise ignored.
  *
- * Ownership  `json` holds everything; release gives it back
+ * Ownership  `json` owns everything; release frees it
  * Errors     DT_ERR_CORRUPT: the connection is closed, never the run
  */
 #ifndef DT_PROTOCOL_MESSAGE_H
@@ -30,7 +30,7 @@ typedef enum dt_message_kind {
     DT_MESSAGE_EXITED,
     DT_MESSAGE_STOPPING,
     DT_MESSAGE_RELEASED,
-    DT_MESSAGE_UNKNOWN, /* of a newer agent: kept, and passed over */
+    DT_MESSAGE_UNKNOWN, /* from a newer agent: stored, otherwise ignored */
     /* not numbered */
     DT_MESSAGE_HELLO,
     DT_MESSAGE_RENDEZVOUS,
@@ -41,21 +41,21 @@ typedef enum dt_message_kind {
 
 typedef struct dt_message {
     dt_message_kind kind;
-    const char *name; /* of the kind; static, or of an unknown one in `json` */
+    const char *name; /* name of the kind: static, or in `json` for an unknown kind */
     json_t *json;
     bool numbered;
-    int64_t sequence, time_ms; /* where numbered */
-    int64_t after;             /* the line before, where the numbers jump; else -1 */
+    int64_t sequence, time_ms; /* if numbered */
+    int64_t after;             /* number of the previous line if the numbers jump; else -1 */
     int64_t rank;              /* -1: none */
 } dt_message;
 
 dt_status dt_message_parse(dt_message *out, const char *text, size_t length, int64_t world_size,
                            dt_error *err);
-void dt_message_release(dt_message *message); /* accepts one of zero bytes */
+void dt_message_release(dt_message *message); /* accepts a zeroed struct */
 
 /* Fields that parse has checked. */
-const char *dt_message_string(const dt_message *message, const char *key); /* "" where missing */
+const char *dt_message_string(const dt_message *message, const char *key); /* "" if missing */
 int64_t dt_message_int(const dt_message *message, const char *key, int64_t fallback);
-double dt_message_number(const dt_message *message, const char *key); /* NaN where missing */
+double dt_message_number(const dt_message *message, const char *key); /* NaN if missing */
 
 #endif

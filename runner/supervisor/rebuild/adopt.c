@@ -38,7 +38,7 @@ static int64_t count_bytes(const char *path)
     return bytes;
 }
 
-/* The marker says the digest, and when it was whole. */
+/* Adds a checkpoint; the marker file holds its digest and time. */
 static dt_status add(dt_store *store, const char *run, const dt_checkpoint_entry *entry,
                      dt_error *err)
 {

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "recipes/nodes.h"
 #include "runner/supervisor/collect/replay.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "store/repair.h"
 
@@ -34,29 +34,30 @@ out:
     return st;
 }
 
-/* The nodes of an attempt, as its folder says, else as the store does. */
+/* Finds the nodes of an attempt, from its folder or else from the store. */
 static dt_status find(dt_replay *out, filling *all, int64_t attempt, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_node *rows, *nodes;
     int64_t count;
-    dt_kept kept;
+    dt_attempt_record record;
 
     *out = (dt_replay){.store = all->store,
                        .run = all->run,
                        .folder = all->folder,
                        .attempt = attempt,
                        .mend = true};
-    if (dt_kept_read(&kept, all->folder, attempt, &all->arena, NULL) == DT_OK) {
-        out->nodes = kept.nodes;
-        out->node_count = kept.node_count;
+    if (dt_attempt_record_read(&record, all->folder, attempt, &all->arena, NULL) == DT_OK) {
+        out->nodes = record.nodes;
+        out->node_count = record.node_count;
         goto out;
     }
     DT_TRY(dt_store_node_list(all->store, &rows, &count, all->run, attempt, &all->arena, err));
     for (int64_t i = 0; i < count; i++)
         if (rows[i].node >= DT_NODES_MAX)
-            DT_THROW(err, DT_ERR_CORRUPT, "run '%s', attempt %lld: the history has node %lld",
-                     all->run, (long long)attempt, (long long)rows[i].node);
+            DT_THROW(err, DT_ERR_CORRUPT,
+                     "run '%s', attempt %lld: invalid node %lld in the history", all->run,
+                     (long long)attempt, (long long)rows[i].node);
     for (int64_t i = 0; i < count; i++)
         out->node_count = rows[i].node >= out->node_count ? rows[i].node + 1 : out->node_count;
     nodes = dt_arena_alloc_array(&all->arena, (size_t)out->node_count + 1, sizeof(*nodes));
@@ -123,7 +124,7 @@ out:
     return st;
 }
 
-/* Nodes that have no row, so that they are asked again where something may be left. */
+/* Adds missing node rows, so that nodes where something may be left are asked again. */
 static dt_status add_nodes(filling *all, const dt_replay *what, dt_error *err)
 {
     dt_status st;
@@ -148,8 +149,8 @@ out:
     return st;
 }
 
-/* Rows of a damaged file may have other steps and values than they had: where the journals, whose lines have
- * checksums, have all of the attempt, nothing else stays of it. */
+/* Writes the rows of an attempt. Rows that come from a damaged file may be wrong: if the
+ * journals, whose lines have checksums, are complete, they replace all of the attempt's rows. */
 static dt_status write_attempt(filling *all, const dt_replay *what, bool anew, dt_error *err)
 {
     dt_status st;

@@ -4,7 +4,7 @@
 
 #include "base/exit.h"
 #include "base/log.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/policy/verdict.h"
 
@@ -20,7 +20,8 @@ static bool is_released(const dt_node *node)
     return strcmp(node->state, "released") == 0;
 }
 
-/* all: nodes by attempt, from attempt 1. */
+/* True if nothing of the attempt is left on any of its nodes. all: nodes by attempt, from
+ * attempt 1. */
 static bool is_proved(const nodes_of *all, int64_t attempts, int64_t attempt)
 {
     for (int64_t i = 0; i < all[attempt - 1].count; i++) {
@@ -37,7 +38,7 @@ static bool is_proved(const nodes_of *all, int64_t attempts, int64_t attempt)
     return true;
 }
 
-/* Where the reason begins to say what is left; NULL: it does not. */
+/* Returns the part of the reason that says what is left or unverified; NULL if there is none. */
 static const char *find_doubt(const char *reason)
 {
     const char *left = strstr(reason, DT_REASON_LEFT), *unknown = strstr(reason, DT_REASON_UNKNOWN);
@@ -45,20 +46,21 @@ static const char *find_doubt(const char *reason)
     return left != NULL && (unknown == NULL || left < unknown) ? left : unknown;
 }
 
-/* Writes the new exit code and reason to the run's folder, too, from which a lost history is rebuilt. */
-static void amend_kept(const char *run, int64_t attempt, int code, const char *reason,
+/* Writes the new exit code and reason to the run's folder too, from which a lost history is
+ * rebuilt. */
+static void amend_record(const char *run, int64_t attempt, int code, const char *reason,
                        dt_arena *arena)
 {
     const char *folder;
     dt_error problem = DT_ERROR_INIT;
-    dt_kept kept;
+    dt_attempt_record record;
 
     if (dt_run_path(&folder, run, NULL, arena, NULL) != DT_OK ||
-        dt_kept_read(&kept, folder, attempt, arena, NULL) != DT_OK)
+        dt_attempt_record_read(&record, folder, attempt, arena, NULL) != DT_OK)
         return;
-    kept.run.exit_code = code;
-    kept.run.reason = reason;
-    if (dt_kept_write(&kept, folder, &problem) != DT_OK)
+    record.run.exit_code = code;
+    record.run.reason = reason;
+    if (dt_attempt_record_write(&record, folder, &problem) != DT_OK)
         dt_log_warn("%s", problem.message);
 }
 
@@ -92,7 +94,7 @@ dt_status dt_run_amend_end(dt_store *store, const char *run, dt_arena *arena, dt
         if (reason == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
         DT_TRY(dt_store_attempt_amend(store, run, one->attempt, code, reason, err));
-        amend_kept(run, one->attempt, code, reason, arena);
+        amend_record(run, one->attempt, code, reason, arena);
     }
 out:
     return st;

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/collect/replay.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/rebuild/rebuild_int.h"
@@ -24,26 +24,27 @@
 typedef struct rebuilding {
     dt_store *store;
     const char *run, *folder;
-    dt_behind behind;
-    dt_kept last; /* of the newest attempt that can be read so far */
-    bool whole;   /* the journals have all that the history had of the attempts that have ended */
+    dt_store_lag lag;
+    dt_attempt_record last; /* record of the newest attempt read so far */
+    bool whole; /* the journals hold everything that the history had of the ended attempts */
     dt_arena arena;
 } rebuilding;
 
 /* --- the attempts */
 
-/* What is not known of an attempt is as it was in the one before: `last` becomes it. */
+/* Sets `last` to the attempt's record; without a record, unknown values are taken from the
+ * attempt before. */
 static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st;
-    dt_kept kept;
+    dt_attempt_record record;
 
-    st = dt_kept_read(&kept, all->folder, attempt, &all->arena, &problem);
+    st = dt_attempt_record_read(&record, all->folder, attempt, &all->arena, &problem);
     if (st == DT_OK) {
-        all->last = kept;
+        all->last = record;
     } else if (st == DT_ERR_UNSUPPORTED) {
-        return DT_FAIL(err, st, "run '%s' cannot be written anew: %s", all->run, problem.message);
+        return DT_FAIL(err, st, "cannot restore run '%s': %s", all->run, problem.message);
     } else {
         all->last.run.state = DT_RUN_QUEUED;
         all->last.run.started_ms = all->last.run.first_step_ms = 0;
@@ -54,23 +55,22 @@ static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
     return DT_OK;
 }
 
-/* The first history that can be read speaks for those before it. */
+/* Finds the first record that can be read; it also stands for earlier attempts. */
 static dt_status find_first(rebuilding *all, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_ERR_NOT_FOUND;
 
-    for (int64_t attempt = 1;
-         attempt <= all->behind.newest && st != DT_OK && st != DT_ERR_UNSUPPORTED; attempt++) {
+    for (int64_t attempt = 1; attempt <= all->lag.newest && st != DT_OK && st != DT_ERR_UNSUPPORTED;
+         attempt++) {
         dt_error_clear(&problem);
-        st = dt_kept_read(&all->last, all->folder, attempt, &all->arena, &problem);
+        st = dt_attempt_record_read(&all->last, all->folder, attempt, &all->arena, &problem);
     }
-    return st == DT_OK
-               ? DT_OK
-               : DT_FAIL(err, st, "run '%s' cannot be written anew: %s", all->run, problem.message);
+    return st == DT_OK ? DT_OK
+                       : DT_FAIL(err, st, "cannot restore run '%s': %s", all->run, problem.message);
 }
 
-/* The points that a fork has from its parent are in no journal of its own. */
+/* Copies the points that a fork has from its parent: they are in no journal of the fork. */
 static dt_status copy_past(rebuilding *all, const dt_run *row, dt_error *err)
 {
     dt_run parent;
@@ -96,7 +96,7 @@ static dt_status add_run(rebuilding *all, dt_error *err)
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/recipe.yaml", all->folder);
     if (dt_file_read(&recipe, path.data, RECIPE_BYTES, NULL) != DT_OK)
-        dt_strbuf_reset(&recipe); /* nobody needs it to continue */
+        dt_strbuf_reset(&recipe); /* not needed to continue */
     row = all->last.run;
     row.id = all->run;
     row.recipe_text = recipe.data;
@@ -128,7 +128,7 @@ out:
     return st;
 }
 
-/* Whether anything was begun on its nodes: then ranks may live there. */
+/* True if something was started on the nodes: ranks may still be running there. */
 static bool has_places(const rebuilding *all)
 {
     bool found = false;
@@ -137,14 +137,14 @@ static bool has_places(const rebuilding *all)
     DIR *dir;
 
     dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/attempt-%lld", all->folder, (long long)all->behind.newest);
+    dt_strbuf_add_fmt(&path, "%s/attempt-%lld", all->folder, (long long)all->lag.newest);
     dir = opendir(path.data);
     while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, "node-", strlen("node-")) != 0)
             continue;
         dt_strbuf_reset(&path);
         dt_strbuf_add_fmt(&path, "%s/attempt-%lld/%s/" DT_NODE_LAYOUT_FILE, all->folder,
-                          (long long)all->behind.newest, entry->d_name);
+                          (long long)all->lag.newest, entry->d_name);
         found = dt_file_exists(path.data);
     }
     if (dir != NULL)
@@ -153,7 +153,8 @@ static bool has_places(const rebuilding *all)
     return found;
 }
 
-/* Of an attempt that is over: where something may be left is asked again, as of any that was lost. */
+/* Adds the nodes of an ended attempt as lost, so that nodes where something may be left are
+ * asked again. */
 static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -163,14 +164,15 @@ static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
 
         if (!known && strcmp(row.state, "released") != 0)
             row.state = "lost";
-        row.acknowledged = 0; /* of what its journal told, nothing is here */
+        row.acknowledged = 0; /* no event of its journal is stored */
         st = dt_store_node_set(all->store, all->run, all->last.run.attempt, &row, err);
     }
     return st;
 }
 
-/* Of the newest attempt, that has not ended: by `starting` ranks that live are followed, others are
- * started; by `running` nobody is given up who only cannot be reached just now. */
+/* Returns the state in which the newest attempt, which has not ended, resumes. In `starting`
+ * running ranks are followed and missing ones started; in `running` a node is not given up just
+ * because it cannot be reached now. */
 static dt_run_state state_to_resume_in(const rebuilding *all)
 {
     if (!has_places(all))
@@ -181,7 +183,7 @@ static dt_run_state state_to_resume_in(const rebuilding *all)
 static dt_status set_state(rebuilding *all, dt_error *err)
 {
     dt_run *run = &all->last.run;
-    bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == all->behind.newest;
+    bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == all->lag.newest;
     int64_t started_ms = run->started_ms != 0 ? run->started_ms : all->last.created_ms;
     dt_run_state before = newest && !ended                ? state_to_resume_in(all)
                           : ended && run->started_ms == 0 ? DT_RUN_QUEUED
@@ -189,7 +191,7 @@ static dt_status set_state(rebuilding *all, dt_error *err)
     dt_status st;
 
     DT_TRY(dt_store_run_set_state(all->store, all->run, before, -1, "", started_ms, err));
-    if ((ended || !newest) && run->attempt > all->behind.stored)
+    if ((ended || !newest) && run->attempt > all->lag.stored)
         DT_TRY(add_nodes(all, ended, err));
     if (run->first_step_ms != 0)
         DT_TRY(dt_store_run_set_progress(all->store, all->run, run->step, run->loss,
@@ -200,13 +202,12 @@ static dt_status set_state(rebuilding *all, dt_error *err)
                                       run->ended_ms, err));
     else if (!newest)
         DT_TRY(dt_store_run_set_state(all->store, all->run, DT_RUN_FAILED, DT_EXIT_FAILED,
-                                      "how it ended is not in what is left of its history",
-                                      started_ms, err));
+                                      "its end is missing from the history", started_ms, err));
 out:
     return st;
 }
 
-/* Of an attempt that is over; of one that goes on the agents tell it. */
+/* Replays the journals of an ended attempt; of a running one the agents send their events. */
 static dt_status replay(rebuilding *all, int64_t attempt, dt_error *err)
 {
     const dt_replay what = {.store = all->store,
@@ -218,7 +219,7 @@ static dt_status replay(rebuilding *all, int64_t attempt, dt_error *err)
     bool whole = false;
     dt_status st = DT_OK;
 
-    if (attempt < all->behind.newest || dt_run_state_is_terminal(all->last.run.state))
+    if (attempt < all->lag.newest || dt_run_state_is_terminal(all->last.run.state))
         DT_TRY(dt_replay_write(&whole, &what, err));
     all->whole = all->whole && whole;
 out:
@@ -230,12 +231,12 @@ static dt_status write_attempts(rebuilding *all, dt_error *err)
     dt_status st;
 
     DT_TRY(find_first(all, err));
-    for (int64_t attempt = all->behind.stored > 0 ? all->behind.stored : 1;
-         attempt <= all->behind.newest; attempt++) {
-        if (attempt == all->behind.stored && all->behind.stored_ended)
+    for (int64_t attempt = all->lag.stored > 0 ? all->lag.stored : 1; attempt <= all->lag.newest;
+         attempt++) {
+        if (attempt == all->lag.stored && all->lag.stored_ended)
             continue;
         DT_TRY(recall(all, attempt, err));
-        if (attempt > all->behind.stored)
+        if (attempt > all->lag.stored)
             DT_TRY(add_attempt(all, err));
         DT_TRY(set_state(all, err));
         DT_TRY(replay(all, attempt, err));
@@ -244,11 +245,11 @@ out:
     return st;
 }
 
-/* --- what the history says of it */
+/* --- the event that reports it */
 
 static dt_status add_event(rebuilding *all, json_t *json, dt_error *err)
 {
-    dt_store_event event = {.attempt = all->behind.newest,
+    dt_store_event event = {.attempt = all->lag.newest,
                             .node = -1,
                             .sequence = -1,
                             .rank = -1,
@@ -271,13 +272,13 @@ static dt_status tell(rebuilding *all, dt_error *err)
     char before[200], text[400];
     dt_status st;
 
-    if (all->behind.stored == 0)
+    if (all->lag.stored == 0)
         snprintf(before, sizeof(before), "the run store had lost run '%.100s'", all->run);
     else
-        snprintf(before, sizeof(before), "the run store knew run '%.100s' only as of attempt %lld",
-                 all->run, (long long)all->behind.stored);
-    snprintf(text, sizeof(text), "%s: it was written anew from its folder and its journals%s",
-             before, all->whole ? "" : ", and what these do not hold any more is missing");
+        snprintf(before, sizeof(before), "the run store knew run '%.100s' only up to attempt %lld",
+                 all->run, (long long)all->lag.stored);
+    snprintf(text, sizeof(text), "%s: restored from its folder and its journals%s", before,
+             all->whole ? "" : ", without the events that these no longer hold");
     dt_log_warn("%s", text);
     DT_TRY(add_event(all,
                      json_pack("{s:s, s:s, s:o}", "event", all->whole ? "restored" : "gap", "file",
@@ -289,17 +290,17 @@ out:
     return st;
 }
 
-/* Of the attempt that the store knows but for its end. */
+/* Writes the end of the attempt that the store knows without its end. */
 static dt_status write_end(rebuilding *all, dt_error *err)
 {
     const dt_run *run = &all->last.run;
     dt_status st;
 
-    DT_TRY(dt_kept_read(&all->last, all->folder, all->behind.newest, &all->arena, err));
+    DT_TRY(dt_attempt_record_read(&all->last, all->folder, all->lag.newest, &all->arena, err));
     DT_TRY(dt_store_run_set_state(all->store, all->run, run->state, run->exit_code, run->reason,
                                   run->ended_ms, err));
-    dt_log_info("how attempt %lld of run '%s' ended was kept in its folder alone",
-                (long long)all->behind.newest, all->run);
+    dt_log_info("the end of attempt %lld of run '%s' was recorded only in its folder",
+                (long long)all->lag.newest, all->run);
 out:
     return st;
 }
@@ -310,9 +311,8 @@ static dt_status write_lost(rebuilding *all, dt_error *err)
 
     DT_TRY(write_attempts(all, err));
     DT_TRY(dt_adopt_checkpoints(all->store, all->run, all->folder, &all->arena, err));
-    if (all->behind.newest > all->behind.stored)
-        DT_TRY(
-            dt_adopt_logs(all->store, all->run, all->folder, all->behind.newest, &all->arena, err));
+    if (all->lag.newest > all->lag.stored)
+        DT_TRY(dt_adopt_logs(all->store, all->run, all->folder, all->lag.newest, &all->arena, err));
     DT_TRY(tell(all, err));
 out:
     return st;
@@ -323,7 +323,7 @@ static dt_status write_rows(rebuilding *all, dt_error *err)
     bool restored;
     dt_status st;
 
-    DT_TRY(all->behind.what == DT_BEHIND_END ? write_end(all, err) : write_lost(all, err));
+    DT_TRY(all->lag.what == DT_STORE_LAG_END ? write_end(all, err) : write_lost(all, err));
     if (all->last.run.exit_code != DT_EXIT_LEFT)
         DT_TRY(dt_store_run_restore(all->store, &restored, all->run, err));
 out:
@@ -338,7 +338,7 @@ static dt_status look(rebuilding *all, dt_store *store, const char *run, dt_erro
     *all = (rebuilding){.store = store, .run = run, .whole = true};
     dt_arena_init(&all->arena, 0);
     DT_TRY(dt_run_path(&all->folder, run, NULL, &all->arena, err));
-    DT_TRY(dt_behind_look(&all->behind, store, run, all->folder, &all->arena, err));
+    DT_TRY(dt_store_lag_find(&all->lag, store, run, all->folder, &all->arena, err));
 out:
     return st;
 }
@@ -348,7 +348,7 @@ dt_status dt_rebuild_is_needed(bool *needed, dt_store *store, const char *run, d
     rebuilding all;
     dt_status st = look(&all, store, run, err);
 
-    *needed = st == DT_OK && all.behind.what != DT_BEHIND_NOTHING;
+    *needed = st == DT_OK && all.lag.what != DT_STORE_LAG_NONE;
     dt_arena_release(&all.arena);
     return st;
 }
@@ -361,7 +361,7 @@ dt_status dt_rebuild_run(bool *rebuilt, dt_store *store, const char *run, dt_err
 
     *rebuilt = false;
     DT_TRY(look(&all, store, run, err));
-    if (all.behind.what == DT_BEHIND_NOTHING)
+    if (all.lag.what == DT_STORE_LAG_NONE)
         goto out;
     DT_TRY(dt_store_begin(store, err));
     begun = true;

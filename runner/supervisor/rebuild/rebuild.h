@@ -1,15 +1,14 @@
-/* rebuild: the rows of a run written anew from its folder, where the run store lacks them (it was deleted
- * while nobody had it open) or has fewer than there were (it was set back to an older copy). How an
- * attempt ended is kept in the folder first: where a supervisor was killed before the store had it, it is
- * written there, and nothing is missing (rebuild_int.h).
+/* rebuild: restores the rows of a run from its folder if the run store lacks them (it was deleted while nobody
+ * had it open) or has fewer than before (it was replaced by an older copy). The end of an attempt is written to
+ * the folder first: if the supervisor was killed before it was stored, only the end is restored (rebuild_int.h).
  *
- * The folder has history.json of each attempt (kept.h), the recipe, the checkpoints, and the journals of this
- * machine's nodes: from these the points, events and checkpoints of attempts that have ended come back, each once
- * (collect/replay.h). Of a newest attempt that goes on, the agents tell all that their journals still hold once a
- * supervisor attaches. What is in no journal any more is reported as an event `gap`; where nothing is missing, as
- * `restored`. Attempts keep their numbers, so that none is ever begun twice.
+ * The folder holds history.json of each attempt (attempt_record.h), the recipe, the checkpoints, and the journals
+ * of this machine's nodes: from these come the points, events and checkpoints of ended attempts, each once
+ * (collect/replay.h). The agents of an attempt that is still running send everything that their journals hold
+ * once a supervisor attaches. If events are in no journal any more, an event `gap` reports that; otherwise
+ * an event `restored`. Attempts keep their numbers, so that none is started twice.
  *
- * Runs of which no supervisor ever wrote a history.json are left as they are.
+ * Runs without any history.json are left as they are.
  */
 #ifndef DT_REBUILD_REBUILD_H
 #define DT_REBUILD_REBUILD_H
@@ -17,11 +16,11 @@
 #include "base/error.h"
 #include "store/store.h"
 
-/* Whether the folder knows more than the store. */
+/* *needed: the folder knows more than the store. */
 dt_status dt_rebuild_is_needed(bool *needed, dt_store *store, const char *run, dt_error *err);
 
-/* By who holds the lock of the run's supervisor; not in a transaction. *rebuilt: something was missing.
- * Where it fails the store is as it was. */
+/* Restores the rows. The caller must hold the lock of the run's supervisor; do not call in a
+ * transaction. *rebuilt: something was missing. On failure the store is unchanged. */
 dt_status dt_rebuild_run(bool *rebuilt, dt_store *store, const char *run, dt_error *err);
 
 #endif

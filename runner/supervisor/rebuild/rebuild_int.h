@@ -1,4 +1,4 @@
-/* rebuild_int: what the run store lacks of a run's folder. */
+/* rebuild_int: declares how the rebuild finds what the run store lacks of a run's folder. */
 #ifndef DT_REBUILD_REBUILD_INT_H
 #define DT_REBUILD_REBUILD_INT_H
 
@@ -6,45 +6,46 @@
 #include "base/error.h"
 #include "store/store.h"
 
-/* adopt: checkpoints and logs that are in the run's folder, and that the history does not know of. */
+/* adopt: adds checkpoints and logs of the run's folder that the history does not know. */
 
-/* A row for each of FOLDER/checkpoints that has none (by the name of its directory). For a history that
- * was lost: else the run resumes only from what was reported to it (resume_point.h). */
+/* Adds a row for each checkpoint in FOLDER/checkpoints that has none (compared by directory
+ * name). For a lost history only: otherwise the run resumes only from reported checkpoints
+ * (resume_point.h). */
 dt_status dt_adopt_checkpoints(dt_store *store, const char *run, const char *folder,
                                dt_arena *arena, dt_error *err);
 
-/* The logs of ranks are whole as they are: else they would be cut to what the attempt's rows say. Lines
- * that a journal still holds come a second time. */
+/* Sets the stored lengths of the rank logs to their file sizes, so that they are not truncated.
+ * Lines that a journal still holds are added a second time. */
 dt_status dt_adopt_logs(dt_store *store, const char *run, const char *folder, int64_t attempt,
                         dt_arena *arena, dt_error *err);
 
-/* behind: how far the run store is behind what the run's folder says (kept.h).
+/* store_lag: finds how far the run store is behind the run's folder (attempt_record.h).
  *
  *   the folder's newest attempt    the store
- *   is not there                   an older copy, or a new file
- *   has ended                      has all of its that was in the journals: who wrote both was ended in
- *                                  between, and nothing but the end is missing
+ *   is missing in the store        is an older copy, or a new file
+ *   has ended                      has everything of it from the journals: the supervisor was killed between
+ *                                  the two writes, and only the end is missing
  *   has ended                      has less than that: an older copy
  *
- * That the store has something is on its disk before the folder says so (session.c): a power loss
- * makes no older copy of it.
+ * The store is synced before the folder's record is written (session.c), so a power loss does not make
+ * the store look like an older copy.
  */
 
-typedef enum dt_behind_what {
-    DT_BEHIND_NOTHING,
-    DT_BEHIND_END,  /* the store knows all but that the attempt has ended */
-    DT_BEHIND_ROWS, /* it is older, or was lost */
-} dt_behind_what;
+typedef enum dt_store_lag_kind {
+    DT_STORE_LAG_NONE,
+    DT_STORE_LAG_END,  /* only the end of the attempt is missing in the store */
+    DT_STORE_LAG_ROWS, /* the store is an older copy, or was lost */
+} dt_store_lag_kind;
 
-typedef struct dt_behind {
-    dt_behind_what what;
-    int64_t newest;    /* attempt that the folder knows; 0: none */
-    int64_t stored;    /* that the store knows; 0: none */
-    bool stored_ended; /* and that had ended there */
-} dt_behind;
+typedef struct dt_store_lag {
+    dt_store_lag_kind what;
+    int64_t newest;    /* newest attempt in the folder; 0: none */
+    int64_t stored;    /* newest attempt in the store; 0: none */
+    bool stored_ended; /* that attempt has ended in the store */
+} dt_store_lag;
 
 /* folder: runs/ID. */
-dt_status dt_behind_look(dt_behind *out, dt_store *store, const char *run, const char *folder,
-                         dt_arena *arena, dt_error *err);
+dt_status dt_store_lag_find(dt_store_lag *out, dt_store *store, const char *run, const char *folder,
+                            dt_arena *arena, dt_error *err);
 
 #endif

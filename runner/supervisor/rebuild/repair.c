@@ -12,10 +12,10 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/rebuild/fill.h"
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "store/repair.h"
 
 #include "base/banned.h"
@@ -27,12 +27,12 @@ enum { ENDINGS = sizeof(endings) / sizeof(endings[0]), SHARED_MEMORY = 2 };
 
 typedef struct repair {
     dt_repaired *out;
-    const char *state, *path, *fresh; /* store.db, and the new one next to it */
-    const char *done;                 /* the name of the new one once it is complete */
+    const char *state, *path, *fresh; /* store.db, and the new file next to it */
+    const char *done;                 /* name of the new file once it is complete */
     dt_arena *arena;
 } repair;
 
-/* A supervisor writes to the file that it has open. */
+/* Fails if a run is supervised: its supervisor would keep writing to the old file. */
 static dt_status check_idle(const repair *r, dt_error *err)
 {
     const char *runs = dt_arena_printf(r->arena, "%s/runs", r->state), *path;
@@ -63,7 +63,7 @@ static dt_status fill_all(repair *r, dt_store *store, bool damaged, dt_error *er
     dt_run_mark *marks;
     dt_status st;
 
-    dt_mend_all(store);
+    dt_restore_runs(store);
     DT_TRY(dt_store_run_marks(store, &marks, &r->out->runs, r->arena, err));
     for (int64_t i = 0; i < r->out->runs; i++) {
         dt_error problem = DT_ERROR_INIT;
@@ -78,7 +78,8 @@ out:
     return st;
 }
 
-/* The points that a fork has of its parent are in no journal of its own; those that are there stay. */
+/* Copies the points that forks have from their parents: they are in no journal of the fork.
+ * Existing points are kept. */
 static dt_status fill_forks(repair *r, dt_store *store, dt_error *err)
 {
     dt_run *runs;
@@ -86,7 +87,7 @@ static dt_status fill_forks(repair *r, dt_store *store, dt_error *err)
     dt_status st;
 
     DT_TRY(dt_store_run_list(store, &runs, &count, -1, 0, r->arena, err));
-    for (int64_t i = count - 1; i >= 0; i--) /* the oldest first: a fork of a fork comes later */
+    for (int64_t i = count - 1; i >= 0; i--) /* oldest first: forks of forks come later */
         for (int64_t j = 0; j < count; j++)
             if (strcmp(runs[i].parent, runs[j].id) == 0)
                 DT_TRY(dt_store_run_copy_past(store, runs[i].id, runs[j].id, runs[i].parent_step,
@@ -95,7 +96,8 @@ out:
     return st;
 }
 
-/* Runs that are not whole come back from their folders; one that has none keeps what there is. */
+/* Removes incomplete runs, to be restored from their folders; a run without a folder keeps its
+ * rows. */
 static dt_status drop_incomplete(repair *r, dt_store *store, dt_error *err)
 {
     const char **ids, *folder;
@@ -105,8 +107,8 @@ static dt_status drop_incomplete(repair *r, dt_store *store, dt_error *err)
     DT_TRY(dt_store_runs_incomplete(store, &ids, &count, r->arena, err));
     for (int64_t i = 0; i < count; i++) {
         DT_TRY(dt_run_path(&folder, ids[i], NULL, r->arena, err));
-        DT_TRY(dt_kept_newest(folder) > 0 ? dt_store_run_remove(store, ids[i], err)
-                                          : dt_store_run_complete(store, ids[i], err));
+        DT_TRY(dt_attempt_record_newest(folder) > 0 ? dt_store_run_remove(store, ids[i], err)
+                                                    : dt_store_run_complete(store, ids[i], err));
     }
 out:
     return st;
@@ -135,7 +137,8 @@ out:
     return st;
 }
 
-/* A repair that was ended at its last step left a complete file, and other commands have made another one since. */
+/* Takes the rows of an earlier repair that was interrupted at its last step, if other commands
+ * have made a new store since. */
 static dt_status take_done(repair *r, dt_store *store, dt_error *err)
 {
     int64_t more;
@@ -160,7 +163,7 @@ static dt_status make_fresh(repair *r, dt_error *err)
     DT_TRY(dt_store_open(&store, r->fresh, err));
     DT_TRY(dt_store_salvage(&r->out->salvaged, store, r->path, true, err));
     DT_TRY(drop_incomplete(r, store, err));
-    dt_mend_all(store);
+    dt_restore_runs(store);
     DT_TRY(dt_store_salvage(&more, store, r->path, false, err));
     r->out->salvaged += more;
     DT_TRY(take_done(r, store, err));
@@ -184,7 +187,7 @@ static dt_status sync_fresh(const repair *r, dt_error *err)
                 : DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", r->fresh, strerror(errno));
 }
 
-/* The file with its log, which has rows of it, goes to a name that nobody has. */
+/* Renames the file and its log, which holds rows too, to an unused name. */
 static dt_status move_aside(const char **aside, const repair *r, int number, dt_error *err)
 {
     char when[32];
@@ -205,7 +208,8 @@ static dt_status move_aside(const char **aside, const repair *r, int number, dt_
     return DT_OK;
 }
 
-/* Another command may make a new file between the two names: that one goes aside, too. */
+/* Puts the new file in place. Another command may create a store between the two renames: that
+ * one is moved aside too. */
 static dt_status put_in_place(repair *r, dt_error *err)
 {
     dt_status st;
@@ -230,7 +234,7 @@ out:
     return st;
 }
 
-/* *sound: nothing has to be salvaged; then `store` is open. */
+/* *sound: nothing has to be salvaged; `store` is then open. */
 static dt_status open_sound(dt_store **store, bool *sound, const repair *r, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -269,7 +273,7 @@ dt_status dt_repair_store(dt_repaired *out, dt_arena *arena, dt_error *err)
         DT_TRY(take_done(&r, store, err));
         DT_TRY(fill_all(&r, store, false, err));
         DT_TRY(dt_store_sync(store, err));
-        (void)unlink(r.done); /* its rows are here */
+        (void)unlink(r.done); /* its rows were taken */
         goto out;
     }
     DT_TRY(check_idle(&r, err));

@@ -1,4 +1,4 @@
-/* actions: what the supervisor does on the way from state to state (the table is in state.c). */
+/* actions: implements the handlers of the state table (state.c), except the end (conclude.c). */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,9 @@ static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {
     dt_status st;
 
-    session->kept.run.state = state;
-    if (session->kept.run.started_ms == 0 && state != DT_RUN_QUEUED)
-        session->kept.run.started_ms = dt_clock_wall_ms();
+    session->record.run.state = state;
+    if (session->record.run.started_ms == 0 && state != DT_RUN_QUEUED)
+        session->record.run.started_ms = dt_clock_wall_ms();
     DT_TRY(dt_collector_state(session->collector, state, err));
     DT_TRY(dt_session_keep(session, err));
     DT_TRY(dt_collector_commit(session->collector, err));
@@ -39,7 +39,8 @@ dt_status dt_action_connect(dt_session *session, dt_supervised_node *unused, dt_
     return DT_OK;
 }
 
-/* The verdict is the system's: in the store too, for a supervisor that comes after this one. */
+/* Records a system failure in the verdict, and in the store, so that a later supervisor gives
+ * the same verdict. */
 static dt_status note_lost(dt_session *session, const char *reason, dt_error *err)
 {
     dt_status st = dt_session_note(session, "lost", reason, err);
@@ -78,7 +79,7 @@ static bool all_shared(const dt_session *session)
     return shared;
 }
 
-/* The addresses that ranks of each node use, [node_count], in the session's arena. */
+/* *out: the interface address of each node, [node_count], allocated in the session's arena. */
 static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_error *err)
 {
     size_t count = (size_t)session->node_count;
@@ -102,7 +103,8 @@ static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_e
 static json_t *environment_of(const dt_session *session, const char *const *addresses,
                               int64_t index)
 {
-    const char *planted = getenv("DTRUN_FAULT"); /* by smoke: its ranks may be elsewhere */
+    /* set by `dtrun smoke`; passed on because ranks may run on other nodes */
+    const char *planted = getenv("DTRUN_FAULT");
     json_t *object = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", addresses[index],
                                "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
                                addresses[0] != NULL ? addresses[0] : "");
@@ -112,7 +114,8 @@ static json_t *environment_of(const dt_session *session, const char *const *addr
     return object;
 }
 
-/* Whether it is known what began on the node in this attempt. */
+/* True if every event that the node's journal held when its agent answered has been read, so it
+ * is known whether ranks were started there. */
 static bool is_heard(const dt_supervised_node *node)
 {
     const dt_node_link *link = node->link;
@@ -124,7 +127,8 @@ static bool is_heard(const dt_supervised_node *node)
             dt_session_row(node)->row.acknowledged >= dt_node_link_hello_sequence(link));
 }
 
-/* Ranks that make steps have met those of all nodes. */
+/* True if a rank has made a step or a node has released its ranks: then the ranks of all nodes
+ * were started and have connected. */
 static bool have_met(const dt_session *session)
 {
     for (int64_t i = 0; i < session->node_count; i++) {
@@ -150,8 +154,9 @@ static void start_node(dt_session *session, dt_supervised_node *node, const char
                                 "launcher_lost_seconds", session->launcher_lost_seconds));
 }
 
-/* An idle agent may have started ranks, and have lost all memory of it: that they met others is in
- * the journals of those. So all of them are heard first, and nothing is started twice. */
+/* Starts the ranks on nodes whose agent is idle. An idle agent may have started ranks and lost
+ * its journal; the journals of the other nodes then show that the ranks had connected. So
+ * nothing is started until the journals of all nodes have been read. */
 dt_status dt_action_start_idle(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -165,7 +170,7 @@ dt_status dt_action_start_idle(dt_session *session, dt_supervised_node *unused, 
     met = have_met(session);
     if (agree_on_addresses(&addresses, session, &problem) != DT_OK) {
         DT_TRY(note_lost(session, problem.message, err));
-        session->verdict.unrecoverable = true; /* the nodes have no other addresses the next time */
+        session->verdict.unrecoverable = true; /* the next attempt would find the same addresses */
         return dt_action_end_ranks(session, NULL, err);
     }
     for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_STARTING; i++) {
@@ -187,7 +192,8 @@ dt_status dt_action_start_if_all(dt_session *session, dt_supervised_node *unused
 {
     dt_status st = DT_OK;
 
-    /* One may have ended: a power loss took from the history that its ranks were started. */
+    /* A node may have ended already: a power loss can remove the start of its ranks from the
+     * history. */
     for (int64_t i = 0; i < session->node_count; i++)
         if (!dt_node_link_is_attached(session->nodes[i].link) &&
             !dt_node_link_has_ended(session->nodes[i].link))
@@ -198,7 +204,8 @@ out:
     return st;
 }
 
-/* A node that ran ranks and has no memory of them: its journal is gone. */
+/* Handles an idle agent on a node that should be running ranks: its journal is gone, so the
+ * attempt has failed. */
 dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
     dt_strbuf reason;
@@ -216,7 +223,8 @@ dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, 
     return st == DT_OK ? dt_action_end_ranks(session, NULL, err) : st;
 }
 
-/* Its ranks make steps: whoever is attached and still to be started ran some of them. */
+/* All ranks are ready, so every attached node must be running some of them; an idle agent is a
+ * failure. */
 dt_status dt_action_run(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -245,7 +253,8 @@ dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_e
     return DT_OK;
 }
 
-/* A stop that cannot be proved on a node is no failure of the run, and is told apart. */
+/* Records that a stop could not be confirmed on this node. The run has not failed, but the
+ * reason names the node. */
 static dt_status note_unreached(dt_session *session, const dt_supervised_node *node, dt_error *err)
 {
     const char *problem = dt_node_link_problem(node->link);
@@ -258,7 +267,7 @@ static dt_status note_unreached(dt_session *session, const dt_supervised_node *n
     return DT_OK;
 }
 
-/* The ranks are ended for a failure: notes why, and whether another attempt is expected to follow. */
+/* Records the failure that ends the ranks, and whether a restart is expected. */
 static dt_status note_failure(dt_session *session, dt_error *err)
 {
     if (session->verdict.stop_asked)
@@ -268,7 +277,7 @@ static dt_status note_failure(dt_session *session, dt_error *err)
                            session->verdict.reason.data, err);
 }
 
-/* node: one that was given up; or NULL. */
+/* node: the node that was given up, or NULL. */
 dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_error *err)
 {
     bool begins = session->state != DT_RUN_STOPPING;
@@ -284,7 +293,7 @@ dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_
         DT_TRY(enter(session, DT_RUN_STOPPING, err));
     for (int64_t i = 0; i < session->node_count; i++)
         DT_TRY(dt_action_end_node(session, &session->nodes[i], err));
-    if (begins) /* last: it reads the history, and the ranks must not wait for that */
+    if (begins) /* last, because it reads the history and must not delay ending the ranks */
         DT_TRY(note_failure(session, err));
 out:
     return st;

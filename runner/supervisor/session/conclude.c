@@ -1,6 +1,7 @@
-/* conclude: the end of an attempt, once nothing more can come from its nodes.
+/* conclude: ends an attempt once nothing more can come from its nodes.
  *
- * What it waits for comes back here: each says `settled`, which is a RELEASED event once more.
+ * dt_action_conclude returns early while something is still running; whatever it waits for calls
+ * `settled` when done, which dispatches RELEASED again.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -14,9 +15,9 @@
 
 #define END_PATIENCE_MS 30000
 
-/* --- what is not known */
+/* --- unknown ends */
 
-/* A rank that started, and whose end nobody told; -1: none. */
+/* Returns a rank that was started and whose end was never reported; -1 if there is none. */
 static int64_t find_unknown(const dt_session *session)
 {
     for (int64_t i = 0; i < session->world_size; i++)
@@ -25,7 +26,7 @@ static int64_t find_unknown(const dt_session *session)
     return -1;
 }
 
-/* Where all that was told does not say how the ranks ended, the attempt is lost. */
+/* Marks the attempt as failed if the events do not explain how the ranks ended. */
 static dt_status settle(dt_session *session, dt_error *err)
 {
     int64_t rank = find_unknown(session);
@@ -36,25 +37,23 @@ static dt_status settle(dt_session *session, dt_error *err)
         return DT_OK;
     if (dt_verdict_has_lost_cause(&session->verdict))
         snprintf(text, sizeof(text),
-                 "the ranks were ended for a failure, and the history lost for which");
+                 "the ranks were stopped after a failure whose cause is missing from the history");
     else if (rank >= 0)
         snprintf(text, sizeof(text),
-                 "what became of rank %lld on %s is not known: its journal lost"
-                 " it",
+                 "cannot tell how rank %lld on %s ended: the record is missing from its journal",
                  (long long)rank, session->nodes[dt_session_rank(session, rank)->row.node].name);
     else if (!dt_collector_has_gaps(session->collector))
         return DT_OK;
     else
         snprintf(text, sizeof(text),
-                 "whether the ranks had done all is not known: events of a"
-                 " journal were lost");
+                 "cannot tell whether the ranks finished: journal events were lost");
     dt_verdict_system_failed(&session->verdict, text, dt_clock_wall_ms()); /* once */
     DT_TRY(dt_session_note(session, "lost", text, err));
 out:
     return st;
 }
 
-/* --- what is reported of nodes that cannot be asked */
+/* --- nodes that cannot be asked */
 
 static void tell_unreached(void *context, const char *text)
 {
@@ -63,7 +62,7 @@ static void tell_unreached(void *context, const char *text)
     dt_verdict_unreached(&session->verdict, text);
 }
 
-/* Where ranks may still be, of those that this attempt lost. */
+/* Adds each node that this attempt lost and where ranks may still be running to the verdict. */
 static void tell_lost(dt_session *session)
 {
     for (int64_t i = 0; i < session->node_count; i++) {
@@ -80,14 +79,15 @@ static void tell_lost(dt_session *session)
     }
 }
 
-/* Who is told how it ended must know of what may still run: a stop says so, and a failure. */
+/* True if the reason must name nodes where processes may still run: after a stop, and after a
+ * failure that no restart follows. */
 static bool must_tell(dt_session *session)
 {
     return session->verdict.stop_asked ||
            (dt_verdict_has_failed(&session->verdict) && !dt_restart_is_due(session));
 }
 
-/* What processes were left on holds what they use: nothing is removed. */
+/* Processes that are left still use the run's files, so nothing is removed in that case. */
 static bool is_cleaned_up(dt_session *session)
 {
     return session->verdict.left.length > 0 || dt_cleanup_is_done(session->cleanup);
@@ -95,8 +95,8 @@ static bool is_cleaned_up(dt_session *session)
 
 /* --- the end */
 
-/* Everything is known. The agents leave first: once the end is in the store, nobody comes back to
- * see whether they did. */
+/* Ends the attempt. The agents must leave before the end is stored, because no supervisor would
+ * come back to check on them. */
 dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
     dt_history_setup history = {
@@ -105,16 +105,16 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
     dt_status st = DT_OK;
 
     if (!dt_collector_is_idle(session->collector))
-        return DT_OK; /* which comes back here */
+        return DT_OK; /* it dispatches RELEASED again */
     for (int64_t i = 0; i < session->node_count; i++)
         alone = alone && dt_node_link_is_away(session->nodes[i].link);
     for (int64_t i = 0; i < session->node_count; i++)
         if (dt_node_link_is_preparing(session->nodes[i].link))
-            return DT_OK; /* what it began there ends first; the same */
+            return DT_OK; /* the preparation must end first; it dispatches RELEASED again */
     if (dt_session_count_lost(session) > 0)
         dt_checkpoint_fetcher_cancel(session->fetcher);
     if (!dt_checkpoint_fetcher_is_idle(session->fetcher))
-        return DT_OK; /* which comes back here */
+        return DT_OK; /* it dispatches RELEASED again */
     if (must_tell(session) && !dt_reaper_is_done(session->reaper))
         return DT_OK; /* the same */
     DT_TRY(settle(session, err));

@@ -1,7 +1,7 @@
-/* control: one JSON line in, one out, on runs/ID/control.sock.
+/* control: answers requests on runs/ID/control.sock, one JSON line in and one out.
  *
- * A stop is obeyed at once. It is answered when the store has it, so that it is not forgotten
- * whatever happens next; or after some seconds, where the store is held.
+ * A stop is executed at once. It is answered once it is durable in the store, so that it cannot be
+ * lost, or after some seconds if the store is locked.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -22,8 +22,8 @@ struct dt_control {
     dt_control *next;
     dt_session *session;
     dt_stream *stream;
-    dt_strbuf answer; /* that waits, "" none */
-    int64_t batch;    /* ... for this one */
+    dt_strbuf answer; /* pending answer, "" if none */
+    int64_t batch;    /* store batch that the answer waits for */
 };
 
 static void drop(dt_control *control)
@@ -61,17 +61,17 @@ static void on_answer_time(uv_timer_t *timer)
             send_answer(control);
 }
 
-/* Whoever acts on the run hands over an ssh-agent that lives, where ours is gone. */
+/* Uses the caller's ssh-agent if the one of the launch no longer exists. */
 static void take_agent(dt_session *session, const char *agent)
 {
     if (agent == NULL || dt_launch_env_is_alive(getenv("SSH_AUTH_SOCK")) ||
         !dt_launch_env_is_alive(agent))
         return;
     setenv("SSH_AUTH_SOCK", agent, 1);
-    dt_log_info("the ssh-agent of the launch is gone: that of the login that asked is used");
+    dt_log_info("the ssh-agent of the launch is gone: using the ssh-agent of the new login");
 }
 
-/* *changes: the answer has to wait until the store has what follows from the request. */
+/* *changes: the request changed the run, so the answer must wait for the store. */
 static dt_status obey(bool *changes, dt_session *session, const char *text, size_t length,
                       dt_error *err)
 {
@@ -104,7 +104,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     json_t *answer;
 
     if (control->session->restarted)
-        return; /* this attempt is over: who asks hears no answer, and asks that of the next */
+        return; /* this attempt is over: the client gets no answer and asks the next attempt's supervisor */
     if (cut)
         DT_FAIL(&err, DT_ERR_USAGE, "the request is longer than %d bytes", REQUEST_MAX_BYTES);
     else
@@ -125,7 +125,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
         return;
     }
     control->batch = dt_collector_submit(session->collector);
-    dt_collector_hurry(session->collector);
+    dt_collector_request_sync(session->collector);
     dt_control_stored(session);
     session->answer_timer.data = session;
     if (control->answer.length > 0)

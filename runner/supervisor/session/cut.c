@@ -1,8 +1,8 @@
-/* cut: what `dtrun smoke --cut` plants. From a step on nothing comes from a node nor goes there, for so many
- * seconds; then all of it comes.
+/* cut: cuts the connection to a node for a while, for `dtrun smoke --cut`. Nothing is sent or received
+ * during the cut; what was held back is delivered afterwards.
  *
- * DTRUN_CUT  "1@4:10": node 1 of the plan (from 0), after step 4, for 10 seconds; in the first attempt alone. Nobody
- *            sets it by accident: it is in no documentation but that of smoke
+ * DTRUN_CUT  "1@4:10": node 1 of the plan (from 0), after step 4, for 10 seconds; first attempt only.
+ *            Documented only with smoke, so that nobody sets it by accident.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void heal(uv_timer_t *timer)
     dt_node_link_freeze(session->nodes[session->cut.node].link, false);
 }
 
-dt_status dt_cut_look(dt_session *session, dt_error *err)
+dt_status dt_cut_check(dt_session *session, dt_error *err)
 {
     dt_cut *cut = &session->cut;
     dt_status st = DT_OK;

@@ -15,7 +15,7 @@ static const json_t *where_of(const json_t *diagnosis)
     return json_object_get(diagnosis, "where");
 }
 
-/* 0: as one that waits for others. The larger, the more likely it is what they wait for. */
+/* Returns how likely the rank is the cause of a hang. 0: it waits for other ranks. */
 static int suspicion(const json_t *diagnosis)
 {
     const char *state = text_of(diagnosis, "state");
@@ -57,8 +57,7 @@ static void say_rank(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t rank,
                           seen->busy_seconds);
 }
 
-/* Of `hung` alone we know where it is that it computes without end: the rest shows in the answers.
- */
+/* Only `hung` is known to compute without end; the other causes show in the diagnoses. */
 void dt_hang_diagnosis_say(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t hung)
 {
     bool is_loop = all->watchdog->ranks[hung].condition == DT_WATCHDOG_RUNS;
@@ -87,7 +86,7 @@ void dt_hang_diagnosis_say(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t
     dt_strbuf_add_str(out, ": ");
     say_rank(out, all, worst_rank, worst);
     if (alike > 1)
-        dt_strbuf_add_fmt(out, ", and %lld other%s alike", (long long)alike - 1,
+        dt_strbuf_add_fmt(out, ", and %lld other rank%s too", (long long)alike - 1,
                           alike > 2 ? "s" : "");
     if (waiting != NULL && waiting != worst) {
         dt_strbuf_add_str(out, ", while ");

@@ -1,4 +1,4 @@
-/* load: everything that a supervisor must know, from the plan and the store. */
+/* load: reads the state of a session from the plan and the store. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "recipes/plan.h"
 #include "runner/supervisor/folder/copies.h"
 #include "runner/supervisor/folder/stop_mark.h"
-#include "runner/supervisor/rebuild/mend.h"
 #include "runner/supervisor/rebuild/rebuild.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 #include "runner/supervisor/session/session_int.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -24,7 +24,7 @@ static dt_status read_run(dt_session *session, const char *run, dt_error *err)
     dt_status st;
     dt_run row;
 
-    dt_mend_past(session->store, run);
+    dt_restore_parents(session->store, run);
     DT_TRY(dt_rebuild_run(&rebuilt, session->store, run, err));
     DT_TRY(dt_store_run_find(session->store, &row, run, &session->arena, err));
     if (strcmp(row.id, run) != 0)
@@ -32,7 +32,7 @@ static dt_status read_run(dt_session *session, const char *run, dt_error *err)
     if (dt_run_state_is_terminal(row.state))
         DT_THROW(err, DT_ERR_USAGE, "run '%s' has ended (%s): 'dtrun resume %s' continues with it",
                  run, dt_run_state_name(row.state), run);
-    session->kept.run = row;
+    session->record.run = row;
     session->run = row.id;
     session->attempt = row.attempt;
     session->state = row.state;
@@ -55,12 +55,13 @@ static void take_recipe(dt_session *session, const dt_plan *plan)
     dt_launcher_lost_seconds(&session->launcher_lost_seconds, plan->recipe.failure.launcher_lost);
 }
 
-/* A salvaged plan has none: nothing of the run is made any more. */
+/* Keeps the plan if the task is not training. A substitute plan (missing_plan.c) has no task:
+ * the run only has to end. */
 static dt_status take_task(dt_session *session, const dt_plan *plan, dt_error *err)
 {
     dt_plan *copy;
 
-    if (plan->recipe.task == DT_TASK_TRAIN || session->salvaged != NULL)
+    if (plan->recipe.task == DT_TASK_TRAIN || session->plan_problem != NULL)
         return DT_OK;
     copy = dt_arena_alloc(&session->arena, sizeof(*copy));
     if (copy == NULL)
@@ -105,7 +106,7 @@ static dt_status plan_nodes(dt_session *session, const dt_plan *plan, dt_error *
 
 static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err)
 {
-    const dt_run *row = &session->kept.run;
+    const dt_run *row = &session->record.run;
     dt_status st;
 
     take_recipe(session, plan);
@@ -124,7 +125,7 @@ out:
     return st;
 }
 
-/* The file was not what the store's copy says: the history tells it. */
+/* Records that a damaged file was restored from its copy in the store. */
 static dt_status note_restored(dt_session *session, const char *file, dt_error *err)
 {
     return dt_collector_note(session->collector,
@@ -141,7 +142,7 @@ static dt_status read_plan(dt_session *session, dt_error *err)
     st = dt_copies_plan(&plan, &session->plan, &restored, session->store, session->run,
                         session->attempt, session->folder, &session->arena, &problem);
     if (st == DT_ERR_NOT_FOUND || st == DT_ERR_CORRUPT)
-        DT_TRY(dt_salvage_plan(&plan, session, problem.message, err));
+        DT_TRY(dt_missing_plan_substitute(&plan, session, problem.message, err));
     else if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
     DT_TRY(lay_out(session, &plan, err));
@@ -161,29 +162,29 @@ static dt_status read_attempt(dt_session *session, dt_error *err)
                                  err));
     for (int64_t i = 0; i < count; i++)
         if (attempts[i].attempt == session->attempt) {
-            session->start_step = session->kept.start_step = attempts[i].start_step;
-            session->kept.created_ms = attempts[i].created_ms;
-            session->kept.changes_json = attempts[i].changes_json;
-            session->kept.provenance_json = attempts[i].provenance_json;
+            session->start_step = session->record.start_step = attempts[i].start_step;
+            session->record.created_ms = attempts[i].created_ms;
+            session->record.changes_json = attempts[i].changes_json;
+            session->record.provenance_json = attempts[i].provenance_json;
         }
 out:
     return st;
 }
 
-/* That there is the attempt is on the disk of the store before its folder says so: else a power loss
- * would make the store an older one (rebuild_int.h). */
+/* Writes the attempt's record once the store is synced. In the other order a power loss could
+ * leave a store that looks like an older copy (rebuild_int.h). */
 static dt_status keep_first(dt_session *session, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
 
     if (dt_store_sync(session->store, &problem) == DT_OK)
         return dt_session_keep(session, err);
-    dt_log_warn("%s: the attempt is not kept beside it yet", problem.message);
+    dt_log_warn("%s: the attempt's record is not written yet", problem.message);
     return DT_OK;
 }
 
-/* A person asked for a stop that the supervisor before this one may not have heard; or ended that one, and the agents
- * with it: what died with them was stopped. */
+/* Applies the stop mark of supervisor.lock: a stop that the previous supervisor may not have
+ * seen, or one that killed it and the agents. Ranks that died with them count as stopped. */
 static dt_status obey_mark(dt_session *session, dt_error *err)
 {
     dt_stop_mark mark = dt_stop_mark_read(session->folder, session->attempt);
@@ -228,13 +229,13 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_parts_open(session, err));
     DT_TRY(dt_nodes_open(session, err));
     dt_cut_open(session);
-    if (session->salvaged != NULL)
-        DT_TRY(dt_salvage_begin(session, err));
-    DT_TRY(dt_collector_commit(session->collector, err)); /* what was noted on the way */
+    if (session->plan_problem != NULL)
+        DT_TRY(dt_missing_plan_stop(session, err));
+    DT_TRY(dt_collector_commit(session->collector, err)); /* events recorded while loading */
     DT_TRY(dt_watch_open(session, err));
     DT_TRY(dt_recall_events(session, err));
     DT_TRY(obey_mark(session, err));
-    session->kept.stop_asked = session->verdict.stop_asked;
+    session->record.stop_asked = session->verdict.stop_asked;
     DT_TRY(keep_first(session, err));
     session->begun_seconds = dt_session_now(session);
 out:
@@ -255,7 +256,7 @@ void dt_session_unload(dt_session *session)
     uv_close((uv_handle_t *)&session->leave_timer, NULL);
     uv_close((uv_handle_t *)&session->answer_timer, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
-        ; /* until the bridges are buried */
+        ; /* until the bridge processes are reaped */
     uv_loop_close(&session->loop);
     for (int64_t i = 0; i < session->node_count; i++)
         dt_node_link_free(session->nodes[i].link);

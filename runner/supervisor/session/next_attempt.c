@@ -1,8 +1,8 @@
-/* next_attempt: the attempt that follows a failed one.
+/* next_attempt: creates the attempt that follows a failed one.
  *
- * The next attempt's plan is written first; then one transaction ends this attempt and adds the
- * next. Whoever dies in between, the next supervisor finds the old attempt with all its nodes
- * released and comes here again: it writes the same plan and the same rows.
+ * The new plan is written first; then one transaction ends the failed attempt and adds the new one. If
+ * the supervisor dies in between, the next supervisor finds the failed attempt with all nodes released,
+ * and writes the same plan and the same rows.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -17,7 +17,8 @@
 
 #include "base/banned.h"
 
-/* Where this attempt made none that is known of: what it resumed from itself. */
+/* Finds the checkpoint to resume from: the newest of this attempt, else the one that this
+ * attempt started from. */
 dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_error *err)
 {
     dt_resume_point found;
@@ -36,7 +37,7 @@ dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_er
         next->checkpoint = before;
         next->start_step = session->start_step;
     }
-    if (session->task_plan != NULL) /* whole parts are what is saved */
+    if (session->task_plan != NULL) /* a task resumes from its finished parts */
         next->start_step = dt_collector_lines_done(session->collector);
 out:
     return st;
@@ -44,7 +45,7 @@ out:
 
 /* --- the plan */
 
-/* What stays keeps its order; nodes and ranks are numbered anew. */
+/* Removes the lost nodes and their ranks; the others keep their order and are renumbered. */
 static void leave_out_lost(dt_plan *plan, const dt_session *session)
 {
     int64_t nodes = 0, ranks = 0;
@@ -64,7 +65,7 @@ static void leave_out_lost(dt_plan *plan, const dt_session *session)
     plan->world_size = ranks;
 }
 
-/* What the reason says of the tokens of a step, now that there are fewer ranks. */
+/* Leaves out lost nodes and appends the new number of sequences per step to the reason. */
 static void leave_out(dt_plan *plan, dt_session *session, const char **reason)
 {
     int64_t before = dt_plan_replicas(plan) * plan->recipe.batch.accumulate, now;
@@ -73,18 +74,18 @@ static void leave_out(dt_plan *plan, dt_session *session, const char **reason)
 
     leave_out_lost(plan, session);
     if (dt_plan_divide_batch(plan, &problem) != DT_OK)
-        dt_log_warn("%s", problem.message); /* the nearest number of micro-steps is taken */
+        dt_log_warn("%s", problem.message); /* uses the nearest number of micro-steps */
     now = dt_plan_replicas(plan) * plan->recipe.batch.accumulate;
     if (now == before || plan->recipe.task != DT_TASK_TRAIN)
         return;
     text = dt_arena_printf(&session->arena,
-                           "%s; a step has %lld sequences without the lost nodes, it had %lld",
+                           "%s; without the lost nodes a step has %lld sequences instead of %lld",
                            *reason, (long long)(now * plan->recipe.batch.sequences),
                            (long long)(before * plan->recipe.batch.sequences));
     *reason = text != NULL ? text : *reason;
 }
 
-/* *reason: why there is another attempt; a change of the batch is added to it. */
+/* *reason: why there is another attempt; a change of the batch size is appended. */
 static dt_status write_plan(dt_session *session, const dt_next_attempt *next, const char **reason,
                             dt_error *err)
 {
@@ -109,7 +110,7 @@ static dt_status write_plan(dt_session *session, const dt_next_attempt *next, co
     json = dt_plan_to_json(&plan);
     dt_json_write_pretty(&text, json);
     dt_strbuf_add_fmt(&path, "%s/plan.json", folder);
-    DT_TRY(dt_file_remove_tree(folder, err)); /* what one that died here began */
+    DT_TRY(dt_file_remove_tree(folder, err)); /* left by a supervisor that died here */
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
     DT_TRY(dt_file_write_atomic(path.data, text.data, text.length, 0600, err));
 out:
@@ -146,34 +147,36 @@ static dt_status add_event(dt_session *session, const dt_next_attempt *next, con
     return st;
 }
 
-/* --- the same beside the store (kept.h), in an order in which whoever dies in between loses nothing: an
- * attempt that is followed has ended once there is the next one, the last one before its row says so. */
+/* --- the attempts' records (attempt_record.h). Order: the record of an attempt may say that it
+ * has ended only after the next attempt exists; the record of the last attempt says so before
+ * its row does. Then no crash loses anything. */
 
 static void keep_next(const dt_session *session, const dt_next_attempt *next)
 {
     dt_error problem = DT_ERROR_INIT;
-    dt_kept kept = session->kept;
+    dt_attempt_record record = session->record;
 
-    kept.run.attempt = next->attempt;
-    kept.run.state = DT_RUN_QUEUED;
-    kept.run.started_ms = kept.run.first_step_ms = 0;
-    kept.run.step = kept.start_step = next->start_step;
-    kept.created_ms = dt_clock_wall_ms();
-    kept.changes_json = "[]";
-    kept.provenance_json = "{}";
-    kept.node_count = 0;
-    if (dt_kept_write(&kept, session->folder, &problem) != DT_OK)
-        dt_log_warn("%s", problem.message); /* the next supervisor does it */
+    record.run.attempt = next->attempt;
+    record.run.state = DT_RUN_QUEUED;
+    record.run.started_ms = record.run.first_step_ms = 0;
+    record.run.step = record.start_step = next->start_step;
+    record.created_ms = dt_clock_wall_ms();
+    record.changes_json = "[]";
+    record.provenance_json = "{}";
+    record.node_count = 0;
+    if (dt_attempt_record_write(&record, session->folder, &problem) != DT_OK)
+        dt_log_warn("%s", problem.message); /* the next supervisor tries again */
 }
 
-/* Once the store has it on its disk: else a power loss would make it an older one (rebuild_int.h). */
+/* Writes both records, after syncing the store: otherwise a power loss could leave a store that
+ * looks like an older copy (rebuild_int.h). */
 static void keep_both(dt_session *session, const dt_next_attempt *next, int code,
                       const char *reason)
 {
     dt_error problem = DT_ERROR_INIT;
 
     if (dt_store_sync(session->store, &problem) != DT_OK) {
-        dt_log_warn("%s: attempt %lld is not kept beside it yet", problem.message,
+        dt_log_warn("%s: the record of attempt %lld is not written yet", problem.message,
                     (long long)next->attempt);
         return;
     }

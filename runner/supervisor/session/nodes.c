@@ -1,5 +1,4 @@
-/* nodes: what the links of the nodes tell of (connection/node_link.h), and what it means for the
- * run.
+/* nodes: handles the callbacks of the node links (connection/node_link.h) and applies them to the run.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -37,7 +36,7 @@ static void show_state(dt_supervised_node *node, const char *state)
     end_unless_good(node->session, dt_collector_commit(node->session->collector, &err), &err);
 }
 
-/* --- what they ask */
+/* --- queries of a link */
 
 static bool is_over(void *context)
 {
@@ -70,14 +69,15 @@ static void look_at_peers(dt_liveness_facts *facts, const dt_supervised_node *no
             facts->peers = DT_PEERS_HEARD;
         ended = ended && (released || dt_node_link_has_ended(peer->link));
     }
-    if (session->task_plan != NULL) { /* what others make or have made says nothing of this one */
+    if (session->task_plan != NULL) { /* the ranks of a task do not wait for each other */
         facts->peer_step = -1;
         if (ended)
             facts->peers = DT_PEERS_HEARD;
         return;
     }
     if (session->silence.recalled && facts->peer_step < session->begun_seconds)
-        facts->peer_step = session->begun_seconds; /* the one before may have heard a step then */
+        /* the previous supervisor may have received a step until then */
+        facts->peer_step = session->begun_seconds;
     if (ended)
         facts->peers = DT_PEERS_ENDED;
 }
@@ -122,12 +122,11 @@ static dt_status recall_place(void *context, int64_t index, dt_error *err)
                          node->index, node->here, &session->arena, &problem);
     if (st == DT_OK) {
         dt_node_link_set_place(node->link, &place);
-        node->name = place.node; /* a Slurm node has its name once its job runs */
+        node->name = place.node; /* the name of a Slurm node is known once its job runs */
         dt_collector_name_node(session->collector, index, place.node);
     } else if (st == DT_ERR_CORRUPT || st == DT_ERR_UNSUPPORTED) {
         dt_node_link_lose_place(node->link);
-        dt_log_warn("%s: where things lie there is found out anew: %s", node->name,
-                    problem.message);
+        dt_log_warn("%s: looking up the paths on this node again: %s", node->name, problem.message);
     } else if (st != DT_ERR_NOT_FOUND) {
         return DT_FAIL(err, st, "%s", problem.message);
     }
@@ -139,18 +138,18 @@ static dt_status recall_place(void *context, int64_t index, dt_error *err)
                : DT_OK;
 }
 
-/* --- what they tell */
+/* --- events of a link */
 
 static void on_preparing(void *context, int64_t index, const char *text)
 {
     dt_supervised_node *node = node_of(context, index);
     dt_session *session = node->session;
-    const char *state = dt_arena_strdup(&session->arena, text); /* until it is ready */
+    const char *state = dt_arena_strdup(&session->arena, text); /* shown until the node is ready */
     dt_error err = DT_ERROR_INIT;
     dt_status st;
 
     if (strcmp(text, "connecting") == 0 && dt_node_is_away(&dt_session_row(node)->row))
-        return; /* another try: the node stays shown as away until it answers */
+        return; /* a retry: the node is shown as away until it answers */
     dt_collector_show_node(session->collector, index, state != NULL ? state : "connecting");
     DT_TRY(dt_collector_note(session->collector,
                              json_pack("{s:s, s:I, s:s, s:o}", "event", "preparing", "node",
@@ -162,15 +161,15 @@ out:
     end_unless_good(session, st, &err);
 }
 
-/* Where its machine was booted again nothing of the ranks can be left, and nothing needs to be
- * proved: its journal says how each ended, or is gone with an idle agent (actions.c says it). */
+/* Detects a reboot since the ranks were started. After a reboot no rank can be left: the journal
+ * says how each ended, or it is gone and the agent is idle (actions.c reports that). */
 static void note_boot(dt_supervised_node *node, const char *boot_id)
 {
     node->rebooted =
         dt_node_has_started(node) && dt_boot_differs(dt_session_row(node)->row.boot_id, boot_id);
     if (node->rebooted)
-        dt_log_warn("%s: it was rebooted", node->name);
-    else if (boot_id[0] != '\0') /* that of the ranks stays */
+        dt_log_warn("%s: the node was rebooted", node->name);
+    else if (boot_id[0] != '\0') /* keep the boot id of the ranks */
         dt_collector_boot_node(node->session->collector, node->index,
                                dt_arena_strdup(&node->session->arena, boot_id));
 }
@@ -183,7 +182,7 @@ static void on_attached(void *context, int64_t index, const char *boot_id)
     node->start_sent = false;
     note_boot(node, boot_id);
     show_state(node, dt_node_link_is_idle(node->link) ? "ready" : "running");
-    dt_state_take(node->session, DT_EVENT_ATTACHED, node);
+    dt_state_dispatch(node->session, DT_EVENT_ATTACHED, node);
 }
 
 static void on_event(void *context, int64_t index, dt_message *message)
@@ -226,12 +225,12 @@ static void on_refused(void *context, int64_t index, const char *why)
     if (node->session->state != DT_RUN_STARTING || dt_session_row(node)->released ||
         dt_node_has_started(node))
         return;
-    snprintf(reason, sizeof(reason), "the agent on %.100s does not start its ranks: %.300s",
+    snprintf(reason, sizeof(reason), "the agent on %.100s refuses to start its ranks: %.300s",
              node->name, why);
     dt_node_link_give_up(node->link, reason);
 }
 
-/* The ranks keep training; this build neither ends nor records anything of the run. */
+/* The ranks keep training: this version neither ends the run nor records anything of it. */
 static void on_other_build(void *context, int64_t index, const char *why)
 {
     dt_error err = DT_ERROR_INIT;
@@ -240,7 +239,7 @@ static void on_other_build(void *context, int64_t index, const char *why)
     dt_session_fail(context, DT_ERR_UNSUPPORTED, &err);
 }
 
-/* What was heard goes into the store. */
+/* Commits the events that were read to the store. */
 static void on_batch(void *context)
 {
     dt_session *session = context;
@@ -251,10 +250,10 @@ static void on_batch(void *context)
         return;
     st = dt_collector_commit(session->collector, &err);
     if (st == DT_OK)
-        st = dt_cut_look(session, &err);
+        st = dt_cut_check(session, &err);
     end_unless_good(session, st, &err);
     if (st == DT_OK)
-        dt_state_consider(session);
+        dt_state_update(session);
 }
 
 static void on_unreachable(void *context, int64_t index, const char *text)
@@ -262,8 +261,8 @@ static void on_unreachable(void *context, int64_t index, const char *text)
     show_state(node_of(context, index), text);
 }
 
-/* Nothing of it is left there; what it had not told is lost. The attempt failed, and may be followed
- * by another, unless a stop was asked for. */
+/* The node's ranks were ended by force, and events that were not read are lost. The attempt
+ * fails and may restart, unless a stop was requested. */
 static void on_ended(void *context, int64_t index, const char *why)
 {
     dt_supervised_node *node = node_of(context, index);
@@ -272,16 +271,16 @@ static void on_ended(void *context, int64_t index, const char *why)
     dt_status st;
 
     if (!session->verdict.stop_asked && !dt_verdict_has_failed(&session->verdict))
-        dt_state_take(session, DT_EVENT_LOST, node); /* the others end too */
+        dt_state_dispatch(session, DT_EVENT_LOST, node); /* ends the ranks on the other nodes */
     DT_TRY(dt_collector_note(session->collector,
                              json_pack("{s:s, s:I, s:s, s:o}", "event", "ended", "node",
                                        (json_int_t)node->index, "host", node->name, "message",
                                        dt_json_text(why)),
                              &err));
     dt_collector_show_node(session->collector, index, "released");
-    dt_collector_release_node(session->collector, index); /* the commit lets it go */
+    dt_collector_release_node(session->collector, index); /* the commit releases the node */
     DT_TRY(dt_collector_commit(session->collector, &err));
-    dt_state_consider(session);
+    dt_state_update(session);
 out:
     end_unless_good(session, st, &err);
 }
@@ -291,13 +290,13 @@ static void on_lost(void *context, int64_t index)
     dt_supervised_node *node = node_of(context, index);
 
     show_state(node, "lost");
-    dt_state_take(node->session, DT_EVENT_LOST, node);
-    dt_state_consider(node->session);
+    dt_state_dispatch(node->session, DT_EVENT_LOST, node);
+    dt_state_update(node->session);
 }
 
 static void on_settled(void *context)
 {
-    dt_state_consider(context);
+    dt_state_update(context);
 }
 
 /* --- all of them */

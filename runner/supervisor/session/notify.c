@@ -15,7 +15,7 @@
 #define TRIES           6
 #define CONNECT_SECONDS 5L
 #define TRY_SECONDS     15L
-#define PAUSE_SECONDS   2.0 /* before the second try; then twice as long each time */
+#define PAUSE_SECONDS   2.0 /* pause before the second try; doubles for each further try */
 #define WAKE_NS         ((uint64_t)100 * 1000 * 1000)
 
 typedef struct news {
@@ -25,11 +25,11 @@ typedef struct news {
 
 struct dt_notifier {
     uv_thread_t thread;
-    uv_mutex_t lock; /* of `first` and `closing` */
+    uv_mutex_t lock; /* guards `first` and `closing` */
     uv_cond_t changed;
     news *first;
     bool closing;
-    atomic_bool hurry; /* no more pauses, and what is on its way is broken off */
+    atomic_bool hurry; /* skip the pauses and abort the current request */
 };
 
 /* --- the URL */
@@ -41,7 +41,7 @@ static dt_status expand_one(dt_strbuf *out, const char *reference, size_t length
     char name[128];
 
     if (name_length == 0 || name_length >= sizeof(name))
-        return DT_FAIL(err, DT_ERR_RECIPE, "notify.webhook: '${env:...}' names no variable");
+        return DT_FAIL(err, DT_ERR_RECIPE, "notify.webhook: '${env:...}' does not name a variable");
     memcpy(name, reference, name_length);
     name[name_length] = '\0';
     value = getenv(name);
@@ -101,7 +101,8 @@ static void allow_web_only(CURL *curl)
 #endif
 }
 
-/* What curl says in its own buffer may name the URL; its codes do not. *again: worth another. */
+/* Sends one message. The error buffer of curl may contain the URL, so only its error code is
+ * reported. *again: whether to retry. */
 static dt_status post(dt_notifier *notifier, const news *item, bool *again, dt_error *err)
 {
     struct curl_slist *headers = NULL;
@@ -137,7 +138,7 @@ static dt_status post(dt_notifier *notifier, const news *item, bool *again, dt_e
     if (code != CURLE_OK)
         DT_THROW(err, DT_ERR_IO, "%s", curl_easy_strerror(code));
     if (answer < 200 || answer >= 300)
-        DT_THROW(err, DT_ERR_IO, "it answered %ld", answer);
+        DT_THROW(err, DT_ERR_IO, "HTTP status %ld", answer);
 out:
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);
@@ -168,9 +169,9 @@ static void deliver(dt_notifier *notifier, const news *item)
         dt_error_clear(&err);
         if (post(notifier, item, &again, &err) == DT_OK)
             return;
-        dt_log_warn("the webhook was not told, try %d: %s", i + 1, err.message);
+        dt_log_warn("webhook not delivered, try %d: %s", i + 1, err.message);
     }
-    dt_log_error("the webhook is not told: %s", err.message);
+    dt_log_error("webhook not delivered, giving up: %s", err.message);
 }
 
 static void item_free(news *item)
@@ -195,14 +196,14 @@ static void tell_all(void *context)
         uv_mutex_unlock(&notifier->lock);
         deliver(notifier, item);
         uv_mutex_lock(&notifier->lock);
-        notifier->first = item->next; /* others only add behind it */
+        notifier->first = item->next; /* other threads only append */
         item_free(item);
         uv_cond_broadcast(&notifier->changed);
     }
     uv_mutex_unlock(&notifier->lock);
 }
 
-/* --- from outside */
+/* --- interface */
 
 dt_status dt_notifier_open(dt_notifier **out, dt_error *err)
 {

@@ -1,13 +1,13 @@
-/* notify: a run's end or restart is reported to a webhook, beside everything else.
+/* notify: reports the end or the restart of a run to a webhook.
  *
- * A POST of one JSON object: {"event": "finished" | "failed" | "restarted", "run", "name",
- * "attempt", "step", "loss", "valid_loss", "reason", "time"}. Tried six times in about a minute,
- * with growing pauses; what is not delivered is reported in the log and forgotten: a webhook never
- * holds up a run. Lost with a supervisor that is killed before it was sent.
+ * Sends a POST with one JSON object: {"event": "finished" | "failed" | "restarted", "run", "name",
+ * "attempt", "step", "loss", "valid_loss", "reason", "time"}. Up to six tries in about a minute, with
+ * growing pauses; a message that cannot be delivered is logged and dropped, so a webhook never holds
+ * up a run. Messages that were not sent are lost if the supervisor is killed.
  *
- * Secrets    "${env:NAME}" and "${env:NAME:-default}" of the URL are filled in when it is used.
- *            What comes out is held for the length of a try and is in no log, message or file.
- * Threads    one of its own; the functions from one other
+ * Secrets    "${env:NAME}" and "${env:NAME:-default}" in the URL are expanded for each try. The
+ *            expanded URL exists only during the try and is not in any log, message or file.
+ * Threads    one of its own; call the functions from one other thread
  */
 #ifndef DT_SESSION_NOTIFY_H
 #define DT_SESSION_NOTIFY_H
@@ -19,13 +19,14 @@
 typedef struct dt_notifier dt_notifier;
 
 dt_status dt_notifier_open(dt_notifier **out, dt_error *err);
-/* Takes `message`; copies the URL, which may hold references. "" does nothing. */
+/* Queues a message. Takes `message`; copies the URL, which may hold references. Does nothing if
+ * the URL is "". */
 void dt_notifier_tell(dt_notifier *notifier, const char *url, json_t *message);
-/* Waits until all is told, at most so long. Accepts NULL. */
+/* Waits until all messages are delivered, at most `seconds`. Accepts NULL. */
 void dt_notifier_close(dt_notifier *notifier, double seconds);
 
-/* The text with its references filled in. DT_ERR_RECIPE naming a variable that is not set, or a
- * reference without an end. */
+/* Appends the text with its references expanded. DT_ERR_RECIPE if a variable is not set (named
+ * in the message) or a reference has no end. */
 dt_status dt_notify_expand(dt_strbuf *out, const char *text, dt_error *err);
 
 #endif

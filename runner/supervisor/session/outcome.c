@@ -1,5 +1,5 @@
-/* outcome: how the attempt ended, in the store, and to whoever is to be told. Whether another one
- * follows is decided by policy/restart.h.
+/* outcome: writes the end of the attempt to the store and notifies the webhook. policy/restart.h decides
+ * whether another attempt follows.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -17,8 +17,8 @@
 
 /* --- the rows */
 
-/* A resume that failed before its first step leaves a finished run finished: unless something of it
- * may be left, which the run has to say. */
+/* Ends the attempt. A resumed attempt of a finished run that failed before its first step leaves
+ * the run finished, unless processes may be left, which the run must report. */
 static dt_status end_attempt(dt_session *session, dt_run_state state, int code, const char *reason,
                              dt_error *err)
 {
@@ -37,7 +37,8 @@ static dt_status end_attempt(dt_session *session, dt_run_state state, int code, 
     DT_TRY(dt_store_commit(session->store, err));
     begun = false;
     if (dt_run_amend_end(session->store, session->run, &session->arena, &problem) != DT_OK)
-        dt_log_warn("%s", problem.message); /* of earlier attempts: the next proof does it */
+        dt_log_warn("%s",
+                    problem.message); /* nodes of earlier attempts: the next proof tries again */
     if (restored)
         dt_log_info("attempt %lld made no step: the run is finished, as it was before",
                     (long long)session->attempt);
@@ -79,7 +80,7 @@ static dt_restart_facts facts_of(const dt_session *session)
 {
     return (dt_restart_facts){.may_restart = dt_verdict_may_restart(&session->verdict),
                               .started = was_started(session),
-                              .planned = session->salvaged == NULL,
+                              .planned = session->plan_problem == NULL,
                               .done = {.told_total = dt_collector_steps_total(session->collector),
                                        .steps = session->steps,
                                        .epochs = session->epochs},
@@ -91,7 +92,7 @@ static dt_restart_facts facts_of(const dt_session *session)
                               .nodes_min = session->nodes_min};
 }
 
-/* What follows; `next` is filled in where it is another attempt. */
+/* Decides what follows; fills in `next` if that is another attempt. */
 static dt_restart_act decide(dt_next_attempt *next, dt_session *session, const char **why_not)
 {
     dt_restart_facts facts = facts_of(session);
@@ -129,7 +130,7 @@ bool dt_restart_is_due(dt_session *session)
     return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
 }
 
-/* Of a task that has ended well the file is written that was asked for; where that does not work, it has not. */
+/* Writes the output file of a finished task; if that fails, the run has failed. */
 static void finish_task(dt_session *session, dt_run_state *state, int *code, const char **reason)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -161,7 +162,8 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
     act = decide(&next, session, &why_not);
     *again = act == DT_RESTART_AGAIN;
     if (act == DT_RESTART_DONE) {
-        reason = dt_arena_printf(&session->arena, "every step was done and saved; then %s", reason);
+        reason =
+            dt_arena_printf(&session->arena, "all steps were completed and saved; then %s", reason);
         state = DT_RUN_FINISHED;
         code = DT_EXIT_GOOD;
     }

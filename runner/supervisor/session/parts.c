@@ -1,5 +1,5 @@
-/* parts: what the collector, the checkpoints on their way here, and the cleaning up tell, and what
- * it means for the run.
+/* parts: handles the callbacks of the collector, the checkpoint fetcher, the reaper and the cleanup, and
+ * applies them to the run.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -22,13 +22,13 @@ static bool is_over(void *context)
 
 static void consider(void *context)
 {
-    dt_state_consider(context);
+    dt_state_update(context);
 }
 
-/* Which looks whether that was all that the end waited for. */
+/* Checks whether the end waits for anything else. */
 static void conclude(void *context)
 {
-    dt_state_take(context, DT_EVENT_RELEASED, NULL);
+    dt_state_dispatch(context, DT_EVENT_RELEASED, NULL);
 }
 
 /* --- the collector */
@@ -55,7 +55,8 @@ static bool on_checkpoint(void *context, const dt_message *message)
     return true;
 }
 
-/* The run's history has grown, a while after the start: this supervisor is none that ends at once. */
+/* Clears the record of failed starts once events arrive some time after the start: this
+ * supervisor does not crash right away. */
 static void note_progress(dt_session *session)
 {
     const char *path;
@@ -90,7 +91,7 @@ static void on_released(void *context, int64_t node)
 static void on_stored(void *context)
 {
     dt_control_stored(context);
-    dt_state_consider(context);
+    dt_state_update(context);
 }
 
 static void on_pause(void *context, bool pause)
@@ -130,7 +131,7 @@ dt_status dt_parts_open_collector(dt_session *session, dt_error *err)
     return dt_collector_open(&session->collector, &setup, &calls, session, err);
 }
 
-/* --- checkpoints on their way here */
+/* --- fetching checkpoints */
 
 static bool is_ending(void *context)
 {
@@ -221,7 +222,7 @@ static void on_reaped(void *context, int64_t attempt, const dt_node *row)
 
     if (dt_collector_past_node(session->collector, attempt, row, &err) != DT_OK ||
         dt_collector_commit(session->collector, &err) != DT_OK)
-        dt_log_warn("%s", err.message); /* it is only done once more */
+        dt_log_warn("%s", err.message); /* it is tried again */
 }
 
 static dt_status open_reaper(dt_session *session, dt_error *err)

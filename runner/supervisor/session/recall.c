@@ -1,7 +1,7 @@
-/* recall: what the store remembers of the attempt.
+/* recall: restores the session's memory of an attempt from the store.
  *
- * The rows say how far the journals are stored; the stored events, remembered in their order, give
- * back what the supervisor before this one had in its memory.
+ * The rows say how far each journal is stored. Replaying the stored events in order gives back what the
+ * previous supervisor knew.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -10,10 +10,10 @@
 
 #include "base/banned.h"
 
-#define WATCH_STEPS 1000 /* whose times tell how long a step takes */
+#define WATCH_STEPS 1000 /* number of last steps whose times give the usual step time */
 
-/* The rows of this attempt; where there are none, the logs continue where the last attempt ended.
- * */
+/* Reads the rank rows of an attempt. A new attempt has none: then only the log positions of the
+ * last attempt are used (logs_only). */
 static dt_status read_ranks(dt_session *session, int64_t attempt, bool logs_only, dt_error *err)
 {
     dt_rank *rows;
@@ -95,7 +95,7 @@ static void remember_own(dt_session *session, const dt_store_event *event)
     json_decref(json);
 }
 
-/* One that the supervisor before this one did not bring here. */
+/* Fetches a checkpoint that the previous supervisor had not fetched. */
 static dt_status fetch_again(dt_session *session, const dt_message *message, dt_error *err)
 {
     dt_store_checkpoint *rows;
@@ -134,7 +134,7 @@ static dt_status read_events(dt_session *session, dt_error *err)
         } else if (events[i].node < session->node_count &&
                    dt_message_parse(&message, events[i].json, strlen(events[i].json),
                                     session->world_size, NULL) == DT_OK) {
-            message.time_ms = events[i].time_ms; /* by our clock */
+            message.time_ms = events[i].time_ms; /* by this machine's clock */
             dt_collector_remember(session->collector, events[i].node, &message);
             st =
                 message.kind == DT_MESSAGE_CHECKPOINT ? fetch_again(session, &message, err) : DT_OK;
@@ -146,7 +146,7 @@ out:
     return st;
 }
 
-/* How fast the steps of this attempt came, before this supervisor. */
+/* Restores the step times of this attempt. */
 static dt_status read_steps(dt_session *session, dt_error *err)
 {
     int64_t count, step = dt_collector_progress(session->collector)->step;

@@ -1,7 +1,7 @@
-/* rendezvous: the values that the ranks hand in, put together by rank.
+/* rendezvous: collects the values that ranks offer, and sends all of them once every rank has offered one.
  *
- * Kept in memory only: an agent tells all it knows at every attach, so a supervisor that was
- * restarted has everything again.
+ * Kept in memory only: an agent repeats its offers at every attach, so a restarted supervisor gets all of
+ * them again.
  */
 #define _GNU_SOURCE
 #include "runner/supervisor/session/session_int.h"

@@ -16,14 +16,14 @@ void dt_session_fail(dt_session *session, dt_status st, const dt_error *err)
     uv_stop(&session->loop);
 }
 
-/* --- the attempt, beside the store */
+/* --- the attempt's record */
 
 static double newer(double now, double before)
 {
     return isnan(now) ? before : now;
 }
 
-/* A copy: who writes it reads it on another thread. */
+/* Copies the node rows: the writer thread reads the copy. */
 static void refresh_nodes(dt_session *session)
 {
     dt_node *nodes =
@@ -32,15 +32,15 @@ static void refresh_nodes(dt_session *session)
     DT_ASSERT(nodes != NULL);
     for (int64_t i = 0; i < session->node_count; i++)
         nodes[i] = dt_collector_node(session->collector, i)->row;
-    session->kept.nodes = nodes;
-    session->kept.node_count = session->node_count;
+    session->record.nodes = nodes;
+    session->record.node_count = session->node_count;
 }
 
 static void refresh(dt_session *session)
 {
     const dt_progress *progress = dt_collector_progress(session->collector);
     int64_t steps_total = dt_collector_steps_total(session->collector);
-    dt_run *row = &session->kept.run;
+    dt_run *row = &session->record.run;
 
     row->step = progress->step > row->step ? progress->step : row->step;
     row->loss = newer(progress->loss, row->loss);
@@ -56,7 +56,7 @@ static void refresh(dt_session *session)
 dt_status dt_session_keep(dt_session *session, dt_error *err)
 {
     refresh(session);
-    return dt_collector_kept(session->collector, &session->kept, err);
+    return dt_collector_record_attempt(session->collector, &session->record, err);
 }
 
 void dt_session_keep_now(dt_session *session)
@@ -64,14 +64,13 @@ void dt_session_keep_now(dt_session *session)
     dt_error problem = DT_ERROR_INIT;
 
     refresh(session);
-    if (dt_kept_write(&session->kept, session->folder, &problem) != DT_OK)
-        dt_log_warn("what the history says of the attempt is not kept beside it: %s",
-                    problem.message);
+    if (dt_attempt_record_write(&session->record, session->folder, &problem) != DT_OK)
+        dt_log_warn("cannot write the attempt's record: %s", problem.message);
 }
 
 void dt_session_keep_end(dt_session *session, dt_run_state state, int code, const char *reason)
 {
-    dt_run *run = &session->kept.run;
+    dt_run *run = &session->record.run;
 
     run->state = state;
     run->exit_code = code;

@@ -1,26 +1,25 @@
-/* session_int: what the files of a session share.
+/* session_int: declares what the files of a session share.
  *
- *   supervise.c   lock, load, loop, end          load.c      everything known, from plan and store
- *   salvage.c     a run without a plan is ended  parts.c     what the rooms below tell
- *   nodes.c       what the links tell            control.c   runs/ID/control.sock
- *   watch.c       ranks that make no step        diagnosis.c which of them holds up the others
- *   state.c       the [state][event] table       actions.c   what the states do
- *   conclude.c    what the end waits for         outcome.c   how it ended, and what follows
- *   next_attempt.c   the attempt after this one  recall.c    what the store remembers
- *   rendezvous.c  everyone's values              notify.c    a webhook is notified
- *   cut.c         a connection that is cut for a test
- *   session.c     what all of them ask
+ *   supervise.c   lock, load, loop, end          load.c      reads the state from plan and store
+ *   missing_plan.c   ends a run without a plan   parts.c     callbacks of collector, fetcher, cleanup
+ *   nodes.c       callbacks of the node links    control.c   runs/ID/control.sock
+ *   watch.c       slow and hanging ranks         diagnosis.c which rank blocks the others
+ *   state.c       the [state][event] table       actions.c   handlers of the table
+ *   conclude.c    what the end waits for         outcome.c   how the attempt ended, what follows
+ *   next_attempt.c   creates the next attempt    recall.c    restores memory from stored events
+ *   rendezvous.c  values exchanged by the ranks  notify.c    the webhook
+ *   cut.c         a connection cut for a test    session.c   helpers for all files
  *
- * Rooms  protocol/    a line of an agent      folder/   runs/ID      policy/   what is decided
- *        connection/  the way to each node    collect/  journals → history
- *        cleanup/     what is left on nodes
+ * Folders  protocol/    events of an agent        folder/   runs/ID      policy/   decisions
+ *          connection/  connections to the nodes  collect/  journals → history
+ *          cleanup/     files left on nodes
  *
- * A session is one attempt. Where a failed one is followed by another, the session ends and the
- * next one loads it: there is no state that lives longer, and none outside of the struct.
+ * A session is one attempt. If another attempt follows, the session ends and a new session loads it; no
+ * state lives longer, and there is none outside of the struct.
  *
- * The process may be killed at any moment: it knows nothing that is not in the store, the plan or
- * the agents' journals. A store that is locked or full is waited for (store_writer.h); any other
- * error of it ends the session (supervise.c) and begins it anew.
+ * The process may be killed at any moment, so it knows nothing that is not in the store, the plan or the
+ * agents' journals. If the store is locked or the disk is full, it waits (store_writer.h); any other store
+ * error ends the session, and supervise.c starts a new one.
  */
 #ifndef DT_SESSION_INT_H
 #define DT_SESSION_INT_H
@@ -39,7 +38,7 @@
 #include "runner/supervisor/collect/checkpoint_fetcher.h"
 #include "runner/supervisor/collect/collector.h"
 #include "runner/supervisor/connection/node_link.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/policy/silence.h"
 #include "runner/supervisor/policy/verdict.h"
 #include "runner/supervisor/policy/watchdog.h"
@@ -54,15 +53,16 @@ typedef struct dt_supervised_node {
     int64_t index;
     const char *name;
     const char *here;   /* attempt-N/node-K on this machine */
-    dt_node_link *link; /* the way to it, and how far it is */
-    bool rebooted;      /* since its ranks were started */
-    bool start_sent;    /* on this connection */
-    int64_t beat_ms;    /* its monotonic clock at its last `alive`; 0: none on this connection */
+    dt_node_link *link; /* connection to the node */
+    bool rebooted;      /* true if the node was rebooted since its ranks were started */
+    bool start_sent;    /* the start command was sent on this connection */
+    /* monotonic clock of the node at its last `alive`; 0: none on this connection */
+    int64_t beat_ms;
 } dt_supervised_node;
 
 /* A connection that is cut for a test (cut.c). */
 typedef struct dt_cut {
-    int64_t node, step; /* step 0: none, or it was */
+    int64_t node, step; /* step 0: no cut planned, or already done */
     double seconds;
 } dt_cut;
 
@@ -73,51 +73,52 @@ struct dt_session {
     dt_store *store;
     const char *run, *folder;
     int64_t attempt, world_size, node_count;
-    dt_kept kept; /* of the attempt; its strings are the arena's */
-    bool has_run; /* its ranks were all ready once */
+    dt_attempt_record record; /* record of the attempt; strings live in the arena */
+    bool has_run;             /* all ranks were ready at some time */
     json_t *plan;
-    const dt_plan *task_plan; /* the same, read: where the task is not to train; else NULL */
+    const dt_plan *task_plan; /* the parsed plan if the task is not training, else NULL */
     const char *checkpoints;  /* the plan's directory */
-    const char *webhook;      /* with its references, "" none */
-    dt_notifier *notifier;    /* of the process; borrowed */
-    const char *secret;       /* of the run, hexadecimal */
+    const char *webhook;      /* unexpanded URL, "" if none */
+    dt_notifier *notifier;    /* owned by the process; borrowed */
+    const char *secret;       /* secret of the run, hexadecimal */
     double grace_seconds, launcher_lost_seconds, hang_seconds;
     int64_t nodes_min, max_restarts;
     int64_t steps, epochs; /* the recipe's schedule */
     int64_t start_step;
-    int64_t restarts; /* that led here without a new checkpoint; 0: a person started it */
+    int64_t restarts; /* restarts in a row without a new checkpoint; 0: started by a person */
     double begun_seconds;
-    bool rows_lost;       /* ranks were started, and the store knows of none: it was lost */
-    const char *salvaged; /* why there is no plan, and the run ends; NULL: there is (salvage.c) */
+    bool rows_lost; /* ranks were started, but the store has no rows of them: they were lost */
+    const char *plan_problem; /* why the plan is missing; NULL if it is not (missing_plan.c) */
 
     dt_run_state state;
     dt_supervised_node *nodes;
-    dt_collector *collector;        /* rows, and what the journals told */
-    dt_checkpoint_fetcher *fetcher; /* checkpoints to be brought here */
-    dt_reaper *reaper;              /* nodes that earlier attempts lost */
+    dt_collector *collector;        /* rows and journal events */
+    dt_checkpoint_fetcher *fetcher; /* fetches checkpoints from the nodes */
+    dt_reaper *reaper;              /* ends ranks on nodes that earlier attempts lost */
     dt_cleanup *cleanup;
     dt_verdict verdict;
     json_t *offers; /* rendezvous: name → [value or null, by rank] */
 
     dt_silence silence;
     dt_watchdog watchdog;
-    bool slow_told;          /* of this silence */
-    bool asked;              /* the ranks were, what they do */
-    double asked_at_seconds; /* of the silence */
-    json_t *diagnoses;       /* [by rank], their answers */
+    bool slow_told;          /* slowness of this silence was reported */
+    bool asked;              /* the ranks were asked for a diagnosis */
+    double asked_at_seconds; /* length of the silence when they were asked */
+    json_t *diagnoses;       /* [by rank] their diagnoses */
 
     dt_listener *listener;
     dt_control *controls;
-    uv_timer_t answer_timer; /* of those that wait for the store (control.c) */
+    uv_timer_t answer_timer; /* answers that wait for the store (control.c) */
     uv_timer_t leave_timer;
-    uv_timer_t cut_timer; /* until the cut is over */
+    uv_timer_t cut_timer; /* ends the cut */
     dt_cut cut;
     enum {
         DT_LEAVE_NOT_YET,
         DT_LEAVE_WAITS,
+        /* agents are told to leave, then the attempt ends */
         DT_LEAVE_OVER
-    } leave;           /* agents are let go, then it ends */
-    bool progressed;   /* journals were stored a while after the start (parts.c) */
+    } leave;
+    bool progressed;   /* events were stored some time after the start (parts.c) */
     bool restarted;    /* another attempt follows this one */
     dt_status failure; /* why the session ends before the run does */
     dt_error failure_error;
@@ -126,29 +127,32 @@ struct dt_session {
 /* --- cut.c */
 void dt_cut_open(dt_session *session);
 void dt_cut_close(dt_session *session);
-/* What was heard may be the step that it waits for. */
-dt_status dt_cut_look(dt_session *session, dt_error *err);
+/* Starts the cut once its step was reported. */
+dt_status dt_cut_check(dt_session *session, dt_error *err);
 
 /* --- session.c */
-/* The session cannot continue (the store, the system): it ends, and another one begins. */
+/* Ends the session because of an error (of the store or the system); supervise.c starts another
+ * one. */
 void dt_session_fail(dt_session *session, dt_status st, const dt_error *err);
-/* The attempt as it is now, beside the store (kept.h); and at once, on this thread: at the end, when
- * nothing more goes through the writer. */
+/* Writes the record of the attempt (attempt_record.h): through the writer thread; or at once on
+ * this thread, at the end, when the writer is done. */
 dt_status dt_session_keep(dt_session *session, dt_error *err);
 void dt_session_keep_now(dt_session *session);
-/* The same, as it ended. */
+/* Writes the record with the end of the attempt. */
 void dt_session_keep_end(dt_session *session, dt_run_state state, int code, const char *reason);
-/* An own event {event, message} that is stored as a failure or a finding of this session. */
+/* Records and commits an event {event, message} of the supervisor. */
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,
                           dt_error *err);
-bool dt_node_has_started(const dt_supervised_node *node); /* a rank, in this attempt */
-/* It has: a step was made, which all ranks make; or the rows that would tell were lost with the store. */
+/* a rank was started there in this attempt */
+bool dt_node_has_started(const dt_supervised_node *node);
+/* Also true if a step was made (all ranks take part in it), or if the rows that would tell were
+ * lost with the store. */
 bool dt_node_may_have_started(const dt_supervised_node *node);
 int64_t dt_session_count_lost(const dt_session *session);
 
 static inline double dt_session_now(const dt_session *session)
 {
-    return session->clock.seconds; /* it moves only while input is read (poll_clock.h) */
+    return session->clock.seconds; /* advances only while input is read (poll_clock.h) */
 }
 
 static inline const dt_collected_rank *dt_session_rank(const dt_session *session, int64_t rank)
@@ -170,29 +174,34 @@ static inline bool dt_node_is_lost(const dt_supervised_node *node)
 dt_status dt_session_load(dt_session *session, const char *run, dt_error *err);
 void dt_session_unload(dt_session *session);
 
-/* --- salvage.c */
-/* Who is where, of a run whose plan cannot be read: from rows and folders. `why` is kept. */
-dt_status dt_salvage_plan(dt_plan *plan, dt_session *session, const char *why, dt_error *err);
-/* The run goes to its end: the attempt is lost for that reason, and its nodes are asked. */
-dt_status dt_salvage_begin(dt_session *session, dt_error *err);
+/* --- missing_plan.c */
+/* Builds a plan with nodes and ranks only, from rows and folders. `why` is copied: it becomes
+ * the reason of the run's failure. */
+dt_status dt_missing_plan_substitute(dt_plan *plan, dt_session *session, const char *why,
+                                     dt_error *err);
+/* Moves the run to STOPPING: the attempt is lost because of the missing plan, and its nodes are
+ * asked to stop. */
+dt_status dt_missing_plan_stop(dt_session *session, dt_error *err);
 
 /* --- parts.c, nodes.c */
 dt_status dt_parts_open_collector(dt_session *session, dt_error *err);
-/* Once rows are known. */
+/* Call once the rows are loaded. */
 dt_status dt_parts_open(dt_session *session, dt_error *err);
 void dt_parts_close(dt_session *session);
-void dt_parts_free(dt_session *session); /* after the loop has run dry */
-/* Nodes have folders of their own: checkpoints are brought here. */
+void dt_parts_free(dt_session *session); /* after the loop has no more handles */
+/* True if the nodes do not share the checkpoint folder: then checkpoints are fetched. */
 bool dt_parts_fetch_checkpoints(const dt_session *session);
 void dt_parts_fetch(dt_session *session, const dt_message *message);
-/* The links, and where things lie on each: once plan and rows are known. */
+/* Opens the links and restores the paths of each node; call once plan and rows are loaded. */
 dt_status dt_nodes_open(dt_session *session, dt_error *err);
 
 /* --- watch.c */
-dt_status dt_watch_open(dt_session *session, dt_error *err); /* once plan and rows are known */
-/* An `alive`: what its ranks do, and how much time has passed there. May end the attempt. */
+dt_status dt_watch_open(dt_session *session,
+                        dt_error *err); /* call once plan and rows are loaded */
+/* Handles an `alive` message: the state of the node's ranks and the time that passed there. May
+ * end the attempt. */
 void dt_watch_alive(dt_supervised_node *node, const dt_message *message);
-/* What a journal's event says about steps and phases. */
+/* Updates the watch from a journal event. */
 void dt_watch_event(dt_session *session, const dt_message *message);
 
 /* --- recall.c */
@@ -202,22 +211,23 @@ dt_status dt_recall_events(dt_session *session, dt_error *err);
 /* --- next_attempt.c */
 typedef struct dt_next_attempt {
     int64_t attempt, restarts, start_step;
-    const char *checkpoint; /* "": from the beginning */
-    int64_t steps_total; /* as the checkpoint knows; 0: it is another attempt's, or says nothing */
-    int64_t nodes_lost;  /* and left out */
+    const char *checkpoint; /* "": from the start */
+    /* as recorded in the checkpoint; 0: unknown, or the checkpoint is of another attempt */
+    int64_t steps_total;
+    int64_t nodes_lost; /* lost nodes that are left out */
 } dt_next_attempt;
 
-/* The checkpoint that it would resume from. */
+/* Finds the checkpoint that the next attempt would resume from. */
 dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_error *err);
-/* This attempt has ended so, and the next one is queued. */
+/* Ends this attempt with `code` and `reason`, and queues the next one. */
 dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, int code,
                               const char *reason, dt_error *err);
 
 /* --- outcome.c */
-/* Once nothing more can come: another attempt will follow. */
+/* True if another attempt will follow; call once all events are known. */
 bool dt_restart_is_due(dt_session *session);
-/* The end of the attempt goes into the store, and where it is worth it the next attempt with it;
- * *again says so. */
+/* Writes the end of the attempt to the store, together with the next attempt if there is one;
+ * *again says whether there is. */
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err);
 
 /* --- rendezvous.c */
@@ -225,7 +235,7 @@ void dt_rendezvous_offer(dt_session *session, const dt_message *message);
 
 /* --- control.c */
 void dt_control_take(void *session, int connection);
-void dt_control_stored(dt_session *session); /* who asked for what is now stored is answered */
+void dt_control_stored(dt_session *session); /* answers the requests whose changes are now stored */
 void dt_control_close_all(dt_session *session);
 
 #endif

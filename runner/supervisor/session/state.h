@@ -1,4 +1,4 @@
-/* state: the life of an attempt.
+/* state: dispatches the events of an attempt to the handlers of its state.
  *
  *                 ┌────────────────────── stop ──────────────────────┐
  *                 │            ┌───────── stop, failed, lost ────────┤
@@ -7,18 +7,18 @@
  *       begin        attached      │ ready    │ released         stopping
  *                    (all)         └──────────┤                      │ released
  *                                             ▼                      ▼
- *                                finished, failed, stopped (whatever the verdict says)
+ *                                finished, failed, stopped (as the verdict says)
  *
- * begin      somebody follows the run, for the first time or again after the one before died
+ * begin      a supervisor follows the run, for the first time or after another supervisor died
  * attached   the agent of a node answered
- * heard      more of the journals was
- * ready      every rank said so
+ * heard      new journal events were read
+ * ready      every rank is ready
  * failed     a rank died
- * lost       a node is unavailable, or had no memory of the ranks it was to run
- * stop       a person asked
- * released   every node proved that nothing is left, or was given up
+ * lost       a node is unavailable, or has no record of the ranks it should run
+ * stop       a person requested a stop
+ * released   every node confirmed that nothing is left, or was given up
  *
- * An event that a state has no handler for changes nothing.
+ * An event without a handler in the current state is ignored.
  */
 #ifndef DT_SESSION_STATE_H
 #define DT_SESSION_STATE_H
@@ -37,16 +37,17 @@ typedef enum dt_state_event {
     DT_STATE_EVENT_COUNT
 } dt_state_event;
 
-/* node: whose event it is (attached, lost), else NULL. What was followed is submitted before. */
-void dt_state_take(dt_session *session, dt_state_event event, dt_supervised_node *node);
+/* Runs the handler for the event. node: the node that it is about (attached, lost), else NULL. */
+void dt_state_dispatch(dt_session *session, dt_state_event event, dt_supervised_node *node);
 
-/* Takes the events that the memory now implies: ready, failed, released. */
-void dt_state_consider(dt_session *session);
+/* Dispatches the events that follow from the current facts: heard, ready, stop, failed,
+ * released. */
+void dt_state_update(dt_session *session);
 
-/* Does what `stop` asks; on its way into the store when it returns. */
+/* Handles a stop request: records it, submits it to the store and starts ending the ranks. */
 dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err);
 
-/* --- actions.c, conclude.c: the handlers; what is not DT_OK ends the session */
+/* --- actions.c, conclude.c: the handlers; an error ends the session */
 typedef dt_status dt_state_fn(dt_session *session, dt_supervised_node *node, dt_error *err);
 dt_state_fn dt_action_prepare, dt_action_connect, dt_action_start_if_all, dt_action_start_idle,
     dt_action_expect_ranks, dt_action_run, dt_action_end_ranks, dt_action_end_node,

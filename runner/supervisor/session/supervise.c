@@ -1,4 +1,4 @@
-/* supervise: the main of `dtrun supervise ID`. */
+/* supervise: implements `dtrun supervise ID`. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -21,10 +21,10 @@
 
 #include "base/banned.h"
 
-#define NOTIFY_SECONDS 90.0 /* that the end of the process waits for the webhook */
+#define NOTIFY_SECONDS 90.0 /* longest wait for the webhook at exit */
 
-/* One that was started anew, without the variables that the webhook refers to, cannot notify:
- * better known now than at the end of the run. */
+/* Warns at the start if the webhook's variables are not set, for example in a restarted
+ * supervisor, instead of failing at the end of the run. */
 static dt_status check_webhook(dt_session *session, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -45,7 +45,7 @@ out:
     return st;
 }
 
-/* From load to unload. *again: the run has not ended, and another session may continue with it.
+/* Runs one session. *again: the run has not ended, and another session may continue it.
  * *restarted: the next session is another attempt. */
 static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool *again,
                         bool *restarted, dt_error *err)
@@ -61,7 +61,7 @@ static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool
     DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",
                             dt_control_take, &session, err));
     dt_reaper_begin(session.reaper);
-    dt_state_take(&session, DT_EVENT_BEGIN, NULL);
+    dt_state_dispatch(&session, DT_EVENT_BEGIN, NULL);
     dt_detach_ready(ready, DT_OK, NULL);
     *again = true;
     if (session.failure == DT_OK)
@@ -74,14 +74,16 @@ out:
     return st;
 }
 
-/* DT_ERR_UNSUPPORTED: store, plan or agent belong to another build. */
+/* False if another session would fail the same way. DT_ERR_UNSUPPORTED: store, plan or agent
+ * belong to another dtrun version. */
 static bool worth_another(dt_status st)
 {
     return st != DT_OK && st != DT_ERR_USAGE && st != DT_ERR_NOT_FOUND && st != DT_ERR_UNSUPPORTED;
 }
 
-/* Where nothing was there yet, who started us reports what is wrong, but for a store that another
- * process holds: that passes, and the next command may be hours away. */
+/* Runs sessions until the run has ended. If the first session cannot start, its error is
+ * returned for the caller to report; but a locked store is retried, because the lock passes and
+ * the next command may be hours away. */
 static dt_status supervise(const char *run, dt_notifier *notifier, int *ready, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -113,8 +115,8 @@ static bool is_active(const char *run, dt_arena *arena)
     return active;
 }
 
-/* Who resumes the run at its very end finds the lock still held, and leaves it to us: looked at
- * once the lock is free. */
+/* Holds the lock while supervising. A resume at the very end of a run finds the lock still held
+ * and relies on this process, so the run is checked again after the lock is released. */
 static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_notifier *notifier,
                                     int *ready, dt_arena *arena, dt_error *err)
 {
@@ -125,16 +127,16 @@ static dt_status hold_and_supervise(const char *run, const char *lock_path, dt_n
         st = dt_file_lock(&lock, lock_path, err);
         if (st == DT_ERR_BUSY && resumed) {
             dt_error_clear(err);
-            return DT_OK; /* another one does it */
+            return DT_OK; /* another supervisor has taken over */
         }
         if (st != DT_OK)
             return st;
-        (void)dt_stop_mark_reserve(lock,
-                                   NULL); /* on a full disk a stop says that it has no place */
+        /* keeps room in the lock file for a stop mark on a full disk */
+        (void)dt_stop_mark_reserve(lock, NULL);
         st = supervise(run, notifier, ready, err);
+        /* the attempt has ended: the mark is no longer needed */
         if (st == DT_OK && !is_active(run, arena))
-            (void)dt_stop_mark_clear(lock,
-                                     NULL); /* of an attempt that has ended it says nothing new */
+            (void)dt_stop_mark_clear(lock, NULL);
         close(lock);
         if ((st != DT_OK && st != DT_ERR_USAGE) || !is_active(run, arena))
             return st;
@@ -157,8 +159,10 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     dt_log_init(who);
     dt_crash_report(who);
     signal(SIGPIPE, SIG_IGN);
-    setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are made ready at the same time */
-    setenv("SSH_AUTH_SOCK", "", 0); /* control.c only puts another in its place: threads read */
+    setenv("UV_THREADPOOL_SIZE", "16", 0); /* nodes are prepared in parallel */
+    setenv(
+        "SSH_AUTH_SOCK", "",
+        0); /* threads read the environment: with the variable set, control.c only replaces its value */
     DT_TRY(dt_run_path(&path, run, NULL, &arena, &problem));
     setenv(DT_SUPERVISOR_MARK, path, 1);
     DT_TRY(dt_run_path(&path, run, "supervisor.log", &arena, &problem));
@@ -167,7 +171,8 @@ dt_status dt_supervisor_main(const char *run, dt_error *err)
     DT_TRY(dt_notifier_open(&notifier, &problem));
     DT_TRY(hold_and_supervise(run, path, notifier, &ready, &arena, &problem));
 out:
-    dt_notifier_close(notifier, NOTIFY_SECONDS); /* without the lock: the run may be resumed */
+    dt_notifier_close(notifier,
+                      NOTIFY_SECONDS); /* the lock is released, so the run may already be resumed */
     if (st != DT_OK)
         DT_FAIL(err, st, "%s", problem.message);
     dt_detach_ready(&ready, st, &problem);

@@ -1,15 +1,14 @@
-/* watch: no step for longer than usual (policy/silence.h). What the agents tell of their ranks
- * decides whether that is slowness or a hang (policy/watchdog.h); of one that hangs every rank is
- * asked what it does, it is told which one holds up the others, and all are ended. What comes after
- * is a restart like any other.
+/* watch: detects runs that make no step for longer than usual (policy/silence.h). The facts of the agents
+ * decide whether the run is slow or hangs (policy/watchdog.h). If a rank hangs, all ranks are asked for a
+ * diagnosis, the blocking rank is reported, and all ranks are killed. Then a restart may follow as usual.
  *
- *   look ──hangs──► asked ──all diagnosed, or 8 s──► still hangs: ranks are killed, without grace
+ *   look ──hangs──► asked ──all diagnosed, or 8 s──► still hangs: ranks are killed without grace period
  *     ▲               │
- *     └── not so any more
+ *     └── advances again
  *
- * All of it is driven by what is heard, never by a timer: time is what an agent has seen pass while
- * its ranks could have run and been heard. So a node that cannot be heard, a machine that was
- * paused and a supervisor that was stopped prove nothing, and what waits to be read is read first.
+ * Messages drive all of it, never a timer: time counts only as an agent measured it while its ranks could
+ * run and be heard. So an unreachable node, a paused machine or a stopped supervisor prove nothing, and
+ * pending messages are read first.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -22,7 +21,7 @@
 
 #include "base/banned.h"
 
-#define DIAGNOSE_SECONDS 8.0 /* an agent takes 6 */
+#define DIAGNOSE_SECONDS 8.0 /* an agent needs up to 6 */
 
 /* --- when */
 
@@ -75,8 +74,8 @@ static void say_silence(dt_strbuf *out, const dt_session *session)
                       dt_silence_phase_name(session->silence.phase));
 }
 
-/* The rank that shows best that the run is slow: the one that has advanced last, else one that does
- * something. */
+/* Returns the rank that shows best that the run is slow: the one that advanced last, else one
+ * that does something; -1 if there is none. */
 static int64_t liveliest(const dt_watchdog *dog)
 {
     int64_t found = -1;
@@ -90,7 +89,7 @@ static int64_t liveliest(const dt_watchdog *dog)
     return found;
 }
 
-/* Once in a silence. */
+/* Reports slowness, once per silence. */
 static dt_status say_slow(dt_session *session, dt_error *err)
 {
     int64_t rank = liveliest(&session->watchdog);
@@ -102,7 +101,7 @@ static dt_status say_slow(dt_session *session, dt_error *err)
         return DT_OK;
     seen = &session->watchdog.ranks[rank];
     say_silence(&text, session);
-    dt_strbuf_add_fmt(&text, ": slow, since rank %lld on %s ", (long long)rank,
+    dt_strbuf_add_fmt(&text, ": slow, not hung: rank %lld on %s ", (long long)rank,
                       host_of(session, rank));
     if (seen->still_seconds < dt_silence_limit(&session->silence))
         dt_strbuf_add_fmt(&text, "advanced %.0f s ago", seen->still_seconds);
@@ -120,7 +119,7 @@ static dt_status ask(dt_session *session, dt_error *err)
     dt_status st;
 
     say_silence(&text, session);
-    dt_strbuf_add_str(&text, ": asking the ranks what they do");
+    dt_strbuf_add_str(&text, ": asking the ranks for a diagnosis");
     st = say(session, "hang", text.data, err);
     dt_strbuf_release(&text);
     json_array_clear(session->diagnoses);
@@ -151,7 +150,7 @@ static dt_status end(dt_session *session, int64_t hung, dt_error *err)
         dt_verdict_hung(&session->verdict, text.data, began_ms);
     dt_strbuf_release(&text);
     if (st == DT_OK)
-        dt_state_consider(session);
+        dt_state_update(session);
     return st;
 }
 
@@ -166,7 +165,7 @@ static dt_status look(dt_session *session, dt_error *err)
     verdict =
         dt_watchdog_decide(&session->watchdog, silent, dt_silence_limit(&session->silence), &hung);
     if (verdict != DT_WATCHDOG_HANGS && session->asked) {
-        dt_log_info("it continues");
+        dt_log_info("the ranks advance again");
         session->asked = false;
     }
     if (verdict == DT_WATCHDOG_FINE)
@@ -182,7 +181,7 @@ static dt_status look(dt_session *session, dt_error *err)
     return DT_OK;
 }
 
-/* --- what is heard */
+/* --- messages */
 
 static dt_watchdog_fact fact_of(const json_t *told)
 {
@@ -195,7 +194,7 @@ static dt_watchdog_fact fact_of(const json_t *told)
     };
 }
 
-/* Since the last heartbeat on this connection, as that node's own clock has it. */
+/* Returns the seconds since the last heartbeat on this connection, by the node's own clock. */
 static double passed(dt_supervised_node *node, const dt_message *message)
 {
     int64_t now_ms = dt_message_int(message, "clock_ms", 0), before_ms = node->beat_ms;
@@ -208,8 +207,8 @@ static double passed(dt_supervised_node *node, const dt_message *message)
     return seconds < longest ? seconds : longest;
 }
 
-/* The node whose clock counts: rank 0's, or where that has ended, as one of a task may long before the others,
- * that of the first which has not. -1: all have. */
+/* Returns the node whose clock measures the silence: rank 0's, or the node of the first rank
+ * that has not exited (in a task, ranks may exit at different times). -1: all have exited. */
 static int64_t leader_of(const dt_session *session)
 {
     for (int64_t i = 0; i < session->world_size; i++)
@@ -228,7 +227,7 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
     size_t i;
 
     if (dt_message_int(message, "next_sequence", 0) != dt_session_row(node)->row.acknowledged)
-        return; /* older news of its ranks are still to be read */
+        return; /* earlier events of its ranks are still unread */
     json_array_foreach(json_object_get(message->json, "ranks"), i, told) {
         int64_t rank = json_integer_value(json_object_get(told, "rank"));
         dt_watchdog_fact fact = fact_of(told);
@@ -244,13 +243,13 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
         dt_session_fail(session, st, &err);
 }
 
-/* What the engine says of itself as it starts. */
+/* Takes the facts of an engine's `ready` event. */
 static void follow_ready(dt_session *session, const dt_message *message)
 {
     dt_watchdog *dog = &session->watchdog;
     double ideal = dt_message_number(message, "least_step_seconds");
 
-    if (ideal > 0) /* NaN where it says nothing */
+    if (ideal > 0) /* NaN if not given */
         dog->ideal_step_seconds = session->silence.ideal_step_seconds = ideal;
     dog->ranks[message->rank].threads = (double)dt_message_int(message, "threads", 1);
 }

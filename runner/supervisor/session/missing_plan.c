@@ -1,10 +1,9 @@
-/* salvage: ends a run whose plan can be read neither from its folder nor from the store. (A plan of
- * another build is not damaged: load.c leaves that run alone.)
+/* missing_plan: ends a run whose plan can be read neither from its folder nor from the store. (A plan
+ * of another dtrun version is not damaged: load.c leaves such a run alone.)
  *
- * It cannot continue, and its ranks may live. So it is ended as any other: who is where is known
- * from the rows of the attempt, or from the folders of its nodes; the nodes are asked to stop; and
- * only when they have let go, or were given up, the run has failed, for the reason that is kept
- * here.
+ * The run cannot continue, but its ranks may still be running. So it is ended like any other run: the
+ * nodes come from the attempt's rows, or from its node folders, and are asked to stop. The run fails
+ * only once they have released their ranks or were given up, with the plan's problem as the reason.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,7 +20,8 @@
 
 #define NODES_MAX 4096
 
-/* The recipe of the attempt, or its defaults: how long to wait for a rank, what to keep. */
+/* Reads the recipe from the store, or uses the defaults: it sets the grace period and what to
+ * keep. */
 static void read_recipe(dt_recipe *recipe, dt_session *session)
 {
     json_t *json = NULL;
@@ -34,7 +34,7 @@ static void read_recipe(dt_recipe *recipe, dt_session *session)
     json_decref(json);
 }
 
-/* One past the highest K of the folders attempt-N/node-K. */
+/* Returns one more than the highest K of the folders attempt-N/node-K. */
 static int64_t count_folders(const dt_session *session)
 {
     struct dirent *entry;
@@ -56,7 +56,7 @@ static int64_t count_folders(const dt_session *session)
     return count;
 }
 
-/* The name that its place.json says, where there is no row. */
+/* Returns the node's name from its place.json; used if the store has no row. */
 static const char *name_of(dt_session *session, int64_t node)
 {
     const char *here =
@@ -86,7 +86,7 @@ static dt_status name_nodes(dt_plan *plan, dt_session *session, dt_error *err)
         if (rows[i].node >= plan->node_count && rows[i].node < NODES_MAX)
             plan->node_count = rows[i].node + 1;
     if (plan->node_count == 0)
-        plan->node_count = 1; /* which has no place: nothing was begun */
+        plan->node_count = 1; /* a node without a place: nothing was started */
     plan->node_names =
         dt_arena_alloc_array(&session->arena, (size_t)plan->node_count, sizeof(char *));
     if (plan->node_names == NULL)
@@ -103,7 +103,7 @@ out:
     return st;
 }
 
-/* Journals name ranks: those of the rows, or one a node at least. */
+/* Lists the ranks of the rows, and at least one per node, because journal events refer to ranks. */
 static dt_status list_ranks(dt_plan *plan, dt_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -133,16 +133,17 @@ out:
     return st;
 }
 
-dt_status dt_salvage_plan(dt_plan *plan, dt_session *session, const char *why, dt_error *err)
+dt_status dt_missing_plan_substitute(dt_plan *plan, dt_session *session, const char *why,
+                                     dt_error *err)
 {
     dt_status st = DT_OK;
 
-    dt_log_error("%s: the run is ended on its nodes", why);
+    dt_log_error("%s: stopping the run on its nodes", why);
     *plan = (dt_plan){.run = session->run, .attempt = session->attempt, .resume_from = ""};
     read_recipe(&plan->recipe, session);
-    session->salvaged = dt_arena_printf(&session->arena, "%s", why);
+    session->plan_problem = dt_arena_printf(&session->arena, "%s", why);
     plan->directory = dt_arena_printf(&session->arena, "%s/checkpoints", session->folder);
-    if (session->salvaged == NULL || plan->directory == NULL)
+    if (session->plan_problem == NULL || plan->directory == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(name_nodes(plan, session, err));
     DT_TRY(list_ranks(plan, session, err));
@@ -151,15 +152,16 @@ out:
     return st;
 }
 
-dt_status dt_salvage_begin(dt_session *session, dt_error *err)
+dt_status dt_missing_plan_stop(dt_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
     if (session->state == DT_RUN_STOPPING)
-        return DT_OK; /* the supervisor before this one began it, or a stop did */
+        return DT_OK; /* started by the previous supervisor or by a stop */
     DT_TRY(dt_collector_note(
         session->collector,
-        json_pack("{s:s, s:o}", "event", "lost", "message", dt_json_text(session->salvaged)), err));
+        json_pack("{s:s, s:o}", "event", "lost", "message", dt_json_text(session->plan_problem)),
+        err));
     DT_TRY(dt_store_run_set_state(session->store, session->run, DT_RUN_STOPPING, -1, "",
                                   dt_clock_wall_ms(), err));
     session->state = DT_RUN_STOPPING;

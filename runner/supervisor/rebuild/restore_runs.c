@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/supervisor/rebuild/mend.h"
+#include "runner/supervisor/rebuild/restore_runs.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/rebuild/rebuild.h"
@@ -19,9 +19,9 @@
 #include "base/banned.h"
 
 #define WAIT_SECONDS 60.0
-#define FORKS_MOST   64 /* of forks of forks: more is damage */
+#define FORKS_MOST   64 /* depth of forks of forks; more means damage */
 
-/* One command at a time makes rows: another one waits, and then finds them. The caller closes *fd. */
+/* Waits until no other command restores rows; the caller closes *fd. */
 static dt_status wait_for_others(int *fd, dt_arena *arena, dt_error *err)
 {
     double give_up = dt_clock_monotonic_seconds() + WAIT_SECONDS;
@@ -38,8 +38,8 @@ out:
     return st;
 }
 
-static dt_status mend(bool *rebuilt, dt_store *store, const char *run, dt_arena *arena,
-                      dt_error *err)
+static dt_status restore_run(bool *rebuilt, dt_store *store, const char *run, dt_arena *arena,
+                             dt_error *err)
 {
     const char *folder, *path;
     dt_status st = DT_OK;
@@ -71,9 +71,9 @@ static bool is_stored(dt_store *store, const char *run, dt_arena *arena)
     return dt_store_run_find(store, &row, run, arena, NULL) == DT_OK && strcmp(row.id, run) == 0;
 }
 
-static bool mend_with_past(dt_store *store, const char *run, int deep);
+static bool restore_with_parents(dt_store *store, const char *run, int deep);
 
-static void mend_past(dt_store *store, const char *run, int deep, dt_arena *arena)
+static void restore_parents(dt_store *store, const char *run, int deep, dt_arena *arena)
 {
     dt_run labels = {.parent = ""};
     const char *folder;
@@ -82,10 +82,10 @@ static void mend_past(dt_store *store, const char *run, int deep, dt_arena *aren
         return;
     dt_labels_read(&labels, folder, arena);
     if (labels.parent[0] != '\0' && !is_stored(store, labels.parent, arena))
-        (void)mend_with_past(store, labels.parent, deep + 1);
+        (void)restore_with_parents(store, labels.parent, deep + 1);
 }
 
-static bool mend_with_past(dt_store *store, const char *run, int deep)
+static bool restore_with_parents(dt_store *store, const char *run, int deep)
 {
     dt_error problem = DT_ERROR_INIT;
     bool rebuilt = false;
@@ -93,25 +93,25 @@ static bool mend_with_past(dt_store *store, const char *run, int deep)
 
     dt_arena_init(&arena, 0);
     if (!is_stored(store, run, &arena))
-        mend_past(store, run, deep, &arena);
-    if (mend(&rebuilt, store, run, &arena, &problem) != DT_OK)
+        restore_parents(store, run, deep, &arena);
+    if (restore_run(&rebuilt, store, run, &arena, &problem) != DT_OK)
         dt_log_warn("%s", problem.message);
     dt_arena_release(&arena);
     return rebuilt;
 }
 
-bool dt_mend_run(dt_store *store, const char *run)
+bool dt_restore_run(dt_store *store, const char *run)
 {
-    return dt_store_can_write(store) && mend_with_past(store, run, 0);
+    return dt_store_can_write(store) && restore_with_parents(store, run, 0);
 }
 
-void dt_mend_past(dt_store *store, const char *run)
+void dt_restore_parents(dt_store *store, const char *run)
 {
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
     if (dt_store_can_write(store) && !is_stored(store, run, &arena))
-        mend_past(store, run, 0, &arena);
+        restore_parents(store, run, 0, &arena);
     dt_arena_release(&arena);
 }
 
@@ -120,8 +120,8 @@ static int by_id(const void *key, const void *mark)
     return strcmp(key, ((const dt_run_mark *)mark)->id);
 }
 
-/* Whether the store has all of it, told without opening a file: its newest attempt has ended there, and
- * the folder has none after it. */
+/* True if the store has everything of the run: its newest attempt has ended there, and the
+ * folder has no later one. Does not open any file. */
 static bool is_settled(const dt_run_mark *marks, int64_t count, DIR *runs, const char *run)
 {
     const dt_run_mark *mark = bsearch(run, marks, (size_t)count, sizeof(marks[0]), by_id);
@@ -135,7 +135,7 @@ static bool is_settled(const dt_run_mark *marks, int64_t count, DIR *runs, const
 
 typedef struct lost {
     const char *run;
-    int64_t created_ms; /* 0: its folder does not say */
+    int64_t created_ms; /* 0: unknown */
 } lost;
 
 static int by_creation(const void *a, const void *b)
@@ -150,16 +150,16 @@ static int by_creation(const void *a, const void *b)
 static int64_t find_creation(const char *runs, const char *run, dt_arena *arena)
 {
     const char *folder = dt_arena_printf(arena, "%s/%s", runs, run);
-    int64_t newest = folder != NULL ? dt_kept_newest(folder) : 0;
-    dt_kept kept;
+    int64_t newest = folder != NULL ? dt_attempt_record_newest(folder) : 0;
+    dt_attempt_record record;
 
-    return newest > 0 && dt_kept_read(&kept, folder, newest, arena, NULL) == DT_OK
-               ? kept.run.created_ms
+    return newest > 0 && dt_attempt_record_read(&record, folder, newest, arena, NULL) == DT_OK
+               ? record.run.created_ms
                : 0;
 }
 
-/* Of the runs that have a folder those that are not settled; in the order of their creation, in which the store
- * numbers its runs: 'last' is then the run that it was. */
+/* Finds runs that have a folder and are not settled, in the order of their creation, because the
+ * store numbers runs in that order: then 'last' is still the same run. */
 static int64_t find_unsettled(lost **out, dt_store *store, const char *runs, dt_arena *arena)
 {
     DIR *dir = opendir(runs);
@@ -189,7 +189,7 @@ static int64_t find_unsettled(lost **out, dt_store *store, const char *runs, dt_
     return found;
 }
 
-void dt_mend_all(dt_store *store)
+void dt_restore_runs(dt_store *store)
 {
     const char *state, *runs;
     int64_t count = 0;
@@ -201,7 +201,7 @@ void dt_mend_all(dt_store *store)
         (runs = dt_arena_printf(&arena, "%s/runs", state)) != NULL)
         count = find_unsettled(&all, store, runs, &arena);
     for (int64_t i = 0; i < count; i++)
-        (void)dt_mend_run(store, all[i].run);
+        (void)dt_restore_run(store, all[i].run);
     free(all);
     dt_arena_release(&arena);
 }

@@ -1,4 +1,4 @@
-/* errands: what there is to do on the nodes of a run that ends, from what the store knows. */
+/* list_folders: lists the folders to remove on the nodes of a run that ends, from the store. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,8 @@ static bool has_released(const known *all, int64_t attempt, int64_t node)
     return released;
 }
 
-/* And is still there: a row stays when its directory goes. */
+/* True if the checkpoint is on this machine: its row exists, and its directory too (a row
+ * outlives its directory). */
 static bool is_here(const known *all, int64_t attempt, int64_t step)
 {
     bool found = false;
@@ -56,8 +57,8 @@ static bool is_here(const known *all, int64_t attempt, int64_t step)
     return found;
 }
 
-/* By the name on the nodes, which may have another here. One that a later attempt saved again under
- * its name, and that did not come, is not the one that is here. */
+/* Adds the names, as used on the nodes, of checkpoints that are on this machine. A name is
+ * removed again if a later attempt saved a checkpoint under it that was not fetched. */
 static void name_saved(json_t *names, const known *all)
 {
     for (int pass = 0; pass < 2; pass++)
@@ -83,7 +84,7 @@ static void name_saved(json_t *names, const known *all)
         }
 }
 
-/* What an attempt resumed from was sent to its nodes. */
+/* Adds the checkpoint that the attempt resumed from: it was sent to its nodes from this machine. */
 static void name_sent(json_t *names, const char *folder, int64_t attempt)
 {
     const char *from, *slash;
@@ -102,12 +103,12 @@ static void name_sent(json_t *names, const char *folder, int64_t attempt)
     dt_strbuf_release(&path);
 }
 
-static dt_status add_errand(dt_cleanup *cleanup, int64_t attempt, int64_t node, dt_error *err)
+static dt_status add_folder(dt_cleanup *cleanup, int64_t attempt, int64_t node, dt_error *err)
 {
     const char *here = dt_arena_printf(&cleanup->arena, "%s/attempt-%lld/node-%lld",
                                        cleanup->setup.folder, (long long)attempt, (long long)node);
     const char *done = dt_arena_printf(&cleanup->arena, "%s/" DT_CLEANUP_DONE_FILE, here);
-    dt_errand *one = &cleanup->errands[cleanup->count];
+    dt_cleanup_folder *one = &cleanup->folders[cleanup->count];
     bool restored;
     dt_status st;
 
@@ -115,7 +116,7 @@ static dt_status add_errand(dt_cleanup *cleanup, int64_t attempt, int64_t node, 
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (dt_file_exists(done))
         return DT_OK;
-    *one = (dt_errand){.cleanup = cleanup, .here = here, .err = DT_ERROR_INIT};
+    *one = (dt_cleanup_folder){.cleanup = cleanup, .here = here, .err = DT_ERROR_INIT};
     st = dt_copies_place(&one->place, &restored, cleanup->setup.store, cleanup->setup.run, attempt,
                          node, here, &cleanup->arena, err);
     json_decref(one->place.paths);
@@ -130,25 +131,25 @@ static dt_status add_errand(dt_cleanup *cleanup, int64_t attempt, int64_t node, 
 static dt_status add_attempt(dt_cleanup *cleanup, const known *all, int64_t attempt, dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_errand *grown;
+    dt_cleanup_folder *grown;
     int64_t count;
     dt_node *rows;
 
     DT_TRY(dt_store_node_list(cleanup->setup.store, &rows, &count, cleanup->setup.run, attempt,
                               &cleanup->arena, err));
-    grown = realloc(cleanup->errands, (size_t)(cleanup->count + count + 1) * sizeof(*grown));
+    grown = realloc(cleanup->folders, (size_t)(cleanup->count + count + 1) * sizeof(*grown));
     if (grown == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    cleanup->errands = grown;
+    cleanup->folders = grown;
     for (int64_t i = 0; i < count; i++)
         if (!cleanup->calls.is_lost(cleanup->context, rows[i].name) &&
             has_released(all, attempt, rows[i].node))
-            DT_TRY(add_errand(cleanup, attempt, rows[i].node, err));
+            DT_TRY(add_folder(cleanup, attempt, rows[i].node, err));
 out:
     return st;
 }
 
-dt_status dt_errands_list(dt_cleanup *cleanup, dt_error *err)
+dt_status dt_cleanup_list_folders(dt_cleanup *cleanup, dt_error *err)
 {
     json_t *names = json_object();
     dt_status st = DT_OK;

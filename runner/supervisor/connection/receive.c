@@ -1,4 +1,5 @@
-/* hear: what a node's agent says, and what the command that reaches it says of the way. */
+/* receive: handles the messages of a node's agent, and the stderr of the command that connects
+ * to it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 
 /* --- messages */
 
-/* answer: to `attach`. This machine's clock is ours. */
-static void hear_clock(dt_node_link *link, const dt_message *message, bool answer)
+/* Updates the estimate of the node's clock. answer: the message answers `attach`. */
+static void update_clock_offset(dt_node_link *link, const dt_message *message, bool answer)
 {
     int64_t stamped_ms = dt_message_int(message, "time_ms", 0), now_ms = dt_clock_wall_ms();
 
@@ -26,14 +27,14 @@ static void hear_clock(dt_node_link *link, const dt_message *message, bool answe
         dt_clock_offset_heard(&link->offset, stamped_ms, now_ms);
 }
 
-/* The agent belongs to another build: this supervisor leaves the run to that build. */
+/* Leaves the run alone: the agent belongs to another version of dtrun. */
 static void on_other_build(dt_node_link *link, const char *what)
 {
     char why[400];
 
     snprintf(why, sizeof(why),
-             "the ranks on %.60s belong to another dtrun (%.200s): use that dtrun", link->name,
-             what);
+             "the ranks on %.60s belong to another version of dtrun (%.200s): use that version",
+             link->name, what);
     link->calls.other_build(link->context, link->setup.index, why);
 }
 
@@ -46,12 +47,12 @@ static void on_hello(dt_node_link *link, const dt_message *message)
         on_other_build(link, "its agent speaks another protocol");
         return;
     }
-    hear_clock(link, message, true);
+    update_clock_offset(link, message, true);
     link->idle = strcmp(state, "idle") == 0;
     link->hello_sequence = dt_message_int(message, "next_sequence", 0);
     link->boot_id = dt_message_string(message, "boot_id");
     dt_log_info("%s: attached, %s", link->name, state);
-    dt_node_take(link, DT_NODE_EVENT_HELLO, NULL);
+    dt_node_dispatch(link, DT_NODE_EVENT_HELLO, NULL);
     link->boot_id = NULL;
 }
 
@@ -72,7 +73,8 @@ static void on_error(dt_node_link *link, const dt_message *message)
 
 static void on_event(dt_node_link *link, dt_message *message)
 {
-    message->time_ms -= link->offset.ahead_ms; /* the rows have one clock; the line keeps its own */
+    /* rows use this machine's clock; the journal line keeps the node's */
+    message->time_ms -= link->offset.ahead_ms;
     link->calls.event(link->context, link->setup.index, message);
 }
 
@@ -83,10 +85,10 @@ static void on_message(dt_node_link *link, dt_message *message)
     } else if (message->kind == DT_MESSAGE_ERROR) {
         on_error(link, message);
     } else if (link->phase == DT_NODE_CONNECTING) {
-        dt_node_refuse(link, "it spoke before it said hello", true);
+        dt_node_refuse(link, "it sent a message before 'hello'", true);
     } else if (message->kind == DT_MESSAGE_ALIVE) {
-        hear_clock(link, message, false);
-        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* its lease hears */
+        update_clock_offset(link, message, false);
+        dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive")); /* renews its lease */
         link->calls.alive(link->context, link->setup.index, message);
     } else if (message->kind == DT_MESSAGE_RENDEZVOUS) {
         link->calls.rendezvous(link->context, message);
@@ -116,8 +118,9 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
         on_message(link, &message);
         dt_message_release(&message);
     }
+    /* the link was closed: commit the lines before this one */
     if (link->bridge == NULL)
-        link->calls.batch(link->context); /* nothing ends what lines before this one began */
+        link->calls.batch(link->context);
 }
 
 static void on_batch(void *context)
@@ -148,8 +151,8 @@ static void on_ended(void *context, const char *why)
 {
     dt_node_link *link = context;
 
-    dt_node_take(link, DT_NODE_EVENT_CUT, link->problem[0] != '\0' ? link->problem : why);
+    dt_node_dispatch(link, DT_NODE_EVENT_CUT, link->problem[0] != '\0' ? link->problem : why);
 }
 
-const dt_bridge_calls dt_node_words = {
+const dt_bridge_calls dt_node_receive_calls = {
     .line = on_line, .batch = on_batch, .problem = on_problem, .ended = on_ended};

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/agent/apart.h"
+#include "runner/agent/run_in_child.h"
 
 #include <errno.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-bool dt_agent_apart(dt_apart_fn *work, const char *folder)
+bool dt_agent_run_in_child(dt_child_fn *work, const char *folder)
 {
     pid_t child = fork();
     int status = 0;

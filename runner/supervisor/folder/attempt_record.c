@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/supervisor/folder/kept.h"
+#include "runner/supervisor/folder/attempt_record.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -22,7 +22,7 @@ static void write_path(dt_strbuf *out, const char *folder, int64_t attempt)
     dt_strbuf_add_fmt(out, "%s/attempt-%lld/" NAME, folder, (long long)attempt);
 }
 
-bool dt_kept_is_there(const char *folder, int64_t attempt)
+bool dt_attempt_record_exists(const char *folder, int64_t attempt)
 {
     dt_strbuf path;
     bool there;
@@ -34,7 +34,7 @@ bool dt_kept_is_there(const char *folder, int64_t attempt)
     return there;
 }
 
-int64_t dt_kept_newest(const char *folder)
+int64_t dt_attempt_record_newest(const char *folder)
 {
     DIR *dir = opendir(folder);
     struct dirent *entry;
@@ -43,7 +43,7 @@ int64_t dt_kept_newest(const char *folder)
 
     while (dir != NULL && (entry = readdir(dir)) != NULL)
         if (sscanf(entry->d_name, "attempt-%lld", &attempt) == 1 && attempt > newest &&
-            dt_kept_is_there(folder, attempt))
+            dt_attempt_record_exists(folder, attempt))
             newest = attempt;
     if (dir != NULL)
         closedir(dir);
@@ -52,21 +52,21 @@ int64_t dt_kept_newest(const char *folder)
 
 /* --- to the file */
 
-static json_t *nodes_to_json(const dt_kept *kept)
+static json_t *nodes_to_json(const dt_attempt_record *record)
 {
     json_t *nodes = json_array();
 
-    for (int64_t i = 0; i < kept->node_count; i++)
+    for (int64_t i = 0; i < record->node_count; i++)
         json_array_append_new(nodes, json_pack("{s:o, s:o, s:I}", "name",
-                                               dt_json_text(kept->nodes[i].name), "state",
-                                               dt_json_text(kept->nodes[i].state), "acknowledged",
-                                               (json_int_t)kept->nodes[i].acknowledged));
+                                               dt_json_text(record->nodes[i].name), "state",
+                                               dt_json_text(record->nodes[i].state), "acknowledged",
+                                               (json_int_t)record->nodes[i].acknowledged));
     return nodes;
 }
 
-static json_t *to_json(const dt_kept *kept)
+static json_t *to_json(const dt_attempt_record *record)
 {
-    const dt_run *run = &kept->run;
+    const dt_run *run = &record->run;
     json_t *json = json_object();
 
     json_object_set_new(json, "version", json_integer(VERSION));
@@ -74,15 +74,15 @@ static json_t *to_json(const dt_kept *kept)
     json_object_set_new(json, "name", dt_json_text(run->name));
     json_object_set_new(json, "attempt", json_integer(run->attempt));
     json_object_set_new(json, "state", json_string(dt_run_state_name(run->state)));
-    json_object_set_new(json, "stop_asked", json_boolean(kept->stop_asked));
+    json_object_set_new(json, "stop_asked", json_boolean(record->stop_asked));
     json_object_set_new(json, "exit_code", json_integer(run->exit_code));
     json_object_set_new(json, "reason", dt_json_text(run->reason));
     json_object_set_new(json, "run_created_ms", json_integer(run->created_ms));
-    json_object_set_new(json, "created_ms", json_integer(kept->created_ms));
+    json_object_set_new(json, "created_ms", json_integer(record->created_ms));
     json_object_set_new(json, "started_ms", json_integer(run->started_ms));
     json_object_set_new(json, "first_step_ms", json_integer(run->first_step_ms));
     json_object_set_new(json, "ended_ms", json_integer(run->ended_ms));
-    json_object_set_new(json, "start_step", json_integer(kept->start_step));
+    json_object_set_new(json, "start_step", json_integer(record->start_step));
     json_object_set_new(json, "step", json_integer(run->step));
     json_object_set_new(json, "steps_total", json_integer(run->steps_total));
     json_object_set_new(json, "loss", dt_json_number(run->loss));
@@ -91,21 +91,22 @@ static json_t *to_json(const dt_kept *kept)
     json_object_set_new(json, "recipe_path", dt_json_text(run->recipe_path));
     json_object_set_new(json, "recipe_json", dt_json_text(run->recipe_json));
     json_object_set_new(json, "recipe_hash", dt_json_text(run->recipe_hash));
-    json_object_set_new(json, "changes_json", dt_json_text(kept->changes_json));
-    json_object_set_new(json, "provenance_json", dt_json_text(kept->provenance_json));
-    json_object_set_new(json, "nodes", nodes_to_json(kept));
+    json_object_set_new(json, "changes_json", dt_json_text(record->changes_json));
+    json_object_set_new(json, "provenance_json", dt_json_text(record->provenance_json));
+    json_object_set_new(json, "nodes", nodes_to_json(record));
     return json;
 }
 
-dt_status dt_kept_write(const dt_kept *kept, const char *folder, dt_error *err)
+dt_status dt_attempt_record_write(const dt_attempt_record *record, const char *folder,
+                                  dt_error *err)
 {
-    json_t *json = to_json(kept);
+    json_t *json = to_json(record);
     dt_strbuf path, text;
     dt_status st;
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
-    write_path(&path, folder, kept->run.attempt);
+    write_path(&path, folder, record->run.attempt);
     dt_json_write_pretty(&text, json);
     st = dt_file_write_atomic(path.data, text.data, text.length, 0600, err);
     dt_strbuf_release(&text);
@@ -133,7 +134,7 @@ static dt_status read_text(const char **out, const reading *from, const char *ke
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-static dt_status read_texts(dt_kept *out, const reading *from, dt_error *err)
+static dt_status read_texts(dt_attempt_record *out, const reading *from, dt_error *err)
 {
     dt_run *run = &out->run;
     dt_status st;
@@ -150,7 +151,7 @@ out:
     return st;
 }
 
-static dt_status read_numbers(dt_kept *out, const reading *from, dt_error *err)
+static dt_status read_numbers(dt_attempt_record *out, const reading *from, dt_error *err)
 {
     dt_run *run = &out->run;
     struct {
@@ -172,7 +173,7 @@ static dt_status read_numbers(dt_kept *out, const reading *from, dt_error *err)
     return st;
 }
 
-static dt_status read_nodes(dt_kept *out, const reading *from, dt_error *err)
+static dt_status read_nodes(dt_attempt_record *out, const reading *from, dt_error *err)
 {
     json_t *array, *entry;
     dt_status st = DT_OK;
@@ -204,7 +205,7 @@ static double read_real(const reading *from, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static dt_status read_end(dt_kept *out, const reading *from, dt_error *err)
+static dt_status read_end(dt_attempt_record *out, const reading *from, dt_error *err)
 {
     const char *state;
     int64_t code;
@@ -220,15 +221,15 @@ out:
     return st;
 }
 
-dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_arena *arena,
-                       dt_error *err)
+dt_status dt_attempt_record_read(dt_attempt_record *out, const char *folder, int64_t attempt,
+                                 dt_arena *arena, dt_error *err)
 {
     json_t *json = NULL;
     dt_strbuf path;
     reading from;
     dt_status st;
 
-    *out = (dt_kept){0};
+    *out = (dt_attempt_record){0};
     dt_strbuf_init(&path);
     write_path(&path, folder, attempt);
     DT_TRY(dt_json_read(&json, path.data, MAX_BYTES, err));
@@ -239,7 +240,7 @@ dt_status dt_kept_read(dt_kept *out, const char *folder, int64_t attempt, dt_are
     DT_TRY(read_end(out, &from, err));
     DT_TRY(read_nodes(out, &from, err));
     if (out->run.attempt != attempt)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is of attempt %lld", path.data,
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' belongs to attempt %lld", path.data,
                  (long long)out->run.attempt);
     out->run.loss = read_real(&from, "loss");
     out->run.valid_loss = read_real(&from, "valid_loss");

@@ -1,4 +1,4 @@
-#include "web/runs_asked.h"
+#include "web/requested_runs.h"
 
 #include <string.h>
 
@@ -15,8 +15,8 @@ static dt_status named(const char **ids, int64_t *count, dt_web_request *request
         dt_run run;
 
         length = strcspn(list, ",");
-        if (*count == DT_WEB_RUNS_ASKED_MOST)
-            DT_THROW(err, DT_ERR_USAGE, "'runs': at most %d", DT_WEB_RUNS_ASKED_MOST);
+        if (*count == DT_WEB_REQUESTED_RUNS_MAX)
+            DT_THROW(err, DT_ERR_USAGE, "'runs': at most %d", DT_WEB_REQUESTED_RUNS_MAX);
         request->run = dt_arena_strndup(request->arena, list, length);
         if (request->run == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
@@ -30,8 +30,8 @@ out:
     return st;
 }
 
-dt_status dt_web_runs_asked(const char ***ids, int64_t *count, dt_web_request *request,
-                            dt_arena *arena, dt_error *err)
+dt_status dt_web_requested_runs(const char ***ids, int64_t *count, dt_web_request *request,
+                                dt_arena *arena, dt_error *err)
 {
     const char *group = dt_web_argument(request, "group"), *list = dt_web_argument(request, "runs");
 
@@ -40,7 +40,7 @@ dt_status dt_web_runs_asked(const char ***ids, int64_t *count, dt_web_request *r
         return DT_FAIL(err, DT_ERR_USAGE, "'runs' or 'group' says which runs");
     if (list == NULL)
         return dt_store_group_runs(request->store, ids, count, group, arena, err);
-    *ids = dt_arena_alloc_array(arena, DT_WEB_RUNS_ASKED_MOST, sizeof(**ids));
+    *ids = dt_arena_alloc_array(arena, DT_WEB_REQUESTED_RUNS_MAX, sizeof(**ids));
     if (*ids == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     return named(*ids, count, request, list, arena, err);
@@ -57,8 +57,8 @@ static void read_sort(dt_run_search *search, const char *text)
     search->sort = text + (text[0] == '-');
 }
 
-dt_status dt_web_search_asked(dt_run_search *out, dt_web_request *request, int64_t limit_most,
-                              dt_error *err)
+dt_status dt_web_requested_search(dt_run_search *out, dt_web_request *request, int64_t limit_most,
+                                  dt_error *err)
 {
     const char *wanted = dt_web_argument(request, "state");
     dt_status st = DT_OK;

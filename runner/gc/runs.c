@@ -1,4 +1,4 @@
-/* of_runs: what runs that have ended can do without. */
+/* runs: finds and removes checkpoints, logs and journals of ended runs. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ out:
     return st;
 }
 
-/* Files of a folder of the run whose names end so. */
+/* Adds the files of a folder of the run whose names have this ending. */
 static dt_status add_files(dt_gc *gc, dt_gc_kind kind, const dt_run *run, const char *below,
                            const char *ending, dt_error *err)
 {
@@ -67,7 +67,8 @@ out:
     return st;
 }
 
-/* Of the folders that agents had here. One that has not said that it is done may have to speak yet. */
+/* Adds files of the agents' folders on this machine, but not of an agent that has not reported
+ * its end: it may still have events to send. */
 static dt_status add_of_agents(dt_gc *gc, dt_gc_kind kind, const dt_run *run, const char *ending,
                                dt_error *err)
 {
@@ -140,7 +141,7 @@ out:
     return st;
 }
 
-dt_status dt_gc_look_at_runs(dt_gc *gc, dt_error *err)
+dt_status dt_gc_scan_runs(dt_gc *gc, dt_error *err)
 {
     int64_t count;
     dt_status st;
@@ -155,8 +156,8 @@ out:
     return st;
 }
 
-/* Whether a checkpoint that stays can be read to its last byte: then this one can go. The data of the newest are read
- * once for a run. */
+/* Fails unless a kept checkpoint can be read completely; only then may this one be removed. The
+ * data of the newest are read once per run. */
 static dt_status check_kept(dt_gc *gc, const dt_gc_item *item, dt_error *err)
 {
     const char *folder;
@@ -168,13 +169,13 @@ static dt_status check_kept(dt_gc *gc, const dt_gc_item *item, dt_error *err)
         gc->read_run = item->run;
     }
     if (gc->read_newest == NULL || strcmp(gc->read_newest, item->path) == 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' stays: the newer checkpoints of run '%s' are damaged",
+        DT_THROW(err, DT_ERR_CORRUPT, "keeping '%s': the newer checkpoints of run '%s' are damaged",
                  item->path, item->run);
 out:
     return st;
 }
 
-/* By the rules of this moment: the run may have been resumed since it was looked at. */
+/* Applies the rules again: the run may have been resumed since the scan. */
 static dt_status remove_checkpoint(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
 {
     const char **paths;
@@ -191,7 +192,7 @@ out:
     return st;
 }
 
-/* Reads all of the store, once for all journals. */
+/* Verifies the whole store, once for all journals. */
 static dt_status check_history(dt_gc *gc, dt_error *err)
 {
     const char **problems;
@@ -210,8 +211,8 @@ out:
     return st;
 }
 
-/* A journal goes only once the history has every row of it, on the disk, and is sound: it is what a lost or damaged
- * history is made again from. */
+/* Fails unless the history is sound and durably has every row of the journal: a lost or damaged
+ * history is rebuilt from journals. */
 static dt_status check_journal(dt_gc *gc, const dt_gc_item *item, dt_error *err)
 {
     int64_t missing = 0;
@@ -220,14 +221,15 @@ static dt_status check_journal(dt_gc *gc, const dt_gc_item *item, dt_error *err)
     DT_TRY(check_history(gc, err));
     DT_TRY(dt_fill_missing_of(&missing, gc->store, item->run, item->attempt, item->node, err));
     if (missing > 0)
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' stays: the history lacks %lld rows of it ('dtrun store repair' writes them)",
-                 item->path, (long long)missing);
+        DT_THROW(
+            err, DT_ERR_CORRUPT,
+            "keeping '%s': the history lacks %lld of its rows ('dtrun store repair' adds them)",
+            item->path, (long long)missing);
 out:
     return st;
 }
 
-dt_status dt_gc_remove_of_run(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
+dt_status dt_gc_remove_run_item(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
 {
     dt_status st;
     int fds[2];

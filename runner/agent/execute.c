@@ -1,4 +1,5 @@
-/* obey: what the supervisor asks for, is done. One is served at a time; a newer one takes over. */
+/* execute: executes the supervisor's commands. One client is served at a time; a newer one takes
+ * over. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_
         (strcmp(agent->run, command->run) != 0 || agent->attempt != command->attempt))
         return DT_FAIL(err, DT_ERR_BUSY, "this agent serves run '%s', attempt %lld", agent->run,
                        (long long)agent->attempt);
-    dt_journal_skip_to(&agent->journal, command->from); /* a journal that lost its end, or all */
+    /* the journal may have lost its end, or everything */
+    dt_journal_skip_to(&agent->journal, command->from);
     st = dt_journal_offset(&agent->journal, command->from, &agent->client_offset, err);
     if (st != DT_OK)
         return st;
@@ -103,7 +105,8 @@ static dt_status do_stop(dt_agent *agent, const dt_agent_command *command, dt_er
     return DT_OK;
 }
 
-/* Once ranks have ended, the little that comes is kept: a restarted agent must know of it. */
+/* Trims the journal. Once ranks have ended, the few further events are kept: a restarted agent
+ * needs them. */
 static void trim(dt_agent *agent)
 {
     dt_error err = DT_ERROR_INIT;
@@ -126,7 +129,7 @@ static dt_status do_ack(dt_agent *agent, const dt_agent_command *command, dt_err
     return DT_OK;
 }
 
-/* That it was heard is noted of every command. */
+/* Does nothing: every command renews the lease. */
 static dt_status do_alive(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     return DT_OK;
@@ -135,7 +138,7 @@ static dt_status do_alive(dt_agent *agent, const dt_agent_command *command, dt_e
 static dt_status do_bye(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
     if (agent->ending != DT_ENDING_DONE && agent->started)
-        return DT_FAIL(err, DT_ERR_BUSY, "bye: the ranks are not released yet");
+        return DT_FAIL(err, DT_ERR_BUSY, "cannot disconnect: ranks are still running");
     dt_agent_quit(agent);
     return DT_OK;
 }
@@ -161,12 +164,12 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
 
     agent->client_seconds = agent->clock.seconds;
     if (cut) {
-        dt_agent_client_refuse(agent, true, "a command longer than 17 MiB");
+        dt_agent_client_refuse(agent, true, "the command is longer than 17 MiB");
         return;
     }
     if (dt_agent_command_parse(&command, text, length, &err) == DT_OK) {
         if (!agent->attached && command.kind != DT_AGENT_COMMAND_ATTACH)
-            DT_FAIL(&err, DT_ERR_USAGE, "'attach' comes first");
+            DT_FAIL(&err, DT_ERR_USAGE, "the first command must be 'attach'");
         else
             actions[command.kind](agent, &command, &err);
         if (agent->attached)
@@ -187,7 +190,7 @@ static void on_ended(void *context, const char *why)
     dt_agent_client_close(context);
 }
 
-void dt_agent_obey(void *context, int connection)
+void dt_agent_accept_client(void *context, int connection)
 {
     static const dt_stream_calls calls = {
         .line = on_line, .drained = on_drained, .ended = on_ended};
