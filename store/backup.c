@@ -95,14 +95,14 @@ static dt_status check_copy(sqlite3 *target, const dt_strbuf *wanted, const char
     DT_TRY(read_one(&text, target, "SELECT \"table\" FROM pragma_foreign_key_check", path, err));
     if (text.length > 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "cannot copy the run store: '%s' is damaged: a row of %s belongs to nothing"
-                 " (" DT_STORE_REMEDY ")",
+                 "cannot copy the run store: '%s' is damaged: a row of %s refers to a missing row "
+                 "(" DT_STORE_REMEDY ")",
                  path, text.data);
     DT_TRY(count_rows(&text, target, path, err));
     if (strcmp(text.data, wanted->data) != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "cannot copy the run store: the copy of '%s' has other rows: %s; expected %s"
-                 " (" DT_STORE_REMEDY ")",
+                 "cannot copy the run store: the rows of the copy differ from '%s': %s; expected "
+                 "%s (" DT_STORE_REMEDY ")",
                  path, text.data, wanted->data);
 out:
     dt_strbuf_release(&text);
@@ -183,7 +183,7 @@ dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err)
     dt_strbuf_init(&partial);
     dt_strbuf_add_fmt(&partial, "%s.partial-XXXXXX", path);
     if (lstat(path, &info) == 0)
-        DT_THROW(err, DT_ERR_USAGE, "'%s' is there already: a backup replaces nothing", path);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' already exists: give another path", path);
     DT_TRY(make_new(&partial, err));
     made = true;
     DT_TRY(dt_sql_group_begin_reading(&group, store, err));

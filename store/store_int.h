@@ -17,8 +17,8 @@
 
 #define DT_STORE_APPLICATION_ID 0x6474726e /* "dtrn", in the file's header */
 /* What a message about a damaged store tells its reader to do. */
-#define DT_STORE_REMEDY                                                                       \
-    "'dtrun store repair' makes a new one of what can be read and of the runs' folders, and " \
+#define DT_STORE_REMEDY                                                                           \
+    "'dtrun store repair' rebuilds it from the rows that can be read and the runs' folders, and " \
     "keeps the damaged file"
 #define DT_STORE_BUSY_TIMEOUT_MS 30000
 #define DT_STORE_STATEMENTS_MAX  128

@@ -186,8 +186,8 @@ static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt
         reply_error(reply, entry == DT_WEB_ANONYMOUS ? 401 : 403,
                     entry == DT_WEB_ANONYMOUS
                         ? "this needs the server's token: open the link that 'dtrun serve --link' "
-                          "prints, or send 'Authorization: Bearer' with what is in serve.token of "
-                          "its state folder"
+                          "prints, or send 'Authorization: Bearer' with the contents of "
+                          "serve.token in its state folder"
                         : "this is not the server's token ('dtrun serve --link' prints its link)");
     }
     return false;

@@ -197,7 +197,7 @@ static dt_status stream_follow(stream *s, dt_web_request *request, dt_error *err
     for (int i = 0; s->open && i < s->count; i++)
         DT_TRY(dt_web_live_now(request->live, request->store, &s->followers[i], err));
     if (!dt_web_live_join(request->live))
-        DT_THROW(err, DT_ERR_BUSY, "too many follow runs: ask for what is new instead");
+        DT_THROW(err, DT_ERR_BUSY, "too many clients follow runs: poll instead");
     s->live = request->live;
 out:
     return st;

@@ -161,7 +161,7 @@ static dt_status column_go_on(metrics *m, dt_store *store, dt_strbuf *out, dt_er
     if (!m->whole)
         DT_TRY(block_read(m, store, err));
     if (m->block.count == 0)
-        DT_THROW(err, DT_ERR_BUSY, "the run's metrics have gone meanwhile");
+        DT_THROW(err, DT_ERR_BUSY, "the run's metrics have been removed meanwhile");
     block_write(m, out);
     if (m->written == m->shown)
         DT_TRY(column_end(m, out, err));

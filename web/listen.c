@@ -97,13 +97,14 @@ static dt_status make_way(const struct sockaddr_un *address, dt_error *err)
     if (lstat(address->sun_path, &info) != 0)
         return DT_OK;
     if (!S_ISSOCK(info.st_mode))
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "cannot listen on 'unix:%s': something else is there, give another path",
-                       address->sun_path);
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "cannot listen on 'unix:%s': it exists and is not a socket, give another path",
+            address->sun_path);
     if (somebody_listens(address))
         return DT_FAIL(err, DT_ERR_BUSY,
-                       "cannot listen on 'unix:%s': another process does, perhaps another 'dtrun "
-                       "serve' (give another path)",
+                       "cannot listen on 'unix:%s': another process listens there, perhaps another "
+                       "'dtrun serve' (give another path)",
                        address->sun_path);
     (void)unlink(address->sun_path); /* where it cannot be, bind says so */
     return DT_OK;

@@ -47,9 +47,7 @@ static const dt_web_route routes[] = {
 
 static dt_status nothing_there(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    return DT_FAIL(err, DT_ERR_NOT_FOUND,
-                   "there is nothing at this address (docs/api.md lists "
-                   "what there is)");
+    return DT_FAIL(err, DT_ERR_NOT_FOUND, "no such address (docs/api.md lists all)");
 }
 
 /* Segment by segment; *run is the text that "ID" stands for. */

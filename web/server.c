@@ -201,7 +201,7 @@ static dt_status daemon_start(server *web, dt_error *err)
         dt_web_uri_seen, (void *)NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_BYTES,
         MHD_OPTION_THREAD_STACK_SIZE, THREAD_STACK_BYTES, MHD_OPTION_END);
     if (web->daemon == NULL)
-        st = DT_FAIL(err, DT_ERR_IO, "cannot serve: the HTTP server does not start");
+        st = DT_FAIL(err, DT_ERR_IO, "cannot serve: cannot start the HTTP server");
 out:
     return st;
 }

@@ -79,8 +79,8 @@ static dt_status read_version(dt_codes *out, const char *line, size_t length, co
         out->end_apart = true;
     else if (length != mark + 3 || memcmp(line + mark, "0.2", 3) != 0)
         return DT_FAIL(err, DT_ERR_CORRUPT,
-                       "'%s', line 1: codes of version '%.*s'; 0.1 and 0.2 are known", name,
-                       (int)(length - mark < 20 ? length - mark : 20), line + mark);
+                       "'%s', line 1: unsupported version '%.*s' of codes (expected 0.1 or 0.2)",
+                       name, (int)(length - mark < 20 ? length - mark : 20), line + mark);
     return DT_OK;
 }
 

@@ -127,8 +127,7 @@ dt_status dt_dictionary_parse(dt_dictionary *out, const char *bytes, size_t leng
     if (count == 0)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is empty; expected a dictionary", name);
     if (count > DT_VOCAB_MAX - DT_DICTIONARY_SPECIALS)
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' has %lld words, more than the %lld that a vocabulary may", name,
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' has %lld words (expected at most %lld)", name,
                  (long long)count, (long long)DT_VOCAB_MAX - DT_DICTIONARY_SPECIALS);
     DT_TRY(dt_vocab_init(&out->words, err));
     DT_TRY(add_entries(out, entries, count, name, err));

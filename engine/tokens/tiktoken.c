@@ -182,8 +182,8 @@ dt_status dt_bpe_read_tiktoken(dt_bpe *bpe, const char *text, size_t length, con
     kind = find_kind(name, tokens);
     if (kind == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "a tiktoken file does not say how text is split, and neither its name nor its "
-                 "%lld tokens tell: expected a file gpt2, r50k_base, p50k_base, cl100k_base, "
+                 "cannot tell from the name of the tiktoken file or its %lld tokens how text is "
+                 "split: expected a file gpt2, r50k_base, p50k_base, cl100k_base, "
                  "o200k_base, llama3 or qwen",
                  (long long)tokens);
     bpe->byte_level = bpe->ignore_merges = true;

@@ -322,7 +322,6 @@ void dt_draft_account(dt_draft *draft)
         if (strncmp(given->into, nothing, sizeof(nothing) - 1) == 0)
             dt_draft_same(draft, given->shown, given->into);
         else
-            dt_draft_left(draft, given->shown, "it changes nothing in this recipe (%s)",
-                          given->into);
+            dt_draft_left(draft, given->shown, "it has no effect in this recipe (%s)", given->into);
     }
 }

@@ -39,7 +39,7 @@ dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command,
 void dt_launcher_join(dt_launcher *launcher, const dt_launcher *job, dt_draft *draft);
 
 /* What the table of Slurm says of options that a job gets unchanged. */
-#define DT_SLURM_PASSED "slurm.options, as it is"
+#define DT_SLURM_PASSED "slurm.options, unchanged"
 /* slurm_flags.c: nodes and devices that options of sbatch or srun say. */
 void dt_slurm_read_size(dt_launcher *out, const dt_flags *flags, dt_draft *draft);
 

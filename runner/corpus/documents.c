@@ -65,7 +65,7 @@ static dt_status read_line(dt_documents *out, const char *line, size_t length, c
     if (object == NULL)
         count_broken(out, problem.text);
     else if (!json_is_string(text))
-        count_broken(out, text == NULL ? "it has no such field" : "the field holds no text");
+        count_broken(out, text == NULL ? "the field is missing" : "the field is not a string");
     else
         st =
             add_document(out, json_string_value(text), json_string_length(text), add, context, err);

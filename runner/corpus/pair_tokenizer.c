@@ -66,8 +66,8 @@ static dt_status find(named *out, const dt_recipe *recipe, dt_arena *arena, dt_e
     }
     if (recipe->data.tokenizer != NULL && recipe->data.tokenizer[0] != '\0')
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.tokenizer is '%s', and sentence pairs are read by a dictionary or a "
-                       "tokenizer.json: name one",
+                       "unsupported data.tokenizer '%s' for sentence pairs (expected a dictionary "
+                       "or a tokenizer.json)",
                        recipe->data.tokenizer);
     if (slash != NULL &&
         find_in_folder(out, dt_arena_printf(arena, "%.*s", (int)(slash - first), first), recipe,
@@ -153,8 +153,8 @@ static dt_status compose(dt_strbuf *out, const named *from, const dt_recipe *rec
         }
         if (codes != NULL)
             DT_THROW(err, DT_ERR_RECIPE,
-                     "data.codes come before a dictionary, and data.tokenizer is '%s', which cuts "
-                     "words itself: leave the codes out",
+                     "data.codes requires a dictionary, but data.tokenizer is '%s', which splits "
+                     "words itself: leave data.codes out",
                      from->paths[0]);
         json_object_set_new(file, "source", dt_side_of_tokenizer(&from->texts[0]));
     } else {

@@ -89,7 +89,7 @@ static dt_status open_file(dt_corpus_file *out, const char *path, const char *fi
     out->column = dt_csv_column(text + skip, out->text.length - skip, field);
     if (out->column < 0)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' names no column '%s' in its first line; set data.field to one that it has",
+                 "'%s' has no column '%s' in its first line; set data.field to one of its columns",
                  path, field);
 out:
     return st;

@@ -203,7 +203,7 @@ dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *
     if (no_ipv4 != NULL && no_ipv6 != NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                        "nodes '%s' and '%s' cannot connect: '%s' has only an IPv4 address (%s), "
-                       "and '%s' only an IPv6 address (%s): give all nodes an address of one "
+                       "'%s' has only an IPv6 address (%s): give all nodes an address of one "
                        "family, or name an interface that has one on all (network.interface)",
                        no_ipv6->node, no_ipv4->node, no_ipv6->node, no_ipv6->preferred,
                        no_ipv4->node, no_ipv4->preferred);

@@ -115,7 +115,7 @@ dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepar
     if (st == DT_ERR_IO) {
         dt_strbuf_reset(&answer);
         add_log(&answer, log);
-        DT_THROW(err, DT_ERR_PEER, "node '%s': its agent does not start: %.600s", layout->node,
+        DT_THROW(err, DT_ERR_PEER, "node '%s': cannot start its agent: %.600s", layout->node,
                  answer.length > 0 ? answer.data : problem.message);
     }
     if (st != DT_OK)

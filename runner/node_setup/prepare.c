@@ -117,7 +117,7 @@ dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char
                        node, needed);
     if (dt_glibc_compare(has, needed) < 0)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "node '%s' has glibc %s and this dtrun needs %s: build dtrun on a machine "
+                       "node '%s' has glibc %s but this dtrun needs %s: build dtrun on a machine "
                        "as old as that node, or upgrade the node",
                        node, has, needed);
     return DT_OK;
@@ -138,7 +138,7 @@ static dt_status try_engine(const char *node, const char *engine, const atomic_b
                            err);
     dt_strbuf_release(&answer);
     if (st == DT_OK && (code == 126 || code == 127))
-        st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s': the engine cannot be run there: %s", node,
+        st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s': cannot run the engine: %s", node,
                      problem.message);
     return st;
 }
@@ -191,7 +191,7 @@ static dt_status choose_folders(dt_node_layout *out, const dt_prepare_request *r
     dt_status st = DT_OK;
 
     if (state == NULL)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': the account has no home folder",
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': the account has no home directory",
                  request->node);
     DT_TRY(keep(&out->folder,
                 dt_arena_printf(arena, "%s/nodes/%s/attempt-%lld/node-%lld", state, request->run,

@@ -256,7 +256,7 @@ dt_status dt_nodes_slurm_place(const char **node, const dt_prepare_request *requ
     DT_TRY(await_job(&now, job, index == 0, request, err));
     DT_TRY(dt_slurm_hosts(&hosts, &hosts_count, now.nodes, arena, err));
     if (index >= hosts_count)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "Slurm job %lld has %lld nodes, and %lld were asked for",
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "Slurm job %lld has %lld nodes, but %lld were requested",
                  (long long)job, (long long)hosts_count, (long long)count);
     *node = dt_arena_printf(arena, "slurm:%lld/%s", (long long)job, hosts[index]);
     if (*node == NULL)

@@ -56,7 +56,7 @@ static dt_status start(pid_t *pid, const ends *files, const char *const *argv, d
     posix_spawn_file_actions_destroy(&actions);
     if (problem == ENOENT)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "there is no '%s' here: 'nodes: slurm' needs Slurm's own programs in PATH "
+                       "cannot find '%s': 'nodes: slurm' needs Slurm's programs in PATH "
                        "(Debian: slurm-client; elsewhere often 'module load slurm')",
                        argv[0]);
     return problem == 0

@@ -68,10 +68,10 @@ dt_status dt_connection_slot_take(int *fd, double timeout_seconds, const atomic_
                 DT_THROW(err, st, "%s", problem.message);
         }
         if (cancelled != NULL && atomic_load(cancelled))
-            DT_THROW(err, DT_ERR_BUSY, "given up");
+            DT_THROW(err, DT_ERR_BUSY, "cancelled");
         if (dt_clock_monotonic_seconds() > deadline)
             DT_THROW(err, DT_ERR_TIMEOUT,
-                     "%d other connections were being opened for more than %.0f s", DT_SLOT_COUNT,
+                     "%d other connections were still being opened after %.0f s", DT_SLOT_COUNT,
                      timeout_seconds);
         dt_clock_sleep_seconds(TRY_EVERY_SECONDS);
     }

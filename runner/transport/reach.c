@@ -107,7 +107,7 @@ int main(int argc, char **argv)
         dt_remote_renew(argv[1]);
     DT_TRY(dt_remote_open(&remote, argv[1], (const char *const *)argv + 2, NULL, &err));
     if (!bridge(&remote))
-        DT_THROW(&err, DT_ERR_PEER, "node '%s': nobody hears what the command says", argv[1]);
+        DT_THROW(&err, DT_ERR_PEER, "node '%s': nothing reads the command's output", argv[1]);
     DT_TRY(dt_remote_finish(&remote, &code, NULL, END_SECONDS, &err));
     if (code < 0)
         code = 128 - code;

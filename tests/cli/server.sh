@@ -109,7 +109,7 @@ for _ in 1 2 3 4 5 6 7; do keep_waiting & done # and the reader
 full() { [ "$(ask word=list)" = 503 ]; }
 within 30 full || fail "more than eight"
 expect 3 list --server "$url"
-says "8 commands run for others"
+says "8 commands of other clients are running"
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/healthz")" = 200 ] || fail "does not answer others"
 
 # --- and with the server
@@ -144,9 +144,9 @@ refuses "https" A=1 -- list --server http://gpu-a:8642
 refuses "https" A=1 -- list --server http://localhost.example.org:8642
 refuses "password" A=1 -- list --server https://me:secret@gpu-a
 refuses "names no host" A=1 -- list --server http://
-refuses "names no socket" A=1 -- list --server unix:
+refuses "needs the path of a socket" A=1 -- list --server unix:
 refuses "no token" DTRUN_TOKEN=$'a\nX-Other: b' -- list --server "$url"
-refuses "others may read" DTRUN_TOKEN= DTRUN_TOKEN_FILE="$work/served" -- list --server "$url"
+refuses "other users can read" DTRUN_TOKEN= DTRUN_TOKEN_FILE="$work/served" -- list --server "$url"
 refuses "DTRUN_TOKEN_FILE" DTRUN_TOKEN= DTRUN_TOKEN_FILE="$work/nosuch" -- list --server "$url"
 refuses "unset it" DTRUN_SERVER="$url" -- stop going
 refuses "unset it" DTRUN_SERVER="$url" -- rm first

@@ -215,8 +215,7 @@ static dt_status swap_tokens(call *one, int fd, dt_error *err)
 
         if (wait_for(fd, POLLIN) <= 0) {
             one->unreachable = true;
-            return DT_FAIL(err, DT_ERR_TIMEOUT,
-                           "the connection was made, and no byte came back within %d s",
+            return DT_FAIL(err, DT_ERR_TIMEOUT, "connected, but no answer within %d s",
                            MEET_MS / 1000);
         }
         got = read(fd, bytes + have, TOKEN_BYTES - have);

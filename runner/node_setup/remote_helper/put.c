@@ -50,8 +50,8 @@ static dt_status read_part(int64_t *have, dt_digest *digest, int fd, int64_t byt
     if (got == 0)
         return DT_OK;
     if (got < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot read what is there already: %s", strerror(errno));
-    return DT_FAIL(err, DT_ERR_CORRUPT, "more is there already than the file has");
+        return DT_FAIL(err, DT_ERR_IO, "cannot read the partial upload: %s", strerror(errno));
+    return DT_FAIL(err, DT_ERR_CORRUPT, "the partial upload is longer than the file");
 }
 
 static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *err)
@@ -65,7 +65,7 @@ static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *er
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0 || got > left)
-            return DT_FAIL(err, DT_ERR_PEER, "the file broke off: the rest may follow");
+            return DT_FAIL(err, DT_ERR_PEER, "the upload was interrupted; it can be resumed");
         st = dt_file_write_all(fd, piece, (size_t)got, err);
         if (st != DT_OK)
             return st;
@@ -157,7 +157,7 @@ dt_status dt_remote_helper_put(const char *wanted, int64_t bytes, const char *na
     dt_digest_get(hex, digest);
     if (strcmp(hex, wanted) != 0) {
         unlink(part.data); /* which of its bytes are bad is not known */
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged on the way", name);
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged in transfer", name);
     }
     if (rename(part.data, path.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", part.data, strerror(errno));

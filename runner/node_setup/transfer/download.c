@@ -86,7 +86,7 @@ dt_status dt_gather_keepalive(dt_remote *out, const dt_gathering *all, const dt_
     if (strcmp(heard.data, "held") == 0)
         goto out;
     DT_TRY(dt_remote_finish(out, &code, &problem, DT_GATHER_ASK_SECONDS, err));
-    DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' keeps checkpoint '%s' no longer", layout->node,
+    DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' no longer has checkpoint '%s'", layout->node,
              all->request->name);
 out:
     dt_strbuf_release(&path);

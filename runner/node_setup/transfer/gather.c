@@ -73,8 +73,8 @@ static dt_status fetch_index(json_t **index, const dt_gathering *all, dt_error *
     DT_TRY(dt_gather_read_there(&bytes, all, layout, DT_CHECKPOINT_INDEX, err));
     dt_digest_of(digest, bytes.data, bytes.length);
     if (strcmp(digest, request->digest) != 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "checkpoint '%s' on node '%s' is another one", request->name,
-                 layout->node);
+        DT_THROW(err, DT_ERR_CORRUPT, "checkpoint '%s' on node '%s' is a different one",
+                 request->name, layout->node);
     DT_TRY(dt_json_parse(index, bytes.data, bytes.length, DT_CHECKPOINT_INDEX, err));
     dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_INDEX, all->folder);
     DT_TRY(dt_file_write_atomic(path.data, bytes.data, bytes.length, 0600, err));
@@ -141,7 +141,7 @@ static void prune(const dt_gather_request *request)
             dt_log_warn("%s", problem.message);
     }
     if (dt_checkpoint_prune(request->checkpoints_here, &keep, &problem) != DT_OK)
-        dt_log_warn("old checkpoints stay: %s", problem.message);
+        dt_log_warn("cannot remove old checkpoints: %s", problem.message);
     dt_strbuf_release(&path);
 }
 

@@ -129,7 +129,7 @@ static dt_status put_file(sink *to, const dt_bundle_file *file, dt_error *err)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            DT_THROW(err, DT_ERR_IO, "'%s' has become shorter while it was sent", file->path);
+            DT_THROW(err, DT_ERR_IO, "'%s' became shorter while it was sent", file->path);
         DT_TRY(put(to, to->piece, (size_t)got, ZSTD_e_continue, err));
         left -= got;
         add_done(to, got);
