@@ -83,7 +83,7 @@ static const dt_flag flags[] = {
     {"--load-alignments", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, NO_TRICK, NULL},
     {"--num-batch-buckets", NULL, DT_TAKES_INT, DT_FLAG_LEFT, CACHES, "0"},
     {"--eval-bleu", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "evaluate.bleu", NULL},
-    {"--eval-bleu-args", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "evaluate.beam: the value of "beam"", NULL},
+    {"--eval-bleu-args", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "evaluate.beam: the beam width in these arguments", NULL},
     {"--eval-bleu-detok", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, BLEU, NULL},
     {"--eval-bleu-detok-args", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, BLEU, NULL},
     {"--eval-bleu-remove-bpe", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, BLEU, NULL},
