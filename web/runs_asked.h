@@ -1,4 +1,4 @@
-/* runs_asked: the runs that a request is about: ?runs=ID,ID,... as paths name them, or ?group=NAME; or those of a list,
+/* runs_asked: reads which runs a request asks for: ?runs=ID,ID,... (as in paths) or ?group=NAME; or for a list,
  * ?q=WORDS&state=STATE&sort=KEY&limit=N&offset=N. */
 #ifndef DT_WEB_RUNS_ASKED_H
 #define DT_WEB_RUNS_ASKED_H
@@ -7,10 +7,11 @@
 
 #define DT_WEB_RUNS_ASKED_MOST 1000
 
-/* Their ids, each once, in the arena. DT_ERR_USAGE: neither is given, or both, or too many; DT_ERR_NOT_FOUND. */
+/* Returns the ids, without repetition, in the arena. DT_ERR_USAGE: neither or both are given, or too many;
+ * DT_ERR_NOT_FOUND. */
 dt_status dt_web_runs_asked(const char ***ids, int64_t *count, dt_web_request *request,
                             dt_arena *arena, dt_error *err);
-/* A list's; what it points to lives as long as the request. DT_ERR_USAGE. */
+/* Reads the query of a list; its strings live as long as the request. DT_ERR_USAGE. */
 dt_status dt_web_search_asked(dt_run_search *out, dt_web_request *request, int64_t limit_most,
                               dt_error *err);
 

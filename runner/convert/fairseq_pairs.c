@@ -64,9 +64,10 @@ static void dimension(dt_draft *draft, const dt_flags *flags, const char *path, 
 
     dt_draft_number(draft, path, value, "%s", given ? dt_flags_from(flags, encoder) : from);
     if (other != value)
-        dt_draft_left(draft, dt_flags_about(flags, decoder),
-                      "'%s' is one number for encoder and decoder, and the encoder has %.0f", value,
-                      path);
+        dt_draft_left(
+            draft, dt_flags_about(flags, decoder),
+            "the encoder's value, %.0f, is used: '%s' is one number for encoder and decoder", value,
+            path);
 }
 
 static void set_layers(dt_draft *draft, const dt_flags *flags, const pairs_arch *arch,
