@@ -1,22 +1,21 @@
-/* gc: what can be done without: found, told, and removed.
+/* gc: finds, lists and removes files that are no longer needed.
  *
- *   checkpoints   of runs that have ended: all but the newest `keep` and the best (engine/checkpoint), and none
- *                 where the newer ones are damaged
- *   logs          of runs that have ended: what their ranks and supervisors said
- *   journals      of runs that have ended and have left nothing on any node: what their agents wrote down. A lost or
- *                 damaged history is made again from them: one goes only where the history is sound and has every
- *                 row of it
- *   cache         agents, bundles, data and digests that nobody uses or has asked for in the last day
- *   sweeps        folders of sweeps that have ended: their recipes and what became of each point, which status
- *                 and resume of the group go by; the runs stay
- *   leftovers     what a removal that was cut short has left
+ *   checkpoints   of ended runs: all but the newest `keep` and the best (engine/checkpoint); none if the newer ones are
+ *                 damaged
+ *   logs          of ended runs: logs of ranks and supervisors
+ *   journals      of ended runs that have left nothing on any node. A lost or damaged history is rebuilt from
+ *                 journals: a journal is removed only if the history is sound and has every row of it
+ *   cache         agents, bundles, data and digests that are not in use and were not requested in the last day
+ *   sweeps        folders of ended sweeps: their recipes and the state of each point, which status and resume of the
+ *                 group need; the runs stay
+ *   leftovers     of interrupted removals
  *
- * What is older than `before_ms` goes (a run's age is since its end, that of a cached file since somebody asked for it),
- * and of logs and cache the oldest beyond a quota (quota.h: which a supervisor keeps to by itself).
- * Never       anything of a run that has not ended, of another user, or that somebody copies; a fork has its own
- *             copies. Each thing is looked at again when it goes, under the run's locks, so that what was seen
- *             before a question was answered does no harm.
- * Threads     any; of two gc at once each removes what the other has not
+ * Removes what is older than `before_ms` (age of a run: since its end; of a cached file: since the last request), and
+ * the oldest logs and cache entries beyond a quota (quota.h; a supervisor enforces quotas itself).
+ * Never       removes anything of a run that has not ended, of another user, or that is being copied; a fork has its
+ *             own copies. Each item is checked again under the run's locks before it is removed, so that an
+ *             outdated list does no harm.
+ * Threads     any; two gc at once are safe
  */
 #ifndef DT_RUNNER_GC_H
 #define DT_RUNNER_GC_H
@@ -37,11 +36,11 @@ extern const char *const dt_gc_kind_names[]; /* "checkpoints", ...; ends with NU
 
 typedef struct dt_gc_item {
     dt_gc_kind kind;
-    const char *run;  /* NULL: of none */
+    const char *run;  /* NULL: of no run */
     const char *path; /* a file or a folder */
     int64_t bytes, time_ms;
     int64_t attempt, node; /* of a journal */
-    bool wanted, removed;  /* wanted: it goes */
+    bool wanted, removed;  /* wanted: to be removed */
 } dt_gc_item;
 
 typedef struct dt_gc {
@@ -49,19 +48,19 @@ typedef struct dt_gc {
     dt_arena *arena;
     unsigned kinds;     /* 1 << kind */
     int64_t keep;       /* checkpoints of a run */
-    const char *spared; /* a run of which all stays, and counts for no quota; NULL: none */
+    const char *spared; /* a run that is kept whole and does not count for quotas; NULL: none */
     int64_t before_ms, now_ms;
     int64_t quota[DT_GC_KINDS]; /* bytes; of logs and of the cache; -1: none */
     dt_gc_item *items;          /* filled by dt_gc_look; the oldest first */
     int64_t count, capacity;
-    int64_t problems; /* that dt_gc_remove reported; a run that is busy is none */
+    int64_t problems; /* reported by dt_gc_remove; a busy run does not count */
     bool sound;       /* the history was checked */
     const char *read_run,
         *read_newest; /* the run whose newest sound checkpoint this is; NULL: none */
 } dt_gc;
 
 dt_status dt_gc_look(dt_gc *gc, dt_error *err);
-/* Those that are wanted, one after another; one that cannot be removed is told by `problem` and stays. */
+/* Removes the wanted items; reports one that cannot be removed to `problem`, and keeps it. */
 dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error *err);
 
 /* --- items.c */
