@@ -1,4 +1,4 @@
-/* dtrun: the table of commands, and how one of them is called. */
+/* dtrun: finds the command in the table of commands, and calls it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* attempt: the life of a run. Each start or resume is an attempt with its own states; an attempt
- * that has ended is never changed again (invariant 1).
+/* attempt: changes the state of a run. Each start or resume is an attempt with its own states; an attempt
+ * that has ended is never changed again (invariant 1), except by dt_store_attempt_amend.
  */
 #include "store/store_int.h"
 

@@ -1,7 +1,7 @@
 /* backup: copies the history to another file while other processes use it.
  *
- * The copy is checked before it gets its name: SQLite's own check, references between tables, and as many rows in
- * each table as the source has at the same moment.
+ * The copy is verified before it gets its final name: SQLite's integrity check, references between tables, and the same
+ * number of rows in each table as in the source at the same moment.
  */
 #define _GNU_SOURCE
 #include "store/store_int.h"

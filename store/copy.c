@@ -1,4 +1,4 @@
-/* copy: what the folder of a run says of an attempt, kept a second time. */
+/* copy: stores a second copy of plan.json and place.json of an attempt. */
 #include "store/store_int.h"
 
 #include "base/banned.h"

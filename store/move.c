@@ -1,8 +1,8 @@
-/* move: a store whose file was removed or replaced while it is open, and the run that is written to it.
+/* move: moves a run to the new store file after the open one was removed or replaced.
  *
- * The old file is still ours, by its descriptors: SQLite copies it whole to a file beside the path, and
- * from there the rows of one run go to the store that is at the path now. Every column that both have is
- * taken, so that a migration need not come here.
+ * The old file is still readable through its descriptors: SQLite copies it to a file in the same folder, and the rows of
+ * the run are copied from there to the store that is now at the path. Copies all columns that both have, so that
+ * schema migrations need no change here.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* run_find: runs by what a person types, and lists of them. */
+/* run_find: finds a run by user input, and lists runs. */
 #include "store/store_int.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* search: the runs that a person looks for, in the order that they ask for, page by page.
+/* search: finds runs by state and words, sorted, page by page.
  *
- * Only their ids: what a run holds, its recipe above all, is read of those that are shown.
+ * Returns only ids, so that the rows, with large recipes, are read only for the runs that are shown.
  */
 #include "store/store_int.h"
 

@@ -1,7 +1,7 @@
-/* since: what a run has got since somebody looked, as a reader's mark that needs nothing of the writer.
+/* since: reads what is new in a run since a reader's mark; the writer does not know of marks.
  *
- * The points of a curve come in order of steps within an attempt, so that a mark is the attempt and the last
- * step of each of its curves. It is past an attempt once all of that was read and there is a later one.
+ * Within an attempt the points of a curve arrive in order of steps, so a mark is the attempt and the last step of each of
+ * its curves. A mark moves to the next attempt once all points were read and a later attempt exists.
  */
 #include "store/store_int.h"
 

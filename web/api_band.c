@@ -1,4 +1,4 @@
-/* api_band: metrics of several runs as bands, as columns; a stream, a metric a part. */
+/* api_band: streams metrics of several runs as bands, in columns; one metric per part. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Sentence pairs made into one file of ids. */
+/* pair_prepared: tokenizes sentence pairs into one file of ids. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

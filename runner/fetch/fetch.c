@@ -1,4 +1,4 @@
-/* fetch: the cache around the transfers: fetch.h. */
+/* fetch: manages the cache of downloads (fetch.h). */
 #define _GNU_SOURCE
 #include "runner/fetch/fetch.h"
 

@@ -1,4 +1,4 @@
-/* fetch_get: one transfer by libcurl into a part that may have a beginning already. */
+/* fetch_transfer: runs one transfer with libcurl into a part, which it resumes if it has bytes. */
 #define _GNU_SOURCE
 #include <curl/curl.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* cache: what launches have put into the cache of this machine, and nobody uses.
+/* cache: finds and removes unused entries in the cache of this machine.
  *
  * Whoever finds something there sets its time (runner/fetch, remote_helper), and what runs from it or reads it
  * is marked (cache_pin.h): between the two lies the preparation of nodes, for which a day is given.

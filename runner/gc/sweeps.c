@@ -1,4 +1,4 @@
-/* sweeps: folders of sweeps that have ended. Their runs are runs as any other, and stay. */
+/* sweeps: finds and removes the folders of sweeps that have ended. Their runs stay. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

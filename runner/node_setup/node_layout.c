@@ -1,4 +1,4 @@
-/* node_layout: attempt-N/node-K/place.json, where things lie on a node. */
+/* node_layout: reads and writes attempt-N/node-K/place.json, the paths on a node. */
 #include <string.h>
 
 #include "base/file.h"

@@ -1,4 +1,4 @@
-/* prepare: the order of what a node needs before its agent is started. */
+/* prepare: runs the steps that prepare a node before its agent is started. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* slurm: the job whose nodes a run was promised: submitted once, waited for, given back.
+/* slurm_nodes: submits the Slurm job of a run once, waits for its nodes, and ends it.
  *
  * runs/ID/slurm.json is {"job": 12}. It is there from the submission to the end of the run, so that
  * attempts that follow each other use one job, and a supervisor that comes later knows it.

@@ -1,4 +1,4 @@
-/* Which commands travel, and where they are to go. */
+/* allowed: decides which commands can run on a server, and finds the server. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* dtrun-reach: one command on a node, with clean stdin and stdout.
+/* dtrun-reach: runs one command on a node, with clean stdin and stdout.
  *
  *   dtrun-reach [--renew] NODE WORD...      --renew: not over a connection that stands already
  *   dtrun-reach --probe NODE WORD...        can it be run there? (contact.h)

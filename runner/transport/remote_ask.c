@@ -1,4 +1,4 @@
-/* A short answer: opened, written, read and finished in one call. */
+/* remote_ask: runs a command with a short answer in one call. */
 #include "runner/transport/remote.h"
 
 #include "base/banned.h"

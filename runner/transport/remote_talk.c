@@ -1,4 +1,4 @@
-/* Reading, writing, waiting for the end. */
+/* remote_talk: reads from and writes to a command, and waits for its end. */
 #define _GNU_SOURCE
 #include "runner/transport/remote_int.h"
 

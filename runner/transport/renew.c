@@ -1,4 +1,4 @@
-/* renew: past a connection that is stuck.
+/* renew: bypasses a shared connection that is stuck.
  *
  * Commands to a node share one connection. After a cut TCP sends again at growing intervals: one
  * that was cut for ten seconds may say nothing for twenty-five, while a new one is there at once.

@@ -1,4 +1,4 @@
-/* faults: what is wrong with the nodes that answered. */
+/* faults: finds the faults of the nodes that answered. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

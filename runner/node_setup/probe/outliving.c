@@ -1,4 +1,4 @@
-/* outliving: whether an agent on each node would outlive the login that started it. */
+/* outliving: tests whether an agent on each node would outlive the login that started it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* spread: one question to many nodes at once. */
+/* spread: calls a function for many nodes in parallel. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>

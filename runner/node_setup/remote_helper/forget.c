@@ -1,4 +1,4 @@
-/* forget: what a run that has ended left here is removed.
+/* forget: removes the files of an ended run on this machine.
  *
  * FOLDER is STATE/nodes/RUN/attempt-N/node-K, all of which is known elsewhere. CHECKPOINTS is
  * STATE/nodes/RUN/checkpoints-K, or "-"; those that lie elsewhere too are named on stdin, a line

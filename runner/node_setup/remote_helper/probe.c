@@ -1,4 +1,4 @@
-/* probe: what this machine is and has, as one JSON object. What cannot be told is left out. */
+/* probe: prints facts of this machine as one JSON object. Unknown facts are left out. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* put: a data file from stdin, to CACHE/data/DIGEST/NAME.
+/* put: stores a data file from stdin in CACHE/data/DIGEST/NAME.
  *
  * Says "have" where it is there already; else "from N", N bytes of it being in
  * CACHE/data/DIGEST.part from a time before, and takes the rest. The whole is checked against

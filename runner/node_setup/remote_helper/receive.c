@@ -1,4 +1,4 @@
-/* receive: a bundle from stdin.
+/* receive: stores a bundle from stdin in the cache.
  *
  * One zstd stream (zstd checks nothing here: the digests do): a line of JSON,
  *   {"files": [{"name": "bin/dtrun-engine", "bytes": 1, "mode": 493, "digest": "..."}, ...]}

@@ -1,4 +1,4 @@
-/* system: what the operations ask of the machine that they run on. */
+/* system: finds the cache and checks free space on this machine. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* compare: whether a file of the launch machine is what has its path on a node.
+/* compare: compares a file of the launch machine with the file of the same path on a node.
  *
  * Name and size say little: a corpus that was made anew often has the size that it had. What is one
  * file in a folder that both machines see is known by its inode and the time of its last change,

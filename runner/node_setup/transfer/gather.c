@@ -1,4 +1,4 @@
-/* gather: a checkpoint's files from the nodes that wrote them, to the launch machine.
+/* gather: copies a checkpoint's files from the nodes that wrote them to the launch machine.
  *
  * Each node holds the whole index.json and the files of its own ranks; the index has the digest of
  * every file. Nodes that prune by the recipe's rules are kept from removing it meanwhile. Indexes

@@ -1,4 +1,4 @@
-/* upload_bundle: a bundle to a node, as one zstd stream (remote_helper/receive.c reads it). */
+/* upload_bundle: sends a bundle to a node, as one zstd stream (remote_helper/receive.c reads it). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

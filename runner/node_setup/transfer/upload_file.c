@@ -1,4 +1,4 @@
-/* upload_file: one file to a node that may lack it, by content hash; what broke off continues. */
+/* upload_file: sends one file to a node unless it is there, by content hash; resumes an interrupted upload. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
