@@ -35,7 +35,7 @@ static dt_status copy_pages(sqlite3 *source, sqlite3 *target, dt_error *err)
 
 /* --- the copy is checked */
 
-/* The first column of a query's first row, as text, into `out`; empty where there is no row. */
+/* Writes the first column of a query's first row, as text, to `out`; empty if there is no row. */
 static dt_status read_one(dt_strbuf *out, sqlite3 *db, const char *sql, const char *path,
                           dt_error *err)
 {
@@ -146,7 +146,7 @@ out:
     return st;
 }
 
-/* With what SQLite may have left beside it. */
+/* Removes the file, and the journals that SQLite may have left. */
 static void remove_partial(const char *path)
 {
     static const char *const endings[] = {"", "-journal", "-wal", "-shm"};
@@ -161,7 +161,7 @@ static void remove_partial(const char *path)
     dt_strbuf_release(&name);
 }
 
-/* A file of a name that nobody has, for its mode; the caller removes it. */
+/* Creates a file with a unique name and mode 0600; the caller removes it. */
 static dt_status make_new(dt_strbuf *path, dt_error *err)
 {
     int fd = mkostemp(path->data, O_CLOEXEC);

@@ -127,7 +127,7 @@ out:
     return st;
 }
 
-/* Sums become means, and what is empty goes. */
+/* Divides sums into means, and removes empty parts. */
 static int64_t finish(dt_band *bands, int64_t count)
 {
     int64_t kept = 0;

@@ -135,7 +135,7 @@ dt_status dt_store_move_run(dt_store *old, const char *run, dt_error *err)
     DT_TRY(dt_store_open(&store, old->path, err)); /* made where there is none */
     DT_TRY(has_run(&has, store, run, err));
     if (has)
-        goto out; /* somebody put an older copy there: the agents tell the rest */
+        goto out; /* an older copy was put there: the agents' journals have the missing rows */
     sql = sqlite3_mprintf("VACUUM INTO %Q", copy);
     DT_TRY(dt_sql_exec(old, sql, "copy a run", err));
     sqlite3_free(sql);

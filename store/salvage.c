@@ -20,7 +20,7 @@ enum { LONG_TEXT_BYTES = 400 }; /* a shorter one is in the page of its row */
 typedef struct salvage {
     dt_store *to;
     sqlite3 *from;
-    bool with_numbers; /* runs and events keep theirs */
+    bool with_numbers; /* runs and events keep their numbers */
     bool of_run;       /* the row of a run: a path in it may be any bytes */
     int64_t rows;
     dt_arena arena;

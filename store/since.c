@@ -25,7 +25,7 @@ static dt_status ends_read(void *item, dt_sql_rows *rows, dt_error *err)
     return DT_OK;
 }
 
-/* Of the curves that an attempt has, out of the pyramid: a curve may have a million points of other attempts. */
+/* Reads the ends of an attempt's curves from the pyramid, because a curve can have a million points of other attempts. */
 static dt_status curves_read(dt_store *store, curve_ends **out, int64_t *count, int64_t run,
                              int64_t attempt, dt_arena *arena, dt_error *err)
 {

@@ -134,7 +134,8 @@ void dt_sql_close(dt_sql_rows *rows)
 {
     if (rows->statement == NULL)
         return;
-    sqlite3_reset(rows->statement); /* repeats the error of the last step, already told */
+    sqlite3_reset(
+        rows->statement); /* repeats the error of the last step, which was already reported */
     sqlite3_clear_bindings(rows->statement);
     rows->statement = NULL;
 }
@@ -190,7 +191,7 @@ double dt_sql_real(dt_sql_rows *rows)
     return sqlite3_column_double(rows->statement, column);
 }
 
-/* Room for one more; NULL where there is no memory. */
+/* Returns room for one more item; NULL if out of memory. */
 static void *array_grow(void *items, int64_t count, int64_t *capacity, size_t item_bytes,
                         dt_arena *arena)
 {

@@ -8,7 +8,7 @@
 #define TIME(ms) "strftime('%Y-%m-%dT%H:%M:%fZ', " ms " / 1000.0, 'unixepoch')"
 #define FIELD(path) \
     "CASE WHEN json_valid(a.recipe_json) THEN json_extract(a.recipe_json, '$." path "') END"
-/* Of a row `e` of attempts that has started. */
+/* Seconds of a row `e` of attempts that has started. */
 #define ATTEMPT_SECONDS                                                    \
     "max(0, CASE WHEN e.ended_ms IS NULL"                                  \
     " THEN (julianday('now') - 2440587.5) * 86400 - e.started_ms / 1000.0" \

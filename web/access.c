@@ -22,7 +22,7 @@ static bool is_token(const char *text)
            strspn(text, "0123456789abcdef") == DT_WEB_TOKEN_DIGITS;
 }
 
-/* Whether there is a token that nobody else can have read. */
+/* Returns true if the file has a token that no other user can have read. */
 static bool token_read(dt_web_token *out, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -131,6 +131,6 @@ dt_web_entry dt_web_entry_of(const dt_web_knock *knock, const char *token)
     if (knock->authorization != NULL)
         return dt_web_token_is(bearer(knock->authorization), token) ? DT_WEB_ENTER
                                                                     : DT_WEB_MISTAKEN;
-    /* a cookie that is old is no attempt */
+    /* an outdated cookie is not a wrong token */
     return DT_WEB_ANONYMOUS;
 }

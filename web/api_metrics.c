@@ -44,7 +44,7 @@ typedef struct metrics {
     block block;
 } metrics;
 
-/* Of `count` points the one that is shown as number i of `shown`: evenly, first and last kept. */
+/* Returns the index, among `count` points, of point i of `shown`: evenly spaced, with the first and the last. */
 static int64_t pick(int64_t i, int64_t count, int64_t shown)
 {
     if (shown == count)

@@ -19,11 +19,12 @@
 
 #include "base/banned.h"
 
-#define RUNNING_MOST  8
-#define WORDS_MOST    128
-#define LOOK_MS       250 /* whether the server is shutting down is looked at so often */
-#define FIRST_SECONDS 0.5 /* the first sign of life, with which who asks knows that it has begun */
-#define END_SECONDS   2.0 /* who has closed its pipes has so long to end */
+#define RUNNING_MOST 8
+#define WORDS_MOST   128
+#define LOOK_MS      250 /* whether the server is shutting down is looked at so often */
+#define FIRST_SECONDS \
+    0.5 /* the first keep-alive, which tells the client that the command has started */
+#define END_SECONDS 2.0 /* time limit for a command to exit after it closed its pipes */
 
 extern char **environ;
 
@@ -82,10 +83,10 @@ typedef struct running {
     dt_web_commands *commands;
     pid_t pid;             /* 0: it has been waited for */
     struct pollfd ends[2]; /* stdout and stderr; fd -1: closed */
-    double said;           /* when something was last told */
+    double said;           /* when something was last sent */
 } running;
 
-/* The environment says who looks at the output, and nothing of who serves: no token, no other server. */
+/* Makes the command's environment: the client's terminal, without the server's token and DTRUN_SERVER. */
 static dt_status make_environment(char ***out, const dt_web_request *request, dt_error *err)
 {
     static const char *const left_out[] = {"DTRUN_SERVER=", "DTRUN_TOKEN=",    "DTRUN_TOKEN_FILE=",
