@@ -102,7 +102,7 @@ dt_status dt_file_write_all(int fd, const void *bytes, size_t length, dt_error *
     return DT_OK;
 }
 
-/* The directory part of a path, "." where there is none. */
+/* Returns the directory part of a path; "." if there is none. */
 static void directory_of(dt_strbuf *out, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -232,7 +232,7 @@ static dt_status remove_at(int parent, const char *name, const char *shown, dt_e
         return DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return DT_OK; /* somebody else removes it too */
+        return DT_OK; /* another process removes it too */
     if (fd < 0 || (dir = fdopendir(fd)) == NULL) {
         st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
         if (fd >= 0)

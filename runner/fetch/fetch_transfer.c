@@ -107,7 +107,7 @@ static bool has_room(transfer *t, int64_t more_bytes)
     return false;
 }
 
-/* The first bytes of an answer: the rest of the part, or all of it anew. */
+/* Handles the first bytes of an answer: either the rest of the part, or the whole file again. */
 static bool begin(transfer *t)
 {
     curl_off_t more = -1;

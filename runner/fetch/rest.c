@@ -160,7 +160,7 @@ static void line_add(dt_strbuf *out, const char *text, size_t most)
         dt_strbuf_add_char(out, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i]);
 }
 
-/* What the server says of its refusal; nothing where it is not fit to be shown. */
+/* Appends the server's message about its refusal; nothing if it is not safe to show. */
 static void words_add(dt_strbuf *out, const dt_strbuf *answer)
 {
     const char *text;

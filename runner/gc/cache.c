@@ -30,7 +30,7 @@ static bool has_ending(const char *name, const char *ending)
     return length >= wanted && strcmp(name + length - wanted, ending) == 0;
 }
 
-/* Ours, asked for by nobody lately, used by nobody. */
+/* Returns true if the entry is owned by this user, was not requested lately, and is not in use. */
 static bool is_idle(int64_t *time_ms, const dt_gc *gc, const char *cache, const char *folder,
                     const char *name, const char *path)
 {
@@ -96,7 +96,8 @@ static dt_status lock_fetch(int *fd, const dt_gc *gc, const char *path, dt_error
     return dt_file_lock(fd, lock, err);
 }
 
-/* It is out of everybody's way at once, and looked at again then: who found it just before has set its time. */
+/* Renames the entry, so that no process finds it any more, and checks it again then: a process that found it just before
+ * has updated its time. */
 dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
 {
     const char *slash = strrchr(item->path, '/'), *cache, *folder, *aside;
@@ -113,7 +114,7 @@ dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, 
     if (folder == NULL || aside == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     st = lock_fetch(&lock, gc, item->path, err);
-    if (st == DT_ERR_BUSY) { /* somebody fetches it */
+    if (st == DT_ERR_BUSY) { /* another process is fetching it */
         dt_error_clear(err);
         return DT_OK;
     }

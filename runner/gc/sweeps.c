@@ -32,7 +32,7 @@ out:
     return st;
 }
 
-/* Of a removal that was cut short. */
+/* Leftover of an interrupted removal. */
 static dt_status add_leftovers(dt_gc *gc, dt_error *err)
 {
     struct dirent *entry;

@@ -21,12 +21,12 @@
 enum { SYSTEM_NEEDS_AGENT = 42, SYSTEM_NO_PLACE = 43, SHELL_CANNOT_RUN = 126 };
 
 /* $1 hash, $2 its size. The size tells a file that a crash cut short. */
-#define FIND_AGENT                                                       \
-    "umask 077\n"                                                        \
-    "case ${XDG_CACHE_HOME-} in\n"                                       \
-    "/*) cache=$XDG_CACHE_HOME/dtrun ;;\n"                               \
-    "*) cache=${HOME:?the account has no home folder}/.cache/dtrun ;;\n" \
-    "esac\n"                                                             \
+#define FIND_AGENT                                                          \
+    "umask 077\n"                                                           \
+    "case ${XDG_CACHE_HOME-} in\n"                                          \
+    "/*) cache=$XDG_CACHE_HOME/dtrun ;;\n"                                  \
+    "*) cache=${HOME:?the account has no home directory}/.cache/dtrun ;;\n" \
+    "esac\n"                                                                \
     "agent=$cache/agents/$1\n"
 
 static const char call_script[] =
@@ -68,7 +68,7 @@ void dt_bootstrap_release(dt_bootstrap *bootstrap)
         dt_strbuf_release(&bootstrap->bytes);
 }
 
-/* What `uname -s` and `uname -m` say there, against ours. */
+/* Compares the output of `uname -s` and `uname -m` on the node with this machine. */
 static dt_status check_system(const char *node, const char *answer, dt_error *err)
 {
     char kernel[64] = "", machine[64] = "";
@@ -132,7 +132,7 @@ out:
     return st;
 }
 
-/* Asked once. *put: an agent that is put there (anew) may help. */
+/* Probes once. *put: copying the agent (again) can help. */
 static dt_status ask_facts(json_t **facts, bool *put, const dt_bootstrap *bootstrap,
                            const char *node, const char *bundle, const atomic_bool *cancelled,
                            dt_error *err)

@@ -28,7 +28,7 @@ static const char await_script[] = "i=0\n"
                                    "    sleep 0.1\n"
                                    "done";
 
-/* setsid forks and ends: nobody is left whose child it could be. */
+/* setsid forks and exits, so that the agent has no parent that could end it. */
 static dt_status start_apart(const char *const *argv, const char *log, dt_error *err)
 {
     posix_spawn_file_actions_t actions;

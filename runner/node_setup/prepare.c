@@ -59,7 +59,7 @@ static dt_status take_addresses(dt_node_layout *out, const dt_prepare_request *r
     return st;
 }
 
-/* --- this machine: the programs beside us, the run's own folders */
+/* --- this machine: the installed programs, the run's own folders */
 
 /* Where others are part of the run they must reach us: one of them is asked how it sees us. */
 static dt_status address_here(dt_node_layout *out, const dt_prepare_request *request,
@@ -123,7 +123,7 @@ dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char
     return DT_OK;
 }
 
-/* Whether it runs there at all: the loader says what is missing, and only it knows. */
+/* Tests whether the engine starts on the node: only the loader knows which libraries are missing. */
 static dt_status try_engine(const char *node, const char *engine, const atomic_bool *cancelled,
                             dt_error *err)
 {
@@ -143,7 +143,7 @@ static dt_status try_engine(const char *node, const char *engine, const atomic_b
     return st;
 }
 
-/* A file of ours in the folder: the node that finds it has the same folder. */
+/* Creates a file in the local folder: a node that sees it shares the folder. */
 static dt_status probe_shared(bool *shared, const dt_prepare_request *request, const char *agent,
                               dt_arena *arena, dt_error *err)
 {

@@ -170,7 +170,7 @@ out:
     return st;
 }
 
-/* The run's job; submitted where there is none yet, by whichever node comes first. */
+/* Returns the run's job; the first node submits it. */
 static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
@@ -187,14 +187,15 @@ static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
     DT_TRY(dt_slurm_job_submit(job, &wish, false, err));
     st = write_job(*job, folder, arena, err);
     if (st != DT_OK)
-        (void)dt_slurm_job_end(*job, false, NULL); /* nobody would ever find it again */
+        (void)dt_slurm_job_end(*job, false,
+                               NULL); /* without a record the job could not be found again */
 out:
     if (fd >= 0)
         close(fd);
     return st;
 }
 
-/* Until it runs. A controller that does not answer is asked again: it may be starting anew. */
+/* Waits until the job runs. Repeats the query if the controller does not answer: it could be restarting. */
 static dt_status await_job(dt_slurm_job *out, int64_t job, bool tells,
                            const dt_prepare_request *request, dt_error *err)
 {

@@ -27,7 +27,7 @@ out:
     return st;
 }
 
-/* It goes into a header: a line break in it would begin another one. */
+/* The token goes into a header: a line break would begin another header. */
 static dt_status check(const dt_strbuf *token, const char *from, dt_error *err)
 {
     for (size_t i = 0; i < token->length; i++)

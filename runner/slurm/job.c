@@ -11,16 +11,16 @@
 
 #include "base/banned.h"
 
-#define END_SECONDS 3.0 /* for the script to end by itself */
+#define END_SECONDS 3.0 /* time limit for the script to end after the signal */
 #define HOSTS_MAX   1024
 
-/* Ends well when it is told to, so that accounting shows a completed job. */
+/* Exits with 0 on SIGUSR1, so that accounting shows a completed job. */
 static const char script[] = "#!/bin/sh\n"
                              "# Holds the nodes of a dtrun run; agents come by srun.\n"
                              "trap 'exit 0' USR1\n"
                              "while :; do sleep 60 & wait; done\n";
 
-/* What Slurm calls it, and what that means; what is not here is over. */
+/* Slurm's states and their phases; a job in any other state has ended. */
 static const struct {
     const char *state;
     dt_slurm_phase phase;
@@ -32,7 +32,7 @@ static const struct {
     {"RUNNING", DT_SLURM_RUNS, "runs"},
     {"SUSPENDED", DT_SLURM_RUNS, "is suspended"},
     {"STOPPED", DT_SLURM_RUNS, "is stopped"},
-    {"SIGNALING", DT_SLURM_RUNS, "runs"}, /* somebody sends it a signal */
+    {"SIGNALING", DT_SLURM_RUNS, "runs"}, /* a signal is being sent to it */
     {"RESIZING", DT_SLURM_RUNS, "runs"},
     {"REQUEUE_HOLD", DT_SLURM_WAITS, "was put back into the queue, and is held"},
     {"RESV_DEL_HOLD", DT_SLURM_WAITS, "is held: its reservation was deleted"},

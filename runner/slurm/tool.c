@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-/* In memory: nobody has to read while it writes. */
+/* Files in memory, which the program can fill without a reader. */
 typedef struct ends {
     int in, out, errors;
 } ends;
@@ -96,7 +96,7 @@ static void read_all(dt_strbuf *out, int fd)
     }
 }
 
-/* "sbatch: error: Batch job submission failed: Invalid partition" without who says it. */
+/* Removes the program's prefix from "sbatch: error: Batch job submission failed: Invalid partition". */
 static const char *last_words(char *text)
 {
     size_t length = strlen(text);

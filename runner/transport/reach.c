@@ -51,8 +51,8 @@ static bool copy_in(dt_remote *remote)
     return got > 0 && dt_remote_write(remote, bytes, (size_t)got, END_SECONDS, NULL) == DT_OK;
 }
 
-/* Until the command's output ends; ours may end before. False: nobody hears it, so a command that
- * has more to say would never end. */
+/* Copies until the command's output ends; stdin can end before. False: nothing reads stdout, so that a command with more
+ * output would never end. */
 static bool bridge(dt_remote *remote)
 {
     struct pollfd ends[2] = {{STDIN_FILENO, POLLIN, 0}, {remote->fd, POLLIN, 0}};

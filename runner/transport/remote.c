@@ -86,7 +86,7 @@ typedef struct turn {
     bool stood;         /* this connection was there before the command */
 } turn;
 
-/* Whether the connection that commands share stands. */
+/* Returns true if the shared connection is open. */
 static bool stands(const char *socket_path)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -236,8 +236,8 @@ out:
     return st;
 }
 
-/* A shared connection that stands proves nothing: the node may be cut off since, or refuse new ones. What
- * failed over it before the command ran is tried once more without it. */
+/* An open shared connection proves nothing: the node can be cut off since, or refuse new sessions. A command that failed
+ * over it before it ran is tried once more without it. */
 static dt_status open_remote(dt_remote *out, const char *node, const char *const *words, bool apart,
                              const atomic_bool *cancelled, dt_error *err)
 {
@@ -279,7 +279,7 @@ static void let_end(dt_remote *remote)
     dt_remote_write_end(remote);
     while (dt_clock_monotonic_seconds() < deadline && !dt_remote_reap(remote, &code)) {
         while (recv(remote->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-            ; /* nobody wants it */
+            ; /* discards its output */
         dt_clock_sleep_seconds(DT_REMOTE_END_SLICE_SECONDS);
     }
 }

@@ -74,7 +74,7 @@ static bool is_paused_master(const void *context, char state, const char *words,
            strstr(words, "[mux]") != NULL;
 }
 
-/* A master that is stopped by a signal serves nobody, of this run or another, and does not answer 'ssh -O stop'. */
+/* A master that is stopped by a signal blocks all runs, and does not answer 'ssh -O stop'. */
 static void end_paused_masters(dt_arena *arena)
 {
     const char *folder, *socket = NULL;

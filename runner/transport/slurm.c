@@ -123,7 +123,7 @@ static bool slurm_says_itself(const char *line)
     return strncmp(line, "srun: ", 6) == 0 || strncmp(line, "slurmstepd: ", 12) == 0;
 }
 
-/* A step that was ended from outside; a task that failed by itself only "Exited with ...". */
+/* Messages of a step that was ended from outside; for a task that failed srun prints only "Exited with ...". */
 static bool slurm_broke_off(const char *complaint)
 {
     return strstr(complaint, "CANCELLED AT") != NULL ||

@@ -77,8 +77,8 @@ static const row rows[] = {
     {"mux_client", DT_ERR_PEER, DT_CONTACT_NONE, "the connection was lost", "try again"},
 };
 
-/* What a jump host says of its try to connect to the next machine, after "open failed: ". The way to that machine is
- * what failed, and not ssh's to this one. */
+/* Messages of a jump host that cannot connect to the next machine, after "open failed: ". ssh's connection to the jump host
+ * itself works. */
 static const row channel_rows[] = {
     {"administratively prohibited", DT_ERR_PEER, DT_CONTACT_UNKNOWN,
      "it does not forward connections there",
@@ -203,7 +203,7 @@ static const row *find_row(const char **line, const lines *all)
     return NULL;
 }
 
-/* The last line that is the cause of a connection that ended, or else the last line; "" where there is none. */
+/* Returns the last line that explains why the connection ended, else the last line; "" if there is none. */
 static const char *find_cause(const lines *all)
 {
     for (int i = all->count - 1; i >= 0; i--)
@@ -248,7 +248,7 @@ static void fill(char *out, size_t size, const char *remedy, const char *node)
     out[used] = '\0';
 }
 
-/* --- behind a jump host */
+/* --- with a jump host */
 
 /* How many ssh lost what carried them: that to the node, that to its last jump host, and so on. 0: the node's own
  * sshd was reached. */

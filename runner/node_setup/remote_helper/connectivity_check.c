@@ -32,7 +32,7 @@ enum { MEET_MS = 4000, NO_WAY_MS = 3000, AGAIN_MS = 200, TOKEN_BYTES = 8, CLIENT
 
 static const char token[TOKEN_BYTES + 1] = "dt-meets";
 
-/* A numeric address: nobody's name server is asked. */
+/* Parses a numeric address; does not ask a name server. */
 static dt_status look_up(struct addrinfo **out, const char *address, const char *port,
                          dt_error *err)
 {

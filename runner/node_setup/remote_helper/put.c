@@ -36,7 +36,7 @@ static dt_status open_part(int *fd, const char *part, dt_error *err)
     }
 }
 
-/* What is there goes into the digest; what is longer than the file should be is thrown away. */
+/* Adds the existing bytes to the digest; discards a partial upload that is longer than the file. */
 static dt_status read_part(int64_t *have, dt_digest *digest, int fd, int64_t bytes, dt_error *err)
 {
     char piece[PIECE_BYTES];
@@ -75,7 +75,7 @@ static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *er
     return fsync(fd) == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
 }
 
-/* Where a folder is given, its name says nothing of what is in it. */
+/* With a folder as the target, its name does not identify the contents, so an existing file with another digest is removed. */
 static dt_status remove_other(const char *path, const char *wanted, int64_t bytes, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

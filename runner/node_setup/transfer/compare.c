@@ -19,7 +19,7 @@
 #include "base/banned.h"
 
 #define SIZE_SECONDS   20.0
-#define STALL_SECONDS  600.0 /* another launch may be reading the same file; ours waits */
+#define STALL_SECONDS  600.0 /* another launch can be reading the same file; this one waits */
 #define SETTLE_SECONDS 20.0
 
 /* "BYTES INODE CHANGED"; bytes -1: there is none. */

@@ -34,7 +34,7 @@ static void path_there(dt_strbuf *out, const dt_gathering *all, const dt_node_la
     dt_strbuf_add_fmt(out, "/%s/%s", all->request->name, file);
 }
 
-/* Of NAME/`file` there; -1: it is not there. */
+/* Returns the size of NAME/`file` on the node; -1: it is missing. */
 static dt_status size_there(int64_t *bytes, const dt_gathering *all, const dt_node_layout *layout,
                             const char *file, dt_error *err)
 {
@@ -125,7 +125,7 @@ out:
     return st;
 }
 
-/* All that the node sends, behind what `fd` has. */
+/* Appends all that the node sends to `fd`. */
 static dt_status take(dt_remote *remote, int fd, const dt_gathering *all, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -117,8 +117,7 @@ static int64_t number_of(const json_t *object, const char *key)
     return (int64_t)json_integer_value(json_object_get(object, key));
 }
 
-/* What is left below node-K of those that write there, and what the rules let go: a failure costs
- * room and nothing else. */
+/* Removes leftovers in node-K folders, and checkpoints that the rules do not keep: a failure only wastes disk space. */
 static void prune(const dt_gather_request *request)
 {
     const json_t *rules = json_object_get(json_object_get(request->plan, "recipe"), "checkpoint");

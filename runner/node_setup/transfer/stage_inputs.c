@@ -154,7 +154,7 @@ out:
     return st;
 }
 
-/* Its lines; what the checkpoint was trained on nobody reads. */
+/* Copies the lines of the task; the checkpoint's training data are not needed. */
 static dt_status place_task(staging *all, dt_error *err)
 {
     const json_t *task = json_object_get(all->request->plan, "task");

@@ -74,7 +74,7 @@ static void write_header(dt_strbuf *out, const dt_bundle *bundle, const json_t *
     json_decref(header);
 }
 
-/* What other bundles on the node have of this one; nothing where that cannot be told. */
+/* Finds files of this bundle in other bundles on the node; none after a failure. */
 static json_t *ask_alike(const dt_bundle *bundle, const char *node, const char *agent,
                          const atomic_bool *cancelled)
 {

@@ -16,7 +16,7 @@
 #include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
-#define START_SECONDS  600.0 /* another launch may be sending the same file; ours waits */
+#define START_SECONDS  600.0 /* another launch can be sending the same file; this one waits */
 #define STALL_SECONDS  30.0
 #define SETTLE_SECONDS 120.0
 
