@@ -51,7 +51,7 @@ static dt_status add_symbol(int32_t *id, dt_codes *codes, const char *text, size
     return dt_vocab_add(&codes->symbols, *id, text, length, true, err);
 }
 
-/* Of two equal lines the earlier one counts. */
+/* The earlier of two equal lines counts. */
 static dt_status add_merge(dt_codes *codes, const merge_line *line, uint32_t rank,
                            dt_strbuf *joined, dt_error *err)
 {

@@ -35,7 +35,7 @@ static bool is_number(const char *text, size_t length)
     return length > 0 && text[length - 1] != '-';
 }
 
-/* The word may have spaces: the last one stands before the count. */
+/* The word can contain spaces: the last space precedes the count. */
 static bool read_entry(entry *out, const char *line, size_t length)
 {
     const size_t flag = sizeof(overwrite) - 1;

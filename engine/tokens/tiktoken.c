@@ -12,7 +12,7 @@ typedef struct special {
     int id;
 } special;
 
-/* What the files themselves do not say. Numbers are those beside `tokens` tokens. */
+/* Facts that the files do not contain. Ids are those for `tokens` tokens. */
 static const struct kind {
     const char *names[4]; /* of files, without .tiktoken */
     int64_t tokens;
@@ -149,7 +149,7 @@ out:
     return st;
 }
 
-/* In a file of another size than the known one they stand as far behind the last token. */
+/* In a file of another size they follow the last token at the same distance. */
 static dt_status add_specials(dt_bpe *bpe, const struct kind *kind, int64_t tokens, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -85,8 +85,8 @@ static void take_char(dt_shell_scanner *s, char c)
     s->line += c == '\n';
 }
 
-/* "\<newline>" is nothing. So is "\ <newline>", which a shell would take for a blank and the end of the command:
- * the blank cannot be seen, and nobody means it. */
+/* "\<newline>" is removed. So is "\ <newline>", which a shell would read as a blank and the end of the command: the
+ * blank is invisible, and never intended. */
 static dt_status skip_continuation(bool *skipped, dt_shell_scanner *s)
 {
     const char *at = s->at + 1;
@@ -146,8 +146,8 @@ static dt_status take_quotes(dt_shell_scanner *s)
     return DT_OK;
 }
 
-/* "<DATA>", "<path to data>": the bytes of what a person has to fill in; 0: it is none. In "<in 2>out" a number
- * stands before '>', in "<in >out" a blank. */
+/* Returns the bytes of a placeholder, "<DATA>" or "<path to data>"; 0: not a placeholder. "<in 2>out", with a number
+ * before '>', and "<in >out", with a blank, are redirections. */
 static size_t placeholder_length(const dt_shell_scanner *s)
 {
     size_t length = 1, word = 1;

@@ -59,7 +59,7 @@ static dt_status read_script(dt_strbuf *out, const char **source, const char *wo
     return dt_file_read(out, word, SCRIPT_MOST, err);
 }
 
-/* Files and options of nanoGPT stand behind its train.py, which may be left out. */
+/* Files and options of nanoGPT follow its train.py, which can be left out. */
 static dt_status take_words(dt_shell_script *script, const dt_convert_tool *tool, char **words,
                             int count, dt_error *err)
 {
@@ -125,7 +125,7 @@ out:
 
 /* --- what is made --- */
 
-/* What is written can be read; only a layer is no recipe by itself. */
+/* Checks that the generated recipe parses. Skips a layer, which is not a complete recipe. */
 static dt_status check(const dt_draft *draft, const char *path, const char *text, dt_error *err)
 {
     dt_recipe_source source = {.path = path, .text = text};

@@ -16,7 +16,7 @@ void dt_draft_init(dt_draft *out, const char *title, dt_arena *arena)
     *out = (dt_draft){.arena = arena, .title = title};
 }
 
-/* A text of the draft's own; "" where there is no memory. */
+/* Copies text into the draft's arena; "" if out of memory. */
 static const char *keep(dt_draft *draft, const char *text)
 {
     const char *copy = dt_arena_strdup(draft->arena, text);

@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* Of --batch-size and --max-tokens the smaller counts; of more than a multiple what fills it. */
+/* Uses the smaller of --batch-size and --max-tokens, rounded down to the multiple if it is larger. */
 static double sequences_of(const dt_flags *flags, double tokens, const char **from)
 {
     double most = dt_flags_number(flags, "--max-tokens", 0);

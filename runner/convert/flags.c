@@ -87,7 +87,7 @@ static dt_status read_value(dt_flag_use *use, const dt_flag *flag, const char *t
     return DT_OK;
 }
 
-/* A value that a recipe would fill in from the environment is no text either. */
+/* Returns true for a value that only a shell can expand, or that a recipe would expand from the environment. */
 static bool is_open(const dt_shell_word *word)
 {
     return word->open || strstr(word->text, "${") != NULL;
@@ -131,7 +131,7 @@ static bool is_flag(const char *word)
     return word[0] == '-' && word[1] != '\0' && strchr("0123456789.", word[1]) == NULL;
 }
 
-/* What is not known takes the word behind it along, where that is none of the flags. */
+/* Skips an unknown flag together with the next word, unless that is a flag. */
 static size_t pass_over(dt_flags *flags, const dt_shell_word *words, size_t at, size_t count)
 {
     bool takes = strchr(words[at].text, '=') == NULL && at + 1 < count &&

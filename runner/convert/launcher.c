@@ -130,7 +130,7 @@ static bool is_host_name(const char *text, size_t length)
                                       "0123456789.-_") >= length;
 }
 
-/* "h1:8,h2" into hosts with their slots, one where there is no number. *count is 0 where it cannot be read. */
+/* Parses "h1:8,h2" as hosts with their slots, one slot without a number. *count is 0 if the text is malformed. */
 static dt_status split_hosts(dt_launcher_host *out, int64_t *count, const char *text,
                              dt_arena *arena, dt_error *err)
 {
@@ -258,7 +258,7 @@ static dt_status take_srun(dt_launcher *l, dt_draft *draft, dt_error *err)
 
 /* --- the line --- */
 
-/* "python -u -m torch.distributed.launch": behind the flags of Python itself. */
+/* "python -u -m torch.distributed.launch": after Python's own flags. */
 static dt_status take_python(dt_launcher *l, dt_draft *draft, dt_error *err)
 {
     drop(l, 1);

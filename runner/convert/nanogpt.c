@@ -128,8 +128,8 @@ static dt_status set_devices(dt_draft *draft, const dt_flags *flags, const dt_la
     return DT_OK;
 }
 
-/* nanoGPT reads the size from data/NAME/meta.pkl, and takes 50304 without one. Its prepare.py of characters writes a
- * meta.pkl whose size is that of the ids, which is what dtrun takes by itself. */
+/* nanoGPT reads the vocabulary size from data/NAME/meta.pkl, and uses 50304 without this file. The meta.pkl of its
+ * character-level prepare.py has the number of ids, which is also dtrun's default. */
 static void set_vocab(dt_draft *draft, const dt_flags *flags, const char *name, const char *folder)
 {
     const char *base = folder != NULL ? folder : ".", *suffix = "_char";

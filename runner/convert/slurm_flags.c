@@ -107,7 +107,7 @@ static void read_nodes(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
     out->nodes_from = from;
 }
 
-/* Tasks of a node, each with so many devices. */
+/* Tasks per node, each with this number of devices. */
 static void read_tasks(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
 {
     int64_t nodes = out->nodes > 0 ? out->nodes : 1;

@@ -105,8 +105,8 @@ size_t dt_csv_record(const char *text, size_t length)
     return length;
 }
 
-/* Appends the field at *at, and moves behind its comma; false behind the last one. A quote inside quotes
- * is doubled. */
+/* Appends the field at *at, and moves *at past its comma; false after the last field. A quote inside quotes is
+ * doubled. */
 static bool next_field(dt_strbuf *out, const char *text, size_t length, size_t *at)
 {
     bool quoted = false;

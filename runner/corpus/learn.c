@@ -10,7 +10,7 @@
 
 #define TELL_SECONDS 5.0 /* between two lines of progress */
 
-/* A word as it stands: ids in learner.symbols. */
+/* A word in its present form: ids in learner.symbols. */
 typedef struct word {
     uint64_t start;
     uint32_t length;

@@ -15,7 +15,7 @@ static bool ends_with(const char *text, const char *tail)
     return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
 }
 
-/* Of one file that has both languages; false: of two. */
+/* Returns true for a file with both languages; false: two files. */
 static bool format_of(dt_pair_format *out, const char *path)
 {
     static const struct {

@@ -21,7 +21,7 @@ static int64_t count_lines(const dt_mapping *text)
     return lines;
 }
 
-/* The line at *at, without its end; moves behind it. */
+/* Returns the line at *at, without its end, and moves *at past it. */
 static const char *next_line(size_t *length, const char *text, size_t size, size_t *at)
 {
     const char *line = text + *at, *stop = memchr(line, '\n', size - *at);

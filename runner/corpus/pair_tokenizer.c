@@ -98,7 +98,7 @@ static dt_status read_all(named *out, const dt_recipe *recipe, dt_error *err)
     return st == DT_OK || st == DT_ERR_NOMEM ? st : DT_ERR_RECIPE;
 }
 
-/* Each file is looked at by itself first, so that what is wrong is said of it. */
+/* Checks each file separately first, so that messages name the right file. */
 static dt_status check(const named *from, const dt_recipe *recipe, dt_error *err)
 {
     dt_dictionary dictionary = {.words = {.size = 0}};
