@@ -1,4 +1,4 @@
-/* Values as text: straight into the buffer, in the form that jansson writes. */
+/* json_write: writes values as text directly into the buffer, in the format of jansson. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
