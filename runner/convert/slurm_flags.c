@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-#define OWN "dtrun sets its own job name"
+#define OWN "dtrun sets the job's"
 
 /* a line a flag */
 /* clang-format off */

@@ -68,20 +68,20 @@ wrong() { # text arguments...
     [ ! -s "$work/out" ] || complain "import $*: a recipe was written"
 }
 base=(fairseq -- fairseq-train d --task language_modeling --max-update 10)
-wrong "is there already" fairseq -o "$work/new.yaml" -- $line
+wrong "already exists" fairseq -o "$work/new.yaml" -- $line
 wrong "a command line is missing" fairseq
 wrong "a single quote is not closed" fairseq "fairseq-train --adam-betas '(0.9, 0.98)"
-wrong "there is no fairseq-train command" fairseq "echo hello there"
+wrong "cannot find a fairseq-train command" fairseq "echo hello there"
 wrong "--arch is missing" "${base[@]}"
 wrong "did you mean 'transformer_lm_gpt2_small'" "${base[@]}" --arch transformer_lm_gpt2_smal
 wrong "--max-update: expected a whole number, got 'ten'" "${base[@]}" --arch transformer_lm --max-update ten
 wrong "--lr: expected a number" "${base[@]}" --arch transformer_lm --lr fast
 wrong "--batch-size: its value is missing" "${base[@]}" --arch transformer_lm --batch-size --fp16
 wrong "did you mean 'transformer'" fairseq -- fairseq-train d --task translation --arch transforme
-wrong "of fairseq's models of translation" fairseq -- fairseq-train d --task translation --arch transformer_lm
-wrong "--task translation_moe: dtrun has language_modeling and translation" fairseq -- fairseq-train d --task translation_moe --arch transformer
+wrong "supported: the transformer family" fairseq -- fairseq-train d --task translation --arch transformer_lm
+wrong "unsupported --task translation_moe (expected language_modeling or translation)" fairseq -- fairseq-train d --task translation_moe --arch transformer
 wrong "neither --max-tokens nor --batch-size" fairseq -- fairseq-train d --arch transformer
-wrong "makes no recipe" "${base[@]}" --arch transformer_lm --decoder-attention-heads 7
+wrong "the converted recipe is invalid" "${base[@]}" --arch transformer_lm --decoder-attention-heads 7
 wrong "is not a multiple of" llm.c -- ./train_gpt2cu -b 4 -t 64 -d 1000 -e d12
 wrong "cannot be divided among 3 ranks" nanogpt -- torchrun --nproc_per_node 3 train.py
 wrong "batch_size: expected a whole number" nanogpt -- --batch_size=much

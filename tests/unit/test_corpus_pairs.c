@@ -349,7 +349,7 @@ static void test_data_bins_that_do_not_fit_are_refused(void **state)
     data_train(folder, "train");
     write_databin(folder, "de", 8, 2, source_ids, source_lengths, 3);
     write_databin(folder, "en", 8, 2, target_ids, target_lengths, 2);
-    refuse(folder, "train.de-en.de.bin' has 3 sentences", "train.de-en.en.bin' 2");
+    refuse(folder, "train.de-en.de.bin' has 3 sentences", "train.de-en.en.bin' has 2");
     write_databin(folder, "en", 4, 4, target_ids, target_lengths, 3);
     refuse(folder, "has 2 bytes per id", "train.de-en.en.bin' has 4");
     write_databin(folder, "en", 8, 2, target_ids, target_lengths, 3);
