@@ -354,7 +354,7 @@ static void test_data_bins_that_do_not_fit_are_refused(void **state)
     refuse(folder, "has 2 bytes per id", "train.de-en.en.bin' has 4");
     write_databin(folder, "en", 8, 2, target_ids, target_lengths, 3);
     data_write_text(folder, "dict.en.txt", "the 9\na 5\n");
-    refuse(folder, "sentence 1 of 'en' has the id 6", "the dictionary 6 words");
+    refuse(folder, "sentence 1 of 'en' has the id 6", "the dictionary has 6 words");
 }
 
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, data_folder_remove)

@@ -74,7 +74,7 @@ static const wrong_file wrong[] = {
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], \"model\": {\"type\": \"Unigram\", "
      "\"unk_id\": 0, "
      "\"vocab\": [[\"a\", 0]]}}",
-     "number 7", DT_ERR_CORRUPT},
+     "id 7", DT_ERR_CORRUPT},
     {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Metaspace\", "
      "\"replacement\": "
      "\"_\"}, {\"type\": \"WhitespaceSplit\"}]}, " MODEL "}",
@@ -140,7 +140,7 @@ static const wrong_file wrong[] = {
      "'unk_token'", DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], " MODEL "}", "id 7",
      DT_ERR_CORRUPT},
-    {"{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " MODEL "}", "id 1",
+    {"{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " MODEL "}", "number 1",
      DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"\"}], " MODEL "}", "empty", DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"x\", \"single_word\": true}], " MODEL "}",
