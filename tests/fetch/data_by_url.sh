@@ -129,7 +129,7 @@ wants 2 "without end" "$base/loop.txt#sha256=$sum" "redirects without end"
 wants 2 "a URL that is not https" "$base/down.txt#sha256=$sum" "from https to http"
 wants 2 "a URL that is not https" "$base/file.txt#sha256=$sum" "to a file"
 other=$(echo other | sha256sum | cut -d' ' -f1)
-wants 2 "its sha256 is $sum, and $other is wanted" "$base/corpus.txt#sha256=$other" "another file"
+wants 2 "its sha256 is $sum, expected $other" "$base/corpus.txt#sha256=$other" "another file"
 wants 2 "does not match its digest" "$base/empty.txt#sha256=$other" "an empty file"
 [ -z "$(find "$XDG_CACHE_HOME" -name '*.txt')" ] || fail "what is wrong is in the cache"
 left
