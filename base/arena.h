@@ -1,6 +1,6 @@
-/* arena: memory that is given back all at once.
+/* arena: allocates memory that is freed all at once.
  *
- * Ownership  what is taken lives until the arena is reset or released; nothing is freed singly
+ * Ownership  allocations live until the arena is reset or released; none is freed alone
  * Threads    one arena, one thread
  * Errors     dt_arena_alloc returns NULL when the system has no memory or the size overflows;
  *            dt_arena_strdup and dt_arena_printf likewise

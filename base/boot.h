@@ -1,7 +1,7 @@
-/* boot: which boot of this machine this is, so that a reboot can be told from a silence.
+/* boot: identifies the current boot of this machine, to distinguish a reboot from a node that does not respond.
  *
- * The kernel draws a new id at every boot (/proc/sys/kernel/random/boot_id). No process outlives
- * one: a process identity (pid, start ticks) that was written down under another id names nobody.
+ * The kernel draws a new id at every boot (/proc/sys/kernel/random/boot_id). No process survives a reboot, so a process
+ * identity (pid, start ticks) that was recorded under another id is invalid.
  */
 #ifndef DT_BASE_BOOT_H
 #define DT_BASE_BOOT_H
@@ -14,13 +14,13 @@ extern "C" {
 #endif
 
 #define DT_BOOT_ID_SIZE 40
-/* Into out (DT_BOOT_ID_SIZE bytes); "" where it cannot be read. Returns out. */
+/* Writes the boot id to `out` (DT_BOOT_ID_SIZE bytes), "" if it cannot be read. Returns `out`. */
 char *dt_boot_id(char *out);
 
-/* Since the machine was started, its sleep included; nobody sets this clock. */
+/* Returns milliseconds since boot, including suspend. This clock cannot be set. */
 int64_t dt_boot_ms(void);
 
-/* Whether both ids are known and differ; NULL is unknown. */
+/* Returns true if both ids are known and differ; NULL is unknown. */
 bool dt_boot_differs(const char *before, const char *now);
 
 #ifdef __cplusplus

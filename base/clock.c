@@ -34,7 +34,7 @@ void dt_clock_sleep_seconds(double seconds)
         ;
 }
 
-/* `digits` digits of value and the character `after`; returns behind them. */
+/* Writes `digits` digits of value and the character `after`; returns the end. */
 static char *add_digits(char *out, int value, int digits, char after)
 {
     for (int at = digits - 1; at >= 0; at--, value /= 10)

@@ -1,5 +1,5 @@
-/* crc32c: the checksum of Castagnoli's polynomial (0x1EDC6F41, reflected), as RFC 3720 has it: what the
- * records of TensorBoard's event files are framed with.
+/* crc32c: computes the Castagnoli CRC (polynomial 0x1EDC6F41, reflected; RFC 3720) that frames the records of
+ * TensorBoard's event files.
  */
 #ifndef DT_BASE_CRC32C_H
 #define DT_BASE_CRC32C_H
@@ -13,7 +13,8 @@ extern "C" {
 
 /* "123456789" gives 0xE3069283. */
 uint32_t dt_crc32c(const void *bytes, size_t length);
-/* As such a record stores it, so that the sum of bytes that hold sums says something. */
+/* Returns the masked CRC, as stored in TFRecord files. The mask keeps a CRC of data that itself contains CRCs
+ * meaningful. */
 uint32_t dt_crc32c_masked(const void *bytes, size_t length);
 
 #ifdef __cplusplus

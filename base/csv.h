@@ -1,4 +1,4 @@
-/* csv: text as a cell (RFC 4180).
+/* csv: writes text as a CSV cell (RFC 4180).
  *
  * A cell that a spreadsheet would take for a formula (=, +, -, @, tab or return first) gets an apostrophe
  * in front, which shows it as text: names come from people, other programs and imported files.
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* In quotes where it needs them. Numbers are no text: they go without. */
+/* Appends the text, in quotes if needed. Write numbers without this function. */
 void dt_csv_add_text(dt_strbuf *out, const char *text);
 
 #ifdef __cplusplus

@@ -67,7 +67,7 @@ dt_status dt_dir_make(const char **out, dt_dir dir, dt_arena *arena, dt_error *e
         if (err != NULL && strlen(err->message) < sizeof(err->message) - 128) {
             size_t used = strlen(err->message);
             snprintf(err->message + used, sizeof(err->message) - used,
-                     " (set %s to a folder that you can write in)", places[dir].variable);
+                     " (set %s to a writable folder)", places[dir].variable);
         }
         return st;
     }

@@ -1,4 +1,4 @@
-/* dirs: where dtrun keeps its things (XDG base directories), and where its programs are.
+/* dirs: finds the state and cache directories (XDG base directories), and dtrun's programs.
  *
  *   state   $XDG_STATE_HOME/dtrun    store.db, runs/ID/
  *   cache   $XDG_CACHE_HOME/dtrun    agents, bundles, data, tokens, digests, tuned algorithms
@@ -18,14 +18,14 @@ extern "C" {
 
 typedef enum dt_dir { DT_DIR_STATE, DT_DIR_CACHE } dt_dir;
 
-/* The folder, whether or not it is there. */
+/* Returns the path of the directory, which need not exist. */
 dt_status dt_dir_path(const char **out, dt_dir dir, dt_arena *arena, dt_error *err);
 
-/* The folder, made with mode 0700 where missing. The text lives in the arena. */
+/* Returns the path of the directory, and creates it with mode 0700 if missing. The path lives in the arena. */
 dt_status dt_dir_make(const char **out, dt_dir dir, dt_arena *arena, dt_error *err);
 
-/* The path of a program that is beside this one ("dtrun-engine"), or in ../libexec/dtrun where this
- * one is in a folder `bin`; the variable `override` wins where it is set (may be NULL). */
+/* Returns the path of another program ("dtrun-engine"): in the folder of this program, or in ../libexec/dtrun if this
+ * program is in a folder `bin`. The environment variable named by `override`, if set, replaces the path (NULL: none). */
 dt_status dt_dir_program(const char **out, const char *name, const char *override, dt_arena *arena,
                          dt_error *err);
 

@@ -62,7 +62,7 @@ static size_t string_end(const unsigned char *at, size_t left)
     return 0;
 }
 
-/* Length of the terminal's sequence at `at`, 0 where there is none that ends: ESC [ ... letter
+/* Returns the length of the complete terminal sequence at `at`, else 0: ESC [ ... letter
  * (CSI); ESC ] and ESC P X ^ _ ... BEL or ESC \ (OSC and other strings). */
 static size_t sequence_length(const unsigned char *at, size_t left)
 {
@@ -125,7 +125,7 @@ void dt_display_escape_json(dt_strbuf *json, size_t from)
     size_t step;
 
     if (is_ascii(json->data + from, json->length - from))
-        return; /* controls below are escaped by whoever writes JSON */
+        return; /* the JSON writer escapes the controls below */
     dt_strbuf_init(&raw);
     dt_strbuf_add(&raw, json->data + from, json->length - from);
     json->length = from;

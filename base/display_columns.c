@@ -1,4 +1,4 @@
-/* How wide text is, by the C library's table of widths, in a locale of its own: the program's says how
+/* display_columns: measures the width of text by the C library's table of widths, in a locale of its own: the program's says how
  * numbers are written. Where C.UTF-8 is not installed every character has one column. */
 #define _GNU_SOURCE
 #include <locale.h>

@@ -1,8 +1,8 @@
-/* distance: how far two words are from each other, for "did you mean".
+/* distance: computes the edit distance of two words, for "did you mean".
  *
  * Counts insertions, deletions, replacements and swaps of neighbours that turn one into the other
- * (optimal string alignment). Words of DT_DISTANCE_MAX bytes and more are DT_DISTANCE_MAX away from
- * everything: nobody mistypes those.
+ * (optimal string alignment). The distance of a word of DT_DISTANCE_MAX bytes or more is DT_DISTANCE_MAX: such words are
+ * not typed by hand.
  */
 #ifndef DT_BASE_DISTANCE_H
 #define DT_BASE_DISTANCE_H

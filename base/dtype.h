@@ -1,6 +1,6 @@
-/* dtype: the types of a tensor's elements.
+/* dtype: names the types of tensor elements.
  *
- * In base, because what a run will hold is counted where there are no tensors (recipes/memory.h).
+ * It is in base because memory is predicted in recipes/memory.h, which must not depend on tensors.
  */
 #ifndef DT_BASE_DTYPE_H
 #define DT_BASE_DTYPE_H

@@ -1,16 +1,15 @@
-/* error: the one way in which things fail.
+/* error: returns failures as a status with a message.
  *
- * Everything fallible returns dt_status (DT_OK is 0) and takes `dt_error *err` last.
- * err may be NULL: then only the status is given. The first error wins: DT_FAIL on an err
- * that already holds one leaves it alone, so clean-up never hides the cause.
+ * A function that can fail returns dt_status (DT_OK is 0) and takes `dt_error *err` last. With err NULL only the
+ * status is returned. The first error wins: DT_FAIL does not change an err that already holds one, so that clean-up
+ * never hides the cause.
  *
- * A message is complete enough to print as it is: lower case, no full stop, the problem first,
- * names in single quotes, then what to do. Callers may put context in front of it
- * (dt_error_prefix). Only mains and commands print.
+ * A message can be printed as it is: lower case, no full stop, the problem first, names in single quotes, then the
+ * remedy. Callers may add context in front (dt_error_prefix). Only mains and commands print.
  *
- * No memory: what grows with a model, a file, a recipe or the number of ranks fails with
- * DT_ERR_NOMEM. Where a few bytes are missing (a name, a message, strbuf.h) nothing could be reported
- * either: DT_ASSERT ends the process.
+ * Out of memory: allocations that grow with a model, a file, a recipe or the number of ranks fail with DT_ERR_NOMEM. If
+ * a few bytes cannot be allocated (a name, a message, strbuf.h), the failure could not be reported either: DT_ASSERT ends
+ * the process.
  */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H
@@ -22,21 +21,21 @@
 extern "C" {
 #endif
 
-/* Chosen by what the caller does next. */
+/* Statuses are divided by what the caller does next. */
 typedef enum dt_status {
     DT_OK = 0,
-    DT_ERR_USAGE,       /* command line: say how it is called, exit 2 */
-    DT_ERR_RECIPE,      /* recipe or its data: say where, exit 2 */
+    DT_ERR_USAGE,       /* command line: show the usage, exit 2 */
+    DT_ERR_RECIPE,      /* recipe or its data: show the place, exit 2 */
     DT_ERR_NOMEM,       /* no memory, host or device */
     DT_ERR_IO,          /* a system call failed; errno text is in the message */
-    DT_ERR_CORRUPT,     /* what was read is damaged or of another version: try an older one */
+    DT_ERR_CORRUPT,     /* input is damaged or has another version: try an older file */
     DT_ERR_CUDA,        /* device call failed: the process must end */
     DT_ERR_COMM,        /* communicator dead: rebuild */
     DT_ERR_PEER,        /* another rank died */
-    DT_ERR_TIMEOUT,     /* waited for as long as was agreed */
-    DT_ERR_UNSUPPORTED, /* understood, and not available here */
+    DT_ERR_TIMEOUT,     /* the time limit of the call is over */
+    DT_ERR_UNSUPPORTED, /* valid, but not available here */
     DT_ERR_NOT_FOUND,   /* no such run, file, checkpoint */
-    DT_ERR_BUSY,        /* somebody else holds it: wait, or ask them */
+    DT_ERR_BUSY,        /* another process holds it: wait and try again */
     DT_STATUS_COUNT
 } dt_status;
 
@@ -57,36 +56,36 @@ typedef struct dt_error {
 #define DT_PRINTF(fmt, args)
 #endif
 
-/* Records the error where none is recorded yet; returns `code`. */
+/* Records the error unless one is already recorded; returns `code`. */
 dt_status dt_error_set(dt_error *err, dt_status code, const char *file, int line, const char *fmt,
                        ...) DT_PRINTF(5, 6);
 
-/* Puts "text: " in front of a recorded message; nothing where none is recorded. */
+/* Puts "text: " in front of a recorded message; does nothing if none is recorded. */
 void dt_error_prefix(dt_error *err, const char *fmt, ...) DT_PRINTF(2, 3);
 
-/* Forgets what is recorded. */
+/* Clears the recorded error. */
 void dt_error_clear(dt_error *err);
 
-/* "recipe", "io", ...: the name of a code for logs and JSON. */
+/* Returns the name of a code for logs and JSON: "recipe", "io", ... */
 const char *dt_status_name(dt_status code);
 
 #define DT_FAIL(err, code, ...) dt_error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
-/* Inside a function with `dt_status st` and a label `out`. */
+/* Goes to `out` if the call fails; for functions with `dt_status st` and a label `out`. */
 #define DT_TRY(e)                \
     do {                         \
         if ((st = (e)) != DT_OK) \
             goto out;            \
     } while (0)
 
-/* DT_FAIL, then out. */
+/* Records an error with DT_FAIL and goes to `out`. */
 #define DT_THROW(err, code, ...)                  \
     do {                                          \
         st = DT_FAIL((err), (code), __VA_ARGS__); \
         goto out;                                 \
     } while (0)
 
-/* A bug, never bad input: prints where, and aborts. On in every build. */
+/* Prints the place and aborts if the condition is false. For bugs, never for bad input. Enabled in every build. */
 #define DT_ASSERT(cond)                                  \
     do {                                                 \
         if (!(cond))                                     \

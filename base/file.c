@@ -40,7 +40,8 @@ static dt_status open_to_read(int *fd, const char *path, dt_error *err)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': it is a directory", path);
     if (!S_ISREG(info.st_mode) && !(S_ISFIFO(info.st_mode) && is_inherited(path)))
         DT_THROW(err, DT_ERR_IO,
-                 "cannot read '%s': it is no regular file (write its contents to one first)", path);
+                 "cannot read '%s': it is not a regular file (write its contents to one first)",
+                 path);
     if (S_ISFIFO(info.st_mode))
         (void)fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
 out:
@@ -101,7 +102,7 @@ dt_status dt_file_write_all(int fd, const void *bytes, size_t length, dt_error *
     return DT_OK;
 }
 
-/* The directory part of a path, "." where there is none. */
+/* Returns the directory part of a path; "." if there is none. */
 static void directory_of(dt_strbuf *out, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -169,7 +170,7 @@ dt_status dt_file_make_dirs(const char *path, mode_t mode, dt_error *err)
             break;
     }
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
-        DT_THROW(err, DT_ERR_IO, "cannot make the directory '%s': something else is in its place",
+        DT_THROW(err, DT_ERR_IO, "cannot make the directory '%s': it exists and is not a directory",
                  path);
 out:
     dt_strbuf_release(&part);
@@ -231,7 +232,7 @@ static dt_status remove_at(int parent, const char *name, const char *shown, dt_e
         return DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return DT_OK; /* somebody else removes it too */
+        return DT_OK; /* another process removes it too */
     if (fd < 0 || (dir = fdopendir(fd)) == NULL) {
         st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
         if (fd >= 0)

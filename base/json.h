@@ -1,8 +1,8 @@
-/* json: jansson with errors that say where.
+/* json: reads and writes JSON with jansson; its errors name the place.
  *
- * A getter names the object it reads in `where` ("plan.json", "event"); its message is
- * "plan.json: 'world_size': expected a whole number". A getter with a `fallback` gives it where
- * the key is missing and still refuses a wrong type; one without requires the key.
+ * `where` names the object ("plan.json", "event") in messages: "plan.json: 'world_size': expected a whole number". A
+ * getter with a `fallback` returns it if the key is missing, and still refuses a wrong type; a getter without
+ * a fallback requires the key.
  * Ownership  strings are borrowed from the object
  */
 #ifndef DT_BASE_JSON_H
@@ -24,13 +24,13 @@ dt_status dt_json_parse(json_t **out, const char *text, size_t length, const cha
                         dt_error *err);
 dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_error *err);
 
-/* Compact, keys in insertion order; doubles with 17 digits, so that they come back the same. What
- * must not be shown as it is (base/display.h) is escaped: JSON may be looked at in a terminal. */
+/* Writes compact JSON with keys in insertion order; doubles with 17 digits, so that they read back the same. Characters
+ * that must not be shown (base/display.h) are escaped, since JSON may be printed to a terminal. */
 void dt_json_write(dt_strbuf *out, const json_t *value);
 /* Indented by two, for people. */
 void dt_json_write_pretty(dt_strbuf *out, const json_t *value);
-/* json_shorten.c: appends that JSON text, its numbers with the fewest digits that read back the same: for
- * people. (A hash is of the seventeen digits that dt_json_write writes.) */
+/* json_shorten.c: appends JSON text, its numbers with the fewest digits that read back the same, for people. (Hashes
+ * are computed from the 17 digits of dt_json_write.) */
 void dt_json_shorten(dt_strbuf *out, const char *text);
 
 dt_status dt_json_get_object(json_t **out, const json_t *object, const char *key, const char *where,
@@ -50,11 +50,10 @@ dt_status dt_json_get_string_or(const char **out, const json_t *object, const ch
 dt_status dt_json_get_int_or(int64_t *out, const json_t *object, const char *key, int64_t fallback,
                              const char *where, dt_error *err);
 
-/* A string; U+FFFD stands for each byte that is not UTF-8, as in the name of a file, or in a
- * message of ssh that is in the node's own character set or is cut: such a byte must not take the
- * object away. New reference. */
+/* Returns a new string; each byte that is not UTF-8 becomes U+FFFD. Such bytes occur in file names and in messages of
+ * ssh, which can be cut or in another character set; jansson would refuse the string. */
 json_t *dt_json_text(const char *text);
-/* A number, or null where JSON has none (NaN, infinities). New reference. */
+/* Returns a new number, or null for NaN and infinities. */
 json_t *dt_json_number(double value);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* json_shorten: numbers of a JSON text as Python writes them: the fewest digits that read back as the
+/* json_shorten: rewrites the numbers of a JSON text as Python writes them: with the fewest digits that read back as the
  * same, where our own files have all seventeen (0.00001 would be 1.0000000000000001e-05). */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Values as text: straight into the buffer, in the form that jansson writes. */
+/* json_write: writes values as text directly into the buffer, in the format of jansson. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { INDENT = 2, COMPACT = -1 }; /* a depth that is COMPACT stays so: no break
 
 static void write_value(dt_strbuf *out, const json_t *value, int depth);
 
-/* 0: the character stands for itself; 'u': for it stands its number. */
+/* 0: the character is written as it is; 'u': as \uXXXX. */
 static char escape_of(unsigned char c)
 {
     static const char named[] = {

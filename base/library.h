@@ -1,10 +1,9 @@
-/* library: a shared library that is looked for when it is needed, and may be missing.
+/* library: loads a shared library on demand; the library may be missing.
  *
- * Where   what the environment variable names, the library or the folder that it lies in, and
- *         nowhere else; where it is not set: where the loader looks for whoever this file is linked
- *         into (its run path, LD_LIBRARY_PATH, the system's folders)
- * Closed  never: libraries of drivers leave things behind in them
- * Errors  DT_ERR_UNSUPPORTED, in the loader's words
+ * Where   only the path in the environment variable, a library or its folder, if the variable is set; otherwise
+ *         the loader's search path (run path of this binary, LD_LIBRARY_PATH, system folders)
+ * Closed  never: driver libraries leave threads and callbacks behind
+ * Errors  DT_ERR_UNSUPPORTED, with the loader's message
  */
 #ifndef DT_BASE_LIBRARY_H
 #define DT_BASE_LIBRARY_H

@@ -17,7 +17,7 @@
 static struct {
     char who[64];
     dt_log_level level;
-    char path[4096]; /* "": stderr is nobody's file */
+    char path[4096]; /* "": stderr is not a log file of dtrun */
     int64_t most_bytes;
 } logger = {.who = "dtrun", .level = DT_LOG_INFO};
 

@@ -1,8 +1,7 @@
-/* log: lines on stderr for the people who run the long-lived processes (supervisor, agent,
- * engine, page). Commands speak through their own output instead.
+/* log: writes log lines of the long-lived processes (supervisor, agent, engine, page) to stderr. Commands do not log.
  *
- * A line is "2026-11-21T09:50:00.123Z info engine[3]: text". The level is taken from DTRUN_LOG
- * (error, warn, info, debug), info where it is unset.
+ * A line is "2026-11-21T09:50:00.123Z info engine[3]: text". DTRUN_LOG sets the level (error, warn, info, debug);
+ * default: info.
  * Threads  any; a line is one write
  */
 #ifndef DT_BASE_LOG_H
@@ -18,10 +17,10 @@ extern "C" {
 
 typedef enum dt_log_level { DT_LOG_ERROR, DT_LOG_WARN, DT_LOG_INFO, DT_LOG_DEBUG } dt_log_level;
 
-/* Once, before any thread: who speaks ("agent", "engine[0]"); the text is copied. */
+/* Sets the name of the process in log lines ("agent", "engine[0]"; copied). Call once, before any thread. */
 void dt_log_init(const char *who);
-/* Where stderr is this file, it is renamed to PATH.1 and begun anew once it is over `most_bytes`: the
- * two hold the newest lines. Once, before any thread; of another stderr nothing changes. */
+/* Rotates the log: if stderr is this file, renames it to PATH.1 and starts a new file once it exceeds `most_bytes`. Does
+ * nothing if stderr is another file. Call once, before any thread. */
 void dt_log_bound(const char *path, int64_t most_bytes);
 #define DT_LOG_BYTES_MOST ((int64_t)16 << 20)
 void dt_log_write(dt_log_level level, const char *fmt, ...) DT_PRINTF(2, 3);

@@ -1,6 +1,6 @@
-/* proc_end: finds processes that /proc shows to match, and ends them until none is left.
+/* proc_end: finds processes by their files in /proc, and kills them until none is left.
  *
- * Only processes whose files in /proc this user may read are seen; this process and zombies are left out.
+ * Sees only processes whose /proc files this user can read; skips this process and zombies.
  *
  * Threads    any
  */
@@ -15,15 +15,16 @@
 extern "C" {
 #endif
 
-/* state: the letter of /proc/PID/stat; words: of `file`, each ended by a zero byte; length: of all of them. */
+/* Returns whether a process matches. state: letter of /proc/PID/stat; words: contents of `file`, each word ended by a
+ * zero byte; length: bytes of all words. */
 typedef bool dt_proc_match_fn(const void *context, char state, const char *words, size_t length);
 
-/* SIGKILL for every process whose `file` ("cmdline", "environ") matches, again and again for so many seconds. Returns how
- * many are left then. */
+/* Sends SIGKILL to every process whose `file` ("cmdline", "environ") matches, repeatedly for up to `seconds`. Returns how
+ * many are left. */
 int64_t dt_proc_end_all(const char *file, dt_proc_match_fn *matches, const void *context,
                         double seconds);
 
-/* The pid of a process that matches; 0: none does. */
+/* Returns the pid of a matching process; 0: none. */
 int64_t dt_proc_find(const char *file, dt_proc_match_fn *matches, const void *context);
 
 /* Stopped by a signal, or held by a debugger. */

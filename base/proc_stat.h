@@ -1,4 +1,4 @@
-/* proc_stat: what the kernel says of a process, from /proc/PID/stat (proc(5)).
+/* proc_stat: reads /proc/PID/stat (proc(5)).
  *
  * Threads    any
  */
@@ -18,10 +18,10 @@ typedef struct dt_proc_stat {
     int64_t parent;   /* its pid */
     int64_t major_faults;
     int64_t cpu_ticks;    /* user and system */
-    uint64_t start_ticks; /* since boot: with the pid it names one process for ever */
+    uint64_t start_ticks; /* since boot; pid and start_ticks identify one process of this boot */
 } dt_proc_stat;
 
-/* False where there is no such process, or it cannot be read. */
+/* Returns false if there is no such process, or its file cannot be read. */
 bool dt_proc_stat_read(dt_proc_stat *out, int64_t pid);
 
 #ifdef __cplusplus

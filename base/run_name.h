@@ -1,7 +1,7 @@
-/* run_name: what a run may be called.
+/* run_name: checks the name of a run.
  *
  * A name is typed in commands and names folders: 1 to 64 letters, digits, '.', '_' or '-', the first neither '.'
- * nor '-'. DT_RUN_LAST is reserved: in commands it is the newest run, whatever that is called.
+ * nor '-'. DT_RUN_LAST is reserved: in commands it means the newest run.
  */
 #ifndef DT_BASE_RUN_NAME_H
 #define DT_BASE_RUN_NAME_H
@@ -16,7 +16,7 @@ extern "C" {
 #define DT_RUN_NAME_MAX_BYTES 64
 
 bool dt_run_name_is_valid(const char *name);
-/* For the message about an invalid name: what is expected in its place. Static text. */
+/* Returns what is expected instead of an invalid name, for messages. Static text. */
 const char *dt_run_name_expected(const char *name);
 
 #ifdef __cplusplus

@@ -61,8 +61,8 @@ static void open_standard_streams(void)
  * than STACK_LEAST a program would be killed somewhere by SIGSEGV, without a word. */
 static void ensure_stack(void)
 {
-    static const char message[] = "dtrun: a stack may not exceed the limit of 'ulimit -s' here, "
-                                  "which is below 128 KiB: raise it\n";
+    static const char message[] =
+        "dtrun: the limit on the stack ('ulimit -s') is below 128 KiB: raise it\n";
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_USUAL)

@@ -5,7 +5,7 @@
  * program, and with fd 2 closed error messages go into the next database that is opened.
  *
  * Threads    dt_startup before there are threads; the others any
- * Errors     none: what cannot be set stays as it is
+ * Errors     none: a setting that cannot be changed is left alone
  */
 #ifndef DT_BASE_STARTUP_H
 #define DT_BASE_STARTUP_H

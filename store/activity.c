@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* Points are late after this long, and after so many times the usual gap. */
+/* Points are late after both this time and this multiple of the usual gap. */
 enum { LATE_MS = 2000, LATE_TIMES = 2 };
 
 bool dt_node_is_away(const dt_node *node)

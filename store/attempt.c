@@ -1,5 +1,5 @@
-/* attempt: the life of a run. Each start or resume is an attempt with its own states; an attempt
- * that has ended is never changed again (invariant 1).
+/* attempt: changes the state of a run. Each start or resume is an attempt with its own states; an attempt
+ * that has ended is never changed again (invariant 1), except by dt_store_attempt_amend.
  */
 #include "store/store_int.h"
 
@@ -50,8 +50,8 @@ dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state 
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(dt_store_run_newest(store, &number, &attempt, &old, run, err));
     if (dt_run_state_is_terminal(old))
-        DT_THROW(err, DT_ERR_BUSY, "run '%s' cannot become '%s': its attempt %lld has %s", run,
-                 dt_run_state_name(state), (long long)attempt,
+        DT_THROW(err, DT_ERR_BUSY, "cannot set run '%s' to '%s': its attempt %lld has already %s",
+                 run, dt_run_state_name(state), (long long)attempt,
                  old == DT_RUN_STOPPED ? "been stopped" : dt_run_state_name(old));
     if (dt_run_state_is_terminal(state))
         DT_TRY(DT_SQL_RUN(store, err,

@@ -1,7 +1,7 @@
 /* backup: copies the history to another file while other processes use it.
  *
- * The copy is checked before it gets its name: SQLite's own check, references between tables, and as many rows in
- * each table as the source has at the same moment.
+ * The copy is verified before it gets its final name: SQLite's integrity check, references between tables, and the same
+ * number of rows in each table as in the source at the same moment.
  */
 #define _GNU_SOURCE
 #include "store/store_int.h"
@@ -35,7 +35,7 @@ static dt_status copy_pages(sqlite3 *source, sqlite3 *target, dt_error *err)
 
 /* --- the copy is checked */
 
-/* The first column of a query's first row, as text, into `out`; empty where there is no row. */
+/* Writes the first column of a query's first row, as text, to `out`; empty if there is no row. */
 static dt_status read_one(dt_strbuf *out, sqlite3 *db, const char *sql, const char *path,
                           dt_error *err)
 {
@@ -95,14 +95,14 @@ static dt_status check_copy(sqlite3 *target, const dt_strbuf *wanted, const char
     DT_TRY(read_one(&text, target, "SELECT \"table\" FROM pragma_foreign_key_check", path, err));
     if (text.length > 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "cannot copy the run store: '%s' is damaged: a row of %s belongs to nothing"
-                 " (" DT_STORE_REMEDY ")",
+                 "cannot copy the run store: '%s' is damaged: a row of %s refers to a missing row "
+                 "(" DT_STORE_REMEDY ")",
                  path, text.data);
     DT_TRY(count_rows(&text, target, path, err));
     if (strcmp(text.data, wanted->data) != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
-                 "cannot copy the run store: the copy of '%s' has other rows: %s; expected %s"
-                 " (" DT_STORE_REMEDY ")",
+                 "cannot copy the run store: the rows of the copy differ from '%s': %s; expected "
+                 "%s (" DT_STORE_REMEDY ")",
                  path, text.data, wanted->data);
 out:
     dt_strbuf_release(&text);
@@ -146,7 +146,7 @@ out:
     return st;
 }
 
-/* With what SQLite may have left beside it. */
+/* Removes the file, and the journals that SQLite may have left. */
 static void remove_partial(const char *path)
 {
     static const char *const endings[] = {"", "-journal", "-wal", "-shm"};
@@ -161,7 +161,7 @@ static void remove_partial(const char *path)
     dt_strbuf_release(&name);
 }
 
-/* A file of a name that nobody has, for its mode; the caller removes it. */
+/* Creates a file with a unique name and mode 0600; the caller removes it. */
 static dt_status make_new(dt_strbuf *path, dt_error *err)
 {
     int fd = mkostemp(path->data, O_CLOEXEC);
@@ -183,7 +183,7 @@ dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err)
     dt_strbuf_init(&partial);
     dt_strbuf_add_fmt(&partial, "%s.partial-XXXXXX", path);
     if (lstat(path, &info) == 0)
-        DT_THROW(err, DT_ERR_USAGE, "'%s' is there already: a backup replaces nothing", path);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' already exists: give another path", path);
     DT_TRY(make_new(&partial, err));
     made = true;
     DT_TRY(dt_sql_group_begin_reading(&group, store, err));

@@ -1,7 +1,7 @@
-/* band: a metric of several runs as one band, out of their pyramids.
+/* band: computes the band of a metric over several runs from their pyramids.
  *
- * Width      where parts would be less wide than a level of the pyramid, but not by more than eight of them, they are
- *            made as wide: a part then costs a row and not sixteen.
+ * Width      parts that are narrower than a level of the pyramid, by a factor of at most eight, are widened to that
+ *            level: a part then needs one row instead of sixteen.
  */
 #include "store/store_int.h"
 
@@ -127,7 +127,7 @@ out:
     return st;
 }
 
-/* Sums become means, and what is empty goes. */
+/* Divides sums into means, and removes empty parts. */
 static int64_t finish(dt_band *bands, int64_t count)
 {
     int64_t kept = 0;

@@ -1,9 +1,9 @@
-/* buckets: a curve in so many parts, out of its pyramid.
+/* buckets: divides a curve into a limited number of parts, from its pyramid.
  *
- * Width      a power of two, the least that needs no more parts than are wanted; a part is the steps with
- *            the same step >> shift, so that a curve that grows keeps the parts that it has.
- * Attempts   from an attempt's pyramid come the steps up to its last one that counts. Where a later attempt
- *            has points up to there too (one step as a rule), points are read and the newer is taken.
+ * Width      the least power of two that gives at most the requested number of parts; a part has the steps with
+ *            the same step >> shift, so that the parts of a growing curve stay the same.
+ * Attempts   an attempt's pyramid is used up to its last step that counts. Where a later attempt also has points
+ *            at these steps (usually one step), the points are read and the newer one is used.
  */
 #include "store/store_int.h"
 

@@ -1,9 +1,8 @@
-/* checkpoint: what was saved, and where. A directory that is written again (a resumed run comes
- * past the same step) is one checkpoint: the newer.
+/* checkpoint: records saved checkpoints. A directory that is written again (a resumed run passes the same step) replaces
+ * the older checkpoint.
  *
- * Paths are absolute as they were when it was saved. The folder of the store may have been moved
- * since: what ends in "/runs/ID/checkpoints/NAME" is looked for below the store's present folder,
- * and stays as it is where it is not there.
+ * Paths are absolute, from the time of the save. The store's folder can be moved later: a path that ends in
+ * "/runs/ID/checkpoints/NAME" is searched in the store's present folder, and returned unchanged if it is not there.
  */
 #include "store/repair.h"
 #include "store/store_int.h"

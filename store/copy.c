@@ -1,4 +1,4 @@
-/* copy: what the folder of a run says of an attempt, kept a second time. */
+/* copy: stores a second copy of plan.json and place.json of an attempt. */
 #include "store/store_int.h"
 
 #include "base/banned.h"
@@ -32,7 +32,7 @@ out:
     return st;
 }
 
-/* The one text of an opened statement, "" where there is no row; closes it. */
+/* Returns the text of an opened statement's only row, "" if there is none; closes the statement. */
 static dt_status text_read(const char **text, dt_sql_rows *rows, dt_error *err)
 {
     dt_status st;

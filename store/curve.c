@@ -1,7 +1,7 @@
-/* curve: a metric of a run as one line over its attempts.
+/* curve: reads a metric of a run as one curve over its attempts.
  *
- * Where an attempt started again from step s, the points that older attempts have after s were undone and
- * are left out; at s itself, which both may have, the newer is taken.
+ * If an attempt started from step s, points of older attempts after s were undone and are left out; at s itself, where
+ * both can have a point, the newer one is used.
  */
 #include "store/store_int.h"
 

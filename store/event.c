@@ -1,5 +1,5 @@
-/* event: what happened, in the order in which it was stored. A node's journal number is stored
- * once, however often it is sent.
+/* event: stores events, in order of arrival. An event with a known journal number is ignored, so that nodes
+ * can send it again.
  */
 #include "store/repair.h"
 #include "store/store_int.h"

@@ -1,4 +1,4 @@
-/* fork: the past of a run that was begun from another's checkpoint. */
+/* fork: copies the curves of the parent into a run that starts from the parent's checkpoint. */
 #include "store/store_int.h"
 
 #include "base/banned.h"

@@ -1,4 +1,4 @@
-/* label: what people say of a run, which nothing that trains reads. */
+/* label: changes name, tags, note and group of a run, which do not affect training. */
 #include "store/store_int.h"
 
 #include "base/banned.h"

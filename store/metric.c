@@ -1,7 +1,7 @@
-/* metric: points of the curves, append-only.
+/* metric: stores the points of the curves, append-only.
  *
- * A point is (series, step, attempt). One that is there already stays as it is, so that an event
- * that is sent twice changes nothing.
+ * The key of a point is (series, step, attempt). An existing point is kept, so that an event that arrives twice changes
+ * nothing.
  */
 #include "store/repair.h"
 #include "store/store_int.h"

@@ -1,4 +1,4 @@
-/* metric_summary: where a curve stands and what it reached, without its points: for tables of many runs. */
+/* metric_summary: finds the last, lowest and highest value of a curve, for tables of many runs. */
 #include "store/store_int.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* move: a store whose file was removed or replaced while it is open, and the run that is written to it.
+/* move: moves a run to the new store file after the open one was removed or replaced.
  *
- * The old file is still ours, by its descriptors: SQLite copies it whole to a file beside the path, and
- * from there the rows of one run go to the store that is at the path now. Every column that both have is
- * taken, so that a migration need not come here.
+ * The old file is still readable through its descriptors: SQLite copies it to a file in the same folder, and the rows of
+ * the run are copied from there to the store that is now at the path. Copies all columns that both have, so that
+ * schema migrations need no change here.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -135,7 +135,7 @@ dt_status dt_store_move_run(dt_store *old, const char *run, dt_error *err)
     DT_TRY(dt_store_open(&store, old->path, err)); /* made where there is none */
     DT_TRY(has_run(&has, store, run, err));
     if (has)
-        goto out; /* somebody put an older copy there: the agents tell the rest */
+        goto out; /* an older copy was put there: the agents' journals have the missing rows */
     sql = sqlite3_mprintf("VACUUM INTO %Q", copy);
     DT_TRY(dt_sql_exec(old, sql, "copy a run", err));
     sqlite3_free(sql);

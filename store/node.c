@@ -1,5 +1,4 @@
-/* node: where an attempt runs: its nodes, with how much of their journals is stored, and its
- * ranks.
+/* node: stores the nodes of an attempt, with the stored length of their journals, and its ranks.
  */
 #include "store/store_int.h"
 

@@ -1,7 +1,7 @@
-/* place: where the store may lie, and who may read it.
+/* place: checks the file system of the store, and its permissions.
  *
- * WAL needs memory that all processes share and locks that hold; network and cluster file
- * systems give one host's view of both, and a store on them is damaged sooner or later.
+ * WAL needs shared memory and locks that work across processes; network and cluster file systems provide both per
+ * host only, which damages a store sooner or later.
  */
 #define _GNU_SOURCE
 #include "store/store_int.h"

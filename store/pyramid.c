@@ -1,11 +1,11 @@
-/* pyramid: of every curve of an attempt, what lies in each 64, 1024, 16384 and 262144 steps.
+/* pyramid: keeps, for every curve of an attempt, summaries of each 64, 1024, 16384 and 262144 steps.
  *
- * Invariant  a row of the table pyramid says what its points in the table metrics say, at every commit.
- * How        what is added is gathered in memory by curve, the newest bucket of each level; a bucket goes
- *            to its row when a point of another one comes, and all of them before the transaction's end.
- *            Rows are added up, so that the order in which points come does not matter.
- * Attempts   each has a pyramid of its own: which of its points count is known when they are read
- *            (buckets.c), for a later attempt may undo them.
+ * Invariant  a row of the table pyramid agrees with its points in the table metrics at every commit.
+ * How        added points are collected in memory: for each curve the newest bucket of each level. A bucket is
+ *            merged into its row when a point of another bucket comes, and all buckets before the transaction
+ *            ends. Merging makes the order of points irrelevant.
+ * Attempts   each attempt has its own pyramid: which points count is decided when they are read (buckets.c),
+ *            because a later attempt can undo them.
  */
 #include "store/store_int.h"
 

@@ -1,7 +1,7 @@
-/* pyramid_read: the points of an attempt's curve, as wide as is wanted.
+/* pyramid_read: reads an attempt's curve as buckets of a requested width.
  *
- * Read are the rows of the highest level whose buckets are no wider; of lower levels, and at last points,
- * where the range ends inside a bucket.
+ * Reads the rows of the highest level whose buckets are not wider; where the range ends inside a bucket, rows of lower
+ * levels, and finally points.
  */
 #include "store/store_int.h"
 

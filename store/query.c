@@ -1,8 +1,8 @@
-/* query: answers one SELECT of a person, who sees the views of store/views.c.
+/* query: runs one SELECT of a user on the views of store/views.c.
  *
- * The connection is opened for this query, for reading only. The views are temporary, so that they are made
- * on this connection and never written to the file. Then an authorizer allows nothing but reading tables and calling
- * functions: no PRAGMA, no ATTACH, no extension. The answer has a time limit.
+ * Opens a read-only connection for this query. The views are temporary: they exist on this connection and are never
+ * written to the file. An authorizer allows only reading tables and calling functions: no PRAGMA, no ATTACH, no
+ * extension. The query has a time limit.
  */
 #define _GNU_SOURCE
 #include <string.h>

@@ -1,8 +1,7 @@
-/* read_only: the history where it cannot be written: a disk that was remounted after an error, one
- * that is full, a folder that is mounted for reading.
+/* read_only: opens the store where it cannot be written: on a full disk, or a file system that is mounted read-only.
  *
- * SQLite reads a WAL file without writing only where its -shm is there too, or where there is no
- * WAL: then nobody writes the file, and it is read as it is.
+ * SQLite can read a store with a WAL without writing only if its -shm also exists. Without a WAL no process
+ * writes the file, and it is opened as immutable.
  */
 #define _GNU_SOURCE
 #include "store/store_int.h"

@@ -1,4 +1,4 @@
-/* remove: a run goes, for good. */
+/* remove: deletes a run from the store. */
 #include "store/store_int.h"
 
 #include "base/banned.h"

@@ -1,4 +1,4 @@
-/* run: one row a run, with what lists show of it; its life is in attempt.c. */
+/* run: stores one row per run with the values that lists show; attempt.c changes its state. */
 #include "store/store_int.h"
 
 #include <math.h>

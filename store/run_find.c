@@ -1,4 +1,4 @@
-/* run_find: runs by what a person types, and lists of them. */
+/* run_find: finds a run by user input, and lists runs. */
 #include "store/store_int.h"
 
 #include <string.h>
@@ -101,9 +101,10 @@ static dt_status by_prefix(dt_store *store, dt_run *out, bool *found, const char
     }
     *found = count == 1;
     if (count > 1)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "'%s' is the beginning of %lld runs: %s%s (give more of the id)", ref,
-                 (long long)count, candidates.data, count > CANDIDATES_SHOWN ? ", ..." : "");
+        DT_THROW(
+            err, DT_ERR_USAGE,
+            "'%s' is ambiguous, the ids of %lld runs begin with it: %s%s (give more of the id)",
+            ref, (long long)count, candidates.data, count > CANDIDATES_SHOWN ? ", ..." : "");
 out:
     dt_sql_close(&rows);
     dt_strbuf_release(&candidates);
@@ -122,10 +123,10 @@ static dt_status say_unknown(dt_store *store, const char *ref, dt_error *err)
     DT_TRY(dt_sql_next(&rows, &found, err));
     members = dt_sql_int(&rows);
     if (members > 0)
-        DT_THROW(err, DT_ERR_NOT_FOUND,
-                 "'%s' is a group of %lld run%s, and one run is meant here ('dtrun list --group %s'"
-                 " shows them)",
-                 ref, (long long)members, members == 1 ? "" : "s", ref);
+        DT_THROW(
+            err, DT_ERR_NOT_FOUND,
+            "'%s' is a group of %lld run%s; expected one run ('dtrun list --group %s' shows them)",
+            ref, (long long)members, members == 1 ? "" : "s", ref);
     DT_THROW(err, DT_ERR_NOT_FOUND, "unknown run '%s' ('dtrun list' shows all)", ref);
 out:
     dt_sql_close(&rows);
@@ -141,17 +142,15 @@ dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_ar
     memset(out, 0, sizeof(*out));
     if (ref[0] == '\0')
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "the name of the run is empty: give an id, the "
-                       "beginning of one, a name, or 'last'");
+                       "the name of the run is empty: expected an id, the beginning of an id, a "
+                       "name, or 'last'");
     DT_TRY(first_of(store, out, &found, DT_RUN_COLUMNS "WHERE r.id = ?1", ref, arena, err));
     if (!found && strcmp(ref, DT_RUN_LAST) == 0) {
         DT_TRY(first_of(store, out, &found,
                         DT_RUN_COLUMNS "WHERE ?1 IS NOT NULL ORDER BY r.run DESC LIMIT 1", ref,
                         arena, err));
         if (!found)
-            DT_THROW(err, DT_ERR_NOT_FOUND,
-                     "there are no runs yet ('dtrun launch RECIPE' starts "
-                     "one)");
+            DT_THROW(err, DT_ERR_NOT_FOUND, "no runs yet ('dtrun launch RECIPE' starts one)");
     }
     if (!found)
         DT_TRY(first_of(store, out, &found,

@@ -1,4 +1,4 @@
-/* run_rows: rows that belong to one run, by its id. */
+/* run_rows: lists the rows of one run by its id. */
 #include "store/store_int.h"
 
 #include "base/banned.h"

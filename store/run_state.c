@@ -1,4 +1,4 @@
-/* run_state: what runs can be in, and how long they have been. */
+/* run_state: names the states of runs, and computes elapsed times. */
 #include "store/store_int.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* salvage: takes what can be read of a damaged store into a sound one.
+/* salvage: copies the readable rows of a damaged store into a sound one.
  *
- * Rows are read one by one, by each key from both ends: a page that cannot be read costs its own rows and, of a curve or
- * an event list with several such pages, some of those between them. Runs are told apart by their ids and curves by
- * their names; a row that is there already stays. Charts are made again from the points.
+ * Rows are read one by one, by each key from both ends: an unreadable page costs its own rows and, in a curve or an event
+ * list with several such pages, some of the rows between them. Runs are identified by id and curves by name;
+ * existing rows are kept. The pyramid is rebuilt from the points.
  */
 #include "store/repair.h"
 #include "store/store_int.h"
@@ -20,7 +20,7 @@ enum { LONG_TEXT_BYTES = 400 }; /* a shorter one is in the page of its row */
 typedef struct salvage {
     dt_store *to;
     sqlite3 *from;
-    bool with_numbers; /* runs and events keep theirs */
+    bool with_numbers; /* runs and events keep their numbers */
     bool of_run;       /* the row of a run: a path in it may be any bytes */
     int64_t rows;
     dt_arena arena;

@@ -1,8 +1,8 @@
 /* schema: creates the tables of an empty store, and refuses a file that it cannot read.
  *
- * store/schema.sql is version 1, the format of release 0.1.0. A file of any other version is refused: no
- * other has been released. A later version migrates in dt_store_create: copy the file first (backup.c), then change
- * the tables and user_version in one transaction.
+ * store/schema.sql is version 1, the format of release 0.1.0. Files of any other version are refused, since no
+ * other version was released. To add a version, migrate in dt_store_create: copy the file first (backup.c), then
+ * change the tables and user_version in one transaction.
  */
 #include "store/store_int.h"
 

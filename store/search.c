@@ -1,6 +1,6 @@
-/* search: the runs that a person looks for, in the order that they ask for, page by page.
+/* search: finds runs by state and words, sorted, page by page.
  *
- * Only their ids: what a run holds, its recipe above all, is read of those that are shown.
+ * Returns only ids, so that the rows, with large recipes, are read only for the runs that are shown.
  */
 #include "store/store_int.h"
 
@@ -89,7 +89,7 @@ dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count
 
     *count = *total = 0;
     if (sql == NULL)
-        DT_THROW(err, DT_ERR_USAGE, "runs are not sorted by '%.32s'", search->sort);
+        DT_THROW(err, DT_ERR_USAGE, "cannot sort runs by '%.32s'", search->sort);
     DT_TRY(DT_SQL_OPEN(&rows, store, arena, err, sql, DT_TEXT(state), DT_TEXT(search->words),
                        DT_INT(search->limit > 0 ? search->limit : -1), DT_INT(search->offset)));
     DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**ids), id_read, err));

@@ -1,7 +1,7 @@
-/* since: what a run has got since somebody looked, as a reader's mark that needs nothing of the writer.
+/* since: reads what is new in a run since a reader's mark; the writer does not know of marks.
  *
- * The points of a curve come in order of steps within an attempt, so that a mark is the attempt and the last
- * step of each of its curves. It is past an attempt once all of that was read and there is a later one.
+ * Within an attempt the points of a curve arrive in order of steps, so a mark is the attempt and the last step of each of
+ * its curves. A mark moves to the next attempt once all points were read and a later attempt exists.
  */
 #include "store/store_int.h"
 
@@ -25,7 +25,7 @@ static dt_status ends_read(void *item, dt_sql_rows *rows, dt_error *err)
     return DT_OK;
 }
 
-/* Of the curves that an attempt has, out of the pyramid: a curve may have a million points of other attempts. */
+/* Reads the ends of an attempt's curves from the pyramid, because a curve can have a million points of other attempts. */
 static dt_status curves_read(dt_store *store, curve_ends **out, int64_t *count, int64_t run,
                              int64_t attempt, dt_arena *arena, dt_error *err)
 {

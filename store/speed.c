@@ -1,9 +1,9 @@
-/* speed: tokens per second of a whole run.
+/* speed: computes the tokens per second of a whole run.
  *
- * Points   of a fork its own only: those up to parent_step were copied from the parent
- * Formula  points / sum of points / mean of each bucket: every point stands for as many tokens, so this
- * is all tokens by the time of all steps. Of a run with more points than buckets those of a bucket count
- * with their mean, which is too fast by the square of how far they spread (5 %: 0.25 %).
+ * Points   for a fork only its own: those up to parent_step were copied from the parent
+ * Formula  (number of points) / (sum over buckets of points / mean). Every point has the same number of tokens, so this
+ *          is all tokens over the time of all steps. If a bucket has several points, its mean replaces them,
+ *          which is too fast by the square of their relative spread (5 %: 0.25 %).
  */
 #include "store/store_int.h"
 

@@ -13,8 +13,8 @@ dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *er
     switch (code & 0xff) {
     case SQLITE_FULL:
         return DT_FAIL(err, DT_ERR_IO,
-                       "cannot %s: the disk of the run store '%s' is full (free some space; "
-                       "nothing of this change is kept)",
+                       "cannot %s: the disk of the run store '%s' is full (free some space; this "
+                       "change was undone)",
                        doing, store->path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -36,9 +36,8 @@ dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *er
             return dt_sql_fail(store, SQLITE_FULL, doing, err);
         if (system_error == EFBIG)
             return DT_FAIL(err, DT_ERR_IO,
-                           "cannot %s: the run store '%s' may not grow any more in this process: "
-                           "raise its limit of a file's size ('ulimit -f'; nothing of this change "
-                           "is kept)",
+                           "cannot %s: the run store '%s' has reached this process's limit on file "
+                           "sizes: raise it with 'ulimit -f' (this change was undone)",
                            doing, store->path);
         break;
     case SQLITE_CANTOPEN:
@@ -135,7 +134,8 @@ void dt_sql_close(dt_sql_rows *rows)
 {
     if (rows->statement == NULL)
         return;
-    sqlite3_reset(rows->statement); /* repeats the error of the last step, already told */
+    sqlite3_reset(
+        rows->statement); /* repeats the error of the last step, which was already reported */
     sqlite3_clear_bindings(rows->statement);
     rows->statement = NULL;
 }
@@ -191,7 +191,7 @@ double dt_sql_real(dt_sql_rows *rows)
     return sqlite3_column_double(rows->statement, column);
 }
 
-/* Room for one more; NULL where there is no memory. */
+/* Returns room for one more item; NULL if out of memory. */
 static void *array_grow(void *items, int64_t count, int64_t *capacity, size_t item_bytes,
                         dt_arena *arena)
 {

@@ -16,17 +16,17 @@
 #include "store/store.h"
 
 #define DT_STORE_APPLICATION_ID 0x6474726e /* "dtrn", in the file's header */
-/* What a message about a damaged store tells its reader to do. */
-#define DT_STORE_REMEDY                                                                       \
-    "'dtrun store repair' makes a new one of what can be read and of the runs' folders, and " \
+/* The remedy in messages about a damaged store. */
+#define DT_STORE_REMEDY                                                                           \
+    "'dtrun store repair' rebuilds it from the rows that can be read and the runs' folders, and " \
     "keeps the damaged file"
 #define DT_STORE_BUSY_TIMEOUT_MS 30000
 #define DT_STORE_STATEMENTS_MAX  128
 
-/* What a file of store/ keeps in memory until the transaction ends. */
+/* Hooks of a file of store/ that collects changes in memory until the transaction ends. */
 typedef struct dt_store_gatherer {
-    dt_status (*before_commit)(dt_store *store, dt_error *err); /* writes it */
-    void (*after_end)(dt_store *store);                         /* forgets it */
+    dt_status (*before_commit)(dt_store *store, dt_error *err); /* writes the changes */
+    void (*after_end)(dt_store *store);                         /* discards them */
     void (*free)(dt_store *store);
 } dt_store_gatherer;
 typedef struct dt_pyramid dt_pyramid;
@@ -34,16 +34,16 @@ typedef struct dt_pyramid dt_pyramid;
 struct dt_store {
     sqlite3 *db;
     char *path;
-    dev_t device; /* of the file, when it was opened */
+    dev_t device; /* of the opened file */
     ino_t inode;
     int patience_ms;
-    bool back_owed; /* a transaction that could not be taken back (dt_sql_back) */
+    bool back_owed; /* a rollback failed and has to be repeated (dt_sql_back) */
     struct {
         const char *sql; /* the key: a string constant */
         sqlite3_stmt *statement;
     } statements[DT_STORE_STATEMENTS_MAX];
     int statement_count;
-    const dt_store_gatherer *gatherer; /* NULL: nothing was gathered yet */
+    const dt_store_gatherer *gatherer; /* NULL: nothing was collected yet */
     dt_pyramid *pyramid;
 };
 
@@ -71,7 +71,7 @@ typedef struct dt_sql_value {
     (const dt_sql_value[]){__VA_ARGS__}, \
         sizeof((const dt_sql_value[]){__VA_ARGS__}) / sizeof(dt_sql_value)
 
-/* A statement that gives no rows. */
+/* Runs a statement that returns no rows. */
 #define DT_SQL_RUN(store, err, sql, ...) \
     dt_sql_run((store), (sql), DT_SQL_VALUES(__VA_ARGS__), (err))
 dt_status dt_sql_run(dt_store *store, const char *sql, const dt_sql_value *values, size_t count,
@@ -82,15 +82,15 @@ typedef struct dt_sql_rows {
     dt_store *store;
     sqlite3_stmt *statement;
     dt_arena *arena;
-    int column;     /* the next one that dt_sql_text, _int, _real give */
-    bool no_memory; /* in the arena; told by the next dt_sql_next */
+    int column;     /* the next one for dt_sql_text, _int, _real */
+    bool no_memory; /* the arena is out of memory; the next dt_sql_next reports it */
 } dt_sql_rows;
 
 #define DT_SQL_OPEN(rows, store, arena, err, sql, ...) \
     dt_sql_open((rows), (store), (arena), (sql), DT_SQL_VALUES(__VA_ARGS__), (err))
 dt_status dt_sql_open(dt_sql_rows *rows, dt_store *store, dt_arena *arena, const char *sql,
                       const dt_sql_value *values, size_t count, dt_error *err);
-/* *more says whether there is a row; its columns are then read from the first on. */
+/* Steps to the next row; *more: there is one. The columns are then read in order, from the first. */
 dt_status dt_sql_next(dt_sql_rows *rows, bool *more, dt_error *err);
 void dt_sql_close(dt_sql_rows *rows); /* accepts rows of zero bytes */
 
@@ -99,13 +99,12 @@ int64_t dt_sql_int(dt_sql_rows *rows);      /* NULL is 0 */
 int64_t dt_sql_int_or(dt_sql_rows *rows, int64_t null_value);
 double dt_sql_real(dt_sql_rows *rows); /* NULL is NaN */
 
-/* All rows that are left, as one array in the arena; `read` fills a zeroed item from a row. */
+/* Reads all remaining rows into one array in the arena; `read` fills a zeroed item from a row. */
 typedef dt_status (*dt_sql_read_item)(void *item, dt_sql_rows *rows, dt_error *err);
 dt_status dt_sql_list(dt_sql_rows *rows, void **items, int64_t *count, size_t item_bytes,
                       dt_sql_read_item read, dt_error *err);
 
-/* Opens, lists and closes for a list of run `id`, whose number is the statement's ?1; `more` are
- * ?2 and on. */
+/* A list of the run `id` for dt_sql_list_of_run: the number of the run is the statement's ?1, `more` are ?2 and ?3. */
 typedef struct dt_sql_selection {
     const char *sql;
     size_t item_bytes;
@@ -114,7 +113,7 @@ typedef struct dt_sql_selection {
     size_t more_count;
 } dt_sql_selection;
 /* --- run_rows.c */
-/* The number of a run. DT_ERR_NOT_FOUND. */
+/* Returns the row number of a run. DT_ERR_NOT_FOUND. */
 dt_status dt_store_run_number(dt_store *store, int64_t *number, const char *id, dt_error *err);
 dt_status dt_sql_list_of_run(dt_store *store, void **items, int64_t *count, const char *id,
                              const dt_sql_selection *selection, dt_arena *arena, dt_error *err);
@@ -123,8 +122,8 @@ dt_status dt_sql_list_of_run(dt_store *store, void **items, int64_t *count, cons
 dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *err);
 dt_status dt_sql_exec(dt_store *store, const char *sql, const char *doing, dt_error *err);
 
-/* Several rows as one change: a transaction, or a savepoint inside the caller's. It ends with the
- * status of what was done: DT_OK keeps it, any other takes it back. */
+/* Several rows as one change: a transaction, or a savepoint inside the caller's transaction. dt_sql_group_end commits
+ * if `st` is DT_OK, else it rolls back. */
 typedef struct dt_sql_group {
     dt_store *store;
     bool open, nested;
@@ -133,25 +132,25 @@ dt_status dt_sql_group_begin(dt_sql_group *group, dt_store *store, dt_error *err
 dt_status dt_sql_group_begin_reading(dt_sql_group *group, dt_store *store, dt_error *err);
 dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err);
 
-/* Takes back the transaction that is open. Where there is no memory even for that it is owed, and done before the next
- * one begins: until then nothing is committed. */
+/* Rolls back the open transaction. If there is no memory for that, the rollback is repeated before the next transaction
+ * begins; until then nothing is committed. */
 void dt_sql_back(dt_store *store);
-/* Before a commit and after any end of a transaction; for who ends one. */
+/* Call these before a commit, and after any end of a transaction. */
 dt_status dt_sql_before_commit(dt_store *store, dt_error *err);
 void dt_sql_after_end(dt_store *store);
 
 /* --- pyramid.c */
 #define DT_PYRAMID_LEVELS 4
-/* What is known of some points of a curve; all bytes zero: none. */
+/* Summary of some points of a curve; all bytes zero: no points. */
 typedef struct dt_pile {
     int64_t points, not_finite;
-    double low, high, total; /* of those that are finite; low and high NaN where none is */
+    double low, high, total; /* of the finite points; low and high NaN if there are none */
     int64_t first_step, first_ms, last_step, last_ms;
     double last;
 } dt_pile;
 void dt_pile_add(dt_pile *pile, int64_t step, int64_t time_ms, double value);
 void dt_pile_merge(dt_pile *pile, const dt_pile *other);
-/* The bucket of 2^shift steps that a step lies in. */
+/* Returns the bucket of 2^shift steps that contains a step. */
 static inline int64_t dt_step_bucket(int64_t step, int shift)
 {
     return step >= 0 ? step >> shift : ~(~step >> shift);
@@ -160,10 +159,10 @@ static inline int dt_pyramid_shift(int level)
 {
     return 2 + 4 * level;
 } /* level from 1 */
-/* The series of a curve that this transaction has added points to. */
+/* Finds the series of a curve if this transaction has added points to it. */
 bool dt_pyramid_series(const dt_store *store, int64_t *series, const char *run, int64_t attempt,
                        const char *name);
-/* A point that has just been added; in a transaction. After a failure nothing can be committed. */
+/* Records a point that was just added; in a transaction. After a failure the transaction cannot commit. */
 dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *run, int64_t series,
                          dt_error *err);
 /* Builds the pyramid of a run that has none, or of all runs (run NULL), from their points. Call it in a
@@ -175,18 +174,19 @@ typedef struct dt_step_range {
     int64_t from, to; /* both inclusive; from > to: nothing */
 } dt_step_range;
 typedef void (*dt_pile_take)(void *context, const dt_pile *pile);
-/* All points of one attempt's curve in a range, as piles that each lie in one bucket of 2^shift steps. `take`
- * must not use the store. */
+/* Passes all points of one attempt's curve in a range to `take`, as piles that each lie in one bucket of 2^shift steps.
+ * `take` must not use the store. */
 dt_status dt_pyramid_read(dt_store *store, int64_t series, int64_t attempt, int shift,
                           dt_step_range of, dt_pile_take take, void *context, dt_error *err);
 
 /* --- buckets.c */
-/* Of a pile that has a finite point. */
+/* Returns the mean; the pile must have a finite point. */
 double dt_pile_mean(const dt_pile *pile);
-/* A width of parts, as a power of two, of which a range has no more than `most`. */
+/* Returns the smallest shift for which a range has at most `most` buckets of 2^shift steps. */
 int dt_parts_shift(dt_step_range all, int64_t most);
-/* The first and last point in a range that it is narrowed to; from > to: there is none. Then the points that count of
- * all attempts in it, as piles that each lie in one bucket of 2^shift steps. `take` must not use the store. */
+/* dt_curve_range narrows a range to the first and last point in it; from > to: there are none. dt_curve_piles then
+ * passes the points of all attempts that count in it, as piles that each lie in one bucket of 2^shift steps. `take`
+ * must not use the store. */
 dt_status dt_curve_range(dt_store *store, dt_step_range *range, const dt_store_curves *curves,
                          int64_t which, dt_arena *arena, dt_error *err);
 dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t which,
@@ -194,7 +194,8 @@ dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t
                          dt_arena *arena, dt_error *err);
 
 /* --- checkpoint.c */
-/* The path of a checkpoint that was saved at `path`: below the store's present folder if it was moved there with it. */
+/* Returns the path of a checkpoint that was saved at `path`: in the store's present folder if it was moved with the
+ * store. */
 const char *dt_checkpoint_path(const dt_store *store, const char *path, const char *run,
                                dt_arena *arena);
 
@@ -207,17 +208,17 @@ dt_status dt_store_check(dt_store *store, int64_t *version, dt_error *err);
 dt_status dt_store_create(dt_store *store, dt_error *err);
 
 /* --- place.c */
-/* Whether shared memory and locks cannot be trusted there: the name of such a file system, or
- * NULL. `type` is statfs's f_type; fuse_name the name after "fuse." in the mount table, or "". */
+/* Returns the name of a file system whose shared memory and locks cannot be trusted; NULL for others. `type`: statfs's
+ * f_type; fuse_name: the name after "fuse." in the mount table, or "". */
 const char *dt_store_file_system_refused(unsigned long type, const char *fuse_name);
-/* Checks the folder, makes the file where missing, and sees to mode 0600. */
+/* Checks the folder, creates the file if missing, and sets mode 0600. */
 dt_status dt_store_file_prepare(const char *path, dt_error *err);
 
 /* --- run.c, run_find.c */
-/* Of the newest attempt of a run. DT_ERR_NOT_FOUND. */
+/* Returns the newest attempt of a run and its state. DT_ERR_NOT_FOUND. */
 dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt,
                               dt_run_state *state, const char *id, dt_error *err);
-/* SELECT ... FROM, and the reading of such a row. */
+/* The columns of a run; dt_store_run_read reads such a row. */
 #define DT_RUN_COLUMNS                                                                    \
     "SELECT r.id, r.name, a.state, r.attempt, r.created_ms, a.started_ms, a.ended_ms,"    \
     " a.first_step_ms, r.step, a.steps_total, r.loss, r.valid_loss, r.tokens_per_second," \

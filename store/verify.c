@@ -1,4 +1,4 @@
-/* verify: whether the file is whole, and its rows say of each other what they should. */
+/* verify: checks the integrity of the file, and that its rows agree with each other. */
 #include "store/store_int.h"
 
 #include "base/banned.h"

@@ -8,7 +8,7 @@
 #define TIME(ms) "strftime('%Y-%m-%dT%H:%M:%fZ', " ms " / 1000.0, 'unixepoch')"
 #define FIELD(path) \
     "CASE WHEN json_valid(a.recipe_json) THEN json_extract(a.recipe_json, '$." path "') END"
-/* Of a row `e` of attempts that has started. */
+/* Seconds of a row `e` of attempts that has started. */
 #define ATTEMPT_SECONDS                                                    \
     "max(0, CASE WHEN e.ended_ms IS NULL"                                  \
     " THEN (julianday('now') - 2440587.5) * 86400 - e.started_ms / 1000.0" \
@@ -49,7 +49,7 @@ static const dt_sql_column run_columns[] = {
      "a.attempt)"},
     {"tags", "text", "tags, sorted and separated by one space, or NULL", "nullif(r.tags, '')"},
     {"note", "text", "note, or NULL", "nullif(r.note, '')"},
-    {"run_group", "text", "group, or NULL; `group` is a word of SQL", "nullif(r.run_group, '')"},
+    {"run_group", "text", "group, or NULL; `group` is an SQL keyword", "nullif(r.run_group, '')"},
     {"parent", "text", "id of the run that it was forked from, or NULL", "nullif(r.parent, '')"},
     {"parent_step", "integer", "step at which it was forked, or NULL",
      "CASE WHEN r.parent <> '' THEN r.parent_step END"},
@@ -66,11 +66,11 @@ static const dt_sql_column attempt_columns[] = {
     {"reason", "text", "why the attempt failed or was stopped, else NULL", "nullif(e.reason, '')"},
     {"exit_code", "integer", "NULL until it has ended",
      "CASE WHEN e.exit_code >= 0 THEN e.exit_code END"},
-    {"start_step", "integer", "the step that it continued from", "e.start_step"},
-    {"created", "text", "when it was asked for", TIME("e.created_ms")},
+    {"start_step", "integer", "step that the attempt resumed from", "e.start_step"},
+    {"created", "text", "when the attempt was requested", TIME("e.created_ms")},
     {"started", "text", "when it started, or NULL", TIME("e.started_ms")},
     {"ended", "text", "when it ended, or NULL", TIME("e.ended_ms")},
-    {"elapsed_seconds", "real", "how long it took so far; NULL before it started",
+    {"elapsed_seconds", "real", "duration so far; NULL before it started",
      "CASE WHEN e.started_ms IS NOT NULL THEN " ATTEMPT_SECONDS " END"},
     {"recipe", "text", "resolved recipe, as JSON", "e.recipe_json"},
     {0},
@@ -96,7 +96,8 @@ static const dt_sql_column checkpoint_columns[] = {
     {"time", "text", "when it was saved", TIME("c.time_ms")},
     {"seconds", "real", "how long the save took", "c.seconds"},
     {"valid_loss", "real", "validation loss at this step, or NULL", "c.valid_loss"},
-    {"score", "real", "what `checkpoint.keep_best` compares, the lowest is the best; or NULL",
+    {"score", "real",
+     "value that `checkpoint.keep_best` compares (the lowest is the best), or NULL",
      "coalesce(c.score, c.valid_loss)"},
     {"kept", "integer",
      "1 if the directory exists, 0 if it was removed (`checkpoint.keep`, `dtrun gc`)",

@@ -22,7 +22,7 @@ static bool is_token(const char *text)
            strspn(text, "0123456789abcdef") == DT_WEB_TOKEN_DIGITS;
 }
 
-/* Whether there is a token that nobody else can have read. */
+/* Returns true if the file has a token that no other user can have read. */
 static bool token_read(dt_web_token *out, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -62,8 +62,8 @@ static dt_status token_make(dt_web_token *out, const char *path, bool anew, dt_e
     DT_TRY(token_draw(out, err));
     if (dt_file_write_atomic(aside.data, out->text, DT_WEB_TOKEN_DIGITS, 0600, &problem) != DT_OK)
         DT_THROW(err, DT_ERR_IO,
-                 "cannot keep a token for the page: %s ('--listen unix:PATH' and '--no-token' do "
-                 "without)",
+                 "cannot store a token for the page: %s ('--listen unix:PATH' and '--no-token' "
+                 "need none)",
                  problem.message);
     if ((anew ? rename(aside.data, path) : link(aside.data, path)) != 0 && errno != EEXIST)
         st = DT_FAIL(err, DT_ERR_IO, "cannot make the token '%s': %s", path, strerror(errno));
@@ -90,8 +90,8 @@ dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool anew, dt_
         anew = false;
     }
     if (!token_read(out, path.data))
-        DT_THROW(err, DT_ERR_IO, "cannot use the token '%s': it does not stay as it was written",
-                 path.data);
+        DT_THROW(err, DT_ERR_IO,
+                 "cannot use the token '%s': something replaces it after it is written", path.data);
 out:
     dt_strbuf_release(&path);
     return st;
@@ -131,6 +131,6 @@ dt_web_entry dt_web_entry_of(const dt_web_knock *knock, const char *token)
     if (knock->authorization != NULL)
         return dt_web_token_is(bearer(knock->authorization), token) ? DT_WEB_ENTER
                                                                     : DT_WEB_MISTAKEN;
-    /* a cookie that is old is no attempt */
+    /* an outdated cookie is not a wrong token */
     return DT_WEB_ANONYMOUS;
 }

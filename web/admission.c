@@ -16,7 +16,7 @@ enum {
 
 dt_web_limits dt_web_limits_of(long long descriptors)
 {
-    /* a connection may have a log open beside its socket */
+    /* a connection can have a log open in addition to its socket */
     long long room = (descriptors - RESERVED) / 2;
     int all = room > DT_WEB_CLIENTS_MAX ? DT_WEB_CLIENTS_MAX : room < LEAST ? LEAST : (int)room;
 
@@ -76,7 +76,7 @@ int dt_web_admission_choose(const dt_web_client *clients, int count, const dt_we
         of_address += same_address(&clients[i].address, newcomer);
     }
     if (all + leaving >= 2 * limits->all)
-        return DT_WEB_WAIT; /* those who leave have to be gone first */
+        return DT_WEB_WAIT; /* clients that are being closed must be gone first */
     if (of_address >= limits->per_address)
         return longest(clients, count, newcomer, now);
     return all < limits->all ? DT_WEB_ADMIT : longest(clients, count, NULL, now);

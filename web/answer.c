@@ -30,7 +30,7 @@ static int http_status(dt_status st)
     }
 }
 
-/* Leaves the reply empty only where there is no memory. */
+/* Leaves the reply empty only if out of memory. */
 static void reply_error(dt_web_reply *reply, int status, const char *message)
 {
     reply->file_name = NULL;
@@ -156,7 +156,7 @@ static void cookie_name(char *out, size_t size, const dt_web_site *site)
     snprintf(out, size, "dtrun-%d", site->listener.port);
 }
 
-/* Whether who asks may see it; else the reply says what to do. */
+/* Returns true if the client may see the resource; else fills the reply with the remedy. */
 static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt_web_route *route,
                       dt_web_reply *reply)
 {
@@ -186,8 +186,8 @@ static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt
         reply_error(reply, entry == DT_WEB_ANONYMOUS ? 401 : 403,
                     entry == DT_WEB_ANONYMOUS
                         ? "this needs the server's token: open the link that 'dtrun serve --link' "
-                          "prints, or send 'Authorization: Bearer' with what is in serve.token of "
-                          "its state folder"
+                          "prints, or send 'Authorization: Bearer' with the contents of "
+                          "serve.token in its state folder"
                         : "this is not the server's token ('dtrun serve --link' prints its link)");
     }
     return false;

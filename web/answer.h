@@ -1,4 +1,4 @@
-/* answer: from a request to its answer, on the connection's own thread.
+/* answer: turns a request into its answer, on the connection's own thread.
  *
  *   request -> gate (method, Host, Origin), head (malformed) -> route (one table) -> access (token) -> page
  *           -> respond.h
@@ -12,8 +12,8 @@
  * passes on in *seen; NULL if the URI is accepted. */
 void *dt_web_uri_seen(void *context, const char *uri, struct MHD_Connection *connection);
 
-/* MHD's handler: called once with the headers, which is when the gate decides; then again until
- * the body, if any, is through. The client is the connection's socket context. */
+/* MHD's handler: called first with the headers, when the gate decides, then repeatedly until the body, if any, is
+ * complete. The client is the connection's socket context. */
 enum MHD_Result dt_web_answer(void *site, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *body,
                               size_t *body_bytes, void **seen);

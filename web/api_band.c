@@ -1,4 +1,4 @@
-/* api_band: metrics of several runs as bands, as columns; a stream, a metric a part. */
+/* api_band: streams metrics of several runs as bands, in columns; one metric per part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,7 +130,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Of each run its own, in order, each once. */
+/* The names of the metrics of all runs, sorted, without repetition. */
 static dt_status names_find(band_stream *s, dt_web_request *request, dt_error *err)
 {
     int64_t capacity = 0, kept = 0, count;

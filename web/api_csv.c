@@ -1,4 +1,4 @@
-/* api_csv: points of runs as a table to keep, as `dtrun export --to csv` writes it; a stream, block by block. */
+/* api_csv: streams the points of runs as a CSV file, as written by `dtrun export --to csv`, block by block. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>

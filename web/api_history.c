@@ -1,4 +1,4 @@
-/* api_history: what a run leaves behind beside its curves: its checkpoints, its events. */
+/* api_history: serves the checkpoints and the events of a run. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

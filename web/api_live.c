@@ -32,8 +32,8 @@ typedef struct stream {
     int64_t version;      /* of the store that was reported */
     double sent;          /* when something was, monotonic */
     int fd;               /* of the connection, to look at; -1: none */
-    bool later;           /* what is new is told after a pause */
-    bool open;            /* it has no cursor of its own and is told the one of now */
+    bool later;           /* the next news are sent after a pause */
+    bool open;            /* the client has no cursor and gets the present one */
 } stream;
 
 static bool has_left(const stream *s)
@@ -54,7 +54,7 @@ static void stream_open(stream *s, dt_strbuf *out)
     dt_strbuf_add_fmt(out, "\ndata: {\"api\":%d}\n\n", DT_WEB_API_VERSION);
 }
 
-/* A run that was removed meanwhile is the end, which is told where it is asked for again. */
+/* Ends the stream if the run was removed; the client learns that when it connects again. */
 static dt_status tell(dt_strbuf *out, stream *s, bool *more, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -121,7 +121,7 @@ static void stream_free(void *state)
     free(s);
 }
 
-/* What a browser sends when it comes back goes before what stood in the address then. */
+/* The Last-Event-ID of a browser that reconnects replaces the cursor in the address. */
 static const char *cursor_given(const dt_web_request *request)
 {
     const char *last =
@@ -197,7 +197,7 @@ static dt_status stream_follow(stream *s, dt_web_request *request, dt_error *err
     for (int i = 0; s->open && i < s->count; i++)
         DT_TRY(dt_web_live_now(request->live, request->store, &s->followers[i], err));
     if (!dt_web_live_join(request->live))
-        DT_THROW(err, DT_ERR_BUSY, "too many follow runs: ask for what is new instead");
+        DT_THROW(err, DT_ERR_BUSY, "too many clients follow runs: poll instead");
     s->live = request->live;
 out:
     return st;
@@ -237,7 +237,7 @@ out:
     return st;
 }
 
-/* Who asks for the same list is told the same. */
+/* Clients that follow the same list share its events. */
 static dt_status list_follow(stream *s, dt_error *err)
 {
     dt_status st = DT_OK;

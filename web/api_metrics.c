@@ -44,7 +44,7 @@ typedef struct metrics {
     block block;
 } metrics;
 
-/* Of `count` points the one that is shown as number i of `shown`: evenly, first and last kept. */
+/* Returns the index, among `count` points, of point i of `shown`: evenly spaced, with the first and the last. */
 static int64_t pick(int64_t i, int64_t count, int64_t shown)
 {
     if (shown == count)
@@ -161,7 +161,7 @@ static dt_status column_go_on(metrics *m, dt_store *store, dt_strbuf *out, dt_er
     if (!m->whole)
         DT_TRY(block_read(m, store, err));
     if (m->block.count == 0)
-        DT_THROW(err, DT_ERR_BUSY, "the run's metrics have gone meanwhile");
+        DT_THROW(err, DT_ERR_BUSY, "the run's metrics have been removed meanwhile");
     block_write(m, out);
     if (m->written == m->shown)
         DT_TRY(column_end(m, out, err));

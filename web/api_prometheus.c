@@ -66,7 +66,7 @@ static const family of_run[] = {
     {"dtrun_run_valid_loss", "gauge", "Newest validation loss.", valid_loss_of},
     {"dtrun_run_tokens_per_second", "gauge", "Throughput of all ranks, while steps come in.",
      speed_of},
-    {"dtrun_run_elapsed_seconds", "gauge", "What all attempts took together.", elapsed_of},
+    {"dtrun_run_elapsed_seconds", "gauge", "Total time of all attempts.", elapsed_of},
 };
 
 static void add_head(dt_strbuf *out, const char *name, const char *type, const char *help)
@@ -143,7 +143,7 @@ static dt_status add_all(dt_strbuf *out, const dt_web_request *request, dt_error
 
     if (runs == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    add_head(out, "dtrun_build_info", "gauge", "The program that answers.");
+    add_head(out, "dtrun_build_info", "gauge", "Version and commit of this server.");
     dt_strbuf_add_fmt(out, "dtrun_build_info{version=\"%s\",commit=\"%s\"} 1\n", DT_VERSION,
                       DT_COMMIT);
     add_head(out, "dtrun_runs", "gauge", "Runs of the history by state.");

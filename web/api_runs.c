@@ -1,4 +1,4 @@
-/* api_runs: the list of runs, one run with its attempts and ranks, its recipe, the health check. */
+/* api_runs: serves the list of runs, one run with its attempts and ranks, its recipe, and the health check. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

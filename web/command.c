@@ -19,11 +19,12 @@
 
 #include "base/banned.h"
 
-#define RUNNING_MOST  8
-#define WORDS_MOST    128
-#define LOOK_MS       250 /* whether the server ends is looked at so often */
-#define FIRST_SECONDS 0.5 /* the first sign of life, with which who asks knows that it has begun */
-#define END_SECONDS   2.0 /* who has closed its pipes has so long to end */
+#define RUNNING_MOST 8
+#define WORDS_MOST   128
+#define LOOK_MS      250 /* whether the server is shutting down is looked at so often */
+#define FIRST_SECONDS \
+    0.5 /* the first keep-alive, which tells the client that the command has started */
+#define END_SECONDS 2.0 /* time limit for a command to exit after it closed its pipes */
 
 extern char **environ;
 
@@ -57,7 +58,7 @@ static dt_status read_words(words *out, const dt_web_request *request, dt_error 
         MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, add_word, out);
     if (out->bad || out->count == 0)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "expected 1 to %d times 'word': a command and what follows it", WORDS_MOST);
+                       "expected 1 to %d times 'word': a command and its arguments", WORDS_MOST);
     for (int i = 0; i < out->count; i++)
         if (out->all[i] == NULL)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
@@ -82,10 +83,10 @@ typedef struct running {
     dt_web_commands *commands;
     pid_t pid;             /* 0: it has been waited for */
     struct pollfd ends[2]; /* stdout and stderr; fd -1: closed */
-    double said;           /* when something was last told */
+    double said;           /* when something was last sent */
 } running;
 
-/* The environment says who looks at the output, and nothing of who serves: no token, no other server. */
+/* Makes the command's environment: the client's terminal, without the server's token and DTRUN_SERVER. */
 static dt_status make_environment(char ***out, const dt_web_request *request, dt_error *err)
 {
     static const char *const left_out[] = {"DTRUN_SERVER=", "DTRUN_TOKEN=",    "DTRUN_TOKEN_FILE=",
@@ -250,7 +251,7 @@ static dt_status next(void *state, dt_store *store, dt_strbuf *out, bool *more, 
     *more = true;
     while (out->length == 0 && (r->ends[0].fd >= 0 || r->ends[1].fd >= 0)) {
         if (atomic_load(&r->commands->closing))
-            DT_THROW(err, DT_ERR_BUSY, "the server ends");
+            DT_THROW(err, DT_ERR_BUSY, "the server is shutting down");
         if (poll(r->ends, 2, LOOK_MS) < 0 && errno != EINTR)
             DT_THROW(err, DT_ERR_IO, "cannot wait for a command: %s", strerror(errno));
         for (int i = 0; i < 2; i++)
@@ -288,8 +289,8 @@ dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error 
                    .said =
                        dt_clock_monotonic_seconds() - DT_WEB_COMMAND_SIGN_SECONDS + FIRST_SECONDS};
     if (atomic_fetch_add(&commands->running, 1) >= RUNNING_MOST)
-        DT_THROW(err, DT_ERR_BUSY, "%d commands run for others: try again in a moment",
-                 RUNNING_MOST);
+        DT_THROW(err, DT_ERR_BUSY,
+                 "%d commands of other clients are running: try again in a moment", RUNNING_MOST);
     DT_TRY(begin(r, &given, environment, err));
     dt_web_reply_stream(reply, next, running_free, r);
     reply->type = DT_WEB_COMMAND_TYPE;

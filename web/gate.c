@@ -42,7 +42,7 @@ int dt_web_gate(const char *method, const char *host, const char *origin, int po
                 const char *address, const char **reason)
 {
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
-        *reason = "this page only reads: use GET or HEAD";
+        *reason = "this page is read-only: use GET or HEAD";
         return 405;
     }
     if (host == NULL || !(port == 0 ? host_is_local(host) : host_is_ours(host, port, address))) {
@@ -53,7 +53,7 @@ int dt_web_gate(const char *method, const char *host, const char *origin, int po
     if (origin != NULL && (strncmp(origin, "http://", 7) != 0 ||
                            !(port == 0 ? strcasecmp(origin + 7, host) == 0
                                        : host_is_ours(origin + 7, port, address)))) {
-        *reason = "pages of other sites may not read this one";
+        *reason = "requests from other sites are refused";
         return 403;
     }
     return 0;

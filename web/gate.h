@@ -1,17 +1,17 @@
-/* gate: what every request passes before it is routed; it refuses by default.
+/* gate: checks every request before it is routed, and refuses by default.
  *
- * Purpose  a page of another site that a browser shows must not read this one. A browser sends
- *          such requests from this machine, so the address says nothing; but it always sends the
- *          name that it believes to be talking to (Host), and the page that asks (Origin).
+ * Purpose  pages of other sites in a browser must not read this one. The browser sends such requests from this
+ *          machine, so that the client's address is no help; but it always sends the name of the server that it
+ *          addresses (Host), and the site of the page that makes the request (Origin).
  * Rules    GET or HEAD, else 405; Host names this machine and the port, else 403; Origin absent or that same place, else 403
- *          At a Unix socket (port 0) the port is that of whoever passes it on: any, and Origin
- *          exactly Host.
+ *          On a Unix socket (port 0) the port is that of the proxy in front: any, but Origin must
+ *          equal Host.
  */
 #ifndef DT_WEB_GATE_H
 #define DT_WEB_GATE_H
 
-/* 0: pass; else the HTTP status, and *reason a sentence for the answer. NULL: header absent. head.h refuses
- * requests that have one of them twice. */
+/* Returns 0 to pass, else the HTTP status, with *reason a sentence for the answer. host, origin NULL: header absent.
+ * (head.h refuses requests that have one of them twice.) */
 int dt_web_gate(const char *method, const char *host, const char *origin, int port,
                 const char *address, const char **reason);
 

@@ -14,8 +14,8 @@ static const dt_web_head_fault too_long = {414, "the address is longer than 3276
                                bad_byte = {400, "the address holds a blank or a control character"},
                                bad_name = {400, "the name of a header is not a token"},
                                bad_value = {400, "the value of a header holds a line break"},
-                               twice = {400, "a header that may come once comes twice"},
-                               body = {400, "this page only reads: a request has no body"};
+                               twice = {400, "a header that is allowed once appears twice"},
+                               body = {400, "this page is read-only: a request cannot have a body"};
 
 const dt_web_head_fault *dt_web_uri_fault(const char *uri)
 {

@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-#define BACKLOG 512 /* who comes while all places are taken waits here */
+#define BACKLOG 512 /* connections that wait while all places are taken */
 
 typedef union any_address {
     struct sockaddr any;
@@ -80,7 +80,7 @@ static dt_status address_parse(any_address *address, socklen_t *length, dt_web_l
 static bool somebody_listens(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* EAGAIN: there is somebody, whose queue is full */
+    /* EAGAIN: there is a listener, whose queue is full */
     bool yes = fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
                            errno == EAGAIN);
 
@@ -89,7 +89,7 @@ static bool somebody_listens(const struct sockaddr_un *address)
     return yes;
 }
 
-/* A socket that a server left behind is removed; anything else there is not ours to touch. */
+/* Removes a stale socket of an earlier server; fails if the file is something else, or has a listener. */
 static dt_status make_way(const struct sockaddr_un *address, dt_error *err)
 {
     struct stat info;
@@ -97,13 +97,14 @@ static dt_status make_way(const struct sockaddr_un *address, dt_error *err)
     if (lstat(address->sun_path, &info) != 0)
         return DT_OK;
     if (!S_ISSOCK(info.st_mode))
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "cannot listen on 'unix:%s': something else is there, give another path",
-                       address->sun_path);
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "cannot listen on 'unix:%s': it exists and is not a socket, give another path",
+            address->sun_path);
     if (somebody_listens(address))
         return DT_FAIL(err, DT_ERR_BUSY,
-                       "cannot listen on 'unix:%s': another process does, perhaps another 'dtrun "
-                       "serve' (give another path)",
+                       "cannot listen on 'unix:%s': another process listens there, perhaps another "
+                       "'dtrun serve' (give another path)",
                        address->sun_path);
     (void)unlink(address->sun_path); /* where it cannot be, bind says so */
     return DT_OK;
@@ -123,7 +124,7 @@ static dt_status listen_unix(dt_web_listener *out, const char *path, dt_error *e
     if (st != DT_OK)
         return st;
     out->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* its mode before it has a name: nobody else gets in between */
+    /* sets the mode before the socket has a name, so that no other user can connect in between */
     if (out->fd < 0 || fchmod(out->fd, 0600) != 0 ||
         bind(out->fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
         chmod(path, 0600) != 0 || listen(out->fd, BACKLOG) != 0) {

@@ -1,9 +1,8 @@
-/* listen: the address that a person gives, and the socket that listens there.
+/* listen: parses the address of --listen, and opens the listening socket.
  *
- * Addresses are "HOST:PORT" with HOST localhost, 127.x.y.z or [::1], or "unix:PATH", a socket of
- * mode 0600, which is removed when it is closed; one that nobody listens at any more makes way.
- * Errors  DT_ERR_USAGE for one that is not understood or not loopback, DT_ERR_BUSY where the port
- *         or the socket is taken, DT_ERR_IO
+ * Addresses are "HOST:PORT" with HOST localhost, 127.x.y.z or [::1], or "unix:PATH", a socket of mode 0600, which is
+ * removed when it is closed; a stale socket file without a listener is replaced.
+ * Errors  DT_ERR_USAGE: malformed address, or not loopback; DT_ERR_BUSY: the port or socket is in use; DT_ERR_IO
  */
 #ifndef DT_WEB_LISTEN_H
 #define DT_WEB_LISTEN_H
@@ -14,9 +13,9 @@
 
 typedef struct dt_web_listener {
     int fd;
-    int port;         /* the real one, where 0 was asked for */
-    char address[48]; /* as it stands in a URL: "127.0.0.1", "[::1]"; "" of a Unix socket */
-    char path[108];   /* of a Unix socket; "" else */
+    int port;         /* the actual one if 0 was requested */
+    char address[48]; /* as in a URL: "127.0.0.1", "[::1]"; "" for a Unix socket */
+    char path[108];   /* of a Unix socket, else "" */
 } dt_web_listener;
 
 dt_status dt_web_listen(dt_web_listener *out, const char *text, dt_error *err);

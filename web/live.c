@@ -106,7 +106,7 @@ dt_status dt_web_live_begin(dt_web_live *live, dt_web_stores *stores, const char
     pthread_mutex_init(&live->lock, NULL);
     pthread_mutex_init(&live->reading, NULL);
     if (pthread_create(&live->watcher, NULL, watch_store, live) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot serve: a thread does not start");
+        return DT_FAIL(err, DT_ERR_IO, "cannot serve: cannot start a thread");
     live->begun = true;
     return DT_OK;
 }

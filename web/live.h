@@ -1,9 +1,9 @@
-/* live: who follows runs, and what they are told.
+/* live: pushes news of runs to the clients that follow them.
  *
- * Purpose  an open page learns of what is new without asking: one thread looks whether the store has changed, while
- *          anybody follows, and wakes the others; what is new since a cursor is read and written once for all who
- *          are there (most are), so that fifty pages cost what one does
- * Cursor   says how far somebody has come (live_cursor.h); nothing is kept for who is away
+ * Purpose  an open page gets news without polling: while there are followers, one thread watches the store for
+ *          changes and wakes them. The news since a cursor are read and formatted once for all followers at that
+ *          cursor (most are), so that fifty pages cost as much as one
+ * Cursor   records what a client has received (live_cursor.h); the server keeps nothing for clients that are away
  * Threads  any; a follower's wait blocks its own
  */
 #ifndef DT_WEB_LIVE_H
@@ -16,44 +16,44 @@
 #include "base/strbuf.h"
 #include "web/stores.h"
 
-#define DT_WEB_LIVE_NEWS 64 /* that are kept for others */
+#define DT_WEB_LIVE_NEWS 64 /* entries of the cache */
 
-/* What is new after a cursor. */
+/* A cache entry: what is new after a cursor. */
 typedef struct dt_web_news {
-    char *run, *before; /* id, or what a list is of, and cursor; NULL: an empty place */
+    char *run, *before; /* id of the run, or key of the list, and the cursor; NULL: unused entry */
     int64_t rank, version;
-    char *after; /* the cursor past it */
-    char *body;  /* fields of an object, "" where nothing is new */
-    char *view;  /* the run as /api/v1/runs/ID has it; NULL of a list */
+    char *after; /* the cursor after these news */
+    char *body;  /* fields of a JSON object, "" if nothing is new */
+    char *view;  /* the run as in /api/v1/runs/ID; NULL for a list */
     uint64_t view_hash;
-    bool more;  /* to be asked for at once */
-    bool later; /* of a list that was read a moment ago: to be asked for again after a pause */
-    bool anew;  /* the cursor was of another store: what was before `after` is to be asked for */
+    bool more;  /* there are more news: ask at once */
+    bool later; /* the list was read a moment ago: ask again after a pause */
+    bool anew;  /* the cursor is of another store: the client must load everything up to `after` */
 } dt_web_news;
 
-#define DT_WEB_LIVE_LISTS 8 /* that are kept for others */
+#define DT_WEB_LIVE_LISTS 8 /* entries of the cache */
 
-/* A list as it was read last. */
+/* A cache entry: a list as it was last read. */
 typedef struct dt_web_list {
-    char *key;    /* what it is of; NULL: an empty place */
-    char *after;  /* the cursor of who has all of it */
+    char *key;    /* identifies the query; NULL: unused entry */
+    char *after;  /* the cursor of a client that has all of it */
     char *order;  /* its ids as JSON */
-    json_t *rows; /* by their mark in a cursor, each as JSON text */
+    json_t *rows; /* JSON text of each row, by its mark in a cursor */
     int64_t total, active, version, now_ms;
-    double made, cost; /* when, monotonic, and the seconds that it took */
+    double made, cost; /* when it was read (monotonic seconds), and how long that took */
 } dt_web_list;
 
 typedef struct dt_web_live {
     dt_web_stores *stores;
     const char *folder;   /* of the store */
     int most;             /* followers at once */
-    pthread_mutex_t lock; /* of all below, but for `news` and `lists` */
+    pthread_mutex_t lock; /* guards all below except `news` and `lists` */
     pthread_cond_t changed, wanted;
     int64_t version; /* rises when the store has changed */
     int followers;
     bool begun, closing;
     pthread_t watcher;
-    pthread_mutex_t reading; /* of `news` and `lists` */
+    pthread_mutex_t reading; /* guards `news` and `lists` */
     dt_web_news news[DT_WEB_LIVE_NEWS];
     dt_web_list lists[DT_WEB_LIVE_LISTS];
     int oldest, oldest_list;
@@ -61,28 +61,28 @@ typedef struct dt_web_live {
 
 dt_status dt_web_live_begin(dt_web_live *live, dt_web_stores *stores, const char *folder, int most,
                             dt_error *err);
-void dt_web_live_end_waits(dt_web_live *live); /* who waits goes, and nobody can come */
-void dt_web_live_end(dt_web_live *live);       /* when all have gone */
+void dt_web_live_end_waits(dt_web_live *live); /* ends all waits, and refuses new followers */
+void dt_web_live_end(dt_web_live *live);       /* after all followers have left */
 
-bool dt_web_live_join(dt_web_live *live); /* false: there are too many */
+bool dt_web_live_join(dt_web_live *live); /* false: too many followers */
 void dt_web_live_leave(dt_web_live *live);
 
 typedef enum dt_web_wait { DT_WEB_NEWS, DT_WEB_QUIET, DT_WEB_OVER } dt_web_wait;
-/* Until the store is another than at *version, which is then the newest, or for so long. */
+/* Waits until the store's version differs from *version, which is then updated, or for `seconds`. */
 dt_web_wait dt_web_live_wait(dt_web_live *live, int64_t *version, double seconds);
 
 /* --- live_news.c */
 typedef struct dt_web_follower {
-    char *run;       /* id; of a list, a text that tells it from others */
-    int64_t rank;    /* whose log is told, too; -1: none */
+    char *run;       /* id of the run; for a list, a key that is unique to its query */
+    int64_t rank;    /* the rank whose log is also sent; -1: none */
     dt_strbuf after; /* the cursor */
-    int64_t version; /* of the store that was reported */
+    int64_t version; /* of the store, as last reported */
     uint64_t view_hash;
-    const dt_run_search *search;   /* a list: of these runs; NULL: a run */
-    struct dt_web_follower *among; /* those of its stream, itself one of them; NULL: it is alone */
-    int count;                     /* of them */
+    const dt_run_search *search; /* a list of these runs; NULL: a run */
+    struct dt_web_follower *among; /* all followers of its stream; NULL: only itself */
+    int count;                     /* of `among` */
 } dt_web_follower;
-/* Adds an event of the stream where anything is new, and moves the follower past it. */
+/* If anything is new, appends an event of the stream and advances the follower. */
 dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *follower,
                            dt_error *err);
 /* What an event's id is: the cursors of all of its stream, by commas. */

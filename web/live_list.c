@@ -24,7 +24,7 @@ static uint32_t hash_of(const dt_strbuf *text)
     return hash;
 }
 
-/* A run that was removed meanwhile is left out. What the clock alone changes is no news. */
+/* Leaves out runs that were removed meanwhile. Changes that come only from the clock do not count as news. */
 static dt_status row_add(dt_web_list *list, dt_strbuf *after, dt_strbuf *order, dt_store *store,
                          const char *id, dt_error *err)
 {

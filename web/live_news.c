@@ -197,7 +197,7 @@ out:
     return st;
 }
 
-/* --- the run as it is; what the clock alone changes in it is no news */
+/* --- the state of the run; changes that come only from the clock do not count as news */
 
 static dt_status view_add(dt_web_news *news, dt_web_request *request, dt_error *err)
 {
@@ -334,7 +334,7 @@ out:
     return st;
 }
 
-/* That of another follower, where one was in the same place; else read anew in place of the oldest. */
+/* Returns the cached news of another follower at the same cursor; else reads the news and replaces the oldest entry. */
 static dt_status news_find(dt_web_news **out, dt_web_live *live, const dt_web_follower *follower,
                            dt_error *err)
 {

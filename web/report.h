@@ -1,5 +1,5 @@
-/* report: the page of a run, or of a comparison, as one file: styles, scripts, and what the API would answer, so
- * that charts zoom and switch as on the served page. It loads nothing and asks nobody.
+/* report: writes the page of a run, or of a comparison, as one HTML file: with styles, scripts and the answers of the
+ * API, so that charts zoom and switch as on the served page. The file needs no network.
  */
 #ifndef DT_WEB_REPORT_H
 #define DT_WEB_REPORT_H
@@ -11,12 +11,12 @@
 extern "C" {
 #endif
 
-#define DT_WEB_REPORT_RUNS_MOST 8 /* as many as the page compares */
+#define DT_WEB_REPORT_RUNS_MOST 8 /* the page compares no more */
 
 typedef struct dt_web_report {
     dt_store *store;
-    const char *folder;      /* of the store: runs/ID/ lies below it */
-    const char *const *runs; /* ids; of one run its page, of several their comparison */
+    const char *folder;      /* of the store: runs/ID/ is in it */
+    const char *const *runs; /* ids; one gives the page of the run, several their comparison */
     size_t count;
     int64_t now_ms;
 } dt_web_report;

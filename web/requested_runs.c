@@ -37,7 +37,7 @@ dt_status dt_web_requested_runs(const char ***ids, int64_t *count, dt_web_reques
 
     *count = 0;
     if ((group == NULL) == (list == NULL))
-        return DT_FAIL(err, DT_ERR_USAGE, "'runs' or 'group' says which runs");
+        return DT_FAIL(err, DT_ERR_USAGE, "one of 'runs' and 'group' is required");
     if (list == NULL)
         return dt_store_group_runs(request->store, ids, count, group, arena, err);
     *ids = dt_arena_alloc_array(arena, DT_WEB_REQUESTED_RUNS_MAX, sizeof(**ids));

@@ -90,7 +90,7 @@ static ssize_t part_read(void *context, uint64_t position, char *out, size_t mos
     while (s->at == s->part.length && s->more) {
         dt_web_set_phase(s->site, s->client, DT_WEB_WORKING);
         if (part_next(s, &err) != DT_OK) {
-            dt_log_warn("an answer is broken off: %s", err.message);
+            dt_log_warn("a response was aborted: %s", err.message);
             return MHD_CONTENT_READER_END_WITH_ERROR;
         }
         dt_web_set_phase(s->site, s->client, DT_WEB_ANSWERING);

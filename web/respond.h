@@ -1,6 +1,6 @@
-/* respond: a reply on its way to who asked: headers, a body at once or in parts.
+/* respond: sends a reply: headers, and a body at once or in parts.
  *
- * Threads  the connection's own; the last part is freed on it, too
+ * Threads  the connection's own thread, which also frees the last part
  */
 #ifndef DT_WEB_RESPOND_H
 #define DT_WEB_RESPOND_H
@@ -10,18 +10,18 @@
 #include "web/request.h"
 #include "web/site.h"
 
-/* A body whose parts are made as they are taken. */
+/* A body whose parts are made as the client reads them. */
 typedef struct dt_web_parts dt_web_parts;
 
-/* Takes the reply's stream and makes its first part at once: an error is still an answer then, and a small answer
- * whole; *out is NULL where that was all of it. */
+/* Takes over the reply's stream and makes its first part, so that an error can still be sent as the answer. *out is
+ * NULL if the first part is the whole answer. */
 dt_status dt_web_parts_begin(dt_web_parts **out, dt_web_site *site, dt_web_client *client,
                              dt_web_reply *reply, dt_store *store, dt_error *err);
-/* Takes what the reply owns, and the parts (NULL: none). */
+/* Queues the reply. Takes over what the reply owns, and the parts (NULL: none). */
 enum MHD_Result dt_web_respond(dt_web_site *site, struct MHD_Connection *connection,
                                dt_web_reply *reply, dt_web_parts *parts);
 
-/* The client of a connection; NULL where it has none. */
+/* Returns the client of a connection; NULL if it has none. */
 dt_web_client *dt_web_guest_of(struct MHD_Connection *connection);
 void dt_web_set_phase(dt_web_site *site, dt_web_client *client, dt_web_phase phase);
 

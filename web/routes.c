@@ -5,7 +5,7 @@
 #include "base/banned.h"
 
 static const dt_web_route routes[] = {
-    /* pages, each beside its twin */
+    /* pages, each next to its JSON route */
     {"/", dt_web_file, "runs.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
     {"/compare", dt_web_file, "compare.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
     {"/api/v1/runs", dt_web_runs, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -47,12 +47,10 @@ static const dt_web_route routes[] = {
 
 static dt_status nothing_there(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    return DT_FAIL(err, DT_ERR_NOT_FOUND,
-                   "there is nothing at this address (docs/api.md lists "
-                   "what there is)");
+    return DT_FAIL(err, DT_ERR_NOT_FOUND, "no such address (docs/api.md lists all)");
 }
 
-/* Segment by segment; *run is the text that "ID" stands for. */
+/* Compares segment by segment; *run is the text in place of "ID". */
 static bool matches(const char *pattern, const char *path, const char **run, size_t *run_length)
 {
     while (*pattern == '/' && *path == '/') {

@@ -1,4 +1,4 @@
-/* routes: which function answers which path; one table, and nothing is served beside it.
+/* routes: maps paths to page functions with one table, which lists everything that is served.
  *
  * A pattern's segment "ID" stands for any one segment, the id of a run.
  */
@@ -9,14 +9,14 @@
 
 typedef enum dt_web_cost {
     DT_WEB_NO_STORE, /* needs no store: an embedded file */
-    DT_WEB_LITTLE,   /* some rows */
-    DT_WEB_MUCH      /* as much as a run has written */
+    DT_WEB_LITTLE,   /* reads some rows */
+    DT_WEB_MUCH      /* can read all that a run has written */
 } dt_web_cost;
 
 typedef enum dt_web_door {
-    DT_WEB_LOCKED, /* for who knows the token */
-    DT_WEB_PAGE,   /* that too, and a person sees it: a link may lead here */
-    DT_WEB_OPEN    /* for everybody: it says nothing of runs */
+    DT_WEB_LOCKED, /* requires the token */
+    DT_WEB_PAGE,   /* requires the token; a page for people, which a link may open */
+    DT_WEB_OPEN    /* public: has no data of runs */
 } dt_web_door;
 
 typedef struct dt_web_route {
@@ -27,8 +27,8 @@ typedef struct dt_web_route {
     dt_web_door door;
 } dt_web_route;
 
-/* Fills request->run and request->asset; never NULL: what no route matches is "missing.html", or a
- * JSON answer below /api. */
+/* Finds the route of a path, and fills request->run and request->asset. Never NULL: an unknown path gets
+ * "missing.html", or a JSON answer below /api. */
 const dt_web_route *dt_web_route_find(dt_web_request *request, const char *path);
 
 #endif

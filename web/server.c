@@ -30,16 +30,16 @@
 
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
 #define REQUEST_BYTES      ((size_t)128 << 10) /* a head and its parsed entries: head.h; else 431 */
-#define ACCEPTS_MOST       64                  /* in one round, before deadlines are looked at */
-#define LOOK_MS            500                 /* deadlines are looked at so often */
-#define PAUSE_MS           100                 /* where there is no place or descriptor */
-#define PENDING_SECONDS    2.0                 /* a newcomer for whom there is none is let go */
+#define ACCEPTS_MOST       64                  /* per round, before deadlines are checked */
+#define LOOK_MS            500                 /* interval of checking deadlines */
+#define PAUSE_MS           100                 /* pause when there is no place or descriptor */
+#define PENDING_SECONDS    2.0                 /* a pending connection is closed after this time */
 
 typedef struct server {
     dt_web_site site;
     struct MHD_Daemon *daemon;
-    int wake;     /* an eventfd: somebody has left */
-    int pending;  /* accepted, and there is no place for it yet; -1: none */
+    int wake;     /* an eventfd: a client has left */
+    int pending;  /* an accepted connection that waits for a place; -1: none */
     double since; /* when it was accepted */
     struct sockaddr_storage address;
     socklen_t address_bytes;
@@ -105,7 +105,7 @@ static bool pending_enter(server *web)
     return true;
 }
 
-/* Takes who waits at the door; false: not for now. */
+/* Accepts a waiting connection; false: there is none, or it cannot be accepted now. */
 static bool let_in(server *web)
 {
     for (int i = 0; i < ACCEPTS_MOST; i++) {
@@ -153,7 +153,7 @@ static dt_status loop(server *web, int stop_fd, dt_error *err)
     }
 }
 
-/* The store's folder: all that is served beside the store is below it. */
+/* Returns the store's folder, which contains all other served files. */
 static dt_status folder_find(const char **folder, const char **store_path, dt_arena *arena,
                              dt_error *err)
 {
@@ -201,7 +201,7 @@ static dt_status daemon_start(server *web, dt_error *err)
         dt_web_uri_seen, (void *)NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_BYTES,
         MHD_OPTION_THREAD_STACK_SIZE, THREAD_STACK_BYTES, MHD_OPTION_END);
     if (web->daemon == NULL)
-        st = DT_FAIL(err, DT_ERR_IO, "cannot serve: the HTTP server does not start");
+        st = DT_FAIL(err, DT_ERR_IO, "cannot serve: cannot start the HTTP server");
 out:
     return st;
 }

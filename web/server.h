@@ -1,10 +1,9 @@
-/* server: the page and its JSON twins over HTTP, read-only, for people on this machine.
+/* server: serves the page and the JSON API over HTTP, read-only, to users of this machine.
  *
- * Each connection has a thread; admission.h says how many there may be and who leaves first,
- * stores.h what they wait for. Only loopback addresses are taken. docs/api.md lists what is served.
- * Threads  call it from one thread; it returns when it is told to stop
- * Errors   DT_ERR_USAGE for an address that is not understood or not loopback, DT_ERR_BUSY where
- *          the port is taken; what the store says
+ * Each connection has a thread; admission.h limits their number, stores.h the handles of the store. Listens on loopback
+ * addresses and Unix sockets only. docs/api.md lists what is served.
+ * Threads  call it from one thread; it returns after stop_fd became readable
+ * Errors   DT_ERR_USAGE: malformed address, or not loopback; DT_ERR_BUSY: the port is in use; errors of the store
  */
 #ifndef DT_WEB_SERVER_H
 #define DT_WEB_SERVER_H
@@ -20,14 +19,14 @@ extern "C" {
 
 typedef struct dt_web_options {
     const char *listen;     /* "127.0.0.1:8642", "localhost:8642", "[::1]:8642", "unix:PATH"; NULL:
-                               the default; port 0: any that is free */
-    const char *token;      /* what one has to know (access.h); NULL: nothing */
+                               the default; port 0: any free port */
+    const char *token;      /* access.h; NULL: no token is required */
     const char *store_path; /* NULL: $XDG_STATE_HOME/dtrun/store.db; logs and checkpoints are
                                looked for below its folder */
-    dt_web_command_rules command; /* what is run for who asks from another machine */
-    int stop_fd;                  /* the server ends when it can be read or is hung up; -1: never */
-    void (*listening)(void *context, const char *url); /* once, when requests are taken; or NULL;
-                                                          "unix:PATH" of a Unix socket */
+    dt_web_command_rules command; /* commands for clients on other machines */
+    int stop_fd;                  /* the server ends when this is readable or hung up; -1: never */
+    /* Called once, when requests are accepted; or NULL. url: "unix:PATH" for a Unix socket. */
+    void (*listening)(void *context, const char *url);
     void *context;
 } dt_web_options;
 

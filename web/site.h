@@ -1,4 +1,4 @@
-/* site: what a server serves, and who may see it; its threads share it. */
+/* site: holds the state that the threads of a server share. */
 #ifndef DT_WEB_SITE_H
 #define DT_WEB_SITE_H
 
@@ -9,8 +9,8 @@
 #include "web/stores.h"
 
 typedef struct dt_web_site {
-    const char *folder; /* of the store: runs/ID/ lies below it */
-    const char *token;  /* who knows it may see more than what is for everybody; NULL: all may */
+    const char *folder; /* of the store: runs/ID/ is in it */
+    const char *token;  /* required for all but public routes; NULL: not required */
     dt_web_listener listener;
     dt_web_stores stores;
     dt_web_admission admission;

@@ -18,7 +18,7 @@ dt_status dt_web_handle_renew(dt_web_handle *handle, const char *path, dt_error 
     if (stat(path, &info) != 0) {
         dt_store_close(handle->store);
         handle->store = NULL;
-        return DT_FAIL(err, DT_ERR_BUSY, "the run store is not there at the moment");
+        return DT_FAIL(err, DT_ERR_BUSY, "the run store is missing at the moment");
     }
     if (handle->store != NULL && handle->device == info.st_dev && handle->inode == info.st_ino)
         return DT_OK;
@@ -104,7 +104,7 @@ dt_status dt_web_stores_take(dt_web_handle **out, dt_web_stores *stores, dt_web_
         handle->taken = true;
     pthread_mutex_unlock(&stores->lock);
     if (handle == NULL)
-        return DT_FAIL(err, DT_ERR_BUSY, "too many questions at once: ask again in a moment");
+        return DT_FAIL(err, DT_ERR_BUSY, "too many requests at once: try again in a moment");
     st = dt_web_handle_renew(handle, stores->path, err);
     if (st != DT_OK)
         dt_web_stores_give_back(stores, handle);

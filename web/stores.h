@@ -1,10 +1,10 @@
-/* stores: handles of the run store that the threads of the server take in turn.
+/* stores: shares handles of the run store among the threads of the server.
  *
- * Purpose  a query of a long curve takes seconds, that of the health check a millisecond: each
- *          kind has handles of its own, so that what is cheap waits only for what is cheap
- * Threads  any; a handle belongs to who took it until it is given back
- * A store that was moved away or replaced meanwhile is opened anew; one that is gone is
- * DT_ERR_BUSY until it is back, and never made.
+ * Purpose  a query of a long curve takes seconds, that of the health check a millisecond: each kind of query has its
+ *          own handles, so that a cheap query never waits for an expensive one
+ * Threads  any; a thread owns a handle from take to give_back
+ *
+ * A store that was replaced is reopened. A store that is missing is DT_ERR_BUSY until it is back; it is not created.
  */
 #ifndef DT_WEB_STORES_H
 #define DT_WEB_STORES_H
@@ -34,15 +34,15 @@ typedef struct dt_web_stores {
     dt_web_handle handles[DT_WEB_KINDS][DT_WEB_HANDLES];
 } dt_web_stores;
 
-/* The store as it lies there now, in place of what the handle had. */
+/* Reopens the store if the file at `path` is another one. DT_ERR_BUSY: it is missing. */
 dt_status dt_web_handle_renew(dt_web_handle *handle, const char *path, dt_error *err);
 
-/* Makes the store where there is none yet. */
+/* Opens the store; creates it if missing. */
 dt_status dt_web_stores_open(dt_web_stores *stores, const char *path, dt_error *err);
-void dt_web_stores_end_waits(dt_web_stores *stores); /* who waits is refused from now on */
-void dt_web_stores_close(dt_web_stores *stores);     /* when all are given back */
+void dt_web_stores_end_waits(dt_web_stores *stores); /* waiting threads get an error from now on */
+void dt_web_stores_close(dt_web_stores *stores);     /* after all handles were given back */
 
-/* DT_ERR_BUSY where none is given back in time. */
+/* Waits for a free handle. DT_ERR_BUSY if none becomes free in time. */
 dt_status dt_web_stores_take(dt_web_handle **out, dt_web_stores *stores, dt_web_kind kind,
                              dt_error *err);
 void dt_web_stores_give_back(dt_web_stores *stores, dt_web_handle *handle);

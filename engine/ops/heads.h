@@ -1,9 +1,9 @@
-/* heads: rows of heads that lie inside wider rows, as attention reads and writes them.
+/* heads: describes strided views of attention heads inside wider rows.
  *
- *   packed          one tensor (B,T,3C), three views, 3C apart from row to row
- *   grouped heads   k and v of fewer heads than q: head h of q goes with head h / (H/G) of theirs
- *   another source  q of one sequence, k and v of another: T of the two differ
- *   grown           q are the last rows of a sequence, k and v all that are kept of it
+ *   packed          one tensor (B,T,3C), three views with a row stride of 3C
+ *   grouped heads   k and v have fewer heads than q: head h of q uses head h / (H/G) of k and v
+ *   cross attention q is of one sequence, k and v of another: their T differ
+ *   KV cache        q is the last rows of a sequence, k and v all cached rows
  *
  * Element  d of head h of row t of sequence b is data[b*sequence_stride + t*row_stride + h*D + d]
  * Owns     nothing
@@ -24,14 +24,14 @@ typedef struct dt_heads {
     int64_t row_stride, sequence_stride; /* elements */
 } dt_heads;
 
-/* What one call attends with, or the gradients of that. */
+/* The inputs of one attention call, or their gradients. */
 typedef struct dt_qkv {
     dt_heads q; /* (B,Q,H,D) */
     dt_heads k; /* (B,K,G,D), H a multiple of G */
     dt_heads v; /* (B,K,G,D) */
 } dt_qkv;
 
-/* `heads` heads of `width` columns each, from column `first` of x (B,T,columns) on. */
+/* Returns a view of `heads` heads of `width` columns each, starting at column `first` of x (B,T,columns). */
 static inline dt_heads dt_heads_of(const dt_tensor *x, int64_t first, int64_t heads, int64_t width)
 {
     int64_t columns = x->dim[2];
@@ -47,7 +47,7 @@ static inline dt_heads dt_heads_of(const dt_tensor *x, int64_t first, int64_t he
     return h;
 }
 
-/* The last rows of every sequence. */
+/* Returns a view of the last `rows` rows of every sequence. */
 static inline dt_heads dt_heads_last(dt_heads h, int64_t rows)
 {
     h.data = (char *)h.data + (size_t)((h.rows - rows) * h.row_stride) * dt_dtype_bytes(h.dtype);
@@ -55,7 +55,7 @@ static inline dt_heads dt_heads_last(dt_heads h, int64_t rows)
     return h;
 }
 
-/* qkv (B,T,3C): q, k, v, each `heads` heads. */
+/* Returns views of q, k and v, each with `heads` heads, in qkv (B,T,3C). */
 static inline dt_qkv dt_qkv_packed(const dt_tensor *qkv, int64_t heads)
 {
     int64_t c = qkv->dim[2] / 3;

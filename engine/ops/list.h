@@ -1,12 +1,11 @@
-/* list: the ops by name, once. Declarations, the backends' tables and the tests come from it.
+/* list: names every op once, for the declarations, the backends' tables and the tests.
  *
- * X(op) stands for a member of dt_ops, in the order of ops.h; the tables do not compile where one
- * of the two has an op that the other lacks.
+ * X(op) is a member of dt_ops, in the order of ops.h; the tables do not compile if the list and ops.h differ.
  *
  * Adding an op
  *   1. ops.h: its member of dt_ops, with formula, shapes and what it writes
  *   2. here: its line
- *   3. cpu/<stem>.c and cuda/<stem>.cu: one file a backend, DT_CPU_NAME(op) and dt_cuda_<op>
+ *   3. cpu/<stem>.c and cuda/<stem>.cu: one file per backend, DT_CPU_NAME(op) and dt_cuda_<op>
  *   4. tests/ops: a case against double precision; the op tests fail until each op is called
  */
 #ifndef DT_ENGINE_OPS_LIST_H
@@ -47,7 +46,7 @@
     X(cast)                   \
     X(zero)
 
-/* Several ops in one: CUDA's. A backend without them leaves NULL. */
+/* Fused ops, which CUDA has. A backend without them leaves NULL. */
 #define DT_OPS_FUSED(X)        \
     X(matmul_gelu_forward)     \
     X(matmul_gelu_backward)    \
@@ -61,7 +60,7 @@
 #define DT_OPS_ONE(op) +1
 #define DT_OPS_COUNT   (0 DT_OPS(DT_OPS_ONE))
 
-/* Beside a table: the struct has no member that is not in the list. */
+/* For an assertion in each table: every member of the struct is in the list. */
 #define DT_OPS_LIST_IS_WHOLE (sizeof(dt_ops) == DT_OPS_COUNT * sizeof(void (*)(void)))
 
 #endif

@@ -1,31 +1,28 @@
-/* ops: everything that a backend computes, one function pointer per op and direction.
+/* ops: declares everything that a backend computes, one function pointer per op and direction.
  *
  * B sequences, T tokens per sequence, C width, H heads, D = C/H, V vocabulary, Vp padded
  * vocabulary, N = B*T rows, I inputs and O outputs of a product. d* are gradients.
  *
  * Order      device, outputs, inputs, numbers, err
- * Types      "act" is F32, BF16 or F16, the same for all activations of a call, and
- *            weights that enter a call have the activations' type. Arithmetic and sums are in
- *            fp32 whatever the type. Statistics (mean, rstd, lse, losses) and parameter
- *            gradients are F32 always.
- * Rounding   once, to nearest even, where a result is stored. What F16 cannot hold becomes infinite
- *            and is never held at its largest number, since the loss scale goes by it; subnormal
- *            numbers are kept, a NaN stays one.
+ * Types      "act" is F32, BF16 or F16, the same for all activations and weights of a call.
+ *            Arithmetic and sums are in fp32 for every type. Statistics (mean, rstd, lse, losses) and
+ *            parameter gradients are always F32.
+ * Rounding   once, to nearest even, when a result is stored. Overflow of F16 gives infinity, not the
+ *            largest number, since the loss scale depends on it; subnormal numbers and NaN are kept.
  * Writes     activations and their gradients are OVERWRITTEN, parameter gradients ACCUMULATE
  *            (+=), unless the op says otherwise
  * Aliasing   none, unless the op says otherwise
  * Determinism  same inputs, same thread count: same bits. No atomic float adds.
- * Steps      what changes from step to step, an op finds in the device's memory when it runs (a
- *            key's clock, the optimizer's factors), so that it may be recorded once and run again
- *            (device/graph.h). On the CPU that is when it is called
- * Dropout    element i is kept where dt_philox_uniform(word i % 4 of block i / 4) >= (float)p, and
- *            times (float)(1/(1-p)): the same mask on every backend, for any thread or tile
- * Errors     DT_ERR_UNSUPPORTED for a type or shape that the backend has no code for; the
+ * Steps      an op reads values that change from step to step (a key's clock, the optimizer's factors) from
+ *            device memory when it runs, so that it can be recorded once and replayed (device/graph.h).
+ *            On the CPU it runs when it is called
+ * Dropout    element i is kept if dt_philox_uniform(word i % 4 of block i / 4) >= (float)p, and multiplied by
+ *            (float)(1/(1-p)): the mask is the same on every backend, for any threads and tiles
+ * Errors     DT_ERR_UNSUPPORTED for a type or shape that the backend does not support; the
  *            outputs are then unspecified. Shapes that contradict each other are a bug.
  *
- * list.h names every op once and says how one is added; from it ops/cpu/table.c and
- * ops/cuda/table.cu fill the struct, one file per op with the same stem in both folders. tests/ops
- * drives every entry.
+ * list.h names every op once and explains how to add one; ops/cpu/table.c and ops/cuda/table.cu fill the struct from it.
+ * Each op has one file, with the same stem in both folders. tests/ops tests every entry.
  */
 #ifndef DT_ENGINE_OPS_H
 #define DT_ENGINE_OPS_H
@@ -42,36 +39,36 @@
 extern "C" {
 #endif
 
-/* Which of K keys query i of Q sees, which stands at place i + K - Q of them: */
+/* Which of the K keys query i of Q sees. The position of query i is i + K - Q. */
 typedef enum dt_mask_kind {
-    DT_MASK_FULL,     /* all */
-    DT_MASK_CAUSAL,   /* those up to its place */
-    DT_MASK_SEGMENTS, /* those from where the segment of its place starts up to its place */
-    DT_MASK_LENGTHS,  /* the first of its sequence, as many as key_lengths says */
+    DT_MASK_FULL,     /* all keys */
+    DT_MASK_CAUSAL,   /* keys up to its position */
+    DT_MASK_SEGMENTS, /* keys from the start of the segment at its position up to its position */
+    DT_MASK_LENGTHS,  /* the first key_lengths[b] keys of its sequence b */
 } dt_mask_kind;
 
 typedef struct dt_attention_args {
-    dt_mask_kind mask;        /* but for FULL and LENGTHS, Q is at most K */
-    dt_tensor segment_starts; /* I32 (B,K): a place's own segment's first; never later than the
-                               * place, nor earlier than that of the place before. SEGMENTS only */
+    dt_mask_kind mask;        /* CAUSAL and SEGMENTS require Q <= K */
+    dt_tensor segment_starts; /* I32 (B,K): the first position of each position's segment; at most
+                               * the position, and not decreasing. SEGMENTS only */
     dt_tensor key_lengths;    /* I32 (B), 1 to K each: LENGTHS only */
-    double p;                 /* of dropping a probability */
-    const dt_philox_key *key; /* unused where p is 0 */
+    double p;                 /* probability of dropping an attention weight */
+    const dt_philox_key *key; /* unused if p is 0 */
 } dt_attention_args;
 
 typedef struct dt_ops {
-    /* lengths[b] = 1 and the last place of row b that is not `pad`; 1 where all are.
+    /* lengths[b] = 1 + the last position of row b that is not `pad`; 1 if all are `pad`.
      * lengths I32 (B)  tokens I32 (B,T) */
     dt_status (*row_lengths)(dt_device *, dt_tensor *lengths, const dt_tensor *tokens, int32_t pad,
                              dt_error *err);
 
     /* out[b,t] = scale*wte[tokens[b,t]] + wpe[t].   out act (B,T,C)  tokens I32 (B,T)
-     * wte act (Vp,C)  wpe act (>=T,C), or left out */
+     * wte act (Vp,C)  wpe act (>=T,C), optional */
     dt_status (*embedding_forward)(dt_device *, dt_tensor *out, const dt_tensor *tokens,
                                    const dt_tensor *wte, const dt_tensor *wpe, double scale,
                                    dt_error *err);
     /* dwte[token] += scale*dout, dwpe[t] += sum over b.   dwte F32 (Vp,C)
-     * dwpe F32 (>=T,C), or left out where positions are not learned */
+     * dwpe F32 (>=T,C), left out if positions are not learned */
     dt_status (*embedding_backward)(dt_device *, dt_tensor *dwte, dt_tensor *dwpe,
                                     const dt_tensor *dout, const dt_tensor *tokens, double scale,
                                     dt_error *err);
@@ -81,7 +78,7 @@ typedef struct dt_ops {
     dt_status (*layernorm_forward)(dt_device *, dt_tensor *y, dt_tensor *mean, dt_tensor *rstd,
                                    const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,
                                    double eps, dt_error *err);
-    /* dx is ADDED to (the residual stream's gradient is already there); dw, db F32 (C) += */
+    /* dx += (it already holds the residual stream's gradient); dw, db F32 (C) += */
     dt_status (*layernorm_backward)(dt_device *, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
                                     const dt_tensor *dy, const dt_tensor *x, const dt_tensor *mean,
                                     const dt_tensor *rstd, const dt_tensor *w, dt_error *err);
@@ -90,44 +87,43 @@ typedef struct dt_ops {
      * x,y act (N,C)  rstd F32 (N)  w act (C) */
     dt_status (*rmsnorm_forward)(dt_device *, dt_tensor *y, dt_tensor *rstd, const dt_tensor *x,
                                  const dt_tensor *w, double eps, dt_error *err);
-    /* dx is ADDED to, as layernorm_backward's; dw F32 (C) += */
+    /* dx +=, as in layernorm_backward; dw F32 (C) += */
     dt_status (*rmsnorm_backward)(dt_device *, dt_tensor *dx, dt_tensor *dw, const dt_tensor *dy,
                                   const dt_tensor *x, const dt_tensor *rstd, const dt_tensor *w,
                                   dt_error *err);
 
-    /* y = x w^T + bias.   x act (N,I)  w act (O,I)  bias act (O) or left out
-     * y act (N,O), or F32 where the caller made it so */
+    /* y = x w^T + bias.   x act (N,I)  w act (O,I)  bias act (O), optional
+     * y act or F32 (N,O) */
     dt_status (*matmul_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
                                 const dt_tensor *bias, dt_error *err);
     /* dx = dy w.   dx act (N,I) */
     dt_status (*matmul_backward_input)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
                                        const dt_tensor *w, dt_error *err);
-    /* dw += dy^T x, dbias += column sums of dy.   dw F32 (O,I)  dbias F32 (O) or left out */
+    /* dw += dy^T x, dbias += column sums of dy.   dw F32 (O,I)  dbias F32 (O), optional */
     dt_status (*matmul_backward_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err);
 
-    /* dropout(softmax(q k^T / sqrt(D)), p) v per head (heads.h). out act (B,Q,H*D)  lse F32
-     * (B,H,Q): log of the sum of exponentials, kept for backward, of all keys that the query sees,
-     * dropped or not. The element of the dropout mask is ((b*H + h)*Q + query)*K + key */
+    /* out = dropout(softmax(q k^T / sqrt(D)), p) v per head (heads.h).   out act (B,Q,H*D)
+     * lse F32 (B,H,Q): log of the sum of exponentials over all keys that the query sees, dropped or not; kept
+     * for backward. The index in the dropout mask is ((b*H + h)*Q + query)*K + key */
     dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse, const dt_qkv *x,
                                    const dt_attention_args *args, dt_error *err);
-    /* Probabilities are recomputed from lse (Dao et al. 2022), the mask from key; the row sums of
-     * dout * out stay what they are with dropout. dx: gradients of q, k and v, OVERWRITTEN; those
-     * of k and v are sums over the heads of q that go with each, 0 of keys that no query sees */
+    /* Recomputes probabilities from lse (Dao et al. 2022) and the dropout mask from key; the row sums of dout * out
+     * are also right with dropout. dx: gradients of q, k and v, OVERWRITTEN; those of k and v are summed over
+     * the heads of q that share them, and 0 for keys that no query sees */
     dt_status (*attention_backward)(dt_device *, const dt_qkv *dx, const dt_tensor *dout,
                                     const dt_qkv *x, const dt_tensor *out, const dt_tensor *lse,
                                     const dt_attention_args *args, dt_error *err);
 
-    /* Rotary positions (Su et al. 2021): elements i and j = i + D/2 of a head in row t are turned,
+    /* Rotary positions (Su et al. 2021): rotates elements i and j = i + D/2 of a head in row t,
      *   y_i = z_i cos(t,i) - z_j sin(t,i)    y_j = z_j cos(t,i) + z_i sin(t,i)
-     * where z is x, or rmsnorm of x's heads where w is given (rstd with it).
-     * x,y act heads (B,T,H,D), D even; y may be x.   angles F32 (>=T,D): of a row D/2 cosines, then
-     * D/2 sines.   w act (D) and rstd F32 (B*T*H), or both left out */
+     * where z is x, or with w the rmsnorm of x's heads (which also writes rstd).
+     * x,y act heads (B,T,H,D), D even; y may be x.   angles F32 (>=T,D): each row D/2 cosines, then
+     * D/2 sines.   w act (D) and rstd F32 (B*T*H), both optional */
     dt_status (*rotary_forward)(dt_device *, const dt_heads *y, dt_tensor *rstd, const dt_heads *x,
                                 const dt_tensor *w, const dt_tensor *angles, double eps,
                                 dt_error *err);
-    /* dx OVERWRITTEN, and may be dy; dw F32 (D) +=. Where w is left out, so are dw and rstd, and x is
-     * not looked at. */
+    /* dx OVERWRITTEN, and may be dy; dw F32 (D) +=. Without w, dw and rstd are also left out, and x is not read. */
     dt_status (*rotary_backward)(dt_device *, const dt_heads *dx, dt_tensor *dw, const dt_heads *dy,
                                  const dt_heads *x, const dt_tensor *rstd, const dt_tensor *w,
                                  const dt_tensor *angles, dt_error *err);
@@ -141,7 +137,7 @@ typedef struct dt_ops {
     /* GELU       y = 0.5 x (1 + erf(x/sqrt(2)))
      * GELU_TANH  y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
      * (Hendrycks and Gimpel 2016)
-     * RELU       y = max(x, 0), of slope 0 at 0        TANH  y = tanh(x)
+     * RELU       y = max(x, 0), with slope 0 at 0      TANH  y = tanh(x)
      * x,y act, of any shape */
     dt_status (*activation_forward)(dt_device *, dt_tensor *y, const dt_tensor *x,
                                     dt_activation_kind kind, dt_error *err);
@@ -149,8 +145,8 @@ typedef struct dt_ops {
     dt_status (*activation_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
                                      const dt_tensor *x, dt_activation_kind kind, dt_error *err);
 
-    /* Keeps an element with probability 1-p and scales it by 1/(1-p); which, is Philox of the
-     * key and the element's index, so backward draws it again. y may be x. p = 0 copies. */
+    /* Keeps an element with probability 1-p and scales it by 1/(1-p). The choice is Philox of the key and the element's
+     * index, so that backward recomputes it. y may be x. p = 0 copies. */
     dt_status (*dropout_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, double p,
                                  const dt_philox_key *key, dt_error *err);
     dt_status (*dropout_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy, double p,
@@ -161,43 +157,43 @@ typedef struct dt_ops {
                                   dt_error *err);
 
     /* losses[n] = log(sum_v exp(logits[n,v])) - logits[n,target[n]] over the first V columns;
-     * a target < 0 counts nothing (loss 0, gradient 0).
+     * a target < 0 is ignored (loss 0, gradient 0).
      * losses F32 (N)  logits act or F32 (N,Vp)  targets I32 (N) */
     dt_status (*cross_entropy_forward)(dt_device *, dt_tensor *losses, const dt_tensor *logits,
                                        const dt_tensor *targets, int64_t vocab, dt_error *err);
-    /* With smoothing e (Szegedy et al. 2016) the loss is (1-e) of that and e/V of its sum over all V
+    /* With smoothing e (Szegedy et al. 2016) the loss is (1-e) times the loss above plus e/V times its sum over all V
      * targets: log(sum_v exp) - (1-e) logits[n,target[n]] - e/V sum_v logits[n,v]. Also logits :=
-     * (softmax - (1-e) onehot - e/V) * scale IN PLACE, padded columns 0. scale, in the device's
-     * memory: 1 / valid tokens of the whole step, over ranks and micro-steps. */
+     * (softmax - (1-e) onehot - e/V) * scale IN PLACE, padded columns 0. scale, in device memory:
+     * 1 / valid tokens of the whole step, over ranks and micro-steps. */
     dt_status (*cross_entropy_backward)(dt_device *, dt_tensor *losses, dt_tensor *logits,
                                         const dt_tensor *targets, int64_t vocab,
                                         const double *scale, double smoothing, dt_error *err);
 
-    /* losses[n] = sum_o (y[n,o] - targets[n,o])^2; a target that is NaN counts nothing (0, and
-     * gradient 0). losses F32 (N)  y act or F32 (N,O)  targets F32 (N,O) */
+    /* losses[n] = sum_o (y[n,o] - targets[n,o])^2; a target that is NaN is ignored (loss 0, gradient 0).
+     * losses F32 (N)  y act or F32 (N,O)  targets F32 (N,O) */
     dt_status (*squared_error_forward)(dt_device *, dt_tensor *losses, const dt_tensor *y,
                                        const dt_tensor *targets, dt_error *err);
-    /* Also y := 2 (y - targets) * scale IN PLACE. scale, in the device's memory: 1 / the numbers that
-     * count in the whole step. */
+    /* Also y := 2 (y - targets) * scale IN PLACE. scale, in device memory: 1 / targets of the whole step that are
+     * not NaN. */
     dt_status (*squared_error_backward)(dt_device *, dt_tensor *losses, dt_tensor *y,
                                         const dt_tensor *targets, const double *scale,
                                         dt_error *err);
 
-    /* param and the states that the rule has F32 (n) in place, grad F32 (n), which may be param; copy
-     * act (n) := param in the compute type, or left out. What a state holds before step 1 is 0. factors lie in the
-     * device's memory. The step of an element is in optimizer_rules.h, for all backends. */
+    /* Updates param and the rule's states F32 (n) in place from grad F32 (n), which may be param. copy act (n) := param
+     * in the compute type, optional. The states are 0 before step 1. factors are in device memory. optimizer_rules.h
+     * has the step of one element, for all backends. */
     dt_status (*optimizer_step)(dt_device *, dt_optimizer_rule rule, dt_tensor *param,
                                 dt_tensor *copy, dt_tensor *states, const dt_tensor *grad,
                                 const dt_optimizer_factors *factors, dt_error *err);
 
-    /* out = x / max(|x|, eps), |x| the root of the sum of squares.   out act, x F32, of any shape */
+    /* out = x / max(|x|, eps), |x| the L2 norm.   out act, x F32, of any shape */
     dt_status (*normalize)(dt_device *, dt_tensor *out, const dt_tensor *x, double eps,
                            dt_error *err);
     /* y = a*x + b*y.   x,y act, of any shape */
     dt_status (*blend)(dt_device *, dt_tensor *y, const dt_tensor *x, double a, double b,
                        dt_error *err);
 
-    /* *out = sum of squares, in a fixed order; not finite where x is not. x F32 (n) */
+    /* *out = sum of squares, in a fixed order; not finite if an x is not finite. x F32 (n) */
     dt_status (*sum_squares)(dt_device *, double *out, const dt_tensor *x, dt_error *err);
     /* *out = sum of x, in a fixed order. x F32 (n) */
     dt_status (*sum)(dt_device *, double *out, const dt_tensor *x, dt_error *err);
@@ -206,13 +202,13 @@ typedef struct dt_ops {
     /* x := 0, any type */
     dt_status (*zero)(dt_device *, dt_tensor *x, dt_error *err);
 
-    /* --- several ops in one; NULL where a backend has nothing better than these */
+    /* --- fused ops; NULL if the backend has no better code than the single ops */
 
-    /* matmul_forward into pre, and activation_forward (GELU_TANH) of that into y, before or after it is
-     * rounded. y,pre act (N,O) */
+    /* matmul_forward into pre, then activation_forward (GELU_TANH) of pre into y; the activation can use pre before or
+     * after rounding. y,pre act (N,O) */
     dt_status (*matmul_gelu_forward)(dt_device *, dt_tensor *y, dt_tensor *pre, const dt_tensor *x,
                                      const dt_tensor *w, const dt_tensor *bias, dt_error *err);
-    /* matmul_backward_input, and activation_backward (GELU_TANH) of that, before or after it is rounded.
+    /* matmul_backward_input, then activation_backward (GELU_TANH) of its result, before or after rounding.
      * dpre,pre act (N,I), dy act (N,O) */
     dt_status (*matmul_gelu_backward)(dt_device *, dt_tensor *dpre, const dt_tensor *dy,
                                       const dt_tensor *w, const dt_tensor *pre, dt_error *err);
@@ -221,7 +217,7 @@ typedef struct dt_ops {
     dt_status (*matmul_residual_forward)(dt_device *, dt_tensor *y, const dt_tensor *a,
                                          const dt_tensor *x, const dt_tensor *w,
                                          const dt_tensor *bias, dt_error *err);
-    /* out[i] = sum_squares of x[i], and the device is waited for once. */
+    /* out[i] = sum_squares of x[i], with one synchronization of the device. */
     dt_status (*sum_squares_each)(dt_device *, double *out, const dt_tensor *x, int count,
                                   dt_error *err);
 } dt_ops;

@@ -1,8 +1,8 @@
-/* optimizer_rules: the step of one element, for all backends, whose loops are around it; and the
- * numbers that it needs, made on the host (engine/optim) and read where the op runs.
+/* optimizer_rules: defines the optimizer step of one element, which the loops of all backends call, and its factors,
+ * which the host computes (engine/optim) and the op reads on the device.
  *
- * A rule is a line of DT_OPTIMIZER_RULES and a function (p, m, v, grad, factors): the parameter and
- * its states, of which a rule with fewer than two gets NULL for the others.
+ * A rule is a line of DT_OPTIMIZER_RULES and a function (p, m, v, grad, factors): p is the parameter, m and v are its
+ * states; a rule with fewer than two states gets NULL for the others.
  */
 #ifndef DT_ENGINE_OPTIMIZER_RULES_H
 #define DT_ENGINE_OPTIMIZER_RULES_H
@@ -31,11 +31,11 @@ typedef enum dt_optimizer_rule {
     DT_OPTIMIZER_RULES(DT_OPTIMIZER_RULE_ENUM) DT_OPTIMIZER_RULE_COUNT
 } dt_optimizer_rule;
 
-/* Of one step; what a rule does not read is 0. */
+/* The factors of one step; those that the rule does not use are 0. */
 typedef struct dt_optimizer_factors {
     float grad_scale;
     float coupled; /* weight decay that is added to the gradient */
-    float decay;   /* 1 - lr * decay, where it is not */
+    float decay;   /* 1 - lr * decay, for decoupled weight decay */
     /* adam: p -= step_size * m / (sqrt(v) * v_scale + eps) covers both variants */
     float keep_m, take_m, keep_v, take_v, step_size, v_scale, eps;
     float lr, momentum;
@@ -76,7 +76,7 @@ DT_STEP_FN void dt_step_lion(float *p, float *m, float *v, float grad,
     *m = f->keep_m * *m + f->take_m * g;
 }
 
-/* Of a gradient, which becomes the direction of a step: `p` is `grad`. */
+/* Turns the gradient into the direction of a step, in place: `p` is `grad`. */
 DT_STEP_FN void dt_step_direct(float *p, float *m, float *v, float grad,
                                const dt_optimizer_factors *f)
 {
@@ -86,7 +86,7 @@ DT_STEP_FN void dt_step_direct(float *p, float *m, float *v, float grad,
     *p = f->nesterov ? *m - f->take_m * (*m - g) : *m;
 }
 
-/* Along a direction that is given. */
+/* Steps along a given direction, which `grad` holds. */
 DT_STEP_FN void dt_step_apply(float *p, float *m, float *v, float grad,
                               const dt_optimizer_factors *f)
 {

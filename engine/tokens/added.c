@@ -65,7 +65,7 @@ out:
     return st;
 }
 
-/* The longest token at `text`: its length, 0 where there is none. */
+/* Returns the length of the longest token at `text`; 0: none. */
 static size_t longest(dt_added_token *token, const dt_added *added, const unsigned char *text,
                       size_t length)
 {

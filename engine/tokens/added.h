@@ -1,5 +1,5 @@
-/* added: the tokens that are cut out of a text before it is split into words, such as
- * <|endoftext|>: from left to right, the longest one at each place.
+/* added: finds added tokens, such as <|endoftext|>, which are cut out of a text before it is split into words: from left
+ * to right, the longest token at each place.
  */
 #ifndef DT_ENGINE_TOKENS_ADDED_H
 #define DT_ENGINE_TOKENS_ADDED_H
@@ -15,7 +15,7 @@ extern "C" {
 
 typedef struct dt_added_token {
     int32_t id;          /* -1: no token ends at this node */
-    bool lstrip, rstrip; /* white space before it, behind it, is its own */
+    bool lstrip, rstrip; /* white space before it, after it, belongs to it */
 } dt_added_token;
 
 /* A tree of bytes. Node 0 is its root. */
@@ -28,12 +28,12 @@ typedef struct dt_added {
 
 dt_status dt_added_init(dt_added *out, dt_error *err);
 void dt_added_release(dt_added *added); /* accepts a zeroed one */
-/* Not empty. Of two with the same text the later one counts. */
+/* Adds a token, which must not be empty, and replaces one with the same text. */
 dt_status dt_added_put(dt_added *added, const char *text, size_t length,
                        const dt_added_token *token, dt_error *err);
 
-/* The first token at or behind text[from]: its bytes are start .. end, white space that is its own
- * among them as far as `from`. False: there is none. */
+/* Finds the first token at or after text[from]. Its bytes are start .. end, with the white space that belongs to it, but
+ * none before `from`. False: there is none. */
 bool dt_added_next(const dt_added *added, const char *text, size_t length, size_t from,
                    size_t *start, size_t *end, int32_t *id);
 

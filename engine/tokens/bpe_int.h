@@ -1,4 +1,4 @@
-/* bpe_int: what a tokenizer is made of, for those who read one and those who use it. */
+/* bpe_int: defines the parts of a tokenizer, for the files that read and use one. */
 #ifndef DT_ENGINE_TOKENS_BPE_INT_H
 #define DT_ENGINE_TOKENS_BPE_INT_H
 
@@ -34,7 +34,7 @@ typedef enum dt_normal_kind {
     DT_NORMAL_CHARSMAP
 } dt_normal_kind;
 
-/* Pointers lead into the arena. */
+/* Pointers are into the arena. */
 typedef struct dt_normal_step {
     dt_normal_kind kind;
     dt_form form;          /* FORM */
@@ -43,7 +43,7 @@ typedef struct dt_normal_step {
     const dt_charsmap *charsmap;
 } dt_normal_step;
 
-/* Spaces become `mark`, which begins a word. */
+/* Replaces spaces with `mark`, which begins a word. */
 typedef struct dt_metaspace {
     const char *mark; /* NULL: there is none */
     enum { DT_PREPEND_NEVER, DT_PREPEND_FIRST, DT_PREPEND_ALWAYS } prepend;
@@ -56,28 +56,28 @@ struct dt_bpe {
     dt_pairs merges;    /* of a BPE */
     dt_unigram unigram; /* of a Unigram */
     bool is_unigram;
-    int32_t bytes[256]; /* byte-level: of that byte; else of "<0x41>". -1: none */
+    int32_t bytes[256]; /* byte-level: id of that byte; else id of "<0x41>". -1: none */
     int32_t unknown;    /* -1: none */
     int32_t end_of_text;
-    dt_ids before, after; /* what the post-processor puts around a text */
+    dt_ids before, after; /* tokens that the post-processor puts around a text */
     bool ignores_limits;
     bool byte_level, byte_fallback, ignore_merges, fuse_unknown;
-    bool reaches_over_breaks; /* an added token may stand on both sides of a line's end */
+    bool reaches_over_breaks; /* an added token can span the end of a line */
     bool separates_lines; /* a line's end separates words like a space, whatever is on both sides */
 
-    dt_added raw;        /* cut out of the text as it is */
-    dt_added normalized; /* of what is left, in normal form */
+    dt_added raw;        /* found in the text as it is */
+    dt_added normalized; /* found in the rest after normalization */
     dt_normal_step steps[DT_BPE_STEPS];
     int step_count;
     bool prefix_space; /* every stretch of text between added tokens begins with one */
     bool drops_spaces; /* white space separates words, and no word has any */
     dt_split split;
     dt_metaspace metaspace;
-    const char *space;      /* what stands for a space in a token; NULL: itself */
+    const char *space;      /* replacement of a space in tokens; NULL: none */
     bool drops_first_space; /* the decoder drops the space of a text's first word */
 };
 
-/* Empty, its parts ready. */
+/* Returns an empty tokenizer with initialized parts. */
 dt_status dt_bpe_new(dt_bpe **out, dt_error *err);
 
 /* huggingface.c and tiktoken.c: fill an empty one. Messages do not name the file. */
@@ -114,12 +114,12 @@ typedef dt_status dt_bpe_read_fn(dt_bpe *bpe, const json_t *json, bool alone, dt
 dt_status dt_bpe_read_each(dt_bpe *bpe, const json_t *json, const char *where, const char *list,
                            dt_bpe_read_fn *read, dt_error *err);
 
-/* normalize.c: appends text as the tokenizer's normalizer has it. */
+/* normalize.c: appends the normalized text. */
 dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, size_t length,
                            dt_error *err);
 
-/* byte_map.c: the printable characters that stand for bytes in a byte-level vocabulary. Appends
- * what text means; false where a character of it stands for none. */
+/* byte_map.c: appends the bytes that the printable characters of a byte-level vocabulary stand for; false if a character
+ * does not stand for a byte. */
 bool dt_byte_map_decode(dt_strbuf *out, const char *text, size_t length);
 
 /* merge: byte pair encoding of one word: of all pairs of neighbours that are in the table the one of

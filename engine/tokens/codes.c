@@ -51,7 +51,7 @@ static dt_status add_symbol(int32_t *id, dt_codes *codes, const char *text, size
     return dt_vocab_add(&codes->symbols, *id, text, length, true, err);
 }
 
-/* Of two equal lines the earlier one counts. */
+/* The earlier of two equal lines counts. */
 static dt_status add_merge(dt_codes *codes, const merge_line *line, uint32_t rank,
                            dt_strbuf *joined, dt_error *err)
 {
@@ -79,8 +79,8 @@ static dt_status read_version(dt_codes *out, const char *line, size_t length, co
         out->end_apart = true;
     else if (length != mark + 3 || memcmp(line + mark, "0.2", 3) != 0)
         return DT_FAIL(err, DT_ERR_CORRUPT,
-                       "'%s', line 1: codes of version '%.*s'; 0.1 and 0.2 are known", name,
-                       (int)(length - mark < 20 ? length - mark : 20), line + mark);
+                       "'%s', line 1: unsupported version '%.*s' of codes (expected 0.1 or 0.2)",
+                       name, (int)(length - mark < 20 ? length - mark : 20), line + mark);
     return DT_OK;
 }
 

@@ -1,11 +1,11 @@
-/* codes: subword-nmt's byte pair encoding of words: a line of text becomes pieces with "@@ " between those
+/* codes: applies subword-nmt's byte pair encoding: splits the words of a line into pieces, with "@@ " between the pieces
  * of one word.
  *
- *   file    "#version: 0.2", then a merge a line, "a b", the earliest first; without the first line it is
- *           of version 0.1. fastBPE's is read too: "a b count", which is as 0.2
+ *   file    "#version: 0.2", then one merge per line, "a b", the earliest first; without the first line the version
+ *           is 0.1. fastBPE's "a b count" is also read, as version 0.2
  *   0.2     "</w>" is a part of a word's last character; 0.1: a character of its own
- *   merge   of all pairs of neighbours in a word the earliest of the file, at all its places from left to
- *           right, until no pair is in the file
+ *   merge   the pair of neighbours in a word that is earliest in the file, at all its places from left to right;
+ *           repeated until no pair is in the file
  *
  * Source     subword-nmt/apply_bpe.py; no glossaries, no dropout
  * Threads    read only once it is made

@@ -35,7 +35,7 @@ static bool is_number(const char *text, size_t length)
     return length > 0 && text[length - 1] != '-';
 }
 
-/* The word may have spaces: the last one stands before the count. */
+/* The word can contain spaces: the last space precedes the count. */
 static bool read_entry(entry *out, const char *line, size_t length)
 {
     const size_t flag = sizeof(overwrite) - 1;
@@ -127,8 +127,7 @@ dt_status dt_dictionary_parse(dt_dictionary *out, const char *bytes, size_t leng
     if (count == 0)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is empty; expected a dictionary", name);
     if (count > DT_VOCAB_MAX - DT_DICTIONARY_SPECIALS)
-        DT_THROW(err, DT_ERR_CORRUPT,
-                 "'%s' has %lld words, more than the %lld that a vocabulary may", name,
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' has %lld words (expected at most %lld)", name,
                  (long long)count, (long long)DT_VOCAB_MAX - DT_DICTIONARY_SPECIALS);
     DT_TRY(dt_vocab_init(&out->words, err));
     DT_TRY(add_entries(out, entries, count, name, err));

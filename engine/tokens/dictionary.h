@@ -1,9 +1,9 @@
-/* dictionary: fairseq's dict.txt, a word a line, and what becomes of a line of text by it.
+/* dictionary: reads fairseq's dict.txt, and encodes and decodes lines of text with it.
  *
- *   dict.txt   "word count" a line, "word count #fairseq:overwrite" where the word comes a second time:
- *              then the later line counts. Ids are those of the lines behind four that every dictionary
- *              has: 0 <s>, 1 <pad>, 2 </s>, 3 <unk>
- *   text       cut at white space, as Python's str.split() has it; a word that has no line is <unk>
+ *   dict.txt   one "word count" per line; "word count #fairseq:overwrite" replaces an earlier line of the word. Ids
+ *              follow the order of the lines, after four that every dictionary has: 0 <s>, 1 <pad>, 2 </s>,
+ *              3 <unk>
+ *   text       split at white space as by Python's str.split(); a word without a line is <unk>
  *
  * Source     fairseq/data/dictionary.py, fairseq/tokenizer.py
  * Threads    read only once it is made
@@ -40,7 +40,7 @@ dt_status dt_dictionary_parse(dt_dictionary *out, const char *bytes, size_t leng
 void dt_dictionary_release(dt_dictionary *dictionary);
 
 int64_t dt_dictionary_size(const dt_dictionary *dictionary);
-/* Appends the ids of the words of a line, which is UTF-8; none for white space alone. */
+/* Appends the ids of the words of a line (UTF-8); nothing for white space alone. */
 dt_status dt_dictionary_encode(dt_ids *out, const dt_dictionary *dictionary, const char *text,
                                size_t length, dt_error *err);
 /* Appends a word and a space, or a piece that continues without either; nothing for <s>, <pad> and </s>. */

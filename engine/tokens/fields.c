@@ -17,8 +17,7 @@ dt_status dt_bpe_check_keys(const json_t *object, const char *where, const char 
         for (i = 0; keys[i] != NULL && strcmp(keys[i], key) != 0;)
             i++;
         if (keys[i] == NULL)
-            return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s': the key '%.80s' is not known here",
-                           where, key);
+            return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s': unsupported key '%.80s'", where, key);
     }
     return DT_OK;
 }

@@ -10,7 +10,7 @@ extern "C" {
 
 typedef enum dt_form { DT_FORM_NFC, DT_FORM_NFD, DT_FORM_NFKC, DT_FORM_NFKD } dt_form;
 
-/* Whether text (valid UTF-8) is certainly in the form: one look at each code point. */
+/* Returns true if text (valid UTF-8) is certainly in the form; a quick check per code point. */
 bool dt_form_holds(dt_form form, const char *text, size_t length);
 
 /* Appends the text (valid UTF-8) in the form. DT_ERR_NOMEM. */

@@ -70,9 +70,9 @@ dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err
     DT_TRY(dt_bpe_check_keys(json, "tokenizer.json", keys, err));
     bpe->ignores_limits = is_set(json, "truncation") || is_set(json, "padding");
     if (!json_is_object(model))
-        DT_THROW(err, DT_ERR_CORRUPT, "'model' is missing: this is no tokenizer");
+        DT_THROW(err, DT_ERR_CORRUPT, "'model' is missing: this is not a tokenizer");
     if (version != NULL && strcmp(version, "1.0") != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'version' %.40s is not known here; 1.0 is", version);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported 'version' %.40s (expected 1.0)", version);
     DT_TRY(dt_bpe_read_normalizer(bpe, json_object_get(json, "normalizer"), err));
     DT_TRY(dt_bpe_read_pre_tokenizer(bpe, json_object_get(json, "pre_tokenizer"), err));
     DT_TRY(dt_bpe_read_decoder(bpe, json_object_get(json, "decoder"), err));

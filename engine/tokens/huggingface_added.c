@@ -32,8 +32,8 @@ static dt_status read_entry(entry *out, const json_t *json, dt_error *err)
     if (out->content[0] == '\0')
         DT_THROW(err, DT_ERR_CORRUPT, "'%s': token %lld is empty", where, (long long)out->id);
     if (out->single_word)
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "'%s': '%.80s' has 'single_word', which is not known here", where, out->content);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s': '%.80s' has 'single_word', which is not supported",
+                 where, out->content);
     out->token.id = (int32_t)out->id;
 out:
     return st;
@@ -60,7 +60,7 @@ static dt_status add_to_vocab(dt_bpe *bpe, const entry *added, const json_t *voc
                             err);
     if (id != added->id)
         return DT_FAIL(err, DT_ERR_CORRUPT,
-                       "'%s': '%.80s' has the number %lld, and %lld in the vocabulary", where,
+                       "'%s': '%.80s' has the id %lld, but %lld in the vocabulary", where,
                        added->content, (long long)added->id, (long long)id);
     return DT_OK;
 }

@@ -117,7 +117,7 @@ static dt_status read_one(dt_bpe *bpe, const json_t *json, int depth, dt_error *
         json_array_foreach(json_object_get(json, "processors"), i, item)
             DT_TRY(read_one(bpe, item, depth + 1, err));
     } else if (strcmp(type, "ByteLevel") != 0) {
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "the post_processor '%.80s' is not known here", type);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported post_processor '%.80s'", type);
     }
     DT_TRY(wrap(bpe, &own, err));
 out:

@@ -153,7 +153,7 @@ static dt_status check_unset(const json_t *model, const char *key, dt_error *err
     if (value == NULL || json_is_null(value) || (text != NULL && text[0] == '\0') ||
         (json_is_number(value) && json_number_value(value) == 0))
         return DT_OK;
-    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s': '%s' is set, and is not known here", where, key);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s': '%s' is set, and is not supported", where, key);
 }
 
 static dt_status read_unknown(dt_bpe *bpe, const json_t *model, dt_error *err)

@@ -1,6 +1,6 @@
-/* pairs: a table from two numbers to two others: which tokens merge, and the tree of added tokens.
+/* pairs: maps a pair of numbers to another pair: for the merges of tokens, and the tree of added tokens.
  *
- * Open addressing, at most half full. Invariant: a key is in it once; adding it again replaces.
+ * Open addressing, at most half full. Adding an existing key replaces it.
  */
 #ifndef DT_ENGINE_TOKENS_PAIRS_H
 #define DT_ENGINE_TOKENS_PAIRS_H
@@ -27,7 +27,7 @@ typedef struct dt_pairs {
     int shift;
 } dt_pairs;
 
-/* With room for `count`; it grows. Released by dt_pairs_release, which accepts a zeroed one. */
+/* Initializes a table with room for `count`; it grows. dt_pairs_release accepts a zeroed table. */
 dt_status dt_pairs_init(dt_pairs *out, uint64_t count, dt_error *err);
 void dt_pairs_release(dt_pairs *pairs);
 dt_status dt_pairs_put(dt_pairs *pairs, int32_t first, int32_t second, uint32_t rank, int32_t id,
@@ -43,7 +43,7 @@ static inline uint64_t dt_pair_slot(const dt_pairs *pairs, uint64_t key)
     return (key ^ key >> 29) * 0x9e3779b97f4a7c15ull >> pairs->shift;
 }
 
-/* Its rank is DT_PAIR_NONE where the pair is not in the table. */
+/* Returns the slot of the pair; its rank is DT_PAIR_NONE if the pair is not in the table. */
 static inline const dt_pair *dt_pairs_get(const dt_pairs *pairs, int32_t first, int32_t second)
 {
     uint64_t key = dt_pair_key(first, second), at = dt_pair_slot(pairs, key);

@@ -1,4 +1,4 @@
-/* text_lines: a text line by line; each may end in LF or CR LF, and the last in nothing. */
+/* text_lines: iterates over the lines of a text, which end in LF or CR LF; the last can lack its end. */
 #ifndef DT_ENGINE_TOKENS_TEXT_LINES_H
 #define DT_ENGINE_TOKENS_TEXT_LINES_H
 
@@ -10,7 +10,7 @@ typedef struct dt_text_lines {
     const char *at, *end;
 } dt_text_lines;
 
-/* The next one, without its end; false: there is none. */
+/* Returns the next line, without its end; false: there is none. */
 static inline bool dt_text_lines_next(const char **line, size_t *length, dt_text_lines *lines)
 {
     const char *stop;

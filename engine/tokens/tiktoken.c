@@ -12,7 +12,7 @@ typedef struct special {
     int id;
 } special;
 
-/* What the files themselves do not say. Numbers are those beside `tokens` tokens. */
+/* Facts that the files do not contain. Ids are those for `tokens` tokens. */
 static const struct kind {
     const char *names[4]; /* of files, without .tiktoken */
     int64_t tokens;
@@ -149,7 +149,7 @@ out:
     return st;
 }
 
-/* In a file of another size than the known one they stand as far behind the last token. */
+/* In a file of another size they follow the last token at the same distance. */
 static dt_status add_specials(dt_bpe *bpe, const struct kind *kind, int64_t tokens, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -182,8 +182,8 @@ dt_status dt_bpe_read_tiktoken(dt_bpe *bpe, const char *text, size_t length, con
     kind = find_kind(name, tokens);
     if (kind == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "a tiktoken file does not say how text is split, and neither its name nor its "
-                 "%lld tokens tell: expected a file gpt2, r50k_base, p50k_base, cl100k_base, "
+                 "cannot tell from the name of the tiktoken file or its %lld tokens how text is "
+                 "split: expected a file gpt2, r50k_base, p50k_base, cl100k_base, "
                  "o200k_base, llama3 or qwen",
                  (long long)tokens);
     bpe->byte_level = bpe->ignore_merges = true;

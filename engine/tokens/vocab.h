@@ -1,6 +1,6 @@
-/* vocab: tokens as bytes, by number and by what they are.
+/* vocab: stores the bytes of tokens, and finds a token by id or by its bytes.
  *
- * Numbers may have holes. A token may be known by its number alone (one that no text becomes).
+ * Ids may have holes. A token that is never encoded from text is found by its id only.
  */
 #ifndef DT_ENGINE_TOKENS_VOCAB_H
 #define DT_ENGINE_TOKENS_VOCAB_H
@@ -33,15 +33,15 @@ typedef struct dt_vocab {
 dt_status dt_vocab_init(dt_vocab *out, dt_error *err);
 void dt_vocab_release(dt_vocab *vocab); /* accepts a zeroed one */
 
-/* `findable`: by its bytes too. DT_ERR_CORRUPT where the number is taken or out of range, or the
- * bytes are those of another token that can be found. */
+/* Adds a token; `findable`: also by its bytes. DT_ERR_CORRUPT if the id is in use or out of range, or the bytes are those
+ * of another findable token. */
 dt_status dt_vocab_add(dt_vocab *vocab, int64_t id, const char *bytes, size_t length, bool findable,
                        dt_error *err);
 
-/* -1 where there is none. */
+/* Returns the id of the token with these bytes; -1: none. */
 int32_t dt_vocab_find(const dt_vocab *vocab, const void *bytes, size_t length);
 
-/* NULL where no token has that number. Borrowed until the next token is added. */
+/* Returns the bytes of a token; NULL if no token has the id. Borrowed until the next token is added. */
 const char *dt_vocab_text(const dt_vocab *vocab, int64_t id, size_t *length);
 
 #ifdef __cplusplus

@@ -15,7 +15,8 @@ static dt_status add_special(dt_bpe_draft *draft, const char *text, dt_error *er
 
     if (length < 2)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "the special token '%s' is too short; give one that no text has", text);
+                       "the special token '%s' is too short; give one that does not occur in text",
+                       text);
     if (dt_vocab_find(&draft->vocab, text, length) >= 0)
         return DT_FAIL(err, DT_ERR_USAGE, "the special token '%s' is given twice", text);
     return dt_vocab_add(&draft->vocab, draft->vocab.size, text, length, true, err);

@@ -1,5 +1,5 @@
-/* write: a tokenizer that was learned here, as a tokenizer.json that Hugging Face's libraries and
- * dt_bpe_parse read: byte-level, its text split as GPT-2, Llama 3 or Qwen split it. */
+/* write: writes a trained tokenizer as a tokenizer.json that Hugging Face's libraries and dt_bpe_parse read: byte-level,
+ * with text split as in GPT-2, Llama 3 or Qwen. */
 #ifndef DT_ENGINE_TOKENS_WRITE_H
 #define DT_ENGINE_TOKENS_WRITE_H
 
@@ -23,7 +23,7 @@ typedef struct dt_bpe_draft {
     dt_split_kind split; /* GPT2, LLAMA3 or QWEN */
 } dt_bpe_draft;
 
-/* Special tokens (UTF-8) and the bytes, in the order that the library's trainer gives them.
+/* Begins a draft with the special tokens (UTF-8) and the 256 bytes, in the order of the library's trainer.
  * DT_ERR_USAGE: a special token that is empty or a single byte's, or given twice. */
 dt_status dt_bpe_draft_begin(dt_bpe_draft *out, const char *const *special, size_t special_count,
                              dt_split_kind split, dt_error *err);

@@ -48,7 +48,7 @@ static dt_status continue_last(dt_shell_scanner *s)
     for (size_t i = 0; i < s->command.count && st == DT_OK; i++)
         st = dt_shell_add_word(last, &s->command.words[i], s->script->arena, s->err);
     if (st == DT_OK)
-        st = remark(s, "this line begins with a flag: it is taken as a part of the command before");
+        st = remark(s, "this line begins with a flag: it is read as a part of the command before");
     return st;
 }
 
@@ -85,8 +85,8 @@ static void take_char(dt_shell_scanner *s, char c)
     s->line += c == '\n';
 }
 
-/* "\<newline>" is nothing. So is "\ <newline>", which a shell would take for a blank and the end of the command:
- * the blank cannot be seen, and nobody means it. */
+/* "\<newline>" is removed. So is "\ <newline>", which a shell would read as a blank and the end of the command: the
+ * blank is invisible, and never intended. */
 static dt_status skip_continuation(bool *skipped, dt_shell_scanner *s)
 {
     const char *at = s->at + 1;
@@ -103,9 +103,8 @@ static dt_status skip_continuation(bool *skipped, dt_shell_scanner *s)
         return DT_OK;
     s->line--;
     {
-        dt_status st = remark(
-            s, "blanks follow the backslash at its end, where a shell would end the command: "
-               "it is taken as continued");
+        dt_status st = remark(s, "blanks follow the backslash at its end, where a shell would end "
+                                 "the command: the line is read as continued");
 
         s->line++;
         return st;
@@ -147,8 +146,8 @@ static dt_status take_quotes(dt_shell_scanner *s)
     return DT_OK;
 }
 
-/* "<DATA>", "<path to data>": the bytes of what a person has to fill in; 0: it is none. In "<in 2>out" a number
- * stands before '>', in "<in >out" a blank. */
+/* Returns the bytes of a placeholder, "<DATA>" or "<path to data>"; 0: not a placeholder. "<in 2>out", with a number
+ * before '>', and "<in >out", with a blank, are redirections. */
 static size_t placeholder_length(const dt_shell_scanner *s)
 {
     size_t length = 1, word = 1;
@@ -171,8 +170,7 @@ static dt_status take_placeholder(dt_shell_scanner *s, size_t length)
     for (size_t i = 0; i < length; i++)
         take_char(s, *s->at++);
     s->open = true;
-    return remark(
-        s, "a name in <> is taken for a placeholder, to be filled in, and not for a redirection");
+    return remark(s, "a name in <> is read as a placeholder to fill in, not as a redirection");
 }
 
 /* "> FILE", "2>&1", "<<END": the word after it belongs to it. */

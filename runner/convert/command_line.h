@@ -1,13 +1,13 @@
-/* command_line: the commands of a shell script, or of a line, split into words as sh splits them. Nothing is run.
+/* command_line: splits the commands of a shell script or a line into words as sh does, without running anything.
  *
  * Known      quotes, backslashes, continued lines, comments, here-documents, redirections, NAME=value and
  *            NAME=(words) before their use, export, $NAME, ${NAME}, ${NAME:-value}, "${NAME[@]}", and
  *            $(which PROGRAM)
- * Not known  all else that begins with '$' or '`', and placeholders such as <DATA>: they stay as they are
- *            written, and the word is `open`
- * Mended     a backslash with blanks behind it, and a line that begins with a flag, continue the command before:
- *            in `remarks`
- * Errors     DT_ERR_USAGE with source and line: a quote that is not closed, text that is no UTF-8
+ * Not known  everything else that begins with '$' or '`', and placeholders such as <DATA>: they are kept as written, and
+ *            the word is `open`
+ * Repaired   a backslash followed by blanks, and a line that begins with a flag, continue the command before; `remarks`
+ *            lists this
+ * Errors     DT_ERR_USAGE with source and line: an unclosed quote, text that is not UTF-8
  * Ownership  words live in the arena
  */
 #ifndef DT_RUNNER_CONVERT_COMMAND_LINE_H
@@ -22,7 +22,7 @@
 typedef struct dt_shell_word {
     const char *text;
     int line;  /* from 1; 0: not from a script */
-    bool open; /* a part is known to a shell alone */
+    bool open; /* only a shell can expand a part of it */
 } dt_shell_word;
 
 typedef struct dt_shell_words {
@@ -55,16 +55,15 @@ typedef struct dt_shell_script {
 
 void dt_shell_init(dt_shell_script *out, dt_arena *arena);
 
-/* As if NAME=value stood in front of the script. */
+/* Defines a variable before the script. */
 dt_status dt_shell_define(dt_shell_script *script, const char *name, const char *value,
                           dt_error *err);
 
-/* Commands are added to those that are there; a variable has the value of the last assignment before
- * its use. */
+/* Appends the commands of the text. A variable has the value of the last assignment before its use. */
 dt_status dt_shell_read(dt_shell_script *script, const char *text, size_t length,
                         const char *source, dt_error *err);
 
-/* Words that a shell has split already are one command. */
+/* Appends one command of words that a shell has already split. */
 dt_status dt_shell_take(dt_shell_script *script, char *const *words, size_t count, dt_error *err);
 
 dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word, dt_arena *arena,
@@ -73,7 +72,7 @@ dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word
 dt_status dt_shell_add_to(dt_shell_words *words, const char *text, size_t length, int line,
                           dt_arena *arena, dt_error *err);
 
-/* What is shown and written into a recipe later is text without control characters: DT_ERR_USAGE. */
+/* DT_ERR_USAGE if text that will be shown and written into a recipe has control characters or is not UTF-8. */
 dt_status dt_shell_check_text(const char *text, size_t length, const char *source, dt_error *err);
 
 /* "NAME=...": the length of NAME, or 0. */

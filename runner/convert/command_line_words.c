@@ -161,9 +161,9 @@ dt_status dt_shell_check_text(const char *text, size_t length, const char *sourc
     for (size_t at = 0; at < length; at += taken) {
         taken = dt_utf8_decode(&code, (const unsigned char *)text + at, length - at);
         if (taken == 0)
-            return DT_FAIL(err, DT_ERR_USAGE, "%s:%zu: this is no text in UTF-8", source, line);
+            return DT_FAIL(err, DT_ERR_USAGE, "%s:%zu: this is not UTF-8 text", source, line);
         if (code < 0x10000 && is_control(code))
-            return DT_FAIL(err, DT_ERR_USAGE, "%s:%zu: a control character, U+%04X, stands in it",
+            return DT_FAIL(err, DT_ERR_USAGE, "%s:%zu: unsupported control character U+%04X",
                            source, line, code);
         line += code == '\n';
     }

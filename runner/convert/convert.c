@@ -59,7 +59,7 @@ static dt_status read_script(dt_strbuf *out, const char **source, const char *wo
     return dt_file_read(out, word, SCRIPT_MOST, err);
 }
 
-/* Files and options of nanoGPT stand behind its train.py, which may be left out. */
+/* Files and options of nanoGPT follow its train.py, which can be left out. */
 static dt_status take_words(dt_shell_script *script, const dt_convert_tool *tool, char **words,
                             int count, dt_error *err)
 {
@@ -115,7 +115,7 @@ static dt_status make_draft(dt_draft *draft, const dt_convert_tool *tool, char *
     }
     DT_TRY(dt_tools_convert(&found, draft, &script, NULL, tool, NULL, err));
     if (found == NULL)
-        DT_THROW(err, DT_ERR_USAGE, "there is no %s in it%s", tool->what,
+        DT_THROW(err, DT_ERR_USAGE, "cannot find a %s%s", tool->what,
                  tool->hint != NULL ? tool->hint : "");
 out:
     dt_strbuf_release(&given);
@@ -125,7 +125,7 @@ out:
 
 /* --- what is made --- */
 
-/* What is written can be read; only a layer is no recipe by itself. */
+/* Checks that the generated recipe parses. Skips a layer, which is not a complete recipe. */
 static dt_status check(const dt_draft *draft, const char *path, const char *text, dt_error *err)
 {
     dt_recipe_source source = {.path = path, .text = text};
@@ -136,7 +136,7 @@ static dt_status check(const dt_draft *draft, const char *path, const char *text
         return DT_OK;
     st = dt_recipe_read(&recipe, &source, draft->arena, err);
     if (st != DT_OK)
-        dt_error_prefix(err, "the command line makes no recipe");
+        dt_error_prefix(err, "the converted recipe is invalid");
     return st;
 }
 
@@ -162,7 +162,7 @@ static void tell(const dt_call *call, const dt_draft *draft, const char *path)
     for (size_t i = 0; i < draft->notes.count; i++)
         dt_report_note(call, "%s: %s", draft->notes.items[i].about, draft->notes.items[i].text);
     if (path != NULL && !draft->is_layer)
-        dt_report_note(call, "%s is written; its data were not looked at: 'dtrun validate %s' does",
+        dt_report_note(call, "wrote %s; its data were not checked: 'dtrun validate %s' checks them",
                        path, path);
 }
 
@@ -240,7 +240,7 @@ dt_status dt_convert(dt_call *call, dt_error *err)
     dt_strbuf_init(&text);
     dt_draft_init(&draft, args->operands[0], call->arena);
     if (path != NULL && dt_file_exists(path))
-        DT_THROW(err, DT_ERR_USAGE, "'%s' is there already: remove it, or name another", path);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' already exists: remove it, or give another name", path);
     DT_TRY(make_draft(&draft, tool, args->operands + 1, args->operands_count - 1, err));
     dt_draft_account(&draft);
     DT_TRY(dt_draft_write(&text, &draft, err));

@@ -16,7 +16,7 @@ void dt_draft_init(dt_draft *out, const char *title, dt_arena *arena)
     *out = (dt_draft){.arena = arena, .title = title};
 }
 
-/* A text of the draft's own; "" where there is no memory. */
+/* Copies text into the draft's arena; "" if out of memory. */
 static const char *keep(dt_draft *draft, const char *text)
 {
     const char *copy = dt_arena_strdup(draft->arena, text);
@@ -322,7 +322,6 @@ void dt_draft_account(dt_draft *draft)
         if (strncmp(given->into, nothing, sizeof(nothing) - 1) == 0)
             dt_draft_same(draft, given->shown, given->into);
         else
-            dt_draft_left(draft, given->shown, "it changes nothing in this recipe (%s)",
-                          given->into);
+            dt_draft_left(draft, given->shown, "it has no effect in this recipe (%s)", given->into);
     }
 }

@@ -1,13 +1,13 @@
-/* draft: a recipe that is made of another program's command line, value by value, and what could not be
- * made of it.
+/* draft: collects the values of a recipe that is converted from another program's command line, and the parts that
+ * cannot be converted.
  *
- * Each value has the flag that it came from, which stands behind it as a comment. What is set twice has
- * the later value. `left` is what has no place in a recipe, with the reason; `notes` are remarks about
- * what has one.
- * Account    every part of the command line is registered as given. At the end each of them stands in the comment
- *            of a value, or in one of the lists: dt_draft_account adds to `left` what does not
+ * Each value records the flag that it came from, which is written as a comment after it. A later value of a field replaces
+ * an earlier one. `left` lists the parts that a recipe cannot express, with the reason; `notes` are remarks about
+ * converted parts.
+ * Account    every part of the command line is registered. At the end each must be in the comment of a value or in one
+ *            of the lists: dt_draft_account adds the others to `left`
  * Ownership  all text is copied into the arena
- * Errors     none while it is filled: running out of memory is told by dt_draft_write
+ * Errors     none while it is filled: dt_draft_write reports that memory ran out
  */
 #ifndef DT_RUNNER_CONVERT_DRAFT_H
 #define DT_RUNNER_CONVERT_DRAFT_H
@@ -34,36 +34,36 @@ typedef struct dt_draft_remarks {
 /* A part of the command line, as it is shown: "--lr 0.0005". */
 typedef struct dt_draft_given {
     const char *shown;
-    const char *into; /* what the program's table says of it, or a reason why it is not carried */
+    const char *into; /* the text of the program's table, or the reason why it is not carried */
 } dt_draft_given;
 
 typedef struct dt_draft {
     dt_arena *arena;
     const char *title; /* "fairseq" */
-    const char *said;  /* what it was made of, as lines; NULL: not shown */
+    const char *said;  /* the source, as lines; NULL: not shown */
     dt_draft_value *values;
     size_t count, capacity;
     dt_draft_remarks left, notes;
-    dt_draft_remarks same; /* what needs no value here: dtrun does the same anyway */
+    dt_draft_remarks same; /* parts that need no value, because dtrun does the same anyway */
     dt_draft_given *given;
     size_t given_count, given_capacity;
-    bool is_layer; /* it says where to train, and nothing of what */
+    bool is_layer; /* it has only where to train, not what */
     bool no_memory;
 } dt_draft;
 
 void dt_draft_init(dt_draft *out, const char *title, dt_arena *arena);
 
-/* `from` is a format; text is quoted where YAML needs it, words (true, fsdp) and lists are written as they are. */
+/* `from` is a format. Text is quoted if YAML needs it; words (true, fsdp) and lists are written unquoted. */
 void dt_draft_word(dt_draft *draft, const char *path, const char *word, const char *from, ...)
     DT_PRINTF(4, 5);
 void dt_draft_text(dt_draft *draft, const char *path, const char *text, const char *from, ...)
     DT_PRINTF(4, 5);
 void dt_draft_number(dt_draft *draft, const char *path, double value, const char *from, ...)
     DT_PRINTF(4, 5);
-/* One is written as it is, several as a list. */
+/* Writes one text as a scalar, several as a list. */
 void dt_draft_texts(dt_draft *draft, const char *path, const char *const *texts, size_t count,
                     const char *from);
-/* NULL where the path is not set. */
+/* Returns the value of a path; NULL if it is not set. */
 const dt_draft_value *dt_draft_find(const dt_draft *draft, const char *path);
 void dt_draft_remove(dt_draft *draft, const char *path);
 
@@ -77,10 +77,10 @@ void dt_draft_same(dt_draft *draft, const char *about, const char *text);
 void dt_draft_give(dt_draft *draft, const char *shown, const char *into);
 void dt_draft_account(dt_draft *draft);
 
-/* "1.5e-4": the shortest that agrees in 15 digits, so that 6e-4 / 10 is 6e-5. */
+/* Appends the shortest number that agrees in 15 digits, "1.5e-4", so that 6e-4 / 10 is 6e-5. */
 void dt_draft_number_text(dt_strbuf *out, double value);
 
-/* The recipe, groups and fields in the order of the table (recipes/fields.c). DT_ERR_NOMEM. */
+/* Writes the recipe, with groups and fields in the order of the table (recipes/fields.c). DT_ERR_NOMEM. */
 dt_status dt_draft_write(dt_strbuf *out, const dt_draft *draft, dt_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* A draft as a YAML file that a person continues with. */
+/* draft_write: writes a draft as a YAML file, for editing. */
 #include <string.h>
 
 #include "base/display.h"

@@ -38,8 +38,7 @@ static void set_strategy(dt_draft *draft, const dt_flags *flags)
                       dt_flags_given(flags, "--checkpoint-activations") ? "--checkpoint-activations"
                                                                         : "--offload-activations");
     if (dt_flags_given(flags, "--offload-activations"))
-        dt_draft_left(draft, "--offload-activations",
-                      "what is kept of activations stays on the device");
+        dt_draft_left(draft, "--offload-activations", "saved activations stay on the device");
 }
 
 static dt_status check_language_model(const dt_flags *flags, dt_draft *draft, dt_error *err)
@@ -48,12 +47,12 @@ static dt_status check_language_model(const dt_flags *flags, dt_draft *draft, dt
     const char *criterion = dt_flags_text(flags, "--criterion", "cross_entropy");
 
     if (task == NULL)
-        dt_draft_note(draft, "--task", "it is not given, and taken for language_modeling");
+        dt_draft_note(draft, "--task", "it is missing; language_modeling is assumed");
     else if (strcmp(task, "language_modeling") != 0)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--task %s: dtrun has language_modeling and translation of fairseq's", task);
+                       "unsupported --task %s (expected language_modeling or translation)", task);
     if (strcmp(criterion, "cross_entropy") == 0 && dt_flags_given(flags, "--criterion"))
-        dt_draft_same(draft, dt_flags_about(flags, "--criterion"), "it is dtrun's loss");
+        dt_draft_same(draft, dt_flags_about(flags, "--criterion"), "dtrun always uses this loss");
     else if (strcmp(criterion, "cross_entropy") != 0)
         dt_draft_left(draft, dt_flags_about(flags, "--criterion"),
                       "the loss is cross_entropy, over all of the vocabulary");

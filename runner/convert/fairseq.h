@@ -1,10 +1,10 @@
-/* fairseq: recipes of fairseq-train's command lines. */
+/* fairseq: converts command lines of fairseq-train to recipes. */
 #ifndef DT_RUNNER_CONVERT_FAIRSEQ_H
 #define DT_RUNNER_CONVERT_FAIRSEQ_H
 
 #include "runner/convert/launcher.h"
 
-/* An architecture of transformer_lm: what its name stands for. */
+/* The settings of an architecture of transformer_lm. */
 typedef struct dt_fairseq_arch {
     const char *name;
     int layers, heads, embed, ffn;
@@ -20,7 +20,7 @@ extern const dt_fairseq_arch dt_fairseq_archs[];
 extern const size_t dt_fairseq_archs_count;
 extern const dt_flag_table dt_fairseq_flags;
 
-/* NULL where there is none of that name; *meant: the nearest one, or NULL. */
+/* Returns the architecture of this name; NULL: unknown; *meant: the closest name, or NULL. */
 const dt_fairseq_arch *dt_fairseq_arch_find(const char *name, const char **meant);
 
 /* fairseq_*.c: parts of a recipe. */
@@ -29,12 +29,12 @@ void dt_fairseq_schedule(dt_draft *draft, const dt_flags *flags);
 dt_status dt_fairseq_optimizer(dt_draft *draft, const dt_flags *flags, dt_error *err);
 /* "--arch transformer, --task translation" */
 const char *dt_fairseq_subject(const dt_flags *flags);
-/* A dimension by its flag, or else the architecture's. */
+/* Returns the dimension from its flag, else from the architecture. */
 double dt_fairseq_dimension(dt_draft *draft, const dt_flags *flags, const char *path,
                             const char *flag, double of_arch, const char *arch);
 void dt_fairseq_activation(dt_draft *draft, const dt_flags *flags, const char *of_arch,
                            const char *from);
-/* Lists what the architecture drops inside of the perceptron, if no flag says another number. */
+/* Lists the architecture's dropout inside the multi-layer perceptron as not carried, unless a flag sets it. */
 void dt_fairseq_activation_dropout(dt_draft *draft, const dt_flags *flags, double of_arch,
                                    const char *from);
 /* *step_tokens: those of a step of one rank. */
@@ -44,24 +44,24 @@ void dt_fairseq_precision(dt_draft *draft, const dt_flags *flags, const dt_launc
                           double step_tokens);
 void dt_fairseq_length(dt_draft *draft, const dt_flags *flags);
 void dt_fairseq_data(dt_draft *draft, const dt_flags *flags);
-/* The operand: one folder, or several as "a:b"; what else stands there is told. */
+/* Returns the operand: one folder, or several as "a:b"; lists other operands as not carried. */
 const char *dt_fairseq_folder(dt_draft *draft, const dt_flags *flags);
-/* Of every folder the files of every subset ("valid,valid1"), with the ending. */
+/* Sets the files of every subset ("valid,valid1") in every folder, with the ending. */
 void dt_fairseq_files(dt_draft *draft, const char *path, const char *folders, const char *subsets,
                       const char *ending, const char *from);
 void dt_fairseq_evaluation(dt_draft *draft, const dt_flags *flags);
 void dt_fairseq_checkpoints(dt_draft *draft, const dt_flags *flags);
 
 /* --- fairseq_bleu.c */
-/* What translations are measured by, and which checkpoint is the best. */
+/* Converts the flags of BLEU, and of the best checkpoint. */
 void dt_fairseq_bleu(dt_draft *draft, const dt_flags *flags);
-/* fairseq_pairs.c: the task translation. By --task, and without it by the architecture. */
+/* fairseq_pairs.c: returns true for the task translation, by --task or else by the architecture. */
 bool dt_fairseq_is_pairs(const dt_flags *flags);
 dt_status dt_fairseq_pairs_model(dt_draft *draft, const dt_flags *flags, dt_error *err);
 void dt_fairseq_pairs_data(dt_draft *draft, const dt_flags *flags);
 dt_status dt_fairseq_pairs_batch(double *step_tokens, dt_draft *draft, const dt_flags *flags,
                                  dt_error *err);
-/* The first of "[1,2]" or "1,2"; more than one is told. */
+/* Returns the first of "[1,2]" or "1,2"; adds a note if there are more. */
 dt_status dt_fairseq_first(double *out, const dt_flags *flags, const char *name, double fallback,
                            dt_error *err);
 

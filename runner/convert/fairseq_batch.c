@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* Of --batch-size and --max-tokens the smaller counts; of more than a multiple what fills it. */
+/* Uses the smaller of --batch-size and --max-tokens, rounded down to the multiple if it is larger. */
 static double sequences_of(const dt_flags *flags, double tokens, const char **from)
 {
     double most = dt_flags_number(flags, "--max-tokens", 0);
@@ -40,8 +40,9 @@ dt_status dt_fairseq_batch(double *step_tokens, dt_draft *draft, const dt_flags 
     if (sequences > 0)
         dt_draft_number(draft, "batch.sequences", sequences, "%s", from);
     else
-        dt_draft_note(draft, "--batch-size",
-                      "neither it nor --max-tokens is given: 'batch.sequences' is dtrun's default");
+        dt_draft_note(
+            draft, "--batch-size",
+            "neither this flag nor --max-tokens is given: 'batch.sequences' is dtrun's default");
     dt_draft_number(draft, "batch.accumulate", accumulate, "%s",
                     dt_flags_from(flags, "--update-freq"));
     *step_tokens = (sequences > 0 ? sequences : 8) * tokens * accumulate;
@@ -65,7 +66,7 @@ void dt_fairseq_length(dt_draft *draft, const dt_flags *flags)
         return;
     dt_draft_number(draft, "schedule.epochs", 1, "neither --max-update nor --max-epoch is given");
     dt_draft_note(draft, "--max-update",
-                  "neither it nor --max-epoch is given, with which fairseq continues until it is "
+                  "neither this flag nor --max-epoch is given, and fairseq then trains until it is "
                   "stopped: set 'schedule.steps' or 'schedule.epochs'");
 }
 
@@ -81,9 +82,10 @@ static void set_loss_scale(dt_draft *draft, const dt_flags *flags, const dt_laun
                     "%s, times %.0f tokens of a step", dt_flags_from(flags, "--fp16-init-scale"),
                     tokens);
     if (scale > most)
-        dt_draft_left(draft, dt_flags_about(flags, "--fp16-init-scale"),
-                      "it comes to %.0f, and dtrun begins with %.0f at most: it grows by itself",
-                      scale, most);
+        dt_draft_left(
+            draft, dt_flags_about(flags, "--fp16-init-scale"),
+            "the result is %.0f, but dtrun begins with %.0f at most; the scale grows automatically",
+            scale, most);
     dt_draft_number(draft, "precision.min_loss_scale",
                     dt_flags_number(flags, "--min-loss-scale", 1e-4) * tokens, "%s, times the same",
                     dt_flags_from(flags, "--min-loss-scale"));

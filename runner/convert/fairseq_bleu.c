@@ -13,16 +13,17 @@ static void take_arguments(dt_draft *draft, const dt_flags *flags)
     json_t *args = json_loads(text, 0, NULL), *value;
 
     if (!json_is_object(args)) {
-        dt_draft_left(draft, about, "it is not an object of JSON");
+        dt_draft_left(draft, about, "it is not a JSON object");
     } else {
         json_object_foreach(args, key, value) {
             if (strcmp(key, "beam") == 0 && json_is_integer(value))
                 dt_draft_number(draft, "evaluate.beam", (double)json_integer_value(value), "%s",
                                 about);
             else if (strncmp(key, "max_len_", 8) == 0)
-                dt_draft_left(draft, about, "'%s': a translation has 'batch.tokens' at most", key);
+                dt_draft_left(draft, about, "'%s': a translation is at most 'batch.tokens' long",
+                              key);
             else
-                dt_draft_left(draft, about, "'%s': translations are searched in one way", key);
+                dt_draft_left(draft, about, "'%s': dtrun has one kind of search", key);
         }
     }
     json_decref(args);
@@ -38,11 +39,11 @@ static void set_best(dt_draft *draft, const dt_flags *flags, bool bleu)
                       dt_flags_from(flags, "--best-checkpoint-metric"),
                       dt_flags_from(flags, "--maximize-best-checkpoint-metric"));
     else if (highest || (strcmp(metric, "loss") != 0 && strcmp(metric, "nll_loss") != 0))
-        dt_draft_left(
-            draft,
-            highest ? "--maximize-best-checkpoint-metric"
-                    : dt_flags_about(flags, "--best-checkpoint-metric"),
-            "the best has the lowest validation loss, or of --eval-bleu the highest BLEU");
+        dt_draft_left(draft,
+                      highest ? "--maximize-best-checkpoint-metric"
+                              : dt_flags_about(flags, "--best-checkpoint-metric"),
+                      "the best checkpoint has the lowest validation loss, or with --eval-bleu the "
+                      "highest BLEU");
 }
 
 void dt_fairseq_bleu(dt_draft *draft, const dt_flags *flags)

@@ -44,14 +44,14 @@ const char *dt_fairseq_folder(dt_draft *draft, const dt_flags *flags)
     for (size_t i = 0; i < operands->count; i++)
         if (operands->words[i].open || strstr(operands->words[i].text, "${") != NULL)
             dt_draft_left(draft, operands->words[i].text,
-                          "only a shell knows this: put what it stands for into the command line");
+                          "only a shell knows this: put its value into the command line");
         else if (strcmp(folder, "DATA") == 0)
             folder = operands->words[i].text;
         else
             dt_draft_left(draft, operands->words[i].text,
-                          "it is neither a flag nor the folder of the data");
+                          "it is neither a flag nor the data folder");
     if (strcmp(folder, "DATA") == 0) {
-        dt_draft_note(draft, "data", "no folder of data is named: put files into 'data'");
+        dt_draft_note(draft, "data", "the data folder is missing: put the files into 'data'");
         folder = "data";
     }
     return folder;
@@ -63,12 +63,12 @@ void dt_fairseq_data(dt_draft *draft, const dt_flags *flags)
 
     first = dt_arena_strndup(draft->arena, folder, strcspn(folder, ":"));
     dt_fairseq_files(draft, "data.train", folder, dt_flags_text(flags, "--train-subset", "train"),
-                     ".bin", "the folder that is named");
+                     ".bin", "the data folder");
     dt_fairseq_files(draft, "data.validation", first != NULL ? first : "",
-                     dt_flags_text(flags, "--valid-subset", "valid"), ".bin", "beside it");
+                     dt_flags_text(flags, "--valid-subset", "valid"), ".bin", "in the data folder");
     dt_draft_note(draft, folder,
-                  "fairseq's .bin files are taken as they are; the .idx beside each tells how wide "
-                  "its ids are, and dict.txt how many there are");
+                  "fairseq's .bin files are read as they are; their .idx files give the width of "
+                  "an id, and dict.txt the number of ids");
 }
 
 /* -1 is all of them, which dtrun calls 0. */
@@ -91,7 +91,7 @@ void dt_fairseq_evaluation(dt_draft *draft, const dt_flags *flags)
         dt_draft_left(draft, "--disable-validation", "the end of a run is always validated");
     } else {
         dt_draft_number(draft, "evaluate.every", every, "%s%s", dt_flags_from(flags, by),
-                        every > 0 ? ": it validates too" : "");
+                        every > 0 ? ": it also validates" : "");
         dt_flags_set_number(draft, flags, "evaluate.every_epoch", "--validate-interval", 1);
     }
     dt_draft_number(draft, "evaluate.sequences", 0, "fairseq's: all of them");

@@ -35,14 +35,13 @@ static void check_widths(dt_draft *draft, const dt_flags *flags, const dt_fairse
     double ffn = dt_flags_number(flags, "--decoder-ffn-embed-dim", own);
 
     if (ffn != embed * 4)
-        dt_draft_left(
-            draft,
-            dt_flags_given(flags, "--decoder-ffn-embed-dim")
-                ? dt_flags_from(flags, "--decoder-ffn-embed-dim")
-                : from,
-            "the multi-layer perceptron is %.0f wide, and dtrun's gpt2 has four times its "
-            "width, %.0f",
-            ffn, embed * 4);
+        dt_draft_left(draft,
+                      dt_flags_given(flags, "--decoder-ffn-embed-dim")
+                          ? dt_flags_from(flags, "--decoder-ffn-embed-dim")
+                          : from,
+                      "unsupported width %.0f of the multi-layer perceptron (expected four times "
+                      "the model's width, %.0f)",
+                      ffn, embed * 4);
     for (size_t i = 0; names[i] != NULL; i++)
         if (dt_flags_number(flags, names[i], embed) != embed)
             dt_draft_left(draft, dt_flags_about(flags, names[i]),
@@ -68,18 +67,17 @@ void dt_fairseq_activation(dt_draft *draft, const dt_flags *flags, const char *o
             dt_draft_word(draft, "model.activation", names[i].ours, "%s", from);
             return;
         }
-    dt_draft_left(draft, from, "dtrun has relu, gelu, gelu_tanh and tanh");
+    dt_draft_left(draft, from, "supported: relu, gelu, gelu_tanh and tanh");
 }
 
 void dt_fairseq_activation_dropout(dt_draft *draft, const dt_flags *flags, double of_arch,
                                    const char *from)
 {
     if (of_arch > 0 && !dt_flags_given(flags, "--activation-dropout"))
-        dt_draft_left(
-            draft, from,
-            "it drops %g inside of the multi-layer perceptron (activation_dropout), dtrun "
-            "nothing",
-            of_arch);
+        dt_draft_left(draft, from,
+                      "it has dropout %g inside the multi-layer perceptron (activation_dropout), "
+                      "dtrun has none",
+                      of_arch);
 }
 
 static void set_ways(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
@@ -109,13 +107,12 @@ dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err
     double embed;
 
     if (name == NULL)
-        return DT_FAIL(err, DT_ERR_USAGE, "--arch is missing: it says the model");
+        return DT_FAIL(err, DT_ERR_USAGE, "--arch is missing: it names the model");
     arch = dt_fairseq_arch_find(name, &meant);
     if (arch == NULL)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--arch %s: dtrun knows none of that name%s%s%s: it has fairseq's "
-                       "transformer_lm and its kin",
-                       name, meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
+                       "unsupported --arch '%s'%s%s%s; supported: the transformer_lm family", name,
+                       meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
                        meant != NULL ? "'?)" : "");
     from = dt_flags_from(flags, "--arch");
     dt_draft_word(draft, "model.kind", "gpt2", "%s", dt_fairseq_subject(flags));
@@ -132,11 +129,11 @@ dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err
     set_ways(draft, flags, arch, from);
     if (dt_flags_given(flags, "--max-target-positions"))
         dt_draft_left(draft, dt_flags_about(flags, "--max-target-positions"),
-                      "positions are as many as 'batch.tokens'");
+                      "the number of positions is 'batch.tokens'");
     if (arch->adaptive)
-        dt_draft_left(draft, from,
-                      "it has adaptive inputs and softmax, which cut the vocabulary into bands; "
-                      "dtrun has one table of embeddings and one softmax");
+        dt_draft_left(
+            draft, from,
+            "it has adaptive inputs and softmax; dtrun has one embedding table and one softmax");
     if (arch->no_final_norm && !dt_flags_given(flags, "--no-decoder-final-norm"))
         dt_draft_left(draft, from, "it has no norm after the last block (no_decoder_final_norm)");
     dt_fairseq_activation_dropout(draft, flags, arch->activation_dropout, from);

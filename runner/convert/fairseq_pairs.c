@@ -64,9 +64,10 @@ static void dimension(dt_draft *draft, const dt_flags *flags, const char *path, 
 
     dt_draft_number(draft, path, value, "%s", given ? dt_flags_from(flags, encoder) : from);
     if (other != value)
-        dt_draft_left(draft, dt_flags_about(flags, decoder),
-                      "the decoder has the encoder's, %.0f: '%s' is one number of both", value,
-                      path);
+        dt_draft_left(
+            draft, dt_flags_about(flags, decoder),
+            "the encoder's value, %.0f, is used: '%s' is one number for encoder and decoder", value,
+            path);
 }
 
 static void set_layers(dt_draft *draft, const dt_flags *flags, const pairs_arch *arch,
@@ -83,7 +84,8 @@ static void set_layers(dt_draft *draft, const dt_flags *flags, const pairs_arch 
                         dt_flags_given(flags, decoder) ? dt_flags_from(flags, decoder) : from);
 }
 
-/* Whether both sides have it; *shown: what says so. Of one side alone it is told. */
+/* Returns true if the architecture or the flags of both sides have the setting; *shown: the source. Lists a flag of only
+ * one side as not carried. */
 static bool both(dt_draft *draft, const dt_flags *flags, const char *encoder, const char *decoder,
                  bool of_arch, const char *from, const char **shown)
 {
@@ -92,7 +94,7 @@ static bool both(dt_draft *draft, const dt_flags *flags, const char *encoder, co
     *shown = of_arch ? from : one && !other ? decoder : encoder;
     if (!of_arch && one != other)
         dt_draft_left(draft, one ? encoder : decoder,
-                      "encoder and decoder are alike: it would have to be given of both");
+                      "encoder and decoder have the same setting: the flag must be given for both");
     return of_arch || (one && other);
 }
 
@@ -129,7 +131,8 @@ static void set_loss(dt_draft *draft, const dt_flags *flags)
                       "it has no effect without --criterion label_smoothed_cross_entropy");
     if (strcmp(criterion, "cross_entropy") == 0) {
         if (dt_flags_given(flags, "--criterion"))
-            dt_draft_same(draft, dt_flags_about(flags, "--criterion"), "it is dtrun's loss");
+            dt_draft_same(draft, dt_flags_about(flags, "--criterion"),
+                          "dtrun always uses this loss");
         return;
     }
     if (strcmp(criterion, "label_smoothed_cross_entropy") != 0)
@@ -142,8 +145,8 @@ static void set_loss(dt_draft *draft, const dt_flags *flags)
     dt_draft_number(draft, "model.label_smoothing", smoothing, "%s, %s",
                     dt_flags_from(flags, "--label-smoothing"), dt_flags_from(flags, "--criterion"));
     dt_draft_note(draft, dt_flags_about(flags, "--label-smoothing"),
-                  "fairseq gives this share to all tokens but the right one, dtrun to all: times "
-                  "V / (V - 1) of a vocabulary of V tokens it is the same");
+                  "fairseq spreads it over all tokens but the target, dtrun over all: multiply by "
+                  "V / (V - 1), for V tokens, for the same loss");
 }
 
 dt_status dt_fairseq_pairs_model(dt_draft *draft, const dt_flags *flags, dt_error *err)
@@ -156,12 +159,10 @@ dt_status dt_fairseq_pairs_model(dt_draft *draft, const dt_flags *flags, dt_erro
         names[i] = archs[i].name;
     meant = dt_suggest(name, names);
     if (arch == NULL)
-        return DT_FAIL(
-            err, DT_ERR_USAGE,
-            "--arch %s: of fairseq's models of translation dtrun has transformer and its "
-            "kin%s%s%s",
-            name, meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
-            meant != NULL ? "'?)" : "");
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "unsupported --arch '%s'%s%s%s; supported: the transformer family", name,
+                       meant != NULL ? " (did you mean '" : "", meant != NULL ? meant : "",
+                       meant != NULL ? "'?)" : "");
     from = dt_flags_from(flags, "--arch");
     dt_draft_word(draft, "model.kind", "transformer", "%s", dt_fairseq_subject(flags));
     set_layers(draft, flags, arch, from);
@@ -212,7 +213,7 @@ static const char *infer(dt_draft *draft, const char *folder, const char *subset
     if (pattern != NULL && glob(pattern, 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc && from == NULL; i++)
             if (split(draft, strrchr(found.gl_pathv[i], '/') + 1, source, target))
-                from = "by the files that are there";
+                from = "from the names of the files";
     globfree(&found);
     return from;
 }
@@ -226,11 +227,11 @@ static void set_languages(dt_draft *draft, const dt_flags *flags, const char *fo
     if (source == NULL || target == NULL)
         from = infer(draft, folder, subset, &guessed[0], &guessed[1]);
     if (from == NULL && (source == NULL || target == NULL)) {
-        dt_draft_note(draft, "--source-lang, --target-lang",
-                      "they are not given, and '%s' has no file '%s.SOURCE-TARGET.*' here, from "
-                      "whose name fairseq takes them: which languages are they? Put them into "
-                      "'data.source' and 'data.target'",
-                      folder, subset);
+        dt_draft_note(
+            draft, "--source-lang, --target-lang",
+            "they are missing, and '%s' has no file '%s.SOURCE-TARGET.*' here, whose name would "
+            "give them: put the languages into 'data.source' and 'data.target'",
+            folder, subset);
         guessed[0] = "SOURCE";
         guessed[1] = "TARGET";
         from = "put it in";
@@ -255,18 +256,18 @@ void dt_fairseq_pairs_data(dt_draft *draft, const dt_flags *flags)
     }
     while (strlen(first) > 1 && first[strlen(first) - 1] == '/')
         first = dt_arena_strndup(draft->arena, first, strlen(first) - 1);
-    dt_fairseq_files(draft, "data.train", folders, subset, "", "the folder that is named");
+    dt_fairseq_files(draft, "data.train", folders, subset, "", "the data folder");
     dt_fairseq_files(draft, "data.validation", first,
-                     dt_flags_text(flags, "--valid-subset", "valid"), "", "beside it");
+                     dt_flags_text(flags, "--valid-subset", "valid"), "", "in the data folder");
     set_languages(draft, flags, first, subset);
     dt_draft_text(draft, "data.tokenizer", first, "its dict.LANGUAGE.txt");
     skips = dt_flags_given(flags, skip);
     dt_draft_word(draft, "data.too_long", "drop", "%s",
-                  skips ? skip : "fairseq's: they are left out");
+                  skips ? skip : "fairseq's default: they are left out");
     if (!skips)
         dt_draft_note(draft, "data.too_long",
-                      "without --skip-invalid-size-inputs-valid-test fairseq refuses those of the "
-                      "validation pairs; 'refuse' would be for training too");
+                      "without --skip-invalid-size-inputs-valid-test fairseq refuses validation "
+                      "pairs that are too long; 'refuse' would also refuse them in training");
 }
 
 /* --- batch */
@@ -293,18 +294,18 @@ dt_status dt_fairseq_pairs_batch(double *step_tokens, dt_draft *draft, const dt_
         dt_draft_left(draft,
                       dt_flags_about(flags, longest > target ? "--max-target-positions"
                                                              : "--max-source-positions"),
-                      "'batch.tokens' is one number of both sides");
+                      "'batch.tokens' is one number for both sides");
     if (tokens <= 0 && pairs <= 0)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "neither --max-tokens nor --batch-size is given, and fairseq wants one");
+                       "neither --max-tokens nor --batch-size is given, and fairseq requires one");
     if (tokens > 0 && pairs > 0)
         dt_draft_left(draft, dt_flags_about(flags, "--batch-size"),
                       "a batch ends at 'batch.max_tokens'");
     if (tokens <= 0) {
         tokens = pairs * LENGTH;
-        dt_draft_note(draft, dt_flags_about(flags, "--batch-size"),
-                      "batches of pairs are counted in tokens: this is room for so many of %d",
-                      LENGTH);
+        dt_draft_note(
+            draft, dt_flags_about(flags, "--batch-size"),
+            "batches of pairs are counted in tokens: this is --batch-size times %d tokens", LENGTH);
     }
     dt_draft_number(draft, "batch.max_tokens", tokens, "%s",
                     dt_flags_from(flags, dt_flags_given(flags, "--max-tokens") ? "--max-tokens"

@@ -24,7 +24,7 @@ dt_status dt_fairseq_first(double *out, const dt_flags *flags, const char *name,
                        name, dt_flags_text(flags, name, ""));
     if (strpbrk(end, "0123456789") != NULL)
         dt_draft_left(flags->draft, dt_flags_about(flags, name),
-                      "one value an epoch: dtrun takes the first for all of the run");
+                      "one value per epoch: dtrun uses the first for the whole run");
     return DT_OK;
 }
 
@@ -83,7 +83,7 @@ static void set_sgd(dt_draft *draft, const dt_flags *flags, const char *kind)
     if (dt_flags_number(flags, "--weight-decay", 0) > 0)
         dt_draft_left(
             draft, dt_flags_about(flags, "--weight-decay"),
-            "the decay of nag is decoupled from the gradient, that of dtrun's sgd is not");
+            "nag's weight decay is decoupled from the gradient; that of dtrun's sgd is not");
 }
 
 dt_status dt_fairseq_optimizer(dt_draft *draft, const dt_flags *flags, dt_error *err)
@@ -97,13 +97,13 @@ dt_status dt_fairseq_optimizer(dt_draft *draft, const dt_flags *flags, dt_error 
         set_sgd(draft, flags, kind);
     else
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--optimizer %s: dtrun has adam, cpu_adam, nag and sgd of fairseq's", kind);
+                       "unsupported --optimizer %s (expected adam, cpu_adam, nag or sgd)", kind);
     if (!dt_flags_given(flags, "--optimizer"))
-        dt_draft_note(draft, "--optimizer", "it is not given, and taken for adam");
+        dt_draft_note(draft, "--optimizer", "it is missing; adam is assumed");
     dt_draft_number(draft, "optimizer.weight_decay", dt_flags_number(flags, "--weight-decay", 0),
                     "%s", dt_flags_from(flags, "--weight-decay"));
     if (dt_flags_number(flags, "--weight-decay", 0) > 0)
-        dt_draft_word(draft, "optimizer.decays", "all", "fairseq's, norms and biases too");
+        dt_draft_word(draft, "optimizer.decays", "all", "fairseq's default: norms and biases too");
     return st;
 }
 
@@ -161,8 +161,8 @@ static void set_polynomial(dt_draft *draft, const dt_flags *flags)
     set_warmup(draft, flags, 0, 0);
     if (steps != total)
         dt_draft_left(draft, dt_flags_about(flags, "--total-num-update"),
-                      "the rate would reach its end at update %.0f; dtrun's reaches it with the "
-                      "run's last step",
+                      "the learning rate would reach its end at update %.0f; in dtrun it does at "
+                      "the run's last step",
                       total);
 }
 
@@ -186,7 +186,7 @@ void dt_fairseq_schedule(dt_draft *draft, const dt_flags *flags)
         set_cosine(draft, flags, lr);
     else if (dt_flags_number(flags, "--min-lr", -1) > 0)
         dt_draft_left(draft, dt_flags_about(flags, "--min-lr"),
-                      "there it ends the run; a run of dtrun continues to its end");
+                      "fairseq ends the run there; dtrun continues to the last step");
     if (strcmp(kind, "inverse_sqrt") == 0)
         set_warmup(draft, flags, 4000, 0);
     else if (strcmp(kind, "polynomial_decay") == 0)
@@ -202,6 +202,6 @@ void dt_fairseq_schedule(dt_draft *draft, const dt_flags *flags)
     if (!cosine && strcmp(kind, "inverse_sqrt") != 0 && strcmp(kind, "polynomial_decay") != 0 &&
         strcmp(kind, "fixed") != 0)
         dt_draft_left(draft, from,
-                      "dtrun has cosine, inverse_sqrt, polynomial_decay and fixed; the rate stays "
-                      "as it is");
+                      "supported: cosine, inverse_sqrt, polynomial_decay and fixed; the learning "
+                      "rate stays constant");
 }

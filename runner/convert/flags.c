@@ -87,7 +87,7 @@ static dt_status read_value(dt_flag_use *use, const dt_flag *flag, const char *t
     return DT_OK;
 }
 
-/* A value that a recipe would fill in from the environment is no text either. */
+/* Returns true for a value that only a shell can expand, or that a recipe would expand from the environment. */
 static bool is_open(const dt_shell_word *word)
 {
     return word->open || strstr(word->text, "${") != NULL;
@@ -100,7 +100,7 @@ dt_status dt_flags_set(dt_flags *flags, size_t row, const dt_shell_word *value, 
     dt_flag_use *use = &flags->uses[row];
 
     if (use->shown != NULL && strcmp(use->shown, shown) != 0)
-        dt_draft_note(flags->draft, use->shown, "it is given again, as %s, and the last counts",
+        dt_draft_note(flags->draft, use->shown, "it is given again, as %s; the last one counts",
                       shown);
     *use = (dt_flag_use){.shown = shown};
     dt_draft_give(flags->draft, shown, flag->into);
@@ -131,7 +131,7 @@ static bool is_flag(const char *word)
     return word[0] == '-' && word[1] != '\0' && strchr("0123456789.", word[1]) == NULL;
 }
 
-/* What is not known takes the word behind it along, where that is none of the flags. */
+/* Skips an unknown flag together with the next word, unless that is a flag. */
 static size_t pass_over(dt_flags *flags, const dt_shell_word *words, size_t at, size_t count)
 {
     bool takes = strchr(words[at].text, '=') == NULL && at + 1 < count &&
@@ -145,7 +145,7 @@ static size_t pass_over(dt_flags *flags, const dt_shell_word *words, size_t at, 
     if (name == NULL || about == NULL)
         flags->draft->no_memory = true;
     else
-        dt_draft_left(flags->draft, about, "this flag is not known%s", dt_flags_meant(flags, name));
+        dt_draft_left(flags->draft, about, "unknown flag%s", dt_flags_meant(flags, name));
     return takes ? 2 : 1;
 }
 
@@ -187,7 +187,7 @@ static dt_status take_flag(size_t *taken, dt_flags *flags, const dt_shell_word *
     flag = &table->flags[row];
     if (flag->takes == DT_TAKES_NOTHING) {
         if (has_value)
-            return DT_FAIL(err, DT_ERR_USAGE, "%s takes no value, and has '%s'", flag->name,
+            return DT_FAIL(err, DT_ERR_USAGE, "%s takes no value, got '%s'", flag->name,
                            value.text);
         return dt_flags_set(flags, row, NULL, show(flags->draft, flag, NULL), err);
     }

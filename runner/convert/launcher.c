@@ -50,8 +50,8 @@ static void take_variable(dt_launcher *l, const dt_shell_word *word, dt_draft *d
             l->from = word->text;
         if (value[0] != '\0' && value[0] != '0')
             dt_draft_note(draft, word->text,
-                          "'gpus' is how many; dtrun takes the first so many of those it sees: set "
-                          "this variable where dtrun is started, for others");
+                          "'gpus' is a number, and dtrun uses the first visible GPUs: to use "
+                          "others, set this variable where dtrun is started");
     } else if (length == 15 && strncmp(word->text, "OMP_NUM_THREADS", length) == 0 && !word->open &&
                strtol(value, NULL, 10) > 0 && strtol(value, NULL, 10) <= NODES_MOST) {
         dt_draft_number(draft, "threads", (double)strtol(value, NULL, 10), "%s", word->text);
@@ -130,7 +130,7 @@ static bool is_host_name(const char *text, size_t length)
                                       "0123456789.-_") >= length;
 }
 
-/* "h1:8,h2" into hosts with their slots, one where there is no number. *count is 0 where it cannot be read. */
+/* Parses "h1:8,h2" as hosts with their slots, one slot without a number. *count is 0 if the text is malformed. */
 static dt_status split_hosts(dt_launcher_host *out, int64_t *count, const char *text,
                              dt_arena *arena, dt_error *err)
 {
@@ -258,7 +258,7 @@ static dt_status take_srun(dt_launcher *l, dt_draft *draft, dt_error *err)
 
 /* --- the line --- */
 
-/* "python -u -m torch.distributed.launch": behind the flags of Python itself. */
+/* "python -u -m torch.distributed.launch": after Python's own flags. */
 static dt_status take_python(dt_launcher *l, dt_draft *draft, dt_error *err)
 {
     drop(l, 1);
@@ -283,7 +283,7 @@ static const struct wrapper {
     size_t operands; /* before the program */
     const char *why;
 } wrappers[] = {
-    {"timeout", "sk", " signal kill-after ", 1, "'time_limit' ends a run in time"},
+    {"timeout", "sk", " signal kill-after ", 1, "'time_limit' limits the time of a run"},
     {"nice", "n", " adjustment ", 0, "ranks run at the priority of their agent"},
     {"ionice", "cn", " class classdata ", 0, "ranks run at the priority of their agent"},
     {"taskset", "", "", 1, "dtrun divides the cores of a node among its ranks ('threads')"},
@@ -402,9 +402,9 @@ static void compare(dt_draft *draft, const char *from, bool equal)
     if (from == NULL)
         return;
     if (equal)
-        dt_draft_same(draft, from, "the job says the same");
+        dt_draft_same(draft, from, "the job has the same value");
     else
-        dt_draft_left(draft, from, "the job says another number, which counts");
+        dt_draft_left(draft, from, "the job has another number, which is used");
 }
 
 void dt_launcher_join(dt_launcher *l, const dt_launcher *job, dt_draft *draft)
@@ -494,10 +494,10 @@ static void carry_nodes(const dt_launcher *l, dt_draft *draft)
     dt_strbuf_add_char(&names, ']');
     dt_draft_word(draft, "nodes", names.data, "%s%s%s", l->nodes_from,
                   l->first_node != NULL ? ", " : "", l->first_node != NULL ? l->first_from : "");
-    dt_draft_note(draft, l->nodes_from,
-                  "the command line does not say what %s nodes are called: put their names into "
-                  "'nodes', as 'ssh NAME' takes them",
-                  l->first_node != NULL ? "the other" : "the");
+    dt_draft_note(
+        draft, l->nodes_from,
+        "the command line does not name %s nodes: put their names into 'nodes', as in 'ssh NAME'",
+        l->first_node != NULL ? "the other" : "the");
     dt_strbuf_release(&names);
 }
 

@@ -1,6 +1,6 @@
 /* launcher: reads what precedes the training program in a command: NAME=value, env, nohup, timeout, numactl, conda
- * run, srun, mpirun, python -m torch.distributed.launch, torchrun. It says how many nodes and devices there are, and
- * which program it is.
+ * run, srun, mpirun, python -m torch.distributed.launch, torchrun. Finds the numbers of nodes and devices, and the
+ * program.
  *
  * Ownership  borrows the words; the draft's arena has the rest
  */
@@ -17,33 +17,34 @@ typedef struct dt_launcher_host {
 } dt_launcher_host;
 
 typedef struct dt_launcher {
-    const char *program;        /* as it is named; "" where there is none */
+    const char *program;        /* as written; "" if there is none */
     const dt_shell_word *words; /* of the program, without its name */
     size_t count;
-    int64_t nodes, nodes_min;            /* 0: not said */
-    int64_t per_node, total;             /* processes; 0: not said */
-    int64_t visible;                     /* devices of CUDA_VISIBLE_DEVICES; -1: not said */
-    const char *nodes_from, *from;       /* the flags that said so */
-    const char *first_node, *first_from; /* --master_addr; NULL: not said */
+    int64_t nodes, nodes_min;            /* 0: not given */
+    int64_t per_node, total;             /* processes; 0: not given */
+    int64_t visible;                     /* devices of CUDA_VISIBLE_DEVICES; -1: not given */
+    const char *nodes_from, *from;       /* the flags that gave nodes and processes */
+    const char *first_node, *first_from; /* --master_addr; NULL: not given */
     dt_launcher_host *hosts;             /* of mpirun; as many as `nodes`, or NULL */
     bool uneven;                         /* hosts have different numbers of processes */
     bool slurm;                          /* nodes are Slurm's */
 } dt_launcher;
 
-/* What it cannot carry is among the draft's `left`. `exported`: the variables that the script exported before. */
+/* Reads the launcher; parts that cannot be carried go to the draft's `left`. `exported`: variables that the script
+ * exported before. */
 dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command,
                            const dt_shell_words *exported, dt_draft *draft, dt_error *err);
 
-/* Takes nodes and processes from `job` where it says them. What the launcher itself says is among the draft's `same`,
- * or `left` if it differs. */
+/* Takes nodes and processes from `job` if it has them. The launcher's own values then go to the draft's `same`, or to
+ * `left` if they differ. */
 void dt_launcher_join(dt_launcher *launcher, const dt_launcher *job, dt_draft *draft);
 
-/* What the table of Slurm says of options that a job gets unchanged. */
-#define DT_SLURM_PASSED "slurm.options, as it is"
-/* slurm_flags.c: nodes and devices that options of sbatch or srun say. */
+/* The text of Slurm's table for options that are passed to the job unchanged. */
+#define DT_SLURM_PASSED "slurm.options, unchanged"
+/* slurm_flags.c: reads nodes and devices from options of sbatch or srun. */
 void dt_slurm_read_size(dt_launcher *out, const dt_flags *flags, dt_draft *draft);
 
-/* Devices of a node, of all nodes; 0: not said. */
+/* Returns the devices of a node, and of all nodes; 0: not given. */
 int64_t dt_launcher_devices(const dt_launcher *launcher);
 int64_t dt_launcher_world(const dt_launcher *launcher);
 

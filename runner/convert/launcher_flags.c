@@ -11,7 +11,7 @@ static const dt_flag torch[] = {
     {"--nnodes", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "nodes, and nodes_min of MIN:MAX", NULL},
     {"--nproc_per_node", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus", NULL},
     {"--master_addr", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "the first of nodes", NULL},
-    {"--node_rank", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "one launch starts all nodes, which are numbered as they stand in 'nodes'", "0"},
+    {"--node_rank", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "one launch starts all nodes, numbered in the order of 'nodes'", "0"},
     {"--master_port", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
     {"--standalone", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: one node is the default", NULL},
     {"--rdzv_backend", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
@@ -19,16 +19,16 @@ static const dt_flag torch[] = {
     {"--rdzv_id", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "every run has an id of its own", NULL},
     {"--rdzv_conf", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
     {"--max_restarts", NULL, DT_TAKES_INT, DT_FLAG_FIELD, "failure.max_restarts", NULL},
-    {"--monitor_interval", NULL, DT_TAKES_NUMBER, DT_FLAG_LEFT, "dtrun hears of a rank that ends at once", NULL},
+    {"--monitor_interval", NULL, DT_TAKES_NUMBER, DT_FLAG_LEFT, "dtrun notices at once when a rank ends", NULL},
     {"--start_method", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks are programs of their own", NULL},
-    {"--role", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "all ranks do the same", NULL},
-    {"--log_dir", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "logs lie in the run's folder: 'dtrun logs'", NULL},
-    {"--redirects", "-r", DT_TAKES_TEXT, DT_FLAG_LEFT, "logs lie in the run's folder: 'dtrun logs'", NULL},
-    {"--tee", "-t", DT_TAKES_TEXT, DT_FLAG_LEFT, "'dtrun logs -f' follows what ranks say", NULL},
+    {"--role", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "all ranks have the same role", NULL},
+    {"--log_dir", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "logs are in the run's folder: 'dtrun logs'", NULL},
+    {"--redirects", "-r", DT_TAKES_TEXT, DT_FLAG_LEFT, "logs are in the run's folder: 'dtrun logs'", NULL},
+    {"--tee", "-t", DT_TAKES_TEXT, DT_FLAG_LEFT, "'dtrun logs -f' follows what ranks print", NULL},
     {"--local_addr", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
-    {"--use_env", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "ranks are told who they are by their agent", NULL},
-    {"--module", "-m", DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: it says that the program is a module of Python", NULL},
-    {"--no_python", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: it says that the program is not a Python script", NULL},
+    {"--use_env", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "ranks get their number from their agent", NULL},
+    {"--module", "-m", DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: the program is a Python module", NULL},
+    {"--no_python", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: the program is not a Python script", NULL},
 };
 
 static const dt_flag mpi[] = {
@@ -42,9 +42,9 @@ static const dt_flag mpi[] = {
     {"--machinefile", "-f", DT_TAKES_TEXT, DT_FLAG_FIELD, "hostfile", NULL},
     {"-x", "-genvlist", DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks get the environment that their agent makes", NULL},
     {"--bind-to", "-bind-to", DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun divides the cores of a node among its ranks ('threads')", NULL},
-    {"--map-by", "-map-by", DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks of a node stand together", NULL},
-    {"--allow-run-as-root", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "nothing asks who you are", NULL},
-    {"--oversubscribe", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'ranks' may be more than there are cores", NULL},
+    {"--map-by", "-map-by", DT_TAKES_TEXT, DT_FLAG_LEFT, "the ranks of a node have consecutive numbers", NULL},
+    {"--allow-run-as-root", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun does not check for root", NULL},
+    {"--oversubscribe", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'ranks' can exceed the number of cores", NULL},
 };
 /* clang-format on */
 

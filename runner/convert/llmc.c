@@ -53,13 +53,13 @@ static dt_status set_model(dt_draft *draft, const dt_flags *flags, dt_error *err
     }
     if (row == count)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "-e %s: it does not say which model this is: expected d6 to d84, gpt2:d12, "
+                       "unknown model '%s' (-e): expected d6 to d84, gpt2:d12, "
                        "gpt3:c768 and the like, or a file gpt2_124M*.bin",
                        text);
     if (weights)
         dt_draft_left(draft, from,
-                      "the model has these dimensions and is drawn; 'model.from' begins from the "
-                      "file's weights");
+                      "the model has these dimensions and random weights; 'model.from' starts from "
+                      "the file's weights");
     dt_draft_word(draft, "model.kind", "gpt2", "%s", from);
     dt_draft_number(draft, "model.layers", models[row].layers, "%s", from);
     dt_draft_number(draft, "model.heads", models[row].heads, "%s", from);
@@ -76,10 +76,10 @@ static dt_status set_batch(dt_draft *draft, const dt_flags *flags, const dt_laun
     double wanted = dt_flags_number(flags, "-d", pass);
 
     if (pass < 1 || wanted < pass || fmod(wanted, pass) != 0)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "-d %.0f is not a multiple of the %.0f tokens that -b, -t and %.0f "
-                       "process%s come to",
-                       wanted, pass, ranks, ranks == 1 ? "" : "es");
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "-d %.0f is not a multiple of %.0f, the tokens of -b times -t times %.0f process%s",
+            wanted, pass, ranks, ranks == 1 ? "" : "es");
     dt_flags_set_number(draft, flags, "batch.sequences", "-b", 4);
     dt_flags_set_number(draft, flags, "batch.tokens", "-t", 1024);
     dt_draft_number(draft, "batch.accumulate", wanted / pass, "%s", dt_flags_from(flags, "-d"));
@@ -101,7 +101,7 @@ static void set_schedule(dt_draft *draft, const dt_flags *flags)
     if (strcmp(kind, "cosine") != 0 && strcmp(kind, "linear") != 0 &&
         strcmp(kind, "constant") != 0 && !stable) {
         dt_draft_left(draft, dt_flags_about(flags, "-k"),
-                      "dtrun has cosine, linear, constant, wsd");
+                      "supported: cosine, linear, constant, wsd");
         kind = "constant";
     }
     dt_draft_word(draft, "schedule.kind", stable ? "warmup_stable_decay" : kind, "%s",
@@ -124,7 +124,7 @@ static void set_schedule(dt_draft *draft, const dt_flags *flags)
                         "llm.c's last fifth");
     if (stable)
         dt_draft_left(draft, dt_flags_about(flags, "-k"),
-                      "llm.c's wsd falls by a root, dtrun's along a line");
+                      "llm.c's wsd decays by a square root, dtrun's linearly");
 }
 
 static dt_status set_devices(dt_draft *draft, const dt_flags *flags, dt_launcher *launcher,
@@ -159,7 +159,7 @@ static void set_precision(dt_draft *draft, const dt_flags *flags, const dt_launc
     bool fp32 = strstr(launcher->program, "fp32") != NULL;
 
     dt_draft_word(draft, "precision.kind", fp32 ? "fp32" : "bf16", "%s",
-                  fp32 ? launcher->program : "llm.c is built for it, unless told otherwise");
+                  fp32 ? launcher->program : "llm.c's default build");
     if (fp32)
         dt_draft_word(draft, "precision.tf32",
                       dt_flags_number(flags, "-f", 1) != 0 ? "true" : "false", "%s",
@@ -176,7 +176,7 @@ static dt_status convert(dt_draft *draft, const dt_launcher *launched, const cha
     (void)folder;
     DT_TRY(dt_flags_read(&flags, &dt_llmc_flags, launcher.words, launcher.count, draft, err));
     for (size_t i = 0; i < flags.operands.count; i++)
-        dt_draft_left(draft, flags.operands.words[i].text, "it belongs to no flag");
+        dt_draft_left(draft, flags.operands.words[i].text, "it is not the value of a flag");
     DT_TRY(set_devices(draft, &flags, &launcher, err));
     DT_TRY(set_model(draft, &flags, err));
     set_precision(draft, &flags, &launcher);

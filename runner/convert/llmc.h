@@ -1,4 +1,4 @@
-/* llmc: the table of llm.c's flags, which its conversion reads. */
+/* llmc: declares the table of llm.c's flags. */
 #ifndef DT_RUNNER_CONVERT_LLMC_H
 #define DT_RUNNER_CONVERT_LLMC_H
 

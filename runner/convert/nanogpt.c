@@ -31,9 +31,9 @@ static dt_status set_model(dt_draft *draft, const dt_flags *flags, dt_error *err
             dt_draft_number(draft, "model.embed", published[i].embed, "%s", from);
         }
     if (strncmp(init, "gpt2", 4) == 0)
-        dt_draft_left(draft, from,
-                      "weights are not fetched: put a folder of these into 'model.from', as in "
-                      "docs/weights.md");
+        dt_draft_left(
+            draft, from,
+            "weights are not downloaded: set 'model.from' to a folder with them (docs/weights.md)");
     else if (strcmp(init, "resume") == 0)
         dt_draft_left(draft, from, "dtrun does not read nanoGPT's checkpoints");
     else if (strcmp(init, "scratch") != 0)
@@ -41,7 +41,7 @@ static dt_status set_model(dt_draft *draft, const dt_flags *flags, dt_error *err
                        init);
     if (dt_flags_number(flags, "bias", 0) == 0)
         dt_draft_left(draft, dt_flags_about(flags, "bias"),
-                      "bias is False, and dtrun's gpt2 has biases, which begin at 0");
+                      "bias is False, but dtrun's gpt2 has biases, initialized to 0");
     dt_draft_word(draft, "model.activation", "gelu", "nanoGPT's");
     dt_flags_set_number(draft, flags, "model.dropout", "dropout", 0);
     dt_flags_set_number(draft, flags, "model.attention_dropout", "dropout", 0);
@@ -92,14 +92,15 @@ static void set_schedule(dt_draft *draft, const dt_flags *flags)
         dt_draft_number(draft, "schedule.warmup_init_lr", 0, "nanoGPT's");
     } else if (warmup > steps) {
         dt_draft_left(draft, dt_flags_about(flags, "warmup_iters"),
-                      "the run is over before this warm-up is");
+                      "the run ends before this warm-up");
     }
     if (decay > steps && decay > warmup)
         dt_draft_number(draft, "schedule.period_steps", decay - warmup, "%s, less warmup_iters",
                         dt_flags_from(flags, "lr_decay_iters"));
     else if (decay < steps)
         dt_draft_left(draft, dt_flags_about(flags, "lr_decay_iters"),
-                      "the rate would be lowest from there on; dtrun's cosine ends with the run");
+                      "the learning rate would stay at its lowest from there; dtrun's cosine ends "
+                      "with the run");
 }
 
 static dt_status set_devices(dt_draft *draft, const dt_flags *flags, const dt_launcher *launcher,
@@ -113,7 +114,8 @@ static dt_status set_devices(dt_draft *draft, const dt_flags *flags, const dt_la
     if (strcmp(device, "cpu") == 0)
         dt_draft_word(draft, "gpus", "none", "%s", dt_flags_from(flags, "device"));
     else if (strncmp(device, "cuda", 4) != 0)
-        dt_draft_left(draft, dt_flags_about(flags, "device"), "dtrun has NVIDIA's GPUs and CPUs");
+        dt_draft_left(draft, dt_flags_about(flags, "device"),
+                      "dtrun supports NVIDIA GPUs and CPUs");
     if (strcmp(dtype, "float16") == 0)
         dt_draft_word(draft, "precision.kind", "fp16", "%s", from);
     else if (strcmp(dtype, "bfloat16") == 0)
@@ -126,8 +128,8 @@ static dt_status set_devices(dt_draft *draft, const dt_flags *flags, const dt_la
     return DT_OK;
 }
 
-/* nanoGPT reads the size from data/NAME/meta.pkl, and takes 50304 without one. Its prepare.py of characters writes a
- * meta.pkl whose size is that of the ids, which is what dtrun takes by itself. */
+/* nanoGPT reads the vocabulary size from data/NAME/meta.pkl, and uses 50304 without this file. The meta.pkl of its
+ * character-level prepare.py has the number of ids, which is also dtrun's default. */
 static void set_vocab(dt_draft *draft, const dt_flags *flags, const char *name, const char *folder)
 {
     const char *base = folder != NULL ? folder : ".", *suffix = "_char";
@@ -141,11 +143,12 @@ static void set_vocab(dt_draft *draft, const dt_flags *flags, const char *name, 
         return;
     if (there)
         dt_draft_note(draft, meta,
-                      "'model.vocab' is left out: it is the largest id of the data, and one more");
+                      "'model.vocab' is left out: it is the largest id of the data plus one");
     else if (chars)
         dt_draft_note(
             draft, "model.vocab",
-            "it is left out, as if data/%s had a meta.pkl: without one nanoGPT takes 50304", name);
+            "it is left out, as if data/%s had a meta.pkl: without that file nanoGPT uses 50304",
+            name);
     else
         dt_draft_number(draft, "model.vocab", 50304, "nanoGPT's without data/%s/meta.pkl", name);
 }
@@ -173,7 +176,7 @@ static void set_saving(dt_draft *draft, const dt_flags *flags)
     dt_flags_set_number(draft, flags, "evaluate.every", "eval_interval", 2000);
     if (always)
         dt_flags_set_number(draft, flags, "checkpoint.every", "eval_interval", 2000);
-    dt_draft_number(draft, "checkpoint.keep", 1, "nanoGPT has one");
+    dt_draft_number(draft, "checkpoint.keep", 1, "nanoGPT always uses it");
     dt_draft_number(draft, "checkpoint.keep_best", always ? 0 : 1, "%s", from);
     dt_flags_set_number(draft, flags, "log.every", "log_interval", 1);
 }
@@ -234,12 +237,11 @@ static bool knows(const dt_launcher *launcher)
     return files > 0 || known > 0 || names == 0;
 }
 
-const dt_convert_tool dt_tool_nanogpt = {.name = "nanogpt",
-                                         .what = "train.py of nanoGPT",
-                                         .hint =
-                                             ": nanoGPT's takes files of Python and --name=value, "
-                                             "with names that nanoGPT has; other programs called "
-                                             "train.py are not known",
-                                         .flags = &dt_nanogpt_flags,
-                                         .knows = knows,
-                                         .convert = convert};
+const dt_convert_tool dt_tool_nanogpt = {
+    .name = "nanogpt",
+    .what = "nanoGPT train.py command",
+    .hint = ": expected Python config files and --name=value with nanoGPT's names; other programs "
+            "called train.py are not supported",
+    .flags = &dt_nanogpt_flags,
+    .knows = knows,
+    .convert = convert};

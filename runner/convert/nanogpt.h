@@ -1,4 +1,4 @@
-/* nanogpt: what the parts of nanoGPT's conversion share: its table, and how its settings are read into it. */
+/* nanogpt: declares the table of nanoGPT's settings, and reads them. */
 #ifndef DT_RUNNER_CONVERT_NANOGPT_H
 #define DT_RUNNER_CONVERT_NANOGPT_H
 
@@ -6,8 +6,8 @@
 
 extern const dt_flag_table dt_nanogpt_flags;
 
-/* What stands behind train.py: the files, also those that lie in `folder` (NULL: none), and the options. A later
- * one counts. What only a shell or Python knows goes into what the draft does not carry. */
+/* Reads the words after train.py: files, which can be in `folder` (NULL: none), and options. A later setting replaces an
+ * earlier one. Values that only a shell or Python can evaluate go to the draft's `left`. */
 dt_status dt_nanogpt_read_settings(dt_flags *flags, dt_draft *draft, const dt_launcher *launcher,
                                    const char *folder, dt_error *err);
 

@@ -21,7 +21,7 @@ static const char *whole_text(dt_draft *draft, const dt_flag *flag, const dt_pyt
         return dt_python_text(value, draft->arena);
     if (fabs(number - nearest) > 1e-9 * fabs(number)) {
         nearest = ceil(number);
-        dt_draft_note(draft, place, "it is %g, and %.0f is taken", number, nearest);
+        dt_draft_note(draft, place, "it is %g, and %.0f is used", number, nearest);
     }
     return dt_arena_printf(draft->arena, "%.0f", nearest);
 }
@@ -34,13 +34,13 @@ static dt_status set_one(dt_flags *flags, const char *name, const dt_python_valu
     dt_status st;
 
     if (row == dt_nanogpt_flags.count) {
-        dt_draft_left(flags->draft, place, "this name is not known%s", dt_flags_meant(flags, name));
+        dt_draft_left(flags->draft, place, "unknown name%s", dt_flags_meant(flags, name));
         return DT_OK;
     }
     if (word.open) {
         flags->uses[row] = (dt_flag_use){0};
         dt_draft_left(flags->draft, place,
-                      "only Python knows this value; nanoGPT's default is taken");
+                      "only Python can evaluate this; nanoGPT's default is used");
         return DT_OK;
     }
     word.text = whole_text(flags->draft, &dt_nanogpt_flags.flags[row], value, place);
@@ -88,7 +88,7 @@ static dt_status take_file(dt_flags *flags, const char *path, const char *folder
         if (place == NULL)
             DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if (s->name == NULL)
-            dt_draft_left(draft, place, "it is no plain assignment, and nothing is run");
+            dt_draft_left(draft, place, "it is not a plain assignment, and Python code is not run");
         else
             DT_TRY(set_one(flags, s->name, &s->value, shown_as(draft, s->name, &s->value), place,
                            err));
@@ -126,7 +126,7 @@ dt_status dt_nanogpt_read_settings(dt_flags *flags, dt_draft *draft, const dt_la
         const dt_shell_word *word = &launcher->words[i];
 
         if (word->open)
-            dt_draft_left(draft, word->text, "only a shell knows this: put it in yourself");
+            dt_draft_left(draft, word->text, "only a shell can evaluate this: put in the value");
         else if (strncmp(word->text, "--", 2) == 0 && word->text[2] != '\0')
             st = take_option(flags, word->text, err);
         else if (strcmp(word->text, "--") != 0)

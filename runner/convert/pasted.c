@@ -47,7 +47,7 @@ static void add_code(dt_strbuf *out, const char *at, size_t taken, size_t left, 
     }
 }
 
-/* Bytes that are not UTF-8 stay: who reads the script reports them with their line. */
+/* Keeps bytes that are not UTF-8: the reader of the script reports them with their line. */
 static void straighten(dt_strbuf *out, const char *text, size_t length)
 {
     uint32_t code;

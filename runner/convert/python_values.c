@@ -40,7 +40,7 @@ static bool is_text_alone(const dt_python_file *file, const char *statement)
             dt_python_evaluate(&value, file, statement));
 }
 
-/* "NAME = ", "NAME += ": what is set; *value: what stands behind "=", NULL where it is not plain. */
+/* Returns the name in "NAME = ", "NAME += "; *value: the text after "=", NULL if it is not a plain assignment. */
 static size_t find_name(const char **value, const char *statement)
 {
     size_t length = 0, sign;

@@ -1,9 +1,9 @@
-/* python_values: the assignments of a file of settings in Python. Nothing is run.
+/* python_values: reads the assignments of a Python settings file, without running it.
  *
  * Known      NAME = VALUE at the beginning of a line, where VALUE is a number, a text, True, False, None, a name
  *            from above, or these with + - * / // % ** and parentheses
- * Not known  every other statement: it is kept with its line, and a name that it changes has no value then
- * Errors     DT_ERR_USAGE with source and line: a text or a parenthesis that is not closed
+ * Not known  every other statement: it is kept with its line, and a name that it changes becomes unknown
+ * Errors     DT_ERR_USAGE with source and line: an unclosed string or parenthesis
  * Ownership  text lives in the arena
  */
 #ifndef DT_RUNNER_CONVERT_PYTHON_VALUES_H
@@ -30,9 +30,9 @@ typedef struct dt_python_value {
 } dt_python_value;
 
 typedef struct dt_python_statement {
-    const char *name; /* what it sets; NULL: nothing that is known */
+    const char *name; /* the assigned name; NULL: not an assignment */
     dt_python_value value;
-    const char *shown; /* as it stands, on one line */
+    const char *shown; /* the source text, on one line */
     int line;
 } dt_python_statement;
 
@@ -43,10 +43,10 @@ typedef struct dt_python_file {
 } dt_python_file;
 
 void dt_python_init(dt_python_file *out, dt_arena *arena);
-/* Statements are added to those that are there; `text` ends with a NUL. */
+/* Appends the statements of the text, which ends with a NUL. */
 dt_status dt_python_read(dt_python_file *file, const char *text, size_t length, const char *source,
                          dt_error *err);
-/* The value of an expression; names are those of the file. False: it is not known. */
+/* Evaluates an expression with the names of the file; false: unknown. */
 bool dt_python_evaluate(dt_python_value *out, const dt_python_file *file, const char *expression);
 /* "1024", "True", "gpt2" */
 const char *dt_python_text(const dt_python_value *value, dt_arena *arena);

@@ -136,8 +136,8 @@ dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, con
     if (draft->is_layer) {
         dt_launcher_carry(&job, draft);
         dt_draft_note(draft, path,
-                      "it starts nothing that dtrun knows: this is a layer, to put on a recipe "
-                      "('dtrun launch RECIPE -f FILE')");
+                      "it starts no program that dtrun can convert: this file is a layer to apply "
+                      "to a recipe ('dtrun launch RECIPE -f FILE')");
     }
     carry_options(draft, &flags);
     carry_name(draft, &flags);

@@ -6,15 +6,15 @@
 
 #include "base/banned.h"
 
-#define OWN "dtrun gives the job its own"
+#define OWN "dtrun sets the job's"
 
 /* a line a flag */
 /* clang-format off */
 static const dt_flag rows[] = {
     {"--nodes", "-N", DT_TAKES_TEXT, DT_FLAG_PART, "nodes: slurm:N, and nodes_min of MIN-MAX", NULL},
-    {"--ntasks-per-node", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus, where nothing else says how many", NULL},
-    {"--ntasks", "-n", DT_TAKES_INT, DT_FLAG_PART, "gpus, divided among the nodes, where nothing else says how many", NULL},
-    {"--gpus-per-node", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus; with a type slurm.options as well", NULL},
+    {"--ntasks-per-node", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus, if nothing else sets the number", NULL},
+    {"--ntasks", "-n", DT_TAKES_INT, DT_FLAG_PART, "gpus, divided among the nodes, if nothing else sets the number", NULL},
+    {"--gpus-per-node", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus; with a type also slurm.options", NULL},
     {"--gres", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus of gpu:N; slurm.options", NULL},
     {"--gpus", "-G", DT_TAKES_TEXT, DT_FLAG_PART, "gpus, divided among the nodes", NULL},
     {"--gpus-per-task", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "gpus, times the tasks of a node", NULL},
@@ -38,15 +38,15 @@ static const dt_flag rows[] = {
     {"--exclusive", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, DT_SLURM_PASSED, NULL},
     {"--output", "-o", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
     {"--error", "-e", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
-    {"--chdir", "-D", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " folder; paths start at the recipe's", NULL},
+    {"--chdir", "-D", DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " folder; paths are relative to the recipe's", NULL},
     {"--array", "-a", DT_TAKES_TEXT, DT_FLAG_LEFT, "a job is one run; 'sweep' makes several", NULL},
     {"--requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun resume' continues from the last checkpoint", NULL},
-    {"--no-requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "that is so", NULL},
+    {"--no-requeue", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun always does this", NULL},
     {"--signal", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "'time_limit' saves and ends a run in time", NULL},
     {"--open-mode", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN " output: see 'dtrun logs'", NULL},
     {"--export", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks get the environment that their agent makes", NULL},
-    {"--label", "-l", DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun logs' says which rank spoke", NULL},
-    {"--kill-on-bad-exit", "-K", DT_TAKES_TEXT, DT_FLAG_LEFT, "a rank that ends is seen at once", NULL},
+    {"--label", "-l", DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun logs' shows the rank of each line", NULL},
+    {"--kill-on-bad-exit", "-K", DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun notices at once when a rank ends", NULL},
     {"--cpu-bind", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun divides the cores of a node ('threads')", NULL},
 };
 /* clang-format on */
@@ -107,7 +107,7 @@ static void read_nodes(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
     out->nodes_from = from;
 }
 
-/* Tasks of a node, each with so many devices. */
+/* Tasks per node, each with this number of devices. */
 static void read_tasks(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
 {
     int64_t nodes = out->nodes > 0 ? out->nodes : 1;

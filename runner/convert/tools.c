@@ -193,7 +193,7 @@ static void add_remarks(dt_draft *draft, const dt_shell_script *script)
                       script->remarks.items[i].text);
 }
 
-/* One command of the script, if a tool knows it. What the launcher says of others is not kept. */
+/* Converts one command of the script if a tool supports it. Remarks about launchers of other commands are dropped. */
 static dt_status try_command(const dt_convert_tool **found, dt_draft *draft,
                              const dt_shell_script *script, const dt_shell_command *command,
                              const dt_launcher *job, const search *how, dt_error *err)

@@ -65,7 +65,7 @@ static dt_status read_line(dt_documents *out, const char *line, size_t length, c
     if (object == NULL)
         count_broken(out, problem.text);
     else if (!json_is_string(text))
-        count_broken(out, text == NULL ? "it has no such field" : "the field holds no text");
+        count_broken(out, text == NULL ? "the field is missing" : "the field is not a string");
     else
         st =
             add_document(out, json_string_value(text), json_string_length(text), add, context, err);
@@ -105,8 +105,8 @@ size_t dt_csv_record(const char *text, size_t length)
     return length;
 }
 
-/* Appends the field at *at, and moves behind its comma; false behind the last one. A quote inside quotes
- * is doubled. */
+/* Appends the field at *at, and moves *at past its comma; false after the last field. A quote inside quotes is
+ * doubled. */
 static bool next_field(dt_strbuf *out, const char *text, size_t length, size_t *at)
 {
     bool quoted = false;

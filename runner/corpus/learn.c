@@ -10,7 +10,7 @@
 
 #define TELL_SECONDS 5.0 /* between two lines of progress */
 
-/* A word as it stands: ids in learner.symbols. */
+/* A word in its present form: ids in learner.symbols. */
 typedef struct word {
     uint64_t start;
     uint32_t length;
@@ -195,8 +195,8 @@ dt_status dt_learn_merges(dt_bpe_draft *draft, dt_bpe_merge **merges, const dt_w
     *merges = NULL;
     if (most < 0)
         DT_THROW(err, DT_ERR_USAGE,
-                 "a vocabulary of %lld tokens has no room for the 256 bytes and the special "
-                 "tokens; ask for %lld or more",
+                 "a vocabulary of %lld tokens cannot hold the 256 bytes and the special tokens; "
+                 "use %lld or more",
                  (long long)options->vocab, (long long)draft->vocab.size);
     *merges = calloc((size_t)most + 1, sizeof(**merges));
     if (*merges == NULL)

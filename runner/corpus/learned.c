@@ -78,7 +78,7 @@ static dt_status check_documents(const counting *all, dt_error *err)
 
     if (dt_documents_too_broken(found->broken, found->lines))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "%lld of %lld lines have no text under '%s'; mend them, or give --field",
+                       "%lld of %lld lines have no text under '%s'; correct them, or give --field",
                        (long long)found->broken, (long long)found->lines, all->options->field);
     if (all->words.used == 0)
         return DT_FAIL(err, DT_ERR_RECIPE, "the files hold no text under '%s'",

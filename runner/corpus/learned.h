@@ -1,4 +1,4 @@
-/* learned: a tokenizer learned from the text of files: byte-level, as GPT-2's, in a tokenizer.json. */
+/* learned: trains a tokenizer on text files: byte-level as in GPT-2, as a tokenizer.json. */
 #ifndef DT_RUNNER_CORPUS_LEARNED_H
 #define DT_RUNNER_CORPUS_LEARNED_H
 
@@ -7,23 +7,23 @@
 #include "engine/tokens/split.h"
 
 typedef struct dt_learned_options {
-    int64_t vocab;       /* tokens wanted */
-    int64_t least_count; /* a pair that occurs less often becomes no token */
+    int64_t vocab;       /* requested number of tokens */
+    int64_t least_count; /* rarer pairs are not merged */
     dt_split_kind split; /* GPT2, LLAMA3 or QWEN */
     const char *const *special;
     size_t special_count;
     const char *field; /* of .jsonl and .csv */
-    int threads;       /* 0: one a processor */
+    int threads;       /* 0: one per processor */
     void (*tell)(const char *text);
 } dt_learned_options;
 
 typedef struct dt_learned {
     json_t *tokenizer; /* the caller's */
-    int64_t vocab; /* fewer than wanted where the text has no more pairs that occur often enough */
+    int64_t vocab;     /* less than requested if the text has no more frequent pairs */
     int64_t documents, bytes, broken, words; /* words: different ones */
 } dt_learned;
 
-/* Errors as prepared.h has them. */
+/* Errors as in prepared.h. */
 dt_status dt_learn_tokenizer(dt_learned *out, const dt_data_files *files,
                              const dt_learned_options *options, dt_error *err);
 

@@ -1,5 +1,5 @@
-/* pair_counts: how often each pair of tokens occurs within words, which words have it, and which pair occurs
- * most: a heap whose counts are brought up to date when they come to its top. */
+/* pair_counts: counts how often each pair of tokens occurs within words, and finds the words of a pair and the most
+ * frequent pair, with a heap whose counts are updated when they reach the top. */
 #ifndef DT_RUNNER_CORPUS_PAIR_COUNTS_H
 #define DT_RUNNER_CORPUS_PAIR_COUNTS_H
 
@@ -9,13 +9,13 @@
 #include "engine/tokens/pairs.h"
 
 typedef struct dt_pair_count {
-    int64_t count;   /* of its places, each as often as its word occurs */
-    uint32_t *words; /* that have or had it; one may be in the list again */
+    int64_t count;   /* of its places, weighted by the count of the word */
+    uint32_t *words; /* that have or had it; can contain duplicates */
     uint32_t words_count, words_capacity;
     bool grown; /* since the last dt_pair_counts_settle */
 } dt_pair_count;
 
-/* What the heap holds: the count that the pair had when it was put there. */
+/* An entry of the heap, with the pair's count at the time when it was added. */
 typedef struct dt_pair_candidate {
     int64_t count;
     uint64_t key;  /* dt_pair_key */
@@ -35,13 +35,12 @@ typedef struct dt_pair_counts {
 dt_status dt_pair_counts_init(dt_pair_counts *out, dt_error *err);
 void dt_pair_counts_release(dt_pair_counts *counts); /* accepts a zeroed one */
 
-/* More of a pair, or with a negative change fewer, in a word. */
+/* Changes the count of a pair in a word. */
 dt_status dt_pair_counts_add(dt_pair_counts *counts, int32_t first, int32_t second, int64_t change,
                              uint32_t word, dt_error *err);
-/* After additions, before the best is asked for. */
+/* Call after additions, before dt_pair_counts_best. */
 dt_status dt_pair_counts_settle(dt_pair_counts *counts, dt_error *err);
-/* The pair that occurs most, of several the one with the lowest tokens; it leaves the heap. false: none
- * occurs. */
+/* Removes the most frequent pair from the heap, of equal ones that with the lowest tokens; false: no pair occurs. */
 bool dt_pair_counts_best(dt_pair_candidate *out, dt_pair_counts *counts);
 
 #endif

@@ -36,8 +36,7 @@ static dt_status open_databin(databin *out, const char *ids, const char *index, 
                      : -1;
     if (out->count < 0 || out->count > INT32_MAX ||
         out->index.length != INDEX_HEAD_BYTES + (uint64_t)out->count * 12)
-        DT_THROW(err, DT_ERR_RECIPE, "'%s' is no index of fairseq's: binarize the text again",
-                 index);
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' is not a fairseq index: binarize the text again", index);
 out:
     return st;
 }
@@ -50,9 +49,10 @@ static dt_status read_sentence(databin *bin, int64_t at, int width_bytes, const 
     uint64_t length = little_endian(lengths + at * 4, 4), begin = little_endian(begins + at * 8, 8);
 
     if (begin > bin->ids.length || length * (uint64_t)width_bytes > bin->ids.length - begin)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s': its index puts sentence %lld behind its end; binarize the text again",
-                       path, (long long)at + 1);
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "'%s': its index puts sentence %lld past the end of the file; binarize the text again",
+            path, (long long)at + 1);
     if ((int64_t)length > bin->room) {
         bin->room = (int64_t)length * 2;
         free(bin->sentence);
@@ -91,8 +91,8 @@ dt_status dt_pairs_read_databin(dt_pair_tally *out, const dt_pair_file *file,
         DT_TRY(open_databin(&bins[i], file->paths[i], file->indexes[i], err));
     if (bins[0].count != bins[1].count)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' has %lld sentences and '%s' %lld: they are of different text; binarize both "
-                 "again",
+                 "'%s' has %lld sentences and '%s' has %lld: they are not translations of each "
+                 "other; binarize both again",
                  file->paths[0], (long long)bins[0].count, file->paths[1],
                  (long long)bins[1].count);
     for (int64_t at = 0; at < bins[0].count; at++) {

@@ -15,7 +15,7 @@ static bool ends_with(const char *text, const char *tail)
     return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
 }
 
-/* Of one file that has both languages; false: of two. */
+/* Returns true for a file with both languages; false: two files. */
 static bool format_of(dt_pair_format *out, const char *path)
 {
     static const struct {
@@ -99,13 +99,14 @@ static dt_status look_at_index(dt_pair_file *file, const char *field, dt_error *
         DT_TRY(dt_databin_look(&found[i], file->paths[i], err));
         if (found[i].kind == DT_TOKENS_AUTO)
             DT_THROW(err, DT_ERR_RECIPE,
-                     "%s: '%s' has no index of fairseq's beside it; binarize the text again", field,
-                     file->paths[i]);
+                     "%s: the fairseq index (.idx) of '%s' is missing; binarize the text again",
+                     field, file->paths[i]);
     }
     if (found[0].kind != found[1].kind)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "%s: '%s' has %d bytes an id and '%s' %d; binarize both with one command", field,
-                 file->paths[0], widths[found[0].kind], file->paths[1], widths[found[1].kind]);
+                 "%s: '%s' has %d bytes per id and '%s' has %d; binarize both with one command",
+                 field, file->paths[0], widths[found[0].kind], file->paths[1],
+                 widths[found[1].kind]);
     file->width_bytes = widths[found[0].kind];
 out:
     return st;
@@ -159,9 +160,8 @@ static dt_status find_two(dt_pair_file *out, const char *entry, const char *cons
     DT_TRY(find_databin(&there, out, entry, names, field, arena, err));
     if (!there)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "%s: '%s' stands for no sentence pairs: there is neither '%s' with '%s', nor "
-                 "fairseq's '%s'; of one file with both languages the name ends in .jsonl, .csv "
-                 "or .tsv",
+                 "%s: cannot find sentence pairs for '%s': neither '%s' with '%s', nor fairseq's "
+                 "'%s', exist; one file with both languages must end in .jsonl, .csv or .tsv",
                  field, entry, text.paths[DT_SOURCE], text.paths[DT_TARGET], out->paths[DT_SOURCE]);
 out:
     return st;

@@ -21,7 +21,7 @@ static int64_t count_lines(const dt_mapping *text)
     return lines;
 }
 
-/* The line at *at, without its end; moves behind it. */
+/* Returns the line at *at, without its end, and moves *at past it. */
 static const char *next_line(size_t *length, const char *text, size_t size, size_t *at)
 {
     const char *line = text + *at, *stop = memchr(line, '\n', size - *at);
@@ -47,8 +47,8 @@ dt_status dt_pairs_read_lines(dt_pair_tally *out, const dt_pair_file *file,
     }
     if (lines[0] != lines[1])
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' has %lld lines and '%s' %lld: line n of the one must be the translation of "
-                 "line n of the other",
+                 "'%s' has %lld lines and '%s' %lld: line n of one must be the translation of line "
+                 "n of the other",
                  file->paths[0], (long long)lines[0], file->paths[1], (long long)lines[1]);
     for (int64_t line = 1; line <= lines[0]; line++) {
         dt_pair_text pair;
@@ -83,7 +83,7 @@ static dt_status read_object(dt_pair_tally *out, const char *line, size_t length
         texts[i] = json_object_get(object, names[i]);
         if (!json_is_string(texts[i])) {
             dt_pair_tally_broken(out, file->paths[0], number,
-                                 texts[i] == NULL ? "a key is missing" : "a key holds no text");
+                                 texts[i] == NULL ? "a key is missing" : "a value is not a string");
             goto out;
         }
         pair.text[i] = json_string_value(texts[i]);

@@ -1,4 +1,4 @@
-/* Sentence pairs made into one file of ids. */
+/* pair_prepared: tokenizes sentence pairs into one file of ids. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static void tell_progress(work *all)
     if (all->tell == NULL || all->pairs % 1024 != 0 || now - all->told_seconds < TELL_SECONDS)
         return;
     all->told_seconds = now;
-    snprintf(text, sizeof(text), "%s: %lld sentence pairs are tokens", all->field,
+    snprintf(text, sizeof(text), "%s: tokenized %lld sentence pairs", all->field,
              (long long)all->pairs);
     all->tell(text);
 }
@@ -109,12 +109,11 @@ static dt_status add_ids(void *context, int32_t *const ids[DT_LANGUAGES],
         all->one[i].count = 0;
         for (int64_t t = 0; t < count[i]; t++) {
             if (ids[i][t] >= side->vocab)
-                DT_THROW(
-                    err, DT_ERR_RECIPE,
-                    "%s: sentence %lld of '%s' has the id %d, and the dictionary %lld words: it "
-                    "was binarized with another one",
-                    all->field, (long long)(all->counts.lines), all->names[i], ids[i][t],
-                    (long long)side->vocab);
+                DT_THROW(err, DT_ERR_RECIPE,
+                         "%s: sentence %lld of '%s' has the id %d, but the dictionary has %lld "
+                         "words: it was binarized with another dictionary",
+                         all->field, (long long)(all->counts.lines), all->names[i], ids[i][t],
+                         (long long)side->vocab);
             DT_TRY(dt_ids_add(&all->one[i], ids[i][t], err));
         }
         if (count[i] == 0 || ids[i][count[i] - 1] != side->end)
@@ -176,8 +175,8 @@ static dt_status write_facts(const char *folder, const work *all, dt_error *err)
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
     if (all->counts.broken > 0) {
-        dt_strbuf_add_fmt(&text, "%s: left out %lld pairs that lack a side: %s", all->field,
-                          (long long)all->counts.broken, all->counts.broken_words.data);
+        dt_strbuf_add_fmt(&text, "%s: left out %lld pairs with an empty or missing side: %s",
+                          all->field, (long long)all->counts.broken, all->counts.broken_words.data);
         if (all->counts.broken > DT_PAIRS_NAMED)
             dt_strbuf_add_fmt(&text, " and %lld more",
                               (long long)all->counts.broken - DT_PAIRS_NAMED);
@@ -199,10 +198,11 @@ static dt_status check(const work *all, dt_error *err)
     const dt_pair_tally *counts = &all->counts;
 
     if (dt_documents_too_broken(counts->broken, counts->lines))
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "%s: %lld of %lld pairs lack a side, the first ones %s; mend them",
-                       all->field, (long long)counts->broken, (long long)counts->lines,
-                       counts->broken_words.data);
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "%s: %lld of %lld pairs have an empty or missing side, the first ones %s; correct them",
+            all->field, (long long)counts->broken, (long long)counts->lines,
+            counts->broken_words.data);
     if (all->pairs == 0)
         return DT_FAIL(err, DT_ERR_RECIPE, "%s has no sentence pair%s%s", all->field,
                        counts->broken > 0 ? ": " : "", counts->broken_words.data);
@@ -312,7 +312,7 @@ static dt_status tell_model(dt_recipe *recipe, const dt_sides *sides, dt_error *
 
     if (given > 0 && given < vocab)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "model.source_vocab is %lld, and data.tokenizer has %lld tokens of the "
+                       "model.source_vocab is %lld, but data.tokenizer has %lld tokens of the "
                        "source; leave it out, or set it to %lld or more",
                        (long long)given, (long long)vocab, (long long)vocab);
     if (given == 0 && vocab != sides->target->vocab)
@@ -331,8 +331,7 @@ dt_status dt_prepare_pairs(dt_recipe *recipe, const dt_tokenizer *tokenizer, boo
     if (recipe->data.tokens == DT_TOKENS_PAIRS) /* they are made already */
         goto out;
     if (recipe->data.target == NULL || recipe->data.target[0] == '\0')
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "data.source is '%s', and data.target names no language to translate to",
+        DT_THROW(err, DT_ERR_RECIPE, "data.source is '%s', but data.target is not set",
                  recipe->data.source);
     DT_TRY(open_list(&made[0], recipe, &recipe->data.train, "data.train", tokenizer, make_it, tell,
                      arena, err));

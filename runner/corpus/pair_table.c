@@ -69,11 +69,10 @@ static dt_status find_columns(int64_t columns[], bool *head, const char *record,
         long number = strtol(names[i], &end, 10);
 
         if (*end != '\0' || number < 1 || number > 10000)
-            DT_THROW(
-                err, DT_ERR_RECIPE,
-                "'%s' has no column '%s' in its first line: set data.source and data.target to "
-                "the names of two, or to the numbers of two where no line has names",
-                file->paths[0], columns[i] < 0 ? names[i] : names[1 - i]);
+            DT_THROW(err, DT_ERR_RECIPE,
+                     "'%s' has no column '%s' in its first line: set data.source and data.target "
+                     "to the names of two columns, or to their numbers if the file has no header",
+                     file->paths[0], columns[i] < 0 ? names[i] : names[1 - i]);
         columns[i] = number - 1;
     }
 out:

@@ -1,4 +1,4 @@
-/* pair_tally: what was read of sentence pairs, and what was left out. */
+/* pair_tally: counts the sentence pairs that were read and left out. */
 #include "runner/corpus/pairs_int.h"
 
 #include "base/banned.h"

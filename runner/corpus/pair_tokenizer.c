@@ -66,8 +66,8 @@ static dt_status find(named *out, const dt_recipe *recipe, dt_arena *arena, dt_e
     }
     if (recipe->data.tokenizer != NULL && recipe->data.tokenizer[0] != '\0')
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.tokenizer is '%s', and sentence pairs are read by a dictionary or a "
-                       "tokenizer.json: name one",
+                       "unsupported data.tokenizer '%s' for sentence pairs (expected a dictionary "
+                       "or a tokenizer.json)",
                        recipe->data.tokenizer);
     if (slash != NULL &&
         find_in_folder(out, dt_arena_printf(arena, "%.*s", (int)(slash - first), first), recipe,
@@ -98,7 +98,7 @@ static dt_status read_all(named *out, const dt_recipe *recipe, dt_error *err)
     return st == DT_OK || st == DT_ERR_NOMEM ? st : DT_ERR_RECIPE;
 }
 
-/* Each file is looked at by itself first, so that what is wrong is said of it. */
+/* Checks each file separately first, so that messages name the right file. */
 static dt_status check(const named *from, const dt_recipe *recipe, dt_error *err)
 {
     dt_dictionary dictionary = {.words = {.size = 0}};
@@ -153,8 +153,8 @@ static dt_status compose(dt_strbuf *out, const named *from, const dt_recipe *rec
         }
         if (codes != NULL)
             DT_THROW(err, DT_ERR_RECIPE,
-                     "data.codes come before a dictionary, and data.tokenizer is '%s', which cuts "
-                     "words itself: leave the codes out",
+                     "data.codes requires a dictionary, but data.tokenizer is '%s', which splits "
+                     "words itself: leave data.codes out",
                      from->paths[0]);
         json_object_set_new(file, "source", dt_side_of_tokenizer(&from->texts[0]));
     } else {

@@ -1,4 +1,4 @@
-/* pairs_int: sentence pairs, from the files that a recipe names to tokens. */
+/* pairs_int: declares the steps from the files of sentence pairs in a recipe to tokens. */
 #ifndef DT_RUNNER_CORPUS_PAIRS_INT_H
 #define DT_RUNNER_CORPUS_PAIRS_INT_H
 
@@ -12,7 +12,7 @@
 /* pair_files: the files of sentence pairs that an entry of data.train or data.validation stands for.
  *
  * Languages SOURCE and TARGET are data.source and data.target, "de" and "en" for example. An entry is
- *   NAME.jsonl, NAME.json   objects a line, with the keys "de" and "en"
+ *   NAME.jsonl, NAME.json   one object per line, with the keys "de" and "en"
  *   NAME.csv, NAME.tsv      with columns of those names in the first line; numbers name columns of a file
  *                           whose first line has no names. A .tsv knows no quotes
  *   NAME                    two text files, NAME.de and NAME.en, line n of the one being the translation
@@ -21,7 +21,7 @@
  *                           .idx (recipes/databin.h), or NAME.en-de.*
  * Patterns stand for the first two.
  *
- * Errors  DT_ERR_RECIPE naming field and file, and what was looked for
+ * Errors  DT_ERR_RECIPE naming field and file, and the expected files
  */
 
 typedef enum dt_pair_format {
@@ -49,14 +49,14 @@ dt_status dt_pair_files_find(dt_pair_files *out, const dt_string_list *entries,
                              const char *const names[DT_LANGUAGES], const char *field,
                              dt_arena *arena, dt_error *err);
 
-/* pair_reader: the sentence pairs of files (above), one after another.
+/* pair_reader: reads the sentence pairs of files (above), one after another.
  *
- * A line of which a side is missing or empty is counted as broken and left out.
+ * A line with a missing or empty side is counted as broken and left out.
  * Errors  DT_ERR_RECIPE with file and line: text that is not UTF-8, files of different length, a .csv
  *         or .tsv without the columns; what `add` returns
  */
 
-/* A pair: text, or ids without the end. Where one side turns out to be empty, *empty says which. */
+/* A pair: text, or ids without the end. */
 typedef struct dt_pair_text {
     const char *text[DT_LANGUAGES];
     size_t length[DT_LANGUAGES];
@@ -64,8 +64,7 @@ typedef struct dt_pair_text {
 
 typedef struct dt_pair_sink {
     void *context;
-    /* DT_ERR_USAGE, and *side: what is wrong with the text of that side. *empty: the pair has been left
-     * out, as that side has no word. */
+    /* DT_ERR_USAGE: the text of *side is invalid. *empty: the pair was left out, because *side has no word. */
     dt_status (*add_text)(void *context, const dt_pair_text *pair, dt_language *side, bool *empty,
                           dt_error *err);
     dt_status (*add_ids)(void *context, int32_t *const ids[DT_LANGUAGES],
@@ -79,7 +78,7 @@ typedef struct dt_pair_tally {
     dt_strbuf broken_words; /* the first ones: "train.de:3 (it is empty), train.en:8" */
 } dt_pair_tally;
 
-/* Adds to *out, whose words are initialized. */
+/* Reads the pairs of a file into the sink, and adds to the counts of *out, whose broken_words must be initialized. */
 dt_status dt_pairs_read(dt_pair_tally *out, const dt_pair_file *file,
                         const char *const names[DT_LANGUAGES], const dt_pair_sink *sink,
                         dt_error *err);
@@ -103,13 +102,13 @@ dt_status dt_pairs_read_table(dt_pair_tally *out, const dt_mapping *text, const 
 dt_status dt_pairs_read_databin(dt_pair_tally *out, const dt_pair_file *file,
                                 const dt_pair_sink *sink, dt_error *err);
 
-/* pair_tokenizer: the tokenizers of sentence pairs that a recipe names, as one (engine/data/sides.h).
+/* pair_tokenizer: combines the tokenizers of both languages in a recipe into one (engine/data/sides.h).
  *
  * data.tokenizer  dict.txt                          of both languages
  *                 tokenizer.json                    of both languages
  *                 a folder with dict.SOURCE.txt and dict.TARGET.txt, or with one of the above
- *                 translation.json                  what a checkpoint has beside it
- *                 left out                          the folder of a fairseq data-bin
+ *                 translation.json                  of a checkpoint
+ *                 not set                           the folder of a fairseq data-bin
  * data.codes      codes of subword-nmt, before a dictionary
  *
  * Errors  DT_ERR_RECIPE naming field and file

@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* Of all files together 64 parts, within these: enough for many threads, and few enough files. */
+/* Bounds of a part's size. The aim is 64 parts of all files together: enough for many threads, but not too many files. */
 #define PART_LEAST ((size_t)1 << 20)
 #define PART_MOST  ((size_t)64 << 20)
 
@@ -40,7 +40,7 @@ static size_t line_end(const char *text, size_t length, size_t from)
     return found != NULL ? (size_t)(found - text) + 1 : length;
 }
 
-/* Records, one after the other: only from the start can be told what is inside quotes. */
+/* Reads the records in order: only from the start is it known what is inside quotes. */
 static size_t record_end(const char *text, size_t length, size_t start, size_t from)
 {
     size_t at = start;
@@ -89,7 +89,7 @@ static dt_status open_file(dt_corpus_file *out, const char *path, const char *fi
     out->column = dt_csv_column(text + skip, out->text.length - skip, field);
     if (out->column < 0)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' names no column '%s' in its first line; set data.field to one that it has",
+                 "'%s' has no column '%s' in its first line; set data.field to one of its columns",
                  path, field);
 out:
     return st;
@@ -130,7 +130,7 @@ typedef struct encoding {
     dt_ids *ids;
     dt_bpe_encoder *encoder;
     dt_bpe_around around;
-    int32_t end_of_text; /* -1: documents are not told apart */
+    int32_t end_of_text; /* -1: documents are not separated */
     bool begins, ends;   /* a part of a text may be a piece of a document */
 } encoding;
 
@@ -162,7 +162,7 @@ out:
     return st;
 }
 
-/* A document that continues behind the part is counted where it ends. */
+/* A document that continues after the part is counted in the part where it ends. */
 static bool is_piece(const dt_corpus_part *part)
 {
     return part->file->kind == DT_CORPUS_TEXT && !part->ends_document;

@@ -1,6 +1,6 @@
-/* parts: what one thread reads at a time, and the file of tokens that it writes.
+/* parts: divides a corpus into parts that one thread reads at a time, and writes files of tokens.
  *
- * Where files are cut depends on them and on the tokenizer alone.
+ * The division depends only on the files and the tokenizer.
  */
 #ifndef DT_RUNNER_CORPUS_PARTS_H
 #define DT_RUNNER_CORPUS_PARTS_H
@@ -33,21 +33,21 @@ typedef struct dt_corpus_parts {
     int64_t count, capacity;
 } dt_corpus_parts;
 
-/* Maps the files and cuts them. Released by dt_corpus_parts_release, which accepts a zeroed one. */
+/* Maps the files and divides them. dt_corpus_parts_release accepts a zeroed struct. */
 dt_status dt_corpus_parts_open(dt_corpus_parts *out, const dt_data_files *files, const char *field,
                                const dt_bpe *bpe, dt_error *err);
 void dt_corpus_parts_release(dt_corpus_parts *parts);
 
-/* The texts of a part. DT_ERR_RECIPE naming file and byte, also where `add` says DT_ERR_USAGE. */
+/* Passes the documents of a part to `add`. DT_ERR_RECIPE naming file and byte, also if `add` returns DT_ERR_USAGE. */
 dt_status dt_corpus_part_read(dt_documents *documents, const dt_corpus_part *part,
                               const char *field, dt_document_fn *add, void *context, dt_error *err);
-/* Appends the tokens of a part: of each document what stands before a text, its own, what stands after it, and the
- * end of the text unless that is the last one already. DT_ERR_RECIPE naming file and byte. */
+/* Appends the tokens of a part: for each document the tokens that the post-processor puts before and after a text around
+ * its own, and the end-of-text token unless the document ends with it. DT_ERR_RECIPE naming file and byte. */
 dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_corpus_part *part,
                                 const char *field, dt_bpe_encoder *encoder, const dt_bpe *bpe,
                                 dt_error *err);
 
-/* A file in llm.c's format, under its name only when it is on the disk. */
+/* Writes a file in llm.c's format atomically. */
 dt_status dt_corpus_tokens_write(const char *path, const dt_ids *ids, bool wide, dt_error *err);
 
 #endif

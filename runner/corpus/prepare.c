@@ -1,4 +1,4 @@
-/* What of a recipe's data becomes tokens, and by which tokenizer: prepared.h. */
+/* prepare: tokenizes the data of a recipe (prepared.h). */
 #include <string.h>
 
 #include "base/dirs.h"

@@ -109,7 +109,7 @@ static dt_status wait_for_lock(int *fd, const char *path, const dt_prepared_job 
 
     while ((st = dt_file_lock(fd, path, &busy)) == DT_ERR_BUSY) {
         if (!told && job->tell != NULL)
-            job->tell("another dtrun makes tokens of the same data: waiting for it");
+            job->tell("waiting for another dtrun that tokenizes the same data");
         told = true;
         dt_error_clear(&busy);
         dt_clock_sleep_seconds(POLL_SECONDS);

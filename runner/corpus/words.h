@@ -1,8 +1,8 @@
-/* words: the words of a corpus, as a tokenizer splits text, and how often each occurs.
+/* words: counts the words of a corpus, as a tokenizer splits text.
  *
- * A table of open addressing, at most half full. A word longer than DT_WORD_MAX is counted in pieces: only
- * text without spaces has such.
- * Memory   24 bytes a different word, twice, and its bytes once
+ * A table with open addressing, at most half full. A word longer than DT_WORD_MAX, as in text without spaces, is counted
+ * in pieces.
+ * Memory   48 bytes for each different word, and its bytes
  * Threads  one a table
  */
 #ifndef DT_RUNNER_CORPUS_WORDS_H
@@ -32,10 +32,10 @@ void dt_words_release(dt_words *words); /* accepts a zeroed one */
 
 dt_status dt_words_add(dt_words *words, const char *word, size_t length, int64_t count,
                        dt_error *err);
-/* All words of a text. DT_ERR_USAGE where it is not UTF-8, with the byte. */
+/* Adds all words of a text. DT_ERR_USAGE, with the byte, if it is not UTF-8. */
 dt_status dt_words_add_text(dt_words *words, const dt_split *split, const char *text, size_t length,
                             dt_error *err);
-/* All of another table. */
+/* Adds all words of another table. */
 dt_status dt_words_add_all(dt_words *words, const dt_words *other, dt_error *err);
 
 static inline const char *dt_word_text(const dt_words *words, const dt_word *word)

@@ -189,13 +189,13 @@ static dt_status check_sums(const sums *all, const dt_prepare_options *options, 
 {
     if (dt_documents_too_broken(all->broken, all->lines))
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "%lld of %lld lines have no text under '%s', the first ones %s; mend them, "
-                       "or set data.field",
+                       "%lld of %lld lines have no text under '%s', the first ones %s; correct "
+                       "them, or set data.field",
                        (long long)all->broken, (long long)all->lines, options->field,
                        all->words.data);
     if (all->tokens == 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "the data hold no text under '%s': all documents are empty", options->field);
+                       "the data have no text under '%s': all documents are empty", options->field);
     return DT_OK;
 }
 

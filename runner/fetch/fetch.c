@@ -1,4 +1,4 @@
-/* fetch: the cache around the transfers: fetch.h. */
+/* fetch: manages the cache of downloads (fetch.h). */
 #define _GNU_SOURCE
 #include "runner/fetch/fetch.h"
 
@@ -103,7 +103,8 @@ static dt_status parse(dt_fetch_url *out, const char *text, dt_arena *arena, dt_
         curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
         curl_url_get(url, CURLUPART_PATH, &path, CURLU_URLDECODE) != CURLUE_OK ||
         (strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0))
-        DT_THROW(err, DT_ERR_RECIPE, "'%.200s' is no URL of https or http", text);
+        DT_THROW(err, DT_ERR_RECIPE, "unsupported URL '%.200s' (expected https:// or http://)",
+                 text);
     if (curl_url_get(url, CURLUPART_PORT, &port, 0) != CURLUE_OK)
         port = NULL;
     out->shown = dt_arena_printf(arena, "%s://%s%s%s%.300s", scheme, host, port != NULL ? ":" : "",
@@ -111,17 +112,16 @@ static dt_status parse(dt_fetch_url *out, const char *text, dt_arena *arena, dt_
     if (out->shown == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (curl_url_get(url, CURLUPART_USER, &user, 0) == CURLUE_OK)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'%s' is given with a name or password, which a recipe is no place for: put them "
-                 "into ~/.netrc",
-                 out->shown);
-    if (curl_url_get(url, CURLUPART_FRAGMENT, &fragment, 0) != CURLUE_OK ||
-        !take_digest(out->digest, fragment))
         DT_THROW(
             err, DT_ERR_RECIPE,
-            "'%s' has no digest: add '#sha256=' and the 64 digits that its publisher names, or "
-            "that 'sha256sum' gives of a copy you trust",
+            "'%s' has a name or password, which a recipe must not contain: put them into ~/.netrc",
             out->shown);
+    if (curl_url_get(url, CURLUPART_FRAGMENT, &fragment, 0) != CURLUE_OK ||
+        !take_digest(out->digest, fragment))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' has no digest: add '#sha256=' and the 64 digits that its publisher names, "
+                 "or that 'sha256sum' prints for a copy you trust",
+                 out->shown);
     if (curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0) != CURLUE_OK ||
         curl_url_get(url, CURLUPART_URL, &ask, 0) != CURLUE_OK)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for libcurl");
@@ -252,8 +252,8 @@ static dt_status fill(dt_fetch_part *part, const char *etag_path, const dt_fetch
         if (!resumed) {
             unlink(part->path);
             DT_THROW(err, DT_ERR_RECIPE,
-                     "'%s' is not the file that the recipe means: its sha256 is %s, and %s is "
-                     "wanted: check the URL and its digest with whoever publishes it",
+                     "'%s' does not match its digest: its sha256 is %s, expected %s: check the URL "
+                     "and the digest with its publisher",
                      url->shown, hex, url->digest);
         }
         resumed = false;
@@ -301,7 +301,8 @@ static dt_status lock_it(int *fd, const places *at, const dt_fetch_url *url,
 
     while ((st = dt_file_lock(fd, at->lock, &problem)) == DT_ERR_BUSY) {
         if (!told && progress->progress != NULL) {
-            snprintf(text, sizeof(text), "another launch fetches %.300s: waiting", url->shown);
+            snprintf(text, sizeof(text), "waiting for another launch that fetches %.300s",
+                     url->shown);
             progress->progress(progress->context, text);
         }
         told = true;

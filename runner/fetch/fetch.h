@@ -1,17 +1,17 @@
-/* fetch: data that a recipe names by URL, put into the cache of this machine and checked.
+/* fetch: downloads data that a recipe names by URL into the cache of this machine, and checks its digest.
  *
  *   https://HOST/PATH#sha256=64 hexadecimal digits
  *
- * Where    CACHE/data/sha256-DIGEST/NAME, beside what other launch machines have sent here. A file
- *          is there only once all of it has the digest; DIGEST.part and .etag are of one that broke
- *          off: the next try, of this launch or another, resumes from there
- * Trust    the digest alone says what is good, so http is no worse than https; from https nothing
- *          leads back to http. CURL_CA_BUNDLE or SSL_CERT_FILE name other certificates, ~/.netrc
- *          has names and passwords, http_proxy and its like are heeded
- * Tries    3 where nothing comes at all, else 8 in a row without a byte more; pauses of 1 to 30 s
- * Threads  any; two launches that want the same file wait for each other
- * Errors   naming the URL without its query, which may be a secret: DT_ERR_RECIPE what only another
- *          URL or digest helps against; DT_ERR_IO network, server, disk; DT_ERR_BUSY cancelled
+ * Where    CACHE/data/sha256-DIGEST/NAME, the cache that also holds files from other launch machines. The file gets
+ *          this name only when its digest is right; DIGEST.part and .etag belong to an interrupted download, which
+ *          the next try, of this launch or another, resumes
+ * Trust    depends on the digest alone, so http is as good as https; https never redirects to http.
+ *          CURL_CA_BUNDLE or SSL_CERT_FILE name other certificates, ~/.netrc has names and passwords, http_proxy and
+ *          similar variables are used
+ * Tries    3 if no byte ever comes, else 8 in a row without progress; pauses of 1 to 30 s
+ * Threads  any; two launches that need the same file wait for each other
+ * Errors   name the URL without its query, which can be a secret. DT_ERR_RECIPE: the URL or digest is wrong;
+ *          DT_ERR_IO: network, server, disk; DT_ERR_BUSY: cancelled
  */
 #ifndef DT_RUNNER_FETCH_FETCH_H
 #define DT_RUNNER_FETCH_FETCH_H
@@ -27,7 +27,7 @@ typedef struct dt_fetch_progress {
     const atomic_bool *cancelled; /* NULL: never */
 } dt_fetch_progress;
 
-/* *path is the file in the cache; nothing is asked of the network where it is there already. */
+/* Returns the path of the file in the cache; does not use the network if the file is already there. */
 dt_status dt_fetch(const char **path, const char *url, const dt_fetch_progress *progress,
                    dt_arena *arena, dt_error *err);
 

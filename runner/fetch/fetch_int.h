@@ -1,4 +1,4 @@
-/* fetch_int: what fetch.c (the cache) and fetch_transfer.c (one transfer) share. */
+/* fetch_int: declares what fetch.c (the cache) and fetch_transfer.c (one transfer) share. */
 #ifndef DT_RUNNER_FETCH_FETCH_INT_H
 #define DT_RUNNER_FETCH_FETCH_INT_H
 
@@ -19,11 +19,11 @@ typedef struct dt_fetch_part {
     int fd;
     const char *path;
     int64_t have_bytes;
-    char etag[256]; /* of what `have_bytes` are a part; "" not known */
+    char etag[256]; /* of the file that `have_bytes` belong to; "": unknown */
 } dt_fetch_part;
 
-/* Adds what is missing to the part. *again: another try may bring more. DT_OK: the server says that
- * it is all there. The part holds what came, whatever happens. */
+/* Downloads the missing bytes of the part. DT_OK: the server says that the part is complete. *again: another try can get
+ * more. The part keeps the received bytes also after a failure. */
 dt_status dt_fetch_get(dt_fetch_part *part, bool *again, const dt_fetch_url *url,
                        const dt_fetch_progress *progress, dt_error *err);
 

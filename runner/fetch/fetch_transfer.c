@@ -1,4 +1,4 @@
-/* fetch_get: one transfer by libcurl into a part that may have a beginning already. */
+/* fetch_transfer: runs one transfer with libcurl into a part, which it resumes if it has bytes. */
 #define _GNU_SOURCE
 #include <curl/curl.h>
 #include <errno.h>
@@ -87,7 +87,7 @@ static dt_status full_disk(transfer *t)
 {
     return DT_FAIL(t->err, DT_ERR_IO,
                    "cannot fetch '%s': no space is left for '%s': free some, or set XDG_CACHE_HOME "
-                   "to a larger disk; what is here is kept",
+                   "to a larger disk; the part that was fetched is kept",
                    t->url->shown, t->part->path);
 }
 
@@ -107,7 +107,7 @@ static bool has_room(transfer *t, int64_t more_bytes)
     return false;
 }
 
-/* The first bytes of an answer: the rest of the part, or all of it anew. */
+/* Handles the first bytes of an answer: either the rest of the part, or the whole file again. */
 static bool begin(transfer *t)
 {
     curl_off_t more = -1;
@@ -115,7 +115,7 @@ static bool begin(transfer *t)
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->answer);
     curl_easy_getinfo(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &more);
     if (t->answer == HTTP_PART && t->range_from != t->part->have_bytes)
-        return fails(t, DT_ERR_IO, "the server sends another part than the one that was asked for");
+        return fails(t, DT_ERR_IO, "the server sends another range than requested");
     if (t->answer == HTTP_OK) { /* it knows no ranges, or the file has changed */
         t->part->have_bytes = 0;
         if (ftruncate(t->part->fd, 0) != 0)
@@ -149,8 +149,8 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
         }
         if (got < 0 && errno == EFBIG) {
             t->st = DT_FAIL(t->err, DT_ERR_IO,
-                            "cannot fetch '%s': '%s' may not grow any more: raise the limit of a "
-                            "file's size ('ulimit -f'); what is here is kept",
+                            "cannot fetch '%s': '%s' has reached the limit on file sizes: raise it "
+                            "with 'ulimit -f'; the part that was fetched is kept",
                             t->url->shown, t->part->path);
             return 0;
         }
@@ -257,7 +257,7 @@ static dt_status set_up(transfer *t, struct curl_slist **headers, dt_error *err)
 
 static dt_status judge_answer(transfer *t, bool *again, dt_error *err)
 {
-    const char *remedy = "look at what the server's log says";
+    const char *remedy = "look at the server's log";
 
     if (t->answer == HTTP_OK || t->answer == HTTP_PART)
         return DT_OK;
@@ -267,9 +267,9 @@ static dt_status judge_answer(transfer *t, bool *again, dt_error *err)
     if (t->answer == 404 || t->answer == 410)
         remedy = "check the URL in the recipe";
     else if (t->answer == 401 || t->answer == 403)
-        remedy = "it wants a name and password (~/.netrc), or the URL has expired";
+        remedy = "it requires a name and password (~/.netrc), or the URL has expired";
     else if (*again)
-        remedy = "it may be good again later: what is here is kept";
+        remedy = "try again later: the part that was fetched is kept";
     return DT_FAIL(err, *again ? DT_ERR_IO : DT_ERR_RECIPE,
                    "cannot fetch '%s': the server answers %ld: %s", t->url->shown, t->answer,
                    remedy);
@@ -284,15 +284,14 @@ static dt_status judge_failure(transfer *t, CURLcode code, const char *detail, b
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
-        remedy =
-            "its certificate is not one that this machine trusts: name the authority's file in "
-            "CURL_CA_BUNDLE, or install it (ca-certificates)";
+        remedy = "this machine does not trust its certificate: name the authority's file in "
+                 "CURL_CA_BUNDLE, or install it (ca-certificates)";
         break;
     case CURLE_UNSUPPORTED_PROTOCOL:
-        remedy = "it leads to something else than https: give the URL that it leads to";
+        remedy = "it redirects to a URL that is not https: give that URL";
         break;
     case CURLE_TOO_MANY_REDIRECTS:
-        remedy = "it leads from one URL to another without end: check it";
+        remedy = "it redirects without end: check the URL";
         break;
     case CURLE_URL_MALFORMAT:
         remedy = "check the URL in the recipe";
@@ -305,8 +304,8 @@ static dt_status judge_failure(transfer *t, CURLcode code, const char *detail, b
         return DT_FAIL(err, DT_ERR_RECIPE, "cannot fetch '%s': %s (%s)", t->url->shown, remedy,
                        words);
     return DT_FAIL(err, DT_ERR_IO,
-                   "cannot fetch '%s': %s: is the network up, and the name right? What is here is "
-                   "kept, another launch continues from it",
+                   "cannot fetch '%s': %s: is the network up, and the name right? The part that "
+                   "was fetched is kept, another launch continues from it",
                    t->url->shown, words);
 }
 

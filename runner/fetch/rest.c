@@ -72,8 +72,8 @@ static dt_status base_check(const char *base, dt_error *err)
         return DT_FAIL(err, DT_ERR_USAGE, "the address begins with http:// or https://");
     if (memchr(at + 3, '@', strcspn(at + 3, "/?#")) != NULL)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "an address with a password would be shown and kept: the environment has "
-                       "room for it");
+                       "an address with a password would be shown and stored: put the password "
+                       "into the environment");
     for (; *base != '\0'; base++)
         if ((unsigned char)*base <= ' ' || *base == 0x7f || *base == '?' || *base == '#')
             return DT_FAIL(err, DT_ERR_USAGE,
@@ -160,7 +160,7 @@ static void line_add(dt_strbuf *out, const char *text, size_t most)
         dt_strbuf_add_char(out, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i]);
 }
 
-/* What the server says of its refusal; nothing where it is not fit to be shown. */
+/* Appends the server's message about its refusal; nothing if it is not safe to show. */
 static void words_add(dt_strbuf *out, const dt_strbuf *answer)
 {
     const char *text;
@@ -184,11 +184,11 @@ static void hint_add(dt_strbuf *out, const dt_rest *rest, long status)
         dt_strbuf_add_fmt(out, "; %s", rest->remedy);
     } else if (status >= 300 && status < 400) {
         curl_easy_getinfo(rest->curl, CURLINFO_REDIRECT_URL, &where);
-        dt_strbuf_add_str(out, ": it sends on to '");
+        dt_strbuf_add_str(out, ": it redirects to '");
         line_add(out, where != NULL ? where : "", where != NULL ? strcspn(where, "?#") : 0);
-        dt_strbuf_add_str(out, "', where nothing is told; give the tracking server's own address");
+        dt_strbuf_add_str(out, "', which is not followed; give the tracking server's own address");
     } else if (rest->wanted_seconds > PAUSE_SECONDS_MOST) {
-        dt_strbuf_add_fmt(out, "; it asks to come back in %.0f s", rest->wanted_seconds);
+        dt_strbuf_add_fmt(out, "; it asks to retry in %.0f s", rest->wanted_seconds);
     }
 }
 

@@ -61,7 +61,7 @@ static void tell(const dt_gc *gc)
 {
     for (int64_t i = 0; i < gc->count; i++)
         if (gc->items[i].removed)
-            dt_log_info("removed '%s', %lld bytes, beyond %s", gc->items[i].path,
+            dt_log_info("removed '%s', %lld bytes, to stay within %s", gc->items[i].path,
                         (long long)gc->items[i].bytes, variables[gc->items[i].kind]);
 }
 

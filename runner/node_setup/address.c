@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* Whether an address lies in "10.0.0.0/24". */
+/* Returns true if an address is in the subnet "10.0.0.0/24". */
 static bool in_subnet(const char *address, const char *subnet)
 {
     const char *slash = strchr(subnet, '/');
@@ -112,7 +112,7 @@ static const char *find_preferred(const json_t *facts, const json_t *seen_from,
     return found != NULL ? found : find(facts, interface, "46");
 }
 
-/* Of the interface that has the preferred one, before any other. */
+/* Prefers an address of the interface that has the preferred address. */
 static const char *find_other(const json_t *facts, const char *preferred, const char *interface)
 {
     const char *family = is_ipv6(preferred) ? "4" : "6", *name, *found = NULL;
@@ -203,7 +203,7 @@ dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *
     if (no_ipv4 != NULL && no_ipv6 != NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                        "nodes '%s' and '%s' cannot connect: '%s' has only an IPv4 address (%s), "
-                       "and '%s' only an IPv6 address (%s): give all nodes an address of one "
+                       "'%s' has only an IPv6 address (%s): give all nodes an address of one "
                        "family, or name an interface that has one on all (network.interface)",
                        no_ipv6->node, no_ipv4->node, no_ipv6->node, no_ipv6->preferred,
                        no_ipv4->node, no_ipv4->preferred);

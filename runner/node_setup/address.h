@@ -1,13 +1,14 @@
-/* address: which of a machine's addresses its ranks talk over.
+/* address: chooses the address of a machine that its ranks use.
  *
- * `interface` (network.interface of the recipe) is a name, an address or a subnet. Where it is "" the address at which
- * ssh reached the node is taken, which others reach too, and for the launch machine the one from which a node sees it
- * come. A link-local address is never taken: it means something else on each machine. It only says which interface.
+ * `interface` (network.interface of the recipe) is a name, an address or a subnet. If it is "", a node uses the address
+ * at which ssh reached it, since other machines reach that address too, and the launch machine the address that
+ * its connection to a node comes from. Link-local addresses are never used, since they are valid on one link only;
+ * they only select an interface.
  *
- * All ranks of a run need addresses of one family, so that each node has one of each where it can.
+ * All ranks of a run need addresses of one family, so a node offers one of each family if it can.
  *
  * Ownership  results live in the arena
- * Errors     DT_ERR_UNSUPPORTED naming the node and what it has
+ * Errors     DT_ERR_UNSUPPORTED naming the node and its addresses
  */
 #ifndef DT_RUNNER_NODE_SETUP_ADDRESS_H
 #define DT_RUNNER_NODE_SETUP_ADDRESS_H
@@ -28,8 +29,8 @@ dt_status dt_node_addresses_find(dt_node_addresses *out, const char *node, const
                                  const json_t *seen_from, const char *interface, dt_arena *arena,
                                  dt_error *err);
 
-/* Sets chosen[i] to the address of all[i] in the family that all nodes have. If they share both families it is the one
- * that most nodes prefer, and IPv4 for as many. DT_ERR_UNSUPPORTED where they share none, naming two nodes. */
+/* Sets chosen[i] to the address of all[i] in the family that all nodes have. If they share both families, it is the
+ * family that most nodes prefer, or IPv4 if equally many do. DT_ERR_UNSUPPORTED if they share none, naming two nodes. */
 dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *all, int64_t count,
                                   dt_error *err);
 

@@ -1,4 +1,4 @@
-/* ask: a command on a node, its whole output. */
+/* ask: runs a command on a node and returns its whole output. */
 #include <stdlib.h>
 
 #include "runner/node_setup/node_setup_int.h"

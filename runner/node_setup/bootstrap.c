@@ -21,12 +21,12 @@
 enum { SYSTEM_NEEDS_AGENT = 42, SYSTEM_NO_PLACE = 43, SHELL_CANNOT_RUN = 126 };
 
 /* $1 hash, $2 its size. The size tells a file that a crash cut short. */
-#define FIND_AGENT                                                       \
-    "umask 077\n"                                                        \
-    "case ${XDG_CACHE_HOME-} in\n"                                       \
-    "/*) cache=$XDG_CACHE_HOME/dtrun ;;\n"                               \
-    "*) cache=${HOME:?the account has no home folder}/.cache/dtrun ;;\n" \
-    "esac\n"                                                             \
+#define FIND_AGENT                                                          \
+    "umask 077\n"                                                           \
+    "case ${XDG_CACHE_HOME-} in\n"                                          \
+    "/*) cache=$XDG_CACHE_HOME/dtrun ;;\n"                                  \
+    "*) cache=${HOME:?the account has no home directory}/.cache/dtrun ;;\n" \
+    "esac\n"                                                                \
     "agent=$cache/agents/$1\n"
 
 static const char call_script[] =
@@ -68,7 +68,7 @@ void dt_bootstrap_release(dt_bootstrap *bootstrap)
         dt_strbuf_release(&bootstrap->bytes);
 }
 
-/* What `uname -s` and `uname -m` say there, against ours. */
+/* Compares the output of `uname -s` and `uname -m` on the node with this machine. */
 static dt_status check_system(const char *node, const char *answer, dt_error *err)
 {
     char kernel[64] = "", machine[64] = "";
@@ -81,8 +81,8 @@ static dt_status check_system(const char *node, const char *answer, dt_error *er
                        kernel[0] != '\0' ? kernel : "an unknown system");
     if (uname(&here) == 0 && strcmp(machine, here.machine) != 0)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "node '%s' is a %s machine and this dtrun is built for %s: launch from a "
-                       "machine of its kind",
+                       "node '%s' is a %s machine but this dtrun is built for %s: launch from a "
+                       "machine of the same architecture",
                        node, machine, here.machine);
     return DT_OK;
 }
@@ -102,10 +102,10 @@ static dt_status put_agent(const dt_bootstrap *bootstrap, const char *node,
                       UPLOAD_SECONDS, cancelled, &problem);
     dt_strbuf_release(&answer);
     if (st == DT_ERR_IO)
-        return DT_FAIL(err, st,
-                       "%s: is there room, and may ~/.cache be written to? (it may be a link to "
-                       "another disk)",
-                       problem.message);
+        return DT_FAIL(
+            err, st,
+            "%s: is there free space, and is ~/.cache writable? (it may be a link to another disk)",
+            problem.message);
     return st == DT_OK ? st : DT_FAIL(err, st, "%s", problem.message);
 }
 
@@ -132,7 +132,7 @@ out:
     return st;
 }
 
-/* Asked once. *put: an agent that is put there (anew) may help. */
+/* Probes once. *put: copying the agent (again) can help. */
 static dt_status ask_facts(json_t **facts, bool *put, const dt_bootstrap *bootstrap,
                            const char *node, const char *bundle, const atomic_bool *cancelled,
                            dt_error *err)
@@ -155,11 +155,12 @@ static dt_status ask_facts(json_t **facts, bool *put, const dt_bootstrap *bootst
         DT_TRY(check_system(node, answer.data, err));
     *put = code != 0;
     if (code == SYSTEM_NEEDS_AGENT)
-        DT_THROW(err, DT_ERR_IO, "node '%s': the agent does not stay in its cache", node);
+        DT_THROW(err, DT_ERR_IO,
+                 "node '%s': the agent is missing from its cache right after the upload", node);
     if (code == SHELL_CANNOT_RUN)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "node '%s': programs may not be run from its cache (%s): the file system is "
-                 "mounted noexec; make ~/.cache a link to one that is not",
+                 "node '%s': cannot run programs from its cache (%s): the file system is mounted "
+                 "noexec; make ~/.cache a link to one that is not",
                  node, problem.message);
     if (code != 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': %s (code %d)", node, problem.message, code);

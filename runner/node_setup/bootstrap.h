@@ -1,7 +1,7 @@
-/* bootstrap: dtrun-agent on a node that has nothing of ours, and what it tells of that node.
+/* bootstrap: copies dtrun-agent to a node that has nothing of dtrun, and probes the node with it.
  *
- * With a POSIX sh, cat, mkdir, chmod, mv and wc on the node the agent, which is static, is put to
- * CACHE/agents/HASH; the rest is done by it (remote_helper/remote_helper.h).
+ * Copying needs only a POSIX sh, cat, mkdir, chmod, mv and wc on the node. The agent is static and goes to
+ * CACHE/agents/HASH; it does all further work on the node (remote_helper/remote_helper.h).
  *
  * Ownership  strings live in the arena, documents are the caller's
  * Threads    any
@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "engine/checkpoint/digest.h"
 
-/* The agent that is installed beside us. */
+/* The agent of this installation. */
 typedef struct dt_bootstrap {
     const char *path; /* here */
     char digest[DT_DIGEST_SIZE];
@@ -26,13 +26,13 @@ typedef struct dt_bootstrap {
 dt_status dt_bootstrap_init(dt_bootstrap *out, dt_arena *arena, dt_error *err);
 void dt_bootstrap_release(dt_bootstrap *bootstrap); /* accepts one of zero bytes */
 
-/* remote_helper/probe.c's object of the node; the agent is put there first where it is not.
- * *skew_ms: its clock minus ours, as well as an answer tells. bundle: "-" for none. */
+/* Returns the object of remote_helper/probe.c for the node; copies the agent first if it is missing. *skew_ms: the node's
+ * clock minus this machine's, within the time of the answer. bundle: "-" for none. */
 dt_status dt_bootstrap_probe(json_t **facts, int64_t *skew_ms, const dt_bootstrap *bootstrap,
                              const char *node, const char *bundle, const atomic_bool *cancelled,
                              dt_error *err);
 
-/* Where the agent is on the node that gave these facts. */
+/* Returns the path of the agent on the node with these facts. */
 dt_status dt_bootstrap_agent(const char **path, const dt_bootstrap *bootstrap, const char *node,
                              const json_t *facts, dt_arena *arena, dt_error *err);
 

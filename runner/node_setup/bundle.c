@@ -147,7 +147,7 @@ out:
     return st;
 }
 
-/* "PREFIX13" or, for two numbers, "PREFIX13.0": the name that is loaded, not the file behind it. */
+/* Returns true for "PREFIX13" or, with two numbers, "PREFIX13.0": the name that is loaded, not the file that it links to. */
 static bool is_library(const char *name, const char *prefix, int numbers)
 {
     size_t length = strlen(prefix);
@@ -209,9 +209,8 @@ static dt_status add_nccl(dt_bundle *bundle, const char **loads, dt_arena *arena
                          : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* Beside the engine, as it is loaded: a library is no program, so the loader is told to run it, with
- * NCCL in front, from where the GPU part would have it. Where there is no NCCL, the loader says so
- * and continues. */
+/* Lists the libraries of the GPU part next to the engine. A library is not a program, so the loader is run on it, with NCCL
+ * preloaded from where the GPU part would find it. If there is no NCCL, the loader prints that and continues. */
 static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
 {
     const char *slash = strrchr(engine, '/');

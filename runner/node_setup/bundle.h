@@ -1,11 +1,11 @@
-/* bundle: the engine and the libraries that it needs beyond glibc, as they lie on this machine.
+/* bundle: collects the engine and its libraries except glibc from this machine, and copies them to nodes.
  *
- * With the GPU part for nodes whose ranks use GPUs: libdtrun-cuda.so beside the engine, and CUDA's
- * libraries (0.9 GB, 0.6 packed). The driver is the node's.
+ * For nodes whose ranks use GPUs it includes the GPU part: libdtrun-cuda.so and CUDA's libraries (0.9 GB, 0.6
+ * compressed). The driver is the node's.
  *
- * On a node it is CACHE/bundles/HASH/bin/dtrun-engine and .../lib/, where the engine's run path
- * finds them. HASH is of all names and contents: the same programs are the same bundle, whoever
- * sends them. glibc itself is the node's: loader and libc belong together.
+ * On a node the bundle is CACHE/bundles/HASH/bin/dtrun-engine and .../lib/, where the engine's run path finds the
+ * libraries. HASH covers all names and contents, so that the same programs are the same bundle from any launch machine.
+ * The node's glibc is used, since loader and libc must match.
  *
  * Ownership  everything lives in the arena
  * Threads    send may run for several nodes at once
@@ -30,16 +30,16 @@ typedef struct dt_bundle_file {
 
 typedef struct dt_bundle {
     char hash[DT_DIGEST_SIZE];
-    char glibc[DT_GLIBC_SIZE]; /* the lowest that its programs run with */
+    char glibc[DT_GLIBC_SIZE]; /* the oldest version that its programs run with */
     int64_t bytes, file_count;
     dt_bundle_file *files;
 } dt_bundle;
 
-/* Reads all of it: some ten milliseconds, a second with `gpus`. DT_ERR_IO where the installation is
- * incomplete, DT_ERR_UNSUPPORTED where it has no GPU part. */
+/* Reads all files: takes some ten milliseconds, a second with `gpus`. DT_ERR_IO: the installation is incomplete;
+ * DT_ERR_UNSUPPORTED: it has no GPU part. */
 dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err);
 
-/* To the node, through the agent that is there. */
+/* Copies the bundle to the node, through the agent on the node. */
 dt_status dt_upload_bundle(const dt_bundle *bundle, const char *node, const char *agent,
                            void (*progress)(void *context, const char *text), void *context,
                            const atomic_bool *cancelled, dt_error *err);

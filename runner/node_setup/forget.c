@@ -1,4 +1,4 @@
-/* forget: what a run that has ended left on a node is removed (remote_helper/forget.c). */
+/* forget: removes the files of an ended run on a node (remote_helper/forget.c). */
 #include <string.h>
 
 #include "runner/node_setup/node_setup_int.h"

@@ -28,7 +28,7 @@ static const char await_script[] = "i=0\n"
                                    "    sleep 0.1\n"
                                    "done";
 
-/* setsid forks and ends: nobody is left whose child it could be. */
+/* setsid forks and exits, so that the agent has no parent that could end it. */
 static dt_status start_apart(const char *const *argv, const char *log, dt_error *err)
 {
     posix_spawn_file_actions_t actions;
@@ -115,7 +115,7 @@ dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepar
     if (st == DT_ERR_IO) {
         dt_strbuf_reset(&answer);
         add_log(&answer, log);
-        DT_THROW(err, DT_ERR_PEER, "node '%s': its agent does not start: %.600s", layout->node,
+        DT_THROW(err, DT_ERR_PEER, "node '%s': cannot start its agent: %.600s", layout->node,
                  answer.length > 0 ? answer.data : problem.message);
     }
     if (st != DT_OK)

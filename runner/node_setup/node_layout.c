@@ -1,4 +1,4 @@
-/* node_layout: attempt-N/node-K/place.json, where things lie on a node. */
+/* node_layout: reads and writes attempt-N/node-K/place.json, the paths on a node. */
 #include <string.h>
 
 #include "base/file.h"
@@ -23,8 +23,7 @@ dt_status dt_node_layout_write(const dt_node_layout *layout, const char *here, d
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
     if (json == NULL)
-        DT_THROW(err, DT_ERR_CORRUPT, "the place of node '%s' cannot be written as JSON",
-                 layout->node);
+        DT_THROW(err, DT_ERR_CORRUPT, "cannot write the paths of node '%s' as JSON", layout->node);
     if (layout->other_address != NULL)
         json_object_set_new(json, "other_address", json_string(layout->other_address));
     dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);

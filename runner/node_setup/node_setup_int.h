@@ -1,59 +1,58 @@
-/* node_setup_int: what the files of node_setup/ share. */
+/* node_setup_int: declares what the files of node_setup/ share. */
 #ifndef DT_RUNNER_NODE_SETUP_NODE_SETUP_INT_H
 #define DT_RUNNER_NODE_SETUP_NODE_SETUP_INT_H
 
 #include "runner/node_setup/node_setup.h"
 #include "runner/transport/remote.h"
 
-/* "localhost", or "localhost#2": this machine, once more. */
+/* Returns true for this machine: "localhost", or "localhost#2" for a second node on it. */
 bool dt_nodes_is_here(const char *node);
 
-/* ask.c: a command's whole output. It failed: `problem` has the last line of its stderr, *code its
- * exit code, and the status is good; only a node that was not reached, or does not end, is an
- * error. */
+/* ask.c: runs a command and returns its whole output. A command that fails is not an error: `problem` gets the last line
+ * of its stderr, *code its exit code. An unreachable node and a timeout are errors. */
 dt_status dt_nodes_ask_code(dt_strbuf *answer, int *code, dt_error *problem, const char *node,
                             const char *const *words, const void *input, size_t input_length,
                             double timeout_seconds, const atomic_bool *cancelled, dt_error *err);
 
-/* The same; a command that failed is DT_ERR_IO with that line. */
+/* The same, but a command that fails is DT_ERR_IO with the last line of its stderr. */
 dt_status dt_nodes_ask(dt_strbuf *answer, const char *node, const char *const *words,
                        const void *input, size_t input_length, double timeout_seconds,
                        const atomic_bool *cancelled, dt_error *err);
 
-/* prepare.c: whether a bundle that needs this version runs on the node that gave these facts. */
+/* prepare.c: checks that a bundle that needs this glibc version runs on the node with these facts. */
 dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char *needed,
                                dt_error *err);
 
-/* ask.c: the next line of what runs there, without its end; "" at the end of all. */
+/* ask.c: reads the next line of the command's output, without its line feed; "" at the end. */
 dt_status dt_nodes_line(dt_strbuf *line, dt_remote *remote, double timeout_seconds, dt_error *err);
 
-/* ask.c: of the file `path` there; -1 where it is none. */
+/* ask.c: returns the size of the file `path` on the node; -1 if it is not a readable file. */
 dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, const char *path,
                         const atomic_bool *cancelled, dt_error *err);
 
-/* node_plan.c: adds where ranks of a node that shares the run's folder write their part of a
- * checkpoint while other nodes do not share it: CHECKPOINTS/node-K. */
+/* node_plan.c: appends CHECKPOINTS/node-K, where ranks of a node that shares the run's folder write their part of a
+ * checkpoint if other nodes do not share the folder. */
 void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout);
 
-/* keepalive.c: starts the agent where what a connection starts would be ended with it; elsewhere
- * nothing. */
+/* keepalive.c: starts the agent on transports that end a connection's processes with the connection; does nothing on
+ * others. */
 dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepare_request *request,
                                    dt_arena *arena, dt_error *err);
 
-/* upload_file.c: a file to CACHE/data on the node, or into the folder `into` there; resumed where
- * it broke off. digest: of its content where that is known, else NULL. *there: its path. */
+/* upload_file.c: copies a file to CACHE/data on the node, or into the folder `into` on the node; resumes an interrupted
+ * upload. digest: of its content, NULL if unknown. *there: its path on the node. */
 dt_status dt_upload_file(const char **there, const char *path, const char *digest, const char *into,
                          const char *agent, const dt_prepare_request *request, dt_arena *arena,
                          dt_error *err);
-/* compare.c: a file of the launch machine and what has the same path on the node. */
+/* compare.c: compares a file of the launch machine with the file of the same path on the node. */
 typedef enum dt_same { DT_SAME, DT_OTHER, DT_MISSING } dt_same;
 dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err);
-/* stage_inputs.c: the plan's data and weights: adds to `paths` what lies elsewhere there. */
+/* stage_inputs.c: copies the plan's data and weights; adds files with another path on the node to `paths`. */
 dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err);
 
-/* What the plan resumes from, whole, to the node's checkpoints; its marker last. */
+/* Copies the checkpoint that the plan resumes from to the node's checkpoints, its `complete` marker last. */
 dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
                               dt_arena *arena, dt_error *err);
 

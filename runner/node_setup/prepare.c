@@ -1,4 +1,4 @@
-/* prepare: the order of what a node needs before its agent is started. */
+/* prepare: runs the steps that prepare a node before its agent is started. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static dt_status take_addresses(dt_node_layout *out, const dt_prepare_request *r
     return st;
 }
 
-/* --- this machine: the programs beside us, the run's own folders */
+/* --- this machine: the installed programs, the run's own folders */
 
 /* Where others are part of the run they must reach us: one of them is asked how it sees us. */
 static dt_status address_here(dt_node_layout *out, const dt_prepare_request *request,
@@ -117,13 +117,13 @@ dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char
                        node, needed);
     if (dt_glibc_compare(has, needed) < 0)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "node '%s' has glibc %s and this dtrun needs %s: build dtrun on a machine "
+                       "node '%s' has glibc %s but this dtrun needs %s: build dtrun on a machine "
                        "as old as that node, or upgrade the node",
                        node, has, needed);
     return DT_OK;
 }
 
-/* Whether it runs there at all: the loader says what is missing, and only it knows. */
+/* Tests whether the engine starts on the node: only the loader knows which libraries are missing. */
 static dt_status try_engine(const char *node, const char *engine, const atomic_bool *cancelled,
                             dt_error *err)
 {
@@ -138,12 +138,12 @@ static dt_status try_engine(const char *node, const char *engine, const atomic_b
                            err);
     dt_strbuf_release(&answer);
     if (st == DT_OK && (code == 126 || code == 127))
-        st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s': the engine cannot be run there: %s", node,
+        st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s': cannot run the engine: %s", node,
                      problem.message);
     return st;
 }
 
-/* A file of ours in the folder: the node that finds it has the same folder. */
+/* Creates a file in the local folder: a node that sees it shares the folder. */
 static dt_status probe_shared(bool *shared, const dt_prepare_request *request, const char *agent,
                               dt_arena *arena, dt_error *err)
 {
@@ -191,7 +191,7 @@ static dt_status choose_folders(dt_node_layout *out, const dt_prepare_request *r
     dt_status st = DT_OK;
 
     if (state == NULL)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': the account has no home folder",
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': the account has no home directory",
                  request->node);
     DT_TRY(keep(&out->folder,
                 dt_arena_printf(arena, "%s/nodes/%s/attempt-%lld/node-%lld", state, request->run,

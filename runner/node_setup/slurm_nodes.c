@@ -1,4 +1,4 @@
-/* slurm: the job whose nodes a run was promised: submitted once, waited for, given back.
+/* slurm_nodes: submits the Slurm job of a run once, waits for its nodes, and ends it.
  *
  * runs/ID/slurm.json is {"job": 12}. It is there from the submission to the end of the run, so that
  * attempts that follow each other use one job, and a supervisor that comes later knows it.
@@ -170,7 +170,7 @@ out:
     return st;
 }
 
-/* The run's job; submitted where there is none yet, by whichever node comes first. */
+/* Returns the run's job; the first node submits it. */
 static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
@@ -187,14 +187,15 @@ static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
     DT_TRY(dt_slurm_job_submit(job, &wish, false, err));
     st = write_job(*job, folder, arena, err);
     if (st != DT_OK)
-        (void)dt_slurm_job_end(*job, false, NULL); /* nobody would ever find it again */
+        (void)dt_slurm_job_end(*job, false,
+                               NULL); /* without a record the job could not be found again */
 out:
     if (fd >= 0)
         close(fd);
     return st;
 }
 
-/* Until it runs. A controller that does not answer is asked again: it may be starting anew. */
+/* Waits until the job runs. Repeats the query if the controller does not answer: it could be restarting. */
 static dt_status await_job(dt_slurm_job *out, int64_t job, bool tells,
                            const dt_prepare_request *request, dt_error *err)
 {
@@ -256,7 +257,7 @@ dt_status dt_nodes_slurm_place(const char **node, const dt_prepare_request *requ
     DT_TRY(await_job(&now, job, index == 0, request, err));
     DT_TRY(dt_slurm_hosts(&hosts, &hosts_count, now.nodes, arena, err));
     if (index >= hosts_count)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "Slurm job %lld has %lld nodes, and %lld were asked for",
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "Slurm job %lld has %lld nodes, but %lld were requested",
                  (long long)job, (long long)hosts_count, (long long)count);
     *node = dt_arena_printf(arena, "slurm:%lld/%s", (long long)job, hosts[index]);
     if (*node == NULL)

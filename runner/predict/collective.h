@@ -1,4 +1,4 @@
-/* collective: how long NCCL takes for one message.
+/* collective: predicts the time of one NCCL collective.
  *
  * Formula    time = latency + bytes / bandwidth, the least over rings and trees and over NCCL's
  *            three protocols: NCCL's own model of itself, by which it chooses among them
@@ -26,9 +26,9 @@ typedef struct dt_fabric {
     double network_gbs; /* of all network cards of a node together */
 } dt_fabric;
 
-/* 0 where there is one GPU. */
+/* Returns the predicted seconds; 0 for one GPU. */
 double dt_collective_seconds(const dt_fabric *fabric, dt_traffic_kind kind, int64_t bytes);
-/* Of the slowest link on the way. */
+/* Returns the bus bandwidth of the slowest link. */
 double dt_fabric_bus_gbs(const dt_fabric *fabric);
 
 #endif

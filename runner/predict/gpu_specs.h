@@ -1,4 +1,4 @@
-/* gpu_specs: what GPUs can do, by their makers' data sheets: where a plan's times start.
+/* gpu_specs: lists the rates of GPUs and networks from their data sheets, on which predictions are based.
  *
  * Sources    NVIDIA's data sheets of H100 and H200 (SXM), A100 (SXM), L40S, and the Ada GPU
  *            architecture paper (RTX 4090, fp32 sums); matrix rates without sparsity
@@ -24,7 +24,7 @@ extern const dt_gpu_spec dt_gpu_specs[];
 /* Names, for --card; ends with NULL, in the order of the table. */
 extern const char *const dt_gpu_spec_names[];
 
-/* Between nodes. */
+/* A network between nodes. */
 typedef struct dt_network {
     const char *name;
     double nic_gbs; /* what one network card delivers */

@@ -1,4 +1,4 @@
-/* predict: how long a step of a recipe takes on so many GPUs, from arithmetic alone.
+/* predict: predicts the time of a recipe's step on a number of GPUs, from arithmetic alone.
  *
  * Compute    FLOPs of each stage (recipes/traffic.h) as the architecture counts them for a token
  *            (recipes/architecture/), times the rows = sequences x tokens; what activation
@@ -54,14 +54,13 @@ typedef struct dt_prediction {
     double efficiency; /* tokens per second over world_size times those of one GPU */
 } dt_prediction;
 
-/* `recipe` is checked; its nodes and ranks are taken from the machine. vocab as for
- * dt_memory_estimate. The arena is left with what the messages took. */
+/* `recipe` must be checked; the number of nodes and ranks is the machine's. vocab as in dt_memory_estimate. Scratch memory
+ * stays in the arena. */
 dt_status dt_predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
                      const dt_machine *machine, dt_arena *arena, dt_error *err);
 
-/* Where overlap ends: the least number of GPUs, growing by powers of two within a node and then of
- * nodes up to DT_PLAN_GPUS_MAX, on which the GPU waits for more than 5 % of the step; 0: none.
- */
+/* Returns the smallest number of GPUs, in powers of two within a node and then of nodes up to DT_PLAN_GPUS_MAX, on which
+ * the GPU waits for more than 5 % of the step; 0: none. */
 #define DT_PLAN_GPUS_MAX      65536
 #define DT_PLAN_EXPOSED_SHARE 0.05
 dt_status dt_predict_overlap_end(int64_t *gpus, const dt_recipe *recipe, int64_t vocab,

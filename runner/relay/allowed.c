@@ -1,4 +1,4 @@
-/* Which commands travel, and where they are to go. */
+/* allowed: decides which commands can run on a server, and finds the server. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
@@ -56,8 +56,8 @@ dt_status dt_relay_server(const char **url, const dt_command *command, const dt_
     dt_strbuf_init(&travelling);
     list_travelling(&travelling);
     st = DT_FAIL(err, DT_ERR_USAGE,
-                 "DTRUN_SERVER is set, and '%s' is about runs of this machine: unset it, or run "
-                 "this there (what a server answers: %s)",
+                 "DTRUN_SERVER is set, but '%s' only works on local runs: unset it, or run this "
+                 "there (a server answers: %s)",
                  command->name, travelling.data);
     dt_strbuf_release(&travelling);
     return st;
@@ -75,11 +75,11 @@ dt_status dt_relay_check(int argc, char **argv, dt_error *err)
     dt_strbuf_init(&travelling);
     list_travelling(&travelling);
     if (command == NULL)
-        DT_THROW(err, DT_ERR_USAGE, "'%s' is not run for others: they may ask for %s", argv[0],
-                 travelling.data);
+        DT_THROW(err, DT_ERR_USAGE, "a server does not run '%s' for clients (supported: %s)",
+                 argv[0], travelling.data);
     DT_TRY(dt_arguments_parse(&args, command, argc, argv, &arena, err));
     if (dt_arguments_get(&args, "server")->given)
-        DT_THROW(err, DT_ERR_USAGE, "a server does not ask another one");
+        DT_THROW(err, DT_ERR_USAGE, "--server cannot be used in a request to a server");
 out:
     dt_strbuf_release(&travelling);
     dt_arena_release(&arena);

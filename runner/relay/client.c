@@ -18,7 +18,7 @@
 #define SILENCE_SECONDS    (6 * DT_WEB_COMMAND_SIGN_SECONDS)
 #define REFUSAL_BYTES_MOST ((size_t)64 << 10)
 #define LINE_BYTES_MOST    ((size_t)1 << 20) /* a longer one is shown in pieces */
-#define LINK_HINT          "the link that 'dtrun serve --link' prints there has it behind 'token='"
+#define LINK_HINT          "'dtrun serve --link' prints it there, after 'token='"
 
 typedef struct relay {
     const char *url; /* as it was given */
@@ -81,7 +81,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
     if (r->status == 200 && (type == NULL || strcmp(type, DT_WEB_COMMAND_TYPE) != 0)) {
         r->status = 0;
         DT_FAIL(&r->problem, DT_ERR_CORRUPT,
-                "'%s' is no dtrun server: its answer is not how dtrun answers", r->url);
+                "'%s' is not a dtrun server: its answer has another format", r->url);
         return 0;
     }
     if (r->status == 200)
@@ -125,27 +125,28 @@ static dt_status check_address(bool *local, const char *url, bool has_token, dt_
 
     *local = strncmp(url, "unix:", 5) == 0;
     if (*local)
-        return url[5] != '\0' ? DT_OK
-                              : DT_FAIL(err, DT_ERR_USAGE, "--server: 'unix:' names no socket");
+        return url[5] != '\0'
+                   ? DT_OK
+                   : DT_FAIL(err, DT_ERR_USAGE, "--server: 'unix:' needs the path of a socket");
     if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        DT_THROW(
-            err, DT_ERR_USAGE,
-            "--server: '%s' is no address of a server: expected http://HOST:PORT, https://HOST or "
-            "unix:PATH",
-            url);
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--server: unsupported address '%s': expected http://HOST:PORT, https://HOST or "
+                 "unix:PATH",
+                 url);
     if (strpbrk(url, "?#") != NULL)
         DT_THROW(err, DT_ERR_USAGE,
-                 "--server: the address ends before '?': what is behind 'token=' belongs into "
-                 "DTRUN_TOKEN, where no list of processes shows it");
+                 "--server: give the address without '?': put what follows 'token=' into "
+                 "DTRUN_TOKEN, which 'ps' does not show");
     host += strlen("://");
     if (memchr(host, '@', strcspn(host, "/")) != NULL)
         DT_THROW(err, DT_ERR_USAGE, "--server: an address with a password would be seen by others");
     if (host_length(host) == 0)
-        DT_THROW(err, DT_ERR_USAGE, "--server: '%s' names no host", url);
+        DT_THROW(err, DT_ERR_USAGE, "--server: '%s' has no host", url);
     *local = is_loopback(host, host_length(host));
     if (has_token && !*local && strncmp(url, "http://", 7) == 0)
         DT_THROW(err, DT_ERR_USAGE,
-                 "--server: over http everybody on the way to '%s' reads the token: give an https "
+                 "--server: over http anybody on the network path to '%s' can read the token: give "
+                 "an https "
                  "address, or forward the port ('ssh -L 8642:127.0.0.1:8642 HOST') and ask "
                  "http://localhost:8642",
                  url);
@@ -271,21 +272,22 @@ static dt_status refusal(const relay *r, dt_error *err)
     dt_strbuf_init(&words);
     words_of(&words, &r->refusal);
     if (r->status == 401)
-        DT_THROW(
-            err, DT_ERR_USAGE,
-            "'%s' wants its token: put it into DTRUN_TOKEN, or into a file that DTRUN_TOKEN_FILE "
-            "names (" LINK_HINT ")",
-            r->url);
+        DT_THROW(err, DT_ERR_USAGE,
+                 "'%s' requires its token: put it into DTRUN_TOKEN, or into a file that "
+                 "DTRUN_TOKEN_FILE "
+                 "names (" LINK_HINT ")",
+                 r->url);
     if (r->status == 403 && r->had_token && words.length > 0)
         DT_THROW(err, DT_ERR_USAGE, "'%s' refuses: %s", r->url, words.data);
     if (r->status == 404)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "'%s' knows no commands for others: it is no dtrun server, or one from before %s",
-                 r->url, DT_VERSION);
+        DT_THROW(
+            err, DT_ERR_USAGE,
+            "'%s' does not run commands for clients: it is not a dtrun server, or older than %s",
+            r->url, DT_VERSION);
     if (r->status >= 300 && r->status < 400)
         DT_THROW(err, DT_ERR_USAGE,
-                 "'%s' sends on to another address, which is not followed with a token: give that "
-                 "one",
+                 "'%s' redirects to another address, which dtrun does not follow with a token: "
+                 "give that address",
                  r->url);
     st = DT_FAIL(err, r->status == 503 ? DT_ERR_BUSY : DT_ERR_USAGE, "'%s' answered %ld%s%s",
                  r->url, r->status, words.length > 0 ? ": " : "", words.data);
@@ -306,19 +308,19 @@ static dt_status judge(relay *r, CURLcode code, dt_error *err)
     if (r->status != 0 && r->status != 200)
         DT_TRY(refusal(r, err));
     if (r->silent)
-        DT_THROW(err, DT_ERR_BUSY, "'%s' has said nothing for %g seconds", r->url, SILENCE_SECONDS);
+        DT_THROW(err, DT_ERR_BUSY, "'%s' has not answered for %g seconds", r->url, SILENCE_SECONDS);
     if (r->status == 200 && !r->frames.ended)
-        DT_THROW(err, DT_ERR_BUSY, "'%s' broke off: try again", r->url);
+        DT_THROW(err, DT_ERR_BUSY, "'%s' closed the connection: try again", r->url);
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
         DT_THROW(err, DT_ERR_USAGE,
-                 "'%s' does not prove that it is that host: %s (CURL_CA_BUNDLE names the "
-                 "certificates to trust)",
+                 "cannot verify the certificate of '%s': %s (CURL_CA_BUNDLE names the certificates "
+                 "to trust)",
                  r->url, curl_easy_strerror(code));
     if (code != CURLE_OK)
         DT_THROW(err, DT_ERR_BUSY, "'%s': %s (is 'dtrun serve' running there?)", r->url,
                  curl_easy_strerror(code));
     if (r->status != 200)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is no dtrun server: it answers nothing", r->url);
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' is not a dtrun server: its answer is empty", r->url);
 out:
     return st;
 }

@@ -25,7 +25,7 @@ void dt_frames_release(dt_frames *frames)
 
 static dt_status refuse(dt_error *err)
 {
-    return DT_FAIL(err, DT_ERR_CORRUPT, "what the server answers is not how dtrun answers");
+    return DT_FAIL(err, DT_ERR_CORRUPT, "the server's answer is malformed");
 }
 
 /* "o 12": what it is, and a number. */

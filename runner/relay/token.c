@@ -17,9 +17,7 @@ static dt_status read_token(dt_strbuf *out, const char *path, dt_error *err)
     struct stat info;
 
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077) != 0)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "DTRUN_TOKEN_FILE: others may read '%s', and with it what the token opens: 'chmod "
-                 "600' it",
+        DT_THROW(err, DT_ERR_USAGE, "DTRUN_TOKEN_FILE: other users can read '%s': 'chmod 600' it",
                  path);
     st = dt_file_read(out, path, TOKEN_BYTES_MOST, err);
     dt_error_prefix(err, "DTRUN_TOKEN_FILE");
@@ -29,16 +27,15 @@ out:
     return st;
 }
 
-/* It goes into a header: a line break in it would begin another one. */
+/* The token goes into a header: a line break would begin another header. */
 static dt_status check(const dt_strbuf *token, const char *from, dt_error *err)
 {
     for (size_t i = 0; i < token->length; i++)
         if (!isgraph((unsigned char)token->data[i]))
-            return DT_FAIL(
-                err, DT_ERR_USAGE,
-                "%s holds no token: letters and digits without blanks, as behind 'token=' "
-                "in the link that 'dtrun serve --link' prints there",
-                from);
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "%s: expected letters and digits without blanks, as after 'token=' in "
+                           "the link that 'dtrun serve --link' prints there",
+                           from);
     return DT_OK;
 }
 

@@ -84,7 +84,7 @@ static dt_status read_tasks(dt_slurm_allocation *out, dt_error *err)
             out->tasks[i] = count;
     } else if (variable("SLURM_NTASKS") != NULL && all != NULL &&
                !dt_slurm_counts(out->tasks, out->count, all)) {
-        /* Without SLURM_NTASKS it is a number that nobody asked for. */
+        /* Without SLURM_NTASKS the number is Slurm's default, not a request. */
         return DT_FAIL(err, DT_ERR_CORRUPT,
                        "SLURM_TASKS_PER_NODE is '%.100s', which does not fit %lld nodes", all,
                        (long long)out->count);

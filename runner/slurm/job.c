@@ -11,28 +11,28 @@
 
 #include "base/banned.h"
 
-#define END_SECONDS 3.0 /* for the script to end by itself */
+#define END_SECONDS 3.0 /* time limit for the script to end after the signal */
 #define HOSTS_MAX   1024
 
-/* Ends well when it is told to, so that accounting shows a completed job. */
+/* Exits with 0 on SIGUSR1, so that accounting shows a completed job. */
 static const char script[] = "#!/bin/sh\n"
                              "# Holds the nodes of a dtrun run; agents come by srun.\n"
                              "trap 'exit 0' USR1\n"
                              "while :; do sleep 60 & wait; done\n";
 
-/* What Slurm calls it, and what that means; what is not here is over. */
+/* Slurm's states and their phases; a job in any other state has ended. */
 static const struct {
     const char *state;
     dt_slurm_phase phase;
     const char *words;
 } states[] = {
     {"PENDING", DT_SLURM_WAITS, "waits"},
-    {"CONFIGURING", DT_SLURM_WAITS, "waits for its nodes to be made ready"},
+    {"CONFIGURING", DT_SLURM_WAITS, "waits until its nodes are ready"},
     {"REQUEUED", DT_SLURM_WAITS, "was put back into the queue"},
     {"RUNNING", DT_SLURM_RUNS, "runs"},
     {"SUSPENDED", DT_SLURM_RUNS, "is suspended"},
     {"STOPPED", DT_SLURM_RUNS, "is stopped"},
-    {"SIGNALING", DT_SLURM_RUNS, "runs"}, /* somebody sends it a signal */
+    {"SIGNALING", DT_SLURM_RUNS, "runs"}, /* a signal is being sent to it */
     {"RESIZING", DT_SLURM_RUNS, "runs"},
     {"REQUEUE_HOLD", DT_SLURM_WAITS, "was put back into the queue, and is held"},
     {"RESV_DEL_HOLD", DT_SLURM_WAITS, "is held: its reservation was deleted"},
@@ -42,10 +42,10 @@ static const struct {
     {"DEADLINE", DT_SLURM_ENDED, "reached its deadline"},
     {"NODE_FAIL", DT_SLURM_ENDED, "ended because a node failed"},
     {"PREEMPTED", DT_SLURM_ENDED, "was pre-empted by another job"},
-    {"OUT_OF_MEMORY", DT_SLURM_ENDED, "was ended for using too much memory"},
+    {"OUT_OF_MEMORY", DT_SLURM_ENDED, "was killed for using too much memory"},
     {"COMPLETED", DT_SLURM_ENDED, "is over"},
     {"FAILED", DT_SLURM_ENDED, "has failed"},
-    {"", DT_SLURM_ENDED, "is over, and Slurm has forgotten it"},
+    {"", DT_SLURM_ENDED, "is over, and Slurm has no record of it"},
 };
 enum { STATE_COUNT = sizeof(states) / sizeof(states[0]) };
 
@@ -53,17 +53,17 @@ enum { STATE_COUNT = sizeof(states) / sizeof(states[0]) };
 static const struct {
     const char *reason, *words;
 } reasons[] = {
-    {"Priority", "other jobs come first"},
-    {"Resources", "not enough is free yet"},
-    {"ReqNodeNotAvail", "a node that it asks for is not available"},
-    {"PartitionDown", "its partition is down: ask whoever runs the cluster"},
-    {"PartitionTimeLimit", "it asks for more time than its partition gives: give slurm.options a "
-                           "shorter --time"},
-    {"PartitionNodeLimit", "it asks for more nodes than its partition has: fewer in 'slurm:N', or "
-                           "another --partition in slurm.options"},
-    {"PartitionConfig", "its partition cannot give what it asks for: look at slurm.options"},
-    {"AssocMaxJobsLimit", "its account may not run more jobs now"},
-    {"QOSMaxJobsPerUserLimit", "its user may not run more jobs now"},
+    {"Priority", "jobs with higher priority are waiting"},
+    {"Resources", "waiting for free resources"},
+    {"ReqNodeNotAvail", "a requested node is not available"},
+    {"PartitionDown", "its partition is down: ask the cluster's administrator"},
+    {"PartitionTimeLimit",
+     "its time limit exceeds its partition's: set a shorter --time in slurm.options"},
+    {"PartitionNodeLimit", "it requests more nodes than its partition has: use fewer in 'slurm:N', "
+                           "or another --partition in slurm.options"},
+    {"PartitionConfig", "its partition cannot satisfy the request: look at slurm.options"},
+    {"AssocMaxJobsLimit", "its account has reached its limit of running jobs"},
+    {"QOSMaxJobsPerUserLimit", "its user has reached the limit of running jobs"},
     {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
      "nodes are down or drained: 'sinfo' shows which"},
 };
@@ -170,7 +170,7 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
     st = dt_slurm_tool(&answer, argv, script, &problem);
     if (st == DT_ERR_IO)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "Slurm does not take the job: %s: change slurm.options or 'slurm:N' in the "
+                 "Slurm rejected the job: %s: change slurm.options or 'slurm:N' in the "
                  "recipe, or look at 'sinfo'",
                  problem.message);
     if (st != DT_OK)
@@ -233,7 +233,7 @@ dt_status dt_slurm_hosts(const char ***out, int64_t *count, const char *list, dt
         (*count)++;
     }
     if (*count == 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "scontrol names no machine for '%s'", list);
+        DT_THROW(err, DT_ERR_CORRUPT, "scontrol lists no machine for '%s'", list);
 out:
     dt_strbuf_release(&answer);
     return st;

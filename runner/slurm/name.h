@@ -1,7 +1,7 @@
-/* name: how a node of a Slurm job is called.
+/* name: parses the names of nodes of Slurm jobs.
  *
- *   slurm:12/gpu-a    machine gpu-a of job 12: what the transport takes
- *   slurm:4#2         the second of four nodes of a job that the run has yet to submit
+ *   slurm:12/gpu-a    machine gpu-a of job 12, as the transport expects it
+ *   slurm:4#2         the second of four nodes of a job that is not submitted yet
  */
 #ifndef DT_SLURM_NAME_H
 #define DT_SLURM_NAME_H

@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-/* In memory: nobody has to read while it writes. */
+/* Files in memory, which the program can fill without a reader. */
 typedef struct ends {
     int in, out, errors;
 } ends;
@@ -56,7 +56,7 @@ static dt_status start(pid_t *pid, const ends *files, const char *const *argv, d
     posix_spawn_file_actions_destroy(&actions);
     if (problem == ENOENT)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "there is no '%s' here: 'nodes: slurm' needs Slurm's own programs in PATH "
+                       "cannot find '%s': 'nodes: slurm' needs Slurm's programs in PATH "
                        "(Debian: slurm-client; elsewhere often 'module load slurm')",
                        argv[0]);
     return problem == 0
@@ -96,7 +96,7 @@ static void read_all(dt_strbuf *out, int fd)
     }
 }
 
-/* "sbatch: error: Batch job submission failed: Invalid partition" without who says it. */
+/* Removes the program's prefix from "sbatch: error: Batch job submission failed: Invalid partition". */
 static const char *last_words(char *text)
 {
     size_t length = strlen(text);

@@ -1,7 +1,7 @@
-/* tool: one of Slurm's own programs, and what it answers.
+/* tool: runs one of Slurm's programs, and returns its output.
  *
- * Errors  DT_ERR_UNSUPPORTED where it is not on this machine; DT_ERR_IO with the last line of its
- *         stderr where it failed; DT_ERR_TIMEOUT
+ * Errors  DT_ERR_UNSUPPORTED: the program is missing; DT_ERR_IO: it failed, with the last line of its stderr;
+ *         DT_ERR_TIMEOUT
  * Threads any
  */
 #ifndef DT_SLURM_TOOL_H
@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 
-#define DT_SLURM_TOOL_SECONDS 30.0 /* Slurm itself asks an absent controller for 10 s */
+#define DT_SLURM_TOOL_SECONDS 30.0 /* Slurm itself waits 10 s for an absent controller */
 
-/* stdin (NULL: empty), whole stdout (NULL: not wanted). */
+/* input: its stdin (NULL: empty); answer: its whole stdout (NULL: ignored). */
 dt_status dt_slurm_tool(dt_strbuf *answer, const char *const *argv, const char *input,
                         dt_error *err);
 

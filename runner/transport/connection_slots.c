@@ -34,7 +34,7 @@ dt_status dt_connection_slots_folder(const char **out, dt_arena *arena, dt_error
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (mkdir(*out, 0700) != 0 && errno != EEXIST)
         return DT_FAIL(err, DT_ERR_IO, "cannot make '%s': %s", *out, strerror(errno));
-    /* /tmp is everybody's: whoever owned the folder could be the node that we talk to. */
+    /* /tmp is writable by all users: an owner of the folder could pose as the node. */
     if (lstat(*out, &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid() ||
         (info.st_mode & 077) != 0)
         return DT_FAIL(err, DT_ERR_IO,
@@ -68,10 +68,10 @@ dt_status dt_connection_slot_take(int *fd, double timeout_seconds, const atomic_
                 DT_THROW(err, st, "%s", problem.message);
         }
         if (cancelled != NULL && atomic_load(cancelled))
-            DT_THROW(err, DT_ERR_BUSY, "given up");
+            DT_THROW(err, DT_ERR_BUSY, "cancelled");
         if (dt_clock_monotonic_seconds() > deadline)
             DT_THROW(err, DT_ERR_TIMEOUT,
-                     "%d other connections were being opened for more than %.0f s", DT_SLOT_COUNT,
+                     "%d other connections were still being opened after %.0f s", DT_SLOT_COUNT,
                      timeout_seconds);
         dt_clock_sleep_seconds(TRY_EVERY_SECONDS);
     }

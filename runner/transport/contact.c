@@ -18,7 +18,7 @@
 
 #include "base/banned.h"
 
-#define COMMAND_SECONDS 6.0 /* then that the machine answers is told, if it does */
+#define COMMAND_SECONDS 6.0 /* after this time the result is that the machine answers, if it does */
 #define MOST_SECONDS    9.0
 #define SLICE_SECONDS   0.01
 #define COMPLAINT_BYTES 32768
@@ -117,7 +117,7 @@ static dt_contact contact_of(const attempt *one, const dt_transport *transport)
     return transport->contact != NULL ? transport->contact(text) : DT_CONTACT_NONE;
 }
 
-/* Of the command, which has ended. */
+/* Returns what the ended command proves. */
 static dt_contact judge_command(const attempt *command, const dt_transport *transport)
 {
     int code = WIFEXITED(command->status) ? WEXITSTATUS(command->status) : -1;

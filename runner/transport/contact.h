@@ -1,9 +1,8 @@
-/* contact: what can be proved of a node that is silent, by trying to reach it.
+/* contact: probes a node that does not respond.
  *
- * dtrun-reach --probe NODE WORD...   runs the words there with nothing to read and nobody to hear
- * them, and beside it asks whether the machine answers at all: one that lets nobody in (a key that
- * was withdrawn, a ticket that expired), or whose home stalls, lives. Its exit code is one of
- * these.
+ * dtrun-reach --probe NODE WORD...   runs the words on the node without stdin and stdout, and at the same time tests
+ * whether the machine answers at all: a machine that refuses the login (a withdrawn key, an expired ticket), or whose
+ * home directory stalls, is alive. Its exit code is a dt_contact.
  */
 #ifndef DT_RUNNER_CONTACT_H
 #define DT_RUNNER_CONTACT_H
@@ -11,13 +10,14 @@
 #include "base/error.h"
 
 typedef enum dt_contact {
-    DT_CONTACT_COMMAND = 0,  /* the command ran there, and ended well */
+    DT_CONTACT_COMMAND = 0,  /* the command ran on the node, with exit code 0 */
     DT_CONTACT_HOST = 10,    /* the machine answers */
-    DT_CONTACT_UNKNOWN = 11, /* it could not be tried: no name server, our own configuration */
+    DT_CONTACT_UNKNOWN = 11, /* could not be tried: no name server, bad local configuration */
     DT_CONTACT_NONE = 12     /* nothing answers */
 } dt_contact;
 
-/* Takes nine seconds at most; of a transport without a sign-in of its own: only the command. */
+/* Probes the node, for nine seconds at most. With a transport that cannot test without signing in, only runs the
+ * command. */
 dt_contact dt_contact_try(const char *node, const char *const *words);
 
 #endif

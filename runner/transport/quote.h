@@ -1,10 +1,9 @@
-/* quote: words through whatever shell a user has on the node.
+/* quote: quotes a command for any login shell on the node.
  *
- * sshd hands one string to the login shell (bash, dash, zsh, fish, csh, tcsh, ...), and these agree
- * on very little: fish reads backslashes inside single quotes, csh reads '!' and refuses newlines
- * there. So the login shell sees one word in single quotes that has none of these, and what is in
- * it runs in /bin/sh: a printf that writes the true script with every byte that any shell could
- * take for its own as \ooo, and an eval of that.
+ * sshd passes one string to the login shell (bash, dash, zsh, fish, csh, tcsh, ...), and their quoting differs: fish
+ * reads backslashes inside single quotes, csh reads '!' and refuses newlines there. So the login shell gets one
+ * word in single quotes without these characters, which runs in /bin/sh: a printf that writes the real script,
+ * with every special byte as \ooo, and an eval of it.
  *
  *   exec /bin/sh -c 'eval "$(printf "exec /opt/x \047two words\047")"'
  */
@@ -13,10 +12,10 @@
 
 #include "base/strbuf.h"
 
-/* `word` for POSIX sh: as it is where that is safe, else in single quotes. */
+/* Appends `word` for POSIX sh: unquoted if that is safe, else in single quotes. */
 void dt_quote_word(dt_strbuf *out, const char *word);
 
-/* `script` (POSIX sh, not ending in a newline) as one string for any login shell. */
+/* Appends `script` (POSIX sh, not ending in a newline) as one string for any login shell. */
 void dt_quote_script(dt_strbuf *out, const char *script);
 
 #endif

@@ -1,4 +1,4 @@
-/* dtrun-reach: one command on a node, with clean stdin and stdout.
+/* dtrun-reach: runs one command on a node, with clean stdin and stdout.
  *
  *   dtrun-reach [--renew] NODE WORD...      --renew: not over a connection that stands already
  *   dtrun-reach --probe NODE WORD...        can it be run there? (contact.h)
@@ -51,8 +51,8 @@ static bool copy_in(dt_remote *remote)
     return got > 0 && dt_remote_write(remote, bytes, (size_t)got, END_SECONDS, NULL) == DT_OK;
 }
 
-/* Until the command's output ends; ours may end before. False: nobody hears it, so a command that
- * has more to say would never end. */
+/* Copies until the command's output ends; stdin can end before. False: nothing reads stdout, so that a command with more
+ * output would never end. */
 static bool bridge(dt_remote *remote)
 {
     struct pollfd ends[2] = {{STDIN_FILENO, POLLIN, 0}, {remote->fd, POLLIN, 0}};
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
         dt_remote_renew(argv[1]);
     DT_TRY(dt_remote_open(&remote, argv[1], (const char *const *)argv + 2, NULL, &err));
     if (!bridge(&remote))
-        DT_THROW(&err, DT_ERR_PEER, "node '%s': nobody hears what the command says", argv[1]);
+        DT_THROW(&err, DT_ERR_PEER, "node '%s': nothing reads the command's output", argv[1]);
     DT_TRY(dt_remote_finish(&remote, &code, NULL, END_SECONDS, &err));
     if (code < 0)
         code = 128 - code;

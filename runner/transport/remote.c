@@ -72,8 +72,8 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
         return remote->transport->explain(remote->node, complaint, err);
     words = dt_remote_last_words(remote, complaint[0] != '\0' ? complaint : remote->got.data);
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   "node '%s': its login shell %s instead of running a command%s%.300s (an account "
-                   "that may log in, and /bin/sh, are needed)",
+                   "node '%s': its login shell %s instead of running a command%s%.300s (the "
+                   "account needs a login shell, and /bin/sh)",
                    remote->node, dt_exit_words(end, code), words[0] != '\0' ? ": " : "", words);
 }
 
@@ -86,7 +86,7 @@ typedef struct turn {
     bool stood;         /* this connection was there before the command */
 } turn;
 
-/* Whether the connection that commands share stands. */
+/* Returns true if the shared connection is open. */
 static bool stands(const char *socket_path)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -159,17 +159,18 @@ static dt_status skip_noise(dt_remote *remote, turn *one, double deadline, dt_er
 
             dt_remote_read_problems(remote, complaint, sizeof(complaint));
             words = dt_remote_last_words(remote, complaint);
-            return DT_FAIL(err, st, "node '%s': %s has begun nothing there after %.0f s%s%.300s",
+            return DT_FAIL(err, st,
+                           "node '%s': %s has not started the command after %.0f s%s%.300s",
                            remote->node, remote->transport->kind, DT_REMOTE_OPEN_SECONDS,
                            words[0] != '\0' ? ": " : "", words);
         }
         if (st == DT_ERR_TIMEOUT)
             return DT_FAIL(err, st,
-                           "node '%s': the connection stands, and after %.0f s its login shell has "
-                           "run nothing: look at what ~/.profile and ~/.bashrc do there",
+                           "node '%s': connected, but its login shell has not run the command "
+                           "after %.0f s: check ~/.profile and ~/.bashrc there",
                            remote->node, DT_REMOTE_OPEN_SECONDS);
         if (st != DT_OK)
-            return DT_FAIL(err, st, "node '%s': given up", remote->node);
+            return DT_FAIL(err, st, "node '%s': cancelled", remote->node);
         st = dt_remote_receive(remote, bytes, sizeof(bytes), &got, 1.0, err);
         if (st != DT_OK)
             return st;
@@ -186,7 +187,7 @@ static dt_status skip_noise(dt_remote *remote, turn *one, double deadline, dt_er
         if (remote->got.length > DT_REMOTE_NOISE_BYTES)
             return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                            "node '%s': its login shell prints without end before it runs a "
-                           "command: make ~/.bashrc silent where it is not interactive",
+                           "command: make ~/.bashrc silent in shells that are not interactive",
                            remote->node);
     }
 }
@@ -235,8 +236,8 @@ out:
     return st;
 }
 
-/* A shared connection that stands proves nothing: the node may be cut off since, or refuse new ones. What
- * failed over it before the command ran is tried once more without it. */
+/* An open shared connection proves nothing: the node can be cut off since, or refuse new sessions. A command that failed
+ * over it before it ran is tried once more without it. */
 static dt_status open_remote(dt_remote *out, const char *node, const char *const *words, bool apart,
                              const atomic_bool *cancelled, dt_error *err)
 {
@@ -278,7 +279,7 @@ static void let_end(dt_remote *remote)
     dt_remote_write_end(remote);
     while (dt_clock_monotonic_seconds() < deadline && !dt_remote_reap(remote, &code)) {
         while (recv(remote->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-            ; /* nobody wants it */
+            ; /* discards its output */
         dt_clock_sleep_seconds(DT_REMOTE_END_SLICE_SECONDS);
     }
 }

@@ -1,4 +1,4 @@
-/* A short answer: opened, written, read and finished in one call. */
+/* remote_ask: runs a command with a short answer in one call. */
 #include "runner/transport/remote.h"
 
 #include "base/banned.h"
@@ -19,7 +19,7 @@ dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *
         return st;
     /* A command that ends before it has read all says why by its exit. */
     if (dt_remote_write(&remote, input, input_length, timeout_seconds, NULL) == DT_ERR_BUSY)
-        DT_THROW(err, DT_ERR_BUSY, "node '%s': given up", node);
+        DT_THROW(err, DT_ERR_BUSY, "node '%s': cancelled", node);
     dt_remote_write_end(&remote);
     do {
         DT_TRY(dt_remote_read(&remote, bytes, sizeof(bytes), &got, timeout_seconds, err));

@@ -1,4 +1,4 @@
-/* What the transport's program and the command wrote to stderr. */
+/* remote_problems: reads what the transport's program and the command wrote to stderr. */
 #define _GNU_SOURCE
 #include "runner/transport/remote_int.h"
 

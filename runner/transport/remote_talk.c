@@ -1,4 +1,4 @@
-/* Reading, writing, waiting for the end. */
+/* remote_talk: reads from and writes to a command, and waits for its end. */
 #define _GNU_SOURCE
 #include "runner/transport/remote_int.h"
 
@@ -31,7 +31,7 @@ dt_status dt_remote_wait(dt_remote *remote, short events, double deadline, dt_er
             return DT_FAIL(err, DT_ERR_IO, "cannot wait for node '%s': %s", remote->node,
                            strerror(errno));
         if (remote->cancelled != NULL && atomic_load(remote->cancelled))
-            return DT_FAIL(err, DT_ERR_BUSY, "node '%s': given up", remote->node);
+            return DT_FAIL(err, DT_ERR_BUSY, "node '%s': cancelled", remote->node);
         if (dt_clock_monotonic_seconds() > deadline)
             return DT_FAIL(err, DT_ERR_TIMEOUT, "node '%s': no answer in time", remote->node);
     }
@@ -204,7 +204,7 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
             break;
         }
         if (remote->cancelled != NULL && atomic_load(remote->cancelled))
-            return DT_FAIL(err, DT_ERR_BUSY, "node '%s': given up", remote->node);
+            return DT_FAIL(err, DT_ERR_BUSY, "node '%s': cancelled", remote->node);
         if (dt_clock_monotonic_seconds() > deadline)
             return DT_FAIL(err, DT_ERR_TIMEOUT, "node '%s': the command does not end",
                            remote->node);

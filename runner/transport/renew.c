@@ -1,4 +1,4 @@
-/* renew: past a connection that is stuck.
+/* renew: bypasses a shared connection that is stuck.
  *
  * Commands to a node share one connection. After a cut TCP sends again at growing intervals: one
  * that was cut for ten seconds may say nothing for twenty-five, while a new one is there at once.
@@ -74,7 +74,7 @@ static bool is_paused_master(const void *context, char state, const char *words,
            strstr(words, "[mux]") != NULL;
 }
 
-/* A master that is stopped by a signal serves nobody, of this run or another, and does not answer 'ssh -O stop'. */
+/* A master that is stopped by a signal blocks all runs, and does not answer 'ssh -O stop'. */
 static void end_paused_masters(dt_arena *arena)
 {
     const char *folder, *socket = NULL;

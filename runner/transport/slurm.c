@@ -54,7 +54,7 @@ static dt_status slurm_command(const char ***argv, const char *node, const char 
 
     *argv = NULL;
     if (!dt_slurm_name_is_host(node, &job, &host))
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s' is no machine of a Slurm job", node);
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s' is not a node of a Slurm job", node);
     while (words[count] != NULL)
         count++;
     out = dt_arena_alloc_array(arena, 2 * UNSET_COUNT + OPTION_COUNT + count + 10, sizeof(out[0]));
@@ -108,8 +108,8 @@ static dt_status slurm_explain(const char *node, const char *complaint, dt_error
     if (!dt_slurm_name_is_host(node, &job, &host) || dt_slurm_job_look(&now, job, NULL) != DT_OK ||
         now.phase != DT_SLURM_ENDED)
         return DT_FAIL(err, st, "node '%s': srun: %.*s", node,
-                       length > 0 ? (int)length : (int)strlen("ended without a word"),
-                       length > 0 ? line : "ended without a word");
+                       length > 0 ? (int)length : (int)strlen("ended without a message"),
+                       length > 0 ? line : "ended without a message");
     dt_strbuf_init(&words);
     dt_slurm_job_words(&words, &now);
     st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s': %s", node, words.data);
@@ -123,7 +123,7 @@ static bool slurm_is_transport_line(const char *line)
     return strncmp(line, "srun: ", 6) == 0 || strncmp(line, "slurmstepd: ", 12) == 0;
 }
 
-/* A step that was ended from outside; a task that failed by itself only "Exited with ...". */
+/* Messages of a step that was ended from outside; for a task that failed srun prints only "Exited with ...". */
 static bool slurm_connection_lost(const char *complaint)
 {
     return strstr(complaint, "CANCELLED AT") != NULL ||

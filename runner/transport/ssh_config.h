@@ -30,11 +30,11 @@ typedef struct dt_ssh_way {
     const char *command; /* a ProxyCommand; NULL: none */
 } dt_ssh_way;
 
-/* An empty way where ssh cannot resolve the node. */
+/* Finds the jump hosts and the ProxyCommand of a node; none if ssh cannot resolve the node. */
 void dt_ssh_way_find(dt_ssh_way *out, const char *node, dt_arena *arena);
 
-/* Replaces `out` with what ssh says of a connection that it does not share and that signs in to nothing. ssh drops what
- * a jump host or a ProxyCommand says wherever a connection may become a shared one (ControlPersist). */
+/* Replaces `out` with ssh's messages for a connection that is not shared and does not sign in. With a connection that can
+ * be shared (ControlPersist) ssh drops the messages of a jump host or a ProxyCommand. */
 void dt_ssh_ask_why(dt_strbuf *out, const char *node);
 
 #endif

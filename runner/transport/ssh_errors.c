@@ -21,49 +21,49 @@ typedef struct row {
  * translate none of them. */
 static const row rows[] = {
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
-     "its host key is another one than it was: the machine was installed anew, or it is not that "
-     "machine",
-     "ask who runs it; if the new key is right, 'ssh-keygen -R HOST' and connect once by hand"},
+     "its host key has changed: the machine was reinstalled, or another machine answers",
+     "ask its administrator; if the new key is right, 'ssh-keygen -R HOST' and connect once by "
+     "hand"},
     {"REVOKED HOST KEY", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST, "its host key is marked as revoked",
-     "ask who runs the machine"},
+     "ask its administrator"},
     {"Host key verification failed", DT_ERR_PEER, DT_CONTACT_HOST, "its host key is not known here",
      "connect once by hand with 'ssh %s' and compare the fingerprint, or add the key to "
      "~/.ssh/known_hosts from a source that you trust"},
     {"Bad owner or permissions", DT_ERR_PEER, DT_CONTACT_UNKNOWN,
      "ssh refuses its own configuration", "'chmod go-w' the file that it names"},
     {"Bad configuration option", DT_ERR_PEER, DT_CONTACT_UNKNOWN,
-     "ssh refuses its own configuration", "mend the line of ~/.ssh/config that it names"},
+     "ssh refuses its own configuration", "correct the line of ~/.ssh/config that it names"},
     {"terminating, ", DT_ERR_PEER, DT_CONTACT_UNKNOWN, "ssh refuses its own configuration",
-     "mend the line of ~/.ssh/config that it names"},
+     "correct the line of ~/.ssh/config that it names"},
     {"Too many authentication failures", DT_ERR_PEER, DT_CONTACT_HOST,
-     "it saw too many keys before the right one",
+     "ssh offered too many keys before the right one",
      "name the key in ~/.ssh/config: IdentityFile, and IdentitiesOnly yes"},
     {"Permission denied (", DT_ERR_PEER, DT_CONTACT_HOST,
-     "it lets nobody in with the keys that are at hand, and dtrun never asks for a password",
+     "it refuses your ssh keys, and dtrun never asks for a password",
      "'ssh-copy-id %s' once, or 'ssh-add' where the key has a passphrase; 'ssh -o BatchMode=yes %s "
      "true' must be silent"},
     {"Could not resolve hostname", DT_ERR_PEER, DT_CONTACT_UNKNOWN, "its name cannot be resolved",
      "check the spelling, or give it a Host entry in ~/.ssh/config"},
     {"Connection refused", DT_ERR_PEER, DT_CONTACT_NONE, "nothing listens on its ssh port",
      "start sshd there, or name the port in ~/.ssh/config"},
-    {"No route to host", DT_ERR_PEER, DT_CONTACT_NONE, "the network knows no way to it",
+    {"No route to host", DT_ERR_PEER, DT_CONTACT_NONE, "no route to host",
      "is it switched on, and on this network?"},
-    {"Network is unreachable", DT_ERR_PEER, DT_CONTACT_NONE, "the network knows no way to it",
+    {"Network is unreachable", DT_ERR_PEER, DT_CONTACT_NONE, "no route to host",
      "is this machine on its network?"},
     {"Unable to negotiate", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
      "its sshd and this ssh have no algorithm in common",
      "name one that it offers in ~/.ssh/config (HostKeyAlgorithms, KexAlgorithms), or update it"},
-    {"invalid characters", DT_ERR_PEER, DT_CONTACT_HOST, "what answers on its ssh port is no sshd",
-     "name the port in ~/.ssh/config"},
+    {"invalid characters", DT_ERR_PEER, DT_CONTACT_HOST,
+     "another program than sshd answers on its ssh port", "name the port in ~/.ssh/config"},
     {"Bad remote protocol version", DT_ERR_PEER, DT_CONTACT_HOST,
-     "what answers on its ssh port is no sshd", "name the port in ~/.ssh/config"},
+     "another program than sshd answers on its ssh port", "name the port in ~/.ssh/config"},
     {"during banner exchange", DT_ERR_PEER, DT_CONTACT_HOST,
-     "something answers there, and its sshd says nothing", "is the machine overloaded?"},
+     "it accepts the connection, but its sshd does not answer", "is the machine overloaded?"},
     {"Connection timed out", DT_ERR_PEER, DT_CONTACT_NONE, "it does not answer",
      "is it switched on, and does a firewall let ssh through?"},
     {"Operation timed out", DT_ERR_PEER, DT_CONTACT_NONE, "it does not answer",
      "is it switched on, and does a firewall let ssh through?"},
-    {"not responding", DT_ERR_PEER, DT_CONTACT_NONE, "it has fallen silent",
+    {"not responding", DT_ERR_PEER, DT_CONTACT_NONE, "it stopped responding",
      "is it still switched on?"},
     {"Connection closed by", DT_ERR_PEER, DT_CONTACT_HOST, "its sshd closes the connection at once",
      "look at that machine's log ('journalctl -u ssh'): MaxStartups, an expired account, no space"},
@@ -73,12 +73,12 @@ static const row rows[] = {
      "look at that machine's log ('journalctl -u ssh'): a restart, a limit of sessions"},
     {"Received disconnect from", DT_ERR_PEER, DT_CONTACT_HOST, "its sshd ended the connection",
      "look at that machine's log ('journalctl -u ssh')"},
-    {"Broken pipe", DT_ERR_PEER, DT_CONTACT_NONE, "the connection broke off", "is the network up?"},
-    {"mux_client", DT_ERR_PEER, DT_CONTACT_NONE, "the connection broke off", "try again"},
+    {"Broken pipe", DT_ERR_PEER, DT_CONTACT_NONE, "the connection was lost", "is the network up?"},
+    {"mux_client", DT_ERR_PEER, DT_CONTACT_NONE, "the connection was lost", "try again"},
 };
 
-/* What a jump host says of its try to connect to the next machine, after "open failed: ". The way to that machine is
- * what failed, and not ssh's to this one. */
+/* Messages of a jump host that cannot connect to the next machine, after "open failed: ". ssh's connection to the jump host
+ * itself works. */
 static const row channel_rows[] = {
     {"administratively prohibited", DT_ERR_PEER, DT_CONTACT_UNKNOWN,
      "it does not forward connections there",
@@ -203,7 +203,7 @@ static const row *find_row(const char **line, const lines *all)
     return NULL;
 }
 
-/* The last line that is the cause of a connection that ended, or else the last line; "" where there is none. */
+/* Returns the last line that explains why the connection ended, else the last line; "" if there is none. */
 static const char *find_cause(const lines *all)
 {
     for (int i = all->count - 1; i >= 0; i--)
@@ -248,7 +248,7 @@ static void fill(char *out, size_t size, const char *remedy, const char *node)
     out[used] = '\0';
 }
 
-/* --- behind a jump host */
+/* --- with a jump host */
 
 /* How many ssh lost what carried them: that to the node, that to its last jump host, and so on. 0: the node's own
  * sshd was reached. */
@@ -299,11 +299,11 @@ static dt_status explain_way(const char *node, const lines *all, int lost, dt_er
     if (jump != NULL && at + 1 < way.count)
         snprintf(next, sizeof(next), " (to jump host '%.200s')", way.jumps[at + 1]);
     if (is_closing(cause) || is_carrier_lost(cause))
-        cause = "it ended without a word";
+        cause = "it ended without a message";
     if (jump == NULL && found == NULL) {
         st = DT_FAIL(err, DT_ERR_PEER,
-                     "node '%s': the way to it (ProxyCommand '%.200s') ended before its sshd "
-                     "answered: %s: try 'ssh %s true'",
+                     "node '%s': its ProxyCommand '%.200s' ended before its sshd answered: %s: try "
+                     "'ssh %s true'",
                      node, way.command != NULL ? way.command : "of its ssh configuration", cause,
                      node);
     } else if (found != NULL) {
@@ -362,7 +362,7 @@ dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err)
     found = find_row(&line, &all);
     if (found == NULL)
         return DT_FAIL(err, DT_ERR_PEER, "node '%s': ssh: %.300s", node,
-                       cause[0] != '\0' ? without_front(cause) : "ended without a word");
+                       cause[0] != '\0' ? without_front(cause) : "ended without a message");
     fill(remedy, sizeof(remedy), found->remedy, node);
     return DT_FAIL(err, found->status, "node '%s': %s: %s (ssh: %.300s)", node, found->what, remedy,
                    without_front(is_closing(line) ? cause : line));

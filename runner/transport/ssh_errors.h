@@ -1,7 +1,7 @@
-/* ssh_errors: what ssh complains of, in words that say what to do.
+/* ssh_errors: translates ssh's messages into errors with a remedy.
  *
- * Errors  DT_ERR_PEER: trying again may help, if only once a key, a ticket or a name server is back;
- *         DT_ERR_UNSUPPORTED where it is no longer the machine that was known
+ * Errors  DT_ERR_PEER: trying again can help, at least after a key, a ticket or a name server is back;
+ *         DT_ERR_UNSUPPORTED: the machine's host key has changed
  */
 #ifndef DT_RUNNER_TRANSPORT_SSH_ERRORS_H
 #define DT_RUNNER_TRANSPORT_SSH_ERRORS_H
@@ -13,7 +13,7 @@
  * ProxyCommand is to blame it is named; this asks ssh for its configuration. */
 dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err);
 
-/* What it proves of the machine. */
+/* Returns what ssh's message proves about the machine. */
 dt_contact dt_ssh_error_contact(const char *complaint);
 
 #endif

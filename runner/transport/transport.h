@@ -1,16 +1,16 @@
-/* transport: how a node is reached: "the argv that gives me stdin and stdout on that node".
+/* transport: returns the argv that runs a command on a node, with stdin and stdout connected.
  *
  *   local.c   this machine                 ssh.c     the system's ssh, with the user's own setup
- *   slurm.c   srun, into a job's nodes      remote*.c one command there, as a descriptor
- *   quote.c   words through a login shell  ssh_errors.c what ssh complains of, with the remedy
- *   ssh_config.c  what ssh's configuration says of a host: jump hosts, all of it
- *   ssh_socket.c  the socket of the connection that commands to a node share
- *   connection_slots.c  how many connections are being opened at once
- *   renew.c   past a connection that is stuck
- *   contact.c what a node that is silent still proves
+ *   slurm.c   srun, to the nodes of a job    remote*.c one command on a node, as a descriptor
+ *   quote.c   quoting for any login shell  ssh_errors.c explains ssh's messages, with the remedy
+ *   ssh_config.c  ssh's configuration of a host (ssh -G), with jump hosts
+ *   ssh_socket.c  the control socket of the connection that commands to a node share
+ *   connection_slots.c  limits the connections that are being opened at once
+ *   renew.c   bypasses a shared connection that is stuck
+ *   contact.c probes a node that does not respond
  *
  * Adding a transport: a file with one struct, a line in the table of transport.c.
- * Ownership  everything returned lives in the arena that is passed
+ * Ownership  everything returned lives in the caller's arena
  * Threads    any
  */
 #ifndef DT_RUNNER_TRANSPORT_H
@@ -22,56 +22,55 @@
 #include "base/error.h"
 #include "runner/transport/contact.h"
 
-/* What a remote shell prints before the command's own first byte, alone on its line: what comes
- * before it is noise of the login shell. */
+/* The remote shell prints this line before the command's first byte; output before it is noise of the login shell. */
 #define DT_TRANSPORT_MARK "dtrun-begins-here"
 
-/* What the remote shell prints after the command's last byte, with digits that differ for each command, a blank, the
- * exit code and a newline. The end of the output is not waited for: a program that a login shell's files have started in
- * the background may hold it open. */
+/* The remote shell prints this after the command's last byte, with digits that differ for each command, a blank, the
+ * exit code and a newline. dtrun does not wait for end of file: a background program that the login shell's files
+ * started can hold stdout open. */
 #define DT_TRANSPORT_END        "\036dtrun-ends-here-"
 #define DT_TRANSPORT_END_DIGITS 16
 
 typedef struct dt_transport {
     const char *kind;
     bool (*reaches)(const char *node); /* MUST: whether this transport is for that node */
-    /* MUST: the argv, ended by NULL, that runs `words` there with its stdin and stdout; words[0] is
+    /* MUST: returns the argv, NULL-terminated, that runs `words` on the node with this stdin and stdout; words[0] is
      * a path on the node. */
     dt_status (*command)(const char ***argv, const char *node, const char *const *words,
                          dt_arena *arena, dt_error *err);
-    /* MAY: opening a connection takes a slot, DT_TRANSPORT_MARK comes before the command's output,
-     * and the exit code 255 is the transport's own. NULL: it is this machine. `complaint` is the
-     * command's stderr; records what it means and what helps, returns its status. */
+    /* MAY: records an error with the meaning and remedy of `complaint`, the command's stderr, and returns its status. A
+     * transport with this function takes a slot to open a connection, prints DT_TRANSPORT_MARK before the command's
+     * output, and has 255 as its own exit code. NULL: this machine. */
     dt_status (*explain)(const char *node, const char *complaint, dt_error *err);
-    /* MAY: the argv, run here, after which new commands to the node do not share the connection
-     * that stands; what runs over that one continues. NULL: nothing is shared. */
+    /* MAY: the argv, run on this machine, after which new commands do not share the existing connection; commands
+     * that run over it continue. NULL: connections are not shared. */
     dt_status (*renew)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
-    /* MAY: whether this line of stderr is the transport's own, which comes after what the command
-     * said; then any exit code before the mark is the transport's too. NULL: none is. */
+    /* MAY: returns true for a line of stderr from the transport itself, which follows the command's own output; then
+     * any exit code before the mark is also the transport's. NULL: no line is. */
     bool (*is_transport_line)(const char *line);
-    bool (*connection_lost)(
-        const char *complaint); /* MAY: not the command failed but what carried it */
-    /* MAY: whether the node was taken back from us, and all that ran there ended with that. */
+    /* MAY: returns true if the connection failed, not the command. */
+    bool (*connection_lost)(const char *complaint);
+    /* MAY: returns true if the node was preempted, which ended all that ran there. */
     bool (*is_preempted)(const char *node);
-    /* MAY: what a failed command's stderr, or that of `ping` so far, proves. NULL: nothing. */
+    /* MAY: returns what the stderr of a failed command, or of `ping` so far, proves about the node. NULL: nothing. */
     dt_contact (*contact)(const char *complaint);
-    /* MAY: the argv that asks only whether the machine answers, signing in to nothing. */
+    /* MAY: the argv that only tests whether the machine answers, without signing in. */
     dt_status (*ping)(const char ***argv, const char *node, dt_arena *arena, dt_error *err);
-    /* MAY: the path of a socket in an argv of `command` that can be connected to while a connection to the node
-     * stands. Then no new connection is opened, and who opened it has been let in. NULL: nothing is shared. */
+    /* MAY: returns the path, in an argv of `command`, of the socket that accepts connections while a shared connection
+     * to the node is open and signed in. NULL: connections are not shared. */
     const char *(*shared_socket)(const char *const *argv);
-    /* MAY: `command` over a connection of its own, which ends with the command. NULL: every one does. */
+    /* MAY: as `command`, over a separate connection that ends with the command. NULL: `command` always does so. */
     dt_status (*command_apart)(const char ***argv, const char *node, const char *const *words,
                                dt_arena *arena, dt_error *err);
-    bool ends_children; /* what a command leaves running there is ended with it */
+    bool ends_children; /* processes that a command leaves running are ended with it */
 } dt_transport;
 
-/* What dtrun-reach says of a node that was taken back begins so. */
+/* Prefix of dtrun-reach's message for a preempted node. */
 #define DT_TRANSPORT_PREEMPTED "taken back: "
 
 extern const dt_transport dt_transport_local, dt_transport_slurm, dt_transport_ssh;
 
-/* DT_ERR_UNSUPPORTED, naming the node, where none reaches it. */
+/* Finds the transport of a node. DT_ERR_UNSUPPORTED, naming the node, if there is none. */
 dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error *err);
 
 #endif

@@ -332,7 +332,7 @@ class Page(Browsing):
         find.send_keys("SIGKILL")
         self.wait(lambda: len(self.texts("#output li")) == 1)
         find.send_keys(" nowhere")
-        self.wait(lambda: "No line has that." in self.text("#output"))
+        self.wait(lambda: "No matching lines." in self.text("#output"))
         find.clear()
         find.send_keys(Keys.SPACE, Keys.BACKSPACE)
         self.wait(lambda: len(self.texts("#output li")) > 1)

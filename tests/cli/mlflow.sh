@@ -61,7 +61,7 @@ all_used
 faults "get-by-name status 429 Retry-After: 86400"
 expect 3 export "$run" --to mlflow "$url"
 one_line
-says "answered 429: by the script; it asks to come back in 86400 s"
+says "answered 429: by the script; it asks to retry in 86400 s"
 asked 1 "get-by-name"
 faults "runs/search status 503" "runs/search status 503"
 MLFLOW_HTTP_REQUEST_MAX_RETRIES=1 expect 3 export "$run" --to mlflow "$url"
@@ -113,7 +113,7 @@ done
 faults "get-by-name status 302 Location: $url/login?next=secret"
 MLFLOW_TRACKING_TOKEN=sesame expect 2 export "$run" --to mlflow "$url"
 one_line
-says "answered 302" "it sends on to '$url/login'"
+says "answered 302" "it redirects to '$url/login'"
 lacks secret
 asked 1 "."
 

@@ -67,7 +67,7 @@ expect 2 validate "$work"
 one_line
 mkfifo "$work/pipe" # nobody writes to it
 expect 2 validate "$work/pipe"
-says "no regular file"
+says "not a regular file"
 
 # One broken recipe does not hide the next.
 expect 2 validate "$work/heads.yaml" "$work/tiny.yaml" --json

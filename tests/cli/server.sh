@@ -109,7 +109,7 @@ for _ in 1 2 3 4 5 6 7; do keep_waiting & done # and the reader
 full() { [ "$(ask word=list)" = 503 ]; }
 within 30 full || fail "more than eight"
 expect 3 list --server "$url"
-says "8 commands run for others"
+says "8 commands of other clients are running"
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/healthz")" = 200 ] || fail "does not answer others"
 
 # --- and with the server
@@ -118,7 +118,7 @@ kill -KILL $server
 wait $server 2>/dev/null
 wait $reader
 [ $? -eq 3 ] || fail "a server that died is not told"
-grep -q "broke off" "$work/wait.err" || fail "says $(cat "$work/wait.err")"
+grep -q "closed the connection" "$work/wait.err" || fail "says $(cat "$work/wait.err")"
 alone() { ! pgrep -f "$dtrun wait going" >/dev/null && ! pgrep -f "dtrun wait going --" >/dev/null; }
 within 30 alone || fail "commands outlive their server"
 expect 3 list --server "$url"
@@ -136,17 +136,17 @@ refuses() { # text environment... -- arguments...
     says "$text"
     grep -q "${link##*=}" "$work/out" "$work/err" && fail "shows the token"
 }
-refuses "no address" A=1 -- list --server ''
-refuses "no address" A=1 -- list --server localhost:8642
-refuses "no address" A=1 -- list --server ftp://localhost
+refuses "unsupported address" A=1 -- list --server ''
+refuses "unsupported address" A=1 -- list --server localhost:8642
+refuses "unsupported address" A=1 -- list --server ftp://localhost
 refuses "DTRUN_TOKEN" A=1 -- list --server "$link"
 refuses "https" A=1 -- list --server http://gpu-a:8642
 refuses "https" A=1 -- list --server http://localhost.example.org:8642
 refuses "password" A=1 -- list --server https://me:secret@gpu-a
-refuses "names no host" A=1 -- list --server http://
-refuses "names no socket" A=1 -- list --server unix:
-refuses "no token" DTRUN_TOKEN=$'a\nX-Other: b' -- list --server "$url"
-refuses "others may read" DTRUN_TOKEN= DTRUN_TOKEN_FILE="$work/served" -- list --server "$url"
+refuses "has no host" A=1 -- list --server http://
+refuses "needs the path of a socket" A=1 -- list --server unix:
+refuses "expected letters and digits" DTRUN_TOKEN=$'a\nX-Other: b' -- list --server "$url"
+refuses "other users can read" DTRUN_TOKEN= DTRUN_TOKEN_FILE="$work/served" -- list --server "$url"
 refuses "DTRUN_TOKEN_FILE" DTRUN_TOKEN= DTRUN_TOKEN_FILE="$work/nosuch" -- list --server "$url"
 refuses "unset it" DTRUN_SERVER="$url" -- stop going
 refuses "unset it" DTRUN_SERVER="$url" -- rm first
@@ -199,8 +199,8 @@ bad=$!
 within 30 test -s "$work/port"
 at=http://127.0.0.1:$(cat "$work/port")
 export DTRUN_TOKEN=abcdef
-for case in "3 text no_dtrun_server" "2 gone no_dtrun_server" "2 moved not_followed" "2 error answered_500" \
-    "3 frames not_how_dtrun" "3 no not_how_dtrun" "3 cut broke_off" "3 none broke_off" "3 more not_how_dtrun" "3 minus not_how_dtrun"; do
+for case in "3 text not_a_dtrun_server" "2 gone not_a_dtrun_server" "2 moved does_not_follow" "2 error answered_500" \
+    "3 frames answer_is_malformed" "3 no answer_is_malformed" "3 cut closed_the_connection" "3 none closed_the_connection" "3 more answer_is_malformed" "3 minus answer_is_malformed"; do
     read -r code path words <<<"$case"
     expect "$code" list --server "$at/$path"
     says "${words//_/ }"

@@ -82,7 +82,7 @@ expect 2 validate "$work/own.yaml"
 says "WordPiece" "tokenizer.json"
 cp tests/golden/tokens/gpt2.json "$work/tokenizer/tokenizer.json"
 expect 2 data prepare "$work/own.yaml" --set data.field=text
-says "600 of 600 lines have no text under 'text'" "lines.jsonl:1" "no such field"
+says "600 of 600 lines have no text under 'text'" "lines.jsonl:1" "the field is missing"
 expect 2 data prepare "$work/own.yaml" --set data.train="$work/lines.csv" --set data.field=text
 says "no column 'text'"
 expect 2 validate "$work/own.yaml" --set data.tokens=char

@@ -2,7 +2,7 @@
 """`dtrun top` on a terminal of its own: what keys do, other sizes, and every way out.
 
     tests/cli/top.py DTRUN            with XDG_STATE_HOME as tests/cli/top.sh fills it
-    tests/cli/top.py DTRUN watched    while two runs, long1 and long2, continue (tests/cli/together.sh)
+    tests/cli/top.py DTRUN watched    while two runs, long1 and long2, continue (tests/cli/concurrent_launches.sh)
 """
 
 import fcntl

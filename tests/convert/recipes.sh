@@ -68,20 +68,20 @@ wrong() { # text arguments...
     [ ! -s "$work/out" ] || complain "import $*: a recipe was written"
 }
 base=(fairseq -- fairseq-train d --task language_modeling --max-update 10)
-wrong "is there already" fairseq -o "$work/new.yaml" -- $line
+wrong "already exists" fairseq -o "$work/new.yaml" -- $line
 wrong "a command line is missing" fairseq
 wrong "a single quote is not closed" fairseq "fairseq-train --adam-betas '(0.9, 0.98)"
-wrong "there is no fairseq-train command" fairseq "echo hello there"
+wrong "cannot find a fairseq-train command" fairseq "echo hello there"
 wrong "--arch is missing" "${base[@]}"
 wrong "did you mean 'transformer_lm_gpt2_small'" "${base[@]}" --arch transformer_lm_gpt2_smal
 wrong "--max-update: expected a whole number, got 'ten'" "${base[@]}" --arch transformer_lm --max-update ten
 wrong "--lr: expected a number" "${base[@]}" --arch transformer_lm --lr fast
 wrong "--batch-size: its value is missing" "${base[@]}" --arch transformer_lm --batch-size --fp16
 wrong "did you mean 'transformer'" fairseq -- fairseq-train d --task translation --arch transforme
-wrong "of fairseq's models of translation" fairseq -- fairseq-train d --task translation --arch transformer_lm
-wrong "--task translation_moe: dtrun has language_modeling and translation" fairseq -- fairseq-train d --task translation_moe --arch transformer
+wrong "supported: the transformer family" fairseq -- fairseq-train d --task translation --arch transformer_lm
+wrong "unsupported --task translation_moe (expected language_modeling or translation)" fairseq -- fairseq-train d --task translation_moe --arch transformer
 wrong "neither --max-tokens nor --batch-size" fairseq -- fairseq-train d --arch transformer
-wrong "makes no recipe" "${base[@]}" --arch transformer_lm --decoder-attention-heads 7
+wrong "the converted recipe is invalid" "${base[@]}" --arch transformer_lm --decoder-attention-heads 7
 wrong "is not a multiple of" llm.c -- ./train_gpt2cu -b 4 -t 64 -d 1000 -e d12
 wrong "cannot be divided among 3 ranks" nanogpt -- torchrun --nproc_per_node 3 train.py
 wrong "batch_size: expected a whole number" nanogpt -- --batch_size=much
@@ -93,7 +93,7 @@ says() {
     for text; do grep -qF -- "$text" "$work/err" || complain "does not say '$text': $(cat "$work/err")"; done
 }
 "$dtrun" import fairseq 'fairseq-train d --task language_modeling --arch transformer_lm --max-update 10 --max-updates 20 --seed 1 --seed 2 --lr $LR' >"$work/out" 2>"$work/err" || complain "a line with faults"
-says "--max-updates 20: this flag is not known (did you mean '--max-update'?)" "--seed 1: it is given again, as --seed 2" \
+says "--max-updates 20: unknown flag (did you mean '--max-update'?)" "--seed 1: it is given again, as --seed 2" \
     "--lr \$LR: only a shell knows this value"
 grep -q "seed: 2 " "$work/out" || complain "the last of two does not count"
 
@@ -114,7 +114,7 @@ touch "$work/bin/train.zh-cn-en.zh.idx"
 languages ro hu "$work/bin"
 languages SOURCE TARGET d/wmt.de-en/
 languages SOURCE TARGET data-bin/wmt16_en_de_bpe32k
-says "which languages are they?"
+says "put the languages into"
 
 # Text as it is copied from a page, a terminal or a mail; commands inside of commands.
 gives() { # tool text lines-of-the-recipe...
@@ -173,8 +173,8 @@ printf 'max_iters = 1010\nwarmup_iters = 0.03 * max_iters\nlearning_rate = 6e-4\
 gives nanogpt "python train.py $work/config.py" 'warmup_steps: 31' 'min_lr: 6e-5' 'vocab: 50304'
 gives nanogpt "python train.py --dataset=shakespeare_char"
 grep -q "^  vocab:" "$work/out" && complain "a vocabulary of characters is given"
-wrong "other programs called train.py are not known" nanogpt -- torchrun --nproc_per_node 4 train.py --epochs 10 --backend nccl
-wrong "other programs called train.py are not known" nanogpt "python train.py --epochs=10"
+wrong "other programs called train.py are not supported" nanogpt -- torchrun --nproc_per_node 4 train.py --epochs 10 --backend nccl
+wrong "other programs called train.py are not supported" nanogpt "python train.py --epochs=10"
 
 # Every part of random command lines is carried, listed or refused.
 python3 account.py "$dtrun" 60 || complain "parts of command lines are lost"

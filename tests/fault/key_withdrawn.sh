@@ -43,7 +43,7 @@ for host in host1 host2; do
         is "attempt of key" "$(value key "o['attempt']")" 1
         sleep 1
     done
-    like "what is said of $host" "$(node_state key $host)" "*lets nobody in*"
+    like "what is said of $host" "$(node_state key $host)" "*refuses your ssh keys*"
     step=$(value key "o['step']")
     give_back $host
     await 60 node_is key $host running
@@ -56,7 +56,7 @@ await 60 has_saved key
 withdraw host2
 kill -9 "$(pid_of key 0)"
 await 90 in_attempt key 2
-await 60 node_is key host2 '*lets nobody in*'
+await 60 node_is key host2 '*refuses your ssh keys*'
 sleep "$(scaled 15)"
 is "state of key ($(value key "o['reason']"))" "$(value key "o['state']")" preparing
 is "attempt of key" "$(value key "o['attempt']")" 2
@@ -85,4 +85,4 @@ withdraw host2
 start=$(date +%s%N) code=0
 "$dtrun" launch --wait "$state/tiny.yaml" --set name=refused >"$state/refused.out" 2>&1 || code=$?
 is "exit code of a launch where nobody may sign in" $code 3
-like "what it says" "$(<"$state/refused.out")" "*host2*lets nobody in*"
+like "what it says" "$(<"$state/refused.out")" "*host2*refuses your ssh keys*"

@@ -61,7 +61,7 @@ if far; then
     "$DTRUN_BIN/dtrun-reach" host1 /bin/cat "$there" | cmp -s - "$data" || fail "the resumed data are others"
     # ... and where the part is not the file's beginning, the next try is a whole one.
     ssh host1 "cd ~/.cache/dtrun/data && for d in *; do head -c 1500000 /dev/urandom >\$d.part && rm -r \$d; done"
-    refused host1 "damaged on the way" "a damaged part"
+    refused host1 "damaged in transfer" "a damaged part"
     good host1 "after a damaged part"
 fi
 
@@ -108,13 +108,13 @@ DTRUN_ENGINE=$net/launch/engine refused host1 "this dtrun needs 2.99" "a glibc t
 if far; then
     empty() { on "$1" sh -c 'umount -l /root; mount -t tmpfs -o "$1",mode=0700 tmpfs /root' sh "$2"; }
     empty host1 size=1m
-    refused host1 "is there room" "a home without room for the agent"
+    refused host1 "is there free space" "a home without room for the agent"
     empty host1 size=20m
-    refused host1 "not enough room" "a home without room for the bundle"
+    refused host1 "not enough free space" "a home without room for the bundle"
     empty host1 noexec
     refused host1 "noexec" "a home that is noexec"
     empty host1 ro
-    refused host1 "may ~/.cache be written to" "a home that is read-only"
+    refused host1 "is ~/.cache writable" "a home that is read-only"
     empty host1 size=512m
     printf '#!/bin/sh\n[ "$1" = -s ] && echo Linux || echo riscv64\n' >"$net/uname"
     chmod 755 "$net/uname"

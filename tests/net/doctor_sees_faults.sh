@@ -67,7 +67,7 @@ json 'not o["good"] and not any(n["reached"] for n in o["nodes"])'
 mv "$net/known" "$net/known_hosts"
 doctor 0 "good"
 for host in ${nodes//,/}; do mv "$net/$host/authorized_keys" "$net/$host/kept"; done
-doctor 3 "lets nobody in with the keys"
+doctor 3 "refuses your ssh keys"
 json 'not o["good"] and not any(n["reached"] for n in o["nodes"])'
 for host in ${nodes//,/}; do mv "$net/$host/kept" "$net/$host/authorized_keys"; done
 
@@ -90,7 +90,7 @@ fi
 awk '/^Host host1$/ {print "Host again"; getline; print; getline; print}' "$net/ssh_config" >"$net/again"
 cat "$net/again" >>"$net/ssh_config"
 recipe '[host1, again]'
-doctor 3 "'host1' and 'again' are one machine"
+doctor 3 "'host1' and 'again' are the same machine"
 
 # This machine under another name: said, and taken. (Where hosts are loopback, all of them are it.)
 if [ "$net_kind" = loopback ]; then

@@ -25,7 +25,7 @@ is_other() { # what
     [ "$there" != "$data" ] || { fail "$1 is taken for ours"; return; }
     ssh host1 cat "$there" | cmp -s - "$data" || fail "$1: what is used is not ours either: $there"
     plan never
-    [[ $(used) == *"is another file"* ]] || fail "$1, where nothing may be shipped: $(cat "$net/err")"
+    [[ $(used) == *"is a different file"* ]] || fail "$1, where nothing may be shipped: $(cat "$net/err")"
 }
 on_host() { on host1 sh -c "$1" sh "$data"; }
 

@@ -29,7 +29,7 @@ kills() {
         [ ! -S "$socket" ] || ssh -S "$socket" -O exit x 2>/dev/null
     done
     "$dtrun" doctor "$net/launch/r.yaml" >"$net/out" 2>&1 </dev/null || fail "doctor ends with $?: $(cat "$net/out")"
-    grep -qF "node 'host2' kills what a login leaves running when the login ends" "$net/out"
+    grep -qF "node 'host2' kills background processes when the login ends" "$net/out"
 }
 await 20 kills
 grep -qF "loginctl enable-linger" "$net/out" || fail "no remedy: $(cat "$net/out")"

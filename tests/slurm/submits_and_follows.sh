@@ -38,13 +38,13 @@ paste <(losses here) <(losses "$run") |
 recipe </dev/null
 count() { "$dtrun" list --json --limit 0 | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))'; }
 before=$(count)
-wants 3 "Slurm does not take the job" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[--partition=nowhere]'
+wants 3 "Slurm rejected the job" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[--partition=nowhere]'
 wants 2 "itself, from nodes, ranks and threads" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[--array=1-3]'
 wants 2 "long form" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[-p main]'
 wants 2 "this is none" "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm
 wants 2 "number from 1 to 1024" "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm:many
 mkdir "$net/nothing"
 for tool in env sh bash setsid; do ln -s "$(command -v $tool)" "$net/nothing/$tool"; done
-wants 3 "there is no 'sbatch' here" env PATH="$net/nothing" "$dtrun" launch --wait "$net/launch/r.yaml"
+wants 3 "cannot find 'sbatch'" env PATH="$net/nothing" "$dtrun" launch --wait "$net/launch/r.yaml"
 wants 3 "salloc" "$dtrun" doctor "$net/launch/r.yaml"
 [ "$(count)" = "$before" ] || fail "a refused launch leaves a run"

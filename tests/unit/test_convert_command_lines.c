@@ -75,9 +75,9 @@ static void test_words_are_those_of_a_shell(void **state)
         {"a 'b", "s:1: a single quote is not closed"},
         {"a\n\"b\nc", "s:2: a double quote is not closed"},
         {"A=(b", "s:1: a '(' is not closed"},
-        {"a \x01", "s:1: a control character, U+0001, stands in it"},
-        {"a\nb \xff", "s:2: this is no text in UTF-8"},
-        {"a \u2028", "s:1: a control character, U+2028, stands in it"},
+        {"a \x01", "s:1: unsupported control character U+0001"},
+        {"a\nb \xff", "s:2: this is not UTF-8 text"},
+        {"a \u2028", "s:1: unsupported control character U+2028"},
     };
 
     (void)state;

@@ -288,14 +288,14 @@ static void test_few_empty_lines_are_left_out_and_many_refused(void **state)
         fail_msg("%s", err.message);
     assert_int_equal(made.facts.documents, 38);
     assert_int_equal(made.facts.broken, 2);
-    assert_non_null(strstr(told, "left out 2 pairs that lack a side: "));
+    assert_non_null(strstr(told, "left out 2 pairs with an empty or missing side: "));
     assert_non_null(strstr(told, "train.de:3 (it is empty), "));
     assert_non_null(strstr(told, "train.en:8 (it is empty)"));
     dt_strbuf_reset(&de);
     for (int i = 1; i <= 40; i++)
         dt_strbuf_add_str(&de, i <= 11 ? "\n" : "das haus\n");
     data_write(folder, "train.de", de.data, de.length);
-    refuse(folder, "11 of 40 pairs lack a side", "train.de:1 (it is empty)");
+    refuse(folder, "11 of 40 pairs have an empty or missing side", "train.de:1 (it is empty)");
     dt_strbuf_release(&de);
     dt_strbuf_release(&en);
 }
@@ -311,7 +311,7 @@ static void test_lines_without_the_keys_are_named(void **state)
                           i % 2 == 0 ? "{\"de\": \"das\"}\n" : "{\"de\": 1, \"en\": \"a\"}\n");
     data_write(folder, "train.jsonl", text.data, text.length);
     data_train(folder, "train.jsonl");
-    refuse(folder, "train.jsonl:1 (a key is missing)", "train.jsonl:2 (a key holds no text)");
+    refuse(folder, "train.jsonl:1 (a key is missing)", "train.jsonl:2 (a value is not a string)");
     data_write_text(folder, "train.tsv", "fr\ten\nla\tthe\n");
     folder->recipe.data.train.count = 0;
     data_train(folder, "train.tsv");
@@ -324,7 +324,7 @@ static void test_what_is_not_there_is_told_with_what_was_looked_for(void **state
     data_folder *folder = *state;
 
     data_train(folder, "train");
-    refuse(folder, "there is neither '", "train.de' with '");
+    refuse(folder, "neither '", "train.de' with '");
     data_write_text(folder, "train.de", german);
     refuse(folder, "data.train: '", "train.en' does not exist");
     data_write_text(folder, "train.en", english);
@@ -332,11 +332,11 @@ static void test_what_is_not_there_is_told_with_what_was_looked_for(void **state
     folder->recipe.data.source = "nl";
     refuse(folder, "need data.tokenizer", "dict.nl.txt");
     folder->recipe.data.tokenizer = "byte";
-    refuse(folder, "data.tokenizer is 'byte'", "dictionary");
+    refuse(folder, "unsupported data.tokenizer 'byte'", "dictionary");
     folder->recipe.data.source = "de";
     folder->recipe.data.target = "";
     folder->recipe.data.tokenizer = dt_arena_printf(&folder->names, "%s/dict.de.txt", folder->path);
-    refuse(folder, "data.target", "names no language");
+    refuse(folder, "data.target", "is not set");
     folder->recipe.data.target = "en";
     data_write_text(folder, "dict.de.txt", "das\n");
     refuse(folder, "data.tokenizer: '", "dict.de.txt', line 1");
@@ -349,12 +349,12 @@ static void test_data_bins_that_do_not_fit_are_refused(void **state)
     data_train(folder, "train");
     write_databin(folder, "de", 8, 2, source_ids, source_lengths, 3);
     write_databin(folder, "en", 8, 2, target_ids, target_lengths, 2);
-    refuse(folder, "train.de-en.de.bin' has 3 sentences", "train.de-en.en.bin' 2");
+    refuse(folder, "train.de-en.de.bin' has 3 sentences", "train.de-en.en.bin' has 2");
     write_databin(folder, "en", 4, 4, target_ids, target_lengths, 3);
-    refuse(folder, "has 2 bytes an id", "train.de-en.en.bin' 4");
+    refuse(folder, "has 2 bytes per id", "train.de-en.en.bin' has 4");
     write_databin(folder, "en", 8, 2, target_ids, target_lengths, 3);
     data_write_text(folder, "dict.en.txt", "the 9\na 5\n");
-    refuse(folder, "sentence 1 of 'en' has the id 6", "the dictionary 6 words");
+    refuse(folder, "sentence 1 of 'en' has the id 6", "the dictionary has 6 words");
 }
 
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, data_folder_remove)

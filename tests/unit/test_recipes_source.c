@@ -147,7 +147,7 @@ static void test_a_recipe_of_100_megabytes_is_refused_at_once(void **state)
 
 static void test_a_recipe_without_end_is_refused(void **state)
 {
-    expect_unread(*state, "/dev/zero", "no regular file");
+    expect_unread(*state, "/dev/zero", "not a regular file");
 }
 
 static void test_a_zero_byte_is_found_before_it_cuts_the_text(void **state)

@@ -74,13 +74,14 @@ static void test_states_are_told_in_words(void **state)
 {
     (void)state;
     expect_words("PENDING", "None", "Slurm job 12 waits");
-    expect_words("PENDING", "Resources", "Slurm job 12 waits: not enough is free yet (Resources)");
+    expect_words("PENDING", "Resources",
+                 "Slurm job 12 waits: waiting for free resources (Resources)");
     expect_words("PENDING", "Licenses", "Slurm job 12 waits: Licenses");
     expect_words("SIGNALING", "None", "Slurm job 12 runs"); /* and is not over */
     expect_words("CANCELLED", "None", "Slurm job 12 was cancelled (scancel)");
     expect_words("TIMEOUT", "TimeLimit", "Slurm job 12 reached its time limit");
     expect_words("BOOT_FAIL", "None", "Slurm job 12 is over (BOOT_FAIL)");
-    expect_words("", "", "Slurm job 12 is over, and Slurm has forgotten it");
+    expect_words("", "", "Slurm job 12 is over, and Slurm has no record of it");
 }
 
 int main(void)

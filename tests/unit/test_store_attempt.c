@@ -40,7 +40,7 @@ static void test_an_attempt_starts_when_it_leaves_the_queue_and_ends_once(void *
     assert_string_equal(get(t).reason, "rank 1 died");
     for (int s = 0; s < DT_RUN_STATE_COUNT; s++)
         assert_fails(t, dt_store_run_set_state(t->store, "aa", (dt_run_state)s, 0, "", 50, &t->err),
-                     DT_ERR_BUSY, "its attempt 1 has failed");
+                     DT_ERR_BUSY, "its attempt 1 has already failed");
     assert_int_equal(get(t).ended_ms, 40);
     assert_fails(t, dt_store_run_set_state(t->store, "zz", DT_RUN_RUNNING, 0, "", 1, &t->err),
                  DT_ERR_NOT_FOUND, "'zz'");

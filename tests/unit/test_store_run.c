@@ -120,7 +120,7 @@ static void test_an_ambiguous_prefix_names_only_some_of_many(void **state)
         test_store_run(t, id, "n");
     }
     assert_fails(t, dt_store_run_find(t->store, &run, "run", &t->arena, &t->err), DT_ERR_USAGE,
-                 "12 runs: run11 (n)");
+                 "12 runs begin with it: run11 (n)");
     assert_fails(t, dt_store_run_find(t->store, &run, "run", &t->arena, &t->err), DT_ERR_USAGE,
                  ", ...");
 }

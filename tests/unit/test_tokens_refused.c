@@ -37,7 +37,7 @@ static const wrong_file wrong[] = {
     {"{}", "'model'", DT_ERR_CORRUPT},
     {"[1]", "line 1", DT_ERR_CORRUPT},
     {"IQ== 0\nIg==\n", "line 2", DT_ERR_CORRUPT},
-    {"IQ== 0\nIg== 1\n", "does not say how text is split", DT_ERR_UNSUPPORTED},
+    {"IQ== 0\nIg== 1\n", "how text is split: expected", DT_ERR_UNSUPPORTED},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\ud800\": 0}, \"merges\": []}}", "not JSON",
      DT_ERR_CORRUPT},
     {"{\"model\": {\"type\": \"WordPiece\", \"vocab\": {}}}", "'WordPiece'", DT_ERR_UNSUPPORTED},
@@ -74,7 +74,7 @@ static const wrong_file wrong[] = {
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], \"model\": {\"type\": \"Unigram\", "
      "\"unk_id\": 0, "
      "\"vocab\": [[\"a\", 0]]}}",
-     "number 7", DT_ERR_CORRUPT},
+     "id 7", DT_ERR_CORRUPT},
     {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Metaspace\", "
      "\"replacement\": "
      "\"_\"}, {\"type\": \"WhitespaceSplit\"}]}, " MODEL "}",
@@ -138,7 +138,7 @@ static const wrong_file wrong[] = {
     {"{\"model\": {\"type\": \"BPE\", \"unk_token\": \"?\", \"vocab\": {\"a\": 0}, \"merges\": "
      "[]}}",
      "'unk_token'", DT_ERR_CORRUPT},
-    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], " MODEL "}", "number 7",
+    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], " MODEL "}", "id 7",
      DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " MODEL "}", "number 1",
      DT_ERR_CORRUPT},

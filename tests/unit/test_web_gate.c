@@ -125,7 +125,7 @@ static void test_a_unix_socket_is_ours_alone_and_goes_when_it_is_closed(void **s
     assert_int_equal(dt_file_write_atomic(file, "x", 1, 0600, &err), DT_OK);
     snprintf(text, sizeof(text), "unix:%s", file);
     assert_int_equal(dt_web_listen(&one, text, &err), DT_ERR_USAGE);
-    assert_non_null(strstr(err.message, "something else is there"));
+    assert_non_null(strstr(err.message, "it exists and is not a socket"));
     assert_true(dt_file_exists(file));
     dt_error_clear(&err);
     assert_int_equal(dt_web_listen(&one, "unix:", &err), DT_ERR_USAGE);

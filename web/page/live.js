@@ -6,7 +6,7 @@ const TOLD_MS = 30000; // while news come by themselves
 const RETRY_MS = 15000; // after a server that would not tell
 
 const LOST = 'No answer from the server, trying again…';
-const LOCKED = 'The server wants a new link: dtrun serve --link';
+const LOCKED = 'The link has expired, print a new one: dtrun serve --link';
 
 // The address of a file with the points of runs or of a group, of one metric or (null) of all.
 export function keepAddress(which, name, view) {

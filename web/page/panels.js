@@ -221,7 +221,7 @@ export class Output {
     const below = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight;
     const toEnd = this.toEnd || below < 24; // follow, but not where the reader has scrolled up
     this.toEnd = false;
-    showWhenChanged(this.node, [key, lines, this.ended], () => lines.length === 0 ? nothing(words !== '' ? 'No line has that.' : this.ended ? 'Nothing was recorded.' : 'Nothing yet.')
+    showWhenChanged(this.node, [key, lines, this.ended], () => lines.length === 0 ? nothing(words !== '' ? 'No matching lines.' : this.ended ? 'Nothing was recorded.' : 'Nothing yet.')
       : el('ol', {class: 'lines'}, ...lines.map((line) =>
         el('li', {}, el('time', {text: line.time}),
           line.label === undefined ? null : el('b', {text: line.label}),

@@ -105,8 +105,8 @@ static dt_status check(const dt_tensor *losses, const dt_tensor *logits, const d
     for (int64_t i = 0; i < n; i++)
         if (target[i] >= vocab)
             return DT_FAIL(err, DT_ERR_CORRUPT,
-                           "target %d at place %lld of the batch is outside the vocabulary of "
-                           "%lld: the data were made for another one",
+                           "target %d at position %lld of the batch is outside the vocabulary of "
+                           "%lld: the data were made for another vocabulary",
                            (int)target[i], (long long)i, (long long)vocab);
     return dt_row_check(logits, "cross entropy", err);
 }

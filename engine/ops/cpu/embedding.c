@@ -22,8 +22,8 @@ static dt_status check_tokens(const dt_tensor *tokens, int64_t vocab, dt_error *
     for (int64_t i = 0; i < n; i++)
         if (token[i] < 0 || token[i] >= vocab)
             return DT_FAIL(err, DT_ERR_CORRUPT,
-                           "token %d at place %lld of the batch is outside the vocabulary of %lld: "
-                           "the data were made for another one",
+                           "token %d at position %lld of the batch is outside the vocabulary of "
+                           "%lld: the data were made for another vocabulary",
                            (int)token[i], (long long)i, (long long)vocab);
     return DT_OK;
 }

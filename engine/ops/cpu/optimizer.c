@@ -40,7 +40,7 @@ static bool is_whole(const dt_tensor *x, int64_t elems)
     return given(x) && x->dtype == DT_F32 && dt_tensor_elems(x) == elems;
 }
 
-/* Of state s from element i on; NULL where the rule has none. */
+/* Returns state s from element i on; NULL if the rule does not have it. */
 static float *state_at(const dt_tensor *states, int s, dt_optimizer_rule rule, int64_t i)
 {
     return s < rules[rule].states ? (float *)states[s].data + i : NULL;

@@ -1,4 +1,4 @@
-/* attention: which way a call goes (attention_int.cuh). */
+/* attention: chooses the kernel of a call (attention_int.cuh). */
 #include <math.h>
 
 #include "engine/ops/cuda/attention_int.cuh"

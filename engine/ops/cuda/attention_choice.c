@@ -78,16 +78,16 @@ static bool as_before(const dt_attention_question *q, bool taken)
     dt_error err = DT_ERROR_INIT;
 
     if (!taken) {
-        dt_log_info("attention of %s: %s, as was found before", q->name, q->own);
+        dt_log_info("attention of %s: %s, as chosen before", q->name, q->own);
         return false;
     }
     if (q->build(q->context, &err) != DT_OK) {
-        dt_log_warn("attention of %s: %s, and not %s's as was found before, so results differ by "
-                    "rounding: %s",
+        dt_log_warn("attention of %s: %s; %s was chosen before and is not available, so results "
+                    "differ by rounding: %s",
                     q->name, q->own, q->rival, err.message);
         return false;
     }
-    dt_log_info("attention of %s: forward by %s, as was found before", q->name, q->rival);
+    dt_log_info("attention of %s: forward by %s, as chosen before", q->name, q->rival);
     return true;
 }
 
@@ -126,6 +126,6 @@ bool dt_attention_choose(const dt_attention_question *q)
         return refuse(q, &err);
     dt_log_info("attention of %s: %s%s; %s %.3f ms, %s %.3f%s", q->name, kept ? "forward by " : "",
                 kept ? q->rival : q->own, q->rival, (double)rival_ms, q->own, (double)own_ms,
-                kept != taken ? ", as another rank has found" : "");
+                kept != taken ? ", as chosen by another rank" : "");
     return kept;
 }

@@ -60,7 +60,7 @@ static dt_status open(dt_cuda_state *state, dt_error *err)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for attention");
     DT_TRY(dt_attention_wish_read(&made->wish, err));
     if (dt_attention_asks_cudnn(made->wish) && dt_cudnn_open(&made->cudnn, &why) != DT_OK) {
-        dt_log_info("attention: ours, without cuDNN: %s", why.message);
+        dt_log_info("attention: using the built-in kernel without cuDNN: %s", why.message);
         dt_cudnn_close(&made->cudnn);
         made->wish = DT_ATTENTION_OWN;
     }
@@ -222,7 +222,7 @@ dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, d
         if (!*done && state->recording) /* the recording is dropped, and the way stays */
             return DT_FAIL(err, why.code, "%s", why.message);
         if (!*done) {
-            dt_log_warn("attention: ours from here on: %s", why.message);
+            dt_log_warn("attention: using the built-in kernel from now on: %s", why.message);
             known->second.taken = false;
         }
     }

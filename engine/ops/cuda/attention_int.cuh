@@ -65,7 +65,7 @@ __device__ inline T *dt_attention_out_row(const dt_attention &a, const void *out
     return (T *)out + ((bh / a.heads * a.queries + row) * a.heads + bh % a.heads) * a.d;
 }
 
-/* The first head of queries that goes with a head of keys. */
+/* Returns the first head of queries that uses a head of keys. */
 __device__ inline int64_t dt_attention_head_of(const dt_attention &a, int64_t bg)
 {
     return bg * a.group; /* heads = groups * group */
@@ -106,7 +106,7 @@ dt_status dt_attention_plain_forward(dt_cuda_state *state, const dt_attention &a
 dt_status dt_attention_plain_backward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
                                       dt_error *err);
 
-/* *done is false where ours is to run: nothing counts as written then. */
+/* *done false: the built-in kernel must run, and all output is unspecified. */
 dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, dt_dtype dtype,
                                      bool *done, dt_error *err);
 

@@ -194,8 +194,7 @@ static dt_status check(const dt_attention &a, dt_error *err)
     if (a.d > D_MAX)
         return DT_FAIL(
             err, DT_ERR_UNSUPPORTED,
-            "attention: heads of %lld are wider than the %d that CUDA has code for: take "
-            "more heads",
+            "attention: heads of %lld are wider than the %d that the CUDA kernel supports: use more heads",
             (long long)a.d, D_MAX);
     return DT_OK;
 }

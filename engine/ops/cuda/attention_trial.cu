@@ -88,7 +88,7 @@ dt_status dt_attention_results_take(dt_attention_results (&out)[2], const dt_att
     size_t lse_bytes = (sums * sizeof(float) + 255) / 256 * 256;
     char *all = NULL;
     dt_status st = dt_cuda_check(cudaMalloc(&all, 2 * (out_bytes + lse_bytes)),
-                                 "comparing attention with ours", err);
+                                 "comparing attention kernels", err);
 
     for (int i = 0; i < 2; i++) {
         out[i].out = all == NULL ? NULL : all + (size_t)i * (out_bytes + lse_bytes);
@@ -113,10 +113,10 @@ dt_status dt_attention_results_agree(dt_device *device, const dt_attention &a, d
     DT_TRY(dt_attention_apart(&apart[1], device, a.lse, theirs[0].lse, heads, a.queries, false,
                               DT_F32, err));
     if (!(again[0] == 0.0f && again[1] == 0.0f))
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "it gives other bits when run again");
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "its results change when it runs again");
     if (!(apart[0] <= most && apart[1] <= LSE_APART))
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "its results are not ours: %g of a row's largest number apart, sums %g apart",
+                 "its results differ from the built-in kernel's by %g of a row's largest number, sums by %g",
                  (double)apart[0], (double)apart[1]);
 out:
     return st;

@@ -35,8 +35,7 @@ dt_status dt_cudnn_open(dt_cudnn *out, dt_error *err)
     DT_TRY(dt_library_open(&out->library, DT_CUDNN_LIBRARY, "DTRUN_CUDNN", err));
     DT_TRY(find(&out->version, out, "cudnnGetVersion", err));
     if (out->version() < DT_CUDNN_OLDEST)
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 DT_CUDNN_LIBRARY " is version %zu, and %d is the oldest that is used",
+        DT_THROW(err, DT_ERR_UNSUPPORTED, DT_CUDNN_LIBRARY " is version %zu; expected %d or later",
                  out->version(), DT_CUDNN_OLDEST);
     DT_TRY(find(&out->status_text, out, "cudnnGetErrorString", err));
     DT_TRY(find(&out->last_words, out, "cudnnGetLastErrorString", err));

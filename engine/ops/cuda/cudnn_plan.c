@@ -86,7 +86,7 @@ static dt_status build(dt_cudnn_plan *plan, void *config, size_t workspace_most,
 
     DT_TRY(wavers(&other_bits, cudnn, config, err));
     if (other_bits)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "cudnn: its engine gives other bits from run to run");
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "cudnn: its engine is not deterministic");
     DT_TRY(dt_cudnn_check(cudnn, cudnn->create(DT_CUDNN_PLAN, &plan->plan), "a plan", err));
     DT_TRY(dt_cudnn_check(
         cudnn, cudnn->set(plan->plan, DT_CUDNN_PLAN_HANDLE, DT_CUDNN_OF_HANDLE, 1, &cudnn->handle),
@@ -100,7 +100,7 @@ static dt_status build(dt_cudnn_plan *plan, void *config, size_t workspace_most,
         cudnn->get(plan->plan, DT_CUDNN_PLAN_WORKSPACE_BYTES, DT_CUDNN_OF_INT64, 1, &count, &bytes),
         "a plan's workspace", err));
     if (bytes < 0 || (uint64_t)bytes > workspace_most)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "cudnn: its engine wants %lld bytes of workspace",
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "cudnn: its engine needs %lld bytes of workspace",
                  (long long)bytes);
     plan->workspace_bytes = (size_t)bytes;
 out:

@@ -54,7 +54,7 @@ dt_status dt_tensor_map_make(dt_tensor_map *out, const dt_heads_in_memory *x, un
                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "the driver makes no tensor map of %lld rows of %lld heads: error %d",
+                 "the driver cannot make a tensor map of %lld rows of %lld heads: error %d",
                  (long long)x->rows, (long long)x->heads, (int)result);
 out:
     return st;

@@ -82,7 +82,7 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
     }
 }
 
-/* Of state s, where the rule has it. */
+/* Returns state s, if the rule has it. */
 static float *state_of(dt_tensor *states, int s, dt_optimizer_rule rule)
 {
     return s < states_of(rule) ? (float *)states[s].data : NULL;

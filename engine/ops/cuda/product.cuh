@@ -42,8 +42,7 @@ struct dt_cuda_product {
 
 dt_status dt_cuda_product_run(dt_device *device, const dt_cuda_product *product, dt_error *err);
 
-/* The same; *done is false where the library has no kernel for that, or none that runs: what is
- * written then does not count. */
+/* The same; *done false: the library has no working kernel for this, and the output is unspecified. */
 dt_status dt_cuda_product_try(dt_device *device, const dt_cuda_product *product, bool *done,
                               dt_error *err);
 

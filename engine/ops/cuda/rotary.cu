@@ -233,7 +233,7 @@ dt_status dt_cuda_rotary_backward(dt_device *device, const dt_heads *dx, dt_tens
     }
     if (r.d > D_MAX)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "rotary: norms of heads of %lld are wider than the %d that CUDA has code for",
+                 "rotary: norms of heads of %lld are wider than the %d that the CUDA kernel supports",
                  (long long)r.d, D_MAX);
     r.x = places_of(x);
     DT_TRY(dt_cuda_scratch(&scratch, device, blocks * (size_t)r.d * sizeof(float), err));

@@ -209,8 +209,8 @@ static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *a
 
         if (one->listen_failed)
             dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
-                               "node '%s' cannot be listened on at %s: %s", probe->node,
-                               probe->address, one->listen_why.message);
+                               "node '%s' cannot listen on %s: %s", probe->node, probe->address,
+                               one->listen_why.message);
         else if (one->dial_failed)
             dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
                                "node '%s': cannot test its connections to the other nodes: %s",
@@ -222,13 +222,13 @@ static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *a
 
         if ((one->outcome == UNREACHABLE || one->outcome == FAILED) &&
             !all->members[one->to].listen_failed)
-            dt_probe_add_fault(report, arena, from->node, true, DT_ERR_UNSUPPORTED,
-                               "node '%s' cannot connect to node '%s' at %s: %s%s", from->node,
-                               to->node, to->address, one->why,
-                               one->outcome == UNREACHABLE
-                                   ? ": let TCP between the nodes through the firewall, or set "
-                                     "network.interface"
-                                   : "");
+            dt_probe_add_fault(
+                report, arena, from->node, true, DT_ERR_UNSUPPORTED,
+                "node '%s' cannot connect to node '%s' at %s: %s%s", from->node, to->node,
+                to->address, one->why,
+                one->outcome == UNREACHABLE
+                    ? ": allow TCP between the nodes in the firewall, or set network.interface"
+                    : "");
     }
 }
 

@@ -1,4 +1,4 @@
-/* faults: what is wrong with the nodes that answered. */
+/* faults: finds the faults of the nodes that answered. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void judge_names(dt_probe_report *report, const json_t *here, dt_arena *a
             continue;
         if (strcmp(identity, text_of(here, "identity")) == 0)
             dt_probe_add_fault(report, arena, probe->node, false, DT_OK,
-                               "node '%s' is this machine: as 'localhost' nothing is copied",
+                               "node '%s' is this machine: use 'localhost', which copies nothing",
                                probe->node);
         for (int64_t j = 0; j < report->count; j++) {
             const dt_node_probe *other = &report->probes[j];
@@ -47,7 +47,7 @@ static void judge_names(dt_probe_report *report, const json_t *here, dt_arena *a
             if (j != i && (j < i || dt_nodes_is_here(other->node)) &&
                 strcmp(identity, text_of(other->facts, "identity")) == 0) {
                 dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_RECIPE,
-                                   "nodes '%s' and '%s' are one machine: take one of them out",
+                                   "nodes '%s' and '%s' are the same machine: remove one of them",
                                    other->node, probe->node);
                 break;
             }
@@ -62,8 +62,8 @@ static void judge_clock(dt_probe_report *report, const dt_node_probe *probe, dt_
     if (llabs(probe->skew_ms) < SKEW_MS)
         return;
     dt_probe_add_fault(report, arena, probe->node, false, DT_OK,
-                       "node '%s': its clock is %s %s: events are put in order all the same, its "
-                       "own logs will mislead; 'timedatectl set-ntp true' there",
+                       "node '%s': its clock is %s %s: events are still ordered correctly, but the "
+                       "times in its logs are wrong; run 'timedatectl set-ntp true' there",
                        probe->node,
                        dt_clock_duration(by, sizeof(by), (double)llabs(probe->skew_ms) / 1e3),
                        probe->skew_ms > 0 ? "ahead" : "behind");

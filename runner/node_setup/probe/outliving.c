@@ -1,4 +1,4 @@
-/* outliving: whether an agent on each node would outlive the login that started it. */
+/* outliving: tests whether an agent on each node would outlive the login that started it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,13 +73,12 @@ dt_status dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
     dt_probe_spread(report->count, test, &all);
     for (int64_t i = 0; i < report->count; i++)
         if (all.ended[i])
-            dt_probe_add_fault(
-                report, arena, report->probes[i].node, false, DT_OK,
-                "node '%s' kills what a login leaves running when the login ends: a cut of the "
-                "network ends the ranks there and restarts the run: 'loginctl enable-linger USER' "
-                "there, or KillUserProcesses=no in /etc/systemd/logind.conf; under Slurm use "
-                "'nodes: slurm'",
-                report->probes[i].node);
+            dt_probe_add_fault(report, arena, report->probes[i].node, false, DT_OK,
+                               "node '%s' kills background processes when the login ends: a "
+                               "network outage would end its ranks and restart the run: run "
+                               "'loginctl enable-linger USER' there, or set KillUserProcesses=no "
+                               "in /etc/systemd/logind.conf; under Slurm use 'nodes: slurm'",
+                               report->probes[i].node);
     free(all.ended);
     return DT_OK;
 }

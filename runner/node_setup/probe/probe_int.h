@@ -1,4 +1,4 @@
-/* probe_int: what the files of this folder share. */
+/* probe_int: declares what the files of this folder share. */
 #ifndef DT_RUNNER_NODE_SETUP_PROBE_PROBE_INT_H
 #define DT_RUNNER_NODE_SETUP_PROBE_PROBE_INT_H
 
@@ -11,16 +11,16 @@
 void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void *context);
 
 /* --- report.c */
-int64_t dt_probe_faults_max(int64_t nodes); /* what `faults` has room for; more are left out */
+int64_t dt_probe_faults_max(int64_t nodes); /* capacity of `faults`; more are left out */
 void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *node, bool fatal,
                         dt_status status, const char *fmt, ...) DT_PRINTF(6, 7);
 
-/* What nodes need: without the GPU part, and with it where a node's ranks use GPUs. */
+/* The bundles for nodes without and with GPUs. */
 typedef struct dt_probe_bundles {
     dt_bundle plain, gpus;
 } dt_probe_bundles;
 
-/* faults.c: from what the nodes answered. */
+/* faults.c: adds the faults that follow from the nodes' answers. */
 void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
                     const dt_probe_bundles *bundles, const json_t *here, dt_arena *arena);
 
@@ -28,7 +28,8 @@ void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
 dt_status dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
                              const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err);
 
-/* connectivity_check.c: every pair of up to 8 nodes, and neighbours of a ring beyond, both ways. */
+/* connectivity_check.c: tests connections in both directions between every pair of up to 8 nodes; between neighbours in a
+ * ring for more nodes. */
 dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
                                 const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err);
 

@@ -1,4 +1,4 @@
-/* report: what was found out about the nodes, and what is wrong with them. */
+/* report: collects the probes and faults of the nodes. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* spread: one question to many nodes at once. */
+/* spread: calls a function for many nodes in parallel. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,7 +34,7 @@ void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void
     while (started < THREADS_MAX && started + 1 < count &&
            pthread_create(&threads[started], NULL, spread_thread, &all) == 0)
         started++;
-    spread_thread(&all); /* ours too: good where no thread could be made */
+    spread_thread(&all); /* this thread works too, also if no thread could be created */
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
 }

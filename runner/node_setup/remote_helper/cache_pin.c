@@ -31,7 +31,7 @@ static void host_name(char *out, size_t size)
             *p = '_';
 }
 
-/* "KIND-NAME." of CACHE/KIND/NAME, and what is below it; "" for anything else. */
+/* Returns "KIND-NAME." for CACHE/KIND/NAME and paths in it; "" for other paths. */
 static void front_of(char *out, size_t size, const char *cache, const char *path)
 {
     static const char *const kinds[] = {"agents", "bundles", "data"};
@@ -122,7 +122,7 @@ static bool is_valid(const char *path, const char *name)
     return age_ms < WEEK_MS && (age_ms < MISSED_MS || !is_of_another_boot(path, name));
 }
 
-/* front NULL: removes those that are nobody's; else whether a good one begins so. */
+/* front NULL: removes stale marks; else returns true if there is a valid mark with this prefix. */
 static bool look(const char *cache, const char *front)
 {
     struct dirent *entry;
@@ -163,8 +163,8 @@ void dt_cache_pins_prune(const char *cache)
     look(cache, NULL);
 }
 
-/* Whether some process's program is `path` or below it. Those of others cannot be read, and run
- * nothing of ours. */
+/* Returns true if a process's program is `path` or in it. Processes of other users cannot be read, but do not run
+ * programs of this user's cache. */
 static bool is_running(const char *path)
 {
     size_t length = strlen(path);

@@ -1,8 +1,8 @@
-/* cache_pin: marks that say what of the cache is in use, for who cannot see the processes: other
- * machines that have the same home, other containers.
+/* cache_pin: marks cache entries that are in use, for other machines with the same home and other containers, which
+ * cannot see the processes.
  *
- *   CACHE/uses/KIND-NAME.HOST.XXXXXX      KIND is agents, bundles or data; NAME what lies there.
- *                                         In it: the id of the boot that it was made in
+ *   CACHE/uses/KIND-NAME.HOST.XXXXXX      KIND is agents, bundles or data; NAME is the entry. The file
+ *                                         contains the boot id of the machine that created it
  *
  * Every user of an entry refreshes the time of its mark once an hour, and removes the mark at the end. A mark
  * is stale after a week. It is stale after two hours if its host name is this machine's and its boot is not:
@@ -21,16 +21,15 @@ extern "C" {
 
 #define DT_CACHE_PIN_REFRESH_SECONDS 3600
 
-/* *mark: the path of a new one, the caller's to free; NULL where `path` is nothing of this cache's.
- */
+/* Creates a mark; *mark is its path, which the caller frees; NULL if `path` is not in this cache. */
 dt_status dt_cache_pin(char **mark, const char *cache, const char *path, dt_error *err);
 void dt_cache_pin_refresh(const char *mark);
-void dt_cache_pin_release(char *mark); /* removed, and freed; accepts NULL */
+void dt_cache_pin_release(char *mark); /* removes the mark and frees its path; accepts NULL */
 
 bool dt_cache_is_pinned(const char *cache, const char *kind, const char *name);
-/* That, or a process of this machine runs from it. */
+/* Returns true if the entry is pinned, or a process of this machine runs from it. */
 bool dt_cache_is_used(const char *cache, const char *kind, const char *name);
-void dt_cache_pins_prune(const char *cache); /* marks that are nobody's */
+void dt_cache_pins_prune(const char *cache); /* removes stale marks */
 
 #ifdef __cplusplus
 }

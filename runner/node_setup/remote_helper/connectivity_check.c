@@ -32,7 +32,7 @@ enum { MEET_MS = 4000, NO_WAY_MS = 3000, AGAIN_MS = 200, TOKEN_BYTES = 8, CLIENT
 
 static const char token[TOKEN_BYTES + 1] = "dt-meets";
 
-/* A numeric address: nobody's name server is asked. */
+/* Parses a numeric address; does not ask a name server. */
 static dt_status look_up(struct addrinfo **out, const char *address, const char *port,
                          dt_error *err)
 {
@@ -215,8 +215,7 @@ static dt_status swap_tokens(call *one, int fd, dt_error *err)
 
         if (wait_for(fd, POLLIN) <= 0) {
             one->unreachable = true;
-            return DT_FAIL(err, DT_ERR_TIMEOUT,
-                           "the connection was made, and no byte came back within %d s",
+            return DT_FAIL(err, DT_ERR_TIMEOUT, "connected, but no answer within %d s",
                            MEET_MS / 1000);
         }
         got = read(fd, bytes + have, TOKEN_BYTES - have);

@@ -40,7 +40,7 @@ static bool has(const json_t *files, const json_t *wanted, const char *bundle)
     return same;
 }
 
-/* "NAME BUNDLE" of those that it has; told[i]: which were found before. */
+/* Prints "NAME BUNDLE" for each file that the bundle has; told[i]: file i was already found in another bundle. */
 static void look(bool *told, const json_t *wanted, const char *bundles, const char *bundle)
 {
     json_t *header = NULL;

@@ -1,4 +1,4 @@
-/* forget: what a run that has ended left here is removed.
+/* forget: removes the files of an ended run on this machine.
  *
  * FOLDER is STATE/nodes/RUN/attempt-N/node-K, all of which is known elsewhere. CHECKPOINTS is
  * STATE/nodes/RUN/checkpoints-K, or "-"; those that lie elsewhere too are named on stdin, a line
@@ -20,8 +20,9 @@
 
 #include "base/banned.h"
 
-#define LEAVE_SECONDS 12.0 /* an agent may take to end; one that nobody let go leaves after 10 */
-#define NAMES_BYTES   ((size_t)16 << 20)
+#define LEAVE_SECONDS \
+    12.0 /* time limit for an agent to exit; without a supervisor it exits after 10 s */
+#define NAMES_BYTES ((size_t)16 << 20)
 
 /* path is FRONTn or FRONTn/BACKm, below .../nodes/RUN: nothing else is ever removed. */
 static bool is_ours(const char *path, const char *front, const char *back)
@@ -104,7 +105,7 @@ static dt_status read_names(dt_strbuf *names, dt_error *err)
             return DT_FAIL(err, DT_ERR_IO, "cannot read the names of checkpoints");
         dt_strbuf_add(names, bytes, (size_t)got);
     }
-    /* One that broke off would name nothing, and never another. */
+    /* An incomplete line would not name a checkpoint, and never another one. */
     return DT_OK;
 }
 
@@ -120,7 +121,7 @@ static bool is_named(const dt_strbuf *names, const char *name)
     return found;
 }
 
-/* What cannot be told counts as marked. */
+/* A failure counts as marked. */
 static bool is_marked(const char *folder, const char *name)
 {
     static const char *const markers[] = {DT_CHECKPOINT_MARKER, DT_CHECKPOINT_PART};

@@ -18,7 +18,8 @@
 
 #include "base/banned.h"
 
-#define LIFE_SECONDS 120 /* more than a slow login; nothing stays where nobody looks */
+#define LIFE_SECONDS \
+    120 /* longer than a slow login; the process exits by then if it is not ended */
 #define LOOK_SECONDS 1.5 /* what ends a session's processes begins as the connection closes */
 #define WAIT_SECONDS 0.05
 

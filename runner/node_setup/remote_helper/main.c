@@ -41,7 +41,7 @@ static void print_size(const char *path)
         puts("-1");
 }
 
-/* Who asked has heard so much; false where nobody listens any more. */
+/* Prints the progress; false if the caller is gone. */
 static bool tell_at(void *unused, int64_t bytes)
 {
     return printf("at %lld\n", (long long)bytes) > 0 && fflush(stdout) == 0;
@@ -98,8 +98,8 @@ out:
     return st;
 }
 
-/* Nobody who heeds flock removes the folder until stdin ends. A file system without flock holds
- * nothing. */
+/* Holds a flock on the folder until stdin ends, which protects it from removal. A file system without flock gives no
+ * protection. */
 static dt_status hold(const char *path, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* probe: what this machine is and has, as one JSON object. What cannot be told is left out. */
+/* probe: prints facts of this machine as one JSON object. Unknown facts are left out. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -82,7 +82,7 @@ static void add_glibc(json_t *out)
         json_object_set_new(out, "glibc", json_string(version));
 }
 
-/* This program, if it is CACHE/agents/HASH: one of an installation or a build is not ours to change. */
+/* Updates the time of this program if it is CACHE/agents/HASH, but not of one in an installation or a build. */
 static void touch_program(const char *cache)
 {
     char path[PATH_MAX];
@@ -94,7 +94,7 @@ static void touch_program(const char *cache)
         (void)utimensat(AT_FDCWD, path, NULL, 0);
 }
 
-/* Of the file system that `path` is on, or will be on. */
+/* Returns the free bytes of the file system that `path` is on, or would be on. */
 static void add_free(json_t *out, const char *key, const char *path)
 {
     char at[PATH_MAX];

@@ -1,4 +1,4 @@
-/* prune: what the cache no longer needs.
+/* prune: removes what the cache no longer needs.
  *
  * A bundle or an agent goes when no process of this machine runs from it, no agent of any machine
  * with this home has it marked as in use (cache_pin.h), and nobody has asked for it for a day (its

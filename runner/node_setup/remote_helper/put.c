@@ -1,4 +1,4 @@
-/* put: a data file from stdin, to CACHE/data/DIGEST/NAME.
+/* put: stores a data file from stdin in CACHE/data/DIGEST/NAME.
  *
  * Says "have" where it is there already; else "from N", N bytes of it being in
  * CACHE/data/DIGEST.part from a time before, and takes the rest. The whole is checked against
@@ -36,7 +36,7 @@ static dt_status open_part(int *fd, const char *part, dt_error *err)
     }
 }
 
-/* What is there goes into the digest; what is longer than the file should be is thrown away. */
+/* Adds the existing bytes to the digest; discards a partial upload that is longer than the file. */
 static dt_status read_part(int64_t *have, dt_digest *digest, int fd, int64_t bytes, dt_error *err)
 {
     char piece[PIECE_BYTES];
@@ -50,8 +50,8 @@ static dt_status read_part(int64_t *have, dt_digest *digest, int fd, int64_t byt
     if (got == 0)
         return DT_OK;
     if (got < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot read what is there already: %s", strerror(errno));
-    return DT_FAIL(err, DT_ERR_CORRUPT, "more is there already than the file has");
+        return DT_FAIL(err, DT_ERR_IO, "cannot read the partial upload: %s", strerror(errno));
+    return DT_FAIL(err, DT_ERR_CORRUPT, "the partial upload is longer than the file");
 }
 
 static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *err)
@@ -65,7 +65,7 @@ static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *er
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0 || got > left)
-            return DT_FAIL(err, DT_ERR_PEER, "the file broke off: the rest may follow");
+            return DT_FAIL(err, DT_ERR_PEER, "the upload was interrupted; it can be resumed");
         st = dt_file_write_all(fd, piece, (size_t)got, err);
         if (st != DT_OK)
             return st;
@@ -75,7 +75,7 @@ static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *er
     return fsync(fd) == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
 }
 
-/* Where a folder is given, its name says nothing of what is in it. */
+/* With a folder as the target, its name does not identify the contents, so an existing file with another digest is removed. */
 static dt_status remove_other(const char *path, const char *wanted, int64_t bytes, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -157,7 +157,7 @@ dt_status dt_remote_helper_put(const char *wanted, int64_t bytes, const char *na
     dt_digest_get(hex, digest);
     if (strcmp(hex, wanted) != 0) {
         unlink(part.data); /* which of its bytes are bad is not known */
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged on the way", name);
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged in transfer", name);
     }
     if (rename(part.data, path.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", part.data, strerror(errno));

@@ -1,4 +1,4 @@
-/* receive: a bundle from stdin.
+/* receive: stores a bundle from stdin in the cache.
  *
  * One zstd stream (zstd checks nothing here: the digests do): a line of JSON,
  *   {"files": [{"name": "bin/dtrun-engine", "bytes": 1, "mode": 493, "digest": "..."}, ...]}
@@ -48,7 +48,7 @@ static dt_status take(source *from, void *bytes, size_t length, dt_error *err)
             if (got < 0 && errno == EINTR)
                 continue;
             if (got <= 0)
-                return DT_FAIL(err, DT_ERR_PEER, "the bundle broke off");
+                return DT_FAIL(err, DT_ERR_PEER, "the upload of the bundle was interrupted");
             from->in = (ZSTD_inBuffer){from->raw, (size_t)got, 0};
         }
         code = ZSTD_decompressStream(from->stream, &out, &from->in);
@@ -106,7 +106,7 @@ static dt_status take_file(source *from, const char *folder, const json_t *item,
     DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
     DT_TRY(dt_json_get_int(&mode, item, "mode", "file", err));
     if (!is_good_name(name) || bytes < 0 || (mode != 0700 && mode != 0600))
-        DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
+        DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is malformed");
     dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
     fd = open(path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
     if (fd < 0)
@@ -116,7 +116,7 @@ static dt_status take_file(source *from, const char *folder, const json_t *item,
         size_t now = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
 
         if (!dt_remote_helper_is_heard())
-            DT_THROW(err, DT_ERR_PEER, "nobody waits for the bundle any more");
+            DT_THROW(err, DT_ERR_PEER, "the sender of the bundle is gone");
         DT_TRY(take(from, piece, now, err));
         dt_digest_add(digest, piece, now);
         DT_TRY(dt_file_write_all(fd, piece, now, err));
@@ -124,7 +124,7 @@ static dt_status take_file(source *from, const char *folder, const json_t *item,
     }
     dt_digest_get(hex, digest);
     if (strcmp(hex, wanted) != 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged on the way", name);
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged in transfer", name);
     if (fsync(fd) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path.data, strerror(errno));
 out:
@@ -162,7 +162,7 @@ static dt_status link_file(const char *bundles, const char *folder, const json_t
     DT_TRY(dt_json_get_string(&wanted, item, "digest", "file", err));
     DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
     if (!is_good_name(name) || !is_hash(bundle))
-        DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
+        DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is malformed");
     dt_strbuf_add_fmt(&from, "%s/%s/%s", bundles, bundle, name);
     dt_strbuf_add_fmt(&to, "%s/%s", folder, name);
     if (lstat(from.data, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != bytes ||
@@ -220,7 +220,7 @@ static dt_status take_files(source *from, const char *cache, const char *bundles
     json_array_foreach(files, i, item) {
         DT_TRY(dt_json_get_int(&bytes, item, "bytes", "file", err));
         if (bytes < 0 || total > INT64_MAX - bytes)
-            DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is not one");
+            DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header is malformed");
         total += is_linked(item) ? 0 : bytes;
     }
     for (int part = 0; part < 2; part++) {

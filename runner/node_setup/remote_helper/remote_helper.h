@@ -1,25 +1,25 @@
-/* remote_helper: what dtrun-agent does on a node besides serving a run: `dtrun-agent node ...`.
+/* remote_helper: implements `dtrun-agent node ...`, the agent's operations on a node besides serving a run.
  *
- *   probe BUNDLE           one JSON object: what this machine is and has (probe.c)
- *   receive BUNDLE         a bundle on stdin, to CACHE/bundles/BUNDLE (receive.c)
- *   alike                  a bundle's header on stdin: which of its files others have (dedup.c)
- *   put DIGEST BYTES NAME  a file on stdin, to CACHE/data/DIGEST, from where it broke off (put.c)
- *   put ... NAME FOLDER    the same, to FOLDER
- *   get PATH OFFSET        a file from there on, to stdout
- *   size PATH              "BYTES INODE CHANGED" of a file that can be read, else "-1"
- *   digest PATH            "at BYTES" lines while it is read, then "is DIGEST" (../transfer/content.h)
- *   same PATH TEXT         yes: the file holds that, and its folder can be written to
- *   hold PATH              says "held"; until stdin ends no prune takes the folder
- *   folder PATH            makes it, mode 0700, and prints its absolute name
+ *   probe BUNDLE           prints facts of this machine as a JSON object (probe.c)
+ *   receive BUNDLE         stores a bundle from stdin in CACHE/bundles/BUNDLE (receive.c)
+ *   alike                  reads a bundle's header from stdin; prints which files other bundles have (dedup.c)
+ *   put DIGEST BYTES NAME  stores a file from stdin in CACHE/data/DIGEST; resumes a partial upload (put.c)
+ *   put ... NAME FOLDER    the same, in FOLDER
+ *   get PATH OFFSET        writes a file from OFFSET to stdout
+ *   size PATH              prints "BYTES INODE CHANGED" of a readable file, else "-1"
+ *   digest PATH            prints "at BYTES" lines while it reads, then "is DIGEST" (../transfer/content.h)
+ *   same PATH TEXT         prints yes if the file contains TEXT and its folder is writable
+ *   hold PATH              prints "held"; until stdin ends the folder is not pruned
+ *   folder PATH            creates it, mode 0700, and prints its absolute name
  *   forget FOLDER CHECKPOINTS
- *                          what a run left here is removed; names on stdin (forget.c)
+ *                          removes the files of a run; names on stdin (forget.c)
  *   listen ADDRESS         prints its port and answers connections until stdin ends (connectivity_check.c)
- *   leave                  starts a process that is detached, and prints "PID START" (leftover.c)
- *   look PID START         "alive" or "gone": whether that is still there; ends it
+ *   leave                  starts a detached process, and prints "PID START" (leftover.c)
+ *   look PID START         prints "alive" or "gone" for that process, and ends it
  *   dial ADDRESS PORT ...  makes these connections; prints a line for each
  *
- * CACHE is known by the program's own place, CACHE/agents/HASH. Errors go to stderr, one line, exit
- * code 3; nothing is left half done under its final name.
+ * CACHE is derived from the program's own path, CACHE/agents/HASH. Errors are one line on stderr, with exit code 3; no
+ * incomplete file gets its final name.
  */
 #ifndef DT_RUNNER_NODE_SETUP_REMOTE_HELPER_REMOTE_HELPER_H
 #define DT_RUNNER_NODE_SETUP_REMOTE_HELPER_REMOTE_HELPER_H
@@ -47,21 +47,21 @@ dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, d
 dt_status dt_remote_helper_leave(dt_error *err);
 dt_status dt_remote_helper_look(const char *pid_text, const char *start_text);
 dt_status dt_remote_helper_listen(const char *address, dt_error *err);
-/* peers: `count` pairs of ADDRESS and PORT. An error only where nothing was tried. */
+/* peers: `count` pairs of ADDRESS and PORT. Fails only if no connection was tried. */
 dt_status dt_remote_helper_dial(int count, char **peers, dt_error *err);
 
-/* devices.c: an array of {name, memory_bytes, free_bytes}, and the driver's version or "". Where
- * nvidia-smi tells nothing, of {name}. */
+/* devices.c: returns an array of {name, memory_bytes, free_bytes}, or of {name} if nvidia-smi fails, and the driver's
+ * version or "". */
 json_t *dt_remote_helper_devices(char *driver, size_t size);
 
-/* system.c: the absolute path of CACHE. */
+/* system.c: returns the absolute path of CACHE. */
 dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err);
-/* DT_ERR_IO, with what is free, where `path`'s file system has less than `bytes`. */
+/* DT_ERR_IO, with the free space, if `path`'s file system has less than `bytes` free. */
 dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err);
-/* Whether who asked still waits for the answer. */
+/* Returns true while the caller of this operation still waits. */
 bool dt_remote_helper_is_heard(void);
 
-/* prune.c: bundles, agents and data that nothing runs from and that were last used long ago. */
+/* prune.c: removes bundles, agents and data that are not in use and were last used long ago. */
 void dt_remote_helper_prune(const char *cache);
 
 #endif

@@ -1,4 +1,4 @@
-/* system: what the operations ask of the machine that they run on. */
+/* system: finds the cache and checks free space on this machine. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -38,7 +38,7 @@ dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error
     if ((int64_t)info.f_bavail < bytes / (int64_t)info.f_frsize + 1)
         return DT_FAIL(
             err, DT_ERR_IO,
-            "not enough room in '%s': %lld MB are needed, %lld MB are free: free some, or "
+            "not enough free space in '%s': %lld MB are needed, %lld MB are free: free some, or "
             "make it a link to a larger disk",
             path, (long long)(bytes >> 20) + 1, (long long)(info.f_bavail * info.f_frsize >> 20));
     return DT_OK;

@@ -1,4 +1,4 @@
-/* compare: whether a file of the launch machine is what has its path on a node.
+/* compare: compares a file of the launch machine with the file of the same path on a node.
  *
  * Name and size say little: a corpus that was made anew often has the size that it had. What is one
  * file in a folder that both machines see is known by its inode and the time of its last change,
@@ -19,7 +19,7 @@
 #include "base/banned.h"
 
 #define SIZE_SECONDS   20.0
-#define STALL_SECONDS  600.0 /* another launch may be reading the same file; ours waits */
+#define STALL_SECONDS  600.0 /* another launch can be reading the same file; this one waits */
 #define SETTLE_SECONDS 20.0
 
 /* "BYTES INODE CHANGED"; bytes -1: there is none. */
@@ -41,7 +41,7 @@ static dt_status look_there(look *out, const char *path, const char *agent,
         dt_nodes_ask(&answer, request->node, words, NULL, 0, SIZE_SECONDS, request->cancelled, err);
     if (st == DT_OK &&
         sscanf(answer.data, "%lld %llu %lld", &out->bytes, &out->inode, &out->changed_ns) < 1)
-        st = DT_FAIL(err, DT_ERR_CORRUPT, "node '%s' does not tell the size of '%s'", request->node,
+        st = DT_FAIL(err, DT_ERR_CORRUPT, "node '%s': cannot get the size of '%s'", request->node,
                      path);
     dt_strbuf_release(&answer);
     return st;
@@ -67,7 +67,7 @@ static dt_status digest_there(char *hex, const char *path, const char *agent,
         snprintf(hex, DT_DIGEST_SIZE, "%s", line.data + 3);
     DT_TRY(dt_remote_finish(&remote, &code, &problem, SETTLE_SECONDS, err));
     if (code != 0 || hex[0] == '\0')
-        DT_THROW(err, DT_ERR_IO, "node '%s': '%s' cannot be compared: %s", request->node, path,
+        DT_THROW(err, DT_ERR_IO, "node '%s': cannot compare '%s': %s", request->node, path,
                  problem.message);
 out:
     dt_remote_close(&remote);

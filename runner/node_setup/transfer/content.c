@@ -74,7 +74,7 @@ out:
     return st;
 }
 
-/* The entry of the path, locked; -1 where there is none available. */
+/* Opens and locks the path's cache entry; -1 if there is none. */
 static dt_status open_entry(int *entry, const char *path, const char *cache,
                             const atomic_bool *cancelled,
                             bool (*progress)(void *context, int64_t bytes), void *context,

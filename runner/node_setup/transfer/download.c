@@ -34,7 +34,7 @@ static void path_there(dt_strbuf *out, const dt_gathering *all, const dt_node_la
     dt_strbuf_add_fmt(out, "/%s/%s", all->request->name, file);
 }
 
-/* Of NAME/`file` there; -1: it is not there. */
+/* Returns the size of NAME/`file` on the node; -1: it is missing. */
 static dt_status size_there(int64_t *bytes, const dt_gathering *all, const dt_node_layout *layout,
                             const char *file, dt_error *err)
 {
@@ -86,7 +86,7 @@ dt_status dt_gather_keepalive(dt_remote *out, const dt_gathering *all, const dt_
     if (strcmp(heard.data, "held") == 0)
         goto out;
     DT_TRY(dt_remote_finish(out, &code, &problem, DT_GATHER_ASK_SECONDS, err));
-    DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' keeps checkpoint '%s' no longer", layout->node,
+    DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' no longer has checkpoint '%s'", layout->node,
              all->request->name);
 out:
     dt_strbuf_release(&path);
@@ -125,7 +125,7 @@ out:
     return st;
 }
 
-/* All that the node sends, behind what `fd` has. */
+/* Appends all that the node sends to `fd`. */
 static dt_status take(dt_remote *remote, int fd, const dt_gathering *all, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -1,4 +1,4 @@
-/* gather: a checkpoint's files from the nodes that wrote them, to the launch machine.
+/* gather: copies a checkpoint's files from the nodes that wrote them to the launch machine.
  *
  * Each node holds the whole index.json and the files of its own ranks; the index has the digest of
  * every file. Nodes that prune by the recipe's rules are kept from removing it meanwhile. Indexes
@@ -73,8 +73,8 @@ static dt_status fetch_index(json_t **index, const dt_gathering *all, dt_error *
     DT_TRY(dt_gather_read_there(&bytes, all, layout, DT_CHECKPOINT_INDEX, err));
     dt_digest_of(digest, bytes.data, bytes.length);
     if (strcmp(digest, request->digest) != 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "checkpoint '%s' on node '%s' is another one", request->name,
-                 layout->node);
+        DT_THROW(err, DT_ERR_CORRUPT, "checkpoint '%s' on node '%s' is a different one",
+                 request->name, layout->node);
     DT_TRY(dt_json_parse(index, bytes.data, bytes.length, DT_CHECKPOINT_INDEX, err));
     dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_INDEX, all->folder);
     DT_TRY(dt_file_write_atomic(path.data, bytes.data, bytes.length, 0600, err));
@@ -117,8 +117,7 @@ static int64_t number_of(const json_t *object, const char *key)
     return (int64_t)json_integer_value(json_object_get(object, key));
 }
 
-/* What is left below node-K of those that write there, and what the rules let go: a failure costs
- * room and nothing else. */
+/* Removes leftovers in node-K folders, and checkpoints that the rules do not keep: a failure only wastes disk space. */
 static void prune(const dt_gather_request *request)
 {
     const json_t *rules = json_object_get(json_object_get(request->plan, "recipe"), "checkpoint");
@@ -141,7 +140,7 @@ static void prune(const dt_gather_request *request)
             dt_log_warn("%s", problem.message);
     }
     if (dt_checkpoint_prune(request->checkpoints_here, &keep, &problem) != DT_OK)
-        dt_log_warn("old checkpoints stay: %s", problem.message);
+        dt_log_warn("cannot remove old checkpoints: %s", problem.message);
     dt_strbuf_release(&path);
 }
 

@@ -62,9 +62,9 @@ static dt_status place_file(const char **there, const char *path, const staging 
         return DT_OK;
     if (all->never)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "data '%s' %s on node '%s', and data.ship is never: put the file there, or set "
+                 "data '%s' %s on node '%s', but data.ship is never: put the file there, or set "
                  "data.ship: auto",
-                 path, same == DT_MISSING ? "is not" : "is another file", request->node);
+                 path, same == DT_MISSING ? "is not" : "is a different file", request->node);
     DT_TRY(dt_upload_file(there, path, NULL, NULL, all->agent, request, all->arena, err));
 out:
     return st;
@@ -154,7 +154,7 @@ out:
     return st;
 }
 
-/* Its lines; what the checkpoint was trained on nobody reads. */
+/* Copies the lines of the task; the checkpoint's training data are not needed. */
 static dt_status place_task(staging *all, dt_error *err)
 {
     const json_t *task = json_object_get(all->request->plan, "task");

@@ -1,4 +1,4 @@
-/* upload_bundle: a bundle to a node, as one zstd stream (remote_helper/receive.c reads it). */
+/* upload_bundle: sends a bundle to a node, as one zstd stream (remote_helper/receive.c reads it). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +74,7 @@ static void write_header(dt_strbuf *out, const dt_bundle *bundle, const json_t *
     json_decref(header);
 }
 
-/* What other bundles on the node have of this one; nothing where that cannot be told. */
+/* Finds files of this bundle in other bundles on the node; none after a failure. */
 static json_t *ask_alike(const dt_bundle *bundle, const char *node, const char *agent,
                          const atomic_bool *cancelled)
 {
@@ -129,7 +129,7 @@ static dt_status put_file(sink *to, const dt_bundle_file *file, dt_error *err)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            DT_THROW(err, DT_ERR_IO, "'%s' has become shorter while it was sent", file->path);
+            DT_THROW(err, DT_ERR_IO, "'%s' became shorter while it was sent", file->path);
         DT_TRY(put(to, to->piece, (size_t)got, ZSTD_e_continue, err));
         left -= got;
         add_done(to, got);

@@ -1,4 +1,4 @@
-/* upload_file: one file to a node that may lack it, by content hash; what broke off continues. */
+/* upload_file: sends one file to a node unless it is there, by content hash; resumes an interrupted upload. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
-#define START_SECONDS  600.0 /* another launch may be sending the same file; ours waits */
+#define START_SECONDS  600.0 /* another launch can be sending the same file; this one waits */
 #define STALL_SECONDS  30.0
 #define SETTLE_SECONDS 120.0
 
@@ -33,7 +33,7 @@ static dt_status send_from(dt_remote *remote, int fd, const char *path, int64_t 
         ssize_t got = pread(fd, piece, PIECE_BYTES, (off_t)done);
 
         if (got <= 0)
-            DT_THROW(err, DT_ERR_IO, "'%s' has become shorter while it was sent", path);
+            DT_THROW(err, DT_ERR_IO, "'%s' became shorter while it was sent", path);
         DT_TRY(dt_remote_write(remote, piece, (size_t)got, STALL_SECONDS, err));
         done += got;
         if (request->progress != NULL && done * 10 / bytes != told) {
@@ -60,7 +60,7 @@ static dt_status path_there(const char **out, const char *digest, const char *na
     else if (end != NULL)
         *out = dt_arena_printf(arena, "%.*s/data/%s/%s", (int)(end - agent), agent, digest, name);
     else
-        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' is not an agent in a cache", agent);
+        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' is not the path of an agent in a cache", agent);
     return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
@@ -96,7 +96,8 @@ dt_status dt_upload_file(const char **there, const char *path, const char *known
         int64_t from = strtoll(line.data + 5, NULL, 10);
 
         if (from < 0 || from > info.st_size)
-            DT_THROW(err, DT_ERR_CORRUPT, "node '%s' has more of '%s' than there is", request->node,
+            DT_THROW(err, DT_ERR_CORRUPT,
+                     "node '%s': its partial copy of '%s' is longer than the file", request->node,
                      path);
         sent = send_from(&remote, fd, path, from, info.st_size, request, &cause);
         dt_remote_write_end(&remote);
@@ -107,7 +108,7 @@ dt_status dt_upload_file(const char **there, const char *path, const char *known
     DT_TRY(dt_remote_finish(&remote, &code, &problem, SETTLE_SECONDS, err));
     if (code != 0 || sent != DT_OK || strcmp(line.data, "have") != 0)
         DT_THROW(err, sent == DT_ERR_PEER && code == 0 ? DT_ERR_PEER : DT_ERR_IO,
-                 "node '%s': '%s' cannot be copied: %s", request->node, path,
+                 "node '%s': cannot copy '%s': %s", request->node, path,
                  code != 0 ? problem.message : cause.message);
     DT_TRY(path_there(there, hex, basename(path), into, agent, arena, err));
 out:

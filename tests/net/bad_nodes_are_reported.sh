@@ -83,7 +83,7 @@ END
 told 0 "good"
 cp "$DTRUN_BIN/dtrun-engine" "$net/launch/engine"
 printf 'GLIBC_2.99' >>"$net/launch/engine"
-DTRUN_ENGINE=$net/launch/engine refused 3 "and this dtrun needs 2.99"
+DTRUN_ENGINE=$net/launch/engine refused 3 "but this dtrun needs 2.99"
 refused 2 "MB of memory are free: lower" --set batch.sequences=60000 --set batch.tokens=2048 --set data.split=0
 
 # An agent whose bytes are damaged, or that is for another machine, is put there anew.
@@ -127,7 +127,7 @@ refused 3 "the engine takes"
 empty noexec
 refused 3 "noexec"
 empty ro
-refused 3 "may ~/.cache be written to"
+refused 3 "is ~/.cache writable"
 empty size=512m
 printf '#!/bin/sh\n[ "$1" = -s ] && echo Linux || echo riscv64\n' >"$net/uname"
 chmod 755 "$net/uname"
