@@ -12,9 +12,9 @@
  *   6 The pyramid of a curve agrees with its points at every commit (pyramid.c).
  *
  * File       mode 0600, WAL, synchronous=NORMAL, busy timeout 30 s, user_version = 1
- *            (store/schema.sql). Opening fails for another user_version, a network file system, and a
- *            damaged or foreign file.
- * Ownership  readers fill structs whose strings live in the caller's arena
+ *            (store/schema.sql). Another user_version, a network file system, a damaged or foreign
+ *            file: an error.
+ * Ownership  strings of structs that readers fill live in the arena
  * Threads    one handle, one thread
  */
 #ifndef DT_STORE_H
@@ -398,7 +398,7 @@ typedef struct dt_store_event {
     const char *kind;                                   /* the "event" key */
     const char *json;                                   /* the whole line */
 } dt_store_event;
-/* Adds an event. An existing event with the same journal number (attempt, node >= 0, sequence) is kept unchanged. */
+/* Adds an event, unless one with the same (attempt, node >= 0, sequence) exists. */
 dt_status dt_store_event_add(dt_store *store, const char *run, const dt_store_event *event,
                              dt_error *err);
 /* Lists the events after after_id, in order of ids; limit 0: all. */
@@ -416,8 +416,8 @@ typedef struct dt_store_checkpoint {
 /* Adds a checkpoint; replaces one with the same path. */
 dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                                   const dt_store_checkpoint *checkpoint, dt_error *err);
-/* Lists checkpoints, newest step first. Paths follow the store's folder if it was moved. The caller filters out
- * checkpoints whose directory was removed (keep rules). */
+/* Lists checkpoints, newest step first. Paths follow the store's folder if it was moved. Directories that the keep
+ * rules removed are listed too. */
 dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, int64_t *count,
                                    const char *run, dt_arena *arena, dt_error *err);
 

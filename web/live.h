@@ -78,7 +78,7 @@ typedef struct dt_web_follower {
     dt_strbuf after; /* the cursor */
     int64_t version; /* of the store, as last reported */
     uint64_t view_hash;
-    const dt_run_search *search; /* a list of these runs; NULL: a run */
+    const dt_run_search *search;   /* a list of these runs; NULL: a run */
     struct dt_web_follower *among; /* all followers of its stream; NULL: only itself */
     int count;                     /* of `among` */
 } dt_web_follower;

@@ -67,8 +67,7 @@ static dt_status take_answer(dt_sweep_point *point, bool *missing, const dt_strb
         point->problem = dt_arena_strdup(arena, message);
     else
         point->problem =
-            dt_arena_printf(arena, "dtrun %s%s%.500s",
-                            dt_exit_words_of_shell(end, exit_code),
+            dt_arena_printf(arena, "dtrun %s%s%.500s", dt_exit_words_of_shell(end, exit_code),
                             errors->length > 0 ? ": " : ", without a message", errors->data);
     json_decref(answer);
     return point->run != NULL && point->problem != NULL ? DT_OK

@@ -133,6 +133,12 @@ class Page(Browsing):
                if not entry["message"].startswith(self.url + "runs/nope")]
         self.assertEqual(log, [], "the browser's console holds errors")
 
+    def import_a_run(self):
+        """Adds the run i9mprt, and removes it when the test is over and its page is closed."""
+        subprocess.run([FILL, self.store, "imported", "20"], check=True)
+        self.addCleanup(subprocess.run, [FILL, self.store, "remove", "i9mprt"], check=True)
+        self.addCleanup(self.browser.get, "about:blank")  # cleanups run in reverse: else the page asks for a removed run
+
     def test_the_list_shows_every_run_newest_first(self):
         self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
         self.assertEqual(self.texts("#runs tbody .pill"),
@@ -378,8 +384,7 @@ class Page(Browsing):
         self.assertEqual(self.texts("#output-tabs .tab"), ["Events"])
 
     def test_an_imported_run_is_over_and_has_its_own_names(self):
-        subprocess.run([FILL, self.store, "imported", "20"], check=True)
-        self.addCleanup(subprocess.run, [FILL, self.store, "remove", "i9mprt"], check=True)
+        self.import_a_run()
         self.open_run("i9mprt")
         self.assertEqual(self.text("#ranks"), "None: this run was imported.")
         self.wait(lambda: self.text("#checkpoints") == "None: this run was imported.")
@@ -390,8 +395,7 @@ class Page(Browsing):
             "By step: train/loss 2.62 at step 19"))
 
     def test_what_people_say_of_a_run_is_on_its_page(self):
-        subprocess.run([FILL, self.store, "imported", "20"], check=True)
-        self.addCleanup(subprocess.run, [FILL, self.store, "remove", "i9mprt"], check=True)
+        self.import_a_run()
         self.open_run("i9mprt")
         self.assertEqual(self.texts("#labels .tag"), ["from elsewhere", "keep", "old"])
         self.assertTrue(self.browser.find_element(By.CSS_SELECTOR, "#labels a").get_attribute("href").endswith(
@@ -402,8 +406,7 @@ class Page(Browsing):
         self.assertFalse(self.browser.find_element(By.ID, "note").is_displayed())
 
     def test_every_chart_is_drawn_wherever_it_is_and_its_ticks_differ(self):
-        subprocess.run([FILL, self.store, "imported", "20"], check=True)
-        self.addCleanup(subprocess.run, [FILL, self.store, "remove", "i9mprt"], check=True)
+        self.import_a_run()
         self.look(1280, 300)  # no chart but the first is inside the window
         self.open_run("i9mprt")
         chart = lambda name: f"Chart.getChart('metric-{name}-chart')"

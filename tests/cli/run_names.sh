@@ -33,7 +33,7 @@ expect 0 status abd --json
 json "o['run'] == 'abd567'"
 expect 2 status ab
 one_line
-says "beginning of 2 runs" "abc234" "abd567"
+says "the ids of 2 runs begin with it" "abc234" "abd567"
 expect 0 status first --json
 json "o['run'] == 'xyz789'"
 expect 0 status last --json

@@ -8,6 +8,7 @@ dt_script_test(NAME layers LABEL unit TEXT COMMAND bash tests/unit/layers.sh)
 dt_script_test(NAME optimizers_stand_in_one_table LABEL unit TEXT COMMAND bash tests/unit/optimizers.sh)
 dt_script_test(NAME circles LABEL unit TEXT COMMAND python3 tests/unit/circles.py)
 dt_script_test(NAME type_names LABEL unit TEXT COMMAND python3 tests/unit/type_names.py)
+dt_script_test(NAME plain_english LABEL unit TEXT COMMAND python3 tests/unit/plain_english.py)
 dt_script_test(NAME docs_name_files LABEL unit TEXT COMMAND bash tests/unit/docs_name_files.sh)
 if(DT_PARTS STREQUAL all) # else most are left out
   dt_script_test(NAME docs_name_tests LABEL unit TEXT

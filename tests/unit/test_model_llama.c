@@ -158,7 +158,7 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
     expect_refused(config, "'kv_heads' is 8");
     config = plain();
     config.llama.head_width = 7;
-    expect_refused(config, "heads of 7 numbers cannot be rotated in pairs");
+    expect_refused(config, "heads of width 7 cannot be rotated in pairs");
     config = plain();
     config.llama.ffn = 0;
     expect_refused(config, "'ffn' is 0");

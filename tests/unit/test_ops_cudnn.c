@@ -192,7 +192,7 @@ static void test_no_engine_is_said_with_the_reason(void **state)
     expect_none("no engine");
     standin->engines = 1;
     standin->wavering = 1;
-    expect_none("other bits");
+    expect_none("not deterministic");
     standin->wavering = 0;
     standin->workspace_bytes = (int64_t)ROOM + 1;
     expect_none("1048577 bytes");

@@ -138,8 +138,7 @@ static const wrong_file wrong[] = {
     {"{\"model\": {\"type\": \"BPE\", \"unk_token\": \"?\", \"vocab\": {\"a\": 0}, \"merges\": "
      "[]}}",
      "'unk_token'", DT_ERR_CORRUPT},
-    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], " MODEL "}", "id 7",
-     DT_ERR_CORRUPT},
+    {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], " MODEL "}", "id 7", DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " MODEL "}", "number 1",
      DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"\"}], " MODEL "}", "empty", DT_ERR_CORRUPT},

@@ -120,7 +120,7 @@ static void expect_number_refused(const char *path, size_t at, int32_t number, c
 
 static void test_a_header_that_lies_is_refused(void **state)
 {
-    expect_number_refused(BIN "llmc.bin", 4, 1, "version 1 of llm.c's models is not known");
+    expect_number_refused(BIN "llmc.bin", 4, 1, "version 1 of llm.c's models is not supported");
     for (size_t at = 8; at < 32; at += 4) {
         expect_number_refused(BIN "llmc.bin", at, 0, "a dimension of 0");
         expect_number_refused(BIN "llmc.bin", at, -5, "a dimension of -5");
@@ -130,7 +130,7 @@ static void test_a_header_that_lies_is_refused(void **state)
     expect_number_refused(BIN "llmc.bin", 12, 65, "a vocabulary of 65 in 64 rows");
     expect_number_refused(BIN "llmc.bin", 4, 5, "cut off or damaged"); /* fp32 said to be bf16 */
     expect_number_refused(BIN "llama2c_v1.bin", 4, 3,
-                          "version 3 of llama2.c's models is not known");
+                          "version 3 of llama2.c's models is not supported");
     expect_number_refused(BIN "llama2c_v1.bin", 4, 2, "rounded to 8 bits");
     expect_number_refused(BIN "llama2c_v1.bin", 36, 0,
                           "cut off or damaged"); /* a head of its own */

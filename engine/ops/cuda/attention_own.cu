@@ -66,8 +66,8 @@ static dt_status open(dt_cuda_state *state, dt_error *err)
         "the card's compute capability", err));
     made->hopper = major == 9 && minor == 0;
     if (made->wish == DT_ATTENTION_WGMMA && !made->hopper)
-        dt_log_info("attention: using mma; wgmma does not support compute capability %d.%d",
-                    major, minor);
+        dt_log_info("attention: using mma; wgmma does not support compute capability %d.%d", major,
+                    minor);
     state->own_attention = made;
     made = NULL;
 out:

@@ -192,10 +192,10 @@ template <typename T> __global__ void backward_keys(dt_attention a)
 static dt_status check(const dt_attention &a, dt_error *err)
 {
     if (a.d > D_MAX)
-        return DT_FAIL(
-            err, DT_ERR_UNSUPPORTED,
-            "attention: heads of %lld are wider than the %d that the CUDA kernel supports: use more heads",
-            (long long)a.d, D_MAX);
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "attention: heads of %lld are wider than the %d that the CUDA kernel "
+                       "supports: use more heads",
+                       (long long)a.d, D_MAX);
     return DT_OK;
 }
 

@@ -116,7 +116,8 @@ dt_status dt_attention_results_agree(dt_device *device, const dt_attention &a, d
         DT_THROW(err, DT_ERR_UNSUPPORTED, "its results change when it runs again");
     if (!(apart[0] <= most && apart[1] <= LSE_APART))
         DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "its results differ from the built-in kernel's by %g of a row's largest number, sums by %g",
+                 "its results differ from the built-in kernel's by %g of a row's largest number, "
+                 "sums by %g",
                  (double)apart[0], (double)apart[1]);
 out:
     return st;

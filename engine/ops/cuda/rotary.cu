@@ -232,9 +232,10 @@ dt_status dt_cuda_rotary_backward(dt_device *device, const dt_heads *dx, dt_tens
         return dt_cuda_launched("rotary", err);
     }
     if (r.d > D_MAX)
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "rotary: norms of heads of %lld are wider than the %d that the CUDA kernel supports",
-                 (long long)r.d, D_MAX);
+        DT_THROW(
+            err, DT_ERR_UNSUPPORTED,
+            "rotary: norms of heads of %lld are wider than the %d that the CUDA kernel supports",
+            (long long)r.d, D_MAX);
     r.x = places_of(x);
     DT_TRY(dt_cuda_scratch(&scratch, device, blocks * (size_t)r.d * sizeof(float), err));
     DT_CUDA_DISPATCH(dy->dtype, "rotary", err, {

@@ -49,7 +49,7 @@ static const char *find_doubt(const char *reason)
 /* Writes the new exit code and reason to the run's folder too, from which a lost history is
  * rebuilt. */
 static void amend_record(const char *run, int64_t attempt, int code, const char *reason,
-                       dt_arena *arena)
+                         dt_arena *arena)
 {
     const char *folder;
     dt_error problem = DT_ERROR_INIT;
