@@ -15,7 +15,7 @@ sent=$(field "o['sent_bytes_per_step']")
 
 # What it said is what is sent; and the next time is by this run.
 expect 0 launch --wait "$work/tiny.yaml"
-says "a rank; the steps take"
+says "per rank; the steps take"
 expect 0 metrics last --name sent_bytes
 [ "$(tail -n 1 "$work/out" | cut -d, -f4 | cut -d. -f1)" = "${sent%.*}" ] || fail "not $sent bytes a step"
 expect 0 validate --json "$work/tiny.yaml" --set schedule.steps=6000

@@ -20,7 +20,7 @@ silent
 expect 0 plan examples/mlp.yaml --set model.loss=squared_error --json
 json "o['model']['vocab'] is None" "o['model']['item'] == 'row'"
 expect 0 launch "${recipe[@]}" --dry-run
-says "rows per step" "32 = 16 rows x 1 accumulated x 2 ranks" "rows in all" "batch 16 rows x 2 layers" \
+says "rows per step" "32 = 16 rows x 1 accumulated x 2 ranks" "total rows" "batch 16 rows x 2 layers" \
     "rows, gradients being sent" "GFLOP per step"
 silent
 expect 0 launch "${recipe[@]}" --dry-run --json
@@ -51,7 +51,7 @@ silent
 expect 2 validate examples/mlp.yaml --set "data.train=$work"
 says "/*.csv'"
 expect 2 launch "${recipe[@]}" --set data.tail=drop --set batch=200 --wait
-says "an epoch has 270 rows, a step 400; give more rows"
+says "an epoch has 270 rows, fewer than the 400 of a step"
 silent
 expect 2 launch "${recipe[@]}" --set batch=65536 --set model.layers=900 --set model.embed=65536
 says "lower 'batch.sequences'"

@@ -99,7 +99,7 @@ says "use --gpus"
 expect 2 generate "$run" --input "$work/two" --detach
 says "--detach requires"
 expect 2 score "$run" --input "$work/two" --output "$work/x"
-says "--output requires"
+says "--output needs"
 expect 2 score "$run" --input "$work/two" --target "$work/two" --ranks 2
 says "leave out --target"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --output "$work/scored"

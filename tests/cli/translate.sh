@@ -41,7 +41,7 @@ yes one | head -n 40 | tr '\n' ' ' >"$work/long"
 expect 2 generate "$run" --input "$work/long"
 says "line 1" "41 tokens" "at most 32"
 expect 2 generate "$run" --input "$work/long" --prompt one
-says "--input and a prompt are both given"
+says "--input and a prompt cannot be combined"
 : >"$work/empty"
 expect 0 generate "$run" --input "$work/empty"
 [ ! -s "$work/out" ] || fail "nothing became $(cat "$work/out")"

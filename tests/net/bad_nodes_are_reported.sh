@@ -60,10 +60,10 @@ recipe <<'END'
 nodes: [host1, host2, host3, stranger, closes, deaf, silent, no-such-host.invalid]
 END
 start=$(date +%s%N)
-told 3 "'host2': it lets nobody in with the keys that are at hand"
+told 3 "'host2': it refuses your ssh keys"
 echo "doctor, eight nodes, seven of them bad: $((($(date +%s%N) - start) / 1000000)) ms"
 cp "$net/out" "$net/table"
-for text in "ssh-copy-id host2" "'host3': it lets nobody in" "dtrun never asks for a password" "(publickey,password)" \
+for text in "ssh-copy-id host2" "'host3': it refuses your ssh keys" "dtrun never asks for a password" "(publickey,password)" \
     "'stranger': its host key is not known here" "'ssh stranger'" "'closes': its sshd closes the connection" \
     "'deaf': nothing listens on its ssh port" "'no-such-host.invalid': its name cannot be resolved" \
     "node 'silent': "; do
@@ -121,7 +121,7 @@ fi
 
 empty() { on host1 sh -c 'umount -l /root; mount -t tmpfs -o "$1",mode=0700 tmpfs /root' sh "$1"; }
 empty size=1m
-refused 3 "is there room"
+refused 3 "is there free space"
 empty size=20m
 refused 3 "the engine takes"
 empty noexec

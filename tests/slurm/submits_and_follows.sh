@@ -41,7 +41,7 @@ before=$(count)
 wants 3 "Slurm rejected the job" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[--partition=nowhere]'
 wants 2 "itself, from nodes, ranks and threads" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[--array=1-3]'
 wants 2 "long form" "$dtrun" launch --wait "$net/launch/r.yaml" --set 'slurm.options=[-p main]'
-wants 2 "this is none" "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm
+wants 2 "does not run in one" "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm
 wants 2 "number from 1 to 1024" "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm:many
 mkdir "$net/nothing"
 for tool in env sh bash setsid; do ln -s "$(command -v $tool)" "$net/nothing/$tool"; done
