@@ -163,8 +163,8 @@ void dt_rule_tensor(const dt_rule_case *c)
 {
     if (c->recipe->tensor != 1)
         dt_rule_broken(c, "tensor",
-                       "unsupported 'tensor' %lld: tensor parallelism is not implemented yet (use "
-                       "1; 'strategy: fsdp' divides the model among the ranks)",
+                       "unsupported 'tensor' %lld (expected 1): use 'strategy: fsdp' to divide the "
+                       "model among the ranks",
                        (long long)c->recipe->tensor);
 }
 

@@ -1,8 +1,7 @@
 /* schema: creates the tables of an empty store, and refuses a file that it cannot read.
  *
- * store/schema.sql is version 1, the format of release 0.1.0. Files of any other version are refused, since no
- * other version was released. To add a version, migrate in dt_store_create: copy the file first (backup.c), then
- * change the tables and user_version in one transaction.
+ * store/schema.sql is version 1, the format of release 0.1.0. Files of any other version are refused: no other
+ * version was released.
  */
 #include "store/store_int.h"
 

@@ -123,7 +123,9 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
 
     state->strategy = dt_strategy_find((int)session->recipe->strategy.kind);
     if (state->strategy == NULL)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this strategy is not implemented");
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "this dtrun-engine does not have the recipe's strategy: use the dtrun that "
+                       "wrote the plan");
     state->model = session->model;
     state->mesh = session->mesh;
     state->comm = &session->comm;

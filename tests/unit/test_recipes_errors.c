@@ -54,8 +54,8 @@ static void test_a_wrong_type_says_what_was_expected(void **state)
 {
     static const bad cases[] = {
         {LEAST "tensor: 2\n",
-         "/r/gpt.yaml:4:9: unsupported 'tensor' 2: tensor parallelism is not implemented "
-         "yet (use 1; 'strategy: fsdp' divides the model among the ranks)"},
+         "/r/gpt.yaml:4:9: unsupported 'tensor' 2 (expected 1): use 'strategy: fsdp' to divide "
+         "the model among the ranks"},
         {LEAST "ranks: two\n",
          "/r/gpt.yaml:4:8: 'ranks' is 'two': expected a whole number, 1 to 1024 per node"},
         {LEAST "ranks: 1.5\n",
