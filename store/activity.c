@@ -112,41 +112,44 @@ out:
     return st;
 }
 
-typedef struct last_two {
-    int64_t attempt, before_ms, last_ms; /* 0: no such point */
-} last_two;
-
-static bool take(void *context, const dt_metric *point)
+dt_status dt_last_points_read(dt_last_points *out, dt_store *store, const dt_run *run,
+                              dt_error *err)
 {
-    last_two *of = context;
+    dt_sql_rows rows = {0};
+    dt_status st = DT_OK;
+    bool more;
 
-    if (point->attempt == of->attempt) {
-        of->before_ms = of->last_ms;
-        of->last_ms = point->time_ms;
+    *out = (dt_last_points){0};
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT m.step, m.time_ms FROM metrics m JOIN series s USING (series)"
+                       " JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = 'loss'"
+                       " AND m.attempt = ?2 AND m.time_ms >= ?3 ORDER BY m.step DESC LIMIT 2",
+                       DT_TEXT(run->id), DT_INT(run->attempt), DT_INT(run->started_ms)));
+    for (;;) {
+        DT_TRY(dt_sql_next(&rows, &more, err));
+        if (!more)
+            break;
+        out->step[out->count] = dt_sql_int(&rows);
+        out->time_ms[out->count++] = dt_sql_int(&rows);
     }
-    return true;
+out:
+    dt_sql_close(&rows);
+    return st;
 }
 
-/* How long no point has come, and how long that usually takes. */
+/* Sets how long no point has come, and how long that usually takes. */
 static dt_status read_silence(dt_activity_facts *facts, dt_store *store, int64_t now_ms,
-                              dt_arena *arena, dt_error *err)
+                              dt_error *err)
 {
-    last_two of = {.attempt = facts->run->attempt};
-    int64_t since_ms = facts->run->first_step_ms, step;
-    dt_store_curves curves;
-    dt_status st = DT_OK;
+    dt_last_points last;
+    dt_status st = dt_last_points_read(&last, store, facts->run, err);
+    int64_t since_ms = last.count > 0 ? last.time_ms[0] : facts->run->first_step_ms;
 
-    DT_TRY(dt_store_curves_find(store, &curves, facts->run->id, "loss", arena, err));
-    if (curves.count == 1) {
-        DT_TRY(dt_store_curve_back(store, &curves, 0, 1, &step, err));
-        DT_TRY(dt_store_curve_scan(store, &curves, 0, step != INT64_MIN ? step - 1 : step,
-                                   INT64_MAX, take, &of, err));
-    }
-    since_ms = of.last_ms > 0 ? of.last_ms : since_ms;
+    if (st != DT_OK)
+        return st;
     facts->silent_ms = since_ms > 0 ? now_ms - since_ms : 0;
-    facts->usual_ms = of.before_ms > 0 ? of.last_ms - of.before_ms : 0;
-out:
-    return st;
+    facts->usual_ms = last.count > 1 ? last.time_ms[0] - last.time_ms[1] : 0;
+    return DT_OK;
 }
 
 dt_status dt_activity_read(dt_activity *out, dt_store *store, const dt_run *run, int64_t now_ms,
@@ -164,7 +167,7 @@ dt_status dt_activity_read(dt_activity *out, dt_store *store, const dt_run *run,
     for (int64_t i = 0; i < facts.nodes_count; i++)
         away = away || dt_node_is_away(&nodes[i]);
     if (run->state == DT_RUN_RUNNING && away)
-        DT_TRY(read_silence(&facts, store, now_ms, arena, err));
+        DT_TRY(read_silence(&facts, store, now_ms, err));
     if (run->state == DT_RUN_STOPPING)
         DT_TRY(read_ending(&facts.ending, store, run, arena, err));
     DT_TRY(dt_activity_of(out, &facts, arena, err));

@@ -33,6 +33,15 @@ typedef struct dt_activity_facts {
         usual_ms; /* since the newest point of the loss; between the last two points */
 } dt_activity_facts;
 bool dt_node_is_away(const dt_node *node);
+
+/* The newest two points of the loss that the newest attempt itself recorded: without points of earlier attempts, which
+ * a resume from an earlier step undid, and without points that a fork copied from its parent. */
+typedef struct dt_last_points {
+    int64_t count;               /* 0 to 2 */
+    int64_t step[2], time_ms[2]; /* the newest first; 0 beyond count */
+} dt_last_points;
+dt_status dt_last_points_read(dt_last_points *out, dt_store *store, const dt_run *run,
+                              dt_error *err);
 /* A pure function. While points come in, a node that does not answer does not count as stopped: its ranks may still be
  * connected to the others. */
 dt_status dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_arena *arena,

@@ -11,43 +11,36 @@ static double elapsed(const dt_run *run, int64_t now_ms)
     return isnan(seconds) ? 0 : seconds;
 }
 
-/* First and last point of the newest attempt in the window. */
+/* The first point of the newest attempt in the window, and its newest two. */
 typedef struct ends {
-    int64_t attempt;
-    dt_metric first, last; /* attempt 0: no point */
-    int64_t before_last;   /* step of the point before the last */
+    const dt_run *run;
+    dt_metric first; /* attempt 0: no point */
+    dt_last_points last;
 } ends;
 
 static bool take_first(void *context, const dt_metric *point)
 {
     ends *of = context;
+    bool own = point->attempt == of->run->attempt && point->time_ms >= of->run->started_ms;
 
-    if (point->attempt == of->attempt)
+    if (own)
         of->first = *point;
-    return point->attempt != of->attempt;
+    return !own;
 }
 
-static bool take_last(void *context, const dt_metric *point)
+static double eta(const ends *of, int64_t now_ms)
 {
-    ends *of = context;
-
-    if (point->attempt == of->attempt)
-        of->last = *point;
-    return false;
-}
-
-static double eta(const dt_run *run, const ends *of, int64_t now_ms)
-{
+    int64_t last_step = of->last.step[0], last_ms = of->last.time_ms[0];
     double step_seconds, since, due, left;
 
-    if (run->steps_total == 0 || of->first.attempt == 0 || of->last.step <= of->first.step ||
-        of->last.time_ms <= of->first.time_ms)
+    if (of->run->steps_total == 0 || of->first.attempt == 0 || of->last.count < 2 ||
+        last_step <= of->first.step || last_ms <= of->first.time_ms)
         return NAN;
-    step_seconds = (double)(of->last.time_ms - of->first.time_ms) * 1e-3 /
-                   (double)(of->last.step - of->first.step);
-    since = (double)(now_ms - of->last.time_ms) * 1e-3;
-    due = (double)(of->last.step - of->before_last) * step_seconds;
-    left = (double)(run->steps_total - of->last.step) * step_seconds - (since < due ? since : due);
+    step_seconds =
+        (double)(last_ms - of->first.time_ms) * 1e-3 / (double)(last_step - of->first.step);
+    since = (double)(now_ms - last_ms) * 1e-3;
+    due = (double)(last_step - of->last.step[1]) * step_seconds;
+    left = (double)(of->run->steps_total - last_step) * step_seconds - (since < due ? since : due);
     return left > 0 ? left : 0;
 }
 
@@ -56,19 +49,15 @@ static dt_status read_ends(ends *out, dt_store *store, const dt_run *run, dt_are
                            dt_error *err)
 {
     int64_t window = run->steps_total / 10 > 100 ? run->steps_total / 10 : 100;
-    int64_t after = run->step - window - 1;
     dt_store_curves curves;
     dt_status st = DT_OK;
 
-    *out = (ends){.attempt = run->attempt};
+    *out = (ends){.run = run};
+    DT_TRY(dt_last_points_read(&out->last, store, run, err));
     DT_TRY(dt_store_curves_find(store, &curves, run->id, "loss", arena, err));
-    if (curves.count != 1)
-        goto out;
-    DT_TRY(dt_store_curve_scan(store, &curves, 0, after, INT64_MAX, take_first, out, err));
-    DT_TRY(dt_store_curve_newest(store, &curves, 0, after, take_last, out, err));
-    DT_TRY(dt_store_curve_back(store, &curves, 0, 1, &out->before_last, err));
-    if (out->before_last < out->first.step)
-        out->before_last = out->first.step;
+    if (curves.count == 1 && out->last.count > 0)
+        DT_TRY(dt_store_curve_scan(store, &curves, 0, run->step - window - 1, INT64_MAX, take_first,
+                                   out, err));
 out:
     return st;
 }
@@ -90,7 +79,7 @@ dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int
     if (!out->activity.steps)
         goto out;
     DT_TRY(read_ends(&of, store, run, arena, err));
-    out->eta_seconds = eta(run, &of, now_ms);
+    out->eta_seconds = eta(&of, now_ms);
 out:
     return st;
 }

@@ -170,6 +170,32 @@ static void test_rows_say_since_when_no_step_came_and_why_ranks_are_ended(void *
     assert_string_equal(words_at(t, 25000, &steps), "stopping");
 }
 
+/* A resume from step 10 undoes points above the current step; a fork has points of its parent. */
+static void test_only_points_of_the_attempt_itself_count(void **state)
+{
+    const dt_node b = {.node = 1, .name = "b", .state = away_state};
+    test_store *t = *state;
+    int64_t attempt;
+    bool steps;
+
+    test_store_run(t, "r", "r");
+    for (int64_t step = 1; step <= 90; step++)
+        assert_good(t,
+                    dt_store_metric_add(t->store, "r", 1, step, "loss", 1.0, step * 10, &t->err));
+    assert_good(t, dt_store_run_set_state(t->store, "r", DT_RUN_FAILED, 1, "", 1000, &t->err));
+    assert_good(t,
+                dt_store_attempt_add(t->store, "r", 10, 100, "{}", "h", 2000, &attempt, &t->err));
+    assert_good(t, dt_store_node_set(t->store, "r", 2, &b, &t->err));
+    assert_good(t, dt_store_run_set_state(t->store, "r", DT_RUN_RUNNING, -1, "", 3000, &t->err));
+    for (int64_t step = 11; step <= 13; step++)
+        assert_good(t, dt_store_metric_add(t->store, "r", 2, step, "loss", 1.0, 4000 + step * 3000,
+                                           &t->err));
+    assert_good(t, dt_store_run_set_progress(t->store, "r", 13, 1.0, 1.0, 10.0, 43000, &t->err));
+    assert_string_equal(words_at(t, 43000 + 5900, &steps), "running"); /* a step takes 3 s */
+    assert_true(steps);
+    assert_string_equal(words_at(t, 43000 + 6100, &steps), "waiting for b");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +208,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_rows_say_since_when_no_step_came_and_why_ranks_are_ended, test_store_setup,
             test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_only_points_of_the_attempt_itself_count,
+                                        test_store_setup, test_store_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,6 +139,25 @@ static void test_time_left_stands_once_the_next_step_is_late(void **state)
     assert_float_equal(timing_at(t, 60000).tokens_per_second, 64, 0);
 }
 
+/* Points that a resume undid lie above the current step. */
+static void test_time_left_does_not_count_undone_steps(void **state)
+{
+    test_store *t = *state;
+    int64_t attempt;
+
+    for (int64_t step = 11; step <= 80; step++)
+        add_point(t, step, "loss", 1);
+    assert_good(t, dt_store_run_set_state(t->store, "r", DT_RUN_FAILED, 1, "", 90000, &t->err));
+    assert_good(t,
+                dt_store_attempt_add(t->store, "r", 5, 100, "{}", "h", 90000, &attempt, &t->err));
+    assert_good(t, dt_store_run_set_state(t->store, "r", DT_RUN_RUNNING, -1, "", 91000, &t->err));
+    for (int64_t step = 6; step <= 10; step++)
+        assert_good(t, dt_store_metric_add(t->store, "r", attempt, step, "loss", 1,
+                                           100000 + step * 1000, &t->err));
+    assert_good(t, dt_store_run_set_progress(t->store, "r", 10, 1, 1, 64, 110000, &t->err));
+    assert_float_equal(timing_at(t, 110000).eta_seconds, 90, 1e-6);
+}
+
 static void test_speed_and_time_left_are_unknown_while_a_node_is_away(void **state)
 {
     test_store *t = *state;
@@ -183,6 +202,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_slowest_rank_costs_more_than_a_twentieth_of_a_step,
                                         setup, test_store_teardown),
         cmocka_unit_test_setup_teardown(test_time_left_stands_once_the_next_step_is_late, setup,
+                                        test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_time_left_does_not_count_undone_steps, setup,
                                         test_store_teardown),
         cmocka_unit_test_setup_teardown(test_speed_and_time_left_are_unknown_while_a_node_is_away,
                                         setup, test_store_teardown),
