@@ -193,7 +193,7 @@ dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err)
     if (dt_stop_mark_covers(folder, 0)) /* a supervisor could only write the end */
         DT_TRY(dt_run_check_room(&arena, err));
     st = dt_launch_env_for_revival(&env, folder, state_home, deliberate, &arena, &problem);
-    if (st == DT_ERR_NOT_FOUND) { /* launched by an older dtrun */
+    if (st == DT_ERR_NOT_FOUND) { /* the file is missing */
         DT_TRY(start(run, NULL, err));
         goto out;
     }

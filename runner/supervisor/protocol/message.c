@@ -89,8 +89,7 @@ out:
     return st;
 }
 
-/* Accepts an unknown event: an agent with the same protocol may send more events; a change of
- * meaning would be a new protocol version. */
+/* Accepts an event of an unknown kind: ranks may send events that the supervisor does not use. */
 static dt_status take_unknown(dt_message *out, const char *name, int64_t world_size, dt_error *err)
 {
     if (name[0] == '\0' || strlen(name) > NAME_MOST)

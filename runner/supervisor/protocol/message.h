@@ -1,6 +1,6 @@
 /* message: parses and checks one line from an agent (runner/PROTOCOL.md, "Events").
  *
- * An unknown event is from a newer agent: it is stored as it is, and otherwise ignored.
+ * An event of an unknown kind is stored as it is, and otherwise ignored.
  *
  * Ownership  `json` owns everything; release frees it
  * Errors     DT_ERR_CORRUPT: the connection is closed, never the run
@@ -30,7 +30,7 @@ typedef enum dt_message_kind {
     DT_MESSAGE_EXITED,
     DT_MESSAGE_STOPPING,
     DT_MESSAGE_RELEASED,
-    DT_MESSAGE_UNKNOWN, /* from a newer agent: stored, otherwise ignored */
+    DT_MESSAGE_UNKNOWN, /* stored, otherwise ignored */
     /* not numbered */
     DT_MESSAGE_HELLO,
     DT_MESSAGE_RENDEZVOUS,
