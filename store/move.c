@@ -2,7 +2,7 @@
  *
  * The old file is still readable through its descriptors: SQLite copies it to a file in the same folder, and the rows of
  * the run are copied from there to the store that is now at the path. Copies all columns that both have, so that
- * schema migrations need no change here.
+ * a change of the schema needs no change here.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -78,12 +78,28 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/* Whether the normalizer treats every line alone: no step looks at a text's ends, or makes or matches white space. */
+static bool keeps_lines(const dt_bpe *bpe)
+{
+    for (int i = 0; i < bpe->step_count; i++) {
+        const dt_normal_step *step = &bpe->steps[i];
+        bool plain = step->kind == DT_NORMAL_FORM || step->kind == DT_NORMAL_STRIP_ACCENTS ||
+                     step->kind == DT_NORMAL_LOWERCASE ||
+                     (step->kind == DT_NORMAL_REPLACE && strpbrk(step->from, " \t\r\n") == NULL &&
+                      strpbrk(step->to, " \t\r\n") == NULL);
+
+        if (!plain)
+            return false;
+    }
+    return true;
+}
+
 /* Between a line's break and a letter: a word ends there if the line is not blank and the text is split by lines,
  * and nothing but an added token reaches over it. */
 size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from)
 {
     bool by_words = dt_split_cuts_lines(&bpe->split) && !bpe->prefix_space && !bpe->drops_spaces &&
-                    bpe->metaspace.mark == NULL;
+                    bpe->metaspace.mark == NULL && keeps_lines(bpe);
 
     if (bpe->reaches_over_breaks || !(by_words || bpe->separates_lines))
         return length;

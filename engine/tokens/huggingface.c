@@ -35,8 +35,9 @@ static void find_end_of_text(dt_bpe *bpe, const json_t *added)
         }
 }
 
-/* Whether the words of two lines are those of both together: white space is dropped, every word gets its mark, and
- * the normalizer has neither a step that is about a text's start nor one that looks for white space. */
+/* Sets whether two lines have the words of both together: white space is dropped, every word gets its mark, and no
+ * step of the normalizer depends on the text's start or joins what is on both sides of a line break. The last character
+ * before the break is printable ASCII (dt_bpe_cut): each of them is tried. */
 static dt_status find_separates_lines(dt_bpe *bpe, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -51,8 +52,18 @@ static dt_status find_separates_lines(dt_bpe *bpe, dt_error *err)
             (bpe->steps[i].kind == DT_NORMAL_REPLACE &&
              strpbrk(bpe->steps[i].from, " \t\r\n") != NULL))
             goto out;
-    DT_TRY(dt_bpe_normalize(&probe, bpe, "x\ny", 3, err));
-    bpe->separates_lines = probe.length == 3 && (probe.data[1] == ' ' || probe.data[1] == '\n');
+    for (char c = '!'; c <= '~'; c++) {
+        const char text[] = {c, '\n', 'y'};
+        const char *end;
+
+        dt_strbuf_reset(&probe);
+        DT_TRY(dt_bpe_normalize(&probe, bpe, text, sizeof(text), err));
+        end = probe.data + probe.length;
+        if (probe.length < 3 || end[-1] != 'y' || (end[-2] != ' ' && end[-2] != '\n') ||
+            (unsigned char)end[-3] <= ' ')
+            goto out;
+    }
+    bpe->separates_lines = true;
 out:
     dt_strbuf_release(&probe);
     return st;

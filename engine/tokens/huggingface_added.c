@@ -94,8 +94,9 @@ dt_status dt_bpe_read_added(dt_bpe *bpe, const json_t *list, const json_t *vocab
         DT_TRY(read_entry(&added, item, err));
         DT_TRY(add_to_vocab(bpe, &added, vocab, err));
         DT_TRY(add_entry(bpe, &added, &scratch, err));
-        bpe->reaches_over_breaks =
-            bpe->reaches_over_breaks || added.token.lstrip || strchr(added.content, '\n') != NULL;
+        /* the normalizer may make a space of a line break before such a token is searched */
+        bpe->reaches_over_breaks = bpe->reaches_over_breaks || added.token.lstrip ||
+                                   strpbrk(added.content, added.normalized ? " \n" : "\n") != NULL;
     }
 out:
     dt_strbuf_release(&scratch);

@@ -8,21 +8,32 @@
 
 static const char where[] = "decoder";
 
-/* Only a text becomes a space. */
+/* Sets what stands for a space in tokens. */
+static dt_status set_space(dt_bpe *bpe, const char *text, dt_error *err)
+{
+    if (bpe->space != NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "'%s': unsupported second Replace or Metaspace (expected one)", where);
+    return dt_bpe_copy_text(&bpe->space, bpe, text, err);
+}
+
+/* Reads a Replace of a String by a space, the only kind that is supported. */
 static dt_status read_replace(dt_bpe *bpe, const json_t *json, dt_error *err)
 {
+    static const char *const keys[] = {"type", "pattern", "content", NULL};
     const char *from =
         json_string_value(json_object_get(json_object_get(json, "pattern"), "String"));
     dt_status st = DT_OK;
     const char *to;
 
+    DT_TRY(dt_bpe_check_keys(json, where, keys, err));
     DT_TRY(dt_bpe_get_text(&to, json, "content", where, err));
     if (from == NULL || from[0] == '\0' || strcmp(to, " ") != 0)
         DT_THROW(
             err, DT_ERR_UNSUPPORTED,
             "'%s': unsupported Replace (expected a String as 'pattern' and a space as 'content')",
             where);
-    DT_TRY(dt_bpe_copy_text(&bpe->space, bpe, from, err));
+    DT_TRY(set_space(bpe, from, err));
 out:
     return st;
 }
@@ -35,7 +46,7 @@ static dt_status read_metaspace(dt_bpe *bpe, const json_t *json, dt_error *err)
     bool prefix;
 
     DT_TRY(dt_bpe_get_text(&mark, json, "replacement", where, err));
-    DT_TRY(dt_bpe_copy_text(&bpe->space, bpe, mark, err));
+    DT_TRY(set_space(bpe, mark, err));
     DT_TRY(dt_bpe_get_bool(&prefix, json, "add_prefix_space", true, where, err));
     bpe->drops_first_space = scheme != NULL ? strcmp(scheme, "never") != 0 : prefix;
 out:
@@ -47,11 +58,15 @@ static dt_status read_strip(dt_bpe *bpe, const json_t *json, dt_error *err)
 {
     dt_status st = DT_OK;
     const char *content;
-    int64_t start;
+    int64_t start, stop;
 
     DT_TRY(dt_bpe_get_text(&content, json, "content", where, err));
     DT_TRY(dt_json_get_int(&start, json, "start", where, err));
-    bpe->drops_first_space = strcmp(content, " ") == 0 && start > 0;
+    DT_TRY(dt_json_get_int_or(&stop, json, "stop", 0, where, err));
+    if (strcmp(content, " ") != 0 || start != 1 || stop != 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "'%s': unsupported Strip (expected one space from the start)", where);
+    bpe->drops_first_space = true;
 out:
     return st;
 }

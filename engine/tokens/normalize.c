@@ -171,6 +171,12 @@ dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, 
     dt_strbuf_init(&next);
     dt_strbuf_add(&now, text, length);
     for (int i = 0; i < bpe->step_count; i++) {
+        const dt_normal_step *step = &bpe->steps[i];
+
+        if (step->kind == DT_NORMAL_REPLACE &&
+            now.length / strlen(step->from) > ((64 << 20) + 64 * length) / (strlen(step->to) + 1))
+            DT_THROW(err, DT_ERR_UNSUPPORTED,
+                     "'normalizer': Replace would make the text more than 64 times as long");
         dt_strbuf_reset(&next);
         DT_TRY(apply(&next, &bpe->steps[i], now.data, now.length, err));
         empty = now;

@@ -100,10 +100,15 @@ out:
 
 bool dt_split_cuts_lines(const dt_split *split)
 {
-    for (int i = 0; i < split->count; i++)
-        if (split->stages[i].kind != DT_SPLIT_SET)
+    for (int i = 0; i < split->count; i++) {
+        const dt_split_set *set = &split->stages[i].set;
+
+        if (split->stages[i].kind != DT_SPLIT_SET || dt_split_set_is_line_break(set))
             return true;
-    return splits_lines(split);
+        if (set->of.ascii['\n'] || set->before.ascii['\n'])
+            return false; /* its pieces span lines before a later stage cuts them */
+    }
+    return false;
 }
 
 /* clang-format off */

@@ -39,7 +39,7 @@ dt_status dt_smoke_place_open(dt_smoke_place *out, double limit_seconds, dt_aren
     DT_TRY(check_text(folder, err));
     if (mkdtemp(folder) == NULL)
         DT_THROW(err, DT_ERR_IO,
-                 "cannot create a folder in '%s': %s (set TMPDIR to another folder)", parent,
+                 "cannot create a folder in '%s': %s (set TMPDIR to a folder with free space)", parent,
                  strerror(errno));
     out->folder = folder;
     if (setenv("XDG_STATE_HOME", folder, 1) != 0)

@@ -52,8 +52,8 @@ DTRUN_LOG_QUOTA=0B DTRUN_CACHE_QUOTA=1kB expect 0 launch --wait --json "$work/ti
 json "o['state'] == 'finished'"
 new=$(field "o['run']")
 within 60 supervisor_is_gone "$new"
-within 60 log_says "$new" "beyond DTRUN_LOG_QUOTA"
-within 60 log_says "$new" "data/idle', [0-9]* bytes, beyond DTRUN_CACHE_QUOTA"
+within 60 log_says "$new" "to stay within DTRUN_LOG_QUOTA"
+within 60 log_says "$new" "data/idle', [0-9]* bytes, to stay within DTRUN_CACHE_QUOTA"
 exec 8>&-
 [ "$(logs_of "$old")" -eq 0 ] && [ "$(logs_of "$roomy")" -eq 0 ] || fail "logs beyond the quota are left"
 [ "$(logs_of "$held")" -ge 2 ] || fail "logs of a run that is resumed were removed"

@@ -106,7 +106,7 @@ expect 0 stop some --json
 
 # More than there is: refused, and not waited for.
 expect 2 launch "$work/tiny.yaml" --wait --set gpus=2 --set nodes='["localhost first_gpu=3"]'
-says "'first_gpu' is 3 with 2 GPUs from there on, and 'localhost' has 4"
+says "'first_gpu' is 3 with 2 GPUs from there on, but 'localhost' has 4"
 expect 2 launch "$work/sweep.yaml" --wait --set gpus=9
 expect 2 validate "$work/sweep.yaml" --set search.nodes=2
 says "'search.nodes' is 2, but 'nodes' has only 1"

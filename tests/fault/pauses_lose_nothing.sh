@@ -14,8 +14,8 @@ whole golden
 undisturbed() { # run
     is "attempt of $1 ($(value "$1" "o['reason']"))" "$(value "$1" "o['attempt']")" 1
     is "state of $1" "$(value "$1" "o['state']")" running
-    ! grep -q 'is gone\|is replaced\|given up' "$state/dtrun/runs/$id/supervisor.log" ||
-        fail "a node of $1 was given up: $(grep 'is gone\|is replaced\|given up' "$state/dtrun/runs/$id/supervisor.log")"
+    ! grep -q 'is gone\|replacing its agent\|given up' "$state/dtrun/runs/$id/supervisor.log" ||
+        fail "a node of $1 was given up: $(grep 'is gone\|replacing its agent\|given up' "$state/dtrun/runs/$id/supervisor.log")"
 }
 supervisor() { there "$id" 'dtrun supervise' | head -n 1; }
 

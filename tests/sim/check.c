@@ -392,7 +392,7 @@ static void check_never_older(dt_store *store, dt_arena *arena)
         dt_store_event_list(store, &events, &count, SIM_RUN, 0, 0, arena, NULL) != DT_OK)
         return;
     for (int64_t i = 0; i < count; i++)
-        if (strcmp(events[i].kind, "gap") == 0 && strstr(events[i].json, "written anew") != NULL)
+        if (strcmp(events[i].kind, "gap") == 0 && strstr(events[i].json, "restored from its folder") != NULL)
             sim_fail("the run store was taken for an older one: %s", events[i].json);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "base/file.h"
 #include "engine/tokens/bpe.h"
@@ -204,12 +205,62 @@ static void test_parts_have_the_tokens_of_the_whole(void **state)
          at = dt_bpe_cut(bpe, text, length, at + 1)) {
         assert_int_equal(encode(&part, bpe, text, at, NULL), DT_OK);
         assert_memory_equal(part.items, whole.items, part.count * sizeof(part.items[0]));
+        size_t before = part.count;
+
+        assert_int_equal(encode(&part, bpe, text + at, length - at, NULL), DT_OK);
+        assert_int_equal(before + part.count, whole.count);
+        assert_memory_equal(part.items, whole.items + before, part.count * sizeof(part.items[0]));
         cuts++;
     }
     assert_int_equal(cuts, 2);
     dt_ids_release(&whole);
     dt_ids_release(&part);
     dt_bpe_free(bpe);
+}
+
+/* The place of the first cut of a text by a fixture whose `key` is replaced, or extended if it is a list. */
+static size_t cut_with(const char *path, const char *key, const char *json, const char *text)
+{
+    json_t *file = json_load_file(path, 0, NULL), *value = json_loads(json, JSON_DECODE_ANY, NULL);
+    char *dump;
+    dt_bpe *bpe;
+    size_t at;
+
+    assert_true(file != NULL && value != NULL);
+    if (json_is_array(json_object_get(file, key)))
+        json_array_append_new(json_object_get(file, key), value);
+    else
+        json_object_set_new(file, key, value);
+    dump = json_dumps(file, JSON_COMPACT);
+    assert_int_equal(dt_bpe_parse(&bpe, dump, strlen(dump), "changed", NULL), DT_OK);
+    at = dt_bpe_cut(bpe, text, strlen(text), 1);
+    dt_bpe_free(bpe);
+    free(dump);
+    json_decref(file);
+    return at;
+}
+
+/* A cut would change the ids: of a step that looks at a text's ends, and of an added token over a line's end. */
+static void test_a_text_is_not_cut_where_its_ids_depend_on_both_lines(void **state)
+{
+    static const char gpt2[] = "tests/golden/tokens/gpt2.json",
+                      t5[] = "tests/golden/tokens/t5.json";
+    static const char text[] = "in New\nYork now";
+
+    (void)state;
+    assert_int_equal(cut_with(gpt2, "normalizer", "{\"type\": \"NFC\"}", text), 7);
+    assert_int_equal(cut_with(gpt2, "normalizer",
+                              "{\"type\": \"Strip\", \"strip_left\": false, "
+                              "\"strip_right\": true}",
+                              text),
+                     sizeof(text) - 1);
+    assert_int_equal(cut_with(gpt2, "normalizer", "{\"type\": \"Nmt\"}", text), sizeof(text) - 1);
+    assert_int_equal(cut_with(t5, "version", "\"1.0\"", text), 7);
+    assert_int_equal(cut_with(t5, "added_tokens",
+                              "{\"id\": 90000, \"content\": \"New York\", \"normalized\": true, "
+                              "\"special\": false}",
+                              text),
+                     sizeof(text) - 1);
 }
 
 static void test_text_comes_back_and_ends_with_the_end(void **state)
@@ -245,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_a_million_marks_in_a_row_take_no_second),
         cmocka_unit_test(test_long_pieces_between_matches_take_no_second),
         cmocka_unit_test(test_parts_have_the_tokens_of_the_whole),
+        cmocka_unit_test(test_a_text_is_not_cut_where_its_ids_depend_on_both_lines),
         cmocka_unit_test(test_text_comes_back_and_ends_with_the_end),
     };
 
