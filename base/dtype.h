@@ -1,6 +1,6 @@
 /* dtype: names the types of tensor elements.
  *
- * It is in base because memory is predicted in recipes/memory.h, which must not depend on tensors.
+ * It is in base because memory is predicted in recipes/cost/memory.h, which must not depend on tensors.
  */
 #ifndef DT_BASE_DTYPE_H
 #define DT_BASE_DTYPE_H

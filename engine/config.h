@@ -7,7 +7,7 @@
 
 #include "engine/model/model.h"
 #include "engine/strategy/strategy.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 /* `vocab` is the tokenizer's; the sizes are for the recipe's batch. */
 dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,

@@ -1,5 +1,5 @@
 /* generate_arguments: parses the arguments of `dtrun-engine generate`, from a command line or from a task
- * (recipes/plan.h).
+ * (recipes/plan/plan.h).
  *
  * Call it once per process, because it uses getopt. DT_ERR_USAGE naming the argument. */
 #ifndef DT_ENGINE_GENERATE_ARGUMENTS_H

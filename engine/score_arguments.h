@@ -1,5 +1,5 @@
 /* score_arguments: parses the arguments of `dtrun-engine score`, from a command line or from a task
- * (recipes/plan.h).
+ * (recipes/plan/plan.h).
  *
  * Call it once per process, because it uses getopt. DT_ERR_USAGE naming the argument. */
 #ifndef DT_ENGINE_SCORE_ARGUMENTS_H

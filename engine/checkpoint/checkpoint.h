@@ -20,7 +20,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "engine/strategy/strategy.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 #include "engine/checkpoint/checkpoint_int.h"
 #include "engine/config.h"
 #include "engine/data/data.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 
 #include "base/banned.h"
 

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "engine/checkpoint/name.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

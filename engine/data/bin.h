@@ -3,7 +3,7 @@
  *   llm.c     header of 256 int32: magic, version, token count, zeros; then the tokens.
  *             magic 20240520 version 1: uint16 (GPT-2); 20240801 version 7: uint32 (Llama 3)
  *   nanoGPT   uint16 without a header
- *   fairseq   and Megatron: uint8, uint16, int32 or int64 without a header (recipes/databin.h)
+ *   fairseq   and Megatron: uint8, uint16, int32 or int64 without a header (recipes/foreign/databin.h)
  *
  * All little-endian.
  */

@@ -11,7 +11,7 @@
  *            global sample index): it does not depend on the number of ranks.
  * Formats    UTF-8 text; llm.c .bin: 256 int32 of header, magic 20240520 version 1 (uint16) or
  *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: uint16 without a header;
- *            fairseq's .bin, whose .idx gives the width (recipes/databin.h). Files are
+ *            fairseq's .bin, whose .idx gives the width (recipes/foreign/databin.h). Files are
  *            joined in the order of the list, a glob's matches sorted by bytes.
  *            .csv, .npy: rows of numbers (rows.h), each of which is a sample
  * Packed     (data.pack) sequences are cut at the ends of documents (packs.h): there is no offset, each
@@ -33,7 +33,7 @@
 #include "base/json.h"
 #include "engine/data/groups.h"
 #include "engine/tokens/bpe.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

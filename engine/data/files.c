@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "engine/data/bin.h"
-#include "recipes/databin.h"
+#include "recipes/foreign/databin.h"
 
 #include "base/banned.h"
 

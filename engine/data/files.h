@@ -8,7 +8,7 @@
 #define DT_ENGINE_FILES_H
 
 #include "base/arena.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

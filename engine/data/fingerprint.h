@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

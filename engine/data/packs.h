@@ -13,7 +13,7 @@
 #define DT_ENGINE_DATA_PACKS_H
 
 #include "engine/data/stream.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,8 +5,8 @@
 
 #include "engine/config.h"
 #include "engine/data/sides.h"
-#include "recipes/fields.h"
-#include "recipes/values.h"
+#include "recipes/fields/fields.h"
+#include "recipes/fields/values.h"
 
 #include "base/banned.h"
 

@@ -33,7 +33,7 @@
 #include "engine/ops/optimizer_rules.h"
 #include "engine/philox.h"
 #include "engine/tensor.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -13,7 +13,7 @@
 #define DT_ENGINE_SCALER_H
 
 #include "base/error.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

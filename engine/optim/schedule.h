@@ -19,7 +19,7 @@
 #ifndef DT_ENGINE_SCHEDULE_H
 #define DT_ENGINE_SCHEDULE_H
 
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "engine/strategy/fsdp_int.h"
-#include "recipes/traffic.h"
+#include "recipes/cost/traffic.h"
 
 #include "base/banned.h"
 

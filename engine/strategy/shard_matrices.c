@@ -4,11 +4,11 @@
  *
  * If slices are parts of units, a unit's directions are gathered, and a rank shapes those of which it
  * holds a part. If slices are whole units, every rank has all directions: each shapes its share
- * (recipes/matrices.h) and broadcasts it while it shapes the next. The result has the same bits
+ * (recipes/cost/matrices.h) and broadcasts it while it shapes the next. The result has the same bits
  * whichever rank shapes a matrix.
  */
 #include "engine/strategy/shard_int.h"
-#include "recipes/matrices.h"
+#include "recipes/cost/matrices.h"
 
 #include "base/banned.h"
 

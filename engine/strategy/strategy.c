@@ -1,6 +1,6 @@
 #include "engine/strategy/strategy.h"
 
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #include "base/banned.h"
 

@@ -1,4 +1,4 @@
-/* share: selects the lines of a task (recipes/plan.h) that one rank processes.
+/* share: selects the lines of a task (recipes/plan/plan.h) that one rank processes.
  *
  * Rank r of W takes the r-th missing part and every W-th one after it. A part is never split between
  * ranks, so no rank waits for another; the parts of a rank that died are
@@ -11,7 +11,7 @@
 #define DT_ENGINE_TASK_SHARE_H
 
 #include "base/strbuf.h"
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 
 typedef struct dt_task_share {
     dt_strbuf text;   /* the selected lines, concatenated, as in the file */

@@ -15,7 +15,7 @@
 #include "engine/generate/continue.h"
 #include "engine/generate/score.h"
 #include "engine/generate/translate.h"
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 
 /* From the plan's arguments; the task sets the files, the checkpoint, the device and the rest. */
 typedef struct dt_task_how {

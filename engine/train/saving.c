@@ -9,8 +9,8 @@
 #include "engine/train/measure.h"
 #include "engine/train/replicas.h"
 #include "engine/train/report.h"
-#include "recipes/fields.h"
-#include "recipes/memory.h"
+#include "recipes/cost/memory.h"
+#include "recipes/fields/fields.h"
 
 #include "base/banned.h"
 

@@ -16,7 +16,7 @@
 #include "engine/train/saving.h"
 #include "engine/train/valid_bleu.h"
 #include "engine/weights/weights.h"
-#include "recipes/memory.h"
+#include "recipes/cost/memory.h"
 
 #include "base/banned.h"
 

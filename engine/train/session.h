@@ -18,7 +18,7 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/best.h"
 #include "engine/train/fault.h"
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 
 typedef struct dt_train_session {
     const dt_plan *plan;

@@ -12,7 +12,7 @@
 #define DT_ENGINE_TRAIN_TRAIN_H
 
 #include "engine/channel/events.h"
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 
 dt_status dt_train(const dt_plan *plan, int64_t rank, dt_events *events, dt_error *err);
 

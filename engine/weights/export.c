@@ -15,7 +15,7 @@
 #include "engine/config.h"
 #include "engine/data/data.h"
 #include "engine/weights/export_int.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 
 #include "base/banned.h"
 

@@ -4,7 +4,7 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/weights/export.h"
-#include "recipes/huggingface.h"
+#include "recipes/foreign/huggingface.h"
 
 typedef struct dt_weights_exporter {
     const dt_weights_export_options *options;

@@ -1,6 +1,6 @@
 /* weights: reads the initial parameters of a model from published files or from a checkpoint.
  *
- * Files      recipes/weights.h finds them; recipes/architecture/published.h has the names and layouts of
+ * Files      recipes/foreign/weights.h finds them; recipes/architecture/published.h has the names and layouts of
  *            Hugging Face models, bin_published.c next to it those of .bin files. F32, BF16
  *            and F16 are converted to fp32
  * Reading    each rank reads the slices that it holds, by pread; transposed matrices are transposed
@@ -15,7 +15,7 @@
 #define DT_ENGINE_WEIGHTS_H
 
 #include "engine/strategy/strategy.h"
-#include "recipes/weights.h"
+#include "recipes/foreign/weights.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,7 +5,7 @@
 #include "engine/checkpoint/index.h"
 #include "engine/checkpoint/part.h"
 #include "engine/weights/weights.h"
-#include "recipes/huggingface.h"
+#include "recipes/foreign/huggingface.h"
 
 #ifdef __cplusplus
 extern "C" {

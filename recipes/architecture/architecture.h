@@ -22,7 +22,7 @@
 #include "recipes/architecture/llama.h"
 #include "recipes/architecture/mlp.h"
 #include "recipes/architecture/transformer.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

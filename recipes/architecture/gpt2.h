@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {

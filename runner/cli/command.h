@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/exit.h"
-#include "recipes/problems.h"
+#include "recipes/read/problems.h"
 #include "runner/cli/options.h"
 
 typedef struct dt_call {

@@ -6,7 +6,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/run_name.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "store/store.h"
 
 #include "base/banned.h"

@@ -6,8 +6,8 @@
 #ifndef DT_RUNNER_READ_RECIPE_H
 #define DT_RUNNER_READ_RECIPE_H
 
-#include "recipes/problems.h"
-#include "recipes/reader.h"
+#include "recipes/read/problems.h"
+#include "recipes/read/reader.h"
 #include "runner/cli/command.h"
 
 #define DT_STRICT_OPTION                                                                     \

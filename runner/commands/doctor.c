@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "recipes/nodes.h"
+#include "recipes/fields/nodes.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/node_checks.h"

@@ -5,7 +5,7 @@
 
 #include "engine/data/data.h"
 #include "recipes/architecture/architecture.h"
-#include "recipes/nodes.h"
+#include "recipes/fields/nodes.h"
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"

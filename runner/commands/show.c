@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "recipes/origins.h"
+#include "recipes/read/origins.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/launch/overrides.h"

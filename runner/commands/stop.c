@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/report.h"

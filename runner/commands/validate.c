@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "recipes/reader.h"
+#include "recipes/read/reader.h"
 #include "runner/cli/report.h"
 #include "runner/convert/convert.h"
 #include "runner/convert/pasted.h"

@@ -7,7 +7,7 @@
 
 #include "base/display.h"
 #include "base/utf8.h"
-#include "recipes/values.h"
+#include "recipes/fields/values.h"
 
 #include "base/banned.h"
 

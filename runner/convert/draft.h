@@ -80,7 +80,7 @@ void dt_draft_account(dt_draft *draft);
 /* Appends the shortest number that agrees in 15 digits, "1.5e-4", so that 6e-4 / 10 is 6e-5. */
 void dt_draft_number_text(dt_strbuf *out, double value);
 
-/* Writes the recipe, with groups and fields in the order of the table (recipes/fields.c). DT_ERR_NOMEM. */
+/* Writes the recipe, with groups and fields in the order of the table (recipes/fields/fields.c). DT_ERR_NOMEM. */
 dt_status dt_draft_write(dt_strbuf *out, const dt_draft *draft, dt_error *err);
 
 #endif

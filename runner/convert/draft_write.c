@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/display.h"
-#include "recipes/fields.h"
-#include "recipes/values.h"
+#include "recipes/fields/fields.h"
+#include "recipes/fields/values.h"
 #include "runner/convert/draft.h"
 
 #include "base/banned.h"

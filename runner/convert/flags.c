@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/values.h"
+#include "recipes/fields/values.h"
 #include "runner/cli/suggest.h"
 
 #include "base/banned.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/values.h"
+#include "recipes/fields/values.h"
 #include "runner/convert/flags.h"
 
 #include "base/banned.h"

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "engine/data/files.h"
-#include "recipes/databin.h"
+#include "recipes/foreign/databin.h"
 
 #include "base/banned.h"
 

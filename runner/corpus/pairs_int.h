@@ -7,7 +7,7 @@
 #include "engine/data/data.h"
 #include "engine/data/mapping.h"
 #include "engine/data/sentences.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 /* pair_files: the files of sentence pairs that an entry of data.train or data.validation stands for.
  *
@@ -18,7 +18,7 @@
  *   NAME                    two text files, NAME.de and NAME.en, line n of the one being the translation
  *                           of line n of the other
  *   NAME                    what fairseq-preprocess wrote, NAME.de-en.de.bin, NAME.de-en.en.bin and their
- *                           .idx (recipes/databin.h), or NAME.en-de.*
+ *                           .idx (recipes/foreign/databin.h), or NAME.en-de.*
  * Patterns stand for the first two.
  *
  * Errors  DT_ERR_RECIPE naming field and file, and the expected files

@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 typedef enum dt_look_kind {
     DT_LOOK_TEXT,

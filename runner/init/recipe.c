@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "recipes/reader.h"
+#include "recipes/read/reader.h"
 #include "runner/init/recipe_int.h"
 #include "runner/launch/placement.h"
 

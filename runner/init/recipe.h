@@ -1,7 +1,7 @@
 /* recipe: writes the recipe of `dtrun init`, with a model sized for the data and the machine.
  *
  * Model    the largest of `sizes` (recipe.c) for which there are enough tokens, that fits the memory predicted by
- *          recipes/memory.h, and that on CPUs trains within about an hour
+ *          recipes/cost/memory.h, and that on CPUs trains within about an hour
  * Length   several passes over the data, within limits that depend on the size
  * Checked  the recipe is read and checked as by `dtrun validate`, which also gives the facts, memory and time in its
  *          comments

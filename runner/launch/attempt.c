@@ -13,7 +13,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "engine/checkpoint/copy.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/command.h"
 #include "runner/launch/overrides.h"
 #include "runner/launch/provenance.h"

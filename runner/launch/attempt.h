@@ -9,8 +9,8 @@
 #define DT_RUNNER_LAUNCH_ATTEMPT_H
 
 #include "base/strbuf.h"
-#include "recipes/plan.h"
-#include "recipes/reader.h"
+#include "recipes/plan/plan.h"
+#include "recipes/read/reader.h"
 #include "runner/launch/preflight.h"
 #include "store/store.h"
 
@@ -24,7 +24,7 @@ typedef struct dt_fork {
     dt_budget_place at;
 } dt_fork;
 
-/* Start of a run whose task is not training (recipes/plan.h); flight->plan.task has the rest. */
+/* Start of a run whose task is not training (recipes/plan/plan.h); flight->plan.task has the rest. */
 typedef struct dt_task_start {
     const char *checkpoint;          /* it is copied */
     const dt_strbuf *input, *target; /* contents of its files; target NULL: none */

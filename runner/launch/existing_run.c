@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "engine/data/data.h"
 #include "engine/data/files.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/resume_point.h"

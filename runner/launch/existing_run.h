@@ -7,8 +7,8 @@
 #define DT_RUNNER_LAUNCH_EXISTING_RUN_H
 
 #include "engine/checkpoint/checkpoint.h"
-#include "recipes/origins.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
+#include "recipes/read/origins.h"
 #include "runner/cli/command.h"
 #include "store/store.h"
 

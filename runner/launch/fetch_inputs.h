@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 /* Replaces every URL of data.train and data.validation by a path in the cache; *out borrows the
  * rest of `recipe`. Reports downloads on stderr. Errors as in runner/fetch/fetch.h. */

@@ -6,8 +6,8 @@
 
 #include "engine/data/packs.h"
 #include "recipes/architecture/architecture.h"
-#include "recipes/matrices.h"
-#include "recipes/traffic.h"
+#include "recipes/cost/matrices.h"
+#include "recipes/cost/traffic.h"
 #include "runner/launch/past_speed.h"
 #include "runner/predict/predict.h"
 

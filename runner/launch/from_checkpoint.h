@@ -5,7 +5,7 @@
 #define DT_LAUNCH_FROM_CHECKPOINT_H
 
 #include "base/json.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 #include "runner/cli/command.h"
 #include "store/store.h"
 

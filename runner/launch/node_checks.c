@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "recipes/nodes.h"
+#include "recipes/fields/nodes.h"
 #include "runner/cli/report.h"
 #include "runner/launch/placement.h"
 #include "runner/launch/slurm_plan.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/term/table.h"
 
 #include "base/banned.h"

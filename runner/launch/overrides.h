@@ -7,7 +7,7 @@
 #define DT_RUNNER_LAUNCH_OVERRIDES_H
 
 #include "base/json.h"
-#include "recipes/reader.h"
+#include "recipes/read/reader.h"
 #include "runner/term/term.h"
 #include "store/store.h"
 

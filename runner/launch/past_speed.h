@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 
 typedef struct dt_past_speed {
     int64_t runs;     /* 0: none */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/nodes.h"
+#include "recipes/fields/nodes.h"
 
 #include "base/banned.h"
 

@@ -7,7 +7,7 @@
 #include "engine/data/data.h"
 #include "engine/data/files.h"
 #include "recipes/architecture/architecture.h"
-#include "recipes/nodes.h"
+#include "recipes/fields/nodes.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
 #include "runner/corpus/prepared.h"

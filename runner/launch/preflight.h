@@ -10,9 +10,9 @@
 #include <stdbool.h>
 
 #include "engine/data/budget.h"
-#include "recipes/memory.h"
-#include "recipes/plan.h"
-#include "recipes/reader.h"
+#include "recipes/cost/memory.h"
+#include "recipes/plan/plan.h"
+#include "recipes/read/reader.h"
 
 typedef struct dt_preflight {
     dt_recipe recipe; /* recipe as stored: data by URL, nodes by Slurm */

@@ -15,7 +15,7 @@
 #define DT_RUNNER_LAUNCH_PROVENANCE_H
 
 #include "base/json.h"
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 #include "runner/term/table.h"
 #include "store/store.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/resources.h"
-#include "recipes/nodes.h"
+#include "recipes/fields/nodes.h"
 #include "runner/node_setup/slurm_nodes.h"
 #include "runner/slurm/allocation.h"
 #include "runner/slurm/name.h"

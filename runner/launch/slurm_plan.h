@@ -9,7 +9,7 @@
 #ifndef DT_RUNNER_LAUNCH_SLURM_PLAN_H
 #define DT_RUNNER_LAUNCH_SLURM_PLAN_H
 
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 
 /* Like dt_plan_make, for any recipe. DT_ERR_RECIPE if the job does not match the recipe. */
 dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err);

@@ -7,7 +7,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/data/data.h"
 #include "engine/tokens/text_lines.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/tags.h"
 #include "runner/launch/attempt.h"

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recipes/traffic.h"
+#include "recipes/cost/traffic.h"
 
 typedef struct dt_fabric {
     int64_t nodes, node_gpus;

@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "recipes/architecture/architecture.h"
-#include "recipes/matrices.h"
-#include "recipes/plan.h"
+#include "recipes/cost/matrices.h"
+#include "recipes/plan/plan.h"
 
 #include "base/banned.h"
 
 /* --- compute */
 
-/* FLOPs of the stages of a micro-step: recipes/traffic.h. */
+/* FLOPs of the stages of a micro-step: recipes/cost/traffic.h. */
 static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t vocab, int64_t blocks,
                              dt_arena *arena, dt_error *err)
 {

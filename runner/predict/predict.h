@@ -1,6 +1,6 @@
 /* predict: predicts the time of a recipe's step on a number of GPUs, from arithmetic alone.
  *
- * Compute    FLOPs of each stage (recipes/traffic.h) as the architecture counts them for a token
+ * Compute    FLOPs of each stage (recipes/cost/traffic.h) as the architecture counts them for a token
  *            (recipes/architecture/), times the rows = sequences x tokens; what activation
  *            checkpointing computes again but for the last block; over the GPU's matrix rate
  *            times `efficiency`. What is not a product is inside the efficiency
@@ -8,7 +8,7 @@
  *            norm and by the optimizer, 12; master and moments read and written, 8 each; the
  *            compute type's copy written, 2; over DT_PLAN_MEMORY_SHARE of the memory's bandwidth. Of an
  *            optimizer that steps matrices whole, the FLOPs of the rank that has most of them as well
- *            (recipes/matrices.h), over the rate of their type times `efficiency`
+ *            (recipes/cost/matrices.h), over the rate of their type times `efficiency`
  * Overlap    one channel takes the messages in the order of their launch, as
  *            engine/strategy/async_comm.h does; a stage waits for those that it needs
  * Left out   what collectives take from the compute they run beside, the host, stragglers, sums of
@@ -17,7 +17,7 @@
 #ifndef DT_RUNNER_PREDICT_PREDICT_H
 #define DT_RUNNER_PREDICT_PREDICT_H
 
-#include "recipes/memory.h"
+#include "recipes/cost/memory.h"
 #include "runner/predict/collective.h"
 
 #define DT_PLAN_MEMORY_SHARE 0.85

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "recipes/writer.h"
+#include "recipes/read/writer.h"
 #include "runner/cli/child.h"
 #include "runner/supervisor/folder/run_folder.h"
 
@@ -39,8 +39,8 @@ dt_status dt_smoke_place_open(dt_smoke_place *out, double limit_seconds, dt_aren
     DT_TRY(check_text(folder, err));
     if (mkdtemp(folder) == NULL)
         DT_THROW(err, DT_ERR_IO,
-                 "cannot create a folder in '%s': %s (set TMPDIR to a folder with free space)", parent,
-                 strerror(errno));
+                 "cannot create a folder in '%s': %s (set TMPDIR to a folder with free space)",
+                 parent, strerror(errno));
     out->folder = folder;
     if (setenv("XDG_STATE_HOME", folder, 1) != 0)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 #include "store/store.h"
 
 typedef struct dt_smoke_place {

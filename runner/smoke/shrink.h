@@ -11,7 +11,7 @@
 #ifndef DT_SMOKE_SHRINK_H
 #define DT_SMOKE_SHRINK_H
 
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 typedef struct dt_shrink {
     int64_t ranks; /* 0: two, or one if the recipe has one */

@@ -10,7 +10,7 @@
 #ifndef DT_SMOKE_H
 #define DT_SMOKE_H
 
-#include "recipes/reader.h"
+#include "recipes/read/reader.h"
 #include "runner/smoke/fault.h"
 #include "runner/smoke/shrink.h"
 

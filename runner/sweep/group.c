@@ -9,8 +9,8 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
-#include "recipes/origins.h"
-#include "recipes/writer.h"
+#include "recipes/read/origins.h"
+#include "recipes/read/writer.h"
 
 #include "base/banned.h"
 

@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "recipes/recipe.h"
+#include "recipes/fields/recipe.h"
 
 typedef struct dt_sweep_point {
     const char *name;    /* name of its run */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/resources.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/launch/preflight.h"
 #include "runner/sweep/drive.h"

@@ -2,7 +2,7 @@
 #ifndef DT_SWEEP_LAUNCH_H
 #define DT_SWEEP_LAUNCH_H
 
-#include "recipes/reader.h"
+#include "recipes/read/reader.h"
 #include "runner/cli/command.h"
 #include "store/store.h"
 

@@ -6,9 +6,9 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
-#include "recipes/nodes.h"
-#include "recipes/plan.h"
-#include "recipes/reader.h"
+#include "recipes/fields/nodes.h"
+#include "recipes/plan/plan.h"
+#include "recipes/read/reader.h"
 #include "runner/cli/find_weights.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/placement.h"

@@ -1,4 +1,4 @@
-/* origins: prints where the values of a recipe come from (recipes/origins.h). */
+/* origins: prints where the values of a recipe come from (recipes/read/origins.h). */
 #ifndef DT_RUNNER_VIEW_ORIGINS_H
 #define DT_RUNNER_VIEW_ORIGINS_H
 

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "recipes/architecture/architecture.h"
-#include "recipes/matrices.h"
+#include "recipes/cost/matrices.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"

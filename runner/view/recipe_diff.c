@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 
 #include "base/banned.h"
 

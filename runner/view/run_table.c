@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "recipes/field_table.h"
+#include "recipes/fields/field_table.h"
 #include "runner/term/format.h"
 #include "runner/view/recipe_diff.h"
 #include "runner/view/runs.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/suggest.h"
 #include "runner/term/format.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/version.h"
-#include "recipes/rules.h"
+#include "recipes/rules/rules.h"
 
 #include "base/banned.h"
 

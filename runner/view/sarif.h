@@ -1,13 +1,13 @@
 /* sarif: writes the problems of recipes as SARIF 2.1.0, for code hosts and editors.
  *
- * One document for all recipes, with the rules of recipes/rules.h. Paths are written as given, absolute ones as
+ * One document for all recipes, with the rules of recipes/rules/rules.h. Paths are written as given, absolute ones as
  * file URIs.
  */
 #ifndef DT_RUNNER_VIEW_SARIF_H
 #define DT_RUNNER_VIEW_SARIF_H
 
 #include "base/json.h"
-#include "recipes/problems.h"
+#include "recipes/read/problems.h"
 
 /* Returns an empty document. New reference. */
 json_t *dt_sarif_new(void);

@@ -51,7 +51,7 @@ YAML
 python3 - >"$work/presets" <<'PY'
 import re
 sizes = {"model.layers", "model.heads", "model.kv_heads", "model.embed", "model.ffn", "model.head_width", "model.rope_theta"}
-table = open("recipes/presets.h").read().split("#define DT_PRESETS(PRESET)")[1].split("#define")[0]
+table = open("recipes/fields/presets.h").read().split("#define DT_PRESETS(PRESET)")[1].split("#define")[0]
 presets = {}
 for entry in re.split(r"PRESET\(", table)[1:]:
     kind = re.search(r"DT_PRESET_(\w+)\(", entry)

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "recipes/fields.h"
-#include "recipes/plan.h"
+#include "recipes/fields/fields.h"
+#include "recipes/plan/plan.h"
 
 #include "base/banned.h"
 

@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "recipes/fields.h"
-#include "recipes/plan.h"
+#include "recipes/fields/fields.h"
+#include "recipes/plan/plan.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"

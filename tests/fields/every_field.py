@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every field of a recipe x {finish, crash and restart, stop and resume, resume on another world}.
 
-The fields come from recipes/fields.c itself: one that has neither a value here nor a reason to be
+The fields come from recipes/fields/fields.c itself: one that has neither a value here nor a reason to be
 left out fails the test. Each way is held against the run that nothing happened to: state, exit code,
 number of steps, every point of the history once, the same losses to the bit (on another world, whose
 sums have another order, within a bound).

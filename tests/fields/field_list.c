@@ -1,7 +1,7 @@
 /* field_list: the table of recipe fields as JSON, for the test that goes through all of them. */
 #include <stdio.h>
 
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 
 #include "base/banned.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/reader.h"
-#include "recipes/text.h"
+#include "recipes/fields/text.h"
+#include "recipes/read/reader.h"
 #include "runner/convert/pasted.h"
 #include "runner/convert/python_values.h"
 #include "runner/convert/tool.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "recipes/databin.h"
+#include "recipes/foreign/databin.h"
 
 #include "base/banned.h"
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/fields.h"
-#include "recipes/memory.h"
-#include "recipes/plan.h"
-#include "recipes/reader.h"
-#include "recipes/text.h"
+#include "recipes/cost/memory.h"
+#include "recipes/fields/fields.h"
+#include "recipes/fields/text.h"
+#include "recipes/plan/plan.h"
+#include "recipes/read/reader.h"
 #include "tests/fuzz/ways.h"
 
 #include "base/banned.h"

@@ -12,9 +12,9 @@
 
 #include "engine/checkpoint/safetensors.h"
 #include "recipes/architecture/weights_bin.h"
-#include "recipes/fields.h"
-#include "recipes/huggingface.h"
-#include "recipes/values.h"
+#include "recipes/fields/fields.h"
+#include "recipes/fields/values.h"
+#include "recipes/foreign/huggingface.h"
 
 #include "base/banned.h"
 

@@ -18,12 +18,12 @@ check() { # folder allowed...
 }
 check base base
 check recipes base recipes
-check engine base recipes engine
+check engine base recipes/fields recipes/architecture recipes/cost recipes/foreign recipes/plan engine
 check store base store
 check web base store web
 check runner base recipes engine/bleu engine/data engine/tokens engine/checkpoint engine/strategy engine/weights store web runner
 
-# Inside engine/ and runner/, folder by folder; what lies beside the folders is for all of them.
+# Inside recipes/, engine/ and runner/, folder by folder; what lies beside the folders is for all of them.
 inside() { # part folder allowed...
     local part=$1 folder=$2 allowed hits
     shift 2
@@ -34,6 +34,14 @@ inside() { # part folder allowed...
     known+=" $part/$folder/"
 }
 known=
+inside recipes fields
+inside recipes architecture fields
+inside recipes cost fields architecture
+inside recipes foreign fields architecture
+inside recipes plan fields cost foreign
+inside recipes read fields architecture foreign
+inside recipes rules fields architecture plan read
+inside recipes doc fields read rules
 inside engine bleu
 inside engine ops device
 inside engine device ops
@@ -74,7 +82,7 @@ inside runner sweep channel cli launch stop supervisor term view
 inside runner relay cli term
 inside runner top cli supervisor term view
 inside runner commands cli convert corpus export gc import init launch relay smoke stop sweep top view supervisor term
-for folder in engine/*/ runner/*/; do
+for folder in recipes/*/ engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done
 
@@ -89,7 +97,7 @@ while IFS=: read -r file _ line; do
 done < <(grep -rnE '^#include "[a-z_/0-9]+_int\.(h|cuh)"' base recipes engine store web runner)
 
 # The engine knows no YAML, no SQL, no ssh; ops and models know no strategy.
-hits=$(grep -rnE '#include <(yaml|sqlite3|microhttpd|curl/)' base recipes/*.h engine)
+hits=$(grep -rnE '#include <(yaml|sqlite3|microhttpd|curl/)' base recipes/{fields,architecture,cost,foreign,plan} engine)
 [ -z "$hits" ] || complain "the engine's side includes what only the runner may:"$'\n'"$hits"
 hits=$(grep -rnE '#include "engine/(strategy|comm|checkpoint|data)/' engine/ops engine/device engine/model)
 [ -z "$hits" ] || complain "ops and models see tensors only:"$'\n'"$hits"
@@ -119,8 +127,8 @@ hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/s
 # What models share, and who uses them, knows no kind: two tables and a folder do.
 kinds=$(for file in engine/model/*/kind.c; do basename "$(dirname "$file")"; done | grep -vx decoder | paste -sd'|')
 [[ $kinds == *'|'* ]] || complain "no kinds were found in engine/model"
-hits=$(grep -rnE "[gG][pP][tT]2|(dt_($kinds)|MODEL_(${kinds^^}))(_|\\b)" --include='*.[ch]' engine recipes/*.[ch] |
-    grep -vE "^(engine/model/(($kinds)/|kinds\\.c)|engine/tokens/|recipes/(recipe\\.h|fields\\.c|presets\\.[ch]|derive\\.c|doc\\.c):)")
+hits=$(grep -rnE "[gG][pP][tT]2|(dt_($kinds)|MODEL_(${kinds^^}))(_|\\b)" --include='*.[ch]' engine recipes/{fields,cost,foreign,plan,read,rules,doc} |
+    grep -vE "^(engine/model/(($kinds)/|kinds\\.c)|engine/tokens/|recipes/(fields/(recipe\\.h|fields\\.c|presets\\.[ch])|read/derive\\.c|doc/doc\\.c):)")
 [ -z "$hits" ] || complain "only folders of engine/model and recipes/architecture know one model from another:"$'\n'"$hits"
 
 # The loop asks no strategy which one it is.

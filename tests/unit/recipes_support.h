@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "recipes/reader.h"
+#include "recipes/read/reader.h"
 
 /* The least that a recipe needs; texts are put after it. */
 #define LEAST "model: gpt2-small\ndata: a.txt\nschedule: {steps: 100}\n"

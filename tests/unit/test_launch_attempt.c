@@ -7,7 +7,7 @@
 #include "store_support.h"
 
 #include "base/file.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/launch/attempt.h"
 
 static test_store *t;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "recipes/memory.h"
+#include "recipes/cost/memory.h"
 #include "tests/unit/model_harness.h"
 
 #include "base/banned.h"

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "engine/model/model.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/predict/predict.h"
 
 #define US 1e-6

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "recipes/values.h"
+#include "recipes/fields/values.h"
 
 /* Every default, and something valid where there is none. */
 static void fill(dt_recipe *recipe)

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "recipes/fields.h"
-#include "recipes/huggingface.h"
+#include "recipes/fields/fields.h"
+#include "recipes/foreign/huggingface.h"
 
 #include "base/banned.h"
 

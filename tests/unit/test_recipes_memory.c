@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "recipes/fields.h"
-#include "recipes/memory.h"
-#include "recipes/memory_int.h"
+#include "recipes/cost/memory.h"
+#include "recipes/cost/memory_int.h"
+#include "recipes/fields/fields.h"
 
 /* GPT-2 124M at batch 4 x 1024. */
 static void fill(dt_recipe *recipe)

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "recipes/durations.h"
-#include "recipes/nodes.h"
+#include "recipes/fields/durations.h"
+#include "recipes/fields/nodes.h"
 
 typedef struct fixture {
     dt_arena arena;

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "recipes/doc.h"
-#include "recipes/presets.h"
-#include "recipes/values.h"
+#include "recipes/doc/doc.h"
+#include "recipes/fields/presets.h"
+#include "recipes/fields/values.h"
 #include "recipes_support.h"
 
 static void test_the_reference_page_is_what_the_table_says(void **state)

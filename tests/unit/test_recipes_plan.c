@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "recipes/fields.h"
-#include "recipes/plan.h"
+#include "recipes/fields/fields.h"
+#include "recipes/plan/plan.h"
 
 static int make(void **state)
 {

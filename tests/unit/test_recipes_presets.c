@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "recipes/fields.h"
-#include "recipes/memory.h"
-#include "recipes/presets.h"
-#include "recipes/values.h"
+#include "recipes/cost/memory.h"
+#include "recipes/fields/fields.h"
+#include "recipes/fields/presets.h"
+#include "recipes/fields/values.h"
 
 /* As published, with the padding to a multiple of 128 on top. fairseq's model has a head of its own
  * and no learned positions. */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "recipes/secret.h"
+#include "recipes/read/secret.h"
 
 #include "base/banned.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "recipes_support.h"
 
 static void test_a_set_wins_over_the_file(void **state)

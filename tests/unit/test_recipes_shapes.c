@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "recipes/doc.h"
-#include "recipes/reading.h"
-#include "recipes/values.h"
+#include "recipes/doc/doc.h"
+#include "recipes/fields/values.h"
+#include "recipes/read/reading.h"
 
 typedef struct part {
     dt_string_list files;

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "recipes/architecture/architecture.h"
-#include "recipes/fields.h"
-#include "recipes/memory.h"
-#include "recipes/traffic.h"
+#include "recipes/cost/memory.h"
+#include "recipes/cost/traffic.h"
+#include "recipes/fields/fields.h"
 
 /* Three blocks of 64: 12 * 64^2 + 13 * 64 = 49,984 elements; the root (128 + 32 + 2) * 64 = 10,368.
  * Stages of a micro-step: 0 embedding, 1 2 3 forward, 4 head, 5 6 7 backward, 8 embedding. */

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "recipes/reader.h"
+#include "recipes/read/reader.h"
 #include "runner/smoke/fault.h"
 #include "runner/smoke/shrink.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "engine/comm/comm_int.h"
-#include "recipes/fields.h"
-#include "recipes/traffic.h"
+#include "recipes/cost/traffic.h"
+#include "recipes/fields/fields.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"

@@ -1,4 +1,4 @@
-/* strategy_memory: compares the memory forecast for a recipe (recipes/memory.h) with what its ranks allocate: kinds
+/* strategy_memory: compares the memory forecast for a recipe (recipes/cost/memory.h) with what its ranks allocate: kinds
  * of models x strategies x precisions x optimizers, on one rank and on three.
  *
  *     test_strategy_memory        each strategy in each precision with AdamW and one other optimizer in turn
@@ -20,9 +20,9 @@
 #include "engine/checkpoint/snapshot.h"
 #include "engine/comm/shm/segment.h"
 #include "engine/config.h"
-#include "recipes/fields.h"
-#include "recipes/memory.h"
-#include "recipes/memory_int.h"
+#include "recipes/cost/memory.h"
+#include "recipes/cost/memory_int.h"
+#include "recipes/fields/fields.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/config.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/fields.h"
-#include "recipes/huggingface.h"
-#include "recipes/values.h"
+#include "recipes/fields/fields.h"
+#include "recipes/fields/values.h"
+#include "recipes/foreign/huggingface.h"
 #include "tests/golden/safetensors.h"
 
 #include "base/banned.h"

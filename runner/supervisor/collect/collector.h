@@ -23,7 +23,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/supervisor/collect/history.h"
 #include "runner/supervisor/protocol/message.h"

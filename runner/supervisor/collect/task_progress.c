@@ -1,4 +1,4 @@
-/* task_progress: tracks the progress of a task (recipes/plan.h) from the parts that its ranks report.
+/* task_progress: tracks the progress of a task (recipes/plan/plan.h) from the parts that its ranks report.
  *
  * The step of such a run is the number of lines in finished parts. Each part counts once, whichever rank
  * reports it again; parts that are in the folder at the start (folder/task_folder.h) are counted too.

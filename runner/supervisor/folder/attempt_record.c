@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "recipes/version.h"
+#include "recipes/fields/version.h"
 
 #include "base/banned.h"
 

@@ -11,7 +11,7 @@
 #ifndef DT_FOLDER_COPIES_H
 #define DT_FOLDER_COPIES_H
 
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 #include "runner/node_setup/node_setup.h"
 #include "store/store.h"
 

@@ -1,4 +1,4 @@
-/* task_folder: stores the results of a run whose task is not training (recipes/plan.h), and merges them into
+/* task_folder: stores the results of a run whose task is not training (recipes/plan/plan.h), and merges them into
  * the requested file.
  *
  *   input.txt, target.txt    copies of the input
@@ -15,7 +15,7 @@
 #ifndef DT_FOLDER_TASK_FOLDER_H
 #define DT_FOLDER_TASK_FOLDER_H
 
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 
 #define DT_TASK_INPUT  "input.txt"
 #define DT_TASK_TARGET "target.txt"

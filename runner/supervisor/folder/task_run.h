@@ -1,8 +1,8 @@
-/* task_run: finds the task of a run that is not a training run (recipes/plan.h). */
+/* task_run: finds the task of a run that is not a training run (recipes/plan/plan.h). */
 #ifndef DT_FOLDER_TASK_RUN_H
 #define DT_FOLDER_TASK_RUN_H
 
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 #include "store/store.h"
 
 /* Returns "generate" or "score" (static); NULL: the run trains. */

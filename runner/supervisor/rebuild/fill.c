@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "recipes/nodes.h"
+#include "recipes/fields/nodes.h"
 #include "runner/supervisor/collect/replay.h"
 #include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/run_folder.h"

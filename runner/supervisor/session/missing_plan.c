@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "recipes/fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/supervisor/folder/copies.h"
 #include "runner/supervisor/session/session_int.h"
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/session/session_int.h"

@@ -30,7 +30,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "recipes/plan.h"
+#include "recipes/plan/plan.h"
 #include "runner/channel/listener.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/supervisor/cleanup/cleanup.h"

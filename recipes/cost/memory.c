@@ -1,0 +1,256 @@
+#include "recipes/cost/memory.h"
+
+#include "recipes/architecture/translations.h"
+#include "recipes/cost/memory_int.h"
+
+#include "base/banned.h"
+
+#define GPU_BYTES          ((int64_t)64 << 20) /* memory of libraries on the GPU, for each rank */
+#define NCCL_CHANNELS      32
+#define NCCL_CHANNEL_BYTES ((int64_t)12 << 20)
+
+static int unit_count(const dt_model_config *config)
+{
+    return dt_architecture_find(config->kind)->units(config);
+}
+
+/* --- what a strategy divides --- */
+
+bool dt_memory_is_full_shard(const dt_recipe *recipe)
+{
+    return recipe->strategy.kind == DT_STRATEGY_FSDP && recipe->strategy.shard == DT_SHARD_FULL;
+}
+
+/* Returns whether fsdp keeps undivided gradients until the last micro-step. */
+static bool holds_gradients(const dt_recipe *recipe)
+{
+    return recipe->strategy.shard == DT_SHARD_OPTIMIZER || !recipe->strategy.reduce_each_micro_step;
+}
+
+/* fp32 weights that are also the compute weights are undivided if the compute weights are. */
+dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, int64_t world_size)
+{
+    bool copy = recipe->precision.kind != DT_PRECISION_FP32;
+    dt_memory_shares out = {1, 1, 1};
+
+    if (recipe->strategy.kind != DT_STRATEGY_FSDP)
+        return out;
+    out.states = world_size;
+    if (copy || dt_memory_is_full_shard(recipe))
+        out.masters = world_size;
+    if (!holds_gradients(recipe))
+        out.gradients = world_size;
+    return out;
+}
+
+static int64_t share(int64_t count, int64_t ways)
+{
+    return count / ways + (count % ways != 0);
+}
+
+dt_matrices dt_memory_matrices(const dt_recipe *recipe)
+{
+    dt_matrices out;
+
+    dt_matrices_count(&out, recipe);
+    return out;
+}
+
+int dt_memory_states_of(const dt_recipe *recipe, bool matrix)
+{
+    return dt_optimizer_states(&recipe->optimizer, matrix);
+}
+
+double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count)
+{
+    double matrices = (double)dt_memory_matrices(recipe).elems / (double)parameter_count;
+
+    return dt_memory_states_of(recipe, false) * (1 - matrices) +
+           dt_memory_states_of(recipe, true) * matrices;
+}
+
+static int64_t optimizer_bytes(const dt_recipe *recipe, int64_t count, int64_t ways)
+{
+    int usual = dt_memory_states_of(recipe, false), of_matrix = dt_memory_states_of(recipe, true);
+    int64_t matrices = dt_memory_matrices(recipe).elems;
+
+    return dt_size_plus(dt_size_times(share(count - matrices, ways), 4 * usual),
+                        dt_size_times(share(matrices, ways), 4 * of_matrix));
+}
+
+/* Returns the elements of the largest unit, which is the largest message. */
+static int64_t largest_unit(const dt_model_config *config)
+{
+    int64_t most = 0;
+
+    for (int unit = 0; unit < unit_count(config); unit++) {
+        int64_t elems = dt_model_unit_elems(config, unit);
+
+        most = elems > most ? elems : most;
+    }
+    return most;
+}
+
+/* Returns the elements of the root and the two largest blocks, or of all blocks if they are kept. */
+static int64_t root_and_blocks(const dt_model_config *config, bool all)
+{
+    int64_t root = dt_model_unit_elems(config, 0), sum = 0, largest = 0, second = 0;
+
+    for (int unit = 1; unit < unit_count(config); unit++) {
+        int64_t elems = dt_model_unit_elems(config, unit);
+
+        sum = dt_size_plus(sum, elems);
+        if (elems > largest) {
+            second = largest;
+            largest = elems;
+        } else if (elems > second) {
+            second = elems;
+        }
+    }
+    return dt_size_plus(root, all ? sum : dt_size_plus(largest, second));
+}
+
+/* Bytes that full sharding gathers, in the compute type: the root, which is kept, and two blocks, or all
+ * blocks if they are kept until the backward pass. */
+static int64_t gathered_bytes(const dt_recipe *recipe, const dt_model_config *config)
+{
+    return dt_size_times(root_and_blocks(config, !recipe->strategy.reshard_after_forward),
+                         (int64_t)dt_dtype_bytes(config->dtype));
+}
+
+/* Gradients being sent: under fsdp those of the root and of two blocks in fp32, before they are divided; and
+ * their bf16 copies if they are sent in bf16, which ddp keeps for all units. */
+static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *config,
+                             int64_t world_size)
+{
+    bool fsdp = recipe->strategy.kind == DT_STRATEGY_FSDP;
+    bool rounded = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
+    int64_t each = rounded ? 2 : 0;
+
+    if (recipe->strategy.kind == DT_STRATEGY_DP || (!fsdp && world_size == 1))
+        return 0;
+    if (fsdp && !holds_gradients(recipe))
+        each += 4;
+    return dt_size_times(root_and_blocks(config, !fsdp), each);
+}
+
+/* NCCL's memory on a GPU does not depend on the size of messages: in a ring each channel has 10 MiB that its
+ * neighbour writes to (three protocols) and 2 MiB of counters for the next rank, with at most 32 channels in
+ * a node (its developers, NVIDIA/nccl issues 864 and 1685). All-reduces also use trees, which have two neighbours. Cards without NCCL use pinned host
+ * memory (engine/comm/staged.c). */
+static int64_t card_communicator_bytes(const dt_recipe *recipe)
+{
+    int64_t neighbours = recipe->strategy.kind == DT_STRATEGY_FSDP ? 1 : 3;
+
+    return neighbours * NCCL_CHANNELS * NCCL_CHANNEL_BYTES;
+}
+
+/* On CPUs, the buffer of a communicator between nodes, for its largest message: ddp sends buckets. */
+static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config *config,
+                                  const dt_memory_ranks *ranks)
+{
+    bool one_node = ranks->node_ranks == 0 || ranks->node_ranks == ranks->world_size;
+    int64_t message = dt_size_times(largest_unit(config), 4);
+    double bucket = recipe->strategy.bucket_mb * 1e6;
+
+    if (ranks->world_size == 1)
+        return 0;
+    if (!ranks->host)
+        return card_communicator_bytes(recipe);
+    if (one_node) /* these ranks share a segment */
+        return 0;
+    if (recipe->strategy.kind == DT_STRATEGY_DDP && (double)message > bucket)
+        return (int64_t)bucket;
+    return message;
+}
+
+/* Buffers: a batch as read, as handed over, and on the device; gathered weights; gradients being sent;
+ * workspace of the optimizer. */
+static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *config,
+                             const dt_memory_ranks *ranks)
+{
+    int64_t batches = dt_size_times(3, dt_model_batch_bytes(config));
+    int64_t gathered = dt_memory_is_full_shard(recipe) ? gathered_bytes(recipe, config) : 0;
+
+    return dt_size_plus(dt_size_plus(dt_memory_matrices(recipe).work_bytes,
+                                     dt_size_times(ranks->replicas, batches)),
+                        dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
+}
+
+/* Memory of engine/train/valid_bleu.h: activations, logits, and weights if they are divided. */
+static int64_t translator_bytes(const dt_recipe *recipe, const dt_model_config *config)
+{
+    const dt_architecture *kind = dt_architecture_find(config->kind);
+    dt_model_config one = *config;
+    int64_t weights =
+        dt_size_times(root_and_blocks(config, true), (int64_t)dt_dtype_bytes(config->dtype));
+    int64_t logits;
+
+    if (!recipe->evaluate.bleu || !kind->reads_pairs)
+        return 0;
+    one.inference = true;
+    dt_translations_configure(&one, dt_translations_exact(recipe->evaluate.beam),
+                              recipe->evaluate.beam);
+    if (!dt_memory_is_full_shard(recipe) || !recipe->strategy.reshard_after_forward)
+        weights = 0;
+    logits = dt_size_times(dt_translations_rows(&one), 4 * config->decoder.vocab);
+    return dt_size_plus(kind->activation_bytes(&one), dt_size_plus(weights, logits));
+}
+
+bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates)
+{
+    int64_t steps = recipe->schedule.steps > 0 ? recipe->schedule.steps : INT64_MAX;
+    int64_t save = recipe->checkpoint.every, evaluate = recipe->evaluate.every;
+    bool on_the_way = recipe->evaluate.every_epoch > 0 || (evaluate > 0 && evaluate < steps);
+
+    return (save > 0 && save < steps) || recipe->checkpoint.every_epoch > 0 ||
+           (recipe->checkpoint.keep_best > 0 && validates && on_the_way);
+}
+
+/* Snapshot of values and states in fp32 (engine/checkpoint/snapshot.h): each rank's part under fsdp, else
+ * everything on one rank. */
+static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, int64_t world_size)
+{
+    bool validates = recipe->data.validation.count > 0 || recipe->data.split > 0;
+    int64_t ways = recipe->strategy.kind == DT_STRATEGY_FSDP ? world_size : 1;
+
+    if (!dt_memory_saves_beside(recipe, validates))
+        return 0;
+    return dt_size_plus(dt_size_times(share(count, ways), 4), optimizer_bytes(recipe, count, ways));
+}
+
+void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
+                        const dt_memory_ranks *ranks)
+{
+    dt_memory_shares part = dt_memory_shares_of(recipe, ranks->world_size);
+    int64_t count, copy, type_bytes, others = ranks->replicas - 1;
+    dt_model_config config;
+
+    dt_model_config_make(&config, recipe, vocab);
+    count = dt_model_config_elems(&config);
+    type_bytes = (int64_t)dt_dtype_bytes(config.dtype);
+    copy = config.dtype == DT_F32 || dt_memory_is_full_shard(recipe) ? 0 : type_bytes;
+    out->ranks = *ranks;
+    out->parameter_count = count;
+    /* fp32, and a copy in the compute type; other replicas have only the latter */
+    out->parameters_bytes = dt_size_plus(
+        dt_size_plus(dt_size_times(share(count, part.masters), 4), dt_size_times(count, copy)),
+        dt_size_times(others, dt_size_times(count, type_bytes)));
+    out->gradients_bytes =
+        dt_size_times(ranks->replicas, dt_size_times(share(count, part.gradients), 4)); /* fp32 */
+    out->optimizer_bytes = optimizer_bytes(recipe, count, part.states);
+    out->activations_bytes = dt_size_times(
+        ranks->replicas, dt_architecture_find(config.kind)->activation_bytes(&config));
+    out->runtime_bytes =
+        dt_size_plus(ranks->host ? dt_memory_host_bytes(recipe, &config, ranks) : GPU_BYTES,
+                     communicator_bytes(recipe, &config, ranks));
+    out->copy_bytes = ranks->host ? copy_bytes(recipe, count, ranks->world_size) : 0;
+    out->translator_bytes = translator_bytes(recipe, &config);
+    out->buffers_bytes =
+        dt_size_plus(dt_size_plus(out->runtime_bytes, out->copy_bytes),
+                     dt_size_plus(out->translator_bytes, buffers_bytes(recipe, &config, ranks)));
+    out->total_bytes =
+        dt_size_plus(dt_size_plus(out->parameters_bytes,
+                                  dt_size_plus(out->gradients_bytes, out->optimizer_bytes)),
+                     dt_size_plus(out->activations_bytes, out->buffers_bytes));
+}

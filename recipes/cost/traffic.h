@@ -1,0 +1,65 @@
+/* traffic: lists the messages that one rank sends in a step, computed from the recipe; `dtrun plan` computes
+ * their times.
+ *
+ * Stages     of a step, in the order of the passes (engine/model/model.h), L blocks, micro-step m:
+ *              m S + 0            embedding
+ *              m S + 1 .. L       blocks forward
+ *              m S + L+1          final norm, head and loss, both ways
+ *              m S + L+2 .. 2L+1  blocks backward, last first
+ *              m S + 2L+2         embedding backward; S = 2L + 3
+ * Messages   in the order in which the strategy launches them (engine/strategy/ddp.c, fsdp.c, which
+ *            define the rules); a test compares their sums with what the strategies send
+ * Left out   sums of a few numbers: loss, tokens, norm
+ * Ownership  the array lives in the arena
+ * Units      bytes of the whole buffer, as nccl-tests counts them: each of W ranks sends (W-1)/W of
+ *            it for a gather or a reduce-scatter, twice that for an all-reduce; a broadcast is sent on
+ *            once by each, or W-1 times by its root
+ */
+#ifndef DT_RECIPES_COST_TRAFFIC_H
+#define DT_RECIPES_COST_TRAFFIC_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "recipes/fields/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Elements of a rank's part of a unit under fsdp; parts are aligned like parameters. */
+static inline int64_t dt_fsdp_part_elems(int64_t unit_elems, int64_t world_size)
+{
+    return (unit_elems + 16 * world_size - 1) / (16 * world_size) * 16;
+}
+
+typedef enum dt_traffic_kind {
+    DT_TRAFFIC_ALL_REDUCE,
+    DT_TRAFFIC_ALL_GATHER,
+    DT_TRAFFIC_REDUCE_SCATTER,
+    DT_TRAFFIC_BROADCAST
+} dt_traffic_kind;
+enum { DT_TRAFFIC_KINDS = 4 };
+
+typedef struct dt_traffic_message {
+    dt_traffic_kind kind;
+    int64_t bytes;
+    int64_t launched; /* launched at the start of this stage; `stages`: after the last one */
+    int64_t needed;   /* stage that waits for the message; `stages`: the update */
+} dt_traffic_message;
+
+typedef struct dt_traffic {
+    dt_traffic_message *messages;
+    int64_t count, stages;
+    int64_t blocks; /* L */
+} dt_traffic;
+
+/* Lists the messages of `micro_steps` micro-steps among `world_size` ranks; none for one rank. vocab as for
+ * dt_memory_estimate. DT_ERR_RECIPE for dp with more than one process, which has no communicator,
+ * and for buckets so small that a step has more than 131,072 messages. */
+dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,
+                          int64_t world_size, int64_t micro_steps, dt_arena *arena, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

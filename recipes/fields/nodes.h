@@ -1,0 +1,58 @@
+/* nodes: parses the machines of a recipe.
+ *
+ *   [USER@]HOST [gpus=N] [first_gpu=N] [ranks=N] [slots=N]   an ssh destination with settings of this node
+ *   gpu-a gpus=2 first_gpu=4  GPUs 4 and 5 of nvidia-smi
+ *   gpu[01-16,20]             ranges; several expand to all combinations; leading zeros are kept
+ *   {host: gpu-a, gpus: 4}    the same as a map
+ *   localhost, localhost#2    this machine; a second node on it, for tests
+ *   slurm:4                   four nodes of a Slurm cluster; the only item
+ *   slurm                     all nodes of the Slurm job that dtrun runs in; the only item
+ *
+ * In a hostfile each line is such an item, "slots" is the number of GPUs or, without GPUs, of CPU ranks,
+ * and '#' starts a comment.
+ * Ownership  results live in the arena
+ * Errors     DT_ERR_RECIPE naming the item; the caller adds the position
+ */
+#ifndef DT_RECIPES_FIELDS_NODES_H
+#define DT_RECIPES_FIELDS_NODES_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "recipes/fields/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_NODES_MAX 1024
+
+typedef struct dt_node_spec {
+    const char *destination; /* destination for the transport */
+    int64_t gpus, ranks;     /* -1: the recipe's value for all nodes */
+    int64_t first_gpu;       /* first GPU to use; default 0 */
+    bool slots;              /* gpus and ranks come from slots, which count GPUs if there are any */
+} dt_node_spec;
+
+/* Parses one item of an expanded list. */
+dt_status dt_node_spec_parse(dt_node_spec *out, const char *item, dt_arena *arena, dt_error *err);
+
+/* Expands every range; a destination that is listed twice is refused. */
+dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_arena *arena,
+                          dt_error *err);
+
+/* Reads the items of a hostfile, without expansion. */
+dt_status dt_nodes_read_hostfile(dt_string_list *out, const char *path, dt_arena *arena,
+                                 dt_error *err);
+
+/* Returns whether it is localhost, localhost#N, a loopback address or this machine's host name. */
+bool dt_node_is_here(const char *destination);
+
+/* Returns whether it is "slurm" or "slurm:N". */
+bool dt_node_is_slurm(const char *destination);
+/* Returns N of "slurm:N", or 0. */
+int64_t dt_node_slurm_count(const char *destination);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

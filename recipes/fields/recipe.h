@@ -1,0 +1,290 @@
+/* recipe: holds a recipe as typed fields, with every default filled in.
+ *
+ * The table in recipes/fields/fields.c is the only place that defines the name, type, unit, range, default and
+ * help of a field. The runner reads recipes from YAML (reader.h), the engine from the plan's JSON; both use
+ * this table.
+ *
+ * Ownership  strings and lists live in the arena that the reader was given
+ * Units      in the names; sizes in elements of what is named
+ */
+#ifndef DT_RECIPES_FIELDS_RECIPE_H
+#define DT_RECIPES_FIELDS_RECIPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "recipes/fields/optimizers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_string_list {
+    const char **items;
+    int64_t count;
+} dt_string_list;
+
+/* An array of structs; the field's table of items defines the struct (fields.h). */
+typedef struct dt_map_list {
+    void *items;
+    int64_t count;
+} dt_map_list;
+
+typedef enum dt_strategy_kind {
+    DT_STRATEGY_DP,
+    DT_STRATEGY_DDP,
+    DT_STRATEGY_FSDP
+} dt_strategy_kind;
+/* What fsdp divides among the ranks: everything (ZeRO-3), gradients and optimizer state (ZeRO-2), or only the
+ * optimizer state (ZeRO-1). */
+typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
+/* In the order of the tables in recipes/architecture/architecture.c and engine/model/kinds.c. */
+typedef enum dt_architecture_kind {
+    DT_MODEL_GPT2,
+    DT_MODEL_MLP,
+    DT_MODEL_LLAMA,
+    DT_MODEL_TRANSFORMER
+} dt_architecture_kind;
+typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
+/* GELU_TANH is GPT-2's tanh approximation of GELU; GELU is x Phi(x). */
+typedef enum dt_activation_kind {
+    DT_ACTIVATION_GELU_TANH,
+    DT_ACTIVATION_GELU,
+    DT_ACTIVATION_RELU,
+    DT_ACTIVATION_TANH
+} dt_activation_kind;
+/* Scaling of rotary frequencies for contexts longer than the trained length. */
+typedef enum dt_rope_scaling_kind {
+    DT_ROPE_NONE,
+    DT_ROPE_LINEAR, /* all by the factor */
+    DT_ROPE_LLAMA3  /* long wavelengths by the factor, short ones not, interpolated between */
+} dt_rope_scaling_kind;
+/* Position of a block's norms: before each sublayer, or after the residual sum (Xiong et al. 2020). */
+typedef enum dt_norm_kind { DT_NORM_POST, DT_NORM_PRE } dt_norm_kind;
+typedef enum dt_loss_kind { DT_LOSS_CROSS_ENTROPY, DT_LOSS_SQUARED_ERROR } dt_loss_kind;
+typedef enum dt_recompute_kind {
+    DT_RECOMPUTE_NONE,
+    DT_RECOMPUTE_SELECTIVE, /* recomputes activations that are cheap to compute and large to keep */
+    DT_RECOMPUTE_FULL       /* keeps only the input of each block */
+} dt_recompute_kind;
+typedef enum dt_precision_kind {
+    DT_PRECISION_FP32,
+    DT_PRECISION_BF16,
+    DT_PRECISION_FP16
+} dt_precision_kind;
+typedef enum dt_best_by { DT_BEST_BY_VALID_LOSS, DT_BEST_BY_VALID_BLEU } dt_best_by;
+typedef enum dt_reduce_kind { DT_REDUCE_FP32, DT_REDUCE_BF16 } dt_reduce_kind;
+typedef enum dt_tokens_kind {
+    DT_TOKENS_AUTO, /* by the file: .bin with llm.c's magic: llmc; .bin with a fairseq .idx: as the index says;
+                     * other .bin: nanogpt; else char */
+    DT_TOKENS_CHAR,    /* one token per Unicode code point of the training text */
+    DT_TOKENS_BYTE,    /* 256 tokens */
+    DT_TOKENS_LLMC,    /* llm.c .bin, versions 1 (uint16) and 7 (uint32) */
+    DT_TOKENS_NANOGPT, /* bare uint16 */
+    DT_TOKENS_UINT8,   /* bare ids of this width, as fairseq writes them */
+    DT_TOKENS_INT32,
+    DT_TOKENS_INT64,
+    DT_TOKENS_PAIRS, /* sentence pairs as ids (engine/data/sentences.h) */
+    DT_TOKENS_ROWS   /* .csv, for models on rows; not a value of recipes */
+} dt_tokens_kind;
+typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;
+typedef enum dt_too_long_kind { DT_TOO_LONG_REFUSE, DT_TOO_LONG_DROP } dt_too_long_kind;
+typedef enum dt_ship_kind { DT_SHIP_AUTO, DT_SHIP_NEVER } dt_ship_kind;
+typedef enum dt_schedule_kind {
+    DT_SCHEDULE_COSINE,
+    DT_SCHEDULE_INVERSE_SQRT,
+    DT_SCHEDULE_LINEAR,
+    DT_SCHEDULE_POLYNOMIAL,
+    DT_SCHEDULE_CONSTANT,
+    DT_SCHEDULE_WARMUP_STABLE_DECAY
+} dt_schedule_kind;
+
+/* What the ranks do. GENERATE and SCORE occur only in runs of these commands (plan.h). */
+typedef enum dt_task_kind { DT_TASK_TRAIN, DT_TASK_GENERATE, DT_TASK_SCORE } dt_task_kind;
+
+/* How a sweep selects its points (sweep.h). */
+typedef enum dt_search_kind { DT_SEARCH_GRID, DT_SEARCH_ZIP, DT_SEARCH_RANDOM } dt_search_kind;
+
+typedef struct dt_recipe {
+    const char *name;  /* default: the recipe file's stem */
+    dt_task_kind task; /* always TRAIN in recipe files */
+
+    /* One node for each item, ranges and hostfile expanded: "HOST" or "USER@HOST", followed by " gpus=N",
+     * " first_gpu=N" or " ranks=N" if set for this node (recipes/fields/nodes.h); or "slurm:N", or "slurm". Default:
+     * {"localhost"} */
+    dt_string_list nodes;
+    const char *hostfile; /* "" or a file of nodes */
+    int64_t nodes_min;    /* with fewer nodes the run ends; 0: all are needed */
+    int64_t gpus;         /* per node; -1: all that exist */
+    int64_t ranks;        /* CPU ranks per node without a GPU; default 1 */
+    int64_t threads;      /* per rank (dp: per replica); 0: the node's cores divided by its ranks */
+    int64_t tensor;       /* ranks of a row of the mesh (engine/comm/mesh.h): 1 */
+
+    struct {
+        const char *interface; /* "": detected; or a name, an address or a subnet "10.0.0.0/24" */
+    } network;
+
+    struct {
+        dt_string_list options; /* for sbatch, each "--name" or "--name=value" */
+    } slurm;
+
+    struct {
+        dt_strategy_kind kind;
+        double bucket_mb, first_bucket_mb;
+        dt_shard_kind shard; /* fsdp */
+        bool
+            reshard_after_forward; /* fsdp, full: gathered weights are freed until the backward pass */
+        dt_reduce_kind reduce_dtype;
+        bool
+            reduce_each_micro_step; /* fsdp; false: full gradients are kept until the last micro-step */
+    } strategy;
+
+    struct {
+        dt_architecture_kind kind;
+        const char *preset; /* "" or "gpt2-small", ...: sets dimensions that are left out */
+        const char *
+            from; /* "", or the source of the initial parameters (recipes/foreign/weights.h), absolute */
+        int64_t layers, heads, embed;
+        int64_t vocab; /* 0: taken from the data; the engine pads it to a multiple of 128 */
+        dt_string_list end_ids; /* numbers; empty: the tokenizer's end-of-text token */
+        double dropout;
+        double attention_dropout; /* of the attention's probabilities */
+        dt_activation_kind activation;
+        dt_positions_kind positions;
+        bool scale_embedding; /* token embeddings times sqrt(embed) */
+        bool tied;            /* the head is the token embedding */
+        /* llama */
+        int64_t kv_heads;   /* heads of keys and values; 0: as many as heads */
+        int64_t head_width; /* 0: embed / heads */
+        int64_t ffn;        /* width inside the multi-layer perceptron; transformer too */
+        double rope_theta;
+        dt_rope_scaling_kind rope_scaling;
+        double rope_factor, rope_low_freq_factor, rope_high_freq_factor;
+        int64_t rope_original_tokens; /* llama3: context length of the original training */
+        double norm_eps;
+        bool qkv_bias, qk_norm;
+        bool o_bias;   /* bias of attention's output projection */
+        bool mlp_bias; /* biases of the multi-layer perceptron */
+        /* transformer: `layers` is for the encoder, `vocab` for the targets */
+        int64_t decoder_layers; /* 0: equal to layers */
+        dt_norm_kind norm;
+        int64_t source_vocab;   /* 0: equal to vocab */
+        int64_t pad;            /* id that pads sentences in a batch */
+        bool shared_embeddings; /* source embedding, target embedding and head are one matrix */
+        double label_smoothing;
+        /* mlp, whose width is `embed` */
+        int64_t inputs, outputs; /* input columns of a row; classes, or predicted numbers */
+        dt_loss_kind loss;
+    } model;
+
+    dt_recompute_kind activation_checkpointing;
+    bool cuda_graphs; /* steps on a GPU are recorded and launched as CUDA graphs */
+
+    struct {
+        dt_precision_kind kind;
+        double loss_scale;     /* fp16: initial scale */
+        int64_t scale_window;  /* fp16: steps without overflow before the scale doubles */
+        double min_loss_scale; /* fp16: the run fails below this scale */
+        bool tf32;             /* fp32 on GPUs: products may round their inputs to TF32 */
+    } precision;
+
+    struct {
+        dt_string_list train;      /* absolute paths or globs */
+        dt_string_list validation; /* files; empty: use split */
+        double split; /* fraction at the end of the training text used for validation */
+        dt_tokens_kind tokens;
+        const char
+            *tokenizer;    /* "": as `tokens` says; "char", "byte", or an absolute file or folder */
+        const char *field; /* key of JSON lines, or column of .csv, that has the text */
+        bool cross_documents; /* attention and targets cross document boundaries */
+        bool pack;            /* sequences are filled with whole documents (engine/data/packs.h) */
+        int64_t end_of_text;  /* id that ends documents; -1: the tokenizer's */
+        const char *source, *target; /* sentence pairs: the two languages (runner/corpus/) */
+        const char *codes;           /* "" or an absolute file of subword-nmt codes */
+        dt_too_long_kind too_long;   /* pairs longer than batch.tokens */
+        dt_tail_kind tail;           /* the end of an epoch that does not fill a step */
+        dt_ship_kind ship;           /* copy files to nodes that lack them */
+    } data;
+
+    struct {
+        int64_t sequences; /* per rank and micro-step */
+        int64_t tokens;    /* per sequence (T) */
+        int64_t
+            max_tokens; /* pairs: tokens of a batch, including padding; 0: batches are counted in sequences */
+        int64_t accumulate; /* micro-steps per step */
+        int64_t
+            total; /* sequences (pairs: tokens) per step over all ranks; 0: accumulate sets it */
+    } batch;
+
+    dt_optimizer_options optimizer;
+
+    struct {
+        dt_schedule_kind kind;
+        int64_t steps;  /* length of the whole run; 0: set by epochs */
+        int64_t epochs; /* 0: set by steps; with both the shorter one counts */
+        int64_t warmup_steps;
+        double warmup_init_lr; /* default min_lr */
+        double min_lr;
+        int64_t period_steps; /* 0: steps - warmup_steps */
+        double period_mult, shrink;
+        double power;        /* polynomial */
+        int64_t decay_steps; /* warmup_stable_decay: number of last steps that decay */
+    } schedule;
+
+    double time_limit_seconds; /* 0: none */
+
+    double clip; /* global gradient norm; 0: none */
+    int64_t seed;
+
+    struct {
+        int64_t every;       /* steps; 0: only at the end */
+        int64_t every_epoch; /* epochs; 0: none */
+        int64_t sequences;   /* validation sequences per evaluation, all ranks together; 0: all */
+        bool bleu;           /* sentence pairs: also translate them and compute BLEU */
+        int64_t beam;        /* beam size of these translations */
+    } evaluate;
+
+    struct {
+        int64_t every;       /* steps; 0: only at the end */
+        int64_t keep;        /* the newest K are kept; 0: all */
+        int64_t every_epoch; /* epochs; 0: none */
+        int64_t keep_epochs; /* the newest K of them are kept; 0: all */
+        int64_t keep_best;   /* the K best are kept as well */
+        dt_best_by best_by;
+    } checkpoint;
+
+    struct {
+        int64_t every; /* steps between metrics */
+    } log;
+
+    double grace_seconds; /* between SIGTERM and SIGKILL at a stop */
+
+    struct {
+        int64_t max_restarts;
+        const char *launcher_lost; /* "continue" or "stop_after 10m" (dt_launcher_lost_seconds) */
+        double hang_seconds;       /* shortest time without a step that counts as a hang */
+    } failure;
+
+    struct {
+        dt_search_kind kind;
+        int64_t count;   /* random: number of points */
+        int64_t seed;    /* seed of the random choice */
+        int64_t at_once; /* concurrent runs; 0: as many as free GPUs or processors allow */
+        int64_t nodes;   /* nodes that each run trains on; 0: all */
+    } search;
+
+    struct {
+        const char *metric; /* "": no run is stopped early */
+        int64_t after;      /* steps */
+        double keep;        /* fraction of the runs that continue */
+    } early_stop;
+
+    struct {
+        const char *webhook; /* "" or a URL; "${env:NAME}" is filled in when it is used */
+    } notify;
+} dt_recipe;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,342 @@
+#include "recipes/foreign/huggingface.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipes/fields/values.h"
+#include "recipes/foreign/huggingface_int.h"
+
+#include "base/banned.h"
+
+typedef struct reading {
+    dt_huggingface_model *out;
+    const json_t *config;
+    const char *where;
+    dt_arena *arena;
+} reading;
+
+bool dt_huggingface_ends(const dt_published_key *key)
+{
+    return key->key == NULL && key->path == NULL;
+}
+
+static bool is_among(const char *word, const char *const *words)
+{
+    for (; *words != NULL; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+static bool is_called(const dt_published_key *key, const char *name)
+{
+    if (key->key != NULL && strcmp(key->key, name) == 0)
+        return true;
+    for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
+        if (strcmp(key->also[i], name) == 0)
+            return true;
+    return false;
+}
+
+static const dt_published_key *find_key(const dt_published_key *keys, const char *name)
+{
+    for (; !dt_huggingface_ends(keys); keys++)
+        if (is_called(keys, name))
+            return keys;
+    return NULL;
+}
+
+/* "map" of "map.key"; "key" of itself. */
+const char *dt_huggingface_map_of(char *room, const char *key)
+{
+    snprintf(room, DT_HUGGINGFACE_NAME_SIZE, "%.*s", (int)strcspn(key, "."), key);
+    return room;
+}
+
+const json_t *dt_huggingface_json_at(const json_t *object, const char *key)
+{
+    const char *dot = strchr(key, '.');
+    char map[DT_HUGGINGFACE_NAME_SIZE];
+
+    object = json_object_get(object, dt_huggingface_map_of(map, key));
+    return dot != NULL ? json_object_get(object, dot + 1) : object;
+}
+
+/* Returns the file's value of a key, under any of its names; NULL if missing or null. */
+static const json_t *value_of(const json_t *config, const dt_published_key *key)
+{
+    const json_t *value = key->key != NULL ? dt_huggingface_json_at(config, key->key) : NULL;
+
+    for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
+        if (value == NULL || json_is_null(value))
+            value = dt_huggingface_json_at(config, key->also[i]);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* The key that says of what kind the object is which this one stands in: the first of it. */
+const dt_published_key *dt_huggingface_kind_key(const dt_published_key *keys,
+                                                const dt_published_key *key)
+{
+    size_t length = strcspn(key->key, ".") + 1;
+
+    while (keys->key == NULL || strncmp(keys->key, key->key, length) != 0)
+        keys++;
+    return keys;
+}
+
+/* Whether the word is one of those in a text. */
+bool dt_huggingface_has_word(const char *words, const char *word)
+{
+    size_t length = strlen(word), each;
+
+    for (; *words != '\0'; words += each + strspn(words + each, " ")) {
+        each = strcspn(words, " ");
+        if (each == length && strncmp(words, word, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Formats a value for a message, cut to the room. */
+static const char *shown(char *room, size_t size, const json_t *value)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, value);
+    snprintf(room, size, "%s", text.data);
+    dt_strbuf_release(&text);
+    return room;
+}
+
+static dt_status find_family(const dt_published **family, dt_architecture_kind *kind,
+                             const json_t *config, const char *where, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *type;
+    dt_strbuf known;
+
+    dt_strbuf_init(&known);
+    if (!json_is_object(config))
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' is not a JSON object", where);
+    type = json_string_value(json_object_get(config, "model_type"));
+    if (type == NULL)
+        DT_THROW(err, DT_ERR_RECIPE, "'%s' has no 'model_type': the kind of model is unknown",
+                 where);
+    for (size_t i = 0; dt_architecture_published(family, kind, i); i++) {
+        if (strcmp((*family)->model_type, type) == 0)
+            goto out;
+        dt_strbuf_add_fmt(&known, "%s'%s'", i > 0 ? ", " : "", (*family)->model_type);
+    }
+    DT_THROW(err, DT_ERR_RECIPE, "'%s': a model of type '%.60s' is not supported (supported: %s)",
+             where, type, known.data);
+out:
+    dt_strbuf_release(&known);
+    return st;
+}
+
+static dt_status refuse_value(const reading *in, const dt_published_key *key, const json_t *value,
+                              const char *expected, dt_error *err)
+{
+    char room[100];
+
+    return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s: dtrun computes such a model only with %s",
+                   in->where, key->key, shown(room, sizeof(room), value), expected);
+}
+
+static bool same_json(const json_t *value, const json_t *must)
+{
+    return json_is_number(value) && json_is_number(must)
+               ? json_number_value(value) == json_number_value(must)
+               : json_equal(value, must);
+}
+
+/* Checks that the file's value is the one that the model computes. */
+static dt_status check_must(const reading *in, const dt_published_key *key, const json_t *value,
+                            dt_error *err)
+{
+    json_t *must = json_loads(key->must, JSON_DECODE_ANY, NULL);
+    bool same = !key->each && same_json(value, must);
+
+    if (key->each) {
+        same = json_is_array(value) || json_is_null(value);
+        for (size_t i = 0; i < json_array_size(value); i++)
+            same = same && same_json(json_array_get(value, i), must);
+    }
+    json_decref(must);
+    return same ? DT_OK : refuse_value(in, key, value, key->must, err);
+}
+
+static const char *shortest(double value, dt_arena *arena)
+{
+    char text[40];
+    int digits = 15;
+
+    do
+        snprintf(text, sizeof(text), "%.*g", digits++, value);
+    while (digits <= 17 && strtod(text, NULL) != value);
+    return dt_arena_strdup(arena, text);
+}
+
+/* As it stands in a recipe; NULL: it cannot. */
+const char *dt_huggingface_text_of(const json_t *value, const dt_published_key *key,
+                                   dt_arena *arena)
+{
+    const char *word = json_string_value(value);
+
+    if (key->words != NULL) {
+        for (const dt_published_word *pair = key->words; pair->theirs != NULL; pair++)
+            if (word != NULL && strcmp(pair->theirs, word) == 0)
+                return pair->ours;
+        return NULL;
+    }
+    if (json_is_integer(value))
+        return dt_arena_printf(arena, "%lld", (long long)json_integer_value(value));
+    if (json_is_real(value))
+        return shortest(json_real_value(value), arena);
+    if (json_is_boolean(value))
+        return json_is_true(value) ? "true" : "false";
+    return NULL;
+}
+
+/* Checks the type and range of the recipe's field. */
+static dt_status check_text(const reading *in, const dt_published_key *key, const char *text,
+                            dt_error *err)
+{
+    const dt_field *field = dt_field_find(key->path);
+    dt_recipe scratch;
+    dt_status st;
+
+    DT_ASSERT(field != NULL);
+    dt_recipe_init(&scratch);
+    st = dt_field_set_text(&scratch, field, text, err);
+    if (st == DT_ERR_RECIPE)
+        dt_error_prefix(err, "'%s': '%s'", in->where, key->key);
+    return st;
+}
+
+/* Returns whether the key applies; keys of an object of another kind do not. */
+static bool applies(const reading *in, const dt_published_key *key)
+{
+    const dt_published_key *kind;
+
+    if (key->when == NULL)
+        return true;
+    kind = dt_huggingface_kind_key(in->out->family->keys, key);
+    for (size_t i = 0; i < in->out->count; i++)
+        if (strcmp(in->out->values[i].path, kind->path) == 0)
+            return dt_huggingface_has_word(key->when, in->out->values[i].text);
+    return false;
+}
+
+static dt_status take_field(reading *in, const dt_published_key *key, dt_error *err)
+{
+    const json_t *value = value_of(in->config, key);
+    const char *text = key->absent;
+    char room[100];
+    dt_status st = DT_OK;
+
+    if (value != NULL) {
+        text = dt_huggingface_text_of(value, key, in->arena);
+        if (text == NULL)
+            return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s, which dtrun does not support",
+                           in->where, key->key, shown(room, sizeof(room), value));
+    }
+    if (text == NULL)
+        return DT_FAIL(err, DT_ERR_RECIPE, "'%s' has no '%s'", in->where, key->key);
+    DT_ASSERT(in->out->count < DT_HUGGINGFACE_VALUES);
+    DT_TRY(check_text(in, key, text, err));
+    in->out->values[in->out->count++] =
+        (dt_huggingface_value){key->path, text, key->key, key->at_most};
+out:
+    return st;
+}
+
+static dt_status check_key(const reading *in, const char *name, const json_t *value, dt_error *err)
+{
+    const dt_published_key *key = find_key(in->out->family->keys, name);
+    dt_status st = DT_OK;
+
+    if (key == NULL)
+        key = find_key(dt_published_common, name);
+    if (key == NULL && !is_among(name, dt_published_ignored))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' has '%.80s', which dtrun does not know: it may change what the model "
+                 "computes",
+                 in->where, name);
+    if (key != NULL && key->must != NULL)
+        DT_TRY(check_must(in, key, value, err));
+out:
+    return st;
+}
+
+/* Returns whether `name` is an object whose keys are in the table. */
+static bool is_map(const dt_published *family, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const dt_published_key *key = family->keys; !dt_huggingface_ends(key); key++) {
+        if (key->key != NULL && strncmp(key->key, name, length) == 0 && key->key[length] == '.')
+            return true;
+        for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
+            if (strncmp(key->also[i], name, length) == 0 && key->also[i][length] == '.')
+                return true;
+    }
+    return false;
+}
+
+static dt_status check_map(const reading *in, const char *name, json_t *map, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *inner, *path;
+    json_t *value;
+
+    if (!json_is_object(map) && !json_is_null(map))
+        DT_THROW(err, DT_ERR_RECIPE, "'%s': '%s' is not an object", in->where, name);
+    json_object_foreach(map, inner, value) {
+        path = dt_arena_printf(in->arena, "%s.%s", name, inner);
+        if (path == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", in->where);
+        DT_TRY(check_key(in, path, value, err));
+    }
+out:
+    return st;
+}
+
+static dt_status check_others(const reading *in, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)in->config, name, value)
+        DT_TRY(is_map(in->out->family, name) ? check_map(in, name, value, err)
+                                             : check_key(in, name, value, err));
+out:
+    return st;
+}
+
+dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, const char *where,
+                              dt_arena *arena, dt_error *err)
+{
+    reading in = {.out = out, .config = config, .where = where, .arena = arena};
+    dt_architecture_kind kind;
+    dt_status st = DT_OK;
+
+    *out = (dt_huggingface_model){0};
+    DT_TRY(find_family(&out->family, &kind, config, where, err));
+    out->kind = dt_architecture_find(kind)->name;
+    for (const dt_published_key *key = out->family->keys; !dt_huggingface_ends(key); key++) {
+        if (key->path != NULL && !key->least && applies(&in, key))
+            DT_TRY(take_field(&in, key, err));
+        if (key->needed && json_object_get(config, key->key) == NULL)
+            DT_THROW(
+                err, DT_ERR_RECIPE,
+                "'%s' has no '%s', which is then not %s: dtrun computes such a model only with %s",
+                where, key->key, key->must, key->must);
+    }
+    DT_TRY(check_others(&in, err));
+out:
+    return st;
+}

@@ -1,0 +1,127 @@
+#include "recipes/plan/plan.h"
+
+#include <string.h>
+
+#include "recipes/fields/nodes.h"
+#include "recipes/plan/plan_int.h"
+
+#include "base/banned.h"
+
+dt_status dt_plan_take(void *out, dt_arena *arena, int64_t count, size_t elem_bytes, dt_error *err)
+{
+    void *memory = dt_arena_alloc_array(arena, (size_t)count, elem_bytes);
+
+    if (memory == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, DT_PLAN_NO_MEMORY);
+    memcpy(out, &memory, sizeof(memory));
+    return DT_OK;
+}
+
+/* Returns the number of CPU ranks of the node: its own setting, else the recipe's. */
+static int64_t ranks_of(const dt_recipe *recipe, const dt_node_spec *spec)
+{
+    return spec->ranks > 0 ? spec->ranks : recipe->ranks;
+}
+
+static void lay_out(dt_plan *out, int64_t *next, int64_t node, int64_t count, int64_t cores)
+{
+    const dt_recipe *recipe = &out->recipe;
+    int64_t threads = recipe->threads;
+    bool dp = recipe->strategy.kind == DT_STRATEGY_DP;
+
+    if (threads == 0)
+        threads = cores / count > 1 ? cores / count : 1;
+    for (int64_t local = 0; local < (dp ? 1 : count); local++)
+        out->ranks[(*next)++] = (dt_plan_rank){.node = node,
+                                               .local_rank = local,
+                                               .device = "cpu",
+                                               .replicas = dp ? count : 1,
+                                               .threads = threads};
+}
+
+dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *cores,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_node_spec *specs = NULL;
+    int64_t next = 0;
+    dt_status st = DT_OK;
+
+    memset(out, 0, sizeof(*out));
+    out->run = out->directory = out->resume_from = "";
+    out->shared = true;
+    out->recipe = *recipe;
+    out->node_count = recipe->nodes.count;
+    DT_TRY(dt_plan_take(&specs, arena, out->node_count, sizeof(*specs), err));
+    DT_TRY(dt_plan_take(&out->node_names, arena, out->node_count, sizeof(*out->node_names), err));
+    for (int64_t node = 0; node < out->node_count; node++) {
+        DT_TRY(dt_node_spec_parse(&specs[node], recipe->nodes.items[node], arena, err));
+        out->node_names[node] = specs[node].destination;
+        out->world_size +=
+            recipe->strategy.kind == DT_STRATEGY_DP ? 1 : ranks_of(recipe, &specs[node]);
+    }
+    DT_TRY(dt_plan_take(&out->ranks, arena, out->world_size, sizeof(*out->ranks), err));
+    for (int64_t node = 0; node < out->node_count; node++)
+        lay_out(out, &next, node, ranks_of(recipe, &specs[node]), cores[node]);
+out:
+    return st;
+}
+
+dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_arena *arena,
+                       dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t *each = NULL;
+
+    DT_TRY(dt_plan_take(&each, arena, recipe->nodes.count, sizeof(*each), err));
+    for (int64_t node = 0; node < recipe->nodes.count; node++)
+        each[node] = cores;
+    DT_TRY(dt_plan_make_on(out, recipe, each, arena, err));
+out:
+    return st;
+}
+
+int64_t dt_recipe_pass(const dt_recipe *recipe, int64_t replicas)
+{
+    return replicas *
+           (recipe->batch.max_tokens > 0 ? recipe->batch.max_tokens : recipe->batch.sequences);
+}
+
+int64_t dt_plan_replicas(const dt_plan *plan)
+{
+    int64_t replicas = 0;
+
+    for (int64_t r = 0; r < plan->world_size; r++)
+        replicas += plan->ranks[r].replicas;
+    return replicas;
+}
+
+dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err)
+{
+    int64_t total = plan->recipe.batch.total, replicas = dt_plan_replicas(plan);
+    int64_t pass = dt_recipe_pass(&plan->recipe, replicas), each = pass / replicas;
+    int64_t nearest = total > pass ? (total + pass / 2) / pass : 1;
+    const char *unit = plan->recipe.batch.max_tokens > 0 ? "tokens" : "sequences";
+
+    if (total == 0 || plan->recipe.task != DT_TASK_TRAIN)
+        return DT_OK;
+    plan->recipe.batch.accumulate = nearest;
+    if (total == nearest * pass)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'batch.total' %lld cannot be divided: %lld rank%s x %lld %s take %lld at once: "
+                   "set it to a multiple of this, such as %lld, or change '%s'",
+                   (long long)total, (long long)replicas, replicas == 1 ? "" : "s", (long long)each,
+                   unit, (long long)pass, (long long)(nearest * pass),
+                   plan->recipe.batch.max_tokens > 0 ? "batch.max_tokens" : "batch.sequences");
+}
+
+dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank)
+{
+    bool shares_memory = strcmp(plan->ranks[rank].device, "cpu") == 0;
+    int64_t beside = 0;
+
+    for (int64_t i = 0; i < plan->world_size; i++)
+        beside += plan->ranks[i].node == plan->ranks[rank].node;
+    return (dt_memory_ranks){plan->world_size, shares_memory ? plan->ranks[rank].replicas : 1,
+                             shares_memory, beside, plan->ranks[rank].threads};
+}

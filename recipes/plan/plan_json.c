@@ -1,0 +1,233 @@
+/* plan_json: writes a plan as JSON, and reads and checks one, which may be damaged. */
+#include <stdint.h>
+#include <string.h>
+
+#include "recipes/fields/fields.h"
+#include "recipes/fields/version.h"
+#include "recipes/plan/plan_int.h"
+
+#include "base/banned.h"
+
+#define PLAN_BYTES_MAX ((size_t)16 << 20)
+#define WORLD_SIZE_MAX ((int64_t)1 << 20)
+#define THREADS_MAX    ((int64_t)4096)
+#define DEVICES_MAX    ((int64_t)1024)
+
+/* --- to JSON --- */
+
+static json_t *weights_to_json(const dt_weights_files *weights)
+{
+    json_t *files = json_array();
+
+    for (int64_t i = 0; i < weights->files.count; i++)
+        json_array_append_new(files, json_string(weights->files.items[i]));
+    return json_pack("{s:s, s:s, s:o}", "kind", dt_weights_kind_name(weights->kind), "description",
+                     weights->description, "files", files);
+}
+
+json_t *dt_plan_to_json(const dt_plan *plan)
+{
+    json_t *nodes = json_array(), *ranks = json_array(), *out;
+
+    for (int64_t i = 0; i < plan->node_count; i++)
+        json_array_append_new(nodes, json_pack("{s:s}", "name", plan->node_names[i]));
+    for (int64_t i = 0; i < plan->world_size; i++) {
+        const dt_plan_rank *rank = &plan->ranks[i];
+
+        json_array_append_new(ranks, json_pack("{s:I, s:I, s:I, s:s, s:I, s:I}", "rank",
+                                               (json_int_t)i, "node", (json_int_t)rank->node,
+                                               "local_rank", (json_int_t)rank->local_rank, "device",
+                                               rank->device, "replicas", (json_int_t)rank->replicas,
+                                               "threads", (json_int_t)rank->threads));
+    }
+    out = json_pack("{s:i, s:s, s:I, s:I, s:s, s:b, s:s, s:o, s:o, s:o}", "plan", DT_PLAN_VERSION,
+                    "run", plan->run, "attempt", (json_int_t)plan->attempt, "world_size",
+                    (json_int_t)plan->world_size, "directory", plan->directory, "shared",
+                    (int)plan->shared, "resume_from", plan->resume_from, "nodes", nodes, "ranks",
+                    ranks, "recipe", dt_recipe_to_json(&plan->recipe));
+    if (plan->new_data)
+        json_object_set_new(out, "new_data", json_true());
+    if (plan->new_model)
+        json_object_set_new(out, "new_model", json_true());
+    if (plan->weights.kind != DT_WEIGHTS_NONE)
+        json_object_set_new(out, "weights", weights_to_json(&plan->weights));
+    if (plan->recipe.task != DT_TASK_TRAIN)
+        json_object_set_new(out, "task", dt_plan_task_to_json(&plan->task));
+    return out;
+}
+
+/* --- from JSON --- */
+
+static dt_status read_weights_kind(dt_weights_kind *out, const json_t *weights, dt_error *err)
+{
+    const char *name;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_get_string(&name, weights, "kind", "plan: weights", err));
+    *out = DT_WEIGHTS_HUGGINGFACE;
+    while (*out < DT_WEIGHTS_KINDS && strcmp(dt_weights_kind_name(*out), name) != 0)
+        ++*out;
+    if (*out == DT_WEIGHTS_KINDS)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "plan: unsupported weights of kind '%.40s'", name);
+out:
+    return st;
+}
+
+static dt_status read_weights(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    static const char *const known[] = {"kind", "description", "files", NULL};
+    dt_status st = DT_OK;
+    json_t *weights, *files;
+    const char **items = NULL;
+
+    DT_TRY(dt_json_get_object(&weights, json, "weights", "plan", err));
+    DT_TRY(dt_plan_check_keys(weights, known, "weights", err));
+    DT_TRY(read_weights_kind(&out->weights.kind, weights, err));
+    DT_TRY(dt_plan_get_path(&out->weights.description, weights, "description", false, arena, err));
+    DT_TRY(dt_json_get_array(&files, weights, "files", "plan: weights", err));
+    if (json_array_size(files) < 1)
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: weights: 'files' is empty");
+    DT_TRY(dt_plan_take(&items, arena, (int64_t)json_array_size(files), sizeof(*items), err));
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const char *path = json_string_value(json_array_get(files, i));
+
+        if (path == NULL || path[0] != '/')
+            DT_THROW(err, DT_ERR_CORRUPT, "plan: weights: a file is not an absolute path");
+        items[i] = dt_arena_strdup(arena, path);
+        if (items[i] == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, DT_PLAN_NO_MEMORY);
+    }
+    out->weights.files = (dt_string_list){items, (int64_t)json_array_size(files)};
+out:
+    return st;
+}
+
+static dt_status read_nodes(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    static const char *const known[] = {"name", NULL};
+    dt_status st = DT_OK;
+    json_t *nodes;
+
+    DT_TRY(dt_json_get_array(&nodes, json, "nodes", "plan", err));
+    out->node_count = (int64_t)json_array_size(nodes);
+    if (out->node_count < 1)
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'nodes' is empty");
+    DT_TRY(dt_plan_take(&out->node_names, arena, out->node_count, sizeof(*out->node_names), err));
+    for (int64_t i = 0; i < out->node_count; i++) {
+        const json_t *node = json_array_get(nodes, (size_t)i);
+
+        DT_TRY(dt_plan_check_keys(node, known, "nodes", err));
+        DT_TRY(dt_plan_get_string(&out->node_names[i], node, "name", false, "plan: nodes", arena,
+                                  err));
+    }
+out:
+    return st;
+}
+
+static dt_status read_rank(dt_plan *out, const json_t *plan, const json_t *json, dt_arena *arena,
+                           dt_error *err)
+{
+    static const char *const known[] = {"rank",     "node",    "local_rank", "device",
+                                        "replicas", "threads", NULL};
+    const char *where = "plan: ranks";
+    dt_status st = DT_OK;
+    dt_plan_rank *rank;
+    int64_t index;
+
+    DT_TRY(dt_plan_check_keys(json, known, "ranks", err));
+    DT_TRY(dt_plan_get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
+    rank = &out->ranks[index];
+    if (rank->device != NULL)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: rank %lld is listed twice", where, (long long)index);
+    DT_TRY(dt_plan_get_int(&rank->node, json, "node", 0, out->node_count - 1, where, err));
+    DT_TRY(
+        dt_plan_get_int(&rank->local_rank, json, "local_rank", 0, out->world_size - 1, where, err));
+    DT_TRY(dt_plan_get_int(&rank->replicas, json, "replicas", 1, DEVICES_MAX, where, err));
+    DT_TRY(dt_plan_get_int(&rank->threads, json, "threads", 1, THREADS_MAX, where, err));
+    DT_TRY(dt_plan_get_string(&rank->device, json, "device", false, where, arena, err));
+out:
+    return st;
+}
+
+/* Checks that the ranks of a node are contiguous, in node order, with local ranks from 0. */
+static dt_status check_local_ranks(const dt_plan *plan, dt_error *err)
+{
+    for (int64_t i = 0; i < plan->world_size; i++) {
+        const dt_plan_rank *rank = &plan->ranks[i], *before = i > 0 ? rank - 1 : NULL;
+        bool same_node = before != NULL && before->node == rank->node;
+
+        if (rank->local_rank != (same_node ? before->local_rank + 1 : 0) ||
+            (before != NULL && rank->node < before->node))
+            return DT_FAIL(err, DT_ERR_CORRUPT,
+                           "plan: ranks: rank %lld: local rank %lld of node %lld is out of order",
+                           (long long)i, (long long)rank->local_rank, (long long)rank->node);
+    }
+    return DT_OK;
+}
+
+static dt_status read_ranks(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *ranks;
+
+    DT_TRY(dt_plan_get_int(&out->world_size, json, "world_size", 1, WORLD_SIZE_MAX, "plan", err));
+    DT_TRY(dt_json_get_array(&ranks, json, "ranks", "plan", err));
+    if ((int64_t)json_array_size(ranks) != out->world_size)
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'ranks' has %zu entries, 'world_size' is %lld",
+                 json_array_size(ranks), (long long)out->world_size);
+    DT_TRY(dt_plan_take(&out->ranks, arena, out->world_size, sizeof(*out->ranks), err));
+    for (size_t i = 0; i < json_array_size(ranks); i++)
+        DT_TRY(read_rank(out, json, json_array_get(ranks, i), arena, err));
+    DT_TRY(check_local_ranks(out, err));
+out:
+    return st;
+}
+
+dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    static const char *const known[] = {"plan",      "run",    "attempt",     "world_size",
+                                        "directory", "shared", "resume_from", "new_data",
+                                        "new_model", "nodes",  "ranks",       "recipe",
+                                        "weights",   "task",   NULL};
+    dt_status st = DT_OK;
+    json_t *recipe;
+
+    memset(out, 0, sizeof(*out));
+    if (!json_is_object(json))
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: expected an object");
+    DT_TRY(dt_version_check(json, "plan", DT_PLAN_VERSION, "plan", err));
+    DT_TRY(dt_plan_check_keys(json, known, "", err));
+    DT_TRY(dt_plan_get_string(&out->run, json, "run", false, "plan", arena, err));
+    DT_TRY(dt_plan_get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
+    DT_TRY(dt_plan_get_path(&out->directory, json, "directory", false, arena, err));
+    DT_TRY(dt_json_get_bool(&out->shared, json, "shared", "plan", err));
+    DT_TRY(dt_plan_get_path(&out->resume_from, json, "resume_from", true, arena, err));
+    if (json_object_get(json, "new_data") != NULL)
+        DT_TRY(dt_json_get_bool(&out->new_data, json, "new_data", "plan", err));
+    if (json_object_get(json, "new_model") != NULL)
+        DT_TRY(dt_json_get_bool(&out->new_model, json, "new_model", "plan", err));
+    if (json_object_get(json, "weights") != NULL)
+        DT_TRY(read_weights(out, json, arena, err));
+    DT_TRY(read_nodes(out, json, arena, err));
+    DT_TRY(read_ranks(out, json, arena, err));
+    DT_TRY(dt_json_get_object(&recipe, json, "recipe", "plan", err));
+    DT_TRY(dt_recipe_from_json(&out->recipe, recipe, arena, err));
+    if (out->recipe.task != DT_TASK_TRAIN)
+        DT_TRY(dt_plan_task_from_json(&out->task, json, arena, err));
+out:
+    return st;
+}
+
+dt_status dt_plan_read(dt_plan *out, const char *path, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *json = NULL;
+
+    DT_TRY(dt_json_read(&json, path, PLAN_BYTES_MAX, err));
+    st = dt_plan_from_json(out, json, arena, err);
+    if (st != DT_OK)
+        dt_error_prefix(err, "%s", path);
+out:
+    json_decref(json);
+    return st;
+}

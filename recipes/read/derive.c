@@ -1,0 +1,208 @@
+/* derive: sets defaults that depend on other fields (recipes/read/reading.h). */
+#include <stdio.h>
+
+#include "recipes/architecture/architecture.h"
+#include "recipes/fields/nodes.h"
+#include "recipes/fields/presets.h"
+#include "recipes/fields/values.h"
+#include "recipes/read/reading.h"
+
+#include "base/banned.h"
+
+/* Marks a derived field as given, at the mark of the field it derives from. */
+static void derived_from(dt_reading *reading, const char *path, const char *from)
+{
+    reading->field[dt_reading_row(path)] = *dt_reading_mark(reading, from);
+}
+
+/* Sets a value that follows from `from` if the recipe leaves it out. On an earlier recipe (which has all
+ * fields) a `from` that is set again sets its values again. */
+static void derive_value(dt_reading *reading, const char *path, const char *text, const char *from)
+{
+    const char *source = reading->field[dt_reading_row(path)].source;
+    const char *resolved = reading->resolved;
+
+    if (source != NULL &&
+        (source != resolved || dt_reading_mark(reading, from)->source == resolved))
+        return;
+    DT_ASSERT(dt_field_set_text(reading->recipe, dt_field_find(path), text, NULL) == DT_OK);
+    dt_reading_derived(reading, path, text, from);
+}
+
+static void derive_model(dt_reading *reading)
+{
+    const dt_preset *preset = dt_preset_find(reading->recipe->model.preset);
+
+    for (size_t i = 0; preset != NULL && i < DT_PRESET_VALUES && preset->values[i].path != NULL;
+         i++)
+        derive_value(reading, preset->values[i].path, preset->values[i].text, "model.preset");
+}
+
+static void derive_optimizer(dt_reading *reading)
+{
+    const dt_optimizer_default *defaults = dt_optimizers[reading->recipe->optimizer.kind].defaults;
+
+    for (int i = 0; i < DT_OPTIMIZER_DEFAULTS && defaults[i].path != NULL; i++)
+        derive_value(reading, defaults[i].path, defaults[i].text, "optimizer.kind");
+}
+
+/* Models on rows treat a row as a sequence of one token, without attention. */
+static void derive_rows(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+
+    if (!dt_architecture_find(recipe->model.kind)->reads_rows)
+        return;
+    if (!dt_reading_given(reading, "model.heads")) {
+        recipe->model.heads = 1;
+        derived_from(reading, "model.heads", "model.kind");
+    }
+    if (!dt_reading_given(reading, "batch.tokens")) {
+        recipe->batch.tokens = 1;
+        derived_from(reading, "batch.tokens", "model.kind");
+    }
+}
+
+/* Sizes a batch of sentence pairs: max_tokens divided by the longest length. */
+static void derive_pairs(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+    int64_t tokens = recipe->batch.tokens, most = recipe->batch.max_tokens;
+
+    if (most <= 0 || tokens <= 0)
+        return;
+    if (dt_reading_given(reading, "batch.sequences") && reading->resolved == NULL)
+        return; /* checked by the rule "pairs" */
+    recipe->batch.sequences = (most + tokens - 1) / tokens;
+    derived_from(reading, "batch.sequences", "batch.max_tokens");
+}
+
+/* If several fields are missing at one mark, only the first is reported. */
+static bool is_told(const dt_reading *reading, const dt_field *field)
+{
+    size_t row = (size_t)(field - dt_fields);
+
+    return reading->troubled[row] || (field->derived != NULL && dt_field_in_group(field, "model") &&
+                                      (reading->troubled[dt_reading_row("model.preset")] ||
+                                       reading->troubled[dt_reading_row("model.kind")]));
+}
+
+static dt_status refuse_missing(dt_reading *reading, const dt_field *field)
+{
+    char group[64];
+
+    snprintf(group, sizeof(group), "%.*s", (int)dt_field_group_length(field), field->path);
+    if (field->derived != NULL)
+        DT_FAIL(reading->err, DT_ERR_RECIPE,
+                "'%s' is missing (%s): set it, or use 'preset: gpt2-small' for all dimensions",
+                field->path, field->help);
+    else
+        DT_FAIL(reading->err, DT_ERR_RECIPE, "'%s' is missing (%s)", field->path, field->help);
+    dt_text_mark_prefix(reading->err, dt_reading_mark(reading, field->path));
+    dt_reading_trouble(reading, group[0] != '\0' ? group : field->path);
+    return DT_ERR_RECIPE;
+}
+
+/* Decides whether the hostfile or `nodes` names the machines: the later layer wins. */
+static dt_status choose_nodes(bool *by_hostfile, const dt_reading *reading)
+{
+    const char *nodes = reading->field[dt_reading_row("nodes")].source;
+    int later;
+
+    *by_hostfile = reading->recipe->hostfile[0] != '\0';
+    if (!*by_hostfile || nodes == NULL || nodes == reading->resolved)
+        return DT_OK;
+    later = dt_reading_later(reading, "nodes", "hostfile");
+    if (later == 0) {
+        DT_FAIL(reading->err, DT_ERR_RECIPE,
+                "'hostfile' and 'nodes' cannot be combined: remove one");
+        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, "hostfile"));
+        return DT_ERR_RECIPE;
+    }
+    *by_hostfile = later < 0;
+    return DT_OK;
+}
+
+/* Reads the hostfile's nodes and expands ranges. */
+static dt_status derive_nodes(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+    dt_string_list items = recipe->nodes;
+    const char *from;
+    dt_status st = DT_OK;
+    bool by_hostfile;
+
+    DT_TRY(choose_nodes(&by_hostfile, reading));
+    from = by_hostfile ? "hostfile" : "nodes";
+    if (by_hostfile)
+        st = dt_nodes_read_hostfile(&items, recipe->hostfile, reading->arena, reading->err);
+    if (st == DT_OK)
+        st = dt_nodes_expand(&recipe->nodes, &items, reading->arena, reading->err);
+    if (st != DT_OK) {
+        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, from));
+        goto out;
+    }
+    derived_from(reading, "nodes", from);
+    recipe->hostfile = ""; /* its nodes are part of the recipe now, even if the file changes */
+out:
+    return st;
+}
+
+/* If data.split is set in a later layer than data.validation, the split wins. */
+static void derive_validation(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+
+    if (recipe->data.validation.count == 0 || recipe->data.split <= 0 ||
+        !dt_reading_given(reading, "data.split") ||
+        dt_reading_later(reading, "data.split", "data.validation") <= 0)
+        return;
+    recipe->data.validation.count = 0;
+    dt_reading_derived(reading, "data.validation", "[]", "data.split");
+}
+
+static dt_status check_missing(dt_reading *reading)
+{
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        if (dt_fields[i].fallback != NULL || reading->field[i].source != NULL)
+            continue;
+        if (!is_told(reading, &dt_fields[i]))
+            DT_TRY(dt_reading_report(reading, refuse_missing(reading, &dt_fields[i]), "missing"));
+        reading->troubled[i] = true;
+    }
+out:
+    return st;
+}
+
+dt_status dt_reading_derive(dt_reading *reading)
+{
+    dt_recipe *recipe = reading->recipe;
+    dt_status st = DT_OK;
+
+    derive_model(reading);
+    DT_TRY(dt_reading_derive_weights(reading));
+    DT_TRY(dt_reading_derive_tokens(reading));
+    derive_optimizer(reading);
+    derive_rows(reading);
+    derive_pairs(reading);
+    derive_validation(reading);
+    if (!reading->troubled[dt_reading_row("nodes")] &&
+        !reading->troubled[dt_reading_row("hostfile")]) {
+        st = derive_nodes(reading);
+        reading->troubled[dt_reading_row("nodes")] = st != DT_OK;
+        DT_TRY(dt_reading_report(reading, st, "nodes"));
+    }
+    if (!dt_reading_given(reading, "name")) {
+        recipe->name = reading->stem;
+        derived_from(reading, "name", "name");
+    }
+    if (!dt_reading_given(reading, "schedule.warmup_init_lr")) {
+        recipe->schedule.warmup_init_lr = recipe->schedule.min_lr;
+        derived_from(reading, "schedule.warmup_init_lr", "schedule.min_lr");
+    }
+    DT_TRY(check_missing(reading));
+out:
+    return st;
+}

@@ -1,0 +1,52 @@
+/* locate: finds the position in the recipe of the files in a message (recipes/read/reader.h). */
+#include <string.h>
+
+#include "recipes/read/reader.h"
+#include "recipes/read/reading.h"
+
+#include "base/banned.h"
+
+/* Returns whether the message quotes the file, or a file that may match the pattern. */
+static bool is_about(const char *message, const char *item)
+{
+    size_t literal = strcspn(item, "*?[");
+
+    for (const char *at = strchr(message, '\''); at != NULL; at = strchr(at + 1, '\''))
+        if (literal > 0 && strncmp(at + 1, item, literal) == 0 &&
+            (item[literal] != '\0' || at[1 + literal] == '\''))
+            return true;
+    return false;
+}
+
+/* Finds the mark of the list item that the message is about. */
+static bool locate_item(dt_text_mark *out, const dt_reading *reading, const char *path,
+                        const dt_string_list *list, const char *message)
+{
+    const dt_yaml_node *node = reading->node[dt_reading_row(path)];
+    const dt_yaml_node *item = node != NULL && node->kind == DT_YAML_LIST ? node->first : node;
+
+    for (int64_t i = 0; i < list->count && item != NULL; i++, item = item->next)
+        if (is_about(message, list->items[i])) {
+            *out = item->mark;
+            return true;
+        }
+    return false;
+}
+
+void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_arena *arena)
+{
+    dt_error ignored = DT_ERROR_INIT;
+    dt_recipe recipe;
+    dt_problems problems;
+    dt_reading reading = {.recipe = &recipe, .arena = arena, .problems = &problems};
+    dt_text_mark mark = {source->path, 0, 0};
+
+    dt_problems_init(&problems, arena);
+    if (dt_reading_source(&reading, source, &ignored) == DT_OK &&
+        !locate_item(&mark, &reading, "data.train", &recipe.data.train, err->message) &&
+        !locate_item(&mark, &reading, "data.validation", &recipe.data.validation, err->message))
+        mark = *dt_reading_mark(&reading, strstr(err->message, "data.validation") != NULL
+                                              ? "data.validation"
+                                              : "data.train");
+    dt_text_mark_prefix(err, &mark);
+}

@@ -1,0 +1,81 @@
+#define _GNU_SOURCE
+#include "recipes/read/paths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recipes/fields/text.h"
+
+#include "base/banned.h"
+
+static dt_status keep(const char **out, char *text, dt_error *err)
+{
+    *out = text;
+    return text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for a path");
+}
+
+dt_status dt_path_current(const char **out, dt_arena *arena, dt_error *err)
+{
+    char *current = getcwd(NULL, 0);
+    dt_status st;
+
+    if (current == NULL)
+        return DT_FAIL(err, DT_ERR_IO, "cannot find the current folder: %s", strerror(errno));
+    st = keep(out, dt_arena_strdup(arena, current), err);
+    free(current);
+    return st;
+}
+
+dt_status dt_path_folder(const char **out, const char *file, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *slash = strrchr(file, '/');
+    const char *current, *folder;
+
+    if (slash == NULL || strncmp(file, "/dev/", 5) == 0) /* /dev/stdin has no folder */
+        return dt_path_current(out, arena, err);
+    if (slash == file)
+        return keep(out, dt_arena_strdup(arena, "/"), err);
+    DT_TRY(keep(&folder, dt_arena_strndup(arena, file, (size_t)(slash - file)), err));
+    DT_TRY(dt_path_current(&current, arena, err));
+    DT_TRY(dt_path_resolve(out, folder, current, arena, err));
+out:
+    return st;
+}
+
+static const char *without_dots(const char *path)
+{
+    while (path[0] == '.' && path[1] == '/')
+        for (path += 2; *path == '/';)
+            path++;
+    return path;
+}
+
+dt_status dt_path_resolve(const char **out, const char *path, const char *folder, dt_arena *arena,
+                          dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *between;
+
+    if (strncmp(path, "~/", 2) == 0) {
+        folder = getenv("HOME");
+        if (folder == NULL || folder[0] != '/')
+            DT_THROW(err, DT_ERR_RECIPE, "'~/' needs HOME to be set to an absolute path");
+        path += 2;
+    }
+    if (path[0] == '/') {
+        DT_TRY(keep(out, dt_arena_strdup(arena, path), err));
+    } else {
+        between = folder[strlen(folder) - 1] == '/' ? "" : "/";
+        DT_TRY(
+            keep(out, dt_arena_printf(arena, "%s%s%s", folder, between, without_dots(path)), err));
+    }
+    if (!dt_text_is_utf8(*out))
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "the folder of a relative path has a name that is not UTF-8: use an absolute path");
+out:
+    return st;
+}

@@ -1,0 +1,70 @@
+/* reader: reads a recipe from YAML, with errors that name file:line:column.
+ *
+ *   gpt.yaml:14:9: unknown key 'batchsize' (did you mean 'batch.sequences'?)
+ *
+ * Accepts one YAML document of plain maps, lists and scalars, at most 1 MiB. Refused: duplicate
+ * keys, tabs in indentation, broken UTF-8, tags, more than one document; aliases are refused rather than expanded, which also rules out anchor bombs.
+ * The key "recipe" is the version (fields.h); another version is refused.
+ * The key "extends" names the recipes below this one (layers.h); "${env:NAME}" is filled in
+ * (references.h).
+ * `--set a.b=value` takes the same values: YAML if the value begins with '[', '{' or a quote, else plain text.
+ * `a.b[0]=value` sets one item of a list. Its errors begin "--set a.b=value: ". Relative paths in it start at the
+ * current folder, those of the file at the file's folder; "~/" is HOME.
+ */
+#ifndef DT_RECIPES_READ_READER_H
+#define DT_RECIPES_READ_READER_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "recipes/fields/recipe.h"
+#include "recipes/foreign/weights.h"
+#include "recipes/read/origins.h"
+#include "recipes/read/problems.h"
+#include "recipes/read/sweep.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dt_recipe_source {
+    const char *path;        /* name in messages; relative data paths start at its folder */
+    const char *text;        /* text as written, stored with the run */
+    const char *const *sets; /* "a.b=value", in order; may be NULL */
+    size_t sets_count;
+    const dt_problem_source *layers; /* on top of the text, in order (layers.h) */
+    size_t layers_count;
+    dt_sweep *sweep;             /* in and out: the point to read; NULL: the first */
+    dt_origins *origins;         /* out, where each value comes from; may be NULL */
+    dt_weights_of_run *find_run; /* model.from: run:NAME; NULL: refused */
+} dt_recipe_source;
+
+/* Reads the file into source->text and path (arena); "-" is stdin, with the path "/dev/stdin". */
+dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_arena *arena,
+                                dt_error *err);
+
+/* Text → tree → recipe: defaults, presets, shorthand, strict keys, types, ranges, then the checks
+ * across fields (rules.c). DT_ERR_RECIPE. */
+dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_arena *arena,
+                         dt_error *err);
+
+/* The same, with all errors and warnings in `problems`, and the first error also in `err`. `problems` may be
+ * NULL. */
+dt_status dt_recipe_read_all(dt_recipe *out, const dt_recipe_source *source, dt_problems *problems,
+                             dt_arena *arena, dt_error *err);
+
+/* Prefixes a message about data files with the line of data.train or data.validation, or of the item that
+ * the message quotes. If the recipe cannot be read, only its path is added. */
+void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_arena *arena);
+
+/* Applies `sets` to the resolved recipe of an earlier attempt; *out does not point into `from`. A preset in
+ * `sets` sets its dimensions. */
+dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,
+                           size_t sets_count, dt_arena *arena, dt_error *err);
+dt_status dt_recipe_change_all(dt_recipe *out, const dt_recipe *from, const char *const *sets,
+                               size_t sets_count, dt_problems *problems, dt_origins *origins,
+                               dt_arena *arena, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

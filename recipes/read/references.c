@@ -1,0 +1,160 @@
+#include "recipes/read/references.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+/* Limit of the values of all references of a recipe. */
+#define FILLED_BYTES_MAX ((size_t)1 << 20)
+
+static const char opening[] = "${env:";
+#define OPENING_LENGTH (sizeof(opening) - 1)
+
+typedef struct reference {
+    const char *name; /* in the arena */
+    const char *fallback;
+    size_t fallback_length; /* fallback NULL: no default */
+    const char *end;        /* after the '}' */
+} reference;
+
+static dt_status refuse(const dt_reading *reading, const dt_yaml_node *node, const char *before,
+                        const char *name, const char *after)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, before);
+    dt_text_show(&text, name);
+    dt_strbuf_add_str(&text, after);
+    return dt_reading_refuse(reading, &node->mark, &text);
+}
+
+static bool is_name(const char *name)
+{
+    if (!isalpha((unsigned char)name[0]) && name[0] != '_')
+        return false;
+    for (; *name != '\0'; name++)
+        if (!isalnum((unsigned char)*name) && *name != '_')
+            return false;
+    return true;
+}
+
+/* Parses the reference that begins at `at`. */
+static dt_status parse(reference *out, const dt_reading *reading, const dt_yaml_node *node,
+                       const char *at)
+{
+    const char *inside = at + OPENING_LENGTH, *end = strchr(inside, '}');
+    const char *dash = strstr(inside, ":-");
+
+    if (end == NULL)
+        return refuse(reading, node, "", at, " has no '}'");
+    if (dash != NULL && dash > end)
+        dash = NULL;
+    out->name =
+        dt_arena_strndup(reading->arena, inside, (size_t)((dash != NULL ? dash : end) - inside));
+    if (out->name == NULL)
+        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
+    if (!is_name(out->name))
+        return refuse(reading, node, "", out->name,
+                      " is not a variable name: expected '${env:NAME}' or "
+                      "'${env:NAME:-default}'");
+    out->fallback = dash != NULL ? dash + 2 : NULL;
+    out->fallback_length = dash != NULL ? (size_t)(end - out->fallback) : 0;
+    out->end = end + 1;
+    return DT_OK;
+}
+
+/* Messages do not repeat the value, because it may be secret. */
+static dt_status add_value(dt_strbuf *out, dt_reading *reading, const dt_yaml_node *node,
+                           const reference *r)
+{
+    const char *value = getenv(r->name);
+    size_t length = value != NULL ? strlen(value) : 0;
+
+    if (length == 0 && r->fallback == NULL)
+        return refuse(reading, node, "the environment lacks ", r->name,
+                      ": set it, or give a default as in '${env:NAME:-default}'");
+    if (length > 0 && (reading->filled_bytes += length) > FILLED_BYTES_MAX)
+        return refuse(reading, node, "the environment's ", r->name,
+                      " is too long: all references together are limited to 1 MiB");
+    if (length > 0 && dt_text_check(value, length, &node->mark, NULL) != DT_OK)
+        return refuse(reading, node, "the environment's ", r->name,
+                      " is not text: it has control characters or broken UTF-8");
+    if (length > 0)
+        dt_strbuf_add(out, value, length);
+    else
+        dt_strbuf_add(out, r->fallback, r->fallback_length);
+    return DT_OK;
+}
+
+/* Adds a scalar's text with its references filled in; *whole: the scalar is one reference and no more. */
+static dt_status expand(dt_strbuf *out, bool *whole, dt_reading *reading, const dt_yaml_node *node)
+{
+    const char *from = node->text, *at;
+    dt_status st = DT_OK;
+    reference r = {0};
+
+    *whole = false;
+    for (; (at = strstr(from, opening)) != NULL; from = r.end) {
+        DT_TRY(parse(&r, reading, node, at));
+        *whole = at == node->text && *r.end == '\0';
+        dt_strbuf_add(out, from, (size_t)(at - from));
+        DT_TRY(add_value(out, reading, node, &r));
+    }
+    dt_strbuf_add_str(out, from);
+out:
+    return st;
+}
+
+static bool has_reference(const dt_yaml_node *node)
+{
+    return node->kind == DT_YAML_SCALAR && strstr(node->text, opening) != NULL;
+}
+
+static dt_status fill_scalar(dt_reading *reading, dt_yaml_node *node)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    bool whole;
+
+    if (node->written != NULL || !has_reference(node))
+        return DT_OK;
+    dt_strbuf_init(&text);
+    DT_TRY(expand(&text, &whole, reading, node));
+    node->written = node->text;
+    node->plain = node->plain || whole;
+    node->text = dt_arena_strdup(reading->arena, text.data);
+    if (node->text == NULL)
+        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_references_fill(dt_reading *reading, dt_yaml_node *node)
+{
+    dt_status st = DT_OK;
+
+    if (node->kind == DT_YAML_SCALAR)
+        return fill_scalar(reading, node);
+    for (dt_yaml_node *child = node->first; child != NULL; child = child->next)
+        DT_TRY(dt_references_fill(reading, child));
+out:
+    return st;
+}
+
+dt_status dt_references_check(dt_reading *reading, const dt_yaml_node *node)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    bool whole;
+
+    if (!has_reference(node))
+        return DT_OK;
+    dt_strbuf_init(&text);
+    st = expand(&text, &whole, reading, node);
+    dt_strbuf_release(&text);
+    return st;
+}

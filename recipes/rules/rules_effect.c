@@ -1,0 +1,130 @@
+/* rules_effect: warns of fields without effect (recipes/rules/rules.h). */
+#include "recipes/rules/rules.h"
+
+#include "base/banned.h"
+
+static bool steps_by_momentum(const dt_recipe *r)
+{
+    return dt_optimizers[r->optimizer.kind].needs_momentum ||
+           dt_optimizers[r->optimizer.kind].whole_matrices;
+}
+
+static bool has_betas(const dt_recipe *r)
+{
+    return !dt_optimizers[r->optimizer.kind].needs_momentum;
+}
+
+static bool steps_matrices(const dt_recipe *r)
+{
+    return dt_optimizers[r->optimizer.kind].whole_matrices;
+}
+
+static bool is_polynomial(const dt_recipe *r)
+{
+    return r->schedule.kind == DT_SCHEDULE_POLYNOMIAL;
+}
+
+static bool is_cosine(const dt_recipe *r)
+{
+    return r->schedule.kind == DT_SCHEDULE_COSINE;
+}
+
+static bool is_decaying(const dt_recipe *r)
+{
+    return r->schedule.kind == DT_SCHEDULE_WARMUP_STABLE_DECAY;
+}
+
+static bool warms_up(const dt_recipe *r)
+{
+    return r->schedule.warmup_steps > 0;
+}
+
+static bool is_fp16(const dt_recipe *r)
+{
+    return r->precision.kind == DT_PRECISION_FP16;
+}
+
+static bool is_fp32(const dt_recipe *r)
+{
+    return r->precision.kind == DT_PRECISION_FP32;
+}
+
+static bool is_ddp(const dt_recipe *r)
+{
+    return r->strategy.kind == DT_STRATEGY_DDP;
+}
+
+static bool is_fsdp(const dt_recipe *r)
+{
+    return r->strategy.kind == DT_STRATEGY_FSDP;
+}
+
+static bool shards_all(const dt_recipe *r)
+{
+    return is_fsdp(r) && r->strategy.shard == DT_SHARD_FULL;
+}
+
+static bool saves_epochs(const dt_recipe *r)
+{
+    return r->checkpoint.every_epoch > 0;
+}
+
+static bool stretches(const dt_recipe *r)
+{
+    return r->model.rope_scaling != DT_ROPE_NONE;
+}
+
+static bool stretches_long_waves(const dt_recipe *r)
+{
+    return r->model.rope_scaling == DT_ROPE_LLAMA3;
+}
+
+static bool tells_documents_apart(const dt_recipe *r)
+{
+    return !r->data.cross_documents;
+}
+
+/* "'PATH' has no effect WHERE". */
+static const struct {
+    const char *path;
+    bool (*counts)(const dt_recipe *);
+    const char *where;
+} fields[] = {
+    {"optimizer.momentum", steps_by_momentum, "with this optimizer, only with sgd and muon"},
+    {"optimizer.nesterov", steps_by_momentum, "with this optimizer, only with sgd and muon"},
+    {"optimizer.adjust_lr", steps_matrices, "with this optimizer, only with muon"},
+    {"optimizer.beta1", has_betas, "on sgd"},
+    {"optimizer.beta2", has_betas, "on sgd"},
+    {"optimizer.eps", has_betas, "on sgd"},
+    {"schedule.power", is_polynomial, "with this schedule, only with 'polynomial'"},
+    {"schedule.period_steps", is_cosine, "with this schedule, only with 'cosine'"},
+    {"schedule.period_mult", is_cosine, "with this schedule, only with 'cosine'"},
+    {"schedule.shrink", is_cosine, "with this schedule, only with 'cosine'"},
+    {"schedule.decay_steps", is_decaying, "with this schedule, only with 'warmup_stable_decay'"},
+    {"schedule.warmup_init_lr", warms_up, "without 'schedule.warmup_steps'"},
+    {"precision.loss_scale", is_fp16, "without 'precision: fp16'"},
+    {"precision.scale_window", is_fp16, "without 'precision: fp16'"},
+    {"precision.min_loss_scale", is_fp16, "without 'precision: fp16'"},
+    {"precision.tf32", is_fp32, "without 'precision: fp32'"},
+    {"strategy.bucket_mb", is_ddp, "without 'strategy: ddp'"},
+    {"strategy.first_bucket_mb", is_ddp, "without 'strategy: ddp'"},
+    {"strategy.shard", is_fsdp, "without 'strategy: fsdp'"},
+    {"strategy.reduce_each_micro_step", is_fsdp, "without 'strategy: fsdp'"},
+    {"strategy.reshard_after_forward", shards_all, "without 'strategy: fsdp' and 'shard: full'"},
+    {"model.rope_factor", stretches, "without 'model.rope_scaling'"},
+    {"model.rope_low_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
+    {"model.rope_high_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
+    {"model.rope_original_tokens", stretches_long_waves, "without 'rope_scaling: llama3'"},
+    {"data.pack", tells_documents_apart, "without 'cross_documents: false'"},
+    {"data.end_of_text", tells_documents_apart, "without 'cross_documents: false'"},
+    {"checkpoint.keep_epochs", saves_epochs, "without 'checkpoint.every_epoch'"},
+};
+
+void dt_rule_no_effect(const dt_rule_case *c)
+{
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (dt_reading_written(c->reading, fields[i].path) &&
+            !c->reading->troubled[dt_reading_row(fields[i].path)] && !fields[i].counts(c->recipe))
+            dt_rule_broken(c, fields[i].path, "'%s' has no effect %s", fields[i].path,
+                           fields[i].where);
+}
