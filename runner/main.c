@@ -130,15 +130,6 @@ static bool wants_json(int argc, char **argv)
     return false;
 }
 
-/* Commands that take a run restart the driver of an orphaned sweep. A request served by `dtrun serve` does
- * not: the driver would die with the request. */
-static bool restarts_drivers(const dt_command *command)
-{
-    return !command->hidden &&
-           (strstr(command->operands, "RUN") != NULL || command == &dt_command_launch ||
-            command == &dt_command_list || command == &dt_command_serve);
-}
-
 static dt_status call_command(const dt_command *command, int argc, char **argv, int *exit_code,
                               dt_error *err)
 {
@@ -160,7 +151,8 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
     } else {
         call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};
         DT_TRY(dt_relay_server(&server, command, &args, err));
-        if (server == NULL && restarts_drivers(command) && !dt_relay_is_served())
+        /* A driver that a request to `dtrun serve` started would end with the request. */
+        if (server == NULL && command->runs != DT_RUNS_NONE && !dt_relay_is_served())
             dt_drive_ensure_all();
         st = server != NULL ? dt_relay_call(&call, server, err) : command->run(&call, err);
         *exit_code = call.exit_code;

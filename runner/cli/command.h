@@ -30,15 +30,35 @@ typedef struct dt_call {
     dt_problems *problems; /* of the recipe that was read last (read_recipe.h) */
 } dt_call;
 
+/* What the operands of a command name: what completion offers, and whether help explains how to name runs. */
+typedef enum dt_operand_kind {
+    DT_OPERAND_TEXT = 0, /* or nothing */
+    DT_OPERAND_RUN,      /* runs or groups */
+    DT_OPERAND_FILE,     /* recipes, data */
+    DT_OPERAND_COMMAND,  /* a command of dtrun */
+    DT_OPERAND_SHELL,
+    DT_OPERAND_WORD, /* one of the words that .operands lists, "check|repair|backup [FILE]" */
+} dt_operand_kind;
+
+/* How a command uses the history of runs: which --server and DTRUN_SERVER it accepts, and whether it restarts the
+ * drivers of orphaned sweeps. */
+typedef enum dt_command_runs {
+    DT_RUNS_NONE = 0, /* not at all: DTRUN_SERVER changes nothing */
+    DT_RUNS_REMOTE,   /* only reads it: --server runs the command on another machine's server (runner/relay/) */
+    DT_RUNS_LOCAL,    /* this machine's: refused while DTRUN_SERVER names a server */
+    DT_RUNS_SERVED,   /* this machine's, for others: DTRUN_SERVER changes nothing */
+} dt_command_runs;
+
 struct dt_command {
     const char *name;
     const char *summary;            /* an imperative of at most 60 columns, no full stop */
     const char *operands;           /* "RUN", "[RUN]", "RECIPE..."; "" for none */
+    dt_operand_kind takes;
+    dt_command_runs runs;
     int operands_min, operands_max; /* max -1: any number */
     const dt_option *options;       /* ends with a NULL name; --json and --help are added */
     const char *notes;              /* paragraphs after the options, lines of at most 88 columns */
     bool hidden;
-    bool remote_ok; /* only reads: --server runs it on another machine's server (runner/relay/) */
     bool dash_operands; /* "-x" is an operand unless it is an option */
     dt_status (*run)(dt_call *call, dt_error *err);
 };

@@ -203,18 +203,25 @@ static dt_status offer_operands(dt_strbuf *out, const dt_command *command, const
 {
     if (command->operands_max >= 0 && at->operands >= command->operands_max)
         return DT_OK;
-    if (strstr(command->operands, "RUN") != NULL)
+    switch (command->takes) {
+    case DT_OPERAND_RUN:
         return offer_runs(out, typed, arena, err);
-    if (strstr(command->operands, "RECIPE") != NULL || strstr(command->operands, "DATA") != NULL)
-        dt_strbuf_add_str(out, DT_COMPLETE_FILES "\n");
-    else if (strstr(command->operands, "COMMAND") != NULL)
+    case DT_OPERAND_COMMAND:
         offer_commands(out, typed);
-    else if (strstr(command->operands, "SHELL") != NULL)
-        offer_all(out, typed, "", shells);
-    else if (offer_words(out, typed, command->operands, at->operands == 0))
         return DT_OK;
-    else if (strstr(command->operands, "FILE") != NULL)
+    case DT_OPERAND_SHELL:
+        offer_all(out, typed, "", shells);
+        return DT_OK;
+    case DT_OPERAND_WORD:
+        if (!offer_words(out, typed, command->operands, at->operands == 0))
+            dt_strbuf_add_str(out, DT_COMPLETE_FILES "\n");
+        return DT_OK;
+    case DT_OPERAND_FILE:
         dt_strbuf_add_str(out, DT_COMPLETE_FILES "\n");
+        return DT_OK;
+    case DT_OPERAND_TEXT:
+        break;
+    }
     return DT_OK;
 }
 

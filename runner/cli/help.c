@@ -106,7 +106,7 @@ dt_status dt_help_command(dt_strbuf *out, const dt_command *command, dt_error *e
                       command->operands[0] != '\0' ? " " : "", command->operands);
     for (size_t i = 0; i < count; i++)
         add_option(out, &options[i]);
-    if (strstr(command->operands, "RUN") != NULL)
+    if (command->takes == DT_OPERAND_RUN)
         dt_strbuf_add_fmt(out, "\n%s", dt_help_about_runs);
     if (command->notes != NULL)
         dt_strbuf_add_fmt(out, "\n%s", command->notes);

@@ -118,12 +118,12 @@ dt_status dt_man_command(dt_strbuf *out, const dt_command *command, dt_error *er
     dt_strbuf_add_str(out, "\n.SH OPTIONS\n");
     for (size_t i = 0; i < count; i++)
         add_option(out, &options[i]);
-    if (strstr(command->operands, "RUN") != NULL || command->notes != NULL)
+    if (command->takes == DT_OPERAND_RUN || command->notes != NULL)
         dt_strbuf_add_str(out, ".SH DESCRIPTION\n");
-    if (strstr(command->operands, "RUN") != NULL)
+    if (command->takes == DT_OPERAND_RUN)
         add_block(out, dt_help_about_runs);
     if (command->notes != NULL) {
-        if (strstr(command->operands, "RUN") != NULL)
+        if (command->takes == DT_OPERAND_RUN)
             dt_strbuf_add_str(out, ".PP\n");
         add_block(out, command->notes);
     }

@@ -40,7 +40,7 @@ dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (own > 0)
         memcpy(options, command->options, own * sizeof(options[0]));
-    if (command->remote_ok)
+    if (command->runs == DT_RUNS_REMOTE)
         options[own++] = server_option;
     memcpy(options + own, common, sizeof(common));
     *out = options;

@@ -90,8 +90,9 @@ const dt_command dt_command_checkpoints = {
     .name = "checkpoints",
     .summary = "list the checkpoints of a run that are on disk",
     .operands = "RUN",
+    .takes = DT_OPERAND_RUN,
+    .runs = DT_RUNS_REMOTE,
     .operands_min = 1,
     .operands_max = 1,
-    .remote_ok = true,
     .run = checkpoints,
 };

@@ -154,6 +154,8 @@ const dt_command dt_command_compare = {
     .name = "compare",
     .summary = "compare recipes and results of runs",
     .operands = "RUN...",
+    .takes = DT_OPERAND_RUN,
+    .runs = DT_RUNS_REMOTE,
     .operands_max = -1,
     .options = options,
     .notes =
@@ -163,6 +165,5 @@ const dt_command dt_command_compare = {
         "Prints the recipe keys that differ, the best and last value of each metric with the\n"
         "difference to the first run, and the curves in one chart. The best value is the lowest\n"
         "one; of a throughput or an accuracy, the highest. --json has all metrics.\n",
-    .remote_ok = true,
     .run = compare,
 };

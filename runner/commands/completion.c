@@ -60,6 +60,7 @@ const dt_command dt_command_completion = {
     .name = "completion",
     .summary = "print a shell completion script",
     .operands = "SHELL",
+    .takes = DT_OPERAND_SHELL,
     .operands_min = 1,
     .operands_max = 1,
     .notes = "SHELL is bash, zsh or fish. An installed dtrun needs no setup; otherwise add:\n"

@@ -251,6 +251,7 @@ const dt_command dt_command_data = {
     .name = "data",
     .summary = "tokenize data before a run, or train a tokenizer",
     .operands = "prepare RECIPE | train-tokenizer FILE...",
+    .takes = DT_OPERAND_FILE,
     .operands_min = 1,
     .operands_max = -1,
     .options = options,

@@ -235,6 +235,7 @@ const dt_command dt_command_doctor = {
     .name = "doctor",
     .summary = "check the nodes of a recipe, or this machine",
     .operands = "[RECIPE]",
+    .takes = DT_OPERAND_FILE,
     .operands_min = 0,
     .operands_max = 1,
     .options = options,

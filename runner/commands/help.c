@@ -59,6 +59,7 @@ const dt_command dt_command_help = {
     .name = "help",
     .summary = "show help for dtrun or a command",
     .operands = "[COMMAND]",
+    .takes = DT_OPERAND_COMMAND,
     .operands_max = 1,
     .options = options,
     .run = help,

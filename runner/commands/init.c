@@ -124,6 +124,7 @@ const dt_command dt_command_init = {
     .name = "init",
     .summary = "write a recipe for your data",
     .operands = "[DATA...]",
+    .takes = DT_OPERAND_FILE,
     .operands_min = 0,
     .operands_max = -1,
     .options = options,

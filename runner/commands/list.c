@@ -182,6 +182,7 @@ const dt_command dt_command_list = {
     .name = "list",
     .summary = "list runs, newest first",
     .operands = "[FILTER]...",
+    .runs = DT_RUNS_REMOTE,
     .operands_max = -1,
     .options = options,
     .notes =
@@ -194,6 +195,5 @@ const dt_command dt_command_list = {
         "\n"
         "Without --columns, the recipe keys that differ between the runs are added; a narrow\n"
         "terminal shows fewer columns.\n",
-    .remote_ok = true,
     .run = list,
 };

@@ -184,6 +184,8 @@ const dt_command dt_command_logs = {
     .name = "logs",
     .summary = "print steps, events and rank output of a run",
     .operands = "RUN",
+    .takes = DT_OPERAND_RUN,
+    .runs = DT_RUNS_REMOTE,
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
@@ -194,6 +196,5 @@ const dt_command dt_command_logs = {
         "(with the values reported with the loss), evaluation, checkpoint, restart, or log (rank,\n"
         "node, text). --json is one object with lines and history. Steps that a later attempt\n"
         "repeated are shown once, as that attempt did them.\n",
-    .remote_ok = true,
     .run = logs,
 };

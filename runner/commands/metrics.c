@@ -177,6 +177,8 @@ const dt_command dt_command_metrics = {
     .name = "metrics",
     .summary = "print the metrics of runs as CSV or JSON lines",
     .operands = "RUN...",
+    .takes = DT_OPERAND_RUN,
+    .runs = DT_RUNS_REMOTE,
     .operands_min = 1,
     .operands_max = -1,
     .options = options,
@@ -186,6 +188,5 @@ const dt_command dt_command_metrics = {
         "wide is CSV with one line a step and one column a metric: step,loss,valid_loss,...\n"
         "With several runs, lines start with the run: run,attempt,step,... and run,step,loss,...\n"
         "For a resumed run, a step that was repeated by a later attempt is printed once.\n",
-    .remote_ok = true,
     .run = metrics,
 };

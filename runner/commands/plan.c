@@ -210,6 +210,7 @@ const dt_command dt_command_plan = {
     .name = "plan",
     .summary = "predict memory, messages and speed of a recipe on GPUs",
     .operands = "RECIPE",
+    .takes = DT_OPERAND_FILE,
     .operands_min = 1,
     .operands_max = 1,
     .options = options,

@@ -246,6 +246,7 @@ const dt_command dt_command_serve = {
     .name = "serve",
     .summary = "serve the web page with runs, live charts and logs",
     .operands = "",
+    .runs = DT_RUNS_SERVED,
     .options = options,
     .notes =
 

@@ -332,6 +332,8 @@ const dt_command dt_command_show = {
     .name = "show",
     .summary = "show numbers, attempts, checkpoints and recipe of a run",
     .operands = "RUN",
+    .takes = DT_OPERAND_RUN,
+    .runs = DT_RUNS_REMOTE,
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
@@ -341,6 +343,5 @@ const dt_command dt_command_show = {
         "dtrun version of each launch and resume, the git commit of the recipe's folder with the\n"
         "number of files changed since, and the data with their digests.\n"
         "--json has them as changes and provenance, and the origins of recipe values as origins.\n",
-    .remote_ok = true,
     .run = show,
 };

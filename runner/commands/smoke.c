@@ -276,6 +276,7 @@ const dt_command dt_command_smoke = {
     .name = "smoke",
     .summary = "test recipes on this machine with a scaled-down model",
     .operands = "RECIPE...",
+    .takes = DT_OPERAND_FILE,
     .operands_min = 1,
     .operands_max = -1,
     .options = options,

@@ -176,6 +176,7 @@ const dt_command dt_command_sql = {
     .name = "sql",
     .summary = "run a read-only SQL query on the history",
     .operands = "[SELECT]",
+    .runs = DT_RUNS_LOCAL,
     .operands_max = 1,
     .options = options,
     .notes =

@@ -225,6 +225,8 @@ const dt_command dt_command_status = {
     .name = "status",
     .summary = "show state, step, losses, speed, time left and ranks",
     .operands = "[RUN|GROUP]",
+    .takes = DT_OPERAND_RUN,
+    .runs = DT_RUNS_REMOTE,
     .operands_max = 1,
     .options = options,
     .notes =
@@ -239,6 +241,5 @@ const dt_command dt_command_status = {
         "trouble is why the supervisor of an active run cannot work, or null.\n"
         "GROUP is a sweep: prints one line a point; its object has group, ended and points[{name,\n"
         "values, state, run, step, loss, valid_loss}].\n",
-    .remote_ok = true,
     .run = status,
 };

@@ -246,6 +246,7 @@ const dt_command dt_command_validate = {
     .name = "validate",
     .summary = "check recipes and their data without starting anything",
     .operands = "RECIPE...",
+    .takes = DT_OPERAND_FILE,
     .operands_min = 1,
     .operands_max = -1,
     .options = options,

@@ -201,6 +201,8 @@ const dt_command dt_command_wait = {
     .name = "wait",
     .summary = "wait for a condition or for the end of a run",
     .operands = "RUN",
+    .takes = DT_OPERAND_RUN,
+    .runs = DT_RUNS_REMOTE,
     .operands_min = 1,
     .operands_max = 1,
     .options = options,
@@ -210,6 +212,5 @@ const dt_command dt_command_wait = {
         "condition; step=N is met from step N on. The exit code is 0 if a condition is met and 1\n"
         "if the run ends before. Without --until, waits for the end of the run and exits with the\n"
         "exit code of the run.\n",
-    .remote_ok = true,
     .run = wait_run,
 };

@@ -2,7 +2,7 @@
  *
  * Purpose   commands that read runs work the same from another machine: the server runs the command (web/command.h),
  *           and its output is shown as that of a local command
- * Which     commands with dt_command.remote_ok, which read only the store
+ * Which     commands whose dt_command.runs is DT_RUNS_REMOTE: they only read the store
  * Token     DTRUN_TOKEN, or the file that DTRUN_TOKEN_FILE names, which other users must not be able to read. It is
  *           sent to the server only: redirections are not followed, and other machines require https
  * Trust     the server's output cannot control the terminal: of escape sequences only dtrun's own colours pass

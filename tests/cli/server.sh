@@ -151,6 +151,9 @@ refuses "DTRUN_TOKEN_FILE" DTRUN_TOKEN= DTRUN_TOKEN_FILE="$work/nosuch" -- list 
 refuses "unset it" DTRUN_SERVER="$url" -- stop going
 refuses "unset it" DTRUN_SERVER="$url" -- rm first
 refuses "unset it" DTRUN_SERVER="$url" -- gc
+refuses "unset it" DTRUN_SERVER="$url" -- store check
+refuses "unset it" DTRUN_SERVER="$url" -- import csv none.csv
+refuses "unset it" DTRUN_SERVER="$url" -- launch none.yaml
 DTRUN_SERVER=$url expect 0 schema
 unset DTRUN_TOKEN
 
