@@ -218,13 +218,3 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
 out:
     return dt_sql_group_end(&group, st, err);
 }
-
-bool dt_metric_more_is_better(const char *name)
-{
-    static const char *const words[] = {"per_second", "accuracy", "utilization", "bleu"};
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strstr(name, words[i]) != NULL)
-            return true;
-    return false;
-}

@@ -280,8 +280,6 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
                                dt_error *err);
 dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
-/* Returns whether higher values of the metric are better, as for throughput. */
-bool dt_metric_more_is_better(const char *name);
 
 /* --- curve.c */
 /* The same curves, read point by point instead of held in memory. dt_store_curves_find fixes which curves and

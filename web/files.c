@@ -27,6 +27,7 @@ EMBEDDED(view_js);
 EMBEDDED(run_charts_js);
 EMBEDDED(marks_js);
 EMBEDDED(metric_names_js);
+EMBEDDED(metric_table_js);
 EMBEDDED(text_js);
 EMBEDDED(chart_js);
 EMBEDDED(icon_svg);
@@ -58,6 +59,7 @@ static const struct {
     {"run_charts.js", SCRIPT, dt_embedded_run_charts_js, dt_embedded_run_charts_js_end},
     {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
     {"metric_names.js", SCRIPT, dt_embedded_metric_names_js, dt_embedded_metric_names_js_end},
+    {"metric_table.js", SCRIPT, dt_embedded_metric_table_js, dt_embedded_metric_table_js_end},
     {"text.js", SCRIPT, dt_embedded_text_js, dt_embedded_text_js_end},
     {"chart.js", SCRIPT, dt_embedded_chart_js, dt_embedded_chart_js_end},
     {"report.html", HTML, dt_embedded_report_html, dt_embedded_report_html_end},

@@ -40,6 +40,7 @@ static const dt_web_route routes[] = {
     {"/run_charts.js", dt_web_file, "run_charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/marks.js", dt_web_file, "marks.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/metric_names.js", dt_web_file, "metric_names.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/metric_table.js", dt_web_file, "metric_table.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/text.js", dt_web_file, "text.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/chart.js", dt_web_file, "chart.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/icon.svg", dt_web_file, "icon.svg", DT_WEB_NO_STORE, DT_WEB_OPEN},

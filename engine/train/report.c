@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metric_kinds.h"
 #include "engine/channel/activity.h"
 #include "engine/device/nvml.h"
 #include "engine/train/measure.h"
@@ -114,19 +115,19 @@ static dt_status report_card(dt_train_session *session, dt_error *err)
 
     dt_nvml_read(&now, session->nvml);
     const struct {
-        const char *name;
+        dt_metric_id id;
         double value;
     } values[] = {
-        {"gpu_busy_percent", now.busy_percent},
-        {"gpu_used_bytes", now.used_bytes},
-        {"gpu_temperature_c", now.temperature_c},
-        {"gpu_power_watts", now.power_watts},
+        {DT_METRIC_GPU_BUSY_PERCENT, now.busy_percent},
+        {DT_METRIC_GPU_USED_BYTES, now.used_bytes},
+        {DT_METRIC_GPU_TEMPERATURE_C, now.temperature_c},
+        {DT_METRIC_GPU_POWER_WATTS, now.power_watts},
     };
 
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char name[64];
 
-        snprintf(name, sizeof(name), "%s_rank_%lld", values[i].name,
+        snprintf(name, sizeof(name), "%s_rank_%lld", dt_metric_kinds[values[i].id].name,
                  (long long)session->mesh.world.rank);
         if (!isnan(values[i].value))
             json_object_set_new(object, name, dt_json_number(values[i].value));
@@ -142,22 +143,23 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
     double tokens_per_second = tokens / interval->seconds;
     int64_t sent_before = interval->sent_bytes, sent = session->state.sent_bytes;
     const struct {
-        const char *name;
+        dt_metric_id id;
         double value;
     } values[] = {
-        {"loss", session->loss},
-        {"learning_rate", step->learning_rate},
-        {"gradient_norm", step->gradient_norm},
-        {"tokens_per_second", tokens_per_second},
-        {"step_seconds", interval->seconds / steps},
-        {"outside_seconds", interval->host_overhead_seconds / steps},
-        {"flops_per_second", tokens_per_second * dt_model_flops_per_token(&session->model->config)},
-        {"matmul_flops_per_second", matmul_flops_of_all(session)},
-        {"least_step_seconds", ideal_step_seconds(session)},
-        {"held_bytes", (double)session->state.held_bytes},
-        {"sent_bytes", (double)(sent - sent_before) / steps},
-        {"loss_scale", session->scaler.scale}, /* the following only with fp16 */
-        {"skipped_steps", (double)session->scaler.skipped_steps},
+        {DT_METRIC_LOSS, session->loss},
+        {DT_METRIC_LEARNING_RATE, step->learning_rate},
+        {DT_METRIC_GRADIENT_NORM, step->gradient_norm},
+        {DT_METRIC_TOKENS_PER_SECOND, tokens_per_second},
+        {DT_METRIC_STEP_SECONDS, interval->seconds / steps},
+        {DT_METRIC_OUTSIDE_SECONDS, interval->host_overhead_seconds / steps},
+        {DT_METRIC_FLOPS_PER_SECOND,
+         tokens_per_second * dt_model_flops_per_token(&session->model->config)},
+        {DT_METRIC_MATMUL_FLOPS_PER_SECOND, matmul_flops_of_all(session)},
+        {DT_METRIC_LEAST_STEP_SECONDS, ideal_step_seconds(session)},
+        {DT_METRIC_HELD_BYTES, (double)session->state.held_bytes},
+        {DT_METRIC_SENT_BYTES, (double)(sent - sent_before) / steps},
+        {DT_METRIC_LOSS_SCALE, session->scaler.scale}, /* the following only with fp16 */
+        {DT_METRIC_SKIPPED_STEPS, (double)session->scaler.skipped_steps},
     };
     size_t count = sizeof(values) / sizeof(values[0]) - (session->scaler.on ? 0 : 2);
     json_t *object;
@@ -170,7 +172,8 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
         return st;
     object = json_object();
     for (size_t i = 0; i < count; i++)
-        json_object_set_new(object, values[i].name, dt_json_number(values[i].value));
+        json_object_set_new(object, dt_metric_kinds[values[i].id].name,
+                            dt_json_number(values[i].value));
     st = send_metrics(session, object, err);
     interval->host_overhead_seconds = dt_clock_monotonic_seconds() - start;
     interval->seconds = interval->host_overhead_seconds;
@@ -203,9 +206,11 @@ dt_status dt_report_evaluation(dt_train_session *session, dt_error *err)
 
     if (session->mesh.world.rank != 0)
         return DT_OK;
-    values = json_pack("{s:o}", "valid_loss", dt_json_number(session->valid_loss));
+    values = json_pack("{s:o}", dt_metric_kinds[DT_METRIC_VALID_LOSS].name,
+                       dt_json_number(session->valid_loss));
     if (session->bleu != NULL)
-        json_object_set_new(values, "valid_bleu", dt_json_number(session->valid_bleu));
+        json_object_set_new(values, dt_metric_kinds[DT_METRIC_VALID_BLEU].name,
+                            dt_json_number(session->valid_bleu));
     return send_metrics(session, values, err);
 }
 

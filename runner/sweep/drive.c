@@ -11,6 +11,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/metric_kinds.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/starts.h"
 #include "runner/supervisor/supervisor.h"

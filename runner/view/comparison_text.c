@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/metric_kinds.h"
 #include "runner/term/format.h"
 #include "runner/term/plot.h"
 #include "runner/term/table.h"

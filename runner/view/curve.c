@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/metric_kinds.h"
 #include "runner/term/plot.h"
 
 #include "base/banned.h"

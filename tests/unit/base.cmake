@@ -14,3 +14,5 @@ if(DT_PARTS STREQUAL all) # else most are left out
   dt_script_test(NAME docs_name_tests LABEL unit TEXT
     COMMAND bash tests/unit/docs_name_tests.sh ${PROJECT_BINARY_DIR})
 endif()
+dt_test(NAME metric_kinds LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_metric_kinds.c LIBS dt_base)
+add_dependencies(test_metric_kinds dtrun-metric-doc)

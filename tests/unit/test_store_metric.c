@@ -173,15 +173,6 @@ static void test_the_newest_of_each_name_is_the_last_that_counts(void **state)
     assert_int_equal(count, 0);
 }
 
-static void test_some_metrics_are_better_when_higher(void **state)
-{
-    (void)state;
-    assert_true(dt_metric_more_is_better("valid_bleu"));
-    assert_true(dt_metric_more_is_better("tokens_per_second"));
-    assert_false(dt_metric_more_is_better("valid_loss"));
-    assert_false(dt_metric_more_is_better("step_seconds"));
-}
-
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
 int main(void)
@@ -193,7 +184,6 @@ int main(void)
         WITH_STORE(test_the_history_of_several_attempts_is_one_line),
         WITH_STORE(test_an_attempt_from_a_later_step_undoes_nothing),
         WITH_STORE(test_the_newest_of_each_name_is_the_last_that_counts),
-        cmocka_unit_test(test_some_metrics_are_better_when_higher),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

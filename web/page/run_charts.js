@@ -2,22 +2,22 @@
 import {Curves} from '/charts.js';
 import {el} from '/dom.js';
 import {formatOf, ordered, splitRank, titleOf, unitOf, wordsOf} from '/metric_names.js';
+import {METRICS} from '/metric_table.js';
 import * as text from '/text.js';
 
 const HUES = 8; // --curve-1 and on
 const UNSEEN_MS = 500; // between two charts outside of the window while a run goes on
 
-// How the known ones are shown; a chart may hold several metrics.
+// The charts of known metrics; which metrics a chart holds is in the table of metrics.
 const CHARTS = [
-  {id: 'loss', hue: 1, title: 'Loss', names: ['loss', 'valid_loss'], tall: true},
-  {id: 'bleu', hue: 2, title: 'Validation BLEU', names: ['valid_bleu']},
-  {id: 'rate', hue: 3, title: 'Learning rate', names: ['learning_rate']},
-  {id: 'speed', hue: 4, title: 'Tokens per second', names: ['tokens_per_second'], fromZero: true},
-  {id: 'norm', hue: 5, title: 'Gradient norm', names: ['gradient_norm']},
-  {id: 'step-time', hue: 6, title: 'Step time', names: ['step_seconds'], fromZero: true,
-   format: text.shortTime, kind: 'seconds'},
-];
-const DOTS = new Set(['valid_loss', 'valid_bleu']);
+  {id: 'loss', hue: 1, title: 'Loss', tall: true},
+  {id: 'bleu', hue: 2, title: 'Validation BLEU'},
+  {id: 'rate', hue: 3, title: 'Learning rate'},
+  {id: 'speed', hue: 4, title: 'Tokens per second', fromZero: true},
+  {id: 'norm', hue: 5, title: 'Gradient norm'},
+  {id: 'step-time', hue: 6, title: 'Step time', fromZero: true, format: text.shortTime, kind: 'seconds'},
+].map((chart) => ({...chart, names: METRICS.filter((metric) => metric.chart === chart.id).map(({name}) => name)}));
+const DOTS = new Set(METRICS.filter(({dots}) => dots).map(({name}) => name));
 
 function otherChart(name) {
   return {id: `metric-${name}`, hue: 7, title: titleOf(name), names: [name], format: formatOf(name), kind: unitOf(name)};

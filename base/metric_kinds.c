@@ -1,0 +1,59 @@
+/* metric_kinds: describes each metric that dtrun records. */
+#include "base/metric_kinds.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+/* clang-format off */
+const dt_metric_kind dt_metric_kinds[DT_METRIC_COUNT] = {
+    [DT_METRIC_LOSS] = {"loss", "Loss", "", "loss", DT_BETTER_LOW, DT_FROM_STEPS, false,
+        "mean training loss of the last step, in nats a token (cross entropy) or squared error"},
+    [DT_METRIC_VALID_LOSS] = {"valid_loss", "Validation loss", "", "loss", DT_BETTER_LOW, DT_FROM_EVALUATIONS, false,
+        "the same over the validation data"},
+    [DT_METRIC_VALID_BLEU] = {"valid_bleu", "Validation BLEU", "", "bleu", DT_BETTER_HIGH, DT_FROM_EVALUATIONS, false,
+        "BLEU of the translated validation sentences, 0 to 100 (`data.bleu`)"},
+    [DT_METRIC_LEARNING_RATE] = {"learning_rate", "Learning rate", "", "rate", DT_BETTER_NEITHER, DT_FROM_STEPS, false,
+        "learning rate of the last step"},
+    [DT_METRIC_GRADIENT_NORM] = {"gradient_norm", "Gradient norm", "", "norm", DT_BETTER_NEITHER, DT_FROM_STEPS, false,
+        "L2 norm of all gradients before clipping"},
+    [DT_METRIC_TOKENS_PER_SECOND] = {"tokens_per_second", "Tokens/s", "1/s", "speed", DT_BETTER_HIGH, DT_FROM_STEPS,
+        false, "tokens (or rows) of all ranks a second"},
+    [DT_METRIC_STEP_SECONDS] = {"step_seconds", "Step time", "s", "step-time", DT_BETTER_LOW, DT_FROM_STEPS, false,
+        "mean time of a step"},
+    [DT_METRIC_GPU_BUSY_PERCENT] = {"gpu_busy_percent", "GPU utilization, %", "%", "", DT_BETTER_NEITHER,
+        DT_FROM_EACH_RANK, true, "share of time in which the GPU ran a kernel"},
+    [DT_METRIC_GPU_USED_BYTES] = {"gpu_used_bytes", "GPU memory", "bytes", "", DT_BETTER_NEITHER, DT_FROM_EACH_RANK,
+        true, "GPU memory in use by all processes"},
+    [DT_METRIC_GPU_TEMPERATURE_C] = {"gpu_temperature_c", "GPU temperature, °C", "°C", "", DT_BETTER_NEITHER,
+        DT_FROM_EACH_RANK, true, "temperature of the GPU"},
+    [DT_METRIC_GPU_POWER_WATTS] = {"gpu_power_watts", "GPU power, W", "W", "", DT_BETTER_NEITHER, DT_FROM_EACH_RANK,
+        true, "power draw of the GPU"},
+    [DT_METRIC_OUTSIDE_SECONDS] = {"outside_seconds", "Time outside steps", "s", "", DT_BETTER_NEITHER, DT_FROM_STEPS,
+        true, "time of a step that rank 0 spent neither in forward, backward and update nor in collectives"},
+    [DT_METRIC_FLOPS_PER_SECOND] = {"flops_per_second", "FLOP/s", "1/s", "", DT_BETTER_NEITHER, DT_FROM_STEPS, true,
+        "floating-point operations of all ranks a second, by the formula of the model (engine/model/model.h)"},
+    [DT_METRIC_MATMUL_FLOPS_PER_SECOND] = {"matmul_flops_per_second", "FLOP/s of matmuls", "1/s", "",
+        DT_BETTER_NEITHER, DT_FROM_STEPS, true, "rate of matrix products on all ranks, measured at the start"},
+    [DT_METRIC_LEAST_STEP_SECONDS] = {"least_step_seconds", "Fastest possible step", "s", "", DT_BETTER_NEITHER,
+        DT_FROM_STEPS, true, "time of the matrix products of a step at that rate"},
+    [DT_METRIC_HELD_BYTES] = {"held_bytes", "Memory in use", "bytes", "", DT_BETTER_NEITHER, DT_FROM_STEPS, true,
+        "weights, gradients and optimizer state that rank 0 holds"},
+    [DT_METRIC_SENT_BYTES] = {"sent_bytes", "Bytes sent a step", "bytes", "", DT_BETTER_NEITHER, DT_FROM_STEPS, true,
+        "bytes that rank 0 sends in a step"},
+    [DT_METRIC_LOSS_SCALE] = {"loss_scale", "Loss scale", "", "", DT_BETTER_NEITHER, DT_FROM_STEPS, true,
+        "factor of the loss in fp16"},
+    [DT_METRIC_SKIPPED_STEPS] = {"skipped_steps", "Skipped steps", "", "", DT_BETTER_NEITHER, DT_FROM_STEPS, true,
+        "steps without an update so far, because gradients overflowed in fp16"},
+};
+/* clang-format on */
+
+const char *const dt_metric_high_words[] = {"per_second", "accuracy", "utilization", "bleu", NULL};
+
+bool dt_metric_more_is_better(const char *name)
+{
+    for (size_t i = 0; dt_metric_high_words[i] != NULL; i++)
+        if (strstr(name, dt_metric_high_words[i]) != NULL)
+            return true;
+    return false;
+}
