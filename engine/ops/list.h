@@ -11,7 +11,7 @@
 #ifndef DT_ENGINE_OPS_LIST_H
 #define DT_ENGINE_OPS_LIST_H
 
-/* Every backend has these. */
+/* Ops that every backend must have. */
 #define DT_OPS_NEEDED(X)      \
     X(row_lengths)            \
     X(embedding_forward)      \
@@ -46,7 +46,7 @@
     X(cast)                   \
     X(zero)
 
-/* Fused ops, which CUDA has. A backend without them leaves NULL. */
+/* Fused ops, which only CUDA has. A backend without them leaves NULL. */
 #define DT_OPS_FUSED(X)        \
     X(matmul_gelu_forward)     \
     X(matmul_gelu_backward)    \
@@ -60,7 +60,7 @@
 #define DT_OPS_ONE(op) +1
 #define DT_OPS_COUNT   (0 DT_OPS(DT_OPS_ONE))
 
-/* For an assertion in each table: every member of the struct is in the list. */
+/* For a static assertion in each table: the list has as many ops as the struct. */
 #define DT_OPS_LIST_IS_WHOLE (sizeof(dt_ops) == DT_OPS_COUNT * sizeof(void (*)(void)))
 
 #endif

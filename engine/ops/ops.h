@@ -21,8 +21,8 @@
  * Errors     DT_ERR_UNSUPPORTED for a type or shape that the backend does not support; the
  *            outputs are then unspecified. Shapes that contradict each other are a bug.
  *
- * list.h names every op once and explains how to add one; ops/cpu/table.c and ops/cuda/table.cu fill the struct from it.
- * Each op has one file, with the same stem in both folders. tests/ops tests every entry.
+ * list.h names every op once and explains how to add one; ops/cpu/table.c and ops/cuda/table.cu fill the struct
+ * from it. Each op has one file, with the same stem in both folders. tests/ops tests every entry.
  */
 #ifndef DT_ENGINE_OPS_H
 #define DT_ENGINE_OPS_H
@@ -145,8 +145,8 @@ typedef struct dt_ops {
     dt_status (*activation_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
                                      const dt_tensor *x, dt_activation_kind kind, dt_error *err);
 
-    /* Keeps an element with probability 1-p and scales it by 1/(1-p). The choice is Philox of the key and the element's
-     * index, so that backward recomputes it. y may be x. p = 0 copies. */
+    /* Keeps an element with probability 1-p and scales it by 1/(1-p). The choice is Philox of the key and the
+     * element's index, so that backward recomputes it. y may be x. p = 0 copies. */
     dt_status (*dropout_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, double p,
                                  const dt_philox_key *key, dt_error *err);
     dt_status (*dropout_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy, double p,
@@ -179,9 +179,10 @@ typedef struct dt_ops {
                                         const dt_tensor *targets, const double *scale,
                                         dt_error *err);
 
-    /* Updates param and the rule's states F32 (n) in place from grad F32 (n), which may be param. copy act (n) := param
-     * in the compute type, optional. The states are 0 before step 1. factors are in device memory. optimizer_rules.h
-     * has the step of one element, for all backends. */
+    /* Updates param and the rule's states F32 (n) in place from grad F32 (n), which may be param.
+     * copy act (n), optional, becomes param in the compute type. The states are 0 before step 1.
+     * factors are in device memory. optimizer_rules.h defines the step of one element, for all
+     * backends. */
     dt_status (*optimizer_step)(dt_device *, dt_optimizer_rule rule, dt_tensor *param,
                                 dt_tensor *copy, dt_tensor *states, const dt_tensor *grad,
                                 const dt_optimizer_factors *factors, dt_error *err);
@@ -204,8 +205,8 @@ typedef struct dt_ops {
 
     /* --- fused ops; NULL if the backend has no better code than the single ops */
 
-    /* matmul_forward into pre, then activation_forward (GELU_TANH) of pre into y; the activation can use pre before or
-     * after rounding. y,pre act (N,O) */
+    /* matmul_forward into pre, then activation_forward (GELU_TANH) of pre into y; the activation can use pre
+     * before or after rounding. y,pre act (N,O) */
     dt_status (*matmul_gelu_forward)(dt_device *, dt_tensor *y, dt_tensor *pre, const dt_tensor *x,
                                      const dt_tensor *w, const dt_tensor *bias, dt_error *err);
     /* matmul_backward_input, then activation_backward (GELU_TANH) of its result, before or after rounding.

@@ -76,7 +76,7 @@ DT_STEP_FN void dt_step_lion(float *p, float *m, float *v, float grad,
     *m = f->keep_m * *m + f->take_m * g;
 }
 
-/* Turns the gradient into the direction of a step, in place: `p` is `grad`. */
+/* Turns the gradient in `grad`, which is also `p`, into the direction of a step, in place. */
 DT_STEP_FN void dt_step_direct(float *p, float *m, float *v, float grad,
                                const dt_optimizer_factors *f)
 {
@@ -86,7 +86,7 @@ DT_STEP_FN void dt_step_direct(float *p, float *m, float *v, float grad,
     *p = f->nesterov ? *m - f->take_m * (*m - g) : *m;
 }
 
-/* Steps along a given direction, which `grad` holds. */
+/* Moves the parameter along a given direction, which `grad` holds. */
 DT_STEP_FN void dt_step_apply(float *p, float *m, float *v, float grad,
                               const dt_optimizer_factors *f)
 {

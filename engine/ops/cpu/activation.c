@@ -1,4 +1,4 @@
-/* activation: what stands between products, and its slope.
+/* activation: computes the activation functions between two products, and their derivatives.
  *
  * GELU       y = x Phi(x), dy/dx = Phi(x) + x phi(x); Phi the normal distribution, phi its density
  * GELU_TANH  y = 0.5 x (1 + tanh(u)) = x sigmoid(2u),  u = sqrt(2/pi) (x + 0.044715 x^3)
@@ -6,8 +6,8 @@
  *            The sigmoid keeps its relative precision for large negative x, where 1 + tanh
  *            cancels. Both: Hendrycks and Gimpel 2016
  * RELU       y = max(x, 0), dy/dx = [x > 0]
- * TANH       y = tanh(x), dy/dx = 1 - y^2 = 4 s(2x) s(-2x), s the sigmoid: the difference from 1
- *            would have no digits left far out
+ * TANH       y = tanh(x), dy/dx = 1 - y^2 = 4 s(2x) s(-2x), s the sigmoid: 1 - y^2 would cancel to
+ *            0 for large |x|
  */
 #include <math.h>
 
@@ -20,7 +20,7 @@
 #define SLOPE   1.5957691216057308f /* 2 sqrt(2/pi) */
 #define CUBIC   0.044715f
 #define DENSITY 0.3989422804014327f /* 1/sqrt(2 pi) */
-#define WORK    8                   /* an element costs about as much as this many of a sum */
+#define WORK    8                   /* cost of an element, relative to one addition */
 
 static void gelu_row(float *y, const float *x, int64_t n)
 {

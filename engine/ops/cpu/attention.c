@@ -1,17 +1,18 @@
-/* attention, forward: dropout(softmax(q k^T / sqrt(D)), p) v per head.
+/* attention: computes the forward pass, dropout(softmax(q k^T / sqrt(D)), p) v for each head.
  *
- * Formula    S = q k^T / sqrt(D), P = exp(S - lse), out = (M P) v with M the dropout mask: 0, or
- *            1/(1-p). Rows of out are divided by the sum of their exponentials: cheaper than to
- *            divide those of P, and the largest of these is exactly 1 where they are rounded
- * Scratch    3 K D floats a thread, and BLOCK K
+ * Formula    S = q k^T / sqrt(D), P = exp(S - lse), out = (M P) v, where M is the dropout mask with
+ *            elements 0 or 1/(1-p). The rows of out are divided by the sum of their exponentials,
+ *            not the rows of P: this is cheaper, and the largest element of an unscaled row of P is
+ *            exactly 1, so rounding P to 16 bits does not change it
+ * Scratch    3 K D + BLOCK K floats per thread
  */
 #include "engine/ops/cpu/attention_few.h"
 #include "engine/ops/cpu/attention_int.h"
 
 #include "base/banned.h"
 
-/* Scores of one query against its keys, yet without their scale, become exponentials, the largest
- * of them 1, and zeros up to `width`. Returns the log-sum-exp of the scores. */
+/* Turns the unscaled scores of one query into exponentials, the largest of which is 1, and writes
+ * zeros after the keys up to `width`. Returns the log-sum-exp of the scaled scores. */
 static float softmax_row(float *row, float *inverse_sum, span keys, int64_t width, float scale)
 {
     int64_t computed = mask_row(row, keys);
@@ -43,10 +44,10 @@ static void drop_row(float *row, int64_t keys, const dt_dropout *dropout, int64_
 }
 
 typedef struct forward_buffers {
-    float *rows;          /* a part of the head as it came: K x D, or of a block */
+    float *rows;          /* K x D or BLOCK x D: rows of the head as gathered */
     float *keys, *values; /* panels of k^T (D deep) and of v (K deep) */
     float *scores;        /* BLOCK x Kp, rows sp apart */
-    float *uniforms;      /* of one query, where there is dropout */
+    float *uniforms;      /* of one query; used only with dropout */
     float *out;           /* BLOCK x Dp */
 } forward_buffers;
 
@@ -69,12 +70,12 @@ static forward_buffers forward_cut(float *mine, const shape *s)
     return u;
 }
 
-/* Of one head of queries. */
+/* One query head. */
 typedef struct forward_head {
     place q, k, v, out;
     float *lse;
     const dt_dropout *dropout;
-    int64_t sequence, head; /* the latter counted over all sequences */
+    int64_t sequence, head; /* head: counted over all sequences */
 } forward_head;
 
 static void forward_block(const forward_head *h, const shape *s, int64_t i, forward_buffers u)

@@ -1,27 +1,28 @@
-/* attention, backward. Probabilities are recomputed from lse, the dropout mask from its key.
+/* attention_backward: computes the gradients of q, k and v. The probabilities are recomputed from lse,
+ * and the dropout mask from its key.
  *
  * Formula    P = exp(S - lse) and M as in attention.c
  *            dv = (M P)^T dout    dS = P (M (dout v^T) - delta) with delta = rowsum(P M (dout v^T))
  *            dq = dS k / sqrt(D)  dk = dS^T q / sqrt(D)        (Dao et al. 2022,
  *            https://arxiv.org/abs/2205.14135)
- * delta      equals rowsum(dout out), which is taken where a row of P is never whole. Here it is:
- *            a sum over the row itself owes nothing to the rounding of out
- * Scratch    6 K D floats a thread, and 2 BLOCK K
+ * delta      Dao et al. compute delta as rowsum(dout out), because they never hold a whole row of P.
+ *            Here the whole row is in memory, so delta is summed over it, without the rounding of out
+ * Scratch    6 K D + 2 BLOCK K floats per thread
  */
 #include "engine/ops/cpu/attention_int.h"
 
 #include "base/banned.h"
 
 typedef struct backward_buffers {
-    float *rows;                   /* a part of the head as it came: K x D, or of a block */
+    float *rows;                   /* K x D or BLOCK x D: rows of the head as gathered */
     float *keys_t, *values_t;      /* panels of k^T and v^T (D deep) */
     float *keys;                   /* panels of k (K deep) */
     float *dkeys, *dvalues;        /* K x Dp */
     float *p, *ds;                 /* BLOCK x Kp, rows sp apart */
     float *q, *dout;               /* BLOCK x D */
-    float *q_panels, *dout_panels; /* panels of the two (BLOCK deep) */
+    float *q_panels, *dout_panels; /* panels of q and dout (BLOCK deep) */
     float *dq;                     /* BLOCK x Dp */
-    float *uniforms;               /* of one query, where there is dropout */
+    float *uniforms;               /* of one query; used only with dropout */
 } backward_buffers;
 
 static int64_t backward_floats(const shape *s)
@@ -51,7 +52,7 @@ static backward_buffers backward_cut(float *mine, const shape *s)
     return u;
 }
 
-/* p: scores of one query → probabilities; ds: dout v^T → gradient of the scores. */
+/* Turns the scores in p into probabilities, and dout v^T in ds into the gradient of the scores. */
 static void backward_row(float *p, float *ds, span keys, int64_t width, float scale, float lse)
 {
     int64_t computed = mask_row(p, keys);
@@ -69,8 +70,8 @@ static void backward_row(float *p, float *ds, span keys, int64_t width, float sc
         p[j] = ds[j] = 0.0f;
 }
 
-/* The same with dropout: p comes out times the mask, as dv needs it. uniforms: from the first key
- * that the query sees on. */
+/* Like backward_row, with dropout. p becomes the probabilities times the dropout mask, which dv
+ * needs. uniforms[0] belongs to the first key that the query sees. */
 static void backward_row_dropped(float *p, float *ds, span keys, int64_t width, float scale,
                                  float lse, const float *uniforms, const dt_dropout *dropout)
 {
@@ -96,16 +97,18 @@ static void backward_row_dropped(float *p, float *ds, span keys, int64_t width, 
     }
 }
 
-/* Of one head of queries. */
+/* One query head. */
 typedef struct backward_head {
     place q, dq, dout;
     const float *lse;
     const dt_dropout *dropout;
-    int64_t sequence, head; /* the latter counted over all sequences */
+    int64_t sequence, head; /* head: counted over all sequences */
 } backward_head;
 
-/* Rows of p and ds become pairs: ds of neighbouring keys, where it stands, and both of neighbouring
- * queries, in every other row of p: p in the first, ds in the second. */
+/* Converts the rows of p and ds to pairs of bf16 in place. ds keeps its rows, with the elements of
+ * two neighbouring keys in one word. Rows r and r + 1 of p, with r even, become the transposed
+ * operands: row r holds the elements of p of the queries r and r + 1 as pairs, row r + 1 those of
+ * ds. */
 static void pair_rows(const shape *s, int64_t rows, int64_t width, backward_buffers u)
 {
     if (rows % 2 != 0) {
@@ -167,7 +170,7 @@ static void backward_block(const backward_head *h, const shape *s, int64_t i, ba
                     count, s->d, deep, true, s->pairs);
 }
 
-/* A call's tensors. */
+/* The tensors of a call. */
 typedef struct backward_call {
     const dt_qkv *dx, *x;
     const dt_tensor *dout;
@@ -175,7 +178,7 @@ typedef struct backward_call {
     dt_dropout dropout;
 } backward_call;
 
-/* A head of keys, with the heads of queries that go with it in turn. */
+/* Computes the gradients of one key head, and of each query head that uses it. */
 static void backward_group(const backward_call *c, const shape *s, int64_t b, int64_t group,
                            backward_buffers u)
 {

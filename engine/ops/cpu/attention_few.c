@@ -4,20 +4,20 @@
 
 #include "base/banned.h"
 
-#define KEYS 4 /* at a time: as many sums that do not wait for each other */
+#define KEYS 4 /* keys per iteration: independent sums, which hide the latency of the additions */
 
-/* Of a head of keys. */
+/* One key head with its query heads. */
 typedef struct few_head {
     const shape *s;
     place k, v;
     span keys;
     float *q;      /* group x D */
-    float *scores; /* group x K: then their exponentials */
+    float *scores; /* group x K; replaced by their exponentials */
     float *out;    /* group x D */
-    float *rows;   /* KEYS x D: keys or values that are widened */
+    float *rows;   /* KEYS x D: scratch for widened keys or values */
 } few_head;
 
-/* Rows j .. j + KEYS, where fewer are left the last of them again. */
+/* Gets rows j .. j + KEYS - 1 as fp32. Rows past the last key repeat the last key. */
 static void rows_at(const float **rows, const few_head *h, const place *p, int64_t j)
 {
     for (int64_t i = 0; i < KEYS; i++) {
@@ -62,7 +62,7 @@ static void score(const few_head *h)
     }
 }
 
-/* In the scores' place; returns the log-sum-exp. */
+/* Replaces the scores of one row by their exponentials; returns their log-sum-exp. */
 static float exponentials(float *row, float *inverse_sum, span keys, float scale)
 {
     float max = row[keys.begin], sum = 0.0f;

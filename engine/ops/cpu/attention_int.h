@@ -1,14 +1,14 @@
-/* attention_int: what the two directions of attention share: the shape of a call, which keys a query
- * sees, and the way of a head's rows to and from fp32.
+/* attention_int: shares code between the two directions of attention: the shape of a call, the keys
+ * that a query sees, and the copies of a head's rows to and from fp32.
  *
- * Words      heads of bf16 are multiplied as they are, in pairs (tile_int.h), where the copy of the
- *            ops can: probabilities and gradients of scores are then rounded to bf16 before they
- *            are, too. All else is widened to fp32. Sums and softmax are in fp32 always
- * Tasks      a head of a sequence is one task, whole: its rows are laid out once in the thread's
- *            scratch, and all that it writes is its own, so results do not depend on the
- *            thread count. Forward it is a head of queries, backward one of keys, with all heads of
- *            queries that go with it. Queries are taken in blocks of BLOCK rows, against the panels
- *            of keys from the first that a row of the block sees to the last.
+ * Words      bf16 heads are multiplied as pairs (tile_int.h) if the instruction set supports this.
+ *            Probabilities and score gradients are then rounded to bf16 before the products. All
+ *            other heads are widened to fp32. Sums and softmax are always in fp32
+ * Tasks      one task is a whole head of a sequence. Its rows are laid out once in the thread's
+ *            scratch, and no other task writes its outputs, so results do not depend on the thread
+ *            count. A forward task is one query head; a backward task is one key head with all query
+ *            heads that use it. Queries are processed in blocks of BLOCK rows, against the panels of
+ *            keys from the first to the last key that a row of the block sees.
  */
 #ifndef DT_ENGINE_OPS_CPU_ATTENTION_INT_H
 #define DT_ENGINE_OPS_CPU_ATTENTION_INT_H
@@ -23,19 +23,19 @@
 
 #define BLOCK 32
 #define COLS  DT_TILE_COLS
-#define LINE  16 /* floats of a cache line */
+#define LINE  16 /* floats per cache line */
 
 typedef struct shape {
     int64_t b, heads, d;
-    int64_t groups, group; /* heads of keys, and heads of queries for each */
-    int64_t tq, tk;        /* queries and keys of a sequence */
-    int64_t tkp, dp;       /* T of the keys and D in whole panels */
-    int64_t sp;            /* from one row of scores to the next */
-    float scale;           /* 1 / sqrt(D), of a score */
+    int64_t groups, group; /* key heads, and query heads per key head */
+    int64_t tq, tk;        /* queries and keys per sequence */
+    int64_t tkp, dp;       /* tk and D, rounded up to whole panels */
+    int64_t sp;            /* row stride of scores and probabilities, in floats */
+    float scale;           /* 1 / sqrt(D) */
     dt_mask_kind mask;
-    const int32_t *starts;  /* (B,K), of segments */
-    const int32_t *lengths; /* (B) */
-    bool pairs;             /* of bf16 */
+    const int32_t *starts;  /* (B,K); SEGMENTS only */
+    const int32_t *lengths; /* (B); LENGTHS only */
+    bool pairs;             /* bf16 pairs (tile_int.h) */
 } shape;
 
 static inline bool fits(const dt_heads *x, const shape *s, int64_t rows, int64_t heads)
@@ -68,7 +68,7 @@ static inline shape shape_of(const dt_qkv *x, const dt_attention_args *args)
         s.lengths = args->key_lengths.data;
     }
     s.tkp = dt_cpu_round_up(s.tk, COLS);
-    s.sp = s.tkp + LINE; /* rows 4096 bytes apart would share the sets of the first-level cache */
+    s.sp = s.tkp + LINE; /* a stride of 4096 bytes would map all rows to the same L1 cache sets */
     s.dp = dt_cpu_round_up(s.d, COLS);
     s.scale = (float)(1.0 / sqrt((double)s.d));
     s.pairs = DT_TILE_PAIRS && x->q.dtype == DT_BF16 && s.d % 2 == 0;
@@ -92,7 +92,8 @@ static inline span keys_of(const shape *s, int64_t sequence, int64_t query)
     return keys;
 }
 
-/* Those that some query of `rows` from `query` on sees, from the beginning of a panel on. */
+/* Returns the keys that at least one of `rows` queries from `query` on sees, extended down to the
+ * start of a panel. */
 static inline span keys_of_block(const shape *s, int64_t sequence, int64_t query, int64_t rows)
 {
     span keys = {keys_of(s, sequence, query).begin / COLS * COLS,
@@ -101,7 +102,7 @@ static inline span keys_of_block(const shape *s, int64_t sequence, int64_t query
     return keys;
 }
 
-/* The same, counted from key `from` on. */
+/* Returns the same keys, counted from key `from`. */
 static inline span within(span keys, int64_t from)
 {
     keys.begin -= from;
@@ -109,13 +110,13 @@ static inline span within(span keys, int64_t from)
     return keys;
 }
 
-/* Rows that are gathered at once, at most. */
+/* Returns the largest number of rows that one gather() reads. */
 static inline int64_t rows_most(const shape *s)
 {
     return s->tk > BLOCK ? s->tk : BLOCK;
 }
 
-/* What n elements take. */
+/* Returns the number of words for n elements: two bf16 elements fit one word. */
 static inline int64_t words(const shape *s, int64_t n)
 {
     return s->pairs ? (n + 1) / 2 : n;
@@ -136,7 +137,7 @@ static inline place place_of(const dt_heads *x, int64_t sequence, int64_t head)
     return p;
 }
 
-/* Of x (B,rows,heads*D), contiguous. */
+/* Returns a head's rows in the contiguous tensor x (B,rows,heads*D). */
 static inline place place_in(const dt_tensor *x, const shape *s, int64_t sequence, int64_t head)
 {
     dt_heads view = dt_heads_of(x, 0, s->heads, s->d);
@@ -144,7 +145,7 @@ static inline place place_in(const dt_tensor *x, const shape *s, int64_t sequenc
     return place_of(&view, sequence, head);
 }
 
-/* Rows i .. i+rows of a head, dense. */
+/* Copies rows i .. i + rows - 1 of a head to `out`, contiguous, as words. */
 static inline void gather(float *out, place p, int64_t i, int64_t rows, const shape *s)
 {
     for (int64_t r = 0; r < rows; r++, out += words(s, s->d)) {
@@ -160,7 +161,8 @@ static inline void gather(float *out, place p, int64_t i, int64_t rows, const sh
     }
 }
 
-/* Gathered rows in panels: their elements deep, or as many rows. */
+/* Packs the transpose of gathered rows into panels D deep. pack() packs the rows themselves,
+ * `depth` deep. */
 static inline void pack_transposed(float *out, const float *in, int64_t rows, const shape *s)
 {
     int64_t depth = words(s, s->d);
@@ -173,7 +175,7 @@ static inline void pack(float *out, int64_t depth, const float *in, int64_t rows
     (s->pairs ? dt_tile_pack_pairs : dt_tile_pack)(out, depth, in, words(s, s->d), rows, s->d);
 }
 
-/* The way back, from rows that are `stride` apart. */
+/* Copies rows of fp32 that are `stride` floats apart back to rows i .. i + rows - 1 of a head. */
 static inline void scatter(place p, int64_t i, int64_t rows, int64_t d, const float *in,
                            int64_t stride, float *scratch)
 {
@@ -186,10 +188,10 @@ static inline void scatter(place p, int64_t i, int64_t rows, int64_t d, const fl
     }
 }
 
-/* `row` begins with the first key of a panel, `keys` are counted from there. What of it is computed:
- * the keys in whole panels. Those that the query does not see are put at minus infinity, whose
- * exponential is 0: vectors without a remainder. Rows of a block are as wide as its last one, in
- * whole panels too. */
+/* Sets the scores of the keys that the query does not see to minus infinity, whose exponential is
+ * 0. `row` starts at the first key of a panel, and `keys` is counted from there. Returns the width
+ * of the row to compute: whole panels, so that vector loops have no remainder. All rows of a block
+ * are as wide as its last row, also rounded up to whole panels. */
 static inline int64_t mask_row(float *row, span keys)
 {
     int64_t computed = dt_cpu_round_up(keys.end, COLS);
@@ -201,7 +203,7 @@ static inline int64_t mask_row(float *row, span keys)
     return computed;
 }
 
-/* Element of the dropout mask (ops.h) at a query's key `key`; head: b*H + h. */
+/* Returns the dropout index (ops.h) of (query, key). head: b*H + h. */
 static inline int64_t mask_start(const shape *s, int64_t head, int64_t query, int64_t key)
 {
     return (head * s->tq + query) * s->tk + key;

@@ -1,4 +1,4 @@
-/* blend: y = a*x + b*y. */
+/* blend: computes y = a*x + b*y. */
 #include "engine/ops/cpu/shares_int.h"
 
 #include "base/banned.h"

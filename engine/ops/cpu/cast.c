@@ -32,7 +32,8 @@ dt_status DT_CPU_NAME(cast)(dt_device *device, dt_tensor *out, const dt_tensor *
         for (int64_t i = share.begin; i < share.end && !same; i += DT_ROW_CHUNK) {
             int64_t n = dt_cpu_min(DT_ROW_CHUNK, share.end - i);
 
-            /* widened where it goes, narrowed from where it lies, or both by way of scratch */
+            /* no copy in between: widening writes into out, narrowing reads x in place; only a cast
+             * between two 16-bit types uses the scratch */
             dt_row_close(out, i, n, dt_row_read(x, i, n, dt_row_open(out, i, mine)));
         }
     }

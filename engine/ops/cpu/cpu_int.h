@@ -1,10 +1,10 @@
-/* cpu_int: what the ops of the CPU share: the device's own state, names, threads, scratch.
+/* cpu_int: shares code between the CPU ops: the state of the device, names, threads, scratch memory.
  *
- * Names     DT_CPU_NAME(activation_forward) is dt_cpu_activation_forward_avx2 in the copy for AVX2
- * Threads   an op opens one parallel region, each thread takes a contiguous share of the work;
- *           shares depend on sizes and thread count alone, so that results repeat bit by bit
- * Scratch   one piece per thread, grown when an op first needs more: the second step of a
- *           training run takes none. Contents do not outlive the op.
+ * Names     DT_CPU_NAME(activation_forward) is dt_cpu_activation_forward_avx2 in the build for AVX2
+ * Threads   an op opens one parallel region, and each thread takes a contiguous share of the work;
+ *           shares depend only on sizes and thread count, so results are reproducible bit by bit
+ * Scratch   one block per thread, grown when an op first needs more: from the second step on,
+ *           training allocates nothing. The contents are undefined after the op.
  */
 #ifndef DT_ENGINE_OPS_CPU_INT_H
 #define DT_ENGINE_OPS_CPU_INT_H
@@ -27,10 +27,11 @@ typedef struct dt_cpu_state {
 
 typedef struct dt_cpu_scratch {
     float *base;
-    size_t stride; /* thread t's piece is at base + t * stride, aligned to 64 bytes */
+    size_t stride; /* thread t's block is at base + t * stride, aligned to 64 bytes */
 } dt_cpu_scratch;
 
-/* Borrowed until the next op. */
+/* Gives scratch memory of floats_per_thread floats for each thread, valid until the next op.
+ * DT_ERR_NOMEM on failure. */
 dt_status dt_cpu_scratch_take(dt_cpu_scratch *out, dt_device *device, int64_t floats_per_thread,
                               dt_error *err);
 
@@ -45,8 +46,9 @@ static inline float *dt_cpu_scratch_mine(dt_cpu_scratch scratch)
 #define DT_CPU_NAME(name)  DT_CPU_JOIN(dt_cpu_##name, DT_CPU_ISA)
 #endif
 
-/* Waking a team costs a few microseconds: about what one core needs for this many elements of a
- * cheap op. Ops that do more per element say so in `work`. */
+/* Least work for more than one thread, in elements of a cheap op: waking the threads costs a few
+ * microseconds, as much as this work on one core. Ops that do more per element pass a larger
+ * `work`. */
 #define DT_CPU_WORK_MIN 32768
 
 static inline int dt_cpu_threads(const dt_device *device, int64_t work)
@@ -58,8 +60,8 @@ typedef struct dt_cpu_share {
     int64_t begin, end;
 } dt_cpu_share;
 
-/* This thread's share of n, inside a parallel region; each but the last is a multiple of `grain`.
- */
+/* Returns this thread's share of n, inside a parallel region. All shares but the last are multiples
+ * of `grain`. */
 static inline dt_cpu_share dt_cpu_share_mine(int64_t n, int64_t grain)
 {
     int64_t threads = omp_get_num_threads(), mine = omp_get_thread_num();

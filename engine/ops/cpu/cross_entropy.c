@@ -1,9 +1,10 @@
-/* cross_entropy: the loss of each row of logits, and its gradient in place of the logits.
+/* cross_entropy: computes the loss of each row of logits; backward replaces the logits by their gradient.
  *
  * Formula    loss = log(sum_v exp(l_v - max)) + max - l_target     over the first V columns
  *            dl_v = (exp(l_v - max) / sum - [v = target]) scale,   padded columns 0
  *            A target < 0: loss 0, gradient 0.
- * Smoothing  e: the loss of the target is (1-e) of it, and e of the mean over all V targets
+ * Smoothing  with smoothing e, the loss is (1-e) times the loss of the target, plus e times the mean
+ *            loss over all V targets
  */
 #include <math.h>
 
@@ -13,7 +14,7 @@
 
 #include "base/banned.h"
 
-#define WORK 8 /* an element costs about as much as this many of a sum */
+#define WORK 8 /* cost of an element, relative to one addition */
 
 static float row_max(const float *x, int64_t n)
 {
@@ -47,8 +48,9 @@ static float chunk_exp(float *out, const float *x, int64_t n, float max)
     return sum;
 }
 
-/* The sum of exp(x - max), kept in out where that is not NULL; out may be x. Chunks are summed in
- * fp32, their sums in double: a vocabulary is long enough for fp32 alone to show. */
+/* Returns the sum of exp(x - max), and stores the exponentials in out unless it is NULL; out may be
+ * x. Chunks are summed in fp32 and their sums in double, since fp32 alone is not precise enough for
+ * a long vocabulary. */
 static double row_exp(float *out, const float *x, int64_t n, float max)
 {
     double total = 0.0;
@@ -62,7 +64,7 @@ static double row_exp(float *out, const float *x, int64_t n, float max)
     return total;
 }
 
-/* The mean of x - max. */
+/* Returns the mean of x - max. */
 static double row_mean(const float *x, int64_t n, float max)
 {
     double total = 0.0;

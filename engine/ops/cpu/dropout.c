@@ -1,7 +1,7 @@
-/* dropout: keep with probability 1-p, scale what is kept by 1/(1-p).
+/* dropout: keeps an element with probability 1-p and scales it by 1/(1-p).
  *
- * Forward and backward are the same map, drawn from the same key (dropout_int.h): nothing is
- * stored between them.
+ * Forward and backward are the same function with the same key (dropout_int.h): no mask is stored
+ * between them.
  */
 #include "engine/ops/cpu/dropout_int.h"
 #include "engine/ops/cpu/ops_int.h"
@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-#define WORK 8 /* an element costs about as much as this many of a sum */
+#define WORK 8 /* cost of an element, relative to one addition */
 
 static dt_status drop(dt_device *device, dt_tensor *y, const dt_tensor *x, double p,
                       const dt_philox_key *key, dt_error *err)

@@ -1,5 +1,5 @@
-/* dropout_int: which elements dropout keeps. Element i is kept where the uniform number of Philox
- * word i is >= p; what is kept is scaled by 1/(1-p).
+/* dropout_int: decides which elements dropout keeps. Element i is kept if the uniform number of
+ * Philox word i is >= p; kept elements are scaled by 1/(1-p).
  */
 #ifndef DT_ENGINE_OPS_CPU_DROPOUT_INT_H
 #define DT_ENGINE_OPS_CPU_DROPOUT_INT_H
@@ -25,14 +25,14 @@ static inline dt_dropout dt_dropout_of(double p, const dt_philox_key *key)
     return d;
 }
 
-/* Floats that dt_dropout_draw writes for n elements. */
+/* Returns the number of floats that dt_dropout_draw() writes for n elements. */
 static inline int64_t dt_dropout_floats(int64_t n)
 {
     return n + 8;
 }
 
-/* The uniform numbers of elements start .. start+n: a place inside scratch, since they are drawn
- * four at a time. */
+/* Returns the uniform numbers of elements start .. start+n-1: a pointer into `scratch`, not always
+ * to its beginning, because numbers are drawn four at a time. */
 static inline const float *dt_dropout_draw(const dt_dropout *d, int64_t start, int64_t n,
                                            float *scratch)
 {
@@ -40,7 +40,7 @@ static inline const float *dt_dropout_draw(const dt_dropout *d, int64_t start, i
     int64_t blocks = (start % 4 + n + 3) / 4;
     dt_philox_key key = d->key;
 
-    key.clock = NULL; /* so it is; a loop without a branch */
+    key.clock = NULL; /* it is NULL here: the loop needs no branch */
 #pragma omp simd
     for (int64_t b = 0; b < blocks; b++) {
         dt_philox_block block = dt_philox_draw(&key, first + (uint64_t)b);

@@ -1,7 +1,7 @@
-/* embedding: scaled token rows and position rows added; their gradients gathered back.
+/* embedding: adds scaled token rows and position rows; backward sums their gradients.
  *
- * Backward   a thread owns columns and walks over all tokens, so that two tokens of one kind never
- *            meet: no atomics, and sums in the order of the tokens whatever the thread count
+ * Backward   each thread owns some columns and processes all tokens, so that no two threads write the
+ *            same element: no atomics, and the order of the sums does not depend on the thread count
  * Errors     DT_ERR_CORRUPT for a token outside the vocabulary
  */
 #include "engine/ops/cpu/ops_int.h"
@@ -28,7 +28,7 @@ static dt_status check_tokens(const dt_tensor *tokens, int64_t vocab, dt_error *
     return DT_OK;
 }
 
-/* place may be NULL. */
+/* row = factor * word + place; place may be NULL. */
 static void add_rows(float *row, const float *word, float factor, const float *place, int64_t c)
 {
     if (place == NULL)

@@ -1,10 +1,10 @@
-/* half_int: fp32 from and to the two formats of 16 bits, a number at a time and in rows.
+/* half_int: converts fp32 to and from the two 16-bit formats, single numbers and rows.
  *
  * BF16      the upper half of an fp32
- * F16       IEEE 754 binary16, subnormal numbers included; what is too large for it becomes
- *           infinite. By the processor's own instructions in the copies for AVX2 and AVX-512, in
- *           C in the plain one: the same bits.
- * Rounding  to nearest, ties to even; a NaN stays one, and becomes a quiet one
+ * F16       IEEE 754 binary16, including subnormal numbers; numbers that are too large become
+ *           infinity. The builds for AVX2 and AVX-512 use the processor's instructions, the plain
+ *           build uses C code with the same results.
+ * Rounding  to nearest, ties to even; a NaN stays a NaN and becomes quiet
  */
 #ifndef DT_ENGINE_OPS_CPU_HALF_INT_H
 #define DT_ENGINE_OPS_CPU_HALF_INT_H
@@ -63,23 +63,24 @@ static inline void dt_bf16_narrow_row(uint16_t *out, const float *in, int64_t n)
 
 /* --- f16 ------------------------------------------------------------------------------------- */
 
-/* The exponent is moved from a bias of 15 to one of 127. A subnormal number gets a leading one
- * that it does not have, which is then subtracted as the power of two that it stands for. */
+/* Changes the exponent bias from 15 to 127. For a subnormal number, which has no implicit leading
+ * one, the conversion first adds one and then subtracts its value. */
 static inline float dt_f16_widen(uint16_t half)
 {
     const uint32_t rebias = (uint32_t)(127 - 15) << 23, lowest = (uint32_t)(127 - 14) << 23;
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, size = (uint32_t)(half & 0x7fffu) << 13;
     uint32_t normal = size + rebias;
     uint32_t subnormal = dt_float_bits(dt_float_of_bits(size + lowest) - dt_float_of_bits(lowest));
-    uint32_t special = size + 2u * rebias; /* inf and NaN: all ones again */
+    uint32_t special = size + 2u * rebias; /* inf and NaN: set all exponent bits */
 
     special |= size > 0x0f800000u ? 0x00400000u : 0u;
     size = size >= 0x0f800000u ? special : size < 0x00800000u ? subnormal : normal;
     return dt_float_of_bits(sign | size);
 }
 
-/* A normal result is rounded on the bits. For a subnormal one a number is added whose last bit
- * stands where the result's last bit does: the addition rounds, and the result is the low bits. */
+/* A normal result is rounded by integer arithmetic on the bits. For a subnormal result, the code
+ * adds a constant whose last mantissa bit has the value of the result's last bit: the addition
+ * rounds, and the low bits are the result. */
 static inline uint16_t dt_f16_narrow(float value)
 {
     const uint32_t rebias = (uint32_t)(127 - 15) << 23, lowest = (uint32_t)(127 - 14) << 23;

@@ -19,7 +19,7 @@ static bool always(void)
 
 extern const dt_ops dt_ops_cpu_avx2, dt_ops_cpu_avx512, dt_ops_cpu_avx512_bf16;
 
-/* What not every compiler's __builtin_cpu_supports has a name for. */
+/* Tests for the features that some compilers' __builtin_cpu_supports does not know. */
 static bool has_f16c_movbe_lzcnt(void)
 {
     const unsigned basic = bit_F16C | bit_MOVBE;
@@ -29,7 +29,7 @@ static bool has_f16c_movbe_lzcnt(void)
            __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT) != 0;
 }
 
-/* x86-64-v3, for which the copy is compiled; has_avx512: v4. */
+/* has_avx2: every feature of x86-64-v3, which the avx2 build requires. has_avx512: x86-64-v4. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -51,7 +51,7 @@ static bool has_avx512_bf16(void)
 
 #endif
 
-/* From the best to the plainest. */
+/* The builds, fastest first. */
 static const struct {
     const char *name;
     const dt_ops *ops;
@@ -76,7 +76,7 @@ dt_status dt_cpu_isa_pick(const dt_ops **ops, const char **name, dt_error *err)
     *name = NULL;
     if (asked == NULL || asked[0] == '\0') {
         while (!isas[i].supported())
-            i++; /* the last one always is */
+            i++; /* terminates: the last build is always supported */
     } else {
         while (i < ISA_COUNT && strcmp(asked, isas[i].name) != 0)
             i++;

@@ -1,10 +1,10 @@
-/* layernorm: normalise each row, scale, shift (Ba et al. 2016, https://arxiv.org/abs/1607.06450).
+/* layernorm: normalises each row, scales and shifts it (Ba et al. 2016, https://arxiv.org/abs/1607.06450).
  *
  * Formula    y = (x - mean) rstd w + b
  *            with h = (x - mean) rstd and g = dy w:
  *            dx += rstd (g - mean(g) - h mean(g h))     dw += sum of dy h     db += sum of dy
- * Sums       over a row in vector order; dw and db: per thread over its rows, then the threads' in
- *            order
+ * Sums       over a row in vector order; dw and db: each thread sums its rows, then the threads' sums
+ *            are added in order
  */
 #include <math.h>
 
@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-#define WORK 4 /* an element costs about as much as this many of a sum */
+#define WORK 4 /* cost of an element, relative to one addition */
 
 static void normalise_row(float *y, float *mean_out, float *rstd_out, const float *x,
                           const float *w, const float *b, int64_t c, float eps)
@@ -66,7 +66,7 @@ out:
     return st;
 }
 
-/* dx_out = dx + the row's gradient; dw and db gather. dx_out may be dx. */
+/* dx_out = dx + the gradient of the row; adds to dw and db. dx_out may be dx. */
 static void backward_row(float *dx_out, const float *dx, float *restrict dw, float *restrict db,
                          const float *dy, const float *x, const float *w, float mean, float rstd,
                          int64_t c)
@@ -98,7 +98,7 @@ dt_status DT_CPU_NAME(layernorm_backward)(dt_device *device, dt_tensor *dx, dt_t
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x), pad = dt_cpu_round_up(c, 16);
-    int team = 1; /* the runtime may give fewer threads than were asked for */
+    int team = 1; /* OpenMP may start fewer threads than requested */
     dt_cpu_scratch scratch;
 
     DT_ASSERT(dw->dtype == DT_F32 && db->dtype == DT_F32 && dt_tensor_elems(dw) == c &&

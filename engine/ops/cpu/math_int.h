@@ -1,18 +1,18 @@
-/* math_int: functions that a compiler can vectorise where libm's are calls.
+/* math_int: defines mathematical functions that the compiler can vectorise, unlike those of libm.
  *
- * dt_exp      relative error < 2e-7 on [-87, 87]; 0 below -87.3, held at exp(87) above; NaN stays
+ * dt_exp      relative error < 2e-7 on [-87, 87]; 0 below -87.3, exp(87) above 87; NaN gives NaN
  * dt_sigmoid  1 / (1 + exp(-x)), relative error < 4e-7
  * dt_bell     exp(-x^2/2), relative error < 2e-7 + 6e-8 x^2; 0 beyond 12.8
- * dt_normal   the normal distribution's share below x, (1 + erf(x/sqrt(2))) / 2, from x and its
- *             bell; relative error < 5e-7 + 6e-8 x^2 on either side, since the tail is computed and
- *             not what is left beside it
+ * dt_normal   the cumulative normal distribution (1 + erf(x/sqrt(2))) / 2, computed from x and
+ *             dt_bell(x); relative error < 5e-7 + 6e-8 x^2 on both sides, because the smaller tail is
+ *             computed directly and not as a difference from 1
  *
  * exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln(2)/2; ln 2 in two parts (Cody and
- * Waite), exp(r) by its Taylor sum to r^7, whose rest is below 6e-9.
- * Held at 87, where the inverse is still a normal number: processors take a hundred times as long
- * over denormal ones; the bell ends at 12.8 for the same reason.
- * The tail over the bell (Mills' ratio / sqrt(2 pi)) falls as 1/z: a polynomial of degree 9 in
- * q = 1/(1 + 0.35 z), fitted on [0, 13] to a relative error of 3e-8, 2.8e-7 in fp32 arithmetic.
+ * Waite), exp(r) by its Taylor series up to r^7, with a remainder below 6e-9.
+ * dt_exp is clamped at 87, where 1/exp(x) is still a normal number: denormal numbers are a hundred
+ * times slower on many processors. dt_bell ends at 12.8 for the same reason.
+ * The ratio of the tail to the bell (Mills' ratio / sqrt(2 pi)) falls as 1/z; it is a polynomial of
+ * degree 9 in q = 1/(1 + 0.35 z), fitted on [0, 13] to a relative error of 3e-8, 2.8e-7 in fp32.
  */
 #ifndef DT_ENGINE_OPS_CPU_MATH_INT_H
 #define DT_ENGINE_OPS_CPU_MATH_INT_H
@@ -27,7 +27,7 @@
 static inline float dt_exp(float x)
 {
     const float log2e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-    const float shifter = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
+    const float shifter = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     float held = x < DT_EXP_MIN ? DT_EXP_MIN : x > DT_EXP_MAX ? DT_EXP_MAX : x;
     float shifted = held * log2e + shifter;
     float n = shifted - shifter;
@@ -43,7 +43,7 @@ static inline float dt_exp(float x)
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    memcpy(&bits, &shifted, sizeof bits); /* n sits in the low bits of `shifted` */
+    memcpy(&bits, &shifted, sizeof bits); /* n is in the low bits of `shifted` */
     bits = (bits + 127u) << 23;
     memcpy(&scale, &bits, sizeof scale);
     return x < DT_EXP_MIN ? 0.0f : p * scale;

@@ -1,4 +1,4 @@
-/* matmul: the three products of a linear layer, through oneDNN but for few rows.
+/* matmul: computes the three products of a linear layer, with oneDNN except for few rows.
  *
  * Formula    y = x w^T + bias      dx = dy w      dw += dy^T x, dbias += column sums of dy
  * Shapes     x,dx (N,I)  w,dw (O,I)  y,dy (N,O)  bias,dbias (O)
@@ -68,9 +68,9 @@ out:
     return st;
 }
 
-#define COLUMNS 256 /* of dy at a time: the sums stay in the first-level cache */
+#define COLUMNS 256 /* columns of dy at a time: their sums stay in the L1 cache */
 
-/* Each thread owns columns, and walks down the rows: the order of a sum is the order of rows. */
+/* out += column sums of dy. Each thread owns some columns and adds the rows in order. */
 static dt_status add_column_sums(dt_device *device, dt_tensor *out, const dt_tensor *dy,
                                  dt_error *err)
 {

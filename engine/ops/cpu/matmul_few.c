@@ -5,28 +5,31 @@
 
 #include "base/banned.h"
 
-#define ONE \
-    8 /* rows of w side by side for one row of x: as many sums that do not wait for each other */
-#define SOME  4 /* the same for ROWS rows of x: all their sums are in registers */
+/* Rows of w at a time: ONE with one row of x, so that independent sums hide the latency; SOME with
+ * ROWS rows of x, so that all sums fit the registers. */
+#define ONE   8
+#define SOME  4
 #define ROWS  3
-#define SUMS  (SOME * ROWS) /* ONE or more */
-#define CHUNK 256 /* of k: of all rows of x, and SOME of w, widened: in the first-level cache */
+#define SUMS  (SOME * ROWS) /* sums in registers; at least ONE */
 #define LANES DT_TILE_LANES
-#define STEP  (2 * LANES) /* of k */
+#define STEP  (2 * LANES) /* values of k per step: two vectors */
+
+/* Values of k at a time: this part of x and of SOME rows of w, widened, fits the L1 cache. */
+#define CHUNK 256
 
 typedef dt_tile_vector vector;
 typedef uint32_t words __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
 
 typedef struct few {
     const dt_cpu_product *product;
-    int64_t whole;  /* of k: in steps */
-    const float *x; /* (m,k), wide; the steps of BF16 split */
+    int64_t whole;  /* k, rounded down to whole steps */
+    const float *x; /* (m,k) in fp32; for BF16 in the order of step_of() */
     const void *w, *bias;
     void *y;
 } few;
 
-/* Two vectors of a step. Of BF16 they are what costs least to widen: the lower halves of its words, the
- * elements 0 2 4 .., and the upper ones; x and w are split alike. */
+/* The two vectors of a step. For BF16, half[0] has the elements 0 2 4 .. and half[1] the elements 1
+ * 3 5 .. of the step: this order costs least to widen. x and w are in the same order. */
 typedef struct step {
     vector half[2];
 } step;
@@ -49,7 +52,7 @@ static inline __attribute__((always_inline)) step step_of(const void *data, int6
     return s;
 }
 
-/* n values from `start` on, wide, as they lie. */
+/* Returns n values from `start` on as fp32, in their order: in place, or widened into scratch. */
 static inline const float *wide(const void *data, dt_dtype type, int64_t start, int64_t n,
                                 float *scratch)
 {
@@ -59,7 +62,7 @@ static inline const float *wide(const void *data, dt_dtype type, int64_t start, 
     return scratch;
 }
 
-/* The same of whole steps, those of BF16 split. */
+/* Like wide(), for whole steps; the values of BF16 are in the order of step_of(). */
 static inline const float *steps_of(const void *data, dt_dtype type, int64_t start, int64_t n,
                                     float *scratch)
 {
@@ -74,9 +77,10 @@ static inline const float *steps_of(const void *data, dt_dtype type, int64_t sta
     return scratch;
 }
 
-/* Sums of `rows` rows of x, `stride` apart, with `outputs` of w, over n of k in steps: lane l has every
- * LANES-th product from l on, in order, whatever `rows` and `outputs` are. ahead: bytes from what is read of w
- * to what will be; 0: nothing. */
+/* Adds the products of `rows` rows of x, `stride` apart, with `outputs` rows of w, over n values of
+ * k, which are whole steps. Lane l of a sum takes every LANES-th product from l on, in order,
+ * whatever `rows` and `outputs` are. ahead: bytes from the values of w that are read to those that
+ * are prefetched; 0: no prefetch. */
 static inline __attribute__((always_inline)) void add_products(vector *sums, const float *x,
                                                                int64_t stride, const void *const *w,
                                                                int64_t n, int64_t ahead,
@@ -121,13 +125,15 @@ static inline __attribute__((always_inline)) void add_products(vector *sums, con
         sums[i] = s[i];
 }
 
-/* Where row o of those from j on starts. Where there are fewer than are read the last stands for the rest. */
+/* Returns the start of row j + o of w. If fewer than o + 1 of `count` rows are left, the last row
+ * is read again. */
 static inline int64_t row_start(const few *f, int64_t j, int64_t count, int64_t o)
 {
     return (j + dt_cpu_min(o, count - 1)) * f->product->k;
 }
 
-/* One row of x: w goes from memory into registers, and what follows it is asked for meanwhile. */
+/* Multiplies the only row of x with rows of w, which are read from memory once; the rows after them
+ * are prefetched. */
 static inline void read_once(const few *f, vector *sums, int64_t j, int64_t count)
 {
     const dt_cpu_product *p = f->product;
@@ -143,7 +149,7 @@ static inline void read_once(const few *f, vector *sums, int64_t j, int64_t coun
         add_products(sums, f->x, 0, w, f->whole, ahead, DT_F32, 1, ONE);
 }
 
-/* k from `at` on, n of it, which the scratch holds of the rows of w. */
+/* Multiplies n values of k from `at` on; the values of w are widened into scratch first. */
 static inline __attribute__((always_inline)) void read_chunk(const few *f, vector *sums, int64_t j,
                                                              int64_t count, int64_t at, int64_t n,
                                                              float *scratch, const int outputs)
@@ -163,7 +169,7 @@ static inline __attribute__((always_inline)) void read_chunk(const few *f, vecto
         add_products(sums + i * outputs, f->x + i * p->k + at, p->k, w, n, 0, DT_F32, 1, outputs);
 }
 
-/* The last of k, less than a step, and zeros behind them. */
+/* Multiplies the values of k after the last whole step, filled up with zeros. */
 static inline __attribute__((always_inline)) void read_rest(const few *f, vector *sums, int64_t j,
                                                             int64_t count, const int outputs)
 {
@@ -192,7 +198,7 @@ static inline float sum_of(vector lanes)
     return lanes[0];
 }
 
-/* Columns j .. j + count of every row of y. */
+/* Computes columns j .. j + count - 1 of all rows of y. */
 static inline __attribute__((always_inline)) void columns(const few *f, int64_t j, int64_t count,
                                                           float *scratch, const int outputs)
 {
@@ -230,7 +236,7 @@ static void columns_of_some(const few *f, int64_t j, int64_t count, float *scrat
     columns(f, j, count, scratch, SOME);
 }
 
-/* x, wide. */
+/* Returns x as fp32; for BF16, whole steps are in the order of step_of(). */
 static const float *rows_of(const few *f, const void *x, float *scratch)
 {
     const dt_cpu_product *p = f->product;
@@ -256,7 +262,7 @@ dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *produ
     dt_status st = DT_OK;
 
     DT_ASSERT(m <= DT_CPU_FEW_ROWS && product->b_transposed && !product->accumulate);
-    /* a piece of each thread, and x in one behind the last of them */
+    /* one block per thread, then one for x */
     DT_TRY(dt_cpu_scratch_take(&scratch, device, each + m * k / device->threads + 16, err));
     f.x = rows_of(&f, x, scratch.base + each * device->threads);
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *k))

@@ -4,9 +4,10 @@
 
 #include "base/banned.h"
 
-#define ROWS_MIN 256 /* of c at a time: fewer would leave the product short of work */
+/* Rows of c at a time, at least: with fewer, a product is too small to be efficient. */
+#define ROWS_MIN 256
 
-/* rows x cols of a matrix whose rows are `stride` apart, made dense. */
+/* Widens a block of rows x cols, whose rows are `stride` apart, into contiguous fp32. */
 static void widen_block(dt_device *device, float *out, const uint16_t *in, dt_dtype type,
                         int64_t rows, int64_t cols, int64_t stride)
 {
@@ -41,13 +42,13 @@ dt_status DT_CPU_NAME(matmul_wide)(dt_device *device, const dt_cpu_product *prod
     float *wide_a, *wide_b, *wide_c, *wide_bias;
     dt_cpu_scratch scratch;
 
-    /* one piece for all threads: the pieces lie side by side */
+    /* one allocation for all threads: their blocks are contiguous */
     DT_TRY(dt_cpu_scratch_take(&scratch, device, floats / device->threads + 1, err));
     wide_b = scratch.base;
     wide_a = wide_b + k * n;
     wide_c = wide_a + rows * k;
     wide_bias = wide_c + rows * n;
-    widen_block(device, wide_b, b, type, k, n, n); /* dense, however it lies */
+    widen_block(device, wide_b, b, type, k, n, n); /* all of b, whether it is transposed or not */
     if (product->bias)
         dt_row_widen(wide_bias, bias, type, n);
     for (int64_t i = 0; i < m; i += rows) {

@@ -1,5 +1,5 @@
-/* normalize: out = x / max(|x|, eps). The norm is that of sum_squares, which does not depend on the
- * thread count. */
+/* normalize: computes out = x / max(|x|, eps). The norm is computed as in sum_squares, so it does
+ * not depend on the thread count. */
 #include <math.h>
 
 #include "engine/ops/cpu/ops_int.h"

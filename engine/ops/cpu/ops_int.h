@@ -1,6 +1,4 @@
-/* ops_int: every op of the table, declared once per instruction set with the type that ops.h
- * gives it.
- */
+/* ops_int: declares every op, once per instruction set, with its type from ops.h. */
 #ifndef DT_ENGINE_OPS_CPU_OPS_INT_H
 #define DT_ENGINE_OPS_CPU_OPS_INT_H
 

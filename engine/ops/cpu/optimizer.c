@@ -1,16 +1,16 @@
-/* optimizer: one step over a flat buffer, and the parameter's copy in the compute type, in one
- * pass over memory.
+/* optimizer: makes one step over a flat buffer, and updates the parameters' copy in the compute type,
+ * in one pass over memory.
  *
  * Formula    optimizer_rules.h
- * Bytes      adamw and adam read 16 and write 12 a parameter (and 2 or 4 for a copy), sgd with
- *            momentum 12 and 8, without 8 and 4: memory is the limit
+ * Bytes      memory bandwidth is the limit. Per parameter, adamw and adam read 16 and write 12 bytes, sgd
+ *            with momentum 12 and 8, sgd without 8 and 4; a copy adds 2 or 4 written bytes
  */
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
 #include "base/banned.h"
 
-/* A row of every rule; of the states, those that it has. */
+/* Defines the loop over a row for one rule, which has `states` states. */
 #define ROW(RULE, states, step)                                                                 \
     static void step##_row(float *restrict p, float *restrict m, float *restrict v,             \
                            const float *grad, int64_t n, dt_optimizer_factors f)                \

@@ -9,10 +9,10 @@
 
 #include "base/banned.h"
 
-/* One shape: oneDNN's primitive and its views of the operands, re-pointed at every run. */
+/* A shape: oneDNN's primitive and its memory objects, which get the pointers of each call. */
 typedef struct entry {
     dt_cpu_product key;
-    bool lacking; /* oneDNN has no usable code for the type: there is no primitive */
+    bool lacking; /* oneDNN has no usable code for the type; there is no primitive */
     dnnl_primitive_t primitive;
     dnnl_memory_t a, b, bias, c;
 } entry;
@@ -20,7 +20,7 @@ typedef struct entry {
 struct dt_cpu_products {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    entry *entries; /* a model has a few dozen: searched in order */
+    entry *entries; /* searched linearly: a model has a few dozen shapes */
     int count, capacity;
 };
 
@@ -85,12 +85,13 @@ static bool same(const dt_cpu_product *x, const dt_cpu_product *y)
            x->bias == y->bias && x->type == y->type && x->c_type == y->c_type;
 }
 
-/* Whether oneDNN's code for a product of 16-bit numbers is slow or wrong.
+/* Returns whether oneDNN's code for a product of 16-bit numbers is slow or wrong.
  *
- * Its code for AMX is wrong if k is not a multiple of 32, the numbers of k that a tile holds: it multiplies what lies
- * behind the end of a row of a by zeros, so that a NaN of one row reaches another row of c (uxlfoundation/oneDNN
- * issue 5717, up to 3.14), and with k = 63 it adds memory that was never written, or ends with SIGILL (issue 1661, in
- * 2.6.3 as well). */
+ * Its AMX code is wrong if k is not a multiple of 32, the number of values of k in a tile: it multiplies the memory
+ * after the end of a row of a by zeros, so that a NaN of one row reaches another row of c (uxlfoundation/oneDNN
+ * issue 5717, up to 3.14). With k = 63 it adds uninitialized memory, or ends with SIGILL (issue 1661, in 2.6.3 as
+ * well).
+ */
 static bool is_unusable(const_dnnl_primitive_desc_t desc, const dt_cpu_product *product)
 {
     const char *name = "";
@@ -172,7 +173,7 @@ static dt_status entry_run(struct dt_cpu_products *products, const entry *e, voi
                                {DNNL_ARG_DST, e->c},
                                {DNNL_ARG_BIAS, e->bias}};
 
-    /* oneDNN takes pointers to what it only reads without const */
+    /* oneDNN takes non-const pointers even to operands that it only reads */
     DT_TRY(dnnl_check(dnnl_memory_set_data_handle(e->a, (void *)(uintptr_t)a), "operand", err));
     DT_TRY(dnnl_check(dnnl_memory_set_data_handle(e->b, (void *)(uintptr_t)b), "operand", err));
     DT_TRY(dnnl_check(dnnl_memory_set_data_handle(e->c, c), "operand", err));
@@ -187,10 +188,11 @@ out:
     return st;
 }
 
-/* dx = dy w and dw += dy^T x in fp32. Measured against the primitive (AVX-512, 2 threads): 1.0 to
- * 1.3 times as fast for both at the sizes of a GPT-2, 1.7 times for the head's dx. With 768 rows
- * 128 wide dx is level (0.95 to 1.08 times) and dw 1.06 to 1.2 times as fast. For y = x w^T the two
- * are level, and the primitive adds the bias. */
+/* Returns whether to use the BLAS interface: for dx = dy w and dw += dy^T x in fp32. Measured
+ * against the primitive (AVX-512, 2 threads): 1.0 to 1.3 times as fast for both at the sizes of a
+ * GPT-2, 1.7 times for dx of the head. With 768 rows of width 128, dx is equal (0.95 to 1.08 times)
+ * and dw 1.06 to 1.2 times as fast. For y = x w^T both are equal, and the primitive also adds the
+ * bias. */
 static bool is_plain_gemm(const dt_cpu_product *x)
 {
     return x->type == DT_F32 && x->c_type == DT_F32 && !x->b_transposed && !x->bias;
@@ -215,7 +217,8 @@ dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, v
 
     dt_progress_made();
     *done = is_plain_gemm(product);
-    /* oneDNN runs with the calling thread's count, when it makes a primitive and when it runs it */
+    /* oneDNN uses the thread count of the calling thread, both when it creates and when it runs a
+     * primitive */
     omp_set_num_threads(device->threads);
     if (*done)
         return gemm_run(product, c, a, b, err);

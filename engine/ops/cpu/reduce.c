@@ -1,8 +1,8 @@
-/* reduce: the sum, and the sum of squares, of a whole tensor.
+/* reduce: computes the sum, or the sum of squares, of a whole tensor.
  *
- * The elements are cut into PIECES pieces, whatever the thread count; each is summed in double by
- * one thread, and the sums of the pieces are added in order. The result therefore depends on the
- * elements and the instruction set alone.
+ * The tensor is always cut into PIECES pieces, for any thread count. Each piece is summed in double by
+ * one thread, and the sums of the pieces are added in order. The result therefore depends only on the
+ * elements and the instruction set.
  */
 #include "engine/ops/cpu/ops_int.h"
 

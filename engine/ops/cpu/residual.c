@@ -1,4 +1,4 @@
-/* residual: y = a + b. */
+/* residual: computes y = a + b. */
 #include "engine/ops/cpu/shares_int.h"
 
 #include "base/banned.h"

@@ -1,9 +1,10 @@
-/* rmsnorm: each row over the root of its mean square, scaled (Zhang and Sennrich 2019,
+/* rmsnorm: divides each row by the root of its mean square and scales it (Zhang and Sennrich 2019,
  * https://arxiv.org/abs/1910.07467).
  *
  * Formula    y = x rstd w
  *            with h = x rstd and g = dy w:  dx += rstd (g - h mean(g h))    dw += sum of dy h
- * Sums       over a row in vector order; dw: per thread over its rows, then the threads' in order
+ * Sums       over a row in vector order; dw: each thread sums its rows, then the threads' sums are
+ *            added in order
  */
 #include <math.h>
 
@@ -12,7 +13,7 @@
 
 #include "base/banned.h"
 
-#define WORK 3 /* an element costs about as much as this many of a sum */
+#define WORK 3 /* cost of an element, relative to one addition */
 
 /* Returns rstd. */
 static float normalise_row(float *y, const float *x, const float *w, int64_t c, float eps)
@@ -59,7 +60,7 @@ out:
     return st;
 }
 
-/* dx_out = dx + the row's gradient; dw gathers. dx_out may be dx. */
+/* dx_out = dx + the gradient of the row; adds to dw. dx_out may be dx. */
 static void backward_row(float *dx_out, const float *dx, float *restrict dw, const float *dy,
                          const float *x, const float *w, float rstd, int64_t c)
 {
@@ -84,7 +85,7 @@ dt_status DT_CPU_NAME(rmsnorm_backward)(dt_device *device, dt_tensor *dx, dt_ten
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x), pad = dt_cpu_round_up(c, 16);
-    int team = 1; /* the runtime may give fewer threads than were asked for */
+    int team = 1; /* OpenMP may start fewer threads than requested */
     dt_cpu_scratch scratch;
 
     DT_ASSERT(dw->dtype == DT_F32 && dt_tensor_elems(dw) == c && dt_tensor_elems(w) == c &&

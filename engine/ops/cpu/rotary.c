@@ -1,10 +1,11 @@
-/* rotary: pairs of a head's elements turned by the angle of their place, each head normed before
- * where there is a weight for it (Su et al. 2021, https://arxiv.org/abs/2104.09864; norms of q and k:
+/* rotary: rotates pairs of a head's elements by an angle that depends on the position; with a weight,
+ * each head is normalised first (Su et al. 2021, https://arxiv.org/abs/2104.09864; norms of q and k:
  * Henry et al. 2020, https://arxiv.org/abs/2010.04245).
  *
- * Formula    ops.h. Backward turns the other way; with h = x rstd and g what comes of that:
+ * Formula    ops.h. Backward rotates in the opposite direction, dy to g. With h = x rstd:
  *            dx = rstd (g w - h mean(g w h))    dw += sum of g h
- * Sums       over a head in vector order; dw: per thread over its rows, then the threads' in order
+ * Sums       over a head in vector order; dw: each thread sums its rows, then the threads' sums are
+ *            added in order
  */
 #include <math.h>
 
@@ -13,9 +14,9 @@
 
 #include "base/banned.h"
 
-#define WORK 3 /* an element costs about as much as this many of a sum */
+#define WORK 3 /* cost of an element, relative to one addition */
 
-/* The heads of one row lie side by side. */
+/* The position in x of the heads of one row, which are contiguous. */
 typedef struct rows {
     dt_tensor x;
     int64_t t, row, sequence; /* as in heads.h */
@@ -48,7 +49,7 @@ static void check_angles(const dt_heads *x, const dt_tensor *angles)
               dt_tensor_rows(angles) >= x->rows);
 }
 
-/* y may be z. sign: 1, or -1 for the other way. */
+/* Rotates z into y, which may be z. sign: 1, or -1 for the opposite direction. */
 static void turn(float *y, const float *z, const float *angles, float sign, int64_t half)
 {
     const float *cosines = angles, *sines = angles + half;
@@ -62,7 +63,7 @@ static void turn(float *y, const float *z, const float *angles, float sign, int6
     }
 }
 
-/* Returns rstd. */
+/* Normalises a head; returns rstd. */
 static float norm(float *z, const float *x, const float *w, int64_t d, float eps)
 {
     float squares = 0.0f, rstd;
@@ -121,7 +122,7 @@ out:
     return st;
 }
 
-/* dx may be g's place; dw gathers. */
+/* Computes the gradient through the norm into dx, which may be g; adds to dw. */
 static void norm_backward(float *dx, float *restrict dw, const float *g, const float *x,
                           const float *w, float rstd, int64_t d)
 {
@@ -149,7 +150,7 @@ dt_status DT_CPU_NAME(rotary_backward)(dt_device *device, const dt_heads *dx, dt
     int64_t pad = dt_cpu_round_up(width, 16);
     bool normed = given(w);
     rows from = rows_of(dy), to = rows_of(dx), kept = rows_of(normed ? x : dy);
-    int team = 1; /* the runtime may give fewer threads than were asked for */
+    int team = 1; /* OpenMP may start fewer threads than requested */
     dt_cpu_scratch scratch;
 
     check_angles(dy, angles);

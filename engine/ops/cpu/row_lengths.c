@@ -1,4 +1,4 @@
-/* row_lengths: where the padding of each row of tokens begins. */
+/* row_lengths: computes the length of each row of tokens without its padding. */
 #include "engine/ops/cpu/ops_int.h"
 
 #include "base/banned.h"

@@ -1,7 +1,8 @@
-/* rows_int: activations of any type seen as rows of fp32.
+/* rows_int: reads and writes activations of any type as rows of fp32.
  *
- * An fp32 row is used where it lies; one of 16 bits is widened into scratch, or written there and
- * narrowed afterwards (half_int.h). Ops are thus written once:
+ * A row of fp32 is used in place. A 16-bit row is widened into scratch when it is read; when it is
+ * written, it is built in scratch and narrowed afterwards (half_int.h). The code of an op is thus the
+ * same for all types:
  *
  *     const float *in = dt_row_read(x, start, n, scratch_a);
  *     float *out = dt_row_open(y, start, scratch_b);
@@ -18,8 +19,7 @@
 #include "engine/ops/cpu/half_int.h"
 #include "engine/tensor.h"
 
-/* Elements that an elementwise op takes at a time: input and output stay in the first-level cache.
- */
+/* Elements that an elementwise op processes at a time: input and output stay in the L1 cache. */
 #define DT_ROW_CHUNK 2048
 
 /* type: BF16 or F16 */
@@ -39,7 +39,7 @@ static inline void dt_row_narrow(uint16_t *out, dt_dtype type, const float *in, 
         dt_bf16_narrow_row(out, in, n);
 }
 
-/* Elements start .. start+n of x in fp32: in place, or widened into scratch. */
+/* Returns elements start .. start+n-1 of x as fp32: in place, or widened into scratch. */
 static inline const float *dt_row_read(const dt_tensor *x, int64_t start, int64_t n, float *scratch)
 {
     if (x->dtype == DT_F32)
@@ -48,7 +48,8 @@ static inline const float *dt_row_read(const dt_tensor *x, int64_t start, int64_
     return scratch;
 }
 
-/* Where to write them. */
+/* Returns where to write fp32 elements of y from `start` on: in place, or scratch. Finish with
+ * dt_row_close(). */
 static inline float *dt_row_open(dt_tensor *y, int64_t start, float *scratch)
 {
     return y->dtype == DT_F32 ? (float *)y->data + start : scratch;
@@ -60,7 +61,7 @@ static inline void dt_row_close(dt_tensor *y, int64_t start, int64_t n, const fl
         dt_row_narrow((uint16_t *)y->data + start, y->dtype, row, n);
 }
 
-/* The types that these functions know. */
+/* Checks that the type of x is one of F32, BF16 and F16; else DT_ERR_UNSUPPORTED. */
 static inline dt_status dt_row_check(const dt_tensor *x, const char *op, dt_error *err)
 {
     if (x->dtype == DT_F32 || x->dtype == DT_BF16 || x->dtype == DT_F16)

@@ -1,12 +1,12 @@
-/* shares_int: the loop of residual.c and blend.c. Each gives its shares as constants or not; those of 1
- * change no bit. */
+/* shares_int: implements the loop of residual.c and blend.c. Factors of exactly 1 give the same
+ * bits as no multiplication. */
 #ifndef DT_ENGINE_OPS_CPU_SHARES_INT_H
 #define DT_ENGINE_OPS_CPU_SHARES_INT_H
 
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-/* y = of_left*left + of_right*right; y may be either. */
+/* y = of_left*left + of_right*right; y may be left or right. */
 static inline dt_status dt_add_shares(dt_device *device, dt_tensor *y, const dt_tensor *left,
                                       float of_left, const dt_tensor *right, float of_right,
                                       const char *op, dt_error *err)

@@ -1,6 +1,6 @@
-/* squared_error: the loss of each row of outputs, and its gradient in place of the outputs.
+/* squared_error: computes the loss of each row of outputs; backward replaces the outputs by their gradient.
  *
- * Formula    loss = sum_o (y_o - t_o)^2,   dy_o = 2 (y_o - t_o) scale; both 0 where t_o is NaN.
+ * Formula    loss = sum_o (y_o - t_o)^2,   dy_o = 2 (y_o - t_o) scale; both 0 if t_o is NaN.
  *            A row is summed in double
  */
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-#define WORK 2 /* an element costs about as much as this many of a sum */
+#define WORK 2 /* cost of an element, relative to one addition */
 
 static float row_loss(const float *y, const float *target, int64_t n)
 {
@@ -39,7 +39,7 @@ static dt_status check(const dt_tensor *losses, const dt_tensor *y, const dt_ten
     return dt_row_check(y, "squared error", err);
 }
 
-/* Losses of all rows; where there is a factor, the gradient in place of y as well. */
+/* Computes the losses of all rows; unless `factor` is NULL, also replaces y by its gradient. */
 static dt_status each_row(dt_device *device, dt_tensor *losses, dt_tensor *y,
                           const dt_tensor *targets, const float *factor, dt_error *err)
 {

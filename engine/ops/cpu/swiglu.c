@@ -1,4 +1,4 @@
-/* swiglu: y = a sigmoid(a) b, a and b the halves of a row (Shazeer 2020,
+/* swiglu: computes y = a sigmoid(a) b, where a and b are the halves of a row (Shazeer 2020,
  * https://arxiv.org/abs/2002.05202).
  *
  * Formula    with s = sigmoid(a):  da = dy b s (1 + a (1 - s))    db = dy a s
@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-#define WORK 8 /* an element costs about as much as this many of a sum */
+#define WORK 8 /* cost of an element, relative to one addition */
 
 static void gate_row(float *y, const float *a, const float *b, int64_t n)
 {
@@ -31,7 +31,7 @@ static void gate_row_backward(float *da, float *db, const float *dy, const float
     }
 }
 
-/* Pieces of at most DT_ROW_CHUNK columns, counted over all rows. */
+/* A part of a row with at most DT_ROW_CHUNK columns; parts are numbered over all rows. */
 typedef struct piece {
     int64_t row, column, n;
 } piece;

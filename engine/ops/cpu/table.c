@@ -1,4 +1,4 @@
-/* table: the CPU's column of ops.h, for one instruction set (isa.h). */
+/* table: fills dt_ops with the CPU ops of one instruction set (isa.h). */
 #include "engine/ops/cpu/ops_int.h"
 
 #include "base/banned.h"

@@ -1,17 +1,17 @@
-/* tile_int: small matrix products inside one thread, for attention; oneDNN does the large ones.
+/* tile_int: computes small matrix products within one thread, for attention; oneDNN does the large ones.
  *
- * Formula    c(m,n) = a(m,k) b(k,n), or c += where `accumulate`
- * Words      an element of a or b is a float, or with `pairs` two of bf16, of k = 2p and 2p + 1,
- *            the first in the lower half; k then counts pairs. Their products are summed in fp32
- *            by an instruction of AVX512_BF16, to which subnormal numbers are zero; where the copy
- *            of the ops has no such instruction (DT_TILE_PAIRS) there are no pairs
+ * Formula    c(m,n) = a(m,k) b(k,n), or c += with `accumulate`
+ * Words      an element of a or b is a float. With `pairs` it is two bf16 values, of k = 2p and 2p + 1,
+ *            the first in the lower half; k then counts pairs. Their products are summed in fp32 by an
+ *            instruction of AVX512_BF16, which treats subnormal numbers as zero. Pairs exist only in
+ *            builds with this instruction (DT_TILE_PAIRS)
  * Layout     a: element (i,p) at a[i * a_row + p * a_col], so that a may be a transpose
  *            b: in panels of DT_TILE_COLS columns; element (p,j) at
- *               b[j / COLS * b_panel + p * COLS + j % COLS]. A panel is read straight through,
- *               whatever k; columns past the last one are zero.
- *            c: rows c_row apart, n rounded up to DT_TILE_COLS writable
- * Kernel     DT_TILE_ROWS x DT_TILE_COLS sums held in registers over the whole of k, in order of
- *            p: results do not depend on how the caller cuts m
+ *               b[j / COLS * b_panel + p * COLS + j % COLS]. A panel is read sequentially for any k;
+ *               columns past the last one are zero.
+ *            c: row stride c_row, n rounded up to DT_TILE_COLS writable
+ * Kernel     DT_TILE_ROWS x DT_TILE_COLS sums held in registers over the whole of k, in the order of
+ *            p: results do not depend on how the caller splits m
  */
 #ifndef DT_ENGINE_OPS_CPU_TILE_INT_H
 #define DT_ENGINE_OPS_CPU_TILE_INT_H
@@ -119,8 +119,8 @@ static inline void dt_tile_product(float *c, int64_t c_row, const float *a, int6
         dt_tile_rows(c, c_row, a, a_row, a_col, b, b_panel, m, n, k, accumulate, false);
 }
 
-/* rows x cols floats (rows row_stride apart) into panels of `depth` rows, as are all depths in
- * words. */
+/* Packs rows x cols floats, with row stride row_stride, into panels of `depth` rows. All depths are
+ * in words. */
 static inline void dt_tile_pack(float *out, int64_t depth, const float *in, int64_t row_stride,
                                 int64_t rows, int64_t cols)
 {
@@ -137,8 +137,8 @@ static inline void dt_tile_pack(float *out, int64_t depth, const float *in, int6
     }
 }
 
-/* Columns l to l + 16 of a panel, from as many rows of `in`, as far down as whole squares go:
- * returns how many rows of the result are done. */
+/* Transposes columns l to l + 15 of a panel from 16 rows of `in`, 16 x 16 at a time; returns how
+ * many rows of the panel are done. */
 static inline int64_t dt_tile_pack_squares(float *out, const float *in, int64_t row_stride,
                                            int64_t rows)
 {
@@ -160,7 +160,8 @@ static inline int64_t dt_tile_pack_squares(float *out, const float *in, int64_t 
     return p;
 }
 
-/* The same of the transpose: `in` is (cols, rows), columns of the result are rows of `in`. */
+/* Like dt_tile_pack, transposed: `in` is (cols, rows), and rows of `in` become columns of the
+ * panels. */
 static inline void dt_tile_pack_transposed(float *out, int64_t depth, const float *in,
                                            int64_t row_stride, int64_t rows, int64_t cols)
 {
@@ -182,8 +183,8 @@ static inline void dt_tile_pack_transposed(float *out, int64_t depth, const floa
     }
 }
 
-/* The same of rows of bf16, each filled up to words: neighbouring rows become pairs, the last one
- * of an odd number with zeros. */
+/* Like dt_tile_pack, for rows of bf16, each padded to whole words: two neighbouring rows become one
+ * row of pairs. If the number of rows is odd, the last row is paired with zeros. */
 static inline void dt_tile_pack_pairs(float *out, int64_t depth, const float *in,
                                       int64_t row_stride, int64_t rows, int64_t cols)
 {
@@ -212,7 +213,8 @@ static inline void dt_tile_pack_pairs(float *out, int64_t depth, const float *in
 #endif
 }
 
-/* In place: `width` floats of a row, whole panels, become half as many words of pairs. */
+/* Converts a row of `width` floats, which are whole panels, to half as many words of pairs, in
+ * place. */
 static inline void dt_tile_pair_row(float *row, int64_t width)
 {
 #if defined(__AVX512BF16__)
@@ -226,7 +228,8 @@ static inline void dt_tile_pair_row(float *row, int64_t width)
 #endif
 }
 
-/* Two rows become one of pairs, of an element of each; out may be either. */
+/* Combines two rows into one row of pairs, one element of each row per pair; out may be either
+ * row. */
 static inline void dt_tile_pair_rows(float *out, const float *even, const float *odd, int64_t width)
 {
 #if defined(__AVX512BF16__)

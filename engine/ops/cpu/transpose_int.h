@@ -1,4 +1,4 @@
-/* transpose_int: 16 x 16 words of 32 bits, transposed in the registers of AVX-512. */
+/* transpose_int: transposes 16 x 16 words of 32 bits in AVX-512 registers. */
 #ifndef DT_ENGINE_OPS_CPU_TRANSPOSE_INT_H
 #define DT_ENGINE_OPS_CPU_TRANSPOSE_INT_H
 
@@ -22,7 +22,7 @@ static inline void dt_transpose_16(__m512i r[16])
         u[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
         u[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
-    /* quarter q of u[4 g + i]: column 4 q + i of rows 4 g to 4 g + 3 */
+    /* quarter q of u[4 g + i] has column 4 q + i of rows 4 g to 4 g + 3 */
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         __m512i even_top = _mm512_shuffle_i32x4(u[i], u[4 + i], 0x88);

@@ -1,7 +1,4 @@
-/* activation: each kind of ops.h, forward and backward. Of GELU by the error function, Phi(x)
- * is half of erfc(-x/sqrt(2)), which has its own digits in the tail below 0; for the same reason
- * 0.5 (1 + tanh(u)) is written as the sigmoid of 2u, and 1 - tanh(x)^2 as a product of two.
- */
+/* - tanh(x)^2 as a product of two sigmoids. */
 #include "engine/ops/cuda/flat.cuh"
 
 #define ROOT_2_OVER_PI 0.7978845608028654f

@@ -1,9 +1,9 @@
-/* attention: chooses the kernel of a call (attention_int.cuh). */
+/* attention: chooses the kernel for each call (attention_int.cuh). */
 #include <math.h>
 
 #include "engine/ops/cuda/attention_int.cuh"
 
-/* delta[b,h,q] = sum over d of dout * out. A warp a (row, head). */
+/* delta[b,h,q] = sum over d of dout * out. One warp per (row, head). */
 template <typename T>
 __global__ void row_products(float *delta, const T *dout, const T *out, int64_t batch,
                              int64_t queries, int64_t heads, int64_t d)

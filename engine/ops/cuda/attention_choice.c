@@ -9,7 +9,7 @@
 #include "base/banned.h"
 
 #define SWITCH     "DTRUN_ATTENTION"
-#define MARGIN     0.98f /* of our time; less is noise */
+#define MARGIN     0.98f /* part of the built-in kernel's time; a smaller gain is noise */
 #define KEPT_OWN   'o'
 #define KEPT_RIVAL 'c'
 
@@ -37,14 +37,15 @@ dt_status dt_attention_wish_read(dt_attention_wish *out, dt_error *err)
                    text);
 }
 
-/* --- what is kept */
+/* --- stored choices */
 
 static void write_key(char *out, const dt_attention_question *q)
 {
     snprintf(out, DT_TUNED_KEY_MAX, "%s %s %s", q->machine, q->kind, q->name);
 }
 
-/* Of another kind than these two: nobody has written it, so it is not taken. */
+/* Finds a stored choice; returns whether there is one. Values other than these two, which dtrun
+ * never writes, are ignored. */
 static bool recall(const dt_attention_question *q, const char *key, bool *taken)
 {
     char kept = 0;
@@ -55,7 +56,7 @@ static bool recall(const dt_attention_question *q, const char *key, bool *taken)
     return kept == KEPT_RIVAL || kept == KEPT_OWN;
 }
 
-/* Gives what another process has kept since, if one has. */
+/* Stores a choice. Returns the choice that counts: another process may have stored one since. */
 static bool keep(const dt_attention_question *q, const char *key, bool taken)
 {
     char kept = taken ? KEPT_RIVAL : KEPT_OWN;
@@ -119,7 +120,7 @@ bool dt_attention_choose(const dt_attention_question *q)
     if (q->build(q->context, &err) == DT_OK &&
         q->measure(q->context, &own_ms, &rival_ms, &err) == DT_OK)
         taken = rival_ms < MARGIN * own_ms;
-    if (err.code == DT_ERR_NOMEM) /* the card is full today */
+    if (err.code == DT_ERR_NOMEM) /* not stored: memory may suffice next time */
         return refuse(q, &err);
     kept = keep(q, key, taken);
     if (err.code != DT_OK)

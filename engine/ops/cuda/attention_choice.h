@@ -1,15 +1,15 @@
-/* attention_choice: which of two kernels computes attention of a shape: the one that there always is, or a
- * rival: cuDNN's in place of ours, or ours for sm_90a in place of ours for sm_80.
+/* attention_choice: chooses between two attention kernels for a shape: the default one and a rival. The rival is
+ * cuDNN's kernel instead of the built-in one, or the built-in kernel for sm_90a instead of that for sm_80.
  *
- * Rule       both are measured when a shape is first met; the rival must be 2 % faster. The choice is
- *            kept with the algorithms of the products (tuned.h), since the other one gives other
- *            bits: the first rank of a node that measures decides for all, now and later. Where
- *            the rival fails in any way it is not taken; where for want of memory, that is not kept
- * Switch     DTRUN_ATTENTION in the environment of the ranks: "own" leaves cuDNN alone, "cudnn"
- *            takes it wherever it works, however long it takes; "mma" is ours for sm_80 alone, "wgmma"
- *            ours for sm_90a wherever it has a kernel, and neither asks cuDNN or measures. None is kept.
- *            Unset, or "fastest": the rule
- * Log        a line for each shape: which, and why
+ * Rule       both are measured when a shape first occurs; the rival must be 2 % faster. The choice is stored with
+ *            the algorithms of the products (tuned.h), because the two kernels give different bits: the first rank
+ *            of a node that measures decides for all ranks of the node, now and in later runs. A rival that fails
+ *            is not used; if it fails for lack of memory, the choice is not stored
+ * Switch     DTRUN_ATTENTION in the environment of the ranks: "own" never uses cuDNN, "cudnn" uses it wherever it
+ *            works, even if it is slower; "mma" uses only the built-in kernel for sm_80, "wgmma" the built-in one
+ *            for sm_90a wherever it supports the call, both without cuDNN and without measuring. With these, no
+ *            choice is stored. Unset, or "fastest": the rule above
+ * Log        one line per shape, with the kernel and the reason
  */
 #ifndef DT_ENGINE_OPS_CUDA_ATTENTION_CHOICE_H
 #define DT_ENGINE_OPS_CUDA_ATTENTION_CHOICE_H
@@ -29,7 +29,7 @@ typedef enum dt_attention_wish {
     DT_ATTENTION_WGMMA
 } dt_attention_wish;
 
-/* DT_ERR_USAGE for an unknown one. */
+/* Reads DTRUN_ATTENTION. DT_ERR_USAGE for an unknown value. */
 dt_status dt_attention_wish_read(dt_attention_wish *out, dt_error *err);
 
 static inline bool dt_attention_asks_cudnn(dt_attention_wish wish)
@@ -37,23 +37,24 @@ static inline bool dt_attention_asks_cudnn(dt_attention_wish wish)
     return wish == DT_ATTENTION_FASTEST || wish == DT_ATTENTION_CUDNN;
 }
 
-#define DT_ATTENTION_NAME_MAX 96 /* bytes, with the end */
+#define DT_ATTENTION_NAME_MAX 96 /* bytes, including the terminating NUL */
 
 typedef struct dt_attention_question {
-    bool forced; /* the rival, however long it takes */
+    bool forced; /* use the rival even if it is slower */
     dt_tuned *tuned;
-    const char *machine;     /* card, driver, cuBLASLt: how keys begin */
-    const char *kind;        /* what is asked, in keys: the rival with its version, and the pass */
-    const char *name;        /* of the shape, in keys and in the log */
-    const char *own, *rival; /* in the log */
-    void *context;           /* of the functions */
-    /* Makes the rival's kernel. */
+    const char *machine;     /* start of the keys: GPU, driver, cuBLASLt */
+    const char *kind;        /* part of the keys: the rival with its version, and the pass */
+    const char *name;        /* of the shape, in the keys and in the log */
+    const char *own, *rival; /* names for the log */
+    void *context;           /* passed to the functions */
+    /* Builds the rival's kernel. */
     dt_status (*build)(void *context, dt_error *err);
-    /* Milliseconds of both; an error where the rival's results are not ours, or not twice the same. */
+    /* Measures both, in milliseconds; fails if the rival's results differ from those of the default
+     * kernel, or from one run to the next. */
     dt_status (*measure)(void *context, float *own_ms, float *rival_ms, dt_error *err);
 } dt_attention_question;
 
-/* Whether it is the rival, whose kernel is built then. */
+/* Returns whether to use the rival, whose kernel is then built. */
 bool dt_attention_choose(const dt_attention_question *question);
 
 #ifdef __cplusplus

@@ -1,10 +1,11 @@
-/* attention_cudnn: causal forward attention by cuDNN, where it is there and the faster one
- * (attention_choice.h has the rule, cudnn_graph.h what is computed).
+/* attention_cudnn: computes causal forward attention with cuDNN if it is installed and faster
+ * (attention_choice.h has the rule, cudnn_graph.h the graph).
  *
- * When a shape is first met both are run on what the step is about, and cuDNN's is taken only where
- * its results are ours within rounding and the same in every bit when run again: what no card here
- * has run cannot go wrong unseen.
- * Memory  while a shape is measured: two more of out and lse. Where there is no room, ours
+ * When a shape first occurs, both kernels run on the data of the step. cuDNN's is used only if its
+ * results equal those of the built-in kernel within rounding, and do not change in any bit when it runs
+ * again. This also checks cuDNN on GPUs on which dtrun was never tested.
+ * Memory  while a shape is measured: two more copies of out and lse. If they do not fit, the built-in
+ *         kernel is used
  */
 #include <stdio.h>
 
@@ -19,7 +20,8 @@
 #include "engine/ops/cuda/cudnn_plan.h"
 #include "engine/ops/cuda/product.cuh"
 
-#define SHAPES_MOST    16 /* others are ours: lengths that change with every call cost too much */
+/* Further shapes use the built-in kernel: lengths that change with every call would cost too much. */
+#define SHAPES_MOST    16
 #define WORKSPACE_MOST ((size_t)64 << 20)
 namespace
 {
@@ -31,7 +33,7 @@ struct shape_plan {
 
 using shape_key = std::tuple<int64_t, int64_t, int64_t, int64_t, int>;
 
-/* A shape that is met for the first time. */
+/* A shape that occurs for the first time. */
 struct trial {
     dt_device *device;
     const dt_attention *a;
@@ -47,9 +49,9 @@ struct dt_cuda_attention {
     std::map<shape_key, shape_plan> shapes;
 };
 
-/* --- life */
+/* --- opening and closing */
 
-/* Never fails for the library's sake. */
+/* Loads cuDNN. A failure of the library is only logged. */
 static dt_status open(dt_cuda_state *state, dt_error *err)
 {
     dt_cuda_attention *made = new (std::nothrow) dt_cuda_attention();
@@ -81,7 +83,7 @@ void dt_cuda_attention_close(dt_cuda_attention *attention)
     delete attention;
 }
 
-/* --- one shape */
+/* --- measuring a shape */
 
 static dt_status run(dt_device *device, dt_cudnn_plan *plan, void *out, float *lse, const void *qkv,
                      dt_error *err)
@@ -110,7 +112,7 @@ out:
     return st;
 }
 
-/* Ours is left in out and lse. */
+/* Measures both kernels; the results of the built-in one are left in out and lse. */
 static dt_status measure(void *context, float *own_ms, float *cudnn_ms, dt_error *err)
 {
     trial *t = (trial *)context;
@@ -165,7 +167,7 @@ static bool choose(trial *t)
     return dt_attention_choose(&question);
 }
 
-/* q, k and v side by side in every row, as many heads of each. */
+/* Returns whether q, k and v are contiguous in every row, with the same number of heads. */
 static bool packed(const dt_attention &a, dt_dtype dtype)
 {
     size_t apart = (size_t)(a.heads * a.d) * dt_dtype_bytes(dtype);
@@ -177,8 +179,9 @@ static bool packed(const dt_attention &a, dt_dtype dtype)
            (char *)a.k.data + apart == a.v.data;
 }
 
-/* Whether it may be asked at all: cuDNN's dropout is not ours, last queries are few, and no model
- * here has full attention or views of other kinds. */
+/* Returns whether cuDNN is considered for the call. It is not for dropout, because its mask differs
+ * from dtrun's; nor for calls of few queries and many keys; nor for full attention and other
+ * layouts, which no model uses with this path. */
 static bool may(const dt_attention &a, dt_dtype dtype)
 {
     return a.mask == DT_MASK_CAUSAL && a.p == 0.0f && packed(a, dtype) &&
@@ -212,14 +215,14 @@ dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, d
             trial t = {device, &a, {a.batch, a.queries, a.heads, a.d, dtype}, &known->second.plan};
 
             known->second.taken = choose(&t);
-            (void)cudaGetLastError(); /* of a kernel that was not available */
+            (void)cudaGetLastError(); /* reset the error of a kernel that was not available */
             if (!known->second.taken)
                 dt_cudnn_plan_close(&known->second.plan);
         }
         if (!known->second.taken)
             return DT_OK;
         *done = run(device, &known->second.plan, a.out_written, a.lse, a.q.data, &why) == DT_OK;
-        if (!*done && state->recording) /* the recording is dropped, and the way stays */
+        if (!*done && state->recording) /* the recording is discarded; cuDNN stays chosen */
             return DT_FAIL(err, why.code, "%s", why.message);
         if (!*done) {
             dt_log_warn("attention: using the built-in kernel from now on: %s", why.message);

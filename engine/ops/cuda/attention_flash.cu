@@ -1,24 +1,25 @@
-/* attention_flash: attention in tiles that stay on the chip (Dao et al. 2022; Dao 2023).
+/* attention_flash: computes attention in tiles that stay on the chip (Dao et al. 2022; Dao 2023).
  *
- * A block has four warps; a warp owns 16 of the block's 64 rows. Tiles of the other side come by
- * asynchronous copies into two buffers in turn.
+ * A block has four warps; each warp computes 16 of the block's 64 rows. Tiles of the other operand arrive by
+ * asynchronous copies into two alternating buffers.
  *   forward   rows are queries: S = Q K^T, running maximum and sum, O += P V
  *   dq        rows are queries: S again, P from lse, dP = dO V^T, dS = P (dP - delta), dQ += dS K
  *   dk, dv    rows are keys, everything transposed: dV += P^T dO, dK += dS^T Q
- * Two backward kernels compute S and dP twice (7 products of a tile where 5 would do) so that every
- * sum has one owner and a fixed order, without atomics and without a buffer of partial dQ.
+ * S and dP are computed in both backward kernels (7 products per tile instead of 5), so that every sum has
+ * one owner and a fixed order, without atomics and without a buffer of partial dQ.
  * FLOPs        forward 4 B H T^2 D, backward 10 B H T^2 D necessary, 14 done; causal, half of that
- * Exponentials are taken to base 2, of scores times log2(e) / sqrt(D), which one fused multiply-add
- * gives. Only tiles in which some query does not see all keys are masked: those on the diagonal.
+ * Exponentials are to base 2, of scores times log2(e) / sqrt(D), so that scaling and subtracting the maximum
+ *              are one fused multiply-add
+ * Masks        only tiles in which some query does not see all keys are masked: those on the diagonal
  */
 #include "engine/ops/cuda/attention_int.cuh"
 #include "engine/ops/cuda/tile.cuh"
 
 #define LOG2_E 1.4426950408889634f
 #define LN_2   0.6931471805599453f
-#define COLS   8 /* accumulators of 8 columns that span a tile */
+#define COLS   8 /* accumulators of 8 columns per tile */
 
-/* What one head of queries reads, with the head of keys that goes with it. */
+/* The operands of one query head, with those of its key head. */
 template <typename T> struct head {
     const T *q, *k, *v, *dout;
     const float *lse, *delta;
@@ -37,7 +38,8 @@ template <typename T> __device__ inline head<T> head_of(const dt_attention &a, i
     return h;
 }
 
-/* acc (16 rows of `left`, by N accumulators of 8 rows of `right` from `n`): += left right^T over D. */
+/* acc += left right^T over D, where left has 16 rows and right has N accumulators of 8 rows each,
+ * from row `n` on. */
 template <typename T, int D, int N>
 __device__ inline void products_of_rows(float (&acc)[N][4], dt_shared left, dt_shared right, int n)
 {
@@ -51,7 +53,7 @@ __device__ inline void products_of_rows(float (&acc)[N][4], dt_shared left, dt_s
     }
 }
 
-/* acc (16 x D) += weights (16 x 8N) times rows n .. of `right`. */
+/* acc (16 x D) += weights (16 x 8N) times the rows of `right` from row n on. */
 template <typename T, int D, int N>
 __device__ inline void weighted_rows(float (&acc)[D / 8][4], const float (&weights)[N][4],
                                      dt_shared right, int n)
@@ -66,7 +68,7 @@ __device__ inline void weighted_rows(float (&acc)[D / 8][4], const float (&weigh
     }
 }
 
-/* Writes 16 rows of D columns from accumulators; rows from `limit` on are left out. */
+/* Writes 16 rows of D columns from accumulators, except rows from `limit` on. */
 template <typename T, int D>
 __device__ inline void write_rows(T *matrix, int64_t stride, int64_t first, int64_t limit,
                                   const float (&acc)[D / 8][4], float factor_low, float factor_high)
@@ -87,13 +89,14 @@ __device__ inline void write_rows(T *matrix, int64_t stride, int64_t first, int6
     }
 }
 
-/* Tiles that `rows` rows fill. */
+/* Returns the number of tiles for `rows` rows. */
 __host__ __device__ inline int tiles_of(int64_t rows)
 {
     return (int)((rows + DT_TILE - 1) / DT_TILE);
 }
 
-/* The tile with the last key that a tile of queries sees, which begins with query `first`. */
+/* Returns the tile with the last key that any query of a tile sees; `first` is the first query of
+ * that tile. */
 __device__ inline int last_tile(const dt_attention &a, int64_t first)
 {
     int64_t key = dt_attention_last_key(a, first + DT_TILE - 1);
@@ -101,14 +104,15 @@ __device__ inline int last_tile(const dt_attention &a, int64_t first)
     return (int)((key < a.keys ? key : a.keys - 1) / DT_TILE);
 }
 
-/* The last key that a query sees, counted from the first one of tile j: it may lie before that tile
- * or behind it. */
+/* Returns the last key that a query sees, counted from the first key of tile j; it may be negative
+ * or beyond that tile. */
 __device__ inline int last_within(const dt_attention &a, int64_t query, int j)
 {
     return (int)(dt_attention_last_key(a, query) - (int64_t)j * DT_TILE);
 }
 
-/* Scores of keys behind the last one that the lane's two rows of queries see; `seen` within the tile. */
+/* Sets the scores of keys that the lane's two query rows do not see to minus infinity; `seen` is
+ * the last visible key of each row, within the tile. */
 __device__ inline void hide_keys(float (&s)[COLS][4], const int (&seen)[2])
 {
     int at = (int)threadIdx.x % 4 * 2;
@@ -142,9 +146,8 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
     dt_tile_walk<T, D> keys = dt_tile_walk_from<T, D>(h.k, a.k.row, 0, a.keys);
     dt_tile_walk<T, D> values = dt_tile_walk_from<T, D>(h.v, a.v.row, 0, a.keys);
     dt_shared left = q_tile + (unsigned)(warp * 16 * D * 2) + dt_lane_of_left<D>();
-    int unmasked =
-        last_within(a, first, 0) - (DT_TILE - 1); /* tiles that all queries see whole begin
-                                                              * with a key up to this one */
+    /* a tile whose first key is at most this one is visible to all queries */
+    int unmasked = last_within(a, first, 0) - (DT_TILE - 1);
 
     dt_tile_load(q_tile, queries);
     dt_tile_load(k_tiles, keys);
@@ -199,7 +202,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
             }
         }
         weighted_rows<T, D, COLS>(out, s, v_tiles + now + dt_lane_of_left<D>(), 0);
-        __syncthreads(); /* the buffers are read: the copy after next may overwrite them */
+        __syncthreads(); /* all warps have read the buffers: the copy after the next one may overwrite them */
     }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -213,7 +216,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) forward(dt_attention a)
                      first + warp * 16, a.queries, out, 1.0f / total[0], 1.0f / total[1]);
 }
 
-/* --- backward to the queries */
+/* --- backward, gradient of the queries */
 
 template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention a)
@@ -235,13 +238,13 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     dt_tile_walk<T, D> keys = dt_tile_walk_from<T, D>(h.k, a.k.row, 0, a.keys);
     dt_tile_walk<T, D> values = dt_tile_walk_from<T, D>(h.v, a.v.row, 0, a.keys);
     unsigned left = (unsigned)(warp * 16 * D * 2) + dt_lane_of_left<D>();
-    int unmasked = last_within(a, first, 0) - (DT_TILE - 1); /* as forward */
+    int unmasked = last_within(a, first, 0) - (DT_TILE - 1); /* as in the forward pass */
 
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         bool inside = row + half * 8 < a.queries;
 
-        lse[half] = inside ? h.lse[row + half * 8] * LOG2_E : INFINITY; /* P becomes 0 */
+        lse[half] = inside ? h.lse[row + half * 8] * LOG2_E : INFINITY; /* INFINITY makes P 0 */
         delta[half] = inside ? h.delta[row + half * 8] : 0.0f;
     }
     dt_tile_load(q_tile, queries);
@@ -286,9 +289,10 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
                      a.queries, dq, a.scale, a.scale);
 }
 
-/* --- backward to the keys and values */
+/* --- backward, gradients of the keys and values */
 
-/* lse (base 2) and delta of a tile's queries; rows from `limit` on get a P of 0. */
+/* Loads lse (base 2) and delta of a tile's queries; rows from `limit` on get values for which P is
+ * 0. */
 template <typename T>
 __device__ inline void load_statistics(float *lse, float *delta, const head<T> &h, int64_t first,
                                        int64_t limit)
@@ -303,14 +307,15 @@ __device__ inline void load_statistics(float *lse, float *delta, const head<T> &
     }
 }
 
-/* Where the tiles of queries stand, as keys take them one after another: all that see the keys of
- * one head, then those of the next head of the group. */
+/* The position in the sequence of query tiles that a key tile iterates over: all tiles of one query
+ * head that see the keys, then those of the next head of the group. */
 struct query_tiles {
     int64_t bh;
-    int begin, count, tile; /* the first that sees the keys, all of them, the one at hand */
+    int begin, count, tile; /* first tile that sees the keys, number of tiles, current tile */
 };
 
-__device__ inline bool next_tile(query_tiles &at) /* whether it is of another head */
+/* Advances; returns whether the next tile belongs to another head. */
+__device__ inline bool next_tile(query_tiles &at)
 {
     if (++at.tile < at.count)
         return false;
@@ -319,7 +324,7 @@ __device__ inline bool next_tile(query_tiles &at) /* whether it is of another he
     return true;
 }
 
-/* Those that are copied, one tile ahead. */
+/* The tiles to copy, one ahead of those in use. */
 template <typename T, int D> struct query_walk {
     head<T> h;
     query_tiles at;
@@ -346,7 +351,8 @@ __device__ inline void load_queries(dt_shared q_tile, dt_shared dout_tile, float
     load_statistics(lse, delta, w.h, (int64_t)w.at.tile * DT_TILE, a.queries);
 }
 
-/* Scores of queries that do not see the lane's two rows of keys; `hidden` queries of those from n on. */
+/* Sets the scores of queries that do not see the lane's two key rows to minus infinity; `hidden` is
+ * the number of hidden queries from n on, for each row. */
 template <int N> __device__ inline void hide_queries(float (&s)[N][4], const int (&hidden)[2])
 {
     int at = (int)threadIdx.x % 4 * 2;
@@ -359,12 +365,13 @@ template <int N> __device__ inline void hide_queries(float (&s)[N][4], const int
                 s[c][e] = -INFINITY;
 }
 
-/* Of two queries side by side, read in one. */
+/* Values of two neighbouring queries, read with one load. */
 struct alignas(8) query_pair {
     float x[2];
 };
 
-/* Half the queries at a time where D is large: the accumulators would not fit the registers. */
+/* For a large D, half of the queries are computed at a time, because the accumulators of all would
+ * not fit the registers. */
 template <typename T, int D, bool DROPS>
 __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
 {
@@ -380,7 +387,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
     int64_t first = (int64_t)block * DT_TILE, row = first + warp * 16 + lane / 4;
     bool causal = a.mask == DT_MASK_CAUSAL;
     int begin = causal ? block : 0, count = tiles_of(a.queries);
-    int left = (int)a.group * (count - begin); /* tiles of queries */
+    int left = (int)a.group * (count - begin); /* query tiles still to come */
     const dt_philox_key drawn = DROPS ? dt_philox_now(&a.key) : a.key;
     query_tiles at = {first_head, begin, count, begin};
     query_walk<T, D> ahead = {};
@@ -416,7 +423,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
 
             products_of_rows<T, D, N>(s, k_tile + own, q_tile + dt_lane_of_rows<D>(), n);
             products_of_rows<T, D, N>(dp, v_tile + own, dout_tile + dt_lane_of_rows<D>(), n);
-            if (causal && at.tile == block) { /* there are as many queries as keys */
+            if (causal && at.tile == block) { /* the diagonal: as many queries as keys */
                 int before = warp * 16 + lane / 4 - n;
 
                 hide_queries(s, {before, before + 8});
@@ -455,7 +462,7 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
 
 typedef void (*kernel)(dt_attention);
 
-/* rows: of each of so many heads */
+/* Launches a kernel for `rows` rows of each of the given number of heads. */
 static dt_status launch(dt_cuda_state *state, kernel which, const dt_attention &a, int64_t rows,
                         int64_t heads, size_t bytes, dt_error *err)
 {
@@ -507,14 +514,14 @@ static dt_status backward_of(dt_cuda_state *state, const dt_attention &a, dt_err
                      : function<__half, 64, false>(state, a, err);             \
     } while (0)
 
-/* Every row of it starts at a multiple of so many bytes, two an element. */
+/* Returns whether every row starts at a multiple of `bytes` bytes; elements have two bytes. */
 static bool aligned(const dt_attention_rows &x, int bytes)
 {
     return (((uintptr_t)x.data | (uintptr_t)(x.row * 2) | (uintptr_t)(x.sequence * 2)) &
             (uintptr_t)(bytes - 1)) == 0;
 }
 
-/* Rows start at 16 bytes where tiles are read, at 4 where pairs are written. */
+/* Rows that are read as tiles must be aligned to 16 bytes, rows that are written as pairs to 4. */
 bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype)
 {
     bool backward = a.dout != NULL;

@@ -1,10 +1,10 @@
-/* attention_own: which of our kernels on the tensor cores computes a forward pass: those for sm_80, which
- * run everywhere, or those for sm_90a (attention_choice.h has the rule and the switch).
+/* attention_own: chooses which built-in tensor core kernel computes a forward pass: the one for sm_80, which runs
+ * everywhere, or the one for sm_90a (attention_choice.h has the rule and the switch).
  *
- * When a shape is first met both are run on what the step is about, and those for sm_90a are taken only
- * where their results are the others' within rounding, and the same in every bit when run again. In
- * that trial a thread that waits for what never comes goes on after a while: a fault becomes wrong
- * numbers, which are seen, and not a hang.
+ * When a shape first occurs, both run on the data of the step. The kernel for sm_90a is used only if its results
+ * equal those of the other kernel within rounding, and do not change in any bit when it runs again. During this
+ * trial, a thread that waits too long for a barrier continues: a defect then gives wrong results, which the trial
+ * detects, instead of a hang.
  */
 #include <stdio.h>
 
@@ -18,12 +18,12 @@
 #include "engine/ops/cuda/attention_trial.cuh"
 #include "engine/ops/cuda/product.cuh"
 
-#define SHAPES_MOST \
-    16 /* others go the old way: lengths that change with every call cost too much */
-#define ROWS_LEAST 1024       /* of a call's queries: less is not worth a trial */
-#define PATIENCE   (1u << 18) /* microseconds at most */
+/* Further shapes use the kernel for sm_80: lengths that change with every call would cost too much. */
+#define SHAPES_MOST 16
+#define ROWS_LEAST  1024 /* queries of a call, all sequences together: fewer are not worth a trial */
+#define PATIENCE    (1u << 18) /* at most this many microseconds */
 #define KIND_FORWARD \
-    "wgmma 1; attention forward" /* a number more with each change of its results */
+    "wgmma 1; attention forward" /* increment the number whenever the results change */
 
 namespace
 {
@@ -40,7 +40,7 @@ struct trial {
 
 struct dt_cuda_own_attention {
     dt_attention_wish wish;
-    bool hopper; /* the card is of compute capability 9.0 */
+    bool hopper; /* the GPU has compute capability 9.0 */
     std::map<shape_key, bool> wgmma;
 };
 
@@ -75,14 +75,15 @@ out:
     return st;
 }
 
-/* --- a trial */
+/* --- measuring a shape */
 
 static dt_status build(void *, dt_error *)
 {
-    return DT_OK; /* it was, with the library */
+    return DT_OK; /* nothing to build: the kernel is part of the library */
 }
 
-/* Those for sm_80 are left in out and lse. What is wrong is not timed. */
+/* Measures both kernels; the results of the kernel for sm_80 are left in out and lse. If the other
+ * results are wrong, nothing is timed. */
 static dt_status measure(void *context, float *own_ms, float *rival_ms, dt_error *err)
 {
     trial *t = (trial *)context;
@@ -135,9 +136,9 @@ static bool choose(trial *t)
     return dt_attention_choose(&question);
 }
 
-/* --- what is called */
+/* --- entry points */
 
-/* What sm_90a's kernels can. */
+/* Returns whether the kernel for sm_90a supports the call, if attention_flash.cu does. */
 static bool wgmma_has(const dt_attention &a)
 {
     return a.p == 0.0f && a.queries < INT32_MAX / 2 && a.keys < INT32_MAX / 2 &&
@@ -170,7 +171,7 @@ static dt_status takes_wgmma(bool *out, dt_device *device, const dt_attention &a
 
             known = own->wgmma.emplace(key, false).first;
             known->second = choose(&t);
-            (void)cudaGetLastError(); /* of a kernel that could not be launched */
+            (void)cudaGetLastError(); /* reset the error of a kernel that could not be launched */
         }
         *out = known != own->wgmma.end() && known->second;
     }

@@ -1,15 +1,16 @@
-/* attention_plain: a warp owns a row: of queries (forward, dq) or of keys (dk, dv). It takes 32
- * rows of the other side at a time: a lane computes one row's products, then every lane adds all 32
- * to the columns that it holds. Sums stand in fp32 and in a fixed order.
+/* attention_plain: computes attention with one warp per row: of queries (forward, dq) or of keys (dk, dv).
+ *
+ * The warp processes 32 rows of the other operand at a time: each lane computes the products of one of them,
+ * then every lane adds all 32 rows to the columns that it holds. Sums are in fp32 and in a fixed order.
  */
 #include "engine/ops/cuda/attention_int.cuh"
 
-#define WARPS     4 /* of a block */
+#define WARPS     4 /* warps per block */
 #define D_MAX     256
 #define LANE_COLS (D_MAX / 32)
 #define FULL      0xffffffffu
 
-/* This warp's row, of `rows` of head *head. */
+/* Returns this warp's row, and its head in *head; each head has `rows` rows. */
 __device__ inline int64_t warp_row(int64_t *head, int64_t rows)
 {
     int64_t blocks = (rows + WARPS - 1) / WARPS;
@@ -27,7 +28,7 @@ template <typename T> __device__ inline float dot(const float *mine, const T *ro
     return sum;
 }
 
-/* Reads a row into the warp's part of shared memory. */
+/* Copies a row into the warp's part of shared memory. */
 template <typename T>
 __device__ inline void keep_row(float *mine, const T *row, int64_t d, int lane)
 {
@@ -36,8 +37,8 @@ __device__ inline void keep_row(float *mine, const T *row, int64_t d, int lane)
     __syncwarp();
 }
 
-/* sum[i] += factor of the lane that owns the row, times the row, over the 32 rows from `first` that
- * are below `end`; sum holds the columns lane, lane + 32, ... */
+/* Adds 32 rows from `first` on, each multiplied with the factor of one lane, to sum; rows from
+ * `end` on are left out. sum holds the columns lane, lane + 32, ... */
 template <typename T>
 __device__ inline void add_rows(float *sum, float factor, const T *first, int64_t stride,
                                 int64_t count, int64_t d, int lane)
@@ -86,7 +87,7 @@ template <typename T> __global__ void forward(dt_attention a)
         if (key <= last)
             score = a.scale * dot(rows[warp], dt_attention_key_row<T>(a, a.k, bh, key), a.d);
         top = fmaxf(max, dt_warp_max(score));
-        weight = expf(score - top); /* 0 beyond the last key */
+        weight = expf(score - top); /* 0 after the last key */
         total = total * expf(max - top) + dt_warp_sum(weight);
 #pragma unroll
         for (int i = 0; i < LANE_COLS; i++)
@@ -102,7 +103,8 @@ template <typename T> __global__ void forward(dt_attention a)
         a.lse[bh * a.queries + query] = max + logf(total);
 }
 
-/* dS of (query, key): P (mask dP - delta); *weight: mask P. Rows are given in shared memory. */
+/* Returns dS of (query, key): P (mask dP - delta); *weight = mask P. Either the rows of the query
+ * or those of the key are in shared memory. */
 template <typename T>
 __device__ inline float score_gradient(float *weight, const dt_attention &a,
                                        const dt_philox_key &drawn, int64_t bh, int64_t query,
@@ -143,14 +145,15 @@ template <typename T> __global__ void backward_queries(dt_attention a)
     write_row(dt_attention_query_row<T>(a, a.dq, bh, query), sum, a.scale, a.d, lane);
 }
 
-/* Whether a query sees a key that is not behind it. */
+/* Returns whether a query sees a key that is not after it. */
 __device__ inline bool sees(const dt_attention &a, int64_t bh, int64_t query, int64_t key)
 {
     return a.mask == DT_MASK_LENGTHS ? key < a.lengths[bh / a.heads]
                                      : dt_attention_first_key(a, bh, query) <= key;
 }
 
-/* The first query that may see a key: those behind it do, up to the end of the key's segment. */
+/* Returns the first query that may see a key. The queries after it also see the key, up to the end
+ * of the key's segment. */
 __device__ inline int64_t first_query(const dt_attention &a, int64_t key)
 {
     int64_t query = key - (a.keys - a.queries);

@@ -1,22 +1,24 @@
-/* attention_trial: see its header. Memory: two more of out and lse while a shape is tried. */
+/* attention_trial: implements attention_trial.cuh. Memory: two more copies of out and lse while a
+ * shape is tried. */
 #include "engine/ops/cuda/attention_trial.cuh"
 
 #include <float.h>
 
 #include <new>
 
-/* Of the largest number of a query and head of ours: late queries are averages of many values, and
- * small. Each rounds probabilities and out to the type, in another order: some units of 8 or 11
+/* Largest difference of out, relative to the largest number of its row. It is relative to the row
+ * because the outputs of late queries are averages of many values, and small. Both kernels round
+ * probabilities and out to the type, in different orders: the bounds are some units of the 8 or 11
  * bits. */
 #define OUT_BF16 (1.0f / 32)
 #define OUT_F16  (1.0f / 256)
-/* An fp32 number of either sign; sums and exponentials of 1e-6. A mask or a factor that is left out
- * moves it by tenths. */
+/* Largest difference of lse, an fp32 number. Sums and exponentials are precise to about 1e-6; a
+ * missing mask or factor changes lse by tenths. */
 #define LSE_APART 2e-3f
 
-/* most[b] = of the rows of a and b, `cols` long, that block b looks at, a warp a row: the largest
- * |a - b|, where relative as a part of the row's largest |a|. What is not finite in one alone is as
- * far apart as can be. */
+/* most[b] = the largest |a - b| in the rows that block b compares, each `cols` long, one warp per
+ * row. If `relative`, the difference is divided by the row's largest |a|. A number that is not
+ * finite in only one of the two counts as an infinite difference. */
 template <typename T>
 __global__ void apart_kernel(float *most, const T *a, const T *b, int64_t rows, int64_t cols,
                              bool relative)

@@ -1,35 +1,38 @@
-/* attention_trial: two ways to compute attention beside each other on one call's data: how long they
- * take, and how far apart their results are. */
+/* attention_trial: compares two implementations of attention on one call's data: their times, and
+ * the difference of their results. */
 #ifndef DT_ENGINE_OPS_CUDA_ATTENTION_TRIAL_CUH
 #define DT_ENGINE_OPS_CUDA_ATTENTION_TRIAL_CUH
 
 #include "engine/ops/cuda/attention_int.cuh"
 
 #define DT_TRIALS 3
-#define DT_RUNS   4 /* of a trial: the host's time to launch one is hidden behind the others */
+#define DT_RUNS   4 /* per trial: all but the first launch overlap with running kernels */
 
-/* What a way has written, of a forward pass. */
+/* The results of one forward pass. */
 struct dt_attention_results {
-    void *out; /* (B,Q,H*D), of the call's type */
+    void *out; /* (B,Q,H*D), in the call's type */
     float *lse;
 };
 
-/* Room for results of the call, twice; cudaFree(out->out of the first). */
+/* Allocates memory for two results of the call. Release with cudaFree() on `out` of the first. */
 dt_status dt_attention_results_take(dt_attention_results (&out)[2], const dt_attention &a,
                                     dt_dtype dtype, dt_error *err);
 
-/* DT_ERR_UNSUPPORTED where the two of `theirs`, runs of the same, are not the same to the bit, or not
- * those of a.out_written and a.lse within rounding. Waits for the stream. */
+/* DT_ERR_UNSUPPORTED if the two results in `theirs`, of two runs of the same kernel, are not
+ * bit-identical, or differ from a.out_written and a.lse by more than rounding. Waits for the
+ * stream. */
 dt_status dt_attention_results_agree(dt_device *device, const dt_attention &a, dt_dtype dtype,
                                      const dt_attention_results (&theirs)[2], dt_error *err);
 
-/* *apart = the largest |a - b| of rows x cols, where relative as a part of its row's largest |a|; what is
- * not finite in one alone is as far apart as can be. dtype may be F32. Waits for the stream. */
+/* *apart = the largest |a - b| of rows x cols elements. If `relative`, it is divided by the row's
+ * largest |a|. A number that is not finite in only one of the two counts as an infinite difference.
+ * dtype may be F32. Waits for the stream. */
 dt_status dt_attention_apart(float *apart, dt_device *device, const void *a, const void *b,
                              int64_t rows, int64_t cols, bool relative, dt_dtype dtype,
                              dt_error *err);
 
-/* Milliseconds of one run, in the best of DT_TRIALS; the first trial warms up. `work` queues one run. */
+/* Returns the milliseconds of one run, in the best of DT_TRIALS; the first trial warms up. `work`
+ * queues one run. */
 template <typename W>
 static dt_status dt_attention_time(float *best_ms, dt_cuda_state *state, W work, dt_error *err)
 {

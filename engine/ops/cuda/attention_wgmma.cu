@@ -1,14 +1,14 @@
-/* attention_wgmma: the forward pass of attention for H100 and H200, by products of warpgroups
- * (hopper.cuh; Shah et al. 2024 for what overlaps with what).
+/* attention_wgmma: computes the forward pass of attention on H100 and H200 with warpgroup products (hopper.cuh;
+ * the overlap follows Shah et al. 2024).
  *
- * A block has a warpgroup that brings tiles of keys and values by bulk copies into two buffers in turn,
- * and two that compute, each 64 rows of queries of its own against tiles of 128 keys:
- *   S(j) = Q K(j)^T is queued, then O += P(j-1) V(j-1); while the latter is under way the maximum, the
- *   exponentials and the sum of S(j) are taken; then O is scaled, and P(j) rounded to the type
- * Tiles that some query of the 64 does not see whole come last, in a loop of their own: only there are
- * scores masked. What a buffer's barriers say:
- *   filled   the bytes of the tile have come (the copies say so)
- *   free     every warp that computes has read it, needed or not
+ * A block has one warpgroup that loads tiles of keys and values by bulk copies into two alternating buffers, and
+ * two warpgroups that compute, each 64 rows of queries against tiles of 128 keys:
+ *   S(j) = Q K(j)^T is queued, then O += P(j-1) V(j-1). While the latter runs, the maximum, the exponentials and
+ *   the sum of S(j) are computed; then O is scaled, and P(j) is rounded to the type
+ * Tiles that some of the 64 queries do not see completely come last, in a loop of their own: only there are
+ * scores masked. Each buffer has two barriers:
+ *   filled   the bytes of the tile have arrived (signalled by the copies)
+ *   free     every computing warp has read the tile, even if it did not need it
  * Sums have one owner and a fixed order. FLOPs 4 B H T^2 D; causal, half of that
  */
 #include <type_traits>
@@ -17,26 +17,28 @@
 
 #define LOG2_E 1.4426950408889634f
 #define LN_2   0.6931471805599453f
-#define KEYS   128 /* of a tile */
+#define KEYS   128 /* keys per tile */
 #define COLS   (KEYS / 8)
 #define STAGES 2
 
 namespace
 {
 
-/* Warpgroups that compute, and registers of a thread: (24 + 2 x 240) x 128 of the 65,536 of a block. A
- * third one for heads of 64 would have 160 each, and spills at the diagonal. */
+/* Warpgroups that compute, and registers per thread: (24 + 2 x 240) x 128 of the 65,536 per block.
+ * With a third one for heads of 64, each thread would have 160 registers, and the masked loop would
+ * spill. */
 #define GROUPS   2
 #define BRINGS   24
 #define COMPUTES 240
 
-/* In shared memory, bytes from its first multiple of 1,024. */
+/* The layout of shared memory: byte offsets from its first multiple of 1,024. */
 template <int D> struct layout {
     static constexpr int ROWS = GROUPS * DT_GROUP_ROWS;
     static constexpr unsigned OWN = DT_GROUP_ROWS * D * 2, TILE = KEYS * D * 2;
     static constexpr unsigned Q = 0, K = Q + GROUPS * OWN, V = K + STAGES * TILE;
     static constexpr unsigned BARRIERS = V + STAGES * TILE;
-    /* the queries, then filled and free for each buffer of keys, then of values */
+    /* the barrier of the queries, then `filled` and `free` for each buffer of keys, then of
+     * values */
     static constexpr unsigned K_FILLED = BARRIERS + 8, K_FREE = K_FILLED + 8 * STAGES,
                               V_FILLED = K_FREE + 8 * STAGES, V_FREE = V_FILLED + 8 * STAGES;
     static constexpr unsigned BYTES = V_FREE + 8 * STAGES + DT_SWIZZLED;
@@ -46,7 +48,8 @@ struct maps {
     dt_tensor_map q, k, v;
 };
 
-/* Whole sequences fit an int (dt_attention_wgmma_has). The last key that a query sees. */
+/* Returns the last key that a query sees. Positions fit an int (wgmma_has() in
+ * attention_own.cu). */
 __device__ inline int last_key(const dt_attention &a, int query)
 {
     int keys = (int)a.keys;
@@ -54,7 +57,8 @@ __device__ inline int last_key(const dt_attention &a, int query)
     return a.mask == DT_MASK_FULL ? keys - 1 : query + keys - (int)a.queries;
 }
 
-/* Tiles with keys that one of `rows` queries from `first` on sees. */
+/* Returns the number of tiles with keys that at least one of `rows` queries from `first` on
+ * sees. */
 __device__ inline int tiles_seen(const dt_attention &a, int first, int rows)
 {
     int queries = (int)a.queries, keys = (int)a.keys;
@@ -63,7 +67,7 @@ __device__ inline int tiles_seen(const dt_attention &a, int first, int rows)
     return (key < keys ? key : keys - 1) / KEYS + 1;
 }
 
-/* --- bringing */
+/* --- loading */
 
 template <int D>
 __device__ inline void bring_tile(dt_shared to, const dt_tensor_map *map, dt_shared filled,
@@ -106,7 +110,7 @@ __device__ inline void bring(const dt_attention &a, const maps &from, dt_shared 
 
 /* --- computing */
 
-/* Queues s = Q K^T; q, k: where the warpgroup's queries and the tile begin. */
+/* Queues s = Q K^T; q and k: start of the warpgroup's queries and of the tile. */
 template <typename T, int D>
 __device__ inline void queue_scores(float (&s)[COLS][4], uint64_t q, uint64_t k)
 {
@@ -135,7 +139,8 @@ __device__ inline void queue_values(float (&out)[D / 8][4], const dt_frag (&p)[K
     dt_wgmma_commit();
 }
 
-/* Scores of keys behind the last one that the lane's two rows of queries see; `seen` within the tile. */
+/* Sets the scores of keys that the lane's two query rows do not see to minus infinity; `seen` is
+ * the last visible key of each row, within the tile. */
 __device__ inline void hide_keys(float (&s)[COLS][4], const int (&seen)[2])
 {
     int at = (int)threadIdx.x % 4 * 2;
@@ -148,8 +153,8 @@ __device__ inline void hide_keys(float (&s)[COLS][4], const int (&seen)[2])
                 s[i][e] = -INFINITY;
 }
 
-/* Of the lane's two rows: scores become weights, max and total go on, and what was added up before is to
- * be multiplied by `shrink`. */
+/* For the lane's two rows: turns scores into weights, updates max and total, and sets `shrink`, the
+ * factor for the output summed so far. */
 __device__ inline void weigh(float (&s)[COLS][4], float (&max)[2], float (&total)[2],
                              float (&shrink)[2], float scale)
 {
@@ -184,7 +189,7 @@ __device__ inline void round_weights(dt_frag (&p)[KEYS / 16], const float (&s)[C
         p[i] = dt_frag_of<T>(s[2 * i], s[2 * i + 1]);
 }
 
-/* The warp has read what this barrier guards. */
+/* Signals that this warp has read the buffer that the barrier guards. */
 __device__ inline void release(dt_shared barrier)
 {
     if (threadIdx.x % 32 == 0)
@@ -198,10 +203,11 @@ __device__ inline void compute(const dt_attention &a, dt_shared at, int bh, int 
     typedef layout<D> to;
     int lane = (int)threadIdx.x % 32;
     int first = block_first + part * DT_GROUP_ROWS, queries = (int)a.queries;
-    int own = (int)threadIdx.x % DT_GROUP / 32 * 16 + lane / 4; /* rows of the warpgroup, and + 8 */
+    int own = (int)threadIdx.x % DT_GROUP / 32 * 16 +
+              lane / 4; /* row within the warpgroup; the lane's other row is + 8 */
     int brought = tiles_seen(a, block_first, to::ROWS);
     int count = first < queries ? tiles_seen(a, first, DT_GROUP_ROWS) : 0;
-    /* of these, such that the first query sees them whole, and so do all others */
+    /* the number of tiles that the first query, and therefore every query, sees completely */
     int whole = (last_key(a, first) + 1) / KEYS, j = 0;
     float out[D / 8][4] = {}, s[COLS][4], max[2] = {-INFINITY, -INFINITY}, total[2] = {0.0f, 0.0f};
     float shrink[2], scale = a.scale * LOG2_E;
@@ -212,7 +218,7 @@ __device__ inline void compute(const dt_attention &a, dt_shared at, int bh, int 
         hide_keys(s, {last_key(a, first + own) - tile * KEYS,
                       last_key(a, first + own + 8) - tile * KEYS});
     };
-    /* Tile j, while the weighted values of the one before are added up. */
+    /* Computes the weights of tile j while the values of tile j - 1 are summed. */
     auto next = [&](auto masked) {
         unsigned now = (unsigned)dt_stage<STAGES>(j), last = (unsigned)dt_stage<STAGES>(j - 1);
 
@@ -261,7 +267,7 @@ __device__ inline void compute(const dt_attention &a, dt_shared at, int bh, int 
         dt_wgmma_wait<0>();
         release(at + to::V_FREE + 8 * last);
     }
-    for (j = count; j < brought; j++) { /* the block's other rows need them */
+    for (j = count; j < brought; j++) { /* tiles that only other rows of the block need */
         unsigned now = (unsigned)dt_stage<STAGES>(j);
 
         dt_barrier_wait(at + to::K_FILLED + 8 * now, dt_parity<STAGES>(j), patience);
@@ -303,7 +309,7 @@ __global__ void __launch_bounds__((GROUPS + 1) * DT_GROUP, 1)
     int group = dt_group();
     int blocks = ((int)a.queries + to::ROWS - 1) / to::ROWS, block = (int)blockIdx.x;
     int bh = block / blocks,
-        first = (blocks - 1 - block % blocks) * to::ROWS; /* the longest first */
+        first = (blocks - 1 - block % blocks) * to::ROWS; /* the longest rows first */
 
     if (threadIdx.x == 0) {
         dt_barrier_make(at + to::BARRIERS, 1);
@@ -336,7 +342,7 @@ static dt_status map_of(dt_tensor_map *out, const dt_attention &a, const dt_atte
 {
     dt_heads_in_memory in = {x.data, a.d, heads, rows, a.batch, x.row, x.sequence};
 
-    if (a.batch == 1) /* no stride is ever used then, and any may be there */
+    if (a.batch == 1) /* the stride is never used then, and may have any value */
         in.sequence_stride = rows * x.row;
     return dt_tensor_map_make(out, &in, box_rows, err);
 }

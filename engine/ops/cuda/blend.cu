@@ -1,4 +1,4 @@
-/* blend: y = a*x + b*y. */
+/* blend: computes y = a*x + b*y. */
 #include "engine/ops/cuda/flat.cuh"
 
 struct sum_of {

@@ -1,8 +1,8 @@
-/* columns: sums over the rows of a matrix, found in stripes of rows and added in order.
+/* columns: sums the rows of a matrix, by stripes of rows that are added in order.
  *
- * A first kernel leaves the sums of each stripe in scratch; this one adds the stripes: a block has
- * 32 columns and eight groups of threads, a group adds every eighth stripe, and the groups' sums
- * are added in order. The shape of the sum depends on the number of stripes alone.
+ * Another kernel writes the sums of each stripe to scratch; the kernel here adds the stripes. A block
+ * has 32 columns and eight groups of threads; each group adds every eighth stripe, and the groups'
+ * sums are added in order. The order of additions depends only on the number of stripes.
  */
 #ifndef DT_ENGINE_OPS_CUDA_COLUMNS_CUH
 #define DT_ENGINE_OPS_CUDA_COLUMNS_CUH
@@ -11,8 +11,8 @@
 
 #define DT_COLUMNS_GROUPS (DT_CUDA_BLOCK / 32)
 
-/* first[j] += sum of parts (stripes, width) over column j < c; second[j - c] += those behind, up to
- * width. second MAY be NULL where width is c. */
+/* first[j] += sum of column j of parts (stripes, width) for j < c; second[j - c] += the same for
+ * the columns from c up to width. second MAY be NULL if width is c. */
 static __global__ void dt_columns_kernel(float *first, float *second, const float *parts,
                                          int stripes, int64_t c, int64_t width)
 {

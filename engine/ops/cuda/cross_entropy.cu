@@ -1,24 +1,24 @@
-/* cross_entropy: the loss of each row of logits, and its gradient in place of the logits.
+/* cross_entropy: computes the loss of each row of logits; backward replaces the logits by their gradient.
  *
- * A block a row. The row is read once for the maximum and the sum of exponentials together (each
- * thread keeps both, rescaling its sum when its maximum grows: Milakov and Gimelshein 2018). Backward
- * needs it again for the gradient: each thread leaves what it has read in shared memory, where two such
- * blocks fit on a multiprocessor (50,304 of bf16 on sm_90), else it reads the memory again, which the
- * second-level cache may have or not: the rows of all blocks that run are as large as that. The same
- * bits either way.
- * Errors       a target beyond the vocabulary counts nothing, is noted on the device and told by
+ * One block per row. The row is read once for the maximum and the sum of exponentials together: each thread
+ * keeps both, and rescales its sum when its maximum grows (Milakov and Gimelshein 2018). Backward needs the row
+ * again for the gradient. If two such blocks fit on a multiprocessor (50,304 bf16 logits do on sm_90), each
+ * thread keeps what it has read in shared memory. Otherwise it reads the row again from global memory, and the
+ * second-level cache may miss: the rows of all running blocks are as large as that cache. Both ways give the
+ * same bits.
+ * Errors       a target outside the vocabulary has loss 0; it is recorded on the device and reported by
  *              synchronize()
- * Bytes        forward reads 2 V a row (bf16); backward reads and writes them once, or reads them twice
+ * Bytes        for V logits of bf16: forward reads 2 V per row; backward reads and writes 2 V, or reads them twice
  */
 #include <limits.h>
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
 #define THREADS       512
-#define SHARED_BESIDE 1280 /* of a block: what the driver takes, and the sums */
+#define SHARED_BESIDE 1280 /* bytes of shared memory per block for the driver and for the sums */
 
-/* Maximum and sum of exp(x - maximum) over the block. Where KEPT, the row is aligned, and its whole vectors
- * are in `kept` too when it returns. */
+/* Computes the maximum and the sum of exp(x - maximum) over the block. With KEPT the row must be
+ * aligned, and its whole vectors are also stored in `kept`. */
 template <typename T, bool KEPT>
 __device__ void row_statistics(float *max_out, float *sum_out, T *kept, const T *row, int64_t vocab,
                                bool aligned, float *shared)
@@ -61,7 +61,8 @@ __device__ void row_statistics(float *max_out, float *sum_out, T *kept, const T 
     *max_out = all;
 }
 
-/* The mean of x - max over the block: label smoothing alone, which reads the row once more. */
+/* Returns the mean of x - max over the block. Only label smoothing needs it; it reads the row once
+ * more. */
 template <typename T>
 __device__ float row_mean(const T *row, int64_t vocab, float max, float *shared)
 {
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     rows(float *losses, T *logits, const int32_t *targets, int64_t vocab, int64_t padded,
          const double *scale_at, float smoothing, bool aligned, int *fault)
 {
-    DT_CUDA_DYNAMIC_SHARED(memory); /* KEPT: a row */
+    DT_CUDA_DYNAMIC_SHARED(memory); /* used with KEPT: a row */
     constexpr int N = dt_vec<T>::N;
     __shared__ float shared[32];
     int64_t row = blockIdx.x, whole_end = KEPT ? vocab / N * N : 0;
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(THREADS, 2)
                              : 0.0f;
     if (!BACKWARD)
         return;
-    __syncthreads(); /* the target's logit has been read */
+    __syncthreads(); /* after all threads have read the target's logit, which is overwritten below */
     scale = (float)*scale_at;
     even = scale * smoothing / (float)vocab;
     factor = counts ? scale / sum : 0.0f;
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(THREADS, 2)
         bool whole = aligned && j + N <= padded;
 
         if (KEPT && j < whole_end)
-            in = *(const dt_vec<T> *)(kept + j); /* this thread's own */
+            in = *(const dt_vec<T> *)(kept + j); /* written by this thread itself */
         else if (whole)
             in = *(const dt_vec<T> *)(x + j);
         else
@@ -129,7 +130,8 @@ __global__ void __launch_bounds__(THREADS, 2)
     }
 }
 
-/* Backward, with the row in shared memory; *done is false where it is not that a row fits twice. */
+/* Computes backward with the row in shared memory. Sets *done to false if two rows
+ * do not fit the shared memory of a multiprocessor. */
 template <typename T>
 static dt_status run_kept(dt_cuda_state *state, dt_tensor *losses, const dt_tensor *logits,
                           const dt_tensor *targets, int64_t vocab, const double *scale,

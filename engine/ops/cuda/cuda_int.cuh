@@ -1,11 +1,11 @@
-/* cuda_int: what the CUDA kernels share: the device's state, vectors of 16 bytes, sums in a fixed
- * order, launches.
+/* cuda_int: shares code between the CUDA kernels: the state of the device, vectors of 16 bytes, sums in a
+ * fixed order, launches.
  *
- * Everything is queued on the device's one stream; an op returns before it has run. What a kernel
- * finds wrong (a token outside the vocabulary) is noted in `fault` on the device and told by the
+ * Everything is queued on the single stream of the device; an op returns before it has run. An error that
+ * a kernel finds (a token outside the vocabulary) is recorded in `fault` on the device and reported by the
  * next synchronize().
- * Determinism  sums go through warp and block trees of a fixed shape and, across blocks, through
- *              partial results in scratch that are added in order. No float atomics.
+ * Determinism  sums go through warp and block trees of a fixed shape and, across blocks, through partial
+ *              results in scratch that are added in order. No float atomics.
  */
 #ifndef DT_ENGINE_OPS_CUDA_INT_CUH
 #define DT_ENGINE_OPS_CUDA_INT_CUH
@@ -21,30 +21,30 @@
 #include "engine/ops/ops.h"
 #include "engine/tensor.h"
 
-#define DT_CUDA_BLOCK 256 /* threads of a block, where nothing speaks for another number */
+#define DT_CUDA_BLOCK 256 /* default threads per block */
 #define DT_CUDA_WARP  32
 
-#define DT_CUDA_VALUES 64 /* results of reductions that one wait brings */
+#define DT_CUDA_VALUES 64 /* results of reductions per wait */
 
 struct dt_cuda_products;      /* product.cu: handles, plans, workspace */
-struct dt_cuda_attention;     /* attention_cudnn.cu: cuDNN, and what was chosen for which shape */
-struct dt_cuda_own_attention; /* attention_own.cu: which of our own kernels was chosen for which */
+struct dt_cuda_attention;     /* attention_cudnn.cu: cuDNN, and the choice for each shape */
+struct dt_cuda_own_attention; /* attention_own.cu: the built-in kernel chosen for each shape */
 
 struct dt_cuda_state {
-    int index;        /* of the card */
+    int index;        /* of the GPU */
     int processors;   /* streaming multiprocessors */
-    int shared_bytes; /* of each of these, for all blocks on it */
+    int shared_bytes; /* shared memory per multiprocessor, for all its blocks */
     bool tf32;        /* fp32 products may round their inputs to tf32 */
     bool recording;   /* the stream is being captured (graph.h) */
     cudaStream_t stream;
     dt_cuda_products *products;
-    dt_cuda_attention *attention;         /* NULL before it is needed */
-    dt_cuda_own_attention *own_attention; /* NULL before it is needed */
-    void *scratch;                        /* grows in the first step, then stays */
+    dt_cuda_attention *attention;         /* NULL until it is needed */
+    dt_cuda_own_attention *own_attention; /* NULL until it is needed */
+    void *scratch;                        /* grows during the first step, then stays */
     size_t scratch_bytes;
-    int64_t scratch_moves; /* how often it has grown: what was recorded before knows another one */
-    int *fault;            /* on the device: 0, or a token that is outside the vocabulary, plus 1 */
-    double *host_values;   /* pinned, DT_CUDA_VALUES: where results of reductions land */
+    int64_t scratch_moves; /* how often scratch has grown: this invalidates recorded graphs */
+    int *fault;            /* on the device: 0, or 1 + a token that is outside the vocabulary */
+    double *host_values;   /* pinned, DT_CUDA_VALUES: destination of the results of reductions */
 };
 
 static inline dt_cuda_state *dt_cuda_of(dt_device *device)
@@ -52,25 +52,26 @@ static inline dt_cuda_state *dt_cuda_of(dt_device *device)
     return (dt_cuda_state *)device->state;
 }
 
-/* Records a failed call of the runtime: out of memory is DT_ERR_NOMEM, all else DT_ERR_CUDA. */
+/* Converts the result of a runtime call: out of memory is DT_ERR_NOMEM, other errors are
+ * DT_ERR_CUDA. */
 dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err);
 
-/* kernel<<<grid, block, shared, stream>>>(...). Kernels are launched in this one way so that
- * tests/gpu can run them on a CPU as well, thread by thread, where there is no card. */
+/* kernel<<<grid, block, shared, stream>>>(...). All kernels are launched by this macro, so that
+ * tests/gpu can also run them on a CPU, thread by thread, on machines without a GPU. */
 #ifndef DT_CUDA_LAUNCH
 #define DT_CUDA_LAUNCH(kernel, grid, block, shared, stream, ...) \
     (kernel)<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
 #define DT_CUDA_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
 #endif
 
-/* After a launch. */
+/* Call after a launch: returns its error. */
 static inline dt_status dt_cuda_launched(const char *op, dt_error *err)
 {
     return dt_cuda_check(cudaGetLastError(), op, err);
 }
 
-/* At least `bytes`, aligned to 256; valid until the next op of the device. Growing it waits for the
- * stream, which happens in the first step only. */
+/* Gives scratch memory of at least `bytes`, aligned to 256, valid until the next op of the device.
+ * Growing it waits for the stream, which happens only in the first step. */
 dt_status dt_cuda_scratch(void **out, dt_device *device, size_t bytes, dt_error *err);
 
 static inline int64_t dt_cuda_ceil(int64_t a, int64_t b)
@@ -78,7 +79,7 @@ static inline int64_t dt_cuda_ceil(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Blocks of a grid-stride loop over `items`, `each` per block. */
+/* Returns the number of blocks for a grid-stride loop over `items`, with `each` items per block. */
 static inline unsigned dt_cuda_blocks(const dt_cuda_state *state, int64_t items, int64_t each)
 {
     int64_t wanted = dt_cuda_ceil(items, each), most = (int64_t)state->processors * 16;
@@ -93,7 +94,7 @@ template <typename T> struct dt_vec {
     T v[N];
 } __attribute__((aligned(16)));
 
-/* Four neighbours, which are one load or store whatever their type. */
+/* Four neighbouring elements, read or written as one access for every type. */
 template <typename T> struct dt_four {
     T v[4];
 } __attribute__((aligned(4 * sizeof(T))));
@@ -125,7 +126,7 @@ template <> __device__ inline __half dt_from_float<__half>(float x)
     return __float2half_rn(x);
 }
 
-/* Runs what follows with T as the type of the tensors' elements. */
+/* Runs the given code with T as the type of the tensors' elements. */
 #define DT_CUDA_DISPATCH(dtype, op, err, ...)                                        \
     do {                                                                             \
         switch (dtype) {                                                             \
@@ -150,19 +151,19 @@ template <> __device__ inline __half dt_from_float<__half>(float x)
         }                                                                            \
     } while (0)
 
-/* Whether rows of `cols` elements that start at `data` are whole vectors. */
+/* Returns whether rows of `cols` elements from `data` on are whole, aligned vectors. */
 template <typename T> static inline bool dt_cuda_aligned(const void *data, int64_t cols)
 {
     return ((uintptr_t)data & 15) == 0 && cols % dt_vec<T>::N == 0;
 }
 
-/* Whether data starts where fours of its type do. */
+/* Returns whether data is aligned for dt_four. */
 template <typename T> static inline bool dt_cuda_fours(const void *data)
 {
     return (uintptr_t)data % sizeof(dt_four<T>) == 0;
 }
 
-/* Elements i .. i+3 of x, of `elems`; one load where `whole`. */
+/* Returns elements i .. i+3 of x, which has `elems` elements; with one load if `whole`. */
 template <typename T>
 __device__ inline dt_four<T> dt_four_load(const T *x, int64_t i, int64_t elems, bool whole)
 {
@@ -190,7 +191,7 @@ __device__ inline void dt_four_store(T *x, int64_t i, int64_t elems, bool whole,
             x[i + k] = four.v[k];
 }
 
-/* --- sums of a fixed shape */
+/* --- sums in a fixed order */
 
 __device__ inline float dt_warp_sum(float x)
 {
@@ -216,14 +217,14 @@ __device__ inline double dt_warp_sum(double x)
     return x;
 }
 
-/* Over the block, the same on every thread. `shared` holds 32 elements. */
+/* Returns the sum over the block, the same value on every thread. `shared` holds 32 elements. */
 template <typename F> __device__ inline F dt_block_sum(F x, F *shared)
 {
     int warp = (int)threadIdx.x / DT_CUDA_WARP, lane = (int)threadIdx.x % DT_CUDA_WARP;
     int warps = ((int)blockDim.x + DT_CUDA_WARP - 1) / DT_CUDA_WARP;
 
     x = dt_warp_sum(x);
-    __syncthreads(); /* the last use of `shared` is over */
+    __syncthreads(); /* the previous use of `shared` is over */
     if (lane == 0)
         shared[warp] = x;
     __syncthreads();
@@ -243,7 +244,7 @@ __device__ inline float dt_block_max(float x, float *shared)
     return dt_warp_max(lane < warps ? shared[lane] : -INFINITY);
 }
 
-/* --- every op, with the type that ops.h gives it */
+/* --- every op, with its type from ops.h */
 #define DT_CUDA_NAME(op)    dt_cuda_##op
 #define DT_CUDA_DECLARE(op) extern __typeof__(*((dt_ops *)0)->op) DT_CUDA_NAME(op);
 

@@ -14,7 +14,7 @@ dt_status dt_cudnn_check(const dt_cudnn *cudnn, int status, const char *what, dt
 
     if (status == 0)
         return DT_OK;
-    if (cudnn->last_words != NULL) /* since 9.0, and only of calls with a reason */
+    if (cudnn->last_words != NULL) /* exists since 9.0; has text only for some errors */
         cudnn->last_words(words, sizeof(words));
     words[sizeof(words) - 1] = '\0';
     words[strcspn(words, "\n")] = '\0';
@@ -67,7 +67,7 @@ dt_status dt_cudnn_connect(dt_cudnn *cudnn, void *stream, dt_error *err)
     DT_TRY(dt_cudnn_check(cudnn, cudnn->stream_set(cudnn->handle, stream), "the stream", err));
 out:
     if (st != DT_OK)
-        disconnect(cudnn); /* one of another stream must not be found later */
+        disconnect(cudnn); /* so that a handle without its stream is never used */
     return st;
 }
 

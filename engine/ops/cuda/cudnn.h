@@ -1,16 +1,15 @@
-/* cudnn: NVIDIA's cuDNN 9 through its backend API, where it is found at run time.
+/* cudnn: loads NVIDIA's cuDNN 9 at run time, if it is installed, and calls its backend API.
  *
- * Purpose    its attention is an alternative to ours (attention_choice.h). Nothing is linked and
- *            none of its headers is needed: what is built once works with whatever version, or
- *            none, the machine has. The names and values below are those of cudnn_graph.h of
- *            cuDNN 9; they are part of its binary interface, and unit.ops_cudnn_true compares each
- *            with the header where there is one
- * Descriptors are made, given attributes, finalized, and handed to each other
+ * Purpose    cuDNN's attention is an alternative to the built-in one (attention_choice.h). Nothing is linked
+ *            and no header of cuDNN is needed: one build works with any version, or without the library. The
+ *            names and values below are those of cuDNN 9's cudnn_graph.h; they are part of its binary
+ *            interface, and unit.ops_cudnn_true compares each with the header if it is installed
+ * Descriptors are created, given attributes, finalized, and passed to each other
  *            (docs.nvidia.com/deeplearning/cudnn, "Backend API")
- * Ownership  the library stays loaded when closed: it leaves things behind in the driver
- * Threads    one at a time; the card is the one that the thread has turned to
- * Errors     DT_ERR_UNSUPPORTED: not found, too old, or not for this card; DT_ERR_CUDA: a call
- *            failed. None of them needs to end a run
+ * Ownership  dt_cudnn_close() does not unload the library, which leaves state in the driver
+ * Threads    one at a time; uses the current GPU of the calling thread
+ * Errors     DT_ERR_UNSUPPORTED: not found, too old, or not for this GPU; DT_ERR_CUDA: a call failed. None of
+ *            them needs to end a run
  */
 #ifndef DT_ENGINE_OPS_CUDA_CUDNN_H
 #define DT_ENGINE_OPS_CUDA_CUDNN_H
@@ -25,7 +24,7 @@ extern "C" {
 #endif
 
 #define DT_CUDNN_LIBRARY "libcudnn.so.9"
-#define DT_CUDNN_OLDEST  91900 /* 9.19.0; the graph was shown to this one and to 9.26 alone */
+#define DT_CUDNN_OLDEST  91900 /* 9.19.0; the graph was tested only with it and with 9.26 */
 
 enum { /* cudnnBackendDescriptorType_t */
        DT_CUDNN_POINTWISE = 0,
@@ -41,7 +40,7 @@ enum { /* cudnnBackendDescriptorType_t */
        DT_CUDNN_DO_MATMUL = 19,
        DT_CUDNN_REDUCTION = 21,
        DT_CUDNN_DO_REDUCTION = 22,
-       DT_CUDNN_CARD = 38 /* for checks without a card: tests alone make one */
+       DT_CUDNN_CARD = 38 /* only for tests, which create one to run without a GPU */
 };
 
 enum { /* cudnnBackendAttributeName_t */
@@ -129,10 +128,10 @@ enum { /* cudnnReduceTensorOp_t, cudnnBackendHeurMode_t, cudnnBackendNumericalNo
        DT_CUDNN_NOTES_MOST = 16
 };
 
-/* The calls return a cudnnStatus_t: 0 is success. */
+/* These functions return a cudnnStatus_t: 0 is success. */
 typedef struct dt_cudnn {
     void *library;
-    void *handle; /* of dt_cudnn_connect */
+    void *handle; /* set by dt_cudnn_connect */
     size_t (*version)(void);
     const char *(*status_text)(int status);
     void (*last_words)(char *out, size_t bytes);
@@ -147,13 +146,13 @@ typedef struct dt_cudnn {
     int (*execute)(void *handle, void *plan, void *pack);
 } dt_cudnn;
 
-/* The library; after a failure as well, dt_cudnn_close. */
+/* Loads the library. Call dt_cudnn_close after a failure, too. */
 dt_status dt_cudnn_open(dt_cudnn *out, dt_error *err);
-/* A handle for the card and this queue of it (a cudaStream_t). */
+/* Creates a handle for the current GPU and this stream (a cudaStream_t). */
 dt_status dt_cudnn_connect(dt_cudnn *cudnn, void *stream, dt_error *err);
 void dt_cudnn_close(dt_cudnn *cudnn);
 
-/* What a call returned, as an error with the library's own words. */
+/* Converts the status of a call to an error with the library's own message. */
 dt_status dt_cudnn_check(const dt_cudnn *cudnn, int status, const char *what, dt_error *err);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-#define ALIGNMENT 16 /* bytes, of every tensor that is handed over */
+#define ALIGNMENT 16 /* bytes; of every tensor that the caller passes */
 #define NONE      (-1)
 
 enum layout { ROWS, COLUMNS, OF_QKV, OF_QKV_TRANSPOSED, OF_OUT, ONE };
@@ -75,7 +75,8 @@ static void lay_out(int64_t dim[4], int64_t stride[4], const dt_cudnn_shape *s, 
     }
 }
 
-/* id: one that is handed over, or DT_CUDNN_ID_OWN: a value that is never stored. */
+/* Creates a tensor. id: its number in the pack if the caller passes it; DT_CUDNN_ID_OWN for an
+ * intermediate value that is never stored. */
 static dt_status tensor(void **out, dt_cudnn_graph *g, int64_t id, int type, enum layout layout,
                         dt_error *err)
 {
@@ -129,7 +130,8 @@ out:
     return st;
 }
 
-/* y = mode(x), mode(x, b), or for DT_CUDNN_SELECT t ? x : b. axis: of DT_CUDNN_INDEX, else NONE. */
+/* y = mode(x) or mode(x, b); DT_CUDNN_SELECT: y = t ? x : b. axis: for DT_CUDNN_INDEX, else
+ * NONE. */
 static dt_status pointwise(dt_cudnn_graph *g, int mode, int64_t axis, void *y, void *x, void *b,
                            void *t, dt_error *err)
 {
@@ -179,7 +181,7 @@ out:
 
 /* --- the graph */
 
-/* *out = scale * q k^T where a query may see the key, else minus infinity. */
+/* *out = scale * q k^T if the query may see the key, else minus infinity. */
 static dt_status scores(void **out, dt_cudnn_graph *g, int type, dt_error *err)
 {
     void *q, *k, *scale, *infinity, *product, *scaled, *query, *key, *seen;
@@ -205,7 +207,7 @@ out:
     return st;
 }
 
-/* *out = the probabilities of `scores`; lse is handed over. */
+/* *out = the probabilities of `scores`; writes lse to the caller's tensor. */
 static dt_status softmax(void **out, dt_cudnn_graph *g, int type, void *scores, dt_error *err)
 {
     void *most, *lower, *e, *sum, *log, *lse;

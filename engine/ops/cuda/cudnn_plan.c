@@ -51,7 +51,8 @@ out:
     return st;
 }
 
-/* Whether its engine says that it gives other bits from run to run. Not all that do say so. */
+/* Sets *out to whether the engine reports that its results change from run to run. Not all such
+ * engines report it. */
 static dt_status wavers(bool *out, dt_cudnn *cudnn, void *config, dt_error *err)
 {
     int note[DT_CUDNN_NOTES_MOST];
@@ -127,7 +128,7 @@ dt_status dt_cudnn_plan_open(dt_cudnn_plan *out, dt_cudnn *cudnn, const dt_cudnn
     for (int i = 0; i < count && out->plan == NULL; i++)
         st = build(out, out->config[i], workspace_most, err);
     if (out->plan != NULL)
-        dt_error_clear(err); /* of an engine that was not available */
+        dt_error_clear(err); /* the error of an engine that was not available */
 out:
     return out->plan != NULL ? DT_OK : st;
 }
@@ -144,7 +145,7 @@ void dt_cudnn_plan_close(dt_cudnn_plan *plan)
     memset(plan, 0, sizeof(*plan));
 }
 
-/* --- running one */
+/* --- running a plan */
 
 dt_status dt_cudnn_plan_run(dt_cudnn_plan *plan, void *out, float *lse, const void *qkv,
                             void *workspace, dt_error *err)
@@ -153,7 +154,7 @@ dt_status dt_cudnn_plan_run(dt_cudnn_plan *plan, void *out, float *lse, const vo
                                  DT_CUDNN_ID_OUT,     DT_CUDNN_ID_LSE, DT_CUDNN_ID_SCALE,
                                  DT_CUDNN_ID_INFINITY};
     size_t third = (size_t)(plan->shape.heads * plan->shape.d) * dt_dtype_bytes(plan->shape.dtype);
-    char *q = (char *)(uintptr_t)qkv; /* the library takes no pointers to const */
+    char *q = (char *)(uintptr_t)qkv; /* the library takes only non-const pointers */
     void *pointer[] = {q, q + third, q + 2 * third, out, lse, &plan->scale, &plan->infinity};
     dt_cudnn *cudnn = plan->cudnn;
     dt_status st = DT_OK;

@@ -1,7 +1,7 @@
-/* dropout: keep with probability 1-p, scale what is kept by 1/(1-p).
+/* dropout: keeps an element with probability 1-p and scales it by 1/(1-p).
  *
- * Element i is kept where the uniform number of Philox word i is >= p (engine/philox.h), on every
- * backend alike; one draw serves four neighbours. Forward and backward are the same map.
+ * Element i is kept if the uniform number of Philox word i is >= p (engine/philox.h), the same on every
+ * backend; one Philox block serves four neighbouring elements. Forward and backward are the same function.
  */
 #include "engine/ops/cuda/cuda_int.cuh"
 

@@ -1,12 +1,12 @@
-/* embedding: token and position rows added; their gradients gathered back.
+/* embedding: adds token and position rows; backward sums their gradients.
  *
- * Backward     of tokens, without atomics: the batch's places are sorted by token (a stable radix
- *              sort), so that a token's places stand together, in batch order. A block sums a chunk
- *              of CHUNK sorted places: runs that lie within the chunk go to dwte at once, for no
- *              other block has them; the run that the chunk begins with and the one that it ends
- *              with may reach beyond it and go to `edges`. A second kernel adds the edges of one
- *              run in order, in the block whose chunk the run starts in
- * Errors       a token outside the vocabulary is noted on the device and told by synchronize()
+ * Backward     of tokens, without atomics: the positions of the batch are sorted by token (a stable radix
+ *              sort), so that the positions of one token form a run, in batch order. Each block sums a
+ *              chunk of CHUNK sorted positions. Runs inside the chunk are added to dwte directly, because
+ *              no other block has them. The first and the last run of the chunk may continue in other
+ *              chunks, and are written to `edges`. A second kernel adds the edges of each run in order, in
+ *              the block of the chunk in which the run starts
+ * Errors       a token outside the vocabulary is recorded on the device and reported by synchronize()
  */
 #include <limits.h>
 
@@ -16,7 +16,7 @@
 
 #define CHUNK 32
 
-/* How a bad token is noted in dt_cuda_state.fault. */
+/* Returns the value of dt_cuda_state.fault for a token outside the vocabulary. */
 __device__ inline int note_of(int32_t token)
 {
     return token < 0 ? 1 : token < INT_MAX ? token + 1 : token;
@@ -78,8 +78,8 @@ __global__ void number_places(uint32_t *keys, int32_t *places, const int32_t *to
     places[i] = (int32_t)i;
 }
 
-/* Chunk blockIdx.x, columns of blockIdx.y. edges (chunks, 2, C): the sums of the chunk's first and
- * last run where these reach beyond it. */
+/* Sums chunk blockIdx.x, for the columns of blockIdx.y. edges (chunks, 2, C): the sums of the
+ * chunk's first and last run, if they continue in another chunk. */
 template <typename T>
 __global__ void sum_chunks(float *dwte, float *edges, const T *dout, const uint32_t *keys,
                            const int32_t *places, int64_t n, int64_t c, float scale)
@@ -109,7 +109,8 @@ __global__ void sum_chunks(float *dwte, float *edges, const T *dout, const uint3
     }
 }
 
-/* The run that starts in chunk blockIdx.x and continues into the next: its pieces, in order. */
+/* Adds, in order, the parts of the run that starts in chunk blockIdx.x and continues in the next
+ * chunks. */
 __global__ void join_chunks(float *dwte, const float *edges, const uint32_t *keys, int64_t n,
                             int64_t c, float scale)
 {
@@ -122,7 +123,7 @@ __global__ void join_chunks(float *dwte, const float *edges, const uint32_t *key
         return;
     token = keys[next];
     if (keys[begin] == token && begin > 0 && keys[begin - 1] == token)
-        return; /* it started earlier */
+        return; /* the run started in an earlier chunk */
     sum = edges[(chunk * 2 + 1) * c + column];
     for (; next < n && keys[next] == token; next += CHUNK)
         sum += edges[(next / CHUNK) * 2 * c + column];
@@ -142,7 +143,7 @@ __global__ void sum_positions(float *dwpe, const T *dout, int64_t batch, int64_t
     dwpe[i] += sum;
 }
 
-/* What the backward pass of n places takes from scratch. */
+/* The parts of scratch that the backward pass uses for n positions. */
 struct layout {
     size_t keys, places, sorted_keys, sorted_places, edges, sort, sort_bytes, total;
 };

@@ -1,13 +1,13 @@
-/* flat: one function over every element, 16 bytes a thread and turn.
+/* flat: applies a function to every element, 16 bytes per thread and iteration.
  *
- * F is called as f(index, values...) with fp32 values and gives the fp32 result; see activation.cu.
+ * F is called as f(index, values...) with fp32 values and returns the fp32 result; see activation.cu.
  */
 #ifndef DT_ENGINE_OPS_CUDA_FLAT_CUH
 #define DT_ENGINE_OPS_CUDA_FLAT_CUH
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
-/* y[i] = f(i, a[i]) or f(i, a[i], b[i]) where b is given; y may be a or b. */
+/* y[i] = f(i, a[i]), or f(i, a[i], b[i]) with TWO; y may be a or b. */
 template <typename T, bool TWO, typename F>
 __global__ void dt_flat_kernel(T *y, const T *a, const T *b, int64_t elems, F f, bool aligned)
 {
@@ -42,7 +42,7 @@ __global__ void dt_flat_kernel(T *y, const T *a, const T *b, int64_t elems, F f,
     }
 }
 
-/* Views that do not start at 16 bytes go element by element. */
+/* Views that are not aligned to 16 bytes are processed element by element. */
 template <typename F>
 static dt_status dt_flat_run(dt_device *device, dt_tensor *y, const dt_tensor *a,
                              const dt_tensor *b, const char *op, F f, dt_error *err)

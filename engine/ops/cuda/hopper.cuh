@@ -1,17 +1,16 @@
-/* hopper: the instructions that only sm_90a has, and those of sm_90 that go with them (PTX ISA 8.0 and
- * newer): products of a warpgroup (wgmma), bulk copies of boxes of tensors into shared memory (TMA),
- * and the barriers in shared memory that count what has arrived (mbarrier).
+/* hopper: wraps instructions that only sm_90a has, and instructions of sm_90 that they need (PTX ISA 8.0 and
+ * newer): warpgroup products (wgmma), bulk copies of boxes of tensors into shared memory (TMA), and barriers in
+ * shared memory that count arrivals (mbarrier).
  *
- * Panels     a matrix in shared memory is panels of 64 elements of 16 bits, 128 bytes a row, that begin
- *            at multiples of 1,024 bytes. Chunks of 16 bytes are swizzled as bulk copies write and wgmma
- *            reads them: bits 4 to 6 of an address are xored with bits 7 to 9
- * wgmma      128 threads, 4 warps from a multiple of 4 on, give the same one. c is 64 x N: of each 8
- *            columns lane l of warp w holds columns 2(l%4) and +1 of rows 16w + l/4 (elements 0, 1) and
- *            8 further (2, 3). c is not to be read or written from the first one until its group has
- *            been waited for; between other uses of it and the next one there has to be a fence
- * Barriers   a phase is over when so many have arrived as it was made for, and all bytes that were
- *            expected have come. Phases have parities 0, 1, 0 ...; waiting for parity 1 of a new one
- *            returns at once
+ * Panels     a matrix in shared memory consists of panels: rows of 64 elements of 16 bits, 128 bytes, starting at
+ *            multiples of 1,024 bytes. Chunks of 16 bytes are swizzled, as bulk copies write and wgmma reads them:
+ *            bits 4 to 6 of an address are xored with bits 7 to 9
+ * wgmma      128 threads, 4 warps from a multiple of 4 on, execute the same instruction. c is 64 x N: of each 8
+ *            columns, lane l of warp w holds columns 2(l%4) and +1 of rows 16w + l/4 (elements 0, 1) and 8 further
+ *            down (2, 3). From the first instruction until its group has been waited for, c must not be read or
+ *            written; if c was accessed otherwise, a fence must precede the next instruction
+ * Barriers   a phase ends when the number of arrivals set at creation is reached, and all expected bytes have come.
+ *            Phases have parities 0, 1, 0 ...; waiting for parity 1 of a new barrier returns at once
  */
 #ifndef DT_ENGINE_OPS_CUDA_HOPPER_CUH
 #define DT_ENGINE_OPS_CUDA_HOPPER_CUH
@@ -19,9 +18,10 @@
 #include "engine/ops/cuda/hopper_map.cuh"
 #include "engine/ops/cuda/ptx.cuh"
 
-/* --- barriers, of 8 bytes, at a multiple of 8 */
+/* --- barriers: 8 bytes, aligned to 8 */
 
-/* By one thread; then dt_barriers_made() by the same one, and a barrier of the block. */
+/* Creates a barrier. Called by one thread, which then calls dt_barriers_made(); a barrier of the
+ * block must follow. */
 __device__ inline void dt_barrier_make(dt_shared barrier, unsigned arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
@@ -39,8 +39,9 @@ __device__ inline void dt_barrier_arrive(dt_shared barrier)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
 }
 
-/* The same, once x is worked out, which is never below zero: the assembler is free to put a wait for
- * products in front of arithmetic that was to go on meanwhile, but in front of no arrival. */
+/* Like dt_barrier_arrive, but only after x, which is never negative, has been computed. The
+ * assembler may move a wait for products before arithmetic that should overlap with them, but not
+ * before an arrival. */
 __device__ inline void dt_barrier_arrive_after(dt_shared barrier, float x)
 {
     asm volatile("{\n.reg .pred p;\nsetp.geu.f32 p, %1, 0f00000000;\n"
@@ -49,7 +50,7 @@ __device__ inline void dt_barrier_arrive_after(dt_shared barrier, float x)
                  : "memory");
 }
 
-/* Arrives, and has the phase wait for so many bytes of bulk copies. */
+/* Arrives, and makes the phase also wait for this many bytes of bulk copies. */
 __device__ inline void dt_barrier_expect(dt_shared barrier, unsigned bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
@@ -57,8 +58,9 @@ __device__ inline void dt_barrier_expect(dt_shared barrier, unsigned bytes)
                  : "memory");
 }
 
-/* Until the phase of this parity is over; after `patience` tries of a microsecond at most, unless that is
- * 0, it goes on all the same, and waits no more from then on: whoever gives one looks at what comes of it. */
+/* Waits until the phase of this parity is over. If patience is not 0, the wait ends after that many
+ * tries of a microsecond at most, regardless of the barrier, and later waits do not wait at all: a
+ * caller that sets it must check the results. */
 __device__ inline void dt_barrier_wait(dt_shared barrier, unsigned parity, unsigned &patience)
 {
     unsigned over, tries = 0;
@@ -77,8 +79,9 @@ __device__ inline void dt_barrier_wait(dt_shared barrier, unsigned parity, unsig
 
 /* --- bulk copies */
 
-/* Queues the copy of the box at element `column` of row `row` of head `head` of a sequence; what lies
- * outside the tensor becomes zero, and counts as bytes too. By one thread. */
+/* Queues the copy of the box that starts at element `column` of row `row` of head `head` of a
+ * sequence. Elements outside the tensor become zero, and count as bytes that arrive. Called by one
+ * thread. */
 __device__ inline void dt_bulk_load(dt_shared to, const dt_tensor_map *map, dt_shared barrier,
                                     int column, int head, int row, int sequence)
 {
@@ -89,7 +92,8 @@ __device__ inline void dt_bulk_load(dt_shared to, const dt_tensor_map *map, dt_s
         : "memory");
 }
 
-/* --- registers: moved between warpgroups; each calls one of them once, with constants */
+/* --- registers, moved between warpgroups: each warpgroup calls one of these once, with
+ * constants */
 
 template <int COUNT> __device__ inline void dt_registers_fewer()
 {
@@ -103,17 +107,18 @@ template <int COUNT> __device__ inline void dt_registers_more()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(COUNT));
 }
 
-/* --- products of a warpgroup */
+/* --- warpgroup products */
 
-/* A matrix in panels: `panels_apart` bytes from one to the next, which counts where a product reads
- * along the rows (of 64 elements) more than one. Swizzled by 128 bytes, 8 rows 1,024 bytes apart. */
+/* Returns the descriptor of a matrix in panels. panels_apart: bytes from one panel to the next,
+ * used if a product reads more than one panel (64 elements) along the rows. Swizzled by 128 bytes,
+ * 8 rows are 1,024 bytes apart. */
 __device__ inline uint64_t dt_matrix(dt_shared start, unsigned panels_apart)
 {
     return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 |
            (uint64_t)(panels_apart >> 4 & 0x3fff) << 16 | (start >> 4 & 0x3fff);
 }
 
-/* The same from so many bytes further on; a multiple of 16. */
+/* Returns the descriptor of the matrix that starts `bytes` bytes further on; a multiple of 16. */
 __device__ inline uint64_t dt_matrix_from(uint64_t matrix, unsigned bytes)
 {
     return matrix + (bytes >> 4);
@@ -129,7 +134,7 @@ __device__ inline void dt_wgmma_commit()
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 }
 
-/* Waits until at most `LEFT` of the committed groups are under way. */
+/* Waits until at most `LEFT` of the committed groups are still running. */
 template <int LEFT> __device__ inline void dt_wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(LEFT) : "memory");
@@ -146,9 +151,9 @@ template <int LEFT> __device__ inline void dt_wgmma_wait()
     DT_NAMES_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51" \
                 ",%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
-/* c (64 x N) += left (64 x 16) right (16 x N); without ADD: =. Left and right are in shared memory: rows of
- * the depth's elements, or, of the right where RIGHT_DEEP, 16 rows along the depth, of the result's
- * columns. */
+/* c (64 x N) += left (64 x 16) right (16 x N); without ADD: =. Left and right are in shared memory.
+ * Their rows hold the elements along the depth; with RIGHT_DEEP, right has 16 rows along the depth,
+ * which hold the result's columns. */
 #define DT_WGMMA_SHARED(type, name, n, names, after, outputs)                                 \
     template <bool ADD, bool RIGHT_DEEP>                                                      \
     __device__ inline void dt_wgmma(float(&c)[n / 8][4], uint64_t left, uint64_t right, type) \
@@ -161,7 +166,7 @@ template <int LEFT> __device__ inline void dt_wgmma_wait()
                      : outputs                                                                \
                      : "l"(left), "l"(right), "n"((int)ADD), "n"((int)RIGHT_DEEP));           \
     }
-/* The left one in registers, as dt_frag_of() makes them. */
+/* The same, with left in registers, as dt_frag_of() makes them. */
 #define DT_WGMMA_REGISTERS(type, name, n, names, after, outputs)                                   \
     template <bool ADD, bool RIGHT_DEEP>                                                           \
     __device__ inline void dt_wgmma(float(&c)[n / 8][4], const dt_frag &left, uint64_t right,      \
@@ -176,7 +181,7 @@ template <int LEFT> __device__ inline void dt_wgmma_wait()
                      : "r"(left.r[0]), "r"(left.r[1]), "r"(left.r[2]), "r"(left.r[3]), "l"(right), \
                        "n"((int)ADD), "n"((int)RIGHT_DEEP));                                       \
     }
-/* Names of the operands behind 32 and 64 accumulators. */
+/* Names of the operands that follow 32 and 64 accumulators. */
 #define DT_BEHIND_32(i) DT_BEHIND_32_##i
 #define DT_BEHIND_32_0  "%32"
 #define DT_BEHIND_32_1  "%33"

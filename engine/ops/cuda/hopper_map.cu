@@ -1,4 +1,5 @@
-/* hopper_map: the driver makes them; its library is not linked, the runtime has its addresses. */
+/* hopper_map: makes tensor maps with the driver, whose library is not linked: the runtime gives the
+ * function's address. */
 #include "engine/ops/cuda/hopper_map.cuh"
 
 #include "engine/ops/cuda/cuda_int.cuh"
@@ -10,7 +11,7 @@ typedef CUresult encode_function(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
 
 static dt_status find_encode(encode_function **out, dt_error *err)
 {
-    static encode_function *known; /* the same whoever finds it */
+    static encode_function *known; /* the same for all threads */
     cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
     void *function = NULL;
     dt_status st = DT_OK;
@@ -33,7 +34,7 @@ out:
     return st;
 }
 
-/* Dimensions in the order of their strides, as the driver wants them: elements, heads, rows,
+/* The dimensions are in the order of their strides, as the driver requires: elements, heads, rows,
  * sequences. */
 dt_status dt_tensor_map_make(dt_tensor_map *out, const dt_heads_in_memory *x, unsigned box_rows,
                              dt_error *err)
@@ -48,7 +49,8 @@ dt_status dt_tensor_map_make(dt_tensor_map *out, const dt_heads_in_memory *x, un
     CUresult result;
 
     DT_TRY(find_encode(&encode, err));
-    /* bf16 or fp16: they differ in what fills what is outside, which is zero here */
+    /* also correct for fp16: the types differ only in the fill value outside the tensor, which is
+     * zero here */
     result = encode(out, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, (void *)x->data, sizes, strides, box,
                     every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);

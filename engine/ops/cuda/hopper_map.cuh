@@ -1,5 +1,5 @@
-/* hopper_map: how bulk copies see rows of heads: boxes of rows of one head, 64 elements wide, swizzled
- * by 128 bytes (hopper.cuh). A map is given to a kernel as a __grid_constant__ parameter. */
+/* hopper_map: describes rows of heads to bulk copies: boxes of rows of one head, 64 elements wide,
+ * swizzled by 128 bytes (hopper.cuh). A map is passed to a kernel as a __grid_constant__ parameter. */
 #ifndef DT_ENGINE_OPS_CUDA_HOPPER_MAP_CUH
 #define DT_ENGINE_OPS_CUDA_HOPPER_MAP_CUH
 
@@ -9,9 +9,9 @@
 #include "base/error.h"
 
 #ifdef DT_EMULATED_CUDA_RUNTIME_H
-struct alignas(64) dt_tensor_map { /* what the driver's 128 bytes say */
+struct alignas(64) dt_tensor_map { /* opaque: 128 bytes that the driver writes */
     unsigned char *data;
-    uint64_t size[4], stride[3]; /* the strides in bytes, of all but the first */
+    uint64_t size[4], stride[3]; /* strides in bytes, of all dimensions but the first */
     uint32_t box_rows;
 };
 #else
@@ -19,13 +19,13 @@ struct alignas(64) dt_tensor_map { /* what the driver's 128 bytes say */
 typedef CUtensorMap dt_tensor_map;
 #endif
 
-/* 16-bit elements: `sequences` of `rows` of `heads` of `width`, strides of the first two in elements. */
+/* A tensor of 16-bit elements: sequences of rows of heads. The strides are in elements. */
 struct dt_heads_in_memory {
-    const void *data; /* at a multiple of 16 bytes; the strides are, too */
+    const void *data; /* data and strides: multiples of 16 bytes */
     int64_t width, heads, rows, sequences, row_stride, sequence_stride;
 };
 
-/* box_rows: of a copy, at most 256. DT_ERR_UNSUPPORTED: the driver cannot. */
+/* box_rows: rows per copy, at most 256. DT_ERR_UNSUPPORTED if the driver cannot make the map. */
 dt_status dt_tensor_map_make(dt_tensor_map *out, const dt_heads_in_memory *heads, unsigned box_rows,
                              dt_error *err);
 

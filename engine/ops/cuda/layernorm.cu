@@ -1,16 +1,16 @@
-/* layernorm: forward, and backward with the residual stream's gradient added to (ops.h).
+/* layernorm: computes forward, and backward, which adds to the residual stream's gradient (ops.h).
  *
- * Forward   a warp a row. Rows of up to VECTORS vectors a lane stay in registers between the sum,
- *           the variance and the result; longer ones are read again.
- * Backward  a warp a row; a block's warps walk over fixed rows, keep what they found of dw and db
- *           in registers, and add it up in their order; the blocks' sums are added in order
- *           (columns.cuh). Rows that do not fit the registers, or do not start at 16 bytes, are
- *           read twice: once for dx, a warp a row, and once for dw and db, a thread a column
- * Bytes     forward 4 C a row (bf16), backward 8 C (reads dy, x, dx; writes dx)
+ * Forward   one warp per row. Rows of up to VECTORS vectors per lane stay in registers between the sum, the
+ *           variance and the result; longer rows are read again.
+ * Backward  one warp per row. The warps of a block process fixed rows, keep their parts of dw and db in
+ *           registers, and add them in the order of the warps; the blocks' sums are added in order
+ *           (columns.cuh). Rows that do not fit the registers, or are not aligned to 16 bytes, are read
+ *           twice: for dx with one warp per row, and for dw and db with one thread per column
+ * Bytes     for C bf16 elements: forward 4 C per row, backward 8 C (reads dy, x, dx; writes dx)
  */
 #include "engine/ops/cuda/columns.cuh"
 
-#define WARPS 8 /* of a block */
+#define WARPS 8 /* warps per block */
 
 template <typename T, int VECTORS>
 __global__ void forward_registers(T *y, float *mean, float *rstd, const T *x, const T *w,
@@ -153,8 +153,8 @@ dt_status dt_cuda_layernorm_forward(dt_device *device, dt_tensor *y, dt_tensor *
 
 /* --- backward */
 
-/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w, and the block's part of dw
- * and db. parts (blocks, 2, C): dw, db. */
+/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. parts (blocks, 2, C): the
+ * block's sums for dw and db. */
 template <typename T, int VECTORS>
 __global__ void __launch_bounds__(WARPS * 32)
     backward_registers(T *dx, float *parts, const T *dy, const T *x, const float *mean,
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(WARPS * 32)
         parts[(int64_t)blockIdx.x * 2 * c + j] = sums[j];
 }
 
-/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. A warp a row. */
+/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. One warp per row. */
 template <typename T>
 __global__ void backward_input(T *dx, const T *dy, const T *x, const float *mean, const float *rstd,
                                const T *w, int64_t n, int64_t c, bool aligned)
@@ -298,8 +298,8 @@ __global__ void backward_input(T *dx, const T *dy, const T *x, const float *mean
     }
 }
 
-/* Column sums over a stripe of rows: a thread a column, blockIdx.y a stripe. Neighbouring threads
- * read neighbouring columns. parts (stripes, 2, C): dw, db. */
+/* Sums the columns of a stripe of rows: one thread per column, so that neighbouring threads read
+ * neighbouring columns; blockIdx.y is the stripe. parts (stripes, 2, C): dw, db. */
 template <typename T>
 __global__ void backward_columns(float *parts, const T *dy, const T *x, const float *mean,
                                  const float *rstd, int64_t n, int64_t c)
@@ -322,13 +322,13 @@ __global__ void backward_columns(float *parts, const T *dy, const T *x, const fl
     parts[c + column] = db;
 }
 
-/* As forward_vectors. */
+/* Like forward_vectors. */
 template <typename T>
 static void backward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, T *dx,
                              float *parts, const T *dy, const T *x, const float *mean,
                              const float *rstd, const T *w, int64_t n, int c)
 {
-    size_t shared_bytes = 2 * (size_t)c * sizeof(float); /* c <= 2048: 16 KB */
+    size_t shared_bytes = 2 * (size_t)c * sizeof(float); /* at most 16 KB: c <= 2048 */
 
 #define CASE(V)                                                                      \
     case V:                                                                          \

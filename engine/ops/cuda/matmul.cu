@@ -1,12 +1,13 @@
-/* matmul: products (product.cuh) of row-major tensors, as the transposes that cuBLASLt knows.
+/* matmul: computes products of row-major tensors with product.cuh, whose matrices are column-major: each
+ * tensor is passed as its transpose.
  *
  *   forward          y^T (O,N)  = w^T' x^T      A = w (I,O) transposed, B = x (I,N); bias epilogue
  *   backward input   dx^T (I,N) = w^T dy^T      A = w (I,O),            B = dy (O,N)
  *   backward weight  dw^T (I,O) += x^T dy       A = x (I,N),            B = dy (O,N) transposed;
  *                                               dbias by an epilogue that sums B over N
  *   forward onto a   y^T (O,N)  = a^T + w^T' x^T, as forward with C = a
- * GELU's epilogues are those of the tanh approximation. They work on the sums in fp32, before these
- * are rounded to what is stored; where the library has no kernel for a shape, the two ops are run.
+ * The GELU epilogues compute the tanh approximation, from the fp32 sums before they are rounded for storage.
+ * If the library has no kernel for a shape, two separate ops are run.
  */
 #include "engine/ops/cuda/columns.cuh"
 #include "engine/ops/cuda/product.cuh"
@@ -50,7 +51,8 @@ static dt_cuda_product backward_input_of(const dt_tensor *dx, const dt_tensor *d
     return p;
 }
 
-/* --- the bias by itself, where the library adds none in the product: one of 16 bits to fp32 */
+/* --- adding the bias in a kernel of its own, if the product cannot: a 16-bit bias to an fp32
+ * result */
 
 template <typename Y, typename B>
 __global__ void add_to_rows(Y *y, const B *bias, int64_t elems, int64_t out)
@@ -102,8 +104,9 @@ dt_status dt_cuda_matmul_backward_input(dt_device *device, dt_tensor *dx, const 
     return p.n == 0 ? DT_OK : dt_cuda_product_run(device, &p, err);
 }
 
-/* In one piece where there is such a kernel and it is faster; the same each time for a shape. Neither way reads
- * what it writes, so that both can be run again and again. */
+/* Runs the fused product if the library has a kernel for it that is faster than the separate ops;
+ * the choice is the same each time for a shape. Neither way overwrites its inputs, so both can be
+ * run repeatedly. */
 static dt_status run_fused_or_split(dt_device *device, const dt_cuda_product *p, bool suits,
                                     dt_cuda_work *fused, dt_cuda_work *split, void *call,
                                     dt_error *err)
@@ -125,19 +128,19 @@ out:
 
 /* --- with GELU */
 
-/* Rows of aux must be whole vectors of the library's. */
+/* Returns whether the rows of aux are whole vectors, which the library requires. */
 static bool aux_suits(const dt_tensor *aux)
 {
     return dt_tensor_cols(aux) % 8 == 0 && ((uintptr_t)aux->data & 15) == 0;
 }
 
-/* Of one call, for both ways to do it. */
+/* The arguments of one call, for both ways. */
 struct gelu_call {
     dt_device *device;
-    dt_cuda_product p; /* with the epilogue */
+    dt_cuda_product p; /* including the epilogue */
     dt_tensor *out;    /* y, or dpre */
     dt_tensor pre;
-    const dt_tensor *in, *w, *bias; /* x or dy */
+    const dt_tensor *in, *w, *bias; /* in: x or dy */
 };
 
 static dt_status gelu_fused(void *self, dt_error *err)
@@ -189,19 +192,19 @@ dt_status dt_cuda_matmul_gelu_backward(dt_device *device, dt_tensor *dpre, const
     gelu_call call = {device, backward_input_of(dpre, dy, w), dpre, *pre, dy, w, NULL};
 
     DT_ASSERT(dt_tensor_elems(pre) == dt_tensor_elems(dpre) && pre->dtype == dpre->dtype);
-    call.p.aux = pre->data; /* which the library only reads here */
+    call.p.aux = pre->data; /* only read by the library in this case */
     call.p.epilogue = DT_CUDA_GELU_SLOPE;
     return call.p.n == 0 ? DT_OK
                          : run_fused_or_split(device, &call.p, aux_suits(pre), gelu_fused,
                                               gelu_backward_split, &call, err);
 }
 
-/* --- with what it is added to */
+/* --- with a residual */
 
-/* Of one call, for both ways to do it. */
+/* The arguments of one call, for both ways. */
 struct residual_call {
     dt_device *device;
-    dt_cuda_product p; /* with C */
+    dt_cuda_product p; /* including C */
     dt_tensor *y;
     const dt_tensor *a, *x, *w, *bias;
 };
@@ -237,7 +240,7 @@ dt_status dt_cuda_matmul_residual_forward(dt_device *device, dt_tensor *y, const
                                               &call, err);
 }
 
-/* --- the bias's gradient: column sums, in stripes of rows that are added in order */
+/* --- the gradient of the bias: column sums, by stripes of rows that are added in order */
 
 template <typename T> __global__ void sum_stripes(float *parts, const T *dy, int64_t n, int64_t out)
 {
@@ -276,7 +279,7 @@ out:
     return st;
 }
 
-/* Of one call, for both ways to do it. */
+/* The arguments of one call, for both ways. */
 struct weight_call {
     dt_device *device;
     dt_cuda_product p;
@@ -284,7 +287,8 @@ struct weight_call {
     const dt_tensor *dy;
 };
 
-/* With the sums of dy left in scratch by the product itself, where the library can. */
+/* Computes dw, and dbias from the sums of dy that the product itself leaves in scratch. Sets *done
+ * to false if the library cannot do this. */
 static dt_status multiply_and_sum(weight_call *call, bool *done, dt_error *err)
 {
     dt_cuda_product p = call->p;
@@ -325,7 +329,8 @@ out:
     return st;
 }
 
-/* Both add to their results: they are compared on memory of their own. Where there is none, not. */
+/* Measures both ways on temporary memory, because they add to their results. Without enough memory,
+ * returns FUSED and measures nothing. */
 static dt_cuda_way compare_weight(const weight_call *call, const dt_cuda_product *fused)
 {
     size_t elems = (size_t)call->p.m * (size_t)call->p.n;

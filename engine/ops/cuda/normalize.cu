@@ -1,12 +1,12 @@
-/* normalize: out = x / max(|x|, eps).
+/* normalize: computes out = x / max(|x|, eps).
  *
- * A fixed number of blocks sums the squares of a fixed cut of the elements in double; every block of
- * the second kernel adds their results in the same tree, and takes its share of the elements. The
- * host waits for nothing.
+ * A fixed number of blocks sums the squares of fixed parts of the tensor in double. Every block of the second
+ * kernel adds these sums in the same order and processes its share of the elements. The host waits for
+ * nothing.
  */
 #include "engine/ops/cuda/cuda_int.cuh"
 
-#define PIECES 256 /* a thread each, in the second kernel */
+#define PIECES 256 /* blocks of the first kernel; the second kernel adds one sum per thread */
 
 __global__ void squares(double *parts, const float *x, int64_t elems)
 {

@@ -1,7 +1,7 @@
-/* optimizer: one step over a flat buffer, and the parameter's copy in the compute type, in one pass
- * over memory (formulas: engine/ops/optimizer_rules.h).
+/* optimizer: makes one step over a flat buffer, and updates the parameters' copy in the compute type, in one
+ * pass over memory (formulas: engine/ops/optimizer_rules.h).
  *
- * Bytes  adamw reads 16 and writes 12 a parameter, and 2 for a bf16 copy: memory is the limit
+ * Bytes  memory bandwidth is the limit: per parameter, adamw reads 16 and writes 12 bytes, and 2 for a bf16 copy
  */
 #include "engine/ops/cuda/cuda_int.cuh"
 
@@ -82,7 +82,7 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
     }
 }
 
-/* Returns state s, if the rule has it. */
+/* Returns state s; NULL if the rule does not have it. */
 static float *state_of(dt_tensor *states, int s, dt_optimizer_rule rule)
 {
     return s < states_of(rule) ? (float *)states[s].data : NULL;
@@ -98,7 +98,7 @@ static void launch(dt_cuda_state *state, dt_optimizer_rule rule, dt_tensor *para
     float *mv = state_of(states, 0, rule), *vv = state_of(states, 1, rule);
     T *cv = COPIES ? (T *)copy->data : NULL;
     const float *gv = (const float *)grad->data;
-    /* a part of a unit begins where its parameter does */
+    /* a part of a unit starts at its first parameter, at any alignment */
     bool aligned = dt_cuda_fours<float>(pv) && dt_cuda_fours<float>(mv) &&
                    dt_cuda_fours<float>(vv) && dt_cuda_fours<float>(gv);
     bool copy_aligned = dt_cuda_fours<T>(cv);

@@ -7,7 +7,7 @@
 
 #include "engine/ops/cuda/tuned.h"
 
-#define ALIGN_MOST 256 /* more is of no use to any kernel */
+#define ALIGN_MOST 256 /* no kernel benefits from more */
 
 dt_status dt_cuda_product_check(cublasStatus_t status, const char *what, dt_error *err)
 {
@@ -22,7 +22,7 @@ static cudaDataType_t type_of(dt_dtype dtype)
     return dtype == DT_F32 ? CUDA_R_32F : dtype == DT_BF16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-/* --- life */
+/* --- opening and closing */
 
 static dt_status name_machine(dt_cuda_products *products, dt_error *err)
 {
@@ -98,7 +98,7 @@ const char *dt_cuda_products_machine(const dt_cuda_products *products)
     return products->machine;
 }
 
-/* --- describing one to the library */
+/* --- describing a product to the library */
 
 template <typename V>
 static dt_status set(dt_cuda_plan *made, cublasLtMatmulDescAttributes_t which, V value,
@@ -124,7 +124,7 @@ static cublasLtEpilogue_t epilogue_of(dt_cuda_epilogue epilogue)
     }
 }
 
-/* What differs from call to call. */
+/* Sets the pointers, which change from call to call. */
 static dt_status point(dt_cuda_plan *made, const dt_cuda_product *p, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -180,7 +180,8 @@ static uint32_t alignment(const void *pointer)
     return lowest == 0 || lowest > ALIGN_MOST ? ALIGN_MOST : (uint32_t)lowest;
 }
 
-/* C is found at D's: the library is told the lesser alignment of both. */
+/* Returns the alignment for D, and for C, which the library is given with D's layout: the lesser
+ * one. */
 static uint32_t alignment_of_sums(const dt_cuda_product *p)
 {
     uint32_t d = alignment(p->d), c = alignment(p->c);
@@ -223,7 +224,7 @@ void dt_cuda_product_key(char *key, const dt_cuda_state *state, const dt_cuda_ki
              what->align_bias, what->align_aux);
 }
 
-/* --- running one */
+/* --- running a product */
 
 cublasStatus_t dt_cuda_product_multiply(dt_cuda_state *state, const dt_cuda_plan *made,
                                         const dt_cuda_product *p, void *d,

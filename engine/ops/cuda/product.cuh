@@ -1,17 +1,17 @@
-/* product: one matrix product on a card, through cuBLASLt.
+/* product: computes one matrix product on a GPU, with cuBLASLt.
  *
- *   D (m,n) = epilogue(A B + beta C)     C is D or another; column-major, which is how the
- *                                        library sees the transposes of row-major tensors
- * Plans      layouts and the algorithm are chosen at the first product of a kind and kept. The
- *            candidates that the library names are run and timed on the tensors of that call, those
- *            that accumulate in D on a copy of its size, unless the choice is known from before (tuned.h);
- *            that one is run once too. What fails is not taken
- * Pieces     what an epilogue does may be faster in kernels of our own behind the product: both are
- *            timed once for a shape, and kept likewise. DTRUN_PRODUCTS=fused, split: that one always
+ *   D (m,n) = epilogue(A B + beta C)     C is D or another matrix; column-major: row-major tensors
+ *                                        are passed as their transposes
+ * Plans      layouts and the algorithm are chosen at the first product of a kind and kept. If no choice is
+ *            stored (tuned.h), the candidates that the library proposes are run and timed on the tensors of
+ *            that call; those that accumulate in D run on a copy of D. A stored algorithm is run once as a
+ *            check. Algorithms that fail are not used
+ * Pieces     an epilogue may be slower than separate kernels of dtrun after the product: both are timed once
+ *            for a shape, and the choice is stored likewise. DTRUN_PRODUCTS=fused or split forces one of them
  * fp32       true fp32 unless the device was opened with tf32 allowed
- * Sums       in fp32. How a long sum is split is the algorithm's; those that split through atomics
- *            are not asked for. The same algorithm gives the same bits
- * Alignment  what the pointers of a call have is part of its kind: parameters begin anywhere
+ * Sums       in fp32. The algorithm decides how a long sum is split; algorithms that use atomics are excluded.
+ *            The same algorithm gives the same bits
+ * Alignment  the alignment of a call's pointers is part of its kind: parameters start at any address
  */
 #ifndef DT_ENGINE_OPS_CUDA_PRODUCT_CUH
 #define DT_ENGINE_OPS_CUDA_PRODUCT_CUH
@@ -35,27 +35,29 @@ struct dt_cuda_product {
     dt_dtype in, out; /* of A and B; of D */
     float beta;       /* 0 or 1 */
     dt_cuda_epilogue epilogue;
-    const void *bias; /* m, in the type of A; the library wants that of D */
+    const void *bias; /* m, in the type of A; the library requires that of D */
     void *aux;        /* (m,n), in the type of D */
     float *sum;       /* n */
 };
 
 dt_status dt_cuda_product_run(dt_device *device, const dt_cuda_product *product, dt_error *err);
 
-/* The same; *done false: the library has no working kernel for this, and the output is unspecified. */
+/* Like dt_cuda_product_run. *done false: the library has no working kernel for this product, and
+ * the output is unspecified. */
 dt_status dt_cuda_product_try(dt_device *device, const dt_cuda_product *product, bool *done,
                               dt_error *err);
 
 enum dt_cuda_way { DT_CUDA_NOT_COMPARED, DT_CUDA_FUSED, DT_CUDA_SPLIT };
 
-/* Which way is the faster one for a product with this epilogue. */
+/* Returns the faster way for a product with this epilogue, or NOT_COMPARED if it is not known
+ * yet. */
 dt_cuda_way dt_cuda_product_way(dt_device *device, const dt_cuda_product *product);
-/* Finds it out, by running both several times, and remembers. */
+/* Measures both ways by running each several times, stores the choice and returns it. */
 typedef dt_status dt_cuda_work(void *self, dt_error *err);
 dt_cuda_way dt_cuda_product_compare(dt_device *device, const dt_cuda_product *product,
                                     dt_cuda_work *fused, dt_cuda_work *split, void *self);
 
-/* Where algorithms are kept, and how their keys begin: card, driver and library. */
+/* Return the store of algorithms, and the start of its keys: GPU, driver and library. */
 struct dt_tuned *dt_cuda_products_tuned(dt_cuda_products *products);
 const char *dt_cuda_products_machine(const dt_cuda_products *products);
 

@@ -1,5 +1,6 @@
-/* Which algorithm computes a product, and whether what the library does in one piece is faster than the
- * same in several. Everything is run before it is taken: what the library names may fail all the same.
+/* product_search: chooses the algorithm that computes a product, and whether the library's fused product is
+ * faster than separate kernels. Every candidate is run before it is chosen, since algorithms that the library
+ * proposes may still fail.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +45,8 @@ out:
     return st;
 }
 
-/* Milliseconds of the best of `trials` after a first one that warms up, 0 where there are none; a negative
- * number where it fails. */
+/* Returns the milliseconds of the best of `trials` runs after one run that warms up, 0 if trials is
+ * 0; negative on failure. */
 template <typename Work>
 static float time_work(dt_cuda_state *state, const stopwatch &watch, int trials, Work work)
 {
@@ -58,7 +59,7 @@ static float time_work(dt_cuda_state *state, const stopwatch &watch, int trials,
             cudaEventRecord(watch.end, state->stream) != cudaSuccess ||
             cudaEventSynchronize(watch.end) != cudaSuccess ||
             cudaEventElapsedTime(&ms, watch.begin, watch.end) != cudaSuccess) {
-            (void)cudaGetLastError(); /* the next launch is not to find it */
+            (void)cudaGetLastError(); /* reset: the next launch would report it */
             return -1.0f;
         }
         if (i > 0 && (best < 0 || ms < best))
@@ -67,9 +68,9 @@ static float time_work(dt_cuda_state *state, const stopwatch &watch, int trials,
     return trials > 0 ? best : 0.0f;
 }
 
-/* --- the algorithm */
+/* --- choosing the algorithm */
 
-/* A product that may be run again and again: where it adds to what D holds, into a copy. */
+/* A product that can be run repeatedly: if it adds to D, it runs on a copy of D. */
 struct trial {
     dt_cuda_state *state;
     const dt_cuda_plan *made;
@@ -111,8 +112,8 @@ static float time_algorithm(const trial &t, int trials, const cublasLtMatmulAlgo
     });
 }
 
-/* The fastest of the candidates: one must be 2 % faster to displace one that the library thinks
- * better of. False where none of them runs. */
+/* Gives the fastest of the candidates; one must be 2 % faster to displace one that the library
+ * ranks higher. Returns false if none of them runs. */
 static bool fastest(cublasLtMatmulAlgo_t *out, const trial &t,
                     const cublasLtMatmulHeuristicResult_t *found, int count)
 {
@@ -137,7 +138,8 @@ static dt_status prefer(cublasLtMatmulPreference_t preference,
                  err);
 }
 
-/* *count of them, best first by the library's own reckoning; none where it has no such kernel. */
+/* Gives the algorithms that the library proposes, best first by its own estimate; *count is 0 if it
+ * has no kernel. */
 static dt_status ask(const trial &t, size_t workspace, cublasLtMatmulHeuristicResult_t *found,
                      int *count, dt_error *err)
 {
@@ -163,7 +165,7 @@ static dt_status ask(const trial &t, size_t workspace, cublasLtMatmulHeuristicRe
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
         goto out;
     DT_TRY(check(status, err));
-    for (int i = 0; i < given; i++) /* the rest of one that is not in this state says nothing */
+    for (int i = 0; i < given; i++) /* a result in another state has no valid algorithm */
         if (found[i].state == CUBLAS_STATUS_SUCCESS)
             found[(*count)++] = found[i];
 out:
@@ -172,7 +174,8 @@ out:
     return st;
 }
 
-/* What was kept is taken only where the library still agrees to it. */
+/* Gives the stored algorithm; returns false if there is none, or if the library no longer accepts
+ * it. */
 static bool recall(dt_cuda_state *state, dt_cuda_plan *made, const char *key)
 {
     cublasLtMatmulHeuristicResult_t result;
@@ -187,7 +190,8 @@ static bool recall(dt_cuda_state *state, dt_cuda_plan *made, const char *key)
     return true;
 }
 
-/* Those with working memory first: where none of these runs, those without. */
+/* Tries the algorithms that may use a workspace first; if none of them runs, those that need
+ * none. */
 static dt_status find(bool *out, dt_cuda_plan *made, const trial &t, dt_error *err)
 {
     const size_t workspaces[] = {DT_CUDA_WORKSPACE_BYTES, 0};
@@ -218,13 +222,13 @@ dt_status dt_cuda_product_search(dt_cuda_state *state, dt_cuda_plan *made, const
     if (!made->exists)
         goto out;
     dt_tuned_keep(state->products->tuned, key, &made->algo, sizeof(made->algo));
-    (void)recall(state, made, key); /* another process may have been first: all take its choice */
+    (void)recall(state, made, key); /* every process uses the choice that was stored first */
 out:
     close_trial(&t);
     return st;
 }
 
-/* --- in one piece or in several */
+/* --- choosing between the fused product and separate kernels */
 
 static const char *const ways[] = {"", "fused", "split"};
 

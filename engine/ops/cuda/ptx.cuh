@@ -1,11 +1,11 @@
-/* ptx: the instructions that CUDA C++ has no name for (PTX ISA, sm_80 and newer). The copies say
- * that they touch memory: nothing that is read or written in C may be moved across them. */
+/* ptx: wraps instructions that CUDA C++ has no function for (PTX ISA, sm_80 and newer). The copies
+ * have a memory clobber: the compiler does not move reads or writes across them. */
 #ifndef DT_ENGINE_OPS_CUDA_PTX_CUH
 #define DT_ENGINE_OPS_CUDA_PTX_CUH
 
 #include "engine/ops/cuda/cuda_int.cuh"
 
-/* An address in shared memory, in bytes; the emulated cards' is as wide as a pointer. */
+/* An address in shared memory, in bytes; in the emulated GPU, as wide as a pointer. */
 typedef unsigned dt_shared;
 
 __device__ inline dt_shared dt_shared_at(const void *address)
@@ -13,7 +13,7 @@ __device__ inline dt_shared dt_shared_at(const void *address)
     return (dt_shared)__cvta_generic_to_shared(address);
 }
 
-/* 2^x, within 2 units of the last place; what is too small for a normal number is 0. */
+/* 2^x, within 2 units of the last place; 0 if the result is too small for a normal number. */
 __device__ inline float dt_exp2(float x)
 {
     float y;
@@ -22,7 +22,8 @@ __device__ inline float dt_exp2(float x)
     return y;
 }
 
-/* Queues a copy of 16 bytes into shared memory; zeros where `inside` is false: nothing is read then. */
+/* Queues a copy of 16 bytes into shared memory; if `inside` is false, writes zeros and reads
+ * nothing. */
 __device__ inline void dt_ptx_copy_16(dt_shared to, const void *from, bool inside)
 {
     int bytes = inside ? 16 : 0;
@@ -36,7 +37,7 @@ __device__ inline void dt_tile_commit()
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
 
-/* Waits until at most `LEFT` of the committed groups are under way. */
+/* Waits until at most `LEFT` of the committed groups are still running. */
 template <int LEFT> __device__ inline void dt_tile_wait()
 {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT) : "memory");

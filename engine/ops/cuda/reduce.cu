@@ -1,8 +1,8 @@
-/* reduce: the sum, and the sum of squares, of whole tensors.
+/* reduce: computes the sum, or the sum of squares, of whole tensors.
  *
- * Blocks sum a fixed cut of the elements in double, as many as have an element for each of their
- * threads and PIECES_MOST at most; one block adds their results in a tree of a fixed shape. The result
- * depends on the elements and their number alone.
+ * The elements are cut into fixed pieces, one per block: as many as give each thread an element, at most
+ * PIECES_MOST. Each block sums its piece in double; one block adds their results in a tree of a fixed shape.
+ * The result depends only on the elements and their number.
  */
 #include <string.h>
 
@@ -33,12 +33,12 @@ template <bool SQUARES> __global__ void pieces(double *parts, const float *x, in
         parts[blockIdx.x] = total;
 }
 
-/* How many each tensor has; PIECES_MOST of room for each. */
+/* The number of pieces of each tensor; each has room for PIECES_MOST. */
 struct piece_counts {
     int of[DT_CUDA_VALUES];
 };
 
-/* out[blockIdx.x] = the sum of its pieces. */
+/* out[blockIdx.x] = the sum of that tensor's pieces. */
 __global__ void join(double *out, const double *parts, piece_counts counts)
 {
     __shared__ double shared[32];
@@ -51,7 +51,7 @@ __global__ void join(double *out, const double *parts, piece_counts counts)
         out[blockIdx.x] = total;
 }
 
-/* At most DT_CUDA_VALUES tensors. */
+/* Reduces at most DT_CUDA_VALUES tensors. */
 static dt_status run(dt_device *device, double *out, const dt_tensor *x, int count, bool squares,
                      dt_error *err)
 {

@@ -1,16 +1,16 @@
-/* rmsnorm: forward, and backward with the residual stream's gradient added to (ops.h).
+/* rmsnorm: computes forward, and backward, which adds to the residual stream's gradient (ops.h).
  *
- * Forward   a warp a row, in vectors of 16 bytes where rows start there; the row is read twice, the
- *           second time out of the first-level cache
- * Backward  the same for dx; dw by a thread a column over stripes of rows, whose sums are added in
- *           order (columns.cuh)
- * Bytes     forward 4 C a row (bf16), backward 12 C (dy and x are read once for dx and once for dw)
+ * Forward   one warp per row, in vectors of 16 bytes if rows are aligned to them; the row is read twice, the
+ *           second time from the L1 cache
+ * Backward  the same for dx; dw by one thread per column over stripes of rows, whose sums are added in order
+ *           (columns.cuh)
+ * Bytes     for C bf16 elements: forward 4 C per row, backward 12 C (dy and x are read for dx and for dw)
  */
 #include "engine/ops/cuda/columns.cuh"
 
-#define WARPS 8 /* of a block */
+#define WARPS 8 /* warps per block */
 
-/* f(j) for the columns of this lane: vectors, or one by one. */
+/* Calls f(j) for the columns j of this lane: whole vectors, or single elements. */
 template <typename T, typename F> __device__ inline void over_columns(int64_t c, bool aligned, F f)
 {
     int lane = (int)threadIdx.x % 32;
@@ -127,7 +127,7 @@ __global__ void rms_backward_input(T *dx, const T *dy, const T *x, const float *
     });
 }
 
-/* A thread a column, blockIdx.y a stripe of rows. parts (stripes, C). */
+/* Computes parts (stripes, C) of dw: one thread per column, blockIdx.y is a stripe of rows. */
 template <typename T>
 __global__ void rms_backward_columns(float *parts, const T *dy, const T *x, const float *rstd,
                                      int64_t n, int64_t c)

@@ -1,23 +1,23 @@
-/* rotary: a warp a head of a row; a lane has pairs of elements, 32 apart, and both of each.
+/* rotary: rotates the heads of a row, one warp per head; each lane has pairs of elements, 32 apart.
  *
- * dw        blocks of the backward kernel walk over fixed heads, keep what they found in registers,
- *           add it up in the order of their warps; the blocks' sums are added in order (columns.cuh)
- * Errors    heads over D_MAX with a norm: DT_ERR_UNSUPPORTED
+ * dw        blocks of the backward kernel process fixed heads, keep their sums in registers and add them in
+ *           the order of their warps; the blocks' sums are added in order (columns.cuh)
+ * Errors    DT_ERR_UNSUPPORTED for heads wider than D_MAX with a norm
  */
 #include "engine/ops/cuda/columns.cuh"
 
-#define WARPS 8 /* of a block */
+#define WARPS 8 /* warps per block */
 #define D_MAX 256
-#define PAIRS (D_MAX / 64) /* of a lane, at most */
+#define PAIRS (D_MAX / 64) /* per lane, at most */
 
-/* As dt_heads; `data` is given in the type of the elements. */
+/* Like dt_heads; `data` is passed to the kernel in the type of the elements. */
 struct places {
     void *data;
     int64_t row, sequence;
 };
 
 struct rotary {
-    places x, y; /* forward: from x to y. backward: x is what was normed, from dy to dx */
+    places x, y; /* forward: from x to y. backward: from dy to dx; x is the input of the norm */
     places dy, dx;
     int64_t rows, heads, d, count; /* count: heads of all rows of all sequences */
     float eps;
@@ -28,7 +28,7 @@ static places places_of(const dt_heads *h)
     return {h->data, h->row_stride, h->sequence_stride};
 }
 
-/* Head i of all. */
+/* Returns head i, counted over all rows and sequences. */
 template <typename T> __device__ inline T *head_at(const rotary &r, const places &p, int64_t i)
 {
     int64_t row = i / r.heads, head = i % r.heads;
@@ -41,7 +41,7 @@ __device__ inline const float *angles_at(const rotary &r, const float *angles, i
     return angles + i / r.heads % r.rows * r.d;
 }
 
-/* w NULL: no norm. y may be x: a lane reads what it writes, and nobody else does. */
+/* w NULL: no norm. y may be x: only the lane that writes an element reads it. */
 template <typename T>
 __global__ void rotary_forward(rotary r, float *rstd, const T *w, const float *angles)
 {
@@ -80,7 +80,7 @@ __global__ void rotary_forward(rotary r, float *rstd, const T *w, const float *a
     }
 }
 
-/* dy turned back: elements j and half + j. */
+/* Rotates elements j and half + j of dy back. */
 template <typename T>
 __device__ inline void turned_back(float *first, float *second, const T *dy, const float *angle,
                                    int j, int half)
@@ -108,7 +108,8 @@ template <typename T> __global__ void rotary_backward(rotary r, const float *ang
     }
 }
 
-/* The same through the norm. parts (blocks, D): of dw. */
+/* Rotates dy back, and computes the gradient through the norm. parts (blocks, D): the block's sums
+ * for dw. */
 template <typename T>
 __global__ void rotary_norm_backward(rotary r, float *parts, const float *rstd, const T *w,
                                      const float *angles)

@@ -1,7 +1,7 @@
-/* row_lengths: where the padding of each row of tokens begins. A warp a row. */
+/* row_lengths: computes the length of each row of tokens without its padding. One warp per row. */
 #include "engine/ops/cuda/cuda_int.cuh"
 
-#define WARPS 4 /* of a block */
+#define WARPS 4 /* warps per block */
 
 __global__ void ends(int32_t *lengths, const int32_t *tokens, int64_t rows, int64_t columns,
                      int32_t pad)

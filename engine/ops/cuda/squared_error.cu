@@ -1,7 +1,7 @@
-/* squared_error: the loss of each row of outputs, and its gradient in place of the outputs.
+/* squared_error: computes the loss of each row of outputs; backward replaces the outputs by their gradient.
  *
- * A thread a row: rows are short (the numbers that a model predicts) and many. Sums are in fp32, in
- * the order of the columns; the CPU sums in double, 1e-7 of a row's loss apart.
+ * One thread per row: rows are short (the numbers that a model predicts) and many. Sums are in fp32, in the
+ * order of the columns; the CPU sums in double, so a row's loss differs by about 1e-7, relative.
  */
 #include "engine/ops/cuda/cuda_int.cuh"
 

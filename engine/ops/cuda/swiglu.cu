@@ -1,6 +1,5 @@
-/* swiglu: y = a sigmoid(a) b over the halves of rows, 16 bytes a thread and turn where rows start
- * there, else element by element.
- */
+/* swiglu: computes y = a sigmoid(a) b over the halves of rows, 16 bytes per thread and iteration if
+ * rows are aligned to them, else element by element. */
 #include "engine/ops/cuda/cuda_int.cuh"
 
 __device__ inline float sigmoid(float x)
@@ -8,14 +7,14 @@ __device__ inline float sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* One element, where rows are no whole vectors. */
+/* A single element, for rows that are not whole vectors. */
 template <typename T> struct one {
     static constexpr int N = 1;
     T v[N];
 };
 
-/* Element i of (N,F) belongs to the same column of a, in front of which as many halves b lie as
- * whole rows. V: dt_vec<T> or one<T>. */
+/* Computes elements of y (N,F), V::N at a time. Element i belongs to row i / f, so a's element is i
+ * plus one half row per earlier row. V: dt_vec<T> or one<T>. */
 template <typename T, typename V>
 __global__ void gate_forward(T *y, const T *x, int64_t elems, int64_t f)
 {
@@ -36,7 +35,7 @@ __global__ void gate_forward(T *y, const T *x, int64_t elems, int64_t f)
     }
 }
 
-/* dx may be x: an element is read before it is written, by one thread. */
+/* dx may be x: the thread that writes an element has read it before. */
 template <typename T, typename V>
 __global__ void gate_backward(T *dx, const T *dy, const T *x, int64_t elems, int64_t f)
 {

@@ -1,4 +1,4 @@
-/* table: CUDA's column of ops.h. */
+/* table: fills dt_ops with the CUDA ops. */
 #include "engine/ops/cuda/table.cuh"
 
 #define ENTRY(op) ops.op = DT_CUDA_NAME(op);

@@ -1,4 +1,4 @@
-/* table: all CUDA ops, for the device that is opened. */
+/* table: declares the table of all CUDA ops, for the function that opens a device. */
 #ifndef DT_ENGINE_OPS_CUDA_TABLE_CUH
 #define DT_ENGINE_OPS_CUDA_TABLE_CUH
 

@@ -1,11 +1,11 @@
-/* tile: pieces of 64 rows in shared memory, and the tensor core's products on them.
+/* tile: loads tiles of 64 rows into shared memory, and multiplies them on the tensor cores.
  *
- * A tile has 64 rows of D elements of 16 bits. Chunks of 8 elements (16 bytes) are swizzled: chunk
- * c of row r lies where chunk c ^ (r % 8) would, so that eight rows of one chunk, which ldmatrix
- * reads at once, lie in eight different groups of banks.
+ * A tile has 64 rows of D elements of 16 bits. Chunks of 8 elements (16 bytes) are swizzled: chunk c of row
+ * r is stored at the position of chunk c ^ (r % 8), so that the same chunk of eight rows, which ldmatrix
+ * reads at once, is in eight different groups of banks.
  *
- * The product is mma.m16n8k16 (PTX ISA, sm_80 and newer). Of a 16x8 accumulator lane l holds
- * columns 2(l%4) and +1 of rows l/4 (elements 0, 1) and l/4 + 8 (elements 2, 3).
+ * The product is mma.m16n8k16 (PTX ISA, sm_80 and newer). Lane l of a 16x8 accumulator holds columns 2(l%4)
+ * and +1 of rows l/4 (elements 0, 1) and l/4 + 8 (elements 2, 3).
  */
 #ifndef DT_ENGINE_OPS_CUDA_TILE_CUH
 #define DT_ENGINE_OPS_CUDA_TILE_CUH
@@ -15,23 +15,23 @@
 #define DT_TILE         64
 #define DT_TILE_THREADS 128
 
-/* In bytes. */
+/* Size in bytes. */
 template <int D> constexpr int DT_TILE_BYTES = DT_TILE *D * 2;
 
-/* How a thread copies tiles, one after another, each of 64 rows of a matrix; rows from `limit` on become
- * zero. A thread copies the same chunk of every row that it copies: one pointer walks down the matrix, and
- * where it goes in a tile is a constant. All threads of the block take part. */
+/* The position of a thread while all threads of the block copy successive tiles, each of 64 rows of
+ * a matrix; rows from `limit` on become zero. A thread copies the same chunk of every row that it
+ * copies: one pointer advances through the matrix, and its destination within a tile is constant. */
 template <typename T, int D> struct dt_tile_walk {
     static constexpr int CHUNKS = D / 8,
-                         ROWS = DT_TILE_THREADS / CHUNKS; /* of all threads at once */
+                         ROWS = DT_TILE_THREADS / CHUNKS; /* rows that all threads copy at once */
 
-    const T *from; /* in the first row of the next tile that is this thread's */
-    int64_t step;  /* elements, to its next row */
+    const T *from; /* this thread's first element in the next tile */
+    int64_t step;  /* elements, to this thread's next row */
     int left;      /* rows from there to the limit; 0 or less: none */
-    unsigned to;   /* in a tile, bytes */
+    unsigned to;   /* destination within a tile, bytes */
 };
 
-/* From row `first` on. limit - first fits an int. */
+/* Starts at row `first`. limit - first must fit an int. */
 template <typename T, int D>
 __device__ inline dt_tile_walk<T, D> dt_tile_walk_from(const T *matrix, int64_t stride,
                                                        int64_t first, int64_t limit)
@@ -61,12 +61,12 @@ __device__ inline void dt_tile_load(dt_shared tile, dt_tile_walk<T, D> &w)
     w.left -= DT_TILE;
 }
 
-/* --- fragments. A lane names a row and a chunk of it to ldmatrix; the pieces that it reads of a tile are
- * that place, moved by whole rows of eight, which is an addition, and by whole pairs of chunks, which is
- * an exclusive or of bits that the swizzle has: tiles begin at multiples of 128 bytes. */
+/* --- fragments. A lane passes one row and chunk to ldmatrix. Its address for another piece of the
+ * tile is this place moved by groups of eight rows, an addition, and by pairs of chunks, an
+ * exclusive or on the bits of the swizzle: tiles start at multiples of 128 bytes. */
 
-/* In a left operand (rows lane % 16, the right half of columns for lanes from 16 on), and in one whose
- * rows are the depth of a product. */
+/* Return the lane's place in a left operand (rows lane % 16, the right half of the columns for
+ * lanes from 16 on), which is also its place in an operand whose rows are the depth of a product. */
 template <int D> __device__ inline unsigned dt_lane_of_left()
 {
     int lane = (int)threadIdx.x % 32;
@@ -74,7 +74,7 @@ template <int D> __device__ inline unsigned dt_lane_of_left()
     return (unsigned)(lane % 16 * D * 2 + ((lane / 16 ^ lane % 8) << 4));
 }
 
-/* In one whose rows are a product's columns. */
+/* Returns the lane's place in an operand whose rows are the columns of a product. */
 template <int D> __device__ inline unsigned dt_lane_of_rows()
 {
     int lane = (int)threadIdx.x % 32;
@@ -82,27 +82,28 @@ template <int D> __device__ inline unsigned dt_lane_of_rows()
     return (unsigned)((lane / 16 * 8 + lane % 8) * D * 2 + ((lane / 8 % 2 ^ lane % 8) << 4));
 }
 
-/* row: a multiple of 8; col: of 16. */
+/* Moves a place. row: a multiple of 8; col: a multiple of 16. */
 template <int D> __device__ inline dt_shared dt_tile_piece(dt_shared place, int row, int col)
 {
     return (place ^ (dt_shared)(col / 8 % 8 << 4)) + (dt_shared)(row * D * 2 + col / 64 * 128);
 }
 
-/* Left operand: rows row .. row+15, columns col .. col+15 of the tile. */
+/* Loads a left operand: rows row .. row+15, columns col .. col+15 of the tile. */
 template <int D> __device__ inline dt_frag dt_frag_left(dt_shared place, int row, int col)
 {
     return dt_ldmatrix(dt_tile_piece<D>(place, row, col));
 }
 
-/* Right operand of two neighbouring products, where the tile's rows are the result's columns:
- * result columns n .. n+15, depth col .. col+15. Registers 0, 1 are the first product's. */
+/* Loads the right operands of two neighbouring products, if the tile's rows are the result's
+ * columns: result columns n .. n+15, depth col .. col+15. Registers 0, 1 belong to the first
+ * product. */
 template <int D> __device__ inline dt_frag dt_frag_rows(dt_shared place, int n, int col)
 {
     return dt_ldmatrix(dt_tile_piece<D>(place, n, col));
 }
 
-/* The same where the tile's columns are the result's columns: depth row .. row+15, result columns
- * n .. n+15. */
+/* The same if the tile's columns are the result's columns: depth row .. row+15, result columns n ..
+ * n+15. */
 template <int D> __device__ inline dt_frag dt_frag_cols(dt_shared place, int row, int n)
 {
     return dt_ldmatrix_transposed(dt_tile_piece<D>(place, row, n));
@@ -122,7 +123,7 @@ __device__ inline uint32_t dt_pack(float low, float high, __half)
     return *(uint32_t *)&both;
 }
 
-/* Two neighbouring accumulators (16x16 together) as a left operand. */
+/* Converts two neighbouring accumulators (16x16 together) to a left operand. */
 template <typename T> __device__ inline dt_frag dt_frag_of(const float (&a)[4], const float (&b)[4])
 {
     dt_frag f;

@@ -25,9 +25,9 @@
 #define LOCK_SECONDS 0.02
 
 struct dt_tuned {
-    char path[4096]; /* empty: nothing is kept */
-    dt_strbuf text;  /* good lines alone */
-    bool told;       /* of what is wrong with the file */
+    char path[4096]; /* empty: nothing is stored */
+    dt_strbuf text;  /* only valid lines */
+    bool told;       /* a problem with the file was logged */
 };
 
 static uint64_t sum_of(const char *text, size_t length)
@@ -48,7 +48,8 @@ static void tell(dt_tuned *tuned, const char *what)
 
 /* --- lines */
 
-/* Whether it is one: key, tab, hex, tab, sum; in *hex and *hex_length its middle. */
+/* Returns whether a line is valid: key, tab, hex, tab, sum. Gives the hex part in *hex and
+ * *hex_length. */
 static bool is_line(const char *line, size_t length, const char **hex, size_t *hex_length)
 {
     const char *first = memchr(line, '\t', length), *second;
@@ -185,7 +186,7 @@ out:
         tell(tuned, err.message);
 }
 
-/* --- life */
+/* --- opening and closing */
 
 static void find_path(dt_tuned *tuned)
 {

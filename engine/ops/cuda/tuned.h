@@ -1,16 +1,15 @@
-/* tuned: which algorithm was the fastest for a product, and whose attention, kept from run to run
- * in a file.
+/* tuned: stores, in a file, the fastest algorithm for each product and the attention kernel for each shape.
  *
- * Purpose    the search costs time at every start, and a search that ends otherwise gives other
- *            bits: all ranks of a node, and its later runs, take what the first one found
- * File       $XDG_CACHE_HOME/dtrun/cublaslt-algorithms; a line each:
+ * Purpose    the search costs time at every start, and a search with another outcome gives other bits: all ranks
+ *            of a node, and its later runs, use what the first one found
+ * File       $XDG_CACHE_HOME/dtrun/cublaslt-algorithms; one line per entry:
  *              key <tab> algorithm in hex <tab> FNV-1a of both in 16 hex digits
- *            key: card, driver, cuBLASLt, then the product, as product.cu writes it, or cuDNN and
- *            the shape, as attention_choice.c does; no tabs. A line that is not of this form is
- *            ignored, with one line in the log for all of them
- * Writing    under a lock, after reading it again, as a whole, by a rename. Whoever comes second
- *            with a key takes what is there
- * Errors     none that stop a run: without the file every start searches anew, and says so once
+ *            The key has no tabs: GPU, driver, cuBLASLt, then the product as product.cu writes it, or the attention
+ *            kernel and shape as attention_choice.c does. A line of another form is ignored, with one line in the
+ *            log for all of them
+ * Writing    under a lock: the file is read again and replaced as a whole by a rename. If another process has
+ *            already stored the key, its value is used
+ * Errors     none that stop a run: without the file, every start searches again, and logs this once
  * Threads    one at a time; other processes at any time
  */
 #ifndef DT_ENGINE_OPS_CUDA_TUNED_H
@@ -23,18 +22,18 @@
 extern "C" {
 #endif
 
-#define DT_TUNED_KEY_MAX  320 /* bytes, with the end */
+#define DT_TUNED_KEY_MAX  320 /* bytes, including the terminating NUL */
 #define DT_TUNED_ALGO_MAX 64
 
 typedef struct dt_tuned dt_tuned;
 
-/* path: of the file; NULL: that of this user. Never fails but for memory: then NULL. */
+/* path: of the file; NULL: the default file of this user. NULL only if memory is exhausted. */
 dt_tuned *dt_tuned_open(const char *path);
 void dt_tuned_close(dt_tuned *tuned); /* accepts NULL */
 
-/* Whether there is one of `bytes` bytes; it is then in algo. */
+/* Returns whether there is an entry of `bytes` bytes for the key; copies it to algo. */
 bool dt_tuned_find(dt_tuned *tuned, const char *key, void *algo, size_t bytes);
-/* Keeps it, or gives in its place what another process has kept since. */
+/* Stores an entry. If another process has stored one since, that one is copied to algo instead. */
 void dt_tuned_keep(dt_tuned *tuned, const char *key, void *algo, size_t bytes);
 
 #ifdef __cplusplus
