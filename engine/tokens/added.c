@@ -65,7 +65,7 @@ out:
     return st;
 }
 
-/* Returns the length of the longest token at `text`; 0: none. */
+/* Returns the length of the longest added token at `text`; 0 if there is none. */
 static size_t longest(dt_added_token *token, const dt_added *added, const unsigned char *text,
                       size_t length)
 {

@@ -1,5 +1,5 @@
-/* added: finds added tokens, such as <|endoftext|>, which are cut out of a text before it is split into words: from left
- * to right, the longest token at each place.
+/* added: finds added tokens, such as <|endoftext|>, which are cut out of a text before it is split into words:
+ * from left to right, the longest token at each place.
  */
 #ifndef DT_ENGINE_TOKENS_ADDED_H
 #define DT_ENGINE_TOKENS_ADDED_H
@@ -32,8 +32,8 @@ void dt_added_release(dt_added *added); /* accepts a zeroed one */
 dt_status dt_added_put(dt_added *added, const char *text, size_t length,
                        const dt_added_token *token, dt_error *err);
 
-/* Finds the first token at or after text[from]. Its bytes are start .. end, with the white space that belongs to it, but
- * none before `from`. False: there is none. */
+/* Finds the first added token at or after text[from]. start .. end are its bytes, including the
+ * white space that belongs to it, but none before `from`. Returns false if there is none. */
 bool dt_added_next(const dt_added *added, const char *text, size_t length, size_t from,
                    size_t *start, size_t *end, int32_t *id);
 

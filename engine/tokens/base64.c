@@ -31,5 +31,5 @@ bool dt_base64_decode(dt_strbuf *out, const char *text, size_t length)
             dt_strbuf_add_char(out, (char)(held >> bits));
         }
     }
-    return length > 0 && bits < 6; /* a digit alone is not a byte */
+    return length > 0 && bits < 6; /* a single last digit does not make a byte */
 }

@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* Appends the bytes; false if a character is not of base64, or if there is none. */
+/* Appends the decoded bytes. Returns false if a character is not a base64 digit, or if the text is
+ * empty. */
 bool dt_base64_decode(dt_strbuf *out, const char *text, size_t length);
 
 #ifdef __cplusplus

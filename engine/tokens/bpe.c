@@ -78,7 +78,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Whether the normalizer treats every line alone: no step looks at a text's ends, or makes or matches white space. */
+/* Returns whether the normalizer gives the same result line by line: no step depends on the start
+ * or the end of the text, or writes or matches white space. */
 static bool keeps_lines(const dt_bpe *bpe)
 {
     for (int i = 0; i < bpe->step_count; i++) {
@@ -94,8 +95,8 @@ static bool keeps_lines(const dt_bpe *bpe)
     return true;
 }
 
-/* Between a line's break and a letter: a word ends there if the line is not blank and the text is split by lines,
- * and nothing but an added token reaches over it. */
+/* Cuts between a line break and a letter. A word ends there if the previous line is not blank and
+ * the text is split by lines; only an added token could span the cut (reaches_over_breaks). */
 size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from)
 {
     bool by_words = dt_split_cuts_lines(&bpe->split) && !bpe->prefix_space && !bpe->drops_spaces &&
@@ -141,7 +142,8 @@ bool dt_bpe_ignores_limits(const dt_bpe *bpe)
     return bpe->ignores_limits;
 }
 
-/* "<0x0A>" where bytes have tokens of their own; -1 for another. */
+/* Returns the byte of a token such as "<0x0A>", if the tokenizer uses byte fallback; -1 for other
+ * tokens. */
 static int fallback_byte(const dt_bpe *bpe, int32_t id, const char *text, size_t length)
 {
     char digits[3] = {0};

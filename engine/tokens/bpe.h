@@ -7,11 +7,11 @@
  * Ids       equal those of the libraries `tokenizers` (dt_bpe_around has what a post-processor adds) and
  *           `tiktoken` (every special token allowed)
  * Unknown   an unsupported feature of a file is refused by its name, never ignored
- * Unicode   the version of the libutf8proc in this build, 15.0 on Debian 12: letters of later versions (5,004, most of
- *           them hieroglyphs and rare Han) are not letters here, but are in libraries that have 16.0
+ * Unicode   the version of the libutf8proc in this build, 15.0 on Debian 12: letters of later versions (5,004, most
+ *           of them hieroglyphs and rare Han) are not letters here, but are in libraries that have 16.0
  * Threads   a dt_bpe is read-only; an encoder belongs to one thread
- * Errors    DT_ERR_CORRUPT naming the file and the fault, DT_ERR_UNSUPPORTED naming the feature; DT_ERR_USAGE for text
- *           that is not UTF-8, with the byte
+ * Errors    DT_ERR_CORRUPT naming the file and the fault, DT_ERR_UNSUPPORTED naming the feature; DT_ERR_USAGE for
+ *           text that is not UTF-8, with the byte
  */
 #ifndef DT_ENGINE_TOKENS_BPE_H
 #define DT_ENGINE_TOKENS_BPE_H
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define DT_BPE_MAX_BYTES ((size_t)256 << 20) /* of a file */
+#define DT_BPE_MAX_BYTES ((size_t)256 << 20) /* of a tokenizer file */
 
 typedef struct dt_bpe dt_bpe;
 typedef struct dt_bpe_encoder dt_bpe_encoder;
@@ -44,7 +44,7 @@ dt_status dt_bpe_parse(dt_bpe **out, const char *bytes, size_t length, const cha
                        dt_error *err);
 void dt_bpe_free(dt_bpe *bpe);
 
-/* The largest id + 1. Ids may have holes. */
+/* Returns the largest id + 1. Ids may have holes. */
 int64_t dt_bpe_vocab(const dt_bpe *bpe);
 /* Returns the token between documents, "<|endoftext|>" for example; -1: none. */
 int32_t dt_bpe_end_of_text(const dt_bpe *bpe);
@@ -60,8 +60,8 @@ dt_bpe_around dt_bpe_get_around(const dt_bpe *bpe);
 /* Returns true if the file sets 'truncation' or 'padding'. Both are ignored. */
 bool dt_bpe_ignores_limits(const dt_bpe *bpe);
 
-/* Returns the first position at or after text[from] where the text can be cut without changing its tokens, so that several
- * threads can encode it; `length` if there is none. */
+/* Returns the first position at or after text[from] where the text can be cut without changing its tokens, so that
+ * several threads can encode it; `length` if there is none. */
 size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from);
 
 dt_status dt_bpe_encoder_open(dt_bpe_encoder **out, const dt_bpe *bpe, dt_error *err);

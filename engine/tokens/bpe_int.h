@@ -26,7 +26,7 @@ typedef enum dt_normal_kind {
     DT_NORMAL_FORM,
     DT_NORMAL_PREPEND,
     DT_NORMAL_REPLACE,
-    DT_NORMAL_REPLACE_SPACES, /* two or more in a row */
+    DT_NORMAL_REPLACE_SPACES, /* two or more in a row become one `to` */
     DT_NORMAL_STRIP,
     DT_NORMAL_STRIP_ACCENTS,
     DT_NORMAL_LOWERCASE,
@@ -38,14 +38,14 @@ typedef enum dt_normal_kind {
 typedef struct dt_normal_step {
     dt_normal_kind kind;
     dt_form form;          /* FORM */
-    const char *from, *to; /* REPLACE; PREPEND and REPLACE_SPACES: `to` alone */
+    const char *from, *to; /* REPLACE; PREPEND and REPLACE_SPACES use only `to` */
     bool left, right;      /* STRIP */
     const dt_charsmap *charsmap;
 } dt_normal_step;
 
-/* Replaces spaces with `mark`, which begins a word. */
+/* Replaces spaces with `mark`; each mark starts a word. */
 typedef struct dt_metaspace {
-    const char *mark; /* NULL: there is none */
+    const char *mark; /* NULL: the tokenizer has no Metaspace */
     enum { DT_PREPEND_NEVER, DT_PREPEND_FIRST, DT_PREPEND_ALWAYS } prepend;
     bool split;
 } dt_metaspace;
@@ -53,42 +53,42 @@ typedef struct dt_metaspace {
 struct dt_bpe {
     dt_arena arena;
     dt_vocab vocab;
-    dt_pairs merges;    /* of a BPE */
-    dt_unigram unigram; /* of a Unigram */
+    dt_pairs merges;    /* of a BPE model */
+    dt_unigram unigram; /* of a Unigram model */
     bool is_unigram;
-    int32_t bytes[256]; /* byte-level: id of that byte; else id of "<0x41>". -1: none */
-    int32_t unknown;    /* -1: none */
+    int32_t bytes[256]; /* byte-level: id of each byte; else id of "<0x41>"; -1: none */
+    int32_t unknown;    /* id of the unknown token; -1: none */
     int32_t end_of_text;
     dt_ids before, after; /* tokens that the post-processor puts around a text */
     bool ignores_limits;
     bool byte_level, byte_fallback, ignore_merges, fuse_unknown;
-    bool reaches_over_breaks; /* an added token can span the end of a line */
-    bool separates_lines; /* a line's end separates words like a space, whatever is on both sides */
+    bool reaches_over_breaks; /* an added token can span a line break */
+    bool separates_lines;     /* a line break always separates words, like a space */
 
-    dt_added raw;        /* found in the text as it is */
-    dt_added normalized; /* found in the rest after normalization */
+    dt_added raw;        /* added tokens found in the text before normalization */
+    dt_added normalized; /* added tokens found in the rest after normalization */
     dt_normal_step steps[DT_BPE_STEPS];
     int step_count;
-    bool prefix_space; /* every stretch of text between added tokens begins with one */
-    bool drops_spaces; /* white space separates words, and no word has any */
+    bool prefix_space; /* puts a space before each text between added tokens, if it has none */
+    bool drops_spaces; /* words are separated at white space, which is dropped */
     dt_split split;
     dt_metaspace metaspace;
-    const char *space;      /* replacement of a space in tokens; NULL: none */
-    bool drops_first_space; /* the decoder drops the space of a text's first word */
+    const char *space;      /* what the decoder replaces with a space; NULL: nothing */
+    bool drops_first_space; /* the decoder drops the space before the first word */
 };
 
 /* Returns an empty tokenizer with initialized parts. */
 dt_status dt_bpe_new(dt_bpe **out, dt_error *err);
 
-/* huggingface.c and tiktoken.c: fill an empty one. Messages do not name the file. */
+/* huggingface.c and tiktoken.c: fill an empty tokenizer. Messages do not name the file. */
 dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_tiktoken(dt_bpe *bpe, const char *text, size_t length, const char *name,
                                dt_error *err);
 
-/* huggingface_*.c: parts of a tokenizer.json. The pre-tokenizer comes first, since it says what bytes the model's
- * tokens are. */
+/* huggingface_*.c: read the parts of a tokenizer.json. The pre_tokenizer must be read first: it
+ * sets whether the model's tokens are byte-level. */
 dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err);
-void dt_bpe_find_bytes(dt_bpe *bpe); /* fills `bytes` by the vocabulary */
+void dt_bpe_find_bytes(dt_bpe *bpe); /* fills `bytes` from the vocabulary */
 dt_status dt_bpe_read_unigram(dt_bpe *bpe, const json_t *model, dt_error *err);
 dt_status dt_bpe_read_normalizer(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_pre_tokenizer(dt_bpe *bpe, const json_t *json, dt_error *err);
@@ -96,21 +96,21 @@ dt_status dt_bpe_read_decoder(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_post_processor(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_added(dt_bpe *bpe, const json_t *list, const json_t *vocab, dt_error *err);
 
-/* fields.c: refuses a key that is not in the list, which ends with NULL. */
+/* fields.c: DT_ERR_UNSUPPORTED for a key that is not in the list, which ends with NULL. */
 dt_status dt_bpe_check_keys(const json_t *object, const char *where, const char *const *keys,
                             dt_error *err);
-/* "type" of an object; DT_ERR_CORRUPT where it has none. */
+/* Gives the "type" of an object; DT_ERR_CORRUPT if there is none. */
 dt_status dt_bpe_get_type(const char **out, const json_t *object, const char *where, dt_error *err);
 dt_status dt_bpe_get_bool(bool *out, const json_t *object, const char *key, bool fallback,
                           const char *where, dt_error *err);
 dt_status dt_bpe_get_text(const char **out, const json_t *object, const char *key,
                           const char *where, dt_error *err);
-/* Copies it into the tokenizer's arena. */
+/* Copies a text into the tokenizer's arena. */
 dt_status dt_bpe_copy_text(const char **out, dt_bpe *bpe, const char *text, dt_error *err);
 
-/* `alone`: not in a Sequence of several. */
+/* alone: the part is not one of several in a Sequence. */
 typedef dt_status dt_bpe_read_fn(dt_bpe *bpe, const json_t *json, bool alone, dt_error *err);
-/* Reads one part, or each of a Sequence of parts; `list` is the key of its list. */
+/* Reads a part, or every part of a Sequence; `list` is the key of the Sequence's list. */
 dt_status dt_bpe_read_each(dt_bpe *bpe, const json_t *json, const char *where, const char *list,
                            dt_bpe_read_fn *read, dt_error *err);
 
@@ -118,32 +118,32 @@ dt_status dt_bpe_read_each(dt_bpe *bpe, const json_t *json, const char *where, c
 dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, size_t length,
                            dt_error *err);
 
-/* byte_map.c: appends the bytes that the printable characters of a byte-level vocabulary stand for; false if a character
- * does not stand for a byte. */
+/* byte_map.c: appends the bytes for the printable characters of a byte-level vocabulary. Returns
+ * false if a character does not stand for a byte. */
 bool dt_byte_map_decode(dt_strbuf *out, const char *text, size_t length);
 
-/* merge: byte pair encoding of one word: of all pairs of neighbours that are in the table the one of
- * the lowest rank becomes one token, of several such the first, until none is left.
+/* merge: performs byte pair encoding on one word. As long as neighbouring tokens are in the table of merges,
+ * it merges the pair of the lowest rank into one token; among pairs of equal rank, the first in the word.
  *
- * Time     n * n for short words, which nearly all are; n log n for long ones
- * Memory   of long ones 20 bytes a token, kept until release
+ * Time     n * n for short words, which nearly all are; n log n for long words
+ * Memory   for long words 20 bytes per token, kept until release
  */
 
 typedef struct dt_merge_symbol {
-    int32_t id; /* -1: merged into the one before it */
+    int32_t id; /* -1: merged into the previous token */
     uint32_t before, behind;
 } dt_merge_symbol;
 
 /* Scratch memory; zeroed before its first use. */
 typedef struct dt_merge_memory {
     dt_merge_symbol *symbols;
-    uint64_t *queue; /* a heap of rank << 32 | place */
+    uint64_t *queue; /* a heap of rank << 32 | position */
     size_t room, queued;
 } dt_merge_memory;
 
 void dt_merge_release(dt_merge_memory *memory);
 
-/* Merges ids[0 .. *count] in place. DT_ERR_NOMEM. */
+/* Merges ids[0 .. *count - 1] in place. DT_ERR_NOMEM on failure. */
 dt_status dt_merge(int32_t *ids, size_t *count, const dt_pairs *merges, dt_merge_memory *memory,
                    dt_error *err);
 

@@ -8,7 +8,8 @@ static bool stands_for_itself(unsigned byte)
     return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
 }
 
-/* The others are, in their order, the code points from 256 on. */
+/* Printable bytes stand for themselves; the other bytes map, in their order, to the code points
+ * from 256 on. */
 uint32_t dt_byte_map_code(unsigned char byte)
 {
     uint32_t code = 256;

@@ -8,9 +8,9 @@
 
 #include "base/banned.h"
 
-enum { WHOLE_BYTES = 5 }; /* of the longest cluster that is looked up as one */
+enum { WHOLE_BYTES = 5 }; /* Clusters up to this length, in bytes, are looked up as a whole. */
 
-/* --- the tree, as darts-clone lays it out */
+/* --- the tree, in the layout of darts-clone */
 
 static uint32_t number_at(const unsigned char *at)
 {
@@ -27,7 +27,8 @@ static bool is_value(uint32_t unit)
     return unit >> 31 != 0;
 }
 
-/* The replacement of the shortest key that the text begins with; NULL: none does. */
+/* Returns the replacement of the shortest key that is a prefix of the text; NULL if there is
+ * none. */
 static const char *find(const dt_charsmap *map, const unsigned char *text, size_t length)
 {
     uint32_t node = offset_of(number_at(map->units));
@@ -133,7 +134,7 @@ static void add_cluster(dt_strbuf *out, const dt_charsmap *map, const unsigned c
     }
 }
 
-/* Whether the character is ASCII and a cluster by itself. */
+/* Returns whether the character is ASCII and a grapheme cluster of its own. */
 static bool is_plain(const unsigned char *at, size_t left)
 {
     return at[0] < 0x80 && (left == 1 || (at[1] < 0x80 && !(at[0] == '\r' && at[1] == '\n')));

@@ -1,10 +1,13 @@
-/* charsmap: replaces characters as a SentencePiece model's normalizer does.
+/* charsmap: replaces characters as the normalizer of a SentencePiece model does.
  *
- * Format   a uint32 of little endian: the bytes of the tree; the tree, a double array of such numbers in which a key
- *          leads to a place in the rest; the rest: replacements (UTF-8), each ends with a byte 0
- * Rule     each grapheme cluster (UAX #29) of less than 6 bytes that begins with a key becomes the replacement of its
- *          shortest one; else each of its characters does so. This is what the library `tokenizers` does
- * Threads  read only
+ * Format   a little-endian uint32: the size of the tree in bytes; the tree: a double array of uint32 units, which
+ *          maps each key to an offset into the replacements; the replacements: UTF-8 texts, each ending with a
+ *          NUL byte
+ * Rule     for each grapheme cluster (UAX #29) of less than 6 bytes, the shortest key that is a prefix of the
+ *          cluster is looked up, and its replacement replaces the whole cluster. If there is no such key, or the
+ *          cluster is longer, each of its characters is looked up in the same way. The library `tokenizers` does
+ *          the same
+ * Threads  read-only
  */
 #ifndef DT_ENGINE_TOKENS_CHARSMAP_H
 #define DT_ENGINE_TOKENS_CHARSMAP_H
@@ -18,15 +21,16 @@ extern "C" {
 typedef struct dt_charsmap {
     const unsigned char *units; /* [count * 4] */
     size_t count;
-    const char *replacements; /* ends with a byte 0 */
+    const char *replacements; /* ends with a NUL byte */
     size_t length;
-    const char *ascii[128]; /* replacements of single characters; NULL: it stays */
+    const char *ascii[128]; /* replacements of single ASCII characters; NULL: unchanged */
 } dt_charsmap;
 
-/* Keeps pointers into bytes, which a byte 0 must follow. DT_ERR_CORRUPT saying what is wrong. */
+/* Reads a map. Keeps pointers into bytes, after which a NUL byte must follow. DT_ERR_CORRUPT with
+ * the reason. */
 dt_status dt_charsmap_read(dt_charsmap *out, const char *bytes, size_t length, dt_error *err);
 
-/* Appends the text (valid UTF-8). */
+/* Appends the text (valid UTF-8), with its characters replaced. */
 void dt_charsmap_add(dt_strbuf *out, const dt_charsmap *map, const char *text, size_t length);
 
 #ifdef __cplusplus

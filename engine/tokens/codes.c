@@ -21,7 +21,7 @@ typedef struct merge_line {
     size_t first_length, second_length;
 } merge_line;
 
-/* Two symbols with a space between them, and fastBPE's count. */
+/* Reads "a b", or "a b count" of fastBPE. Returns false for another form. */
 static bool read_merge(merge_line *out, const char *line, size_t length)
 {
     const char *end = line + length, *space = memchr(line, ' ', length), *count;
@@ -51,7 +51,7 @@ static dt_status add_symbol(int32_t *id, dt_codes *codes, const char *text, size
     return dt_vocab_add(&codes->symbols, *id, text, length, true, err);
 }
 
-/* The earlier of two equal lines counts. */
+/* Adds a merge. If a line occurs twice, the earlier one counts. */
 static dt_status add_merge(dt_codes *codes, const merge_line *line, uint32_t rank,
                            dt_strbuf *joined, dt_error *err)
 {
@@ -95,7 +95,7 @@ static dt_status read_lines(dt_codes *out, const char *bytes, size_t length, con
                             dt_strbuf *joined, dt_error *err)
 {
     const char *end = bytes + length;
-    bool counted = false; /* fastBPE's */
+    bool counted = false; /* the lines have fastBPE's counts */
     int64_t line = 1, merges = 0;
     dt_status st = DT_OK;
     merge_line merge;
@@ -159,7 +159,8 @@ void dt_codes_release(dt_codes *codes)
 
 /* --- a word */
 
-/* Bytes of the word from `start` on; that of a word's end reaches past it. -1: in no merge. */
+/* A piece of a word: its bytes from `start` to the next piece. id: its symbol; -1 if no merge
+ * contains it. The last piece includes the end-of-word mark. */
 typedef struct piece {
     size_t start;
     int32_t id;
@@ -185,7 +186,7 @@ static dt_status add_piece(word *w, size_t start, int32_t id, dt_error *err)
     return DT_OK;
 }
 
-/* A character a piece; `text` continues behind the word with the mark of its end. */
+/* Splits a word into one piece per character. In `text`, the end-of-word mark follows the word. */
 static dt_status cut(word *w, const dt_codes *codes, const char *text, size_t length, dt_error *err)
 {
     size_t used;
@@ -239,7 +240,7 @@ static void join(word *w, const dt_pair *pair)
     w->count = kept;
 }
 
-/* A word of one character is itself. */
+/* Appends the pieces of a word, joined as the merges say. */
 static dt_status apply_word(dt_strbuf *out, word *w, const dt_codes *codes, dt_strbuf *marked,
                             const char *text, size_t length, dt_error *err)
 {

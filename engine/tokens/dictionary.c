@@ -17,7 +17,7 @@ static const char *const specials[] = {"<s>", "<pad>", "</s>", "<unk>"};
 typedef struct entry {
     const char *word;
     size_t length;
-    bool overwrites; /* a line above it with the same word */
+    bool overwrites; /* flagged: replaces an earlier line of the same word */
 } entry;
 
 static bool is_space(char c)
@@ -86,7 +86,8 @@ static dt_status read_entries(entry **out, int64_t *count, const char *bytes, si
     return DT_OK;
 }
 
-/* From the last line up: the word of a line is found by the lowest of its lines. */
+/* Adds the lines from last to first, so that a word that occurs on several lines gets the id of the
+ * last of them. DT_ERR_CORRUPT if that line has no overwrite flag. */
 static dt_status add_entries(dt_dictionary *out, const entry *entries, int64_t count,
                              const char *name, dt_error *err)
 {
@@ -150,7 +151,7 @@ int64_t dt_dictionary_size(const dt_dictionary *dictionary)
 
 /* --- text */
 
-/* Python's str.isspace(): White_Space, and the four separators of ASCII. */
+/* Like Python's str.isspace(): White_Space, and the four separators of ASCII. */
 static bool splits(uint32_t code)
 {
     return (code >= 0x1c && code <= 0x1f) || dt_code_class_of(code) == DT_CODE_SPACE;

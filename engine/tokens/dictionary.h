@@ -6,8 +6,8 @@
  *   text       split at white space as by Python's str.split(); a word without a line is <unk>
  *
  * Source     fairseq/data/dictionary.py, fairseq/tokenizer.py
- * Threads    read only once it is made
- * Errors     DT_ERR_CORRUPT naming file and line: no count, the same word twice, not UTF-8; empty
+ * Threads    read-only after parsing
+ * Errors     DT_ERR_CORRUPT naming file and line: no count, a word twice, not UTF-8; or an empty file
  */
 #ifndef DT_ENGINE_TOKENS_DICTIONARY_H
 #define DT_ENGINE_TOKENS_DICTIONARY_H
@@ -27,23 +27,25 @@ enum {
     DT_DICTIONARY_SPECIALS
 };
 
-/* Between pieces of one word, as subword-nmt writes them: "the@@ ory". */
+/* Mark between the pieces of a word, as subword-nmt writes it: "the@@ ory". */
 #define DT_WORD_CONTINUES "@@"
 
 typedef struct dt_dictionary {
     dt_vocab words;
 } dt_dictionary;
 
-/* `name` is the file's, for messages. Released by dt_dictionary_release, which accepts a zeroed one. */
+/* Parses a dictionary. `name` is the file's name, for messages. Release with dt_dictionary_release,
+ * which accepts a zeroed one. */
 dt_status dt_dictionary_parse(dt_dictionary *out, const char *bytes, size_t length,
                               const char *name, dt_error *err);
 void dt_dictionary_release(dt_dictionary *dictionary);
 
 int64_t dt_dictionary_size(const dt_dictionary *dictionary);
-/* Appends the ids of the words of a line (UTF-8); nothing for white space alone. */
+/* Appends the ids of the words of a line (UTF-8); nothing for a line of white space. */
 dt_status dt_dictionary_encode(dt_ids *out, const dt_dictionary *dictionary, const char *text,
                                size_t length, dt_error *err);
-/* Appends a word and a space, or a piece that continues without either; nothing for <s>, <pad> and </s>. */
+/* Appends a word and a space, or the start of a split word ("the@@") without mark and space;
+ * nothing for <s>, <pad> and </s>. */
 void dt_dictionary_decode(dt_strbuf *out, const dt_dictionary *dictionary, int32_t id);
 
 #ifdef __cplusplus

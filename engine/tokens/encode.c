@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
-/* A text is cut by added tokens, brought into normal form, cut by those added tokens that are looked for there, and split
- * into words. Each word becomes tokens, by merges or as the most probable pieces. What a short word becomes is
- * remembered: most words of a text are among the last few ten thousand. */
+/* encode: turns text into token ids. The text is cut at added tokens and normalized, cut at those added tokens
+ * that are searched for after normalization, and split into words. A word becomes tokens by merges (BPE), or as
+ * its most probable pieces (Unigram). The tokens of short words are cached, because most words of a text are
+ * among the most recent few ten thousand words.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +15,13 @@
 
 #define SLOTS_LOG   16
 #define SLOTS       (1u << SLOTS_LOG)
-#define SLOT_BYTES  16 /* of a word */
-#define SLOT_TOKENS 11 /* a slot is a cache line */
-#define AHEAD       16 /* words whose slots are asked for before the first of them is looked at */
+#define SLOT_BYTES  16 /* longest cached word, in bytes */
+#define SLOT_TOKENS 11 /* most tokens of a cached word: a slot fills a cache line */
+#define AHEAD       16 /* words whose slots are prefetched before the first of them is read */
 
 typedef struct slot {
-    uint64_t low, high; /* the word */
-    uint8_t length;     /* 0: none */
+    uint64_t low, high; /* the word (make_key) */
+    uint8_t length;     /* 0: the slot is empty */
     uint8_t count;
     int32_t ids[SLOT_TOKENS];
 } slot;
@@ -29,7 +31,7 @@ struct dt_bpe_encoder {
     slot *slots;
     dt_merge_memory memory;
     dt_unigram_memory unigram;
-    dt_strbuf normal, marked; /* a stretch in normal form, and with its marks for spaces */
+    dt_strbuf normal, marked; /* a part of the text: normalized; with marks for spaces */
 };
 
 void dt_ids_release(dt_ids *ids)
@@ -94,7 +96,8 @@ static bool add_fallback(dt_ids *out, const dt_bpe *bpe, const unsigned char *te
     return true;
 }
 
-/* An unknown token is held back until a known character follows, as the library has it. */
+/* Adds the token of each character. An unknown token is added only when a known character follows,
+ * or at the end of the word, as in the library. */
 static dt_status add_characters(dt_ids *out, const dt_bpe *bpe, const unsigned char *word,
                                 size_t length, dt_error *err)
 {
@@ -132,7 +135,8 @@ static void reverse(int32_t *ids, size_t count)
     }
 }
 
-/* Unknown characters in a row, from the last byte to the first: their text may be a piece after all. */
+/* Adds a token for unknown characters in a row, which together may be a piece of the vocabulary.
+ * Fallback bytes are added in reverse order: the caller goes from the end of the word to its start. */
 static dt_status add_unknown(dt_ids *out, const dt_bpe *bpe, const unsigned char *text,
                              size_t length, dt_error *err)
 {
@@ -150,7 +154,8 @@ static dt_status add_unknown(dt_ids *out, const dt_bpe *bpe, const unsigned char
     return DT_OK;
 }
 
-/* The pieces of the best way, which leads back from the last byte. */
+/* Adds the most probable pieces of a word. The search result leads from the last byte back to the
+ * first. */
 static dt_status add_pieces(dt_bpe_encoder *e, dt_ids *out, const unsigned char *word,
                             size_t length, dt_error *err)
 {
@@ -218,7 +223,7 @@ static inline uint64_t load(const unsigned char *at, size_t bytes)
     return four;
 }
 
-/* A word of 1 to 16 bytes as two numbers, which with its length say what it is. */
+/* Packs a word of 1 to 16 bytes into two numbers, which identify it together with its length. */
 static inline void make_key(uint64_t *low, uint64_t *high, const unsigned char *word, size_t length)
 {
     *high = 0;
@@ -239,7 +244,8 @@ static inline slot *slot_of(const dt_bpe_encoder *e, uint64_t low, uint64_t high
     return &e->slots[(hash ^ hash >> 32) * 0x9fb21c651e98df25ull >> (64 - SLOTS_LOG)];
 }
 
-/* A word that is cut out, and where it is remembered; known NULL: it is too long for that. */
+/* A word of the text and its cache slot; known is NULL for words that are too long for the
+ * cache. */
 typedef struct cut_word {
     const unsigned char *at;
     size_t length;
@@ -283,7 +289,7 @@ out:
     return st;
 }
 
-/* --- stretches without added tokens, in normal form */
+/* --- normalized text between added tokens */
 
 static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
                            dt_error *err)
@@ -310,7 +316,7 @@ out:
     return st;
 }
 
-/* Each mark begins a word. */
+/* Adds the words of the marked text: each mark starts a word. */
 static dt_status add_marked(dt_bpe_encoder *e, dt_ids *out, dt_error *err)
 {
     const char *mark = e->bpe->metaspace.mark, *at = e->marked.data;
@@ -408,7 +414,7 @@ out:
 typedef dt_status add_fn(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
                          bool is_start, dt_error *err);
 
-/* Cuts the text by `added`; what lies between goes to `add`. */
+/* Cuts the text at the tokens of `added`, and calls `add` for the text between them. */
 static dt_status cut(dt_bpe_encoder *e, dt_ids *out, const dt_added *added, add_fn *add,
                      const char *text, size_t length, bool is_start, dt_error *err)
 {

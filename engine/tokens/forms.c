@@ -1,6 +1,7 @@
-/* Text is cut before every code point that the form keeps and that joins nothing before it. Between two cuts
- * code points are decomposed, marks are put in order, and the composed forms are composed. The library orders
- * marks in quadratic time, hence the sort. */
+/* forms: cuts text before each code point that the form keeps unchanged and that does not combine with anything
+ * before it. Between two cuts, code points are decomposed, marks are sorted into canonical order, and code points
+ * are composed, if the form composes. libutf8proc sorts marks in quadratic time, hence the sort here.
+ */
 #include "engine/tokens/forms.h"
 
 #include <stdlib.h>
@@ -12,16 +13,16 @@
 #include "base/banned.h"
 
 enum {
-    LONGEST = 18, /* code points that one decomposes to: U+FDFA */
+    LONGEST = 18, /* code points of the longest decomposition, that of U+FDFA */
     HANGUL_FIRST = 0xac00,
     HANGUL_LAST = 0xd7a3,
-    VOWEL_FIRST = 0x1161, /* jamo that join a syllable before them */
+    VOWEL_FIRST = 0x1161, /* from here on, jamo that combine with the syllable before them */
     TAIL_LAST = 0x11c2
 };
 
 typedef struct part {
     int32_t code;
-    uint32_t place; /* keeps marks of one class in their order */
+    uint32_t place; /* position, which keeps marks of the same class in their order */
     uint8_t combining;
 } part;
 
@@ -41,7 +42,8 @@ static bool is_compatible(dt_form form)
     return form == DT_FORM_NFKC || form == DT_FORM_NFKD;
 }
 
-/* Whether the form may change the code point, or what precedes it. True for some that stay. */
+/* Returns whether the form may change the code point or what precedes it; also true for some code
+ * points that never change. */
 static bool is_unstable(dt_form form, uint32_t code)
 {
     const utf8proc_property_t *property;
@@ -150,7 +152,7 @@ bool dt_form_holds(dt_form form, const char *text, size_t length)
 dt_status dt_form_add(dt_strbuf *out, dt_form form, const char *text, size_t length, dt_error *err)
 {
     const unsigned char *at = (const unsigned char *)text, *end = at + length, *done = at;
-    const unsigned char *last = at; /* where the last stable code point begins */
+    const unsigned char *last = at; /* start of the last stable code point */
     parts all = {0};
     dt_status st = DT_OK;
     size_t used;

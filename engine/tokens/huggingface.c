@@ -11,7 +11,8 @@ static bool is_set(const json_t *json, const char *key)
     return value != NULL && !json_is_null(value);
 }
 
-/* The first of these that it has: what a base model was trained with between documents. The last is DeepSeek's. */
+/* Sets the token between documents: the first of these that the file has. Base models were trained
+ * with them; the last one is DeepSeek's. */
 static void find_end_of_text(dt_bpe *bpe, const json_t *added)
 {
     static const char *const names[] = {"<|endoftext|>",
@@ -35,9 +36,10 @@ static void find_end_of_text(dt_bpe *bpe, const json_t *added)
         }
 }
 
-/* Sets whether two lines have the words of both together: white space is dropped, every word gets its mark, and no
- * step of the normalizer depends on the text's start or joins what is on both sides of a line break. The last character
- * before the break is printable ASCII (dt_bpe_cut): each of them is tried. */
+/* Sets separates_lines: whether two lines together give the same words as the lines one by one.
+ * This requires that white space is dropped, that every word gets its mark, and that no step of the
+ * normalizer depends on the start of the text or joins the two sides of a line break. dt_bpe_cut
+ * cuts only after printable ASCII, so each of these characters is tried before the break. */
 static dt_status find_separates_lines(dt_bpe *bpe, dt_error *err)
 {
     dt_status st = DT_OK;

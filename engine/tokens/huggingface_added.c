@@ -39,8 +39,8 @@ out:
     return st;
 }
 
-/* The number of a text in the model's vocabulary; -1: it has none. A BPE's may spell bytes in another way than dt_vocab
- * has them. */
+/* Returns the id of a text in the model's vocabulary; -1 if it has none. `vocab` is the file's
+ * vocabulary, needed because a BPE model may spell bytes in another way than dt_vocab. */
 static int64_t number_in_model(const dt_bpe *bpe, const json_t *vocab, const char *text)
 {
     const json_t *id = json_object_get(vocab, text);
@@ -50,7 +50,7 @@ static int64_t number_in_model(const dt_bpe *bpe, const json_t *vocab, const cha
     return id != NULL ? json_integer_value(id) : -1;
 }
 
-/* One that the model has too must have its number there; another gets a number of its own. */
+/* Adds a token to the vocabulary. If the model has the same token, both must have the same id. */
 static dt_status add_to_vocab(dt_bpe *bpe, const entry *added, const json_t *vocab, dt_error *err)
 {
     int64_t id = number_in_model(bpe, vocab, added->content);
@@ -94,7 +94,7 @@ dt_status dt_bpe_read_added(dt_bpe *bpe, const json_t *list, const json_t *vocab
         DT_TRY(read_entry(&added, item, err));
         DT_TRY(add_to_vocab(bpe, &added, vocab, err));
         DT_TRY(add_entry(bpe, &added, &scratch, err));
-        /* the normalizer may make a space of a line break before such a token is searched */
+        /* a line break may become a space in the normalizer, before such a token is searched */
         bpe->reaches_over_breaks = bpe->reaches_over_breaks || added.token.lstrip ||
                                    strpbrk(added.content, added.normalized ? " \n" : "\n") != NULL;
     }

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-enum { DEEPEST = 8 }; /* sequences in one another */
+enum { DEEPEST = 8 }; /* nested Sequences, at most */
 
 /* The ids that one step adds to each side of the text. */
 typedef struct step {
@@ -22,7 +22,7 @@ static dt_status add(dt_ids *to, const dt_bpe *bpe, const json_t *id, dt_error *
     return dt_ids_add(to, (int32_t)value, err);
 }
 
-/* {"id": "<s>", "type_id": 0}, whose ids are in "special_tokens". */
+/* Reads {"id": "<s>", "type_id": 0}; the ids of "<s>" are in "special_tokens". */
 static dt_status add_special(dt_ids *to, const dt_bpe *bpe, const json_t *token,
                              const json_t *table, dt_error *err)
 {
@@ -40,7 +40,7 @@ static dt_status add_special(dt_ids *to, const dt_bpe *bpe, const json_t *token,
     return st;
 }
 
-/* "single": special tokens, the sequence A once, special tokens. */
+/* Reads "single": special tokens, the sequence A once, special tokens. */
 static dt_status read_template(step *out, const dt_bpe *bpe, const json_t *json, dt_error *err)
 {
     const json_t *items = json_object_get(json, "single"), *item;
@@ -72,7 +72,7 @@ out:
     return st;
 }
 
-/* ["[CLS]", 101] */
+/* Reads a pair such as ["[CLS]", 101]. */
 static dt_status read_pair(dt_ids *to, const dt_bpe *bpe, const json_t *json, const char *key,
                            dt_error *err)
 {
@@ -84,7 +84,7 @@ static dt_status read_pair(dt_ids *to, const dt_bpe *bpe, const json_t *json, co
     return add(to, bpe, json_array_get(pair, 1), err);
 }
 
-/* The step goes around what is there. */
+/* Puts the tokens of a step outside those that are already around the text. */
 static dt_status wrap(dt_bpe *bpe, step *of, dt_error *err)
 {
     dt_ids inner = bpe->before;

@@ -1,5 +1,6 @@
-/* The decoder of a tokenizer.json, which says what stands for a space in a token, and whether the first one is
- * dropped. */
+/* huggingface_decoder: reads the decoder of a tokenizer.json: the character that stands for a space in tokens,
+ * and whether the first space is dropped.
+ */
 #include <string.h>
 
 #include "engine/tokens/bpe_int.h"
@@ -8,7 +9,7 @@
 
 static const char where[] = "decoder";
 
-/* Sets what stands for a space in tokens. */
+/* Sets the text that stands for a space in tokens. */
 static dt_status set_space(dt_bpe *bpe, const char *text, dt_error *err)
 {
     if (bpe->space != NULL)
@@ -17,7 +18,7 @@ static dt_status set_space(dt_bpe *bpe, const char *text, dt_error *err)
     return dt_bpe_copy_text(&bpe->space, bpe, text, err);
 }
 
-/* Reads a Replace of a String by a space, the only kind that is supported. */
+/* Reads a Replace of a String by a space; other kinds are unsupported. */
 static dt_status read_replace(dt_bpe *bpe, const json_t *json, dt_error *err)
 {
     static const char *const keys[] = {"type", "pattern", "content", NULL};
@@ -38,7 +39,8 @@ out:
     return st;
 }
 
-/* {"type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "add_prefix_space": true} */
+/* Reads {"type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "add_prefix_space":
+ * true}. */
 static dt_status read_metaspace(dt_bpe *bpe, const json_t *json, dt_error *err)
 {
     const char *scheme = json_string_value(json_object_get(json, "prepend_scheme")), *mark;
@@ -46,6 +48,13 @@ static dt_status read_metaspace(dt_bpe *bpe, const json_t *json, dt_error *err)
     bool prefix;
 
     DT_TRY(dt_bpe_get_text(&mark, json, "replacement", where, err));
+    if (mark[0] == '\0')
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'replacement' is empty", where);
+    if (scheme != NULL && strcmp(scheme, "always") != 0 && strcmp(scheme, "first") != 0 &&
+        strcmp(scheme, "never") != 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "'%s': unsupported prepend_scheme '%.40s' (expected always, first or never)",
+                 where, scheme);
     DT_TRY(set_space(bpe, mark, err));
     DT_TRY(dt_bpe_get_bool(&prefix, json, "add_prefix_space", true, where, err));
     bpe->drops_first_space = scheme != NULL ? strcmp(scheme, "never") != 0 : prefix;
@@ -53,7 +62,7 @@ out:
     return st;
 }
 
-/* {"type": "Strip", "content": " ", "start": 1, "stop": 0} */
+/* Reads {"type": "Strip", "content": " ", "start": 1, "stop": 0}. */
 static dt_status read_strip(dt_bpe *bpe, const json_t *json, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -1,4 +1,4 @@
-/* A model of kind BPE in a tokenizer.json: tokens, and which of them merge. */
+/* huggingface_model: reads a BPE model from a tokenizer.json: its tokens and merges. */
 #include <string.h>
 
 #include "engine/tokens/bpe_int.h"
@@ -7,15 +7,16 @@
 
 static const char where[] = "model";
 
-/* Byte-level tokens become the bytes that they stand for. One with another character in it comes
- * from no text: it is known by its number. */
+/* Adds a token; byte-level tokens are converted to the bytes they stand for. A token with a
+ * character that stands for no byte cannot result from text: it is found only by its id. */
 static dt_status add_token(dt_bpe *bpe, const char *text, const json_t *id, dt_strbuf *scratch,
                            dt_error *err)
 {
     size_t length = strlen(text);
 
     if (!json_is_integer(id))
-        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': token '%.80s': expected a number", where, text);
+        return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': token '%.80s': expected an integer id", where,
+                       text);
     dt_strbuf_reset(scratch);
     if (bpe->byte_level && length > 0 && dt_byte_map_decode(scratch, text, length))
         return dt_vocab_add(&bpe->vocab, json_integer_value(id), scratch->data, scratch->length,
@@ -59,7 +60,7 @@ void dt_bpe_find_bytes(dt_bpe *bpe)
 
 /* --- merges */
 
-/* The number of a token as the file spells it. */
+/* Finds the id of a token as the file spells it. */
 static dt_status find_part(int32_t *out, const json_t *vocab, const char *text, int64_t index,
                            dt_error *err)
 {
@@ -77,7 +78,7 @@ typedef struct merge_text {
     dt_strbuf first, second, both;
 } merge_text;
 
-/* ["a", "b"], or "a b" in older files. */
+/* Splits a merge: ["a", "b"], or "a b" in older files. Returns false for another form. */
 static bool split_merge(merge_text *out, const json_t *merge)
 {
     const char *text = json_string_value(merge), *space, *first, *second;
@@ -142,9 +143,9 @@ out:
     return st;
 }
 
-/* --- */
+/* --- the model */
 
-/* A setting that changes the numbers and must be null, empty or 0. */
+/* Refuses a setting that would change the ids, unless it is null, empty or 0. */
 static dt_status check_unset(const json_t *model, const char *key, dt_error *err)
 {
     const json_t *value = json_object_get(model, key);

@@ -1,4 +1,5 @@
-/* The normalizer of a tokenizer.json: what becomes of a text before it is split. */
+/* huggingface_normalizer: reads the normalizer of a tokenizer.json, which changes a text before it
+ * is split. */
 #include <string.h>
 
 #include "engine/tokens/base64.h"
@@ -8,8 +9,8 @@
 
 static const char where[] = "normalizer";
 
-/* {"type": "Replace", "pattern": {"String": " "}, "content": "_"}, or {"Regex": " {2,}"} as files that come from
- * SentencePiece have it. */
+/* Reads {"type": "Replace", "pattern": {"String": " "}, "content": "_"}, or {"Regex": " {2,}"},
+ * which files converted from SentencePiece have. */
 static dt_status read_replace(dt_normal_step *out, dt_bpe *bpe, const json_t *json, dt_error *err)
 {
     static const char *const keys[] = {"type", "pattern", "content", NULL};
@@ -142,7 +143,8 @@ static dt_status read_step(dt_bpe *bpe, const json_t *json, bool alone, dt_error
     step = known[i].step;
     DT_TRY(known[i].read(&step, bpe, json, err));
     if (bpe->step_count == DT_BPE_STEPS)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s' has more than %d steps", where, DT_BPE_STEPS);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s': more than %d steps are not supported", where,
+                 DT_BPE_STEPS);
     bpe->steps[bpe->step_count++] = step;
 out:
     return st;

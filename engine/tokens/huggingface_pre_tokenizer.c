@@ -1,5 +1,6 @@
-/* The pre_tokenizer of a tokenizer.json: how a text is split into words. Known are stages of Split and Digits before
- * ByteLevel, and Metaspace, alone or after WhitespaceSplit. */
+/* huggingface_pre_tokenizer: reads the pre_tokenizer of a tokenizer.json, which splits a text into words.
+ * Supported: Split and Digits before ByteLevel; Metaspace, alone or after WhitespaceSplit.
+ */
 #include <string.h>
 
 #include "engine/tokens/bpe_int.h"
@@ -98,7 +99,7 @@ static dt_status read_metaspace(dt_bpe *bpe, const json_t *json, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_bpe_check_keys(json, pre, keys, err));
-    if (bpe->metaspace.mark != NULL || bpe->split.count > 0)
+    if (bpe->split.count > 0)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "'%s': unsupported Metaspace in a sequence (expected it alone or after "
                  "WhitespaceSplit)",

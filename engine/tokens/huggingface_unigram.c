@@ -1,4 +1,5 @@
-/* A model of kind Unigram in a tokenizer.json: pieces, each with the logarithm of its probability. */
+/* huggingface_unigram: reads a Unigram model from a tokenizer.json: its pieces with the logarithms
+ * of their probabilities. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,11 @@ static const char where[] = "model";
 
 /* --- scores
  *
- * The library reads a number by a division that is rounded twice, up to one unit of the last place off. Ways that have
- * the same pieces in another order are as probable, and the last place decides between them. Files have the fewest
- * digits that name a number: from these the library's reading is computed. */
+ * The library `tokenizers` parses a number with a division that is rounded twice, so that the result can differ by
+ * one unit of the last place. Segmentations with the same pieces in another order have the same probability, and the
+ * last place decides between them. The code here computes the number as the library does, from its digits: files
+ * have the fewest digits that identify a number.
+ */
 
 static double power_of_ten(int exponent)
 {
@@ -24,7 +27,8 @@ static double power_of_ten(int exponent)
     return strtod(text, NULL);
 }
 
-/* The digits of "1.25e-03" as 125, and their exponent; false: they name another number. */
+/* Returns the digits of "1.25e-03" as 125 in *digits, and their exponent; false if `count` digits
+ * do not identify the value. */
 static bool read_digits(uint64_t *digits, int *exponent, double value, int count)
 {
     char text[40];
@@ -75,7 +79,8 @@ static dt_status read_piece(const char **text, double *score, const json_t *voca
     return DT_OK;
 }
 
-/* From the last piece up: of equal ones the last counts, as in the library. */
+/* Adds the pieces from last to first, so that of equal pieces the last one is found, as in the
+ * library. */
 static dt_status read_vocab(dt_bpe *bpe, double **scores, const json_t *vocab, dt_error *err)
 {
     int64_t count = (int64_t)json_array_size(vocab);
@@ -130,7 +135,7 @@ dt_status dt_bpe_read_unigram(dt_bpe *bpe, const json_t *model, dt_error *err)
     dt_bpe_find_bytes(bpe);
     DT_TRY(read_unknown(bpe, model, err));
     st = dt_unigram_build(&bpe->unigram, &bpe->vocab, scores, err);
-    scores = NULL; /* the tree owns them */
+    scores = NULL; /* now owned by the tree */
     bpe->is_unigram = st == DT_OK;
 out:
     free(scores);

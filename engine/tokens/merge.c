@@ -5,10 +5,10 @@
 
 #include "base/banned.h"
 
-#define SHORT 48 /* tokens: from here on a heap is faster than looking at all pairs */
+#define SHORT 48 /* tokens; from here on, a heap is faster than comparing all pairs */
 #define NONE  UINT32_MAX
 
-/* --- short words: the pair behind each token is kept beside it */
+/* --- short words: pairs[i] is the table entry of tokens i and i + 1 */
 
 static size_t merge_short(int32_t *ids, size_t count, const dt_pairs *merges)
 {
@@ -36,7 +36,7 @@ static size_t merge_short(int32_t *ids, size_t count, const dt_pairs *merges)
     return count;
 }
 
-/* --- long words: a linked list of tokens, and a heap of pairs, some of which are out of date */
+/* --- long words: a linked list of tokens, and a heap of pairs, some of which are outdated */
 
 static void sink(uint64_t *queue, size_t count, size_t at)
 {
@@ -77,8 +77,9 @@ static const dt_pair *pair_at(const dt_merge_memory *m, uint32_t at, const dt_pa
     return dt_pairs_get(merges, m->symbols[at].id, m->symbols[m->symbols[at].behind].id);
 }
 
-/* Each merge takes one pair out of the heap and puts two at most into it, and there are fewer merges
- * than tokens: it never holds more than twice as many. */
+/* Allocates the memory for `count` tokens. Each merge removes one pair from the heap and adds at
+ * most two, and there are fewer merges than tokens: the heap never has more than twice as many
+ * pairs as tokens. */
 static dt_status make_room(dt_merge_memory *m, size_t count, dt_error *err)
 {
     if (count <= m->room)

@@ -30,7 +30,7 @@ static void replace(dt_strbuf *out, const char *text, size_t length, const char 
     dt_strbuf_add(out, text + start, length - start);
 }
 
-/* Two or more spaces become `to`. */
+/* Replaces two or more spaces in a row by `to`. */
 static void replace_spaces(dt_strbuf *out, const char *text, size_t length, const char *to)
 {
     for (const char *end = text + length; text < end;) {
@@ -72,7 +72,7 @@ static void strip(dt_strbuf *out, const char *text, size_t length, bool left, bo
     dt_strbuf_add(out, text, (size_t)(end - text));
 }
 
-/* Appends what becomes of one character. */
+/* Appends the replacement of one character. */
 typedef void code_fn(dt_strbuf *out, uint32_t code);
 
 static void add_code(dt_strbuf *out, uint32_t code)
@@ -82,7 +82,8 @@ static void add_code(dt_strbuf *out, uint32_t code)
     dt_strbuf_add(out, bytes, dt_utf8_encode(bytes, code));
 }
 
-/* U+0130 alone becomes two: an i and a dot above. */
+/* Appends the lower case of a code point. Only U+0130 becomes two code points: an i and a dot
+ * above. */
 static void add_lower(dt_strbuf *out, uint32_t code)
 {
     if (code == 0x130)
@@ -97,7 +98,8 @@ static void add_unless_mark(dt_strbuf *out, uint32_t code)
         add_code(out, code);
 }
 
-/* SentencePiece's rules "nmt": no controls, and one kind of space. */
+/* Applies SentencePiece's "nmt" rules: drops control characters, and turns all kinds of space into
+ * one. */
 static void add_nmt(dt_strbuf *out, uint32_t code)
 {
     static const uint32_t spaces[] = {'\t',   '\n',   '\f',   '\r',   0x1680,

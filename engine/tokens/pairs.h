@@ -1,4 +1,4 @@
-/* pairs: maps a pair of numbers to another pair: for the merges of tokens, and the tree of added tokens.
+/* pairs: maps a pair of numbers to another pair, for the merges of tokens and the tree of added tokens.
  *
  * Open addressing, at most half full. Adding an existing key replaces it.
  */
@@ -16,14 +16,14 @@ extern "C" {
 #define DT_PAIR_NONE UINT32_MAX
 
 typedef struct dt_pair {
-    uint64_t key;  /* both numbers, the first one above */
-    uint32_t rank; /* DT_PAIR_NONE: nothing is here */
+    uint64_t key;  /* both numbers, the first one in the upper half */
+    uint32_t rank; /* DT_PAIR_NONE: the slot is empty */
     int32_t id;
 } dt_pair;
 
 typedef struct dt_pairs {
     dt_pair *slots;
-    uint64_t count, mask; /* slots - 1 */
+    uint64_t count, mask; /* mask: slots - 1 */
     int shift;
 } dt_pairs;
 

@@ -51,7 +51,8 @@ const char *dt_split_expression(dt_split_kind kind)
 dt_status dt_split_add_kind(dt_split *split, dt_split_kind kind, dt_error *err)
 {
     if (split->count == DT_SPLIT_STAGES)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "text is split in more than %d stages",
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "more than %d stages of Split, Digits and ByteLevel are not supported",
                        DT_SPLIT_STAGES);
     split->stages[split->count++].kind = kind;
     return DT_OK;
@@ -66,8 +67,9 @@ static bool splits_lines(const dt_split *split)
     return false;
 }
 
-/* A file may spell line breaks as themselves, or escaped; "$" also matches before a line break, which no piece
- * has after a stage that isolates them. */
+/* Files spell line breaks in the expression literally or escaped, so literal ones are escaped
+ * before the comparison. "$" also matches before a line break at the end; it is supported only
+ * after a stage that isolates line breaks, because then no piece ends with one. */
 dt_status dt_split_add(dt_split *split, dt_arena *arena, const char *expression, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -106,7 +108,7 @@ bool dt_split_cuts_lines(const dt_split *split)
         if (split->stages[i].kind != DT_SPLIT_SET || dt_split_set_is_line_break(set))
             return true;
         if (set->of.ascii['\n'] || set->before.ascii['\n'])
-            return false; /* its pieces span lines before a later stage cuts them */
+            return false; /* this stage's pieces span lines, before a later stage can cut them */
     }
     return false;
 }
@@ -147,7 +149,7 @@ static inline unsigned look(place at, size_t *used)
     return dt_code_class_of(dt_code_at(at, used));
 }
 
-/* The end of the characters of these classes in a row. */
+/* Returns the end of the run of characters in these classes. */
 static inline place skip(place at, place end, unsigned classes)
 {
     size_t used;
@@ -168,8 +170,8 @@ static inline unsigned char lower(unsigned char c, bool any_case)
     return any_case && c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : c;
 }
 
-/* 's, 't, 're, 've, 'm, 'll, 'd at a quote: where it ends, NULL where there is none. In any case
- * U+017F is an s. */
+/* At a quote: returns the end of the contraction 's, 't, 're, 've, 'm, 'll or 'd, NULL if there is
+ * none. Case-insensitive matching accepts U+017F as an s. */
 static place contraction(place at, place end, bool any_case)
 {
     size_t left = (size_t)(end - at);
@@ -185,7 +187,8 @@ static place contraction(place at, place end, bool any_case)
     return NULL;
 }
 
-/* \s+(?!\S)|\s+ at a space: all of them, but for the last one where something follows. */
+/* `\s+(?!\S)|\s+` at a space: returns the end of the spaces, or the start of the last one if
+ * something else follows. */
 static place spaces(place at, place end)
 {
     place behind = at, last = at;
@@ -214,7 +217,8 @@ static inline place gpt2(place at, place end)
     return skip(start + used, end, class == DT_CODE_NUMBER ? DT_CODE_NUMBER : OTHER);
 }
 
-/* \s*[\r\n]+: up to the last line break of the spaces; NULL without one. */
+/* `\s*[\r\n]+`: returns the position after the last line break among the spaces; NULL if there is
+ * none. */
 static place line_breaks(place at, place end)
 {
     place behind = NULL;
@@ -235,7 +239,8 @@ static place numbers(place at, place end, int most)
     return at;
 }
 
-/* ` ?[...]+[\r\n]*` of these classes, and `slash` among the line breaks: NULL where it is something else. */
+/* ` ?[...]+[\r\n]*` for characters of these classes; with `slash`, the final set also contains a
+ * slash. Returns the end of the match; NULL if there is none. */
 static place signs(place at, place end, unsigned classes, bool slash)
 {
     size_t used;
@@ -250,7 +255,7 @@ static place signs(place at, place end, unsigned classes, bool slash)
     return at;
 }
 
-/* `\s*[\r\n]+|\s+(?!\S)|\s+` at a space. */
+/* `\s*[\r\n]+|\s+(?!\S)|\s+` at a space: returns the end of the match. */
 static place breaks_or_spaces(place at, place end)
 {
     place behind = line_breaks(at, end);
@@ -280,14 +285,16 @@ static place llama3(place at, place end, int most_numbers, bool end_is_one)
     return breaks_or_spaces(at, end);
 }
 
-/* o200k's words, without the character before them. Marks and letters without case are both upper and lower. */
+/* The words of o200k, without the optional character before them. Marks and caseless letters count
+ * as upper and as lower case. */
 enum {
     BOTH = DT_CODE_CASELESS | DT_CODE_MARK,
     UPPER = DT_CODE_UPPER | BOTH,
     LOWER = DT_CODE_LOWER | BOTH
 };
 
-/* Upper*Lower+: the upper-case letters give back until a lower-case one follows. NULL: none does. */
+/* `Upper*Lower+`: returns the end of the match; NULL if there is none. Backtracks over letters that
+ * are upper and lower case, to leave one for Lower+. */
 static place lower_word(place at, place end)
 {
     place both_end = NULL;
@@ -300,7 +307,8 @@ static place lower_word(place at, place end)
     return at < end && class == DT_CODE_LOWER ? skip(at, end, LOWER) : both_end;
 }
 
-/* Upper+Lower*, where lower_word does not match: NULL where this does not either. */
+/* `Upper+Lower*`, tried only if lower_word does not match: returns the end of the match; NULL if
+ * there is none. */
 static place upper_word(place at, place end)
 {
     place behind = skip(at, end, UPPER);
@@ -308,7 +316,8 @@ static place upper_word(place at, place end)
     return behind > at ? behind : NULL;
 }
 
-/* The alternatives in their order: each with the character before it, then without. */
+/* Tries the alternatives in their order, each first with the character before the word, then
+ * without. */
 static place cased_word(place at, place behind_first, place end)
 {
     place behind = NULL;
@@ -353,7 +362,7 @@ static inline bool is_ascii_letter(unsigned char c)
     return lower(c, true) >= 'a' && lower(c, true) <= 'z';
 }
 
-/* NULL: no alternative matches here. */
+/* Returns the end of the match; NULL if no alternative matches here. */
 static place deepseek(place at, place end)
 {
     enum { WORD = DT_CODE_LETTER | DT_CODE_MARK, SIGN = DT_CODE_PUNCT | DT_CODE_SYMBOL };
@@ -418,7 +427,8 @@ void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char 
     splitter->ends[0] += length;
 }
 
-/* The last stage whose piece is not used up continues, and those after it begin with its next piece. */
+/* Returns the end of the word at `at`: the last stage whose piece is not finished finds its next
+ * piece, and every later stage starts on that piece. */
 static place staged_end(dt_splitter *splitter, place at)
 {
     int count = splitter->split->count, stage = count;
@@ -433,7 +443,7 @@ static place staged_end(dt_splitter *splitter, place at)
 
 place dt_splitter_next(dt_splitter *splitter, place at)
 {
-    if (splitter->split->count == 1) /* most tokenizers: saves a tenth of their time */
+    if (splitter->split->count == 1) /* true for most tokenizers: saves a tenth of their time */
         return piece_end(&splitter->split->stages[0], at, splitter->ends[0]);
     return staged_end(splitter, at);
 }

@@ -1,16 +1,17 @@
-/* split: cuts text into the words that a model sees, as the pre-tokenizers of published tokenizers do.
+/* split: cuts text into words for the model, as the pre-tokenizers of published tokenizers do.
  *
- * A split has stages, each of which cuts the pieces of the stage before it at the places where its pattern
- * matches: a match is a piece, and so is what lies between two matches. A pattern is one of those that are
- * written out here, which costs a nanosecond a byte, or a set of characters (split_set.h).
+ * A split has stages. Each stage cuts the pieces of the stage before it where its pattern matches: a match is a
+ * piece, and the text between two matches is a piece. A pattern is either one of those below, which are
+ * implemented in C and cost a nanosecond per byte, or a set of characters (split_set.h).
  *   gpt2      's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *   llama3    (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
  *             |\s*[\r\n]+|\s+(?!\S)|\s+
- *   qwen      the same with \p{N}
- *   cl100k    llama3's, but white space at the end of the text is one word, line breaks and all
- *   o200k     words of upper-case, then lower-case letters, with their contraction; marks are letters, and a
- *             slash belongs to the punctuation before it. GPT-4o's and Llama 4's
- *   deepseek  the last stage of DeepSeek-V3's: ASCII punctuation joins ASCII letters, marks are letters
+ *   qwen      as llama3, with \p{N} instead of \p{N}{1,3}
+ *   cl100k    as llama3, but white space at the end of the text is one word, even with line breaks in it
+ *   o200k     words of upper-case, then lower-case letters, with their contraction; marks count as letters, and
+ *             slashes after punctuation belong to it. Used by GPT-4o and Llama 4
+ *   deepseek  the last stage of DeepSeek-V3: ASCII punctuation joins the ASCII letters after it, marks count as
+ *             letters
  */
 #ifndef DT_ENGINE_TOKENS_SPLIT_H
 #define DT_ENGINE_TOKENS_SPLIT_H
@@ -39,32 +40,34 @@ typedef struct dt_split_stage {
     dt_split_set set; /* SET only */
 } dt_split_stage;
 
-/* Without stages all of the text is one word. */
+/* The stages of a split; without stages, the whole text is one word. */
 typedef struct dt_split {
     dt_split_stage stages[DT_SPLIT_STAGES];
     int count;
 } dt_split;
 
-/* Adds the stage of a regular expression as a tokenizer.json has it. DT_ERR_UNSUPPORTED: the pattern is not
- * known, or there are too many stages. `arena` keeps what belongs to it. */
+/* Adds a stage for a regular expression in the spelling of a tokenizer.json. DT_ERR_UNSUPPORTED:
+ * the pattern is not supported, or there are too many stages. The stage's data is allocated in
+ * `arena`. */
 dt_status dt_split_add(dt_split *split, dt_arena *arena, const char *expression, dt_error *err);
 dt_status dt_split_add_kind(dt_split *split, dt_split_kind kind, dt_error *err);
-/* The reverse; NULL: the kind has no expression. */
+/* Returns the regular expression of a kind; NULL if the kind has none. */
 const char *dt_split_expression(dt_split_kind kind);
 
-/* Whether a word never reaches over a line break that stands between printable ASCII and an ASCII letter. */
+/* Returns whether no word spans a line break between printable ASCII and an ASCII letter. */
 bool dt_split_cuts_lines(const dt_split *split);
 
-/* The words of one text (valid UTF-8), from left to right. */
+/* Iterates over the words of a text (valid UTF-8) from left to right. */
 typedef struct dt_splitter {
     const dt_split *split;
-    /* of the text, and of each stage's current piece */
+    /* the end of the text, then that of each stage's current piece */
     const unsigned char *ends[DT_SPLIT_STAGES + 1];
 } dt_splitter;
 
 void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char *text,
                        size_t length);
-/* The end of the word that begins at `at`: first at the text, then at the end of the word before. */
+/* Returns the end of the word that starts at `at`: the start of the text, or the end of the
+ * previous word. */
 const unsigned char *dt_splitter_next(dt_splitter *splitter, const unsigned char *at);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@ enum { MOST_RANGES = 256 };
 
 /* --- the pattern */
 
-/* A set while it is read. */
+/* A set while its pattern is parsed. */
 typedef struct draft {
     unsigned classes;
     dt_code_range ranges[MOST_RANGES];
@@ -25,7 +25,7 @@ static const struct {
 } properties[] = {{"L", DT_CODE_LETTER}, {"N", DT_CODE_NUMBER}, {"P", DT_CODE_PUNCT},
                   {"S", DT_CODE_SYMBOL}, {"M", DT_CODE_MARK},   {"Ll", DT_CODE_LOWER}};
 
-/* `\s`, `\p{L}`: its classes, 0 if it is neither. */
+/* Reads `\s` or `\p{L}`, for example. Returns its classes; 0 if the text is neither. */
 static unsigned read_class(const char **at)
 {
     size_t length;
@@ -46,7 +46,7 @@ static unsigned read_class(const char **at)
     return 0;
 }
 
-/* A character, or an escaped one; false: it has a meaning that is not known here. */
+/* Reads a character, or an escaped one. Returns false if it has an unsupported special meaning. */
 static bool read_code(uint32_t *out, const char **at, const char *special)
 {
     size_t used = 1;
@@ -130,7 +130,8 @@ static int by_first(const void *a, const void *b)
     return left->first < right->first ? -1 : left->first > right->first;
 }
 
-/* Overlapping ranges become one, so that a search needs to look at one only. */
+/* Joins overlapping ranges, so that a binary search finds the only range that can contain a code
+ * point. */
 static void join_ranges(draft *set)
 {
     int kept = 0;
@@ -237,7 +238,7 @@ static const unsigned char *skip(const dt_split_set *set, const unsigned char *a
     return at;
 }
 
-/* The end of a match at `at`; NULL: there is none. */
+/* Returns the end of a match at `at`; NULL if there is none. */
 static const unsigned char *match(const dt_split_set *set, const unsigned char *at,
                                   const unsigned char *end)
 {
@@ -253,7 +254,8 @@ static const unsigned char *match(const dt_split_set *set, const unsigned char *
     return behind > at ? behind : NULL;
 }
 
-/* Where the characters of the set begin with which the piece ends. */
+/* Returns the start of the run of characters of the set at the end of the piece; `end` if there is
+ * no such run. */
 static const unsigned char *tail(const dt_split_set *set, const unsigned char *at,
                                  const unsigned char *end)
 {

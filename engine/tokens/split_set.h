@@ -2,7 +2,7 @@
  *
  * Form     SET | SET+ | SET{1,N} | SET+$, each after an optional SET?
  * SET      a character, \s, \p{X}, or [...] of those and of ranges; X is L, N, P, S, M or Ll
- * Errors   none: a pattern of another form is not one of these
+ * Errors   none: dt_split_set_parse returns false for a pattern of another form
  */
 #ifndef DT_ENGINE_TOKENS_SPLIT_SET_H
 #define DT_ENGINE_TOKENS_SPLIT_SET_H
@@ -22,26 +22,27 @@ typedef struct dt_code_range {
 } dt_code_range;
 
 typedef struct dt_code_set {
-    unsigned classes;            /* of dt_code_class */
+    unsigned classes;            /* dt_code_class */
     const dt_code_range *ranges; /* ascending */
     int count;
     bool ascii[128];
 } dt_code_set;
 
 typedef struct dt_split_set {
-    dt_code_set before; /* the optional character; empty: none */
+    dt_code_set before; /* the set of the optional first character; empty: there is none */
     dt_code_set of;
-    int most;    /* characters of a match */
-    bool at_end; /* only at the end of the piece */
+    int most;    /* largest number of characters in a match */
+    bool at_end; /* matches only at the end of the piece */
 } dt_split_set;
 
-/* False: the pattern is of another form, or there is no memory for its ranges in the arena. */
+/* Parses a pattern. Returns false if the pattern has another form, or if the arena has no memory
+ * for its ranges. */
 bool dt_split_set_parse(dt_split_set *out, dt_arena *arena, const char *pattern);
 
-/* Whether the pattern matches exactly one line break. */
+/* Returns whether the pattern matches exactly one line break. */
 bool dt_split_set_is_line_break(const dt_split_set *set);
 
-/* The end of the piece that begins at `at`: of a match, or of the text before the next one. */
+/* Returns the end of the piece that starts at `at`: a match, or the text before the next match. */
 const unsigned char *dt_split_set_piece(const dt_split_set *set, const unsigned char *at,
                                         const unsigned char *end);
 

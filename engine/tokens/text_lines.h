@@ -1,4 +1,5 @@
-/* text_lines: iterates over the lines of a text, which end in LF or CR LF; the last can lack its end. */
+/* text_lines: iterates over the lines of a text, which end in LF or CR LF; the last line need not
+ * end in one. */
 #ifndef DT_ENGINE_TOKENS_TEXT_LINES_H
 #define DT_ENGINE_TOKENS_TEXT_LINES_H
 

@@ -1,5 +1,6 @@
-/* A tiktoken file: "IQ== 0" a line. Any two tokens merge whose bytes together are a third, of its
- * number as rank. */
+/* tiktoken: reads a tiktoken file, with lines such as "IQ== 0". Two tokens merge if their bytes together are a
+ * third token, whose id is the rank of the merge.
+ */
 #include <string.h>
 
 #include "engine/tokens/base64.h"
@@ -12,9 +13,10 @@ typedef struct special {
     int id;
 } special;
 
-/* Facts that the files do not contain. Ids are those for `tokens` tokens. */
+/* Facts that the files do not contain. The ids of special tokens are those for a file with `tokens`
+ * tokens. */
 static const struct kind {
-    const char *names[4]; /* of files, without .tiktoken */
+    const char *names[4]; /* names of files, without .tiktoken */
     int64_t tokens;
     dt_split_kind split;
     special specials[6];
@@ -128,7 +130,7 @@ out:
     return st;
 }
 
-/* Every way to cut a token into two others. */
+/* Adds a merge for every way to cut a token into two other tokens. */
 static dt_status add_merges(dt_bpe *bpe, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -149,7 +151,8 @@ out:
     return st;
 }
 
-/* In a file of another size they follow the last token at the same distance. */
+/* Adds the special tokens. In a file with another number of tokens, their ids are shifted to follow
+ * the last token at the same distance. */
 static dt_status add_specials(dt_bpe *bpe, const struct kind *kind, int64_t tokens, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-/* Categories of libutf8proc. */
+/* The class of each libutf8proc category. */
 static const uint16_t classes[] = {
     [UTF8PROC_CATEGORY_CN] = DT_CODE_REMAINDER, [UTF8PROC_CATEGORY_LU] = DT_CODE_UPPER,
     [UTF8PROC_CATEGORY_LL] = DT_CODE_LOWER,     [UTF8PROC_CATEGORY_LT] = DT_CODE_UPPER,
@@ -23,7 +23,8 @@ static const uint16_t classes[] = {
     [UTF8PROC_CATEGORY_CS] = DT_CODE_REMAINDER, [UTF8PROC_CATEGORY_CO] = DT_CODE_REMAINDER,
 };
 
-/* Whether the code point is a White_Space, which is the same in every version of Unicode. */
+/* Returns whether the code point has the property White_Space, which is the same in every version
+ * of Unicode. */
 static bool is_space(uint32_t code)
 {
     if (code > 0x3000)

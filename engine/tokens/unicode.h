@@ -1,6 +1,6 @@
-/* unicode: says which class a code point is in, by libutf8proc.
+/* unicode: returns the class of a code point, using libutf8proc.
  *
- * Version    that of the library which was built in: 15.0 with Debian 12's 2.8
+ * Version    that of the libutf8proc in this build: Unicode 15.0 with Debian 12's 2.8
  */
 #ifndef DT_ENGINE_TOKENS_UNICODE_H
 #define DT_ENGINE_TOKENS_UNICODE_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* A code point is in exactly one class; a set of classes is a sum. */
+/* Every code point is in exactly one class; a set of classes is the bitwise or. */
 typedef enum dt_code_class {
     DT_CODE_UPPER = 1,      /* \p{Lu}, \p{Lt} */
     DT_CODE_LOWER = 2,      /* \p{Ll} */
@@ -31,7 +31,8 @@ typedef enum dt_code_class {
 
 dt_code_class dt_code_class_of(uint32_t code);
 
-/* The code point at `at` of valid UTF-8 that does not end there, and its bytes in *used. */
+/* Returns the code point at `at` and its bytes in *used. The text must be valid UTF-8 and must not
+ * end at `at`. */
 static inline uint32_t dt_code_at(const unsigned char *at, size_t *used)
 {
     if (at[0] < 0x80) {

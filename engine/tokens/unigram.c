@@ -16,7 +16,7 @@ typedef struct piece {
     int32_t id;
 } piece;
 
-/* Pieces first .. end have the bytes of one node in common. */
+/* The pieces first .. end - 1, whose bytes start with the path to one node. */
 typedef struct span {
     size_t first, end;
 } span;
@@ -50,7 +50,7 @@ static dt_status list_pieces(piece **out, size_t *count, size_t *bytes, const dt
     return DT_OK;
 }
 
-/* The node's children, of which each gets the pieces with its byte at `depth`. */
+/* Adds the children of a node, one for each byte that its pieces have at `depth`. */
 static void add_children(dt_unigram *u, span *spans, const piece *pieces, size_t node, size_t depth)
 {
     span own = spans[node];
@@ -134,7 +134,7 @@ void dt_unigram_release(dt_unigram *unigram)
 
 /* --- a word */
 
-/* The child of this byte; 0: there is none. */
+/* Returns the child for this byte; 0 if there is none. */
 static inline uint32_t child_of(const dt_unigram *u, uint32_t node, uint8_t byte)
 {
     uint32_t low = u->children[node], high = u->children[node + 1];

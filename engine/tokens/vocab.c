@@ -33,7 +33,7 @@ const char *dt_vocab_text(const dt_vocab *vocab, int64_t id, size_t *length)
     return vocab->bytes.data + vocab->tokens[id].start;
 }
 
-/* The slot where the bytes are, or would be. */
+/* Returns the slot that has these bytes, or the free slot for them. */
 static uint64_t slot_of(const dt_vocab *vocab, const int32_t *slots, uint64_t mask,
                         const void *bytes, size_t length)
 {
@@ -97,14 +97,14 @@ dt_status dt_vocab_add(dt_vocab *vocab, int64_t id, const char *bytes, size_t le
     uint64_t slot;
 
     if (id < 0 || id >= DT_VOCAB_MAX)
-        DT_THROW(err, DT_ERR_CORRUPT, "token '%.40s' has the number %lld; expected 0 to %lld",
-                 bytes, (long long)id, (long long)DT_VOCAB_MAX - 1);
+        DT_THROW(err, DT_ERR_CORRUPT, "token '%.40s' has the id %lld (expected 0 to %lld)", bytes,
+                 (long long)id, (long long)DT_VOCAB_MAX - 1);
     if (length > UINT32_MAX)
         DT_THROW(err, DT_ERR_CORRUPT, "token %lld has %zu bytes", (long long)id, length);
     if (id >= vocab->capacity)
         DT_TRY(widen_tokens(vocab, id, err));
     if (vocab->tokens[id].there)
-        DT_THROW(err, DT_ERR_CORRUPT, "two tokens have the number %lld, '%.40s' is one of them",
+        DT_THROW(err, DT_ERR_CORRUPT, "two tokens have the id %lld; one of them is '%.40s'",
                  (long long)id, bytes);
     if (findable && (vocab->found + 1) * 2 > vocab->mask + 1)
         DT_TRY(widen_slots(vocab, err));

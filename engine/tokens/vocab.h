@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define DT_VOCAB_MAX ((int64_t)1 << 24) /* tokens; model.vocab's bound */
+#define DT_VOCAB_MAX ((int64_t)1 << 24) /* tokens; also the upper bound of model.vocab */
 
 typedef struct dt_vocab_token {
     uint64_t start;
@@ -23,18 +23,18 @@ typedef struct dt_vocab_token {
 } dt_vocab_token;
 
 typedef struct dt_vocab {
-    dt_strbuf bytes;        /* of all tokens */
-    dt_vocab_token *tokens; /* [capacity], zeroed behind `size` */
-    int64_t size, capacity; /* the largest number + 1 */
-    int32_t *slots;         /* number + 1; 0: free */
-    uint64_t found, mask;   /* tokens that can be found by their bytes */
+    dt_strbuf bytes;        /* the bytes of all tokens */
+    dt_vocab_token *tokens; /* [capacity], zeroed from `size` on */
+    int64_t size, capacity; /* size: the largest id + 1 */
+    int32_t *slots;         /* id + 1; 0: free */
+    uint64_t found, mask;   /* found: tokens that can be found by their bytes */
 } dt_vocab;
 
 dt_status dt_vocab_init(dt_vocab *out, dt_error *err);
 void dt_vocab_release(dt_vocab *vocab); /* accepts a zeroed one */
 
-/* Adds a token; `findable`: also by its bytes. DT_ERR_CORRUPT if the id is in use or out of range, or the bytes are those
- * of another findable token. */
+/* Adds a token; `findable`: also by its bytes. DT_ERR_CORRUPT if the id is in use or out of range, or if the bytes
+ * are those of another findable token. */
 dt_status dt_vocab_add(dt_vocab *vocab, int64_t id, const char *bytes, size_t length, bool findable,
                        dt_error *err);
 

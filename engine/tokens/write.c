@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* --- the tokens that there are before any is learned */
+/* --- the tokens before training */
 
 static dt_status add_special(dt_bpe_draft *draft, const char *text, dt_error *err)
 {
@@ -22,7 +22,8 @@ static dt_status add_special(dt_bpe_draft *draft, const char *text, dt_error *er
     return dt_vocab_add(&draft->vocab, draft->vocab.size, text, length, true, err);
 }
 
-/* In the order of the characters that stand for them: first those that stand for themselves. */
+/* Adds the 256 bytes in the order of their characters in a byte-level vocabulary: first the bytes
+ * that stand for themselves. */
 static dt_status add_bytes(dt_bpe_draft *draft, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -90,7 +91,8 @@ static json_t *make_vocab(const dt_bpe_draft *draft)
     return vocab;
 }
 
-/* "a b": every version of the library reads it, and no mapped token has a space. */
+/* Returns the merges as "a b", a form that every version of the library reads; tokens contain no
+ * spaces here. */
 static json_t *make_merges(const dt_bpe_draft *draft)
 {
     json_t *merges = json_array();

@@ -1,4 +1,4 @@
-/* Tokenizer files that ask for what is not known here, or that are damaged: refused by name. */
+/* Tokenizer files that are damaged or use an unsupported feature are refused, with its name in the message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,6 +79,9 @@ static const wrong_file wrong[] = {
      "\"replacement\": "
      "\"_\"}, {\"type\": \"WhitespaceSplit\"}]}, " MODEL "}",
      "after Metaspace", DT_ERR_UNSUPPORTED},
+    {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Digits\"}, "
+     "{\"type\": \"Metaspace\", \"replacement\": \"_\"}]}, " MODEL "}",
+     "Metaspace in a sequence", DT_ERR_UNSUPPORTED},
     {STAGE("\\\\s+$"), "'\\s+$'", DT_ERR_UNSUPPORTED},
     {STAGE("[^a]"), "'[^a]'", DT_ERR_UNSUPPORTED},
     {STAGE("[a-"), "'[a-'", DT_ERR_UNSUPPORTED},
@@ -103,6 +106,11 @@ static const wrong_file wrong[] = {
      "{\"type\": \"Digits\", \"individual_digits\": true}]}, " MODEL "}",
      "ByteLevel", DT_ERR_UNSUPPORTED},
     {"{\"decoder\": {\"type\": \"WordPiece\"}, " MODEL "}", "'WordPiece'", DT_ERR_UNSUPPORTED},
+    {"{\"decoder\": {\"type\": \"Metaspace\", \"replacement\": \"\"}, " MODEL "}",
+     "'replacement' is empty", DT_ERR_CORRUPT},
+    {"{\"decoder\": {\"type\": \"Metaspace\", \"replacement\": \"_\", \"prepend_scheme\": "
+     "\"last\"}, " MODEL "}",
+     "prepend_scheme 'last'", DT_ERR_UNSUPPORTED},
     {"{\"post_processor\": {\"type\": \"Own\"}, " MODEL "}", "'Own'", DT_ERR_UNSUPPORTED},
     {"{\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": "
      "{\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}]}, " MODEL "}",
@@ -123,7 +131,7 @@ static const wrong_file wrong[] = {
      "\"merges\": []}}",
      "'end_of_word_suffix'", DT_ERR_UNSUPPORTED},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}}",
-     "two tokens have the number 0", DT_ERR_CORRUPT},
+     "two tokens have the id 0", DT_ERR_CORRUPT},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 99999999999}, \"merges\": []}}",
      "99999999999", DT_ERR_CORRUPT},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": -1}, \"merges\": []}}", "-1",
@@ -139,8 +147,7 @@ static const wrong_file wrong[] = {
      "[]}}",
      "'unk_token'", DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"a\"}], " MODEL "}", "id 7", DT_ERR_CORRUPT},
-    {"{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " MODEL "}", "number 1",
-     DT_ERR_CORRUPT},
+    {"{\"added_tokens\": [{\"id\": 1, \"content\": \"x\"}], " MODEL "}", "id 1", DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"\"}], " MODEL "}", "empty", DT_ERR_CORRUPT},
     {"{\"added_tokens\": [{\"id\": 7, \"content\": \"x\", \"single_word\": true}], " MODEL "}",
      "'single_word'", DT_ERR_UNSUPPORTED},

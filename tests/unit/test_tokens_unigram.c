@@ -123,7 +123,8 @@ static void test_a_million_bytes_without_a_space_take_no_second(void **state)
     dt_bpe_free(bpe);
 }
 
-/* A letter, then marks of two classes in turns: each form orders them. */
+/* A million bytes of marks of two combining classes in alternation, without a letter before them: each form sorts
+ * them by class. */
 static void test_a_million_marks_in_a_row_take_no_second(void **state)
 {
     static const char *const forms[] = {"NFC", "NFD", "NFKC", "NFKD"};
