@@ -28,7 +28,7 @@ dt_status dt_cuda_check(cudaError_t result, const char *what, dt_error *err)
 
 dt_status dt_cuda_enter(dt_device *device, dt_error *err)
 {
-    return dt_cuda_check(cudaSetDevice(dt_cuda_of(device)->index), "selecting the card", err);
+    return dt_cuda_check(cudaSetDevice(dt_cuda_of(device)->index), "selecting the GPU", err);
 }
 
 /* --- memory */
@@ -45,7 +45,7 @@ static dt_status cuda_alloc(dt_device *device, void **out, size_t bytes, dt_erro
         (void)cudaGetLastError();
         (void)cudaMemGetInfo(&free_bytes, &total_bytes);
         return DT_FAIL(err, DT_ERR_NOMEM,
-                       "cannot allocate %.1f MB on card %d, where %.1f of %.1f MB are free: use a "
+                       "cannot allocate %.1f MB on GPU %d, where %.1f of %.1f MB are free: use a "
                        "smaller batch, activation checkpointing or fsdp",
                        (double)bytes / 1e6, state->index, (double)free_bytes / 1e6,
                        (double)total_bytes / 1e6);
@@ -73,7 +73,7 @@ static dt_status cuda_host_alloc(dt_device *device, void **out, size_t bytes, dt
         (void)cudaGetLastError();
         *out = NULL;
         DT_THROW(err, DT_ERR_NOMEM,
-                 "cannot pin %.1f MB of host memory for copies from and to card %d",
+                 "cannot pin %.1f MB of host memory for copies from and to GPU %d",
                  (double)bytes / 1e6, dt_cuda_of(device)->index);
     }
     memset(*out, 0, bytes);
@@ -94,7 +94,7 @@ static dt_status cuda_memory_info(dt_device *device, int64_t *free_bytes, int64_
     dt_status st = DT_OK;
 
     DT_TRY(dt_cuda_enter(device, err));
-    DT_TRY(dt_cuda_check(cudaMemGetInfo(&available, &total), "querying the card's memory", err));
+    DT_TRY(dt_cuda_check(cudaMemGetInfo(&available, &total), "querying the GPU's memory", err));
     *free_bytes = (int64_t)available;
     *total_bytes = (int64_t)total;
 out:
@@ -161,7 +161,7 @@ static dt_status cuda_copy_from(dt_device *device, void *device_memory, dt_devic
     DT_TRY(dt_cuda_enter(device, err));
     DT_TRY(dt_cuda_check(cudaMemcpyPeerAsync(device_memory, state->index, other_memory,
                                              dt_cuda_of(other)->index, bytes, state->stream),
-                         "copy between cards", err));
+                         "copy between GPUs", err));
 out:
     return st;
 }
@@ -233,7 +233,7 @@ static dt_status check_age(int index, dt_error *err)
     cudaDeviceProp properties;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "opening the card", err));
+    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "opening the GPU", err));
     if (properties.major < OLDEST_MAJOR)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "%s has compute capability %d.%d, and dtrun needs %d.0 or more (A100, RTX 30)",
@@ -249,7 +249,7 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
 
     memset(out, 0, sizeof(*out));
     if (state == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for card %d", index);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for GPU %d", index);
     state->index = index;
     state->tf32 = tf32;
     out->name = "cuda";
@@ -272,24 +272,23 @@ static dt_status open_card(dt_device *out, int index, bool tf32, dt_error *err)
     out->enter = dt_cuda_enter;
     out->synchronize = cuda_synchronize;
     out->close = cuda_close;
-    DT_TRY(check_driver(cudaSetDevice(index), "opening the card", err));
+    DT_TRY(check_driver(cudaSetDevice(index), "opening the GPU", err));
     DT_TRY(check_age(index, err));
     DT_TRY(dt_cuda_check(
         cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index),
-        "opening the card", err));
+        "opening the GPU", err));
     DT_TRY(dt_cuda_check(cudaDeviceGetAttribute(&state->shared_bytes,
                                                 cudaDevAttrMaxSharedMemoryPerMultiprocessor, index),
-                         "opening the card", err));
+                         "opening the GPU", err));
     DT_TRY(dt_cuda_check(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking),
-                         "opening the card", err));
-    DT_TRY(
-        dt_cuda_check(cudaMalloc(&state->fault, sizeof(*state->fault)), "opening the card", err));
+                         "opening the GPU", err));
+    DT_TRY(dt_cuda_check(cudaMalloc(&state->fault, sizeof(*state->fault)), "opening the GPU", err));
     /* on our stream: it does not synchronize with the legacy stream */
     DT_TRY(dt_cuda_check(cudaMemsetAsync(state->fault, 0, sizeof(*state->fault), state->stream),
-                         "opening the card", err));
+                         "opening the GPU", err));
     DT_TRY(dt_cuda_check(
         cudaMallocHost(&state->host_values, DT_CUDA_VALUES * sizeof(*state->host_values)),
-        "opening the card", err));
+        "opening the GPU", err));
     DT_TRY(dt_cuda_products_open(&state->products, err));
 out:
     if (st != DT_OK) {
@@ -307,7 +306,7 @@ static dt_status count_cards(int *out, dt_error *err)
         *out = 0;
         return DT_OK;
     }
-    return check_driver(result, "counting cards", err);
+    return check_driver(result, "counting GPUs", err);
 }
 
 static dt_status describe_card(dt_cuda_card *out, int index, dt_error *err)
@@ -317,9 +316,9 @@ static dt_status describe_card(dt_cuda_card *out, int index, dt_error *err)
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
-    DT_TRY(dt_cuda_check(cudaSetDevice(index), "querying a card", err));
-    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "querying a card", err));
-    DT_TRY(dt_cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "querying a card", err));
+    DT_TRY(dt_cuda_check(cudaSetDevice(index), "querying a GPU", err));
+    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "querying a GPU", err));
+    DT_TRY(dt_cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "querying a GPU", err));
     memcpy(out->name, properties.name, sizeof(out->name) - 1);
     snprintf(out->pci, sizeof(out->pci), "%08x:%02x:%02x.0", (unsigned)properties.pciDomainID,
              (unsigned)properties.pciBusID, (unsigned)properties.pciDeviceID);

@@ -60,7 +60,7 @@ dt_status dt_nvml_open(dt_nvml **out, const char *pci, dt_error *err)
         DT_THROW(err, DT_ERR_UNSUPPORTED, LIBRARY ": the driver does not answer");
     find(&nvml->shutdown, nvml->library, "nvmlShutdown");
     if (card_at(pci, &nvml->card) != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, LIBRARY ": no card at '%s'", pci);
+        DT_THROW(err, DT_ERR_UNSUPPORTED, LIBRARY ": no GPU at '%s'", pci);
     *out = nvml;
     nvml = NULL;
 out:

@@ -74,11 +74,11 @@ dt_status dt_translator_open(dt_translator **out, dt_model *model, const dt_tens
     t->logits = calloc((size_t)dt_translator_bytes(&model->config), 1);
     t->each = calloc(versions, sizeof *t->each);
     if (!t->active || !t->newest || !t->parents || !t->spare || !t->taken || !t->logits || !t->each)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu versions of translations", rows);
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu hypotheses", rows);
     for (size_t i = 0; i < sentences; i++) {
         t->active[i].rows = calloc(versions, sizeof *t->active[i].rows);
         if (t->active[i].rows == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu versions of translations", rows);
+            DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu hypotheses", rows);
     }
 out:
     if (st != DT_OK) {

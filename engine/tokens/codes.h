@@ -1,5 +1,5 @@
-/* codes: applies subword-nmt's byte pair encoding: splits the words of a line into pieces, with "@@ " between the pieces
- * of one word.
+/* codes: applies subword-nmt's byte pair encoding: splits the words of a line into pieces, with "@@ " between the
+ * pieces of one word.
  *
  *   file    "#version: 0.2", then one merge per line, "a b", the earliest first; without the first line the version
  *           is 0.1. fastBPE's "a b count" is also read, as version 0.2
@@ -8,7 +8,7 @@
  *           repeated until no pair is in the file
  *
  * Source     subword-nmt/apply_bpe.py; no glossaries, no dropout
- * Threads    read only once it is made
+ * Threads    read-only after parsing
  * Errors     DT_ERR_CORRUPT naming file and line; DT_ERR_NOMEM
  */
 #ifndef DT_ENGINE_TOKENS_CODES_H
@@ -22,17 +22,17 @@ extern "C" {
 #endif
 
 typedef struct dt_codes {
-    dt_vocab symbols; /* all that a merge joins or makes */
+    dt_vocab symbols; /* both inputs and the result of every merge */
     dt_pairs merges;
-    bool end_apart; /* version 0.1 */
+    bool end_apart; /* version 0.1: "</w>" is a character of its own */
 } dt_codes;
 
-/* `name` is the file's, for messages. Released by dt_codes_release, which accepts a zeroed one. */
+/* Parses a file. `name` is its name, for messages. Release with dt_codes_release, which accepts a zeroed one. */
 dt_status dt_codes_parse(dt_codes *out, const char *bytes, size_t length, const char *name,
                          dt_error *err);
 void dt_codes_release(dt_codes *codes);
 
-/* Appends the line, which is UTF-8, cut at spaces and in pieces. */
+/* Appends the pieces of the words of a line (UTF-8), which is split at spaces. */
 dt_status dt_codes_apply(dt_strbuf *out, const dt_codes *codes, const char *text, size_t length,
                          dt_error *err);
 

@@ -31,7 +31,7 @@ static void watch_card(dt_train_session *session)
         entry->card(&card, session->device.index, &problem) == DT_OK &&
         dt_nvml_open(&session->nvml, card.pci, &problem) == DT_OK)
         return;
-    dt_log_warn("cannot read metrics of the card: %s", problem.message);
+    dt_log_warn("cannot read metrics of the GPU: %s", problem.message);
 }
 
 static dt_status open_device(dt_train_session *session, dt_error *err)

@@ -79,7 +79,7 @@ static dt_status card(dt_device *device, uint8_t *out, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, dt_cuda_of(device)->index),
-                         "querying a card", err));
+                         "querying a GPU", err));
     static_assert(sizeof(properties.uuid) == DT_NCCL_CARD_BYTES,
                   "a card is identified by its UUID");
     memcpy(out, &properties.uuid, DT_NCCL_CARD_BYTES);

@@ -98,7 +98,7 @@ static void find_hindrance(char *why, size_t size, const nccl_card *cards, int64
         }
         for (int64_t j = 0; j < i; j++)
             if (memcmp(cards[i].card, cards[j].card, DT_NCCL_CARD_BYTES) == 0) {
-                snprintf(why, size, "ranks %lld and %lld share a card", (long long)j, (long long)i);
+                snprintf(why, size, "ranks %lld and %lld share a GPU", (long long)j, (long long)i);
                 return;
             }
     }
@@ -125,7 +125,7 @@ dt_status dt_nccl_rendezvous(dt_comm *out, const dt_comm_setup *setup, dt_device
     own.name = name;
     own.topology = &topology;
     if (cards == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the cards of %lld ranks",
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to compare the GPUs of %lld ranks",
                  (long long)setup->group.world_size);
     DT_TRY(write_card(&mine, options.link, device, setup->group.rank == 0, err));
     DT_TRY(dt_topology_exchange(cards, &mine, sizeof(mine), &own, "cards", err));

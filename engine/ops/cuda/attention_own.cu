@@ -60,10 +60,10 @@ static dt_status open(dt_cuda_state *state, dt_error *err)
     DT_TRY(dt_attention_wish_read(&made->wish, err));
     DT_TRY(dt_cuda_check(
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, state->index),
-        "the card's compute capability", err));
+        "the GPU's compute capability", err));
     DT_TRY(dt_cuda_check(
         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, state->index),
-        "the card's compute capability", err));
+        "the GPU's compute capability", err));
     made->hopper = major == 9 && minor == 0;
     if (made->wish == DT_ATTENTION_WGMMA && !made->hopper)
         dt_log_info("attention: using mma; wgmma does not support compute capability %d.%d", major,

@@ -124,7 +124,7 @@ dt_status dt_cudnn_plan_open(dt_cudnn_plan *out, dt_cudnn *cudnn, const dt_cudnn
     DT_TRY(dt_cudnn_graph_attention(&out->graph, cudnn, shape, err));
     DT_TRY(dt_cudnn_engines(&out->heuristics, out->config, &count, &out->graph, NULL, err));
     if (count == 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "cudnn: no engine for this shape on this card");
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "cudnn: no engine for this shape on this GPU");
     for (int i = 0; i < count && out->plan == NULL; i++)
         st = build(out, out->config[i], workspace_most, err);
     if (out->plan != NULL)

@@ -30,9 +30,9 @@ static dt_status name_machine(dt_cuda_products *products, dt_error *err)
     cudaDeviceProp properties;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_cuda_check(cudaGetDevice(&index), "looking at a card", err));
-    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "looking at a card", err));
-    DT_TRY(dt_cuda_check(cudaDriverGetVersion(&driver), "looking at the driver", err));
+    DT_TRY(dt_cuda_check(cudaGetDevice(&index), "querying a GPU", err));
+    DT_TRY(dt_cuda_check(cudaGetDeviceProperties(&properties, index), "querying a GPU", err));
+    DT_TRY(dt_cuda_check(cudaDriverGetVersion(&driver), "querying the driver", err));
     snprintf(products->machine, sizeof(products->machine),
              "%.100s sm%d%d x%d driver %d cublaslt %zu", properties.name, properties.major,
              properties.minor, properties.multiProcessorCount, driver, cublasLtGetVersion());
