@@ -53,8 +53,8 @@ typedef struct dt_metaspace {
 struct dt_bpe {
     dt_arena arena;
     dt_vocab vocab;
-    dt_pairs merges;    /* of a BPE model */
-    dt_unigram unigram; /* of a Unigram model */
+    dt_pairs merges;    /* BPE only */
+    dt_unigram unigram; /* Unigram only */
     bool is_unigram;
     int32_t bytes[256]; /* byte-level: id of each byte; else id of "<0x41>"; -1: none */
     int32_t unknown;    /* id of the unknown token; -1: none */

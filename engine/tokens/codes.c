@@ -253,7 +253,7 @@ static dt_status apply_word(dt_strbuf *out, word *w, const dt_codes *codes, dt_s
     DT_TRY(cut(w, codes, marked->data, length, err));
     while ((pair = earliest(w, codes)) != NULL)
         join(w, pair);
-    if (w->pieces[w->count - 1].start == length) /* the end alone */
+    if (w->pieces[w->count - 1].start == length) /* only the end-of-word mark is left */
         w->count--;
     for (size_t i = 0; i < w->count; i++) {
         size_t stop = i + 1 < w->count ? w->pieces[i + 1].start : length;

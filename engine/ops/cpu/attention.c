@@ -47,7 +47,7 @@ typedef struct forward_buffers {
     float *rows;          /* K x D or BLOCK x D: rows of the head as gathered */
     float *keys, *values; /* panels of k^T (D deep) and of v (K deep) */
     float *scores;        /* BLOCK x Kp, rows sp apart */
-    float *uniforms;      /* of one query; used only with dropout */
+    float *uniforms;      /* uniform numbers of one query; used only with dropout */
     float *out;           /* BLOCK x Dp */
 } forward_buffers;
 

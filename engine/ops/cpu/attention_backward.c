@@ -22,7 +22,7 @@ typedef struct backward_buffers {
     float *q, *dout;               /* BLOCK x D */
     float *q_panels, *dout_panels; /* panels of q and dout (BLOCK deep) */
     float *dq;                     /* BLOCK x Dp */
-    float *uniforms;               /* of one query; used only with dropout */
+    float *uniforms;               /* uniform numbers of one query; used only with dropout */
 } backward_buffers;
 
 static int64_t backward_floats(const shape *s)
@@ -174,7 +174,7 @@ static void backward_block(const backward_head *h, const shape *s, int64_t i, ba
 typedef struct backward_call {
     const dt_qkv *dx, *x;
     const dt_tensor *dout;
-    const float *lse; /* of all heads */
+    const float *lse; /* log-sum-exp of all heads */
     dt_dropout dropout;
 } backward_call;
 
