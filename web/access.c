@@ -50,8 +50,9 @@ static dt_status token_draw(dt_web_token *out, dt_error *err)
     return DT_OK;
 }
 
-/* Two servers may begin at once: the file of the first stays, whole, and both have its token. */
-static dt_status token_make(dt_web_token *out, const char *path, bool anew, dt_error *err)
+/* Creates the token file. If two servers start at once, link() keeps the complete file of the
+ * first, and both use its token. `renew` replaces an existing file. */
+static dt_status token_make(dt_web_token *out, const char *path, bool renew, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
@@ -65,16 +66,16 @@ static dt_status token_make(dt_web_token *out, const char *path, bool anew, dt_e
                  "cannot store a token for the page: %s ('--listen unix:PATH' and '--no-token' "
                  "need none)",
                  problem.message);
-    if ((anew ? rename(aside.data, path) : link(aside.data, path)) != 0 && errno != EEXIST)
+    if ((renew ? rename(aside.data, path) : link(aside.data, path)) != 0 && errno != EEXIST)
         st = DT_FAIL(err, DT_ERR_IO, "cannot make the token '%s': %s", path, strerror(errno));
-    if (!anew || st != DT_OK)
+    if (!renew || st != DT_OK)
         unlink(aside.data);
 out:
     dt_strbuf_release(&aside);
     return st;
 }
 
-dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool anew, dt_error *err)
+dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool renew, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf path;
@@ -83,11 +84,11 @@ dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool anew, dt_
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/%s", folder, DT_WEB_TOKEN_FILE);
     for (int i = 0; i < TRIES; i++) {
-        if (!anew && token_read(out, path.data))
+        if (!renew && token_read(out, path.data))
             goto out;
-        /* one that is there and was not taken makes way */
-        DT_TRY(token_make(out, path.data, anew || i > 0, err));
-        anew = false;
+        /* an existing file that token_read refused is replaced */
+        DT_TRY(token_make(out, path.data, renew || i > 0, err));
+        renew = false;
     }
     if (!token_read(out, path.data))
         DT_THROW(err, DT_ERR_IO,
@@ -117,20 +118,20 @@ static const char *bearer(const char *authorization)
     return strncasecmp(authorization, "Bearer ", 7) == 0 ? authorization + 7 : "";
 }
 
-dt_web_entry dt_web_entry_of(const dt_web_knock *knock, const char *token)
+dt_web_entry dt_web_entry_of(const dt_web_access_request *access, const char *token)
 {
     bool known;
 
     if (token == NULL)
         return DT_WEB_ENTER;
-    known = dt_web_token_is(knock->cookie, token);
-    if (knock->page && knock->link != NULL)
-        return known || dt_web_token_is(knock->link, token) ? DT_WEB_WELCOME : DT_WEB_MISTAKEN;
-    if (knock->open || known)
+    known = dt_web_token_is(access->cookie, token);
+    if (access->page && access->link != NULL)
+        return known || dt_web_token_is(access->link, token) ? DT_WEB_SET_COOKIE : DT_WEB_WRONG_TOKEN;
+    if (access->open || known)
         return DT_WEB_ENTER;
-    if (knock->authorization != NULL)
-        return dt_web_token_is(bearer(knock->authorization), token) ? DT_WEB_ENTER
-                                                                    : DT_WEB_MISTAKEN;
-    /* an outdated cookie is not a wrong token */
+    if (access->authorization != NULL)
+        return dt_web_token_is(bearer(access->authorization), token) ? DT_WEB_ENTER
+                                                                    : DT_WEB_WRONG_TOKEN;
+    /* a cookie with an old token gets 401 (open the link again), not 403 */
     return DT_WEB_ANONYMOUS;
 }

@@ -27,30 +27,30 @@ typedef struct dt_web_token {
     char text[DT_WEB_TOKEN_DIGITS + 1];
 } dt_web_token;
 
-/* Reads the token of `folder`, or creates it if missing. `anew`: replaces it, which invalidates all links and cookies.
+/* Reads the token of `folder`, or creates it if missing. `renew`: replaces it, which invalidates all links and cookies.
  * A token file that other users can read, or that another user owns, is also replaced. */
-dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool anew, dt_error *err);
+dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool renew, dt_error *err);
 
 /* Compares in constant time. */
 bool dt_web_token_is(const char *given, const char *token);
 
 typedef enum dt_web_entry {
     DT_WEB_ENTER,
-    DT_WEB_WELCOME,   /* a link was opened: set the cookie, redirect to the address without token */
+    DT_WEB_SET_COOKIE,   /* a link was opened: set the cookie, redirect to the address without token */
     DT_WEB_ANONYMOUS, /* 401: no token was sent */
-    DT_WEB_MISTAKEN   /* 403: a wrong token was sent */
+    DT_WEB_WRONG_TOKEN   /* 403: a wrong token was sent */
 } dt_web_entry;
 
-typedef struct dt_web_knock {
+typedef struct dt_web_access_request {
     bool open;        /* the resource is public */
     bool page;        /* a page for people, which a link may open */
     const char *link; /* "token" in the address; this and the next two: NULL if missing */
     const char *authorization;
     const char *cookie;
-} dt_web_knock;
+} dt_web_access_request;
 
 /* Decides whether a request may enter. token NULL: every request may. */
-dt_web_entry dt_web_entry_of(const dt_web_knock *knock, const char *token);
+dt_web_entry dt_web_entry_of(const dt_web_access_request *access, const char *token);
 
 #ifdef __cplusplus
 }

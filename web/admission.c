@@ -20,7 +20,8 @@ dt_web_limits dt_web_limits_of(long long descriptors)
     long long room = (descriptors - RESERVED) / 2;
     int all = room > DT_WEB_CLIENTS_MAX ? DT_WEB_CLIENTS_MAX : room < LEAST ? LEAST : (int)room;
 
-    /* most of them for one address: on this machine, with a proxy or a tunnel all have the same */
+    /* One address may use three quarters of the connections: behind a proxy or a tunnel, all
+     * clients on this machine share one address. */
     return (dt_web_limits){.all = all, .per_address = all - all / 4};
 }
 
@@ -41,7 +42,9 @@ static bool may_leave(const dt_web_client *client, double now)
            (client->phase == DT_WEB_ANSWERING && now - client->since >= DT_WEB_STALLED_SECONDS);
 }
 
-/* The one that has waited longest, of those that ask before those that take; address NULL: all. */
+/* Returns the client that has waited longest, preferring clients with an incomplete request to
+ * clients that do not read their answer; DT_WEB_WAIT if none can be closed. address NULL: of all
+ * addresses. */
 static int longest(const dt_web_client *clients, int count, const struct in6_addr *address,
                    double now)
 {
@@ -76,7 +79,7 @@ int dt_web_admission_choose(const dt_web_client *clients, int count, const dt_we
         of_address += same_address(&clients[i].address, newcomer);
     }
     if (all + leaving >= 2 * limits->all)
-        return DT_WEB_WAIT; /* clients that are being closed must be gone first */
+        return DT_WEB_WAIT; /* connections that are being closed have to end first */
     if (of_address >= limits->per_address)
         return longest(clients, count, newcomer, now);
     return all < limits->all ? DT_WEB_ADMIT : longest(clients, count, NULL, now);
@@ -94,7 +97,7 @@ void dt_web_admission_release(dt_web_admission *admission)
     pthread_mutex_destroy(&admission->lock);
 }
 
-/* Its thread sees the end of the connection and closes it. */
+/* Shuts the socket down. The thread of the connection then sees its end, and closes it. */
 static void hang_up(dt_web_client *client)
 {
     client->phase = DT_WEB_LEAVING;

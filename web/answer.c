@@ -30,13 +30,13 @@ static int http_status(dt_status st)
     }
 }
 
-/* Leaves the reply empty only if out of memory. */
+/* Replaces the reply by an error as JSON. The reply is empty if out of memory. */
 static void reply_error(dt_web_reply *reply, int status, const char *message)
 {
     reply->file_name = NULL;
     dt_web_reply_json(reply, status,
                       json_pack("{s{si so}}", "error", "status", status, "message",
-                                dt_web_string_json(message)), /* it may repeat any bytes */
+                                dt_web_string_json(message)), /* the message can repeat bytes of the request */
                       NULL);
 }
 
@@ -56,7 +56,8 @@ static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, cons
     return check->fault == NULL ? MHD_YES : MHD_NO;
 }
 
-/* Whether the request passes; else the reply says why not. `fault` is that of the URI, or NULL. */
+/* Returns true if the gate and the checks of the head accept the request; else fills the reply
+ * with the reason. `fault`: that of the URI, or NULL. */
 static bool gate_passes(dt_web_site *site, struct MHD_Connection *connection, const char *method,
                         const dt_web_head_fault *fault, dt_web_reply *reply)
 {
@@ -93,7 +94,7 @@ static dt_status page_make(const dt_web_route *route, dt_web_request *request, d
     }
     DT_TRY(route->page(request, reply, err));
     if (reply->stream.next != NULL)
-        DT_TRY(dt_web_parts_begin(parts, site, dt_web_guest_of(request->connection), reply,
+        DT_TRY(dt_web_parts_begin(parts, site, dt_web_client_of(request->connection), reply,
                                   request->store, err));
 out:
     if (handle != NULL)
@@ -103,7 +104,7 @@ out:
     return st;
 }
 
-/* As a part of a query: what is neither a letter nor a digit is %XX. */
+/* Appends text to a query string, with every character but letters and digits as %XX. */
 static void add_escaped(dt_strbuf *out, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
@@ -129,9 +130,10 @@ static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* Where a link leads once it has done its work: to the page of the route, without the token and with its other
- * arguments. A path is that of the table, or that of a run. */
-static const char *place_of(const dt_web_request *request, const dt_web_route *route)
+/* Returns the address that an opened link redirects to: the page of the route, with all
+ * arguments but the token. The path comes from the route table or names a run, never from other
+ * text of the request. */
+static const char *redirect_target(const dt_web_request *request, const dt_web_route *route)
 {
     static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
     bool run = request->run[0] != '\0' && request->run[strspn(request->run, plain)] == '\0';
@@ -150,7 +152,8 @@ static const char *place_of(const dt_web_request *request, const dt_web_route *r
     return place != NULL ? place : "/";
 }
 
-/* Browsers keep cookies by host, whatever the port: each server's has its port in its name. */
+/* The port is part of the cookie's name, since browsers keep cookies by host alone: servers on
+ * other ports must not replace this server's cookie. */
 static void cookie_name(char *out, size_t size, const dt_web_site *site)
 {
     snprintf(out, size, "dtrun-%d", site->listener.port);
@@ -162,7 +165,7 @@ static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt
 {
     struct MHD_Connection *connection = request->connection;
     char name[32];
-    dt_web_knock knock = {
+    dt_web_access_request access = {
         .open = route->door == DT_WEB_OPEN,
         .page = route->door == DT_WEB_PAGE,
         .link = dt_web_argument(request, "token"),
@@ -170,17 +173,17 @@ static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt
     dt_web_entry entry;
 
     cookie_name(name, sizeof(name), site);
-    knock.cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, name);
-    entry = dt_web_entry_of(&knock, site->token);
+    access.cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, name);
+    entry = dt_web_entry_of(&access, site->token);
     if (entry == DT_WEB_ENTER)
         return true;
-    if (entry == DT_WEB_WELCOME) {
+    if (entry == DT_WEB_SET_COOKIE) {
         dt_web_reply_file(reply, 303, "locked.html");
-        reply->location = place_of(request, route);
+        reply->location = redirect_target(request, route);
         DT_ASSERT(snprintf(reply->cookie, sizeof(reply->cookie),
                            "%s=%s; Path=/; Max-Age=31536000; HttpOnly; SameSite=Strict", name,
                            site->token) < (int)sizeof(reply->cookie));
-    } else if (knock.page) {
+    } else if (access.page) {
         dt_web_reply_file(reply, entry == DT_WEB_ANONYMOUS ? 401 : 403, "locked.html");
     } else {
         reply_error(reply, entry == DT_WEB_ANONYMOUS ? 401 : 403,
@@ -214,7 +217,7 @@ static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connecti
     route = dt_web_route_find(&request, path);
     if (may_enter(site, &request, route, &reply)) {
         st = page_make(route, &request, &reply, &parts, site, &err);
-        if (st != DT_OK) /* messages name paths and runs, which are not for everybody */
+        if (st != DT_OK) /* messages name paths and runs, which a public route must not show */
             reply_error(&reply, http_status(st),
                         route->door == DT_WEB_OPEN ? "the run store cannot be read" : err.message);
     }
@@ -223,8 +226,8 @@ static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connecti
     return result;
 }
 
-/* The library stores an entry of about 70 bytes for each argument. It closes the connection without an answer when
- * they do not fit into its memory, so this answer is sent before it tries. */
+/* Sends an answer before MHD parses the arguments: MHD stores an entry of about 70 bytes for
+ * each, and closes the connection without an answer if they do not fit into its memory. */
 static void send_too_long(struct MHD_Connection *connection, const dt_web_head_fault *fault)
 {
     const union MHD_ConnectionInfo *info =
@@ -244,7 +247,7 @@ static void send_too_long(struct MHD_Connection *connection, const dt_web_head_f
 
 void *dt_web_uri_seen(void *context, const char *uri, struct MHD_Connection *connection)
 {
-    /* The library has put a NUL byte between the URI and the version: a version does not follow a NUL that came. */
+    /* MHD has put a NUL byte between the URI and the version. If another text follows, the client sent a NUL byte. */
     const dt_web_head_fault *fault = strncmp(uri + strlen(uri) + 1, "HTTP/", 5) != 0
                                          ? &dt_web_nul_in_uri
                                          : dt_web_uri_fault(uri);
@@ -261,7 +264,7 @@ enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, 
     dt_web_site *site = context;
     dt_web_reply reply = {0};
 
-    if (*seen != site) { /* the first call for this request: what dt_web_uri_seen returned */
+    if (*seen != site) { /* the first call for this request: *seen is what dt_web_uri_seen returned */
         const dt_web_head_fault *fault = *seen;
 
         *seen = site;
@@ -269,10 +272,10 @@ enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, 
                    ? MHD_YES
                    : dt_web_respond(site, connection, &reply, NULL);
     }
-    if (*body_bytes > 0) { /* nobody reads it */
+    if (*body_bytes > 0) { /* the body is discarded */
         *body_bytes = 0;
         return MHD_YES;
     }
-    dt_web_set_phase(site, dt_web_guest_of(connection), DT_WEB_WORKING);
+    dt_web_set_phase(site, dt_web_client_of(connection), DT_WEB_WORKING);
     return answer(site, connection, path);
 }

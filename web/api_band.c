@@ -12,8 +12,8 @@
 #define BUCKETS_MOST    2000
 
 typedef struct band_stream {
-    dt_arena found; /* runs and names */
-    dt_arena arena; /* of one metric */
+    dt_arena found; /* ids of the runs, names of the metrics */
+    dt_arena arena; /* of the current metric */
     const char **runs, **names;
     int64_t runs_count, names_count, at;
     int64_t from, to, most;
@@ -123,14 +123,14 @@ static void band_free(void *state)
     free(s);
 }
 
-/* --- which metrics */
+/* --- metric names */
 
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names of the metrics of all runs, sorted, without repetition. */
+/* Finds the names of the metrics of all runs: sorted, each once. */
 static dt_status names_find(band_stream *s, dt_web_request *request, dt_error *err)
 {
     int64_t capacity = 0, kept = 0, count;

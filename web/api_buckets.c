@@ -9,8 +9,8 @@
 #define BUCKETS_MOST 2000
 
 typedef struct bucket_stream {
-    dt_arena found; /* the curves */
-    dt_arena arena; /* of one curve */
+    dt_arena found; /* the list of curves */
+    dt_arena arena; /* of the current curve */
     dt_store_curves curves;
     json_t *head; /* {"run", "attempt"} */
     int64_t from, to, most, at;
@@ -83,7 +83,7 @@ static dt_status buckets_next(void *state, dt_store *store, dt_strbuf *out, bool
 
     if (!s->begun) {
         dt_json_write(out, s->head);
-        out->data[--out->length] = '\0'; /* the object continues */
+        out->data[--out->length] = '\0'; /* drops the closing brace: more fields follow */
         dt_strbuf_add_str(out, ",\"series\":{");
         s->begun = true;
     }

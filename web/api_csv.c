@@ -15,16 +15,16 @@
 #define BLOCK_POINTS 512
 
 typedef struct csv_stream {
-    dt_arena found; /* which runs */
-    dt_arena arena; /* of one run */
+    dt_arena found; /* ids of the runs */
+    dt_arena arena; /* of the current run */
     const char **runs;
     int64_t runs_count, at;
-    char *name;        /* of the metric; NULL: all */
-    int64_t from, to;  /* steps */
-    bool begun, open;  /* open: the run's curves are there */
-    const char *title; /* its name */
+    char *name;        /* of the metric; NULL: all metrics */
+    int64_t from, to;  /* range of steps */
+    bool begun, open;  /* begun: the header was written; open: the current run's curves are loaded */
+    const char *title; /* the current run's name */
     dt_store_curves curves;
-    int64_t curve, after; /* the next one, and the last step of it that was written */
+    int64_t curve, after; /* index of the next curve, and the last step of it that was written */
     dt_metric points[BLOCK_POINTS];
     int64_t count;
 } csv_stream;
@@ -34,7 +34,7 @@ static void add_point(dt_strbuf *out, const csv_stream *s, const dt_metric *poin
     char time[DT_CLOCK_ISO_SIZE], value[40];
 
     if (isnan(point->value))
-        snprintf(value, sizeof(value), "nan"); /* and not "-nan" */
+        snprintf(value, sizeof(value), "nan"); /* never "-nan" */
     else
         snprintf(value, sizeof(value), "%.17g", point->value);
     dt_csv_add_text(out, s->runs[s->at]);
@@ -53,7 +53,7 @@ static bool gather(void *context, const dt_metric *point)
     return s->count < BLOCK_POINTS;
 }
 
-/* The next run; one that was removed meanwhile has no points. */
+/* Opens the next run. A run that was removed meanwhile has no points. */
 static dt_status run_open(csv_stream *s, dt_store *store, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -74,7 +74,7 @@ static dt_status run_open(csv_stream *s, dt_store *store, dt_error *err)
     return dt_store_curves_find(store, &s->curves, run.id, s->name, &s->arena, err);
 }
 
-/* A block of the open run, or on to the next one. */
+/* Writes the next block of points of the open run, or opens the next run. */
 static dt_status write_more(csv_stream *s, dt_store *store, dt_strbuf *out, dt_error *err)
 {
     dt_status st;

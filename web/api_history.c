@@ -11,9 +11,9 @@
 
 #define EVENTS_DEFAULT 200
 #define EVENTS_MOST    1000
-#define EVENTS_READ    32 /* at once: one may be some kilobytes */
+#define EVENTS_READ    32 /* per query: an event may have some kilobytes */
 
-/* Whether a checkpoint's directory is still there; relative ones are below the run's folder. */
+/* Returns true if the checkpoint's directory still exists. Relative paths are below the run's folder. */
 static bool checkpoint_present(const dt_web_request *request, const char *run, const char *path)
 {
     if (path[0] != '/')
@@ -54,9 +54,9 @@ out:
 }
 
 typedef struct events {
-    dt_arena arena; /* of one read */
+    dt_arena arena; /* of the current read */
     char *run;
-    int64_t next, left; /* the cursor; as many are to be looked at */
+    int64_t next, left; /* id of the last event that was read; number of events left to read */
     bool begun, any;
 } events;
 
@@ -84,7 +84,7 @@ static dt_status events_read(events *e, dt_store *store, dt_strbuf *out, bool *m
     }
     e->left -= count;
     *more = count == wanted && e->left > 0;
-    if (!*more) /* there may be more where all that was looked for was there */
+    if (!*more) /* a full page may be followed by more events */
         dt_strbuf_add_fmt(out, "],\"next\":%lld,\"more\":%s,\"api\":%d}\n", (long long)e->next,
                           count == wanted ? "true" : "false", DT_WEB_API_VERSION);
     return DT_OK;

@@ -1,8 +1,8 @@
-/* api_live: a run, several, or a list of them while they train, as server-sent events (text/event-stream).
+/* api_live: streams news of a run, of several runs or of a list of runs, as server-sent events (text/event-stream).
  *
- *   event: open   the cursor of this moment: what was before it is to be asked for elsewhere
- *   event: news   what is new since the cursor before
- *   :             a comment where nothing is, so that both ends see that the other is there
+ *   event: open   the cursor of this moment; the client gets older data from the other routes
+ *   event: news   what is new since the previous cursor
+ *   :             a keep-alive comment, so that both ends notice a lost connection
  */
 #define _GNU_SOURCE
 #include <microhttpd.h>
@@ -17,21 +17,21 @@
 
 #include "base/banned.h"
 
-#define BEAT_SECONDS  10.0 /* something is sent so often */
-#define LOOK_SECONDS  2.0  /* whether the other side is still there */
-#define LATER_SECONDS 0.5  /* before a list is asked for again */
+#define BEAT_SECONDS  10.0 /* interval of keep-alive comments */
+#define LOOK_SECONDS  2.0  /* interval of checking whether the client has disconnected */
+#define LATER_SECONDS 0.5  /* pause before a list is read again */
 #define RANKS_MOST    65536
-#define RUNS_MOST     8 /* of one stream */
+#define RUNS_MOST     8 /* per stream */
 
 typedef struct stream {
     dt_web_live *live;
     dt_web_follower followers[RUNS_MOST];
     int count;
-    dt_run_search search; /* of a list */
-    char *words, *sort;   /* its own */
-    int64_t version;      /* of the store that was reported */
-    double sent;          /* when something was, monotonic */
-    int fd;               /* of the connection, to look at; -1: none */
+    dt_run_search search; /* for a stream of a list */
+    char *words, *sort;   /* owned copies for `search` */
+    int64_t version;      /* version of the store that was last sent */
+    double sent;          /* when something was last sent, in monotonic seconds */
+    int fd;               /* of the connection, to notice its end; -1: none */
     bool later;           /* the next news are sent after a pause */
     bool open;            /* the client has no cursor and gets the present one */
 } stream;
@@ -46,7 +46,7 @@ static bool has_left(const stream *s)
 static void stream_open(stream *s, dt_strbuf *out)
 {
     if (!s->open) {
-        dt_strbuf_add_str(out, ":\n\n"); /* the headers go at once */
+        dt_strbuf_add_str(out, ":\n\n"); /* sends the headers at once */
         return;
     }
     dt_strbuf_add_str(out, "event: open\nid: ");
@@ -54,8 +54,9 @@ static void stream_open(stream *s, dt_strbuf *out)
     dt_strbuf_add_fmt(out, "\ndata: {\"api\":%d}\n\n", DT_WEB_API_VERSION);
 }
 
-/* Ends the stream if the run was removed; the client learns that when it connects again. */
-static dt_status tell(dt_strbuf *out, stream *s, bool *more, dt_error *err)
+/* Appends the news of all followers. *more is false, which ends the stream, if a run was
+ * removed: the client gets 404 when it connects again. */
+static dt_status send_news(dt_strbuf *out, stream *s, bool *more, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
@@ -64,11 +65,11 @@ static dt_status tell(dt_strbuf *out, stream *s, bool *more, dt_error *err)
     s->later = false;
     for (int i = 0; i < s->count && st == DT_OK; i++) {
         s->followers[i].version = version;
-        st = dt_web_live_tell(out, s->live, &s->followers[i], &problem);
+        st = dt_web_live_send(out, s->live, &s->followers[i], &problem);
         if (s->followers[i].version == DT_WEB_LIVE_LATER)
             s->later = true;
         else if (s->followers[i].version < 0)
-            s->version = -1; /* there is more of it */
+            s->version = -1; /* more news are waiting */
     }
     *more = st == DT_OK;
     if (st == DT_OK || st == DT_ERR_NOT_FOUND)
@@ -95,7 +96,7 @@ static dt_status stream_next(void *state, dt_store *store, dt_strbuf *out, bool 
         if (!*more)
             goto out;
         if (found == DT_WEB_NEWS)
-            DT_TRY(tell(out, s, more, err));
+            DT_TRY(send_news(out, s, more, err));
         if (!*more)
             goto out;
         if (out->length == 0 && dt_clock_monotonic_seconds() - s->sent >= BEAT_SECONDS)
@@ -140,7 +141,7 @@ static int descriptor_of(struct MHD_Connection *connection)
     return info != NULL ? info->connect_fd : -1;
 }
 
-/* --- what is followed */
+/* --- what a stream follows */
 
 static dt_status stream_begin(stream **out, dt_web_request *request, dt_web_reply *reply,
                               dt_error *err)
@@ -170,7 +171,8 @@ static dt_status follower_add(stream *s, const char *run, dt_error *err)
                                  : DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
 }
 
-/* The cursors of all of them, by commas; false: it is not so many, or what would end an event's line. */
+/* Parses one cursor for each follower, separated by commas. Returns false if their number
+ * differs, or if the text has a line break, which would end a line of the event. */
 static bool cursors_take(stream *s, const char *given)
 {
     if (strpbrk(given, "\r\n") != NULL)
@@ -187,7 +189,7 @@ static bool cursors_take(stream *s, const char *given)
     return true;
 }
 
-/* From the cursor that came with the request, or from now on. */
+/* Starts at the cursor that came with the request, or else at the present. */
 static dt_status stream_follow(stream *s, dt_web_request *request, dt_error *err)
 {
     const char *given = cursor_given(request);
@@ -237,7 +239,7 @@ out:
     return st;
 }
 
-/* Clients that follow the same list share its events. */
+/* Follows a list. The key names the query, so that clients with the same query share the news. */
 static dt_status list_follow(stream *s, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -1,6 +1,5 @@
-/* api_logs: the tail of one rank's log. The rank is a number that the store knows, so that the
- * path is made of nothing that came with the request.
- */
+/* api_logs: serves the tail of one rank's log. The path is built from a rank number that the
+ * store knows, never from text of the request. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@
 
 typedef struct tail {
     dt_web_log_tail lines;
-    dt_strbuf text; /* of one read */
+    dt_strbuf text; /* of the current read */
     json_t *head;   /* {"run", "rank"} */
     bool begun, any;
 } tail;
@@ -39,7 +38,7 @@ static dt_status tail_next(void *state, dt_store *store, dt_strbuf *out, bool *m
 
     if (!t->begun) {
         dt_json_write(out, t->head);
-        out->data[--out->length] = '\0'; /* the object continues */
+        out->data[--out->length] = '\0'; /* drops the closing brace: more fields follow */
         dt_strbuf_add_str(out, ",\"lines\":[");
         t->begun = true;
     }
@@ -51,7 +50,7 @@ static dt_status tail_next(void *state, dt_store *store, dt_strbuf *out, bool *m
     for (at = t->text.data; at < end; at = feed + 1) {
         feed = memchr(at, '\n', (size_t)(end - at));
         if (feed == NULL)
-            feed = end; /* the log was cut short meanwhile */
+            feed = end; /* the log was truncated meanwhile */
         add_line(t, out, at, (size_t)(feed - at));
     }
     if (!*more)

@@ -1,11 +1,10 @@
-/* api_metrics: the points of a run's curves, as three columns for each name; with ?buckets= see
- * api_buckets.c, which charts want.
+/* api_metrics: serves the points of a run's curves, three columns for each curve; with ?buckets=, which charts use,
+ * see api_buckets.c.
  *
- * A stream: a curve may have a million points, of which `most` are shown. The first look counts
- * them; then each column is written from a block of points. Where all that is shown fits into one
- * block it is read once, else again for each column, block after block from where the last ended.
- * Nothing of the store is held between two parts; that a column is of the same points as the ones
- * before it is checked.
+ * The answer is a stream: a curve may have a million points, of which at most `most` are shown. The points are counted
+ * first, then each column is written block by block. If one block holds all shown points it is read once, else the
+ * curve is read again for each column. No handle of the store is held between two parts; a checksum of the steps
+ * verifies that all columns have the same points.
  */
 #include <stdlib.h>
 
@@ -30,16 +29,16 @@ typedef struct metrics {
     dt_store_curves curves;
     json_t *head; /* {"run", "attempt"} */
     int64_t after, most;
-    int64_t at;     /* the curve */
-    bool begun;     /* the answer */
-    bool any_curve; /* has been written */
-    /* of the curve: */
-    bool open, whole; /* whole: the block holds all that is shown */
+    int64_t at;     /* index of the current curve */
+    bool begun;     /* the answer has been started */
+    bool any_curve; /* a curve has been written */
+    /* the current curve: */
+    bool open, whole; /* whole: one block holds all shown points */
     int64_t count, shown, last_step;
-    /* of the column: */
+    /* the current column: */
     int column;
-    int64_t written;      /* of `shown` */
-    int64_t passed, from; /* points looked at, and the step of the last of them */
+    int64_t written;      /* shown points written so far */
+    int64_t passed, from; /* points read so far, and the step of the last of them */
     uint64_t sum, first_sum;
     block block;
 } metrics;
@@ -57,7 +56,7 @@ static int64_t pick(int64_t i, int64_t count, int64_t shown)
 static bool pick_point(void *context, const dt_metric *point)
 {
     metrics *m = context;
-    int64_t next = m->written + m->block.count; /* number of the one that is looked for */
+    int64_t next = m->written + m->block.count; /* number of the shown point that is searched */
 
     m->from = point->step;
     if (m->passed++ == pick(next, m->count, m->shown))
@@ -78,7 +77,7 @@ static void column_begin(metrics *m)
     m->sum = 0;
 }
 
-/* Counts; a curve of nothing new is not open then. */
+/* Counts the points of a curve. A curve without new points is not opened. */
 static dt_status curve_begin(metrics *m, dt_store *store, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -91,7 +90,7 @@ static dt_status curve_begin(metrics *m, dt_store *store, dt_error *err)
     m->whole = m->shown <= BLOCK_POINTS;
     m->column = 0;
     column_begin(m);
-    if (m->whole) { /* should points have gone meanwhile, fewer are shown */
+    if (m->whole) { /* fewer are shown if points were removed since the count */
         DT_TRY(block_read(m, store, err));
         m->shown = m->block.count;
         m->open = m->shown > 0;
@@ -151,7 +150,7 @@ static dt_status column_end(metrics *m, dt_strbuf *out, dt_error *err)
     return DT_OK;
 }
 
-/* A block of the open curve's column. */
+/* Writes the next block of the open column. */
 static dt_status column_go_on(metrics *m, dt_store *store, dt_strbuf *out, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -172,7 +171,7 @@ out:
 static void begin(metrics *m, dt_strbuf *out)
 {
     dt_json_write(out, m->head);
-    out->data[--out->length] = '\0'; /* the object continues */
+    out->data[--out->length] = '\0'; /* drops the closing brace: more fields follow */
     dt_strbuf_add_str(out, ",\"series\":{");
     m->begun = true;
 }

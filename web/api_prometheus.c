@@ -1,5 +1,5 @@
-/* api_prometheus: /metrics, for Prometheus: how many runs are in which state, and how those stand that have not
- * ended. Text format 0.0.4; what is not known is left out, infinities are as they are.
+/* api_prometheus: serves /metrics for Prometheus: the number of runs in each state, and progress and metrics of the
+ * runs that have not ended. Text format 0.0.4; unknown values are left out, infinities are written as such.
  */
 #include <math.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static void add_head(dt_strbuf *out, const char *name, const char *type, const c
     dt_strbuf_add_fmt(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* The value of a label: no text ends it, or the line. */
+/* Appends the value of a label, escaped so that it can end neither the label nor the line. */
 static void add_label(dt_strbuf *out, const char *text)
 {
     dt_strbuf shown;
@@ -108,7 +108,7 @@ static void add_sample(dt_strbuf *out, const char *name, const dt_run *run, doub
         dt_strbuf_add_fmt(out, "\"} %.17g\n", value);
 }
 
-/* The runs of a state that are active, added to the list; how many there are in all. */
+/* Counts the runs in a state, and appends those that are active to the list. */
 static dt_status add_state(dt_strbuf *out, active_run *runs, int64_t *count, dt_run_state state,
                            const dt_web_request *request, dt_error *err)
 {

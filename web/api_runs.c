@@ -12,7 +12,7 @@
 #define RUNS_MOST 1000
 
 typedef struct listing {
-    dt_arena ids_arena, arena; /* the latter of one run */
+    dt_arena ids_arena, arena; /* `arena` is that of the current run */
     const char **ids;
     int64_t count, total, active, offset, at, now_ms;
     bool begun, any;
@@ -29,7 +29,7 @@ static dt_status run_add(listing *l, dt_store *store, dt_strbuf *out, dt_error *
     dt_arena_reset(&l->arena);
     st = dt_store_run_find(store, &run, l->ids[l->at++], &l->arena, &problem);
     if (st == DT_ERR_NOT_FOUND)
-        return DT_OK; /* it was removed meanwhile */
+        return DT_OK; /* the run was removed meanwhile */
     if (st != DT_OK)
         return DT_FAIL(err, st, "%s", problem.message);
     st = dt_activity_read(&activity, store, &run, l->now_ms, &l->arena, err);
@@ -91,7 +91,7 @@ out:
     return st;
 }
 
-/* What the store holds was written by dtrun; a damaged line only loses what it says. */
+/* Parses the changes made by --set; damaged JSON gives an empty list. */
 static json_t *changes_json(const dt_attempt *attempt)
 {
     json_t *changes;
@@ -224,7 +224,7 @@ dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *
     if (st != DT_OK)
         return st;
     if (dt_json_parse(&resolved, run.recipe_json, strlen(run.recipe_json), "recipe", NULL) != DT_OK)
-        resolved = json_null(); /* the recipe as written is still worth showing */
+        resolved = json_null(); /* the recipe's text is still shown */
     return dt_web_reply_json(reply, 200,
                              json_pack("{so so so so so}", "run", dt_web_string_json(run.id),
                                        "path", dt_web_string_json(run.recipe_path), "hash",

@@ -21,14 +21,14 @@
 
 #define RUNNING_MOST 8
 #define WORDS_MOST   128
-#define LOOK_MS      250 /* whether the server is shutting down is looked at so often */
+#define LOOK_MS      250 /* interval of checking whether the server is shutting down */
 #define FIRST_SECONDS \
     0.5 /* the first keep-alive, which tells the client that the command has started */
 #define END_SECONDS 2.0 /* time limit for a command to exit after it closed its pipes */
 
 extern char **environ;
 
-/* --- the words */
+/* --- the arguments of the command */
 
 typedef struct words {
     dt_arena *arena;
@@ -65,7 +65,7 @@ static dt_status read_words(words *out, const dt_web_request *request, dt_error 
     return DT_OK;
 }
 
-/* The check permutes what it is given. */
+/* Checks a copy of the words, since the check may reorder its arguments. */
 static dt_status check_words(dt_web_commands *commands, const words *given, dt_error *err)
 {
     words copy = *given;
@@ -81,9 +81,9 @@ static dt_status check_words(dt_web_commands *commands, const words *given, dt_e
 
 typedef struct running {
     dt_web_commands *commands;
-    pid_t pid;             /* 0: it has been waited for */
+    pid_t pid;             /* 0: already waited for */
     struct pollfd ends[2]; /* stdout and stderr; fd -1: closed */
-    double said;           /* when something was last sent */
+    double sent;           /* when something was last sent */
 } running;
 
 /* Makes the command's environment: the client's terminal, without the server's token and DTRUN_SERVER. */
@@ -126,7 +126,8 @@ out:
     return st;
 }
 
-/* Its own group, so that all of it ends together, and none of the server's blocked signals. */
+/* Starts the command in its own process group, so that its children end with it, and without the
+ * server's blocked signals. */
 static int spawn(pid_t *pid, const char *program, char *const *argv, char *const *environment,
                  int out, int errors)
 {
@@ -222,13 +223,13 @@ static void running_free(void *state)
     free(r);
 }
 
-/* --- what it says */
+/* --- the output of the command */
 
-static void tell(running *r, dt_strbuf *out, char what, const char *bytes, size_t length)
+static void add_frame(running *r, dt_strbuf *out, char what, const char *bytes, size_t length)
 {
     dt_strbuf_add_fmt(out, "%c %zu\n", what, length);
     dt_strbuf_add(out, bytes, length);
-    r->said = dt_clock_monotonic_seconds();
+    r->sent = dt_clock_monotonic_seconds();
 }
 
 static void read_end(running *r, dt_strbuf *out, int which)
@@ -237,7 +238,7 @@ static void read_end(running *r, dt_strbuf *out, int which)
     ssize_t got = read(r->ends[which].fd, bytes, sizeof(bytes));
 
     if (got > 0)
-        tell(r, out, which == 0 ? 'o' : 'e', bytes, (size_t)got);
+        add_frame(r, out, which == 0 ? 'o' : 'e', bytes, (size_t)got);
     else if (got == 0 || (errno != EINTR && errno != EAGAIN))
         close_end(&r->ends[which].fd);
 }
@@ -257,8 +258,8 @@ static dt_status next(void *state, dt_store *store, dt_strbuf *out, bool *more, 
         for (int i = 0; i < 2; i++)
             if (r->ends[i].fd >= 0 && r->ends[i].revents != 0)
                 read_end(r, out, i);
-        if (dt_clock_monotonic_seconds() - r->said > DT_WEB_COMMAND_SIGN_SECONDS)
-            tell(r, out, 'o', "", 0);
+        if (dt_clock_monotonic_seconds() - r->sent > DT_WEB_COMMAND_SIGN_SECONDS)
+            add_frame(r, out, 'o', "", 0);
     }
     if (r->ends[0].fd >= 0 || r->ends[1].fd >= 0)
         goto out;
@@ -286,7 +287,7 @@ dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error 
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     *r = (running){.commands = commands,
                    .ends = {{.fd = -1}, {.fd = -1}},
-                   .said =
+                   .sent =
                        dt_clock_monotonic_seconds() - DT_WEB_COMMAND_SIGN_SECONDS + FIRST_SECONDS};
     if (atomic_fetch_add(&commands->running, 1) >= RUNNING_MOST)
         DT_THROW(err, DT_ERR_BUSY,

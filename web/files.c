@@ -1,6 +1,5 @@
-/* files: what is served as it is, embedded in the program. To add one: its name in
- * web/CMakeLists.txt, a line here, a route.
- */
+/* files: serves the files that are embedded in the program. To add one: its name in
+ * web/CMakeLists.txt, a line here, a route. */
 #include <string.h>
 
 #include "web/request.h"
@@ -93,7 +92,7 @@ dt_status dt_web_run_page(dt_web_request *request, dt_web_reply *reply, dt_error
     dt_run run;
     dt_status st = dt_web_run(&run, request, err);
 
-    if (st == DT_ERR_NOT_FOUND) { /* a page for a person, not JSON */
+    if (st == DT_ERR_NOT_FOUND) { /* answers with a page for people instead of JSON */
         dt_error_clear(err);
         dt_web_reply_file(reply, 404, "missing.html");
         return DT_OK;

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* "localhost:8642" and its like; without the port where that is HTTP's own. */
+/* Returns true for a name of this machine with the server's port; the port may be missing if it is 80. */
 static bool host_is_ours(const char *host, int port, const char *address)
 {
     const char *names[] = {"localhost", "127.0.0.1", "[::1]", address};
@@ -21,7 +21,7 @@ static bool host_is_ours(const char *host, int port, const char *address)
     return false;
 }
 
-/* "localhost", with any port or none. */
+/* Returns true for a name of this machine with any port, or without one. */
 static bool host_is_local(const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};

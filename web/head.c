@@ -35,7 +35,7 @@ const dt_web_head_fault *dt_web_uri_fault(const char *uri)
 
 /* --- headers */
 
-/* RFC 9110, 5.6.2 */
+/* Returns true for a token as in RFC 9110, 5.6.2. */
 static bool is_token(const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)

@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-#define BACKLOG 512 /* connections that wait while all places are taken */
+#define BACKLOG 512 /* connections that wait in the kernel while the server is full */
 
 typedef union any_address {
     struct sockaddr any;
@@ -37,7 +37,7 @@ static dt_status port_parse(int *out, const char *text, const char *whole, dt_er
     return DT_OK;
 }
 
-/* "HOST:PORT" to an address, its length and its text. */
+/* Parses "HOST:PORT" into a socket address, its length and its text. DT_ERR_USAGE: malformed, or not loopback. */
 static dt_status address_parse(any_address *address, socklen_t *length, dt_web_listener *out,
                                const char *text, dt_error *err)
 {
@@ -80,7 +80,7 @@ static dt_status address_parse(any_address *address, socklen_t *length, dt_web_l
 static bool somebody_listens(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* EAGAIN: there is a listener, whose queue is full */
+    /* EAGAIN: there is a listener, and its queue is full */
     bool yes = fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
                            errno == EAGAIN);
 
@@ -89,8 +89,8 @@ static bool somebody_listens(const struct sockaddr_un *address)
     return yes;
 }
 
-/* Removes a stale socket of an earlier server; fails if the file is something else, or has a listener. */
-static dt_status make_way(const struct sockaddr_un *address, dt_error *err)
+/* Removes the stale socket of an earlier server. Fails if the file is not a socket, or if a process listens on it. */
+static dt_status remove_stale(const struct sockaddr_un *address, dt_error *err)
 {
     struct stat info;
 
@@ -106,7 +106,7 @@ static dt_status make_way(const struct sockaddr_un *address, dt_error *err)
                        "cannot listen on 'unix:%s': another process listens there, perhaps another "
                        "'dtrun serve' (give another path)",
                        address->sun_path);
-    (void)unlink(address->sun_path); /* where it cannot be, bind says so */
+    (void)unlink(address->sun_path); /* if it cannot be removed, bind fails and reports it */
     return DT_OK;
 }
 
@@ -120,7 +120,7 @@ static dt_status listen_unix(dt_web_listener *out, const char *path, dt_error *e
                        "cannot listen on 'unix:%s': expected a path of 1 to %zu bytes", path,
                        sizeof(address.sun_path) - 1);
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    st = make_way(&address, err);
+    st = remove_stale(&address, err);
     if (st != DT_OK)
         return st;
     out->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -8,9 +8,9 @@
 #include "base/banned.h"
 
 #define LOOK_SECONDS \
-    0.5 /* between two looks whether the store has changed, while anybody follows */
+    0.5 /* interval of checking the store for changes while there are followers */
 #define BLIND_SECONDS \
-    5.0 /* where the file system is read-only a handle sees what it saw at first */
+    5.0 /* interval of reopening a store on a read-only file system, where a handle never sees changes */
 
 static struct timespec in_seconds(double seconds)
 {
@@ -34,7 +34,7 @@ typedef struct watch {
     int64_t seen;
 } watch;
 
-/* Whether the store may have changed since the last look; `wait`: until the next one. */
+/* Returns true if the store may have changed since the last call. *wait: seconds until the next call. */
 static bool look(watch *w, const char *path, double *wait)
 {
     ino_t inode = w->handle.inode;
@@ -43,7 +43,7 @@ static bool look(watch *w, const char *path, double *wait)
 
     *wait = LOOK_SECONDS;
     if (dt_web_handle_renew(&w->handle, path, &ignored) != DT_OK)
-        return false; /* it may come back */
+        return false; /* the store is missing, and may come back */
     if (!dt_store_can_write(w->handle.store)) {
         dt_store_close(w->handle.store);
         w->handle.store = NULL;
@@ -87,7 +87,7 @@ static void *watch_store(void *context)
     return NULL;
 }
 
-/* --- from outside */
+/* --- for followers */
 
 dt_status dt_web_live_begin(dt_web_live *live, dt_web_stores *stores, const char *folder, int most,
                             dt_error *err)

@@ -28,7 +28,7 @@ typedef struct dt_web_news {
     uint64_t view_hash;
     bool more;  /* there are more news: ask at once */
     bool later; /* the list was read a moment ago: ask again after a pause */
-    bool anew;  /* the cursor is of another store: the client must load everything up to `after` */
+    bool reload; /* the cursor is of another store: the client must load everything up to `after` */
 } dt_web_news;
 
 #define DT_WEB_LIVE_LISTS 8 /* entries of the cache */
@@ -82,20 +82,23 @@ typedef struct dt_web_follower {
     struct dt_web_follower *among; /* all followers of its stream; NULL: only itself */
     int count;                     /* of `among` */
 } dt_web_follower;
-/* If anything is new, appends an event of the stream and advances the follower. */
-dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *follower,
+/* Appends an event of the stream if anything is new, and advances the follower. Sets the
+ * follower's version to -1 if more news are waiting, to DT_WEB_LIVE_LATER if a list is to be
+ * asked for again after a pause. */
+dt_status dt_web_live_send(dt_strbuf *out, dt_web_live *live, dt_web_follower *follower,
                            dt_error *err);
-/* What an event's id is: the cursors of all of its stream, by commas. */
+/* Appends the id of an event: the cursors of all followers of the stream, separated by commas. */
 void dt_web_live_id_add(dt_strbuf *out, const dt_web_follower *follower);
-/* Puts the follower at this moment. */
+/* Sets the follower's cursor to the present. */
 dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *follower,
                           dt_error *err);
 
-/* --- live_list.c: of a list, the runs in it that have changed, its order and how many there are. Its cursor says which
- * runs it had, and by a hash of each how it was: "STORE.TOTAL-ACTIVE.ID-HASH.ID-HASH." */
+/* --- live_list.c: the changed runs of a list, the order of its runs and their number. The
+ * cursor names the runs that the client has, each with a hash of its fields:
+ * "STORE.TOTAL-ACTIVE.ID-HASH.ID-HASH." */
 #define DT_WEB_LIVE_LIST_MOST 200  /* runs */
-#define DT_WEB_LIVE_LATER     (-2) /* version of a follower who is told more after a pause */
-/* A list is read once for all who follow it, and not again before 20 times as long as that took has gone. */
+#define DT_WEB_LIVE_LATER     (-2) /* version of a follower that gets more news after a pause */
+/* Reads a list once for all its followers, and again only after a pause of 20 times the reading time. */
 dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *store,
                                 const dt_run_search *search, dt_error *err);
 dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *key,

@@ -16,7 +16,7 @@ uint64_t dt_web_cursor_store(const char *path)
     return stat(path, &info) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
-/* --- writing: curves by their step, most of them have the same */
+/* --- writing: groups curves by their step, since most curves are at the same step */
 
 static int by_step(const void *a, const void *b)
 {
@@ -91,7 +91,7 @@ static bool add_mark(dt_since *since, int64_t series, int64_t step)
     return true;
 }
 
-/* "STEP:SERIES+SERIES-SERIES" */
+/* Parses "STEP:SERIES+SERIES-SERIES". */
 static bool read_group(dt_since *since, const char **at)
 {
     int64_t step, first, last;

@@ -12,7 +12,9 @@
 
 #include "base/banned.h"
 
-#define PAUSE_TIMES 20 /* as long as a reading takes, so that readings take 5 % of a core at most */
+/* The pause before a list is read again is this multiple of its reading time, so that reading
+ * uses at most 5 % of a core. */
+#define PAUSE_TIMES 20
 #define PAUSE_MOST  10.0
 
 static uint32_t hash_of(const dt_strbuf *text)
@@ -24,7 +26,8 @@ static uint32_t hash_of(const dt_strbuf *text)
     return hash;
 }
 
-/* Leaves out runs that were removed meanwhile. Changes that come only from the clock do not count as news. */
+/* Adds a run to the list; does nothing if the run was removed meanwhile. The hash leaves out
+ * elapsed_seconds, which changes with the clock alone. */
 static dt_status row_add(dt_web_list *list, dt_strbuf *after, dt_strbuf *order, dt_store *store,
                          const char *id, dt_error *err)
 {
@@ -116,7 +119,7 @@ static bool is_young(const dt_web_list *list)
     return dt_clock_monotonic_seconds() - list->made < (pause < PAUSE_MOST ? pause : PAUSE_MOST);
 }
 
-/* As it is in this version of the store, or was a moment ago. */
+/* Returns the cached list if it is of this version of the store or was read a moment ago; else reads it. */
 static dt_status list_find(dt_web_list **out, dt_web_live *live, dt_store *store, const char *key,
                            int64_t version, const dt_run_search *search, dt_error *err)
 {
@@ -137,7 +140,7 @@ static dt_status list_find(dt_web_list **out, dt_web_live *live, dt_store *store
     return list_make(place, live, store, key, version, search, err);
 }
 
-/* With the runs that the cursor does not have as they are. */
+/* Writes the list's fields, and those runs of which the cursor has no or another version. */
 static void body_add(dt_strbuf *body, const dt_web_list *list, const char *before)
 {
     const char *mark, *comma = "";
@@ -157,7 +160,7 @@ static void body_add(dt_strbuf *body, const dt_web_list *list, const char *befor
     dt_strbuf_add_char(body, ']');
 }
 
-/* Whether a cursor is of this store. */
+/* Returns true if the cursor was made from this store file. */
 static bool is_ours(const dt_web_live *live, const char *cursor)
 {
     char store[24];
@@ -175,9 +178,9 @@ dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *
 
     dt_strbuf_init(&text);
     DT_TRY(list_find(&list, live, store, news->run, news->version, search, err));
-    news->anew = !is_ours(live, news->before);
+    news->reload = !is_ours(live, news->before);
     news->later = list->version != news->version;
-    if (!news->anew && strcmp(list->after, news->before) != 0)
+    if (!news->reload && strcmp(list->after, news->before) != 0)
         body_add(&text, list, news->before);
     news->body = dt_strbuf_detach(&text);
     dt_strbuf_add_str(&text, list->after);

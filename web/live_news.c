@@ -1,6 +1,6 @@
-/* live_news: what is new of a run after a cursor, as one event of a stream: points, events, log lines and, where it is
- * another, the run as it is now. One event, so that its cursor is past all of it or none.
- */
+/* live_news: reads what is new of a run after a cursor, as one event: points, events, log lines
+ * and, if it changed, the state of the run. One event with one cursor: the client has received
+ * all of it or nothing. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,16 +15,16 @@
 
 #include "base/banned.h"
 
-#define POINTS_MOST 4096 /* of one event; more come at once */
+#define POINTS_MOST 4096 /* per event; the rest follows at once */
 #define EVENTS_MOST 200
 #define LOG_BYTES   ((size_t)64 << 10)
 
-/* --- points: a curve's columns are gathered until the next curve comes */
+/* --- points: the columns of a curve are collected until the next curve begins */
 
 typedef struct columns {
     dt_strbuf *out;
     dt_strbuf step, value, time_ms;
-    const char *name; /* NULL: none is open */
+    const char *name; /* of the curve; NULL: none is open */
     bool any;
 } columns;
 
@@ -170,7 +170,7 @@ static dt_status log_add(dt_strbuf *out, dt_web_cursor *at, bool *more, const dt
     dt_strbuf_init(&text);
     DT_TRY(log_bytes_read(&end, store, run, rank, arena, err));
     if (end > 0 && end < from)
-        at->log_bytes = end; /* it is another one */
+        at->log_bytes = end; /* shorter than what was sent: the file was replaced */
     if (end <= from)
         goto out;
     path = dt_arena_printf(arena, "%s/runs/%s/logs/rank-%lld.log", live->folder, run->id,
@@ -182,7 +182,7 @@ static dt_status log_add(dt_strbuf *out, dt_web_cursor *at, bool *more, const dt
     tail.end = end;
     if (tail.fd >= 0)
         DT_TRY(dt_web_log_tail_next(&tail, &text, LOG_BYTES, &rest, err));
-    at->log_bytes = text.length > 0 ? tail.at : end; /* cut short: past it */
+    at->log_bytes = text.length > 0 ? tail.at : end; /* no text: the file was truncated, skip to the end */
     *more = *more || at->log_bytes < end;
     if (text.length > 0) {
         dt_strbuf_add_fmt(
@@ -223,7 +223,7 @@ out:
     return st;
 }
 
-/* --- all of it */
+/* --- all news of a run */
 
 static dt_status run_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *id,
                          int64_t rank, dt_error *err)
@@ -284,9 +284,9 @@ static dt_status news_read(dt_web_news *news, dt_web_live *live, dt_store *store
     dt_strbuf_init(&body);
     dt_strbuf_init(&after);
     request.arena = &arena;
-    news->anew = !dt_web_cursor_read(&at, news->before, &arena) ||
+    news->reload = !dt_web_cursor_read(&at, news->before, &arena) ||
                  at.store != dt_web_cursor_store(live->stores->path);
-    if (news->anew) {
+    if (news->reload) {
         DT_TRY(run_now(&after, live, store, news->run, news->rank, err));
     } else {
         DT_TRY(body_add(&body, &at, news, live, &request, err));
@@ -334,7 +334,7 @@ out:
     return st;
 }
 
-/* Returns the cached news of another follower at the same cursor; else reads the news and replaces the oldest entry. */
+/* Returns the cached news of another follower at the same cursor; else reads the news, replacing the oldest entry. */
 static dt_status news_find(dt_web_news **out, dt_web_live *live, const dt_web_follower *follower,
                            dt_error *err)
 {
@@ -375,7 +375,7 @@ static void event_add(dt_strbuf *out, const dt_web_news *news, const dt_web_foll
     dt_web_live_id_add(out, follower);
     dt_strbuf_add_str(out, "\ndata: {");
     if (follower->among != NULL)
-        dt_strbuf_add_fmt(out, "\"run\":\"%s\",", news->run); /* an id has nothing to escape */
+        dt_strbuf_add_fmt(out, "\"run\":\"%s\",", news->run); /* an id needs no escaping */
     dt_strbuf_add_str(out, body);
     if (with_view) {
         dt_strbuf_add_str(out, body[0] != '\0' ? ",\"view\":" : "\"view\":");
@@ -384,7 +384,7 @@ static void event_add(dt_strbuf *out, const dt_web_news *news, const dt_web_foll
     dt_strbuf_add_str(out, "}\n\n");
 }
 
-dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *follower,
+dt_status dt_web_live_send(dt_strbuf *out, dt_web_live *live, dt_web_follower *follower,
                            dt_error *err)
 {
     dt_web_news *news;
@@ -394,7 +394,7 @@ dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *f
     DT_TRY(news_find(&news, live, follower, err));
     dt_strbuf_reset(&follower->after);
     dt_strbuf_add_str(&follower->after, news->after);
-    if (news->anew) {
+    if (news->reload) {
         dt_strbuf_add_str(out, "event: open\nid: ");
         dt_web_live_id_add(out, follower);
         dt_strbuf_add_fmt(out, "\ndata: {\"api\":%d}\n\n", DT_WEB_API_VERSION);
@@ -403,7 +403,7 @@ dt_status dt_web_live_tell(dt_strbuf *out, dt_web_live *live, dt_web_follower *f
             event_add(out, news, follower, news->view_hash != follower->view_hash);
         follower->view_hash = news->view_hash;
         if (news->more)
-            follower->version = -1; /* to be asked again at once */
+            follower->version = -1; /* asked again at once */
         if (news->later)
             follower->version = DT_WEB_LIVE_LATER;
     }

@@ -21,17 +21,17 @@ static dt_status read_at(char *out, int fd, int64_t from, size_t length, size_t 
         if (n < 0)
             return DT_FAIL(err, DT_ERR_IO, "cannot read the log: %s", strerror(errno));
         if (n == 0)
-            break; /* it was cut short meanwhile */
+            break; /* the file was truncated meanwhile */
         *got += (size_t)n;
     }
     return DT_OK;
 }
 
-/* The part of the file that holds the last `lines` lines of [from, size). */
+/* Finds the part of [from, size) that holds the last `lines` lines. */
 static dt_status find(dt_web_log_tail *tail, int64_t from, int64_t size, int64_t lines,
                       dt_error *err)
 {
-    int64_t start = -1; /* the earliest begin of a line that was seen */
+    int64_t start = -1; /* the earliest start of a line found so far */
     char block[BLOCK_BYTES];
     dt_status st = DT_OK;
 
@@ -52,7 +52,8 @@ static dt_status find(dt_web_log_tail *tail, int64_t from, int64_t size, int64_t
         end = begin;
     }
     if (tail->end > 0)
-        tail->at = lines >= 0 && from == 0 ? 0 : start; /* else the first may be half of one */
+        /* The first line may be incomplete if the search did not reach the start of the file. */
+        tail->at = lines >= 0 && from == 0 ? 0 : start;
 out:
     return st;
 }
@@ -65,7 +66,7 @@ dt_status dt_web_log_tail_open(dt_web_log_tail *out, const char *path, int64_t l
     int64_t size;
 
     *out = (dt_web_log_tail){.fd = -1};
-    /* not through a link, and without waiting on a pipe: only a log is wanted */
+    /* Accepts only regular files: does not follow links, and does not block on a pipe. */
     out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (out->fd < 0 && errno == ENOENT)
         return DT_OK;
@@ -97,7 +98,7 @@ dt_status dt_web_log_tail_next(dt_web_log_tail *tail, dt_strbuf *out, size_t byt
         DT_TRY(
             read_at(block, tail->fd, tail->at, left < BLOCK_BYTES ? left : BLOCK_BYTES, &got, err));
         if (got == 0)
-            goto out; /* cut short: what was there is reported */
+            goto out; /* the file was truncated: the lines read so far are returned */
         feed = memrchr(block, '\n', got);
         if (feed != NULL)
             got = (size_t)(feed - block) + 1;

@@ -10,12 +10,12 @@
 #include "base/banned.h"
 
 #define BUCKETS      "1000"
-#define BUCKETS_FEW  "250" /* of runs with many metrics */
+#define BUCKETS_FEW  "250" /* for runs with many metrics */
 #define METRICS_MANY 24
 #define LOG_LINES    "400"
-#define RANKS_MOST   16 /* whose logs are in the report */
+#define RANKS_MOST   16 /* number of ranks whose logs are included */
 
-/* JSON inside a script: no '<', so that nothing in it ends the script or begins a comment. */
+/* Appends JSON for use in a script element, with every '<' escaped: no text can end the script or start a comment. */
 static void add_json(dt_strbuf *out, const char *json, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -43,7 +43,7 @@ out:
     return st;
 }
 
-/* What the server would answer at the path, as `"KEY":ANSWER`. */
+/* Appends `"KEY":ANSWER` with the answer that the server would give for the path. */
 static dt_status add_answer(dt_strbuf *out, const dt_web_report *report, const char *path,
                             const char *const *arguments, const char *key, dt_error *err)
 {
@@ -163,14 +163,14 @@ static void add_file(dt_strbuf *out, const char *name)
     dt_strbuf_add(out, reply.bytes, reply.length);
 }
 
-/* What of a page is between its head and its end. */
+/* Appends the <main> element of a page. */
 static void add_main(dt_strbuf *out, const char *page)
 {
     static const char end[] = "</main>";
     dt_web_reply reply = {0};
     const char *begin, *until;
 
-    dt_web_reply_file(&reply, 200, page); /* it ends with a zero byte */
+    dt_web_reply_file(&reply, 200, page); /* the file ends with a zero byte */
     begin = strstr(reply.bytes, "<main>");
     until = begin != NULL ? strstr(begin, end) : NULL;
     DT_ASSERT(until != NULL);

@@ -76,7 +76,7 @@ dt_status dt_web_run(dt_run *out, const dt_web_request *request, dt_error *err)
 
     if (st != DT_ERR_USAGE)
         return st;
-    problem = *err; /* the beginning of several ids: nothing is at that address */
+    problem = *err; /* an ambiguous beginning of an id is 404: no run has this address */
     dt_error_clear(err);
     return DT_FAIL(err, DT_ERR_NOT_FOUND, "%s", problem.message);
 }

@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-/* "a,b,last" */
+/* Adds the runs of a list like "a,b,last" to the ids, each once. */
 static dt_status named(const char **ids, int64_t *count, dt_web_request *request, const char *list,
                        dt_arena *arena, dt_error *err)
 {
@@ -48,7 +48,7 @@ dt_status dt_web_requested_runs(const char ***ids, int64_t *count, dt_web_reques
 
 #define LIMIT_DEFAULT 200
 
-/* "loss" or "-loss": what is largest or newest first has the sign. */
+/* Parses a sort key: "loss" or "-loss". The minus sign sorts by descending values (largest or newest first). */
 static void read_sort(dt_run_search *search, const char *text)
 {
     if (text == NULL)

@@ -22,7 +22,7 @@ static const struct {
     {"Cache-Control", "no-store"},
 };
 
-dt_web_client *dt_web_guest_of(struct MHD_Connection *connection)
+dt_web_client *dt_web_client_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -36,14 +36,14 @@ void dt_web_set_phase(dt_web_site *site, dt_web_client *client, dt_web_phase pha
         dt_web_admission_phase(&site->admission, client, phase);
 }
 
-/* --- an answer in parts */
+/* --- streamed answers */
 
 struct dt_web_parts {
     dt_web_site *site;
     dt_web_client *client;
     dt_web_stream stream;
     dt_strbuf part;
-    size_t at; /* of the part: sent up to here */
+    size_t at; /* bytes of the part that were sent */
     bool more;
 };
 
@@ -69,7 +69,7 @@ static dt_status part_next(dt_web_parts *s, dt_error *err)
     dt_web_handle *handle;
     dt_status st;
 
-    if (s->stream.waits) /* it takes a handle of the store when there is something to read */
+    if (s->stream.waits) /* the stream takes a handle of the store when there is something to read */
         return part_make(s, NULL, err);
     st = dt_web_stores_take(&handle, &s->site->stores, DT_WEB_EXPENSIVE, err);
 
@@ -80,7 +80,7 @@ static dt_status part_next(dt_web_parts *s, dt_error *err)
     return st;
 }
 
-/* MHD's reader: what is left of the part, or the next one. */
+/* MHD's reader: copies the rest of the current part, or makes the next part. */
 static ssize_t part_read(void *context, uint64_t position, char *out, size_t most)
 {
     dt_error err = DT_ERROR_INIT;
@@ -105,7 +105,6 @@ static ssize_t part_read(void *context, uint64_t position, char *out, size_t mos
     return (ssize_t)most;
 }
 
-/* Makes the first part at once: an error is still an answer then, and a small answer whole. */
 dt_status dt_web_parts_begin(dt_web_parts **out, dt_web_site *site, dt_web_client *client,
                              dt_web_reply *reply, dt_store *store, dt_error *err)
 {
@@ -133,7 +132,7 @@ dt_status dt_web_parts_begin(dt_web_parts **out, dt_web_site *site, dt_web_clien
     return st;
 }
 
-/* --- from the reply to the connection */
+/* --- replies */
 
 static struct MHD_Response *response_of(dt_web_reply *reply, dt_web_parts *parts)
 {
@@ -173,7 +172,7 @@ static bool headers_add(struct MHD_Response *response, const dt_web_reply *reply
            (reply->file_name == NULL || file_name_add(response, reply->file_name)) &&
            (reply->location == NULL || header_add(response, "Location", reply->location)) &&
            (reply->cookie[0] == '\0' || header_add(response, "Set-Cookie", reply->cookie)) &&
-           /* whatever follows is not wanted */
+           /* the connection is closed: no further request is accepted */
            ((reply->status != 403 && reply->status != 405 && !reply->close) ||
             header_add(response, "Connection", "close"));
 }
@@ -191,7 +190,7 @@ enum MHD_Result dt_web_respond(dt_web_site *site, struct MHD_Connection *connect
         return MHD_NO;
     }
     if (headers_add(response, reply)) {
-        dt_web_set_phase(site, dt_web_guest_of(connection), DT_WEB_ANSWERING);
+        dt_web_set_phase(site, dt_web_client_of(connection), DT_WEB_ANSWERING);
         result = MHD_queue_response(connection, (unsigned)reply->status, response);
     }
     MHD_destroy_response(response);

@@ -22,7 +22,7 @@ enum MHD_Result dt_web_respond(dt_web_site *site, struct MHD_Connection *connect
                                dt_web_reply *reply, dt_web_parts *parts);
 
 /* Returns the client of a connection; NULL if it has none. */
-dt_web_client *dt_web_guest_of(struct MHD_Connection *connection);
+dt_web_client *dt_web_client_of(struct MHD_Connection *connection);
 void dt_web_set_phase(dt_web_site *site, dt_web_client *client, dt_web_phase phase);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/banned.h"
 
 static const dt_web_route routes[] = {
-    /* pages, each next to its JSON route */
+    /* pages, and the JSON routes of the same data */
     {"/", dt_web_file, "runs.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
     {"/compare", dt_web_file, "compare.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
     {"/api/v1/runs", dt_web_runs, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -22,10 +22,10 @@ static const dt_web_route routes[] = {
     {"/api/v1/band", dt_web_band, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/csv", dt_web_csv, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/command", dt_web_command, NULL, DT_WEB_NO_STORE, DT_WEB_LOCKED},
-    /* for programs that watch */
+    /* for monitoring programs */
     {"/metrics", dt_web_prometheus, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/healthz", dt_web_health, NULL, DT_WEB_LITTLE, DT_WEB_OPEN},
-    /* what the pages load */
+    /* files that the pages load */
     {"/app.css", dt_web_file, "app.css", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/app.js", dt_web_file, "app.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/list.js", dt_web_file, "list.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
@@ -51,7 +51,7 @@ static dt_status nothing_there(dt_web_request *request, dt_web_reply *reply, dt_
     return DT_FAIL(err, DT_ERR_NOT_FOUND, "no such address (docs/api.md lists all)");
 }
 
-/* Compares segment by segment; *run is the text in place of "ID". */
+/* Compares segment by segment; *run is the segment that matched "ID". */
 static bool matches(const char *pattern, const char *path, const char **run, size_t *run_length)
 {
     while (*pattern == '/' && *path == '/') {
@@ -90,7 +90,7 @@ const dt_web_route *dt_web_route_find(dt_web_request *request, const char *path)
         if (run != NULL)
             request->run = dt_arena_strndup(request->arena, run, length);
         if (request->run == NULL)
-            request->run = ""; /* no memory: no run is found */
+            request->run = ""; /* out of memory: as if no run was found */
         return &routes[i];
     }
     return missing;

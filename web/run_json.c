@@ -55,7 +55,7 @@ void dt_web_add_real(dt_strbuf *out, double value)
     snprintf(text, sizeof(text), "%.17g", value);
     dt_strbuf_add_str(out, text);
     if (strpbrk(text, ".e") == NULL)
-        dt_strbuf_add_str(out, ".0"); /* a real stays one */
+        dt_strbuf_add_str(out, ".0"); /* keeps the type: a real number has a decimal point */
 }
 
 json_t *dt_web_time_json(int64_t ms)
@@ -79,8 +79,8 @@ double dt_web_eta_seconds(const dt_run *run, const dt_activity *activity, int64_
     return elapsed / (double)done * (double)left;
 }
 
-/* What the recipe says of the run: "row" for a model that reads rows, which alone has a number of inputs; and
- * its task. */
+/* Adds the task of the recipe, and "item": "row" for a model that reads rows (only those have
+ * model.inputs), else "token". */
 static void add_kind(json_t *out, const dt_run *run)
 {
     const char *task = NULL;

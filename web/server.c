@@ -1,10 +1,10 @@
-/* server: takes connections and gives each to a thread of the HTTP library.
+/* server: accepts connections and gives each to a thread of the HTTP library (libmicrohttpd).
  *
- * We accept, not the library: at its limit libmicrohttpd 0.9.75 takes the listening socket out of
- * its epoll set and puts it back only when something else wakes it, which nothing does when all of
- * its connections end in one round. Then it is deaf for ever. Here the socket is polled by the one
- * loop that decides who comes in (admission.h), and no wait of it depends on another thread.
- * A thread for each connection, so that who is slow to ask or to read is slow alone.
+ * The server accepts connections itself: at its connection limit, libmicrohttpd 0.9.75 removes the listening socket
+ * from its epoll set, and adds it again only when another event wakes the daemon. If all its connections end in one
+ * round no such event comes, and the daemon never accepts again. Here, one loop polls the socket and decides which
+ * connections are accepted (admission.h), and never waits for another thread.
+ * Each connection has its own thread, so that a client that sends or reads slowly delays only itself.
  */
 #define _GNU_SOURCE
 #include "web/server.h"
@@ -38,7 +38,7 @@
 typedef struct server {
     dt_web_site site;
     struct MHD_Daemon *daemon;
-    int wake;     /* an eventfd: a client has left */
+    int wake;     /* an eventfd, written when a client has left */
     int pending;  /* an accepted connection that waits for a place; -1: none */
     double since; /* when it was accepted */
     struct sockaddr_storage address;
@@ -61,11 +61,11 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     }
 }
 
-/* The next request of the connection may come. */
+/* Marks the client as ready for the next request on its connection. */
 static void on_completed(void *context, struct MHD_Connection *connection, void **seen,
                          enum MHD_RequestTerminationCode why)
 {
-    dt_web_client *client = dt_web_guest_of(connection);
+    dt_web_client *client = dt_web_client_of(connection);
     server *web = context;
 
     if (client != NULL)
@@ -76,7 +76,7 @@ static struct in6_addr address_of(const struct sockaddr_storage *any)
 {
     struct in6_addr out;
 
-    memset(&out, 0, sizeof(out)); /* of a Unix socket */
+    memset(&out, 0, sizeof(out)); /* for a Unix socket */
     if (any->ss_family == AF_INET6)
         out = ((const struct sockaddr_in6 *)any)->sin6_addr;
     else if (any->ss_family == AF_INET)
@@ -84,7 +84,7 @@ static struct in6_addr address_of(const struct sockaddr_storage *any)
     return out;
 }
 
-/* Gives the pending connection to the library; false: there is no place yet. */
+/* Gives the pending connection to the library. Returns false if there is no free place yet. */
 static bool pending_enter(server *web)
 {
     struct in6_addr address = address_of(&web->address);
@@ -97,7 +97,8 @@ static bool pending_enter(server *web)
     if (MHD_add_connection(web->daemon, fd, (const struct sockaddr *)&web->address,
                            web->address_bytes) == MHD_YES)
         return true;
-    /* no memory or no thread: the library has closed it; the next one may have its chance */
+    /* out of memory or threads: the library has closed the connection; another one is closed to
+     * make room for the next */
     dt_web_admission_shrink(&web->site.admission);
     client = dt_web_admission_claim(&web->site.admission, fd);
     if (client != NULL)
@@ -105,7 +106,7 @@ static bool pending_enter(server *web)
     return true;
 }
 
-/* Accepts a waiting connection; false: there is none, or it cannot be accepted now. */
+/* Accepts a waiting connection. Returns false if none is waiting, or if it cannot be accepted now. */
 static bool let_in(server *web)
 {
     for (int i = 0; i < ACCEPTS_MOST; i++) {
@@ -161,7 +162,8 @@ static dt_status folder_find(const char **folder, const char **store_path, dt_ar
     const char *slash;
 
     if (*store_path == NULL) {
-        if (dt_dir_make(folder, DT_DIR_STATE, arena, NULL) != DT_OK) /* it may be read-only */
+        /* The folder may be on a read-only file system. */
+        if (dt_dir_make(folder, DT_DIR_STATE, arena, NULL) != DT_OK)
             DT_TRY(dt_dir_path(folder, DT_DIR_STATE, arena, err));
         *store_path = dt_arena_printf(arena, "%s/store.db", *folder);
     } else {
@@ -196,7 +198,7 @@ static dt_status daemon_start(server *web, dt_error *err)
             MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC,
         0, NULL, NULL, dt_web_answer, &web->site, MHD_OPTION_NOTIFY_CONNECTION, on_connection, web,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, web, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(4 * DT_WEB_CLIENTS_MAX), /* never reached: ours is */
+        (unsigned)(4 * DT_WEB_CLIENTS_MAX), /* above the server's own limit, which applies first */
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)DT_WEB_TAKE_SECONDS, MHD_OPTION_URI_LOG_CALLBACK,
         dt_web_uri_seen, (void *)NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, REQUEST_BYTES,
         MHD_OPTION_THREAD_STACK_SIZE, THREAD_STACK_BYTES, MHD_OPTION_END);
@@ -212,7 +214,7 @@ static void daemon_stop(server *web)
     dt_web_live_end_waits(&web->site.live);
     atomic_store(&web->site.commands.closing, true);
     if (web->daemon != NULL)
-        MHD_stop_daemon(web->daemon); /* hangs up, and waits for the threads */
+        MHD_stop_daemon(web->daemon); /* closes all connections and waits for their threads */
     dt_web_live_end(&web->site.live);
     if (web->daemon != NULL)
         dt_web_admission_release(&web->site.admission);

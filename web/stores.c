@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-#define WAIT_SECONDS 10 /* for a handle: then the answer is 503 */
+#define WAIT_SECONDS 10 /* time limit for a free handle; then the answer is 503 */
 
 dt_status dt_web_handle_renew(dt_web_handle *handle, const char *path, dt_error *err)
 {
@@ -38,7 +38,7 @@ dt_status dt_web_stores_open(dt_web_stores *stores, const char *path, dt_error *
     memset(stores, 0, sizeof(*stores));
     pthread_mutex_init(&stores->lock, NULL);
     pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* the wall's may jump */
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* the wall clock may jump */
     pthread_cond_init(&stores->given_back, &clock);
     pthread_condattr_destroy(&clock);
     stores->path = strdup(path);
@@ -70,7 +70,7 @@ void dt_web_stores_close(dt_web_stores *stores)
     stores->path = NULL;
 }
 
-/* One that is open rather than one that is to be opened; NULL where all are taken. */
+/* Returns a free handle, preferably one that is already open; NULL if all are taken. */
 static dt_web_handle *free_handle(dt_web_stores *stores, dt_web_kind kind)
 {
     dt_web_handle *found = NULL;
@@ -115,7 +115,7 @@ dt_status dt_web_stores_take(dt_web_handle **out, dt_web_stores *stores, dt_web_
 
 void dt_web_stores_give_back(dt_web_stores *stores, dt_web_handle *handle)
 {
-    /* one that was opened where nothing can be written does not see what is written later */
+    /* a handle that was opened read-only does not see later writes */
     if (handle->store != NULL && !dt_store_can_write(handle->store)) {
         dt_store_close(handle->store);
         handle->store = NULL;

@@ -675,7 +675,7 @@ class History(Browsing):
         self.assertEqual(words(["a", "b"], ["c"], 1), "Imported without a recipe: c.")
         self.assertEqual(called("/compare.js", "bestOf", [3, 1, None, 1], False), [1, 3])
         self.assertEqual(called("/compare.js", "bestOf", [3, 3], False), [])
-        self.assertEqual(called("/compare.js", "beside", 1e308, 1e-300), "")
+        self.assertEqual(called("/compare.js", "differenceOf", 1e308, 1e-300), "")
         for values, kind, labels in (([1.75, 2, None], "", ["1.7500", "2.0000", "–"]), ([1e6, 5e5], "", ["1.00M", "0.50M"]),
                                      ([13200000, 1500000], "bytes", ["13.20 MB", "1.50 MB"]), ([0.045, 0.0451], "seconds", ["45.00 ms", "45.10 ms"]),
                                      ([1e-3, 3e-5], "", ["1.000e-3", "3.000e-5"]), ([1e308, 0], "", ["1.000e+308", "0"]),
@@ -730,7 +730,7 @@ class History(Browsing):
         names = ["sweep%03d" % at for at in range(1, 11)]
         self.open("compare?runs=" + ",".join(names), lambda: self.text("#summary") == "8 runs")
         self.assertEqual(self.text("#left-out"),
-                         "Only 8 curves can be told apart: 2 of 10 are left out (sweep009, sweep010).")
+                         "Only 8 curves can be distinguished: 2 of 10 are left out (sweep009, sweep010).")
         subprocess.run([FILL, self.store, "imported", "20"], check=True)
         self.open("compare?runs=sweep211,i9mprt", lambda: self.text("#summary") == "2 runs")
         self.wait(lambda: len(self.points("metric-huge-chart", 1) or []) == 20)

@@ -108,21 +108,21 @@ static void ask(const char *path, const char *const *arguments)
     dt_arena_release(&arena);
 }
 
-/* What stands behind the address, line by line: link, authorization, cookie. */
-static void knock(char *rest)
+/* Parses the lines after the address as link, authorization and cookie, and checks the access rules with them. */
+static void try_access(char *rest)
 {
     const char *shown[3] = {NULL, NULL, NULL};
-    dt_web_knock at_the_door;
+    dt_web_access_request access;
     dt_web_entry entry;
 
     for (int i = 0; i < 3 && rest != NULL; i++)
         shown[i] = strsep(&rest, "\n");
-    at_the_door = (dt_web_knock){
+    access = (dt_web_access_request){
         .page = true, .link = shown[0], .authorization = shown[1], .cookie = shown[2]};
-    entry = dt_web_entry_of(&at_the_door, "0123456789abcdef0123456789abcdef");
+    entry = dt_web_entry_of(&access, "0123456789abcdef0123456789abcdef");
     if (shown[0] == NULL)
         DT_ASSERT(entry == DT_WEB_ANONYMOUS);
-    DT_ASSERT(dt_web_entry_of(&at_the_door, NULL) == DT_WEB_ENTER);
+    DT_ASSERT(dt_web_entry_of(&access, NULL) == DT_WEB_ENTER);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         arguments[count++] = value != NULL ? value : "";
     }
     ask(path, arguments);
-    knock(rest);
+    try_access(rest);
     free(text);
     return 0;
 }

@@ -19,7 +19,7 @@
 static void test_only_who_knows_the_token_enters(void **state)
 {
     static const struct {
-        dt_web_knock knock;
+        dt_web_access_request access;
         dt_web_entry wanted;
     } cases[] = {
         {{0}, DT_WEB_ANONYMOUS},
@@ -31,29 +31,29 @@ static void test_only_who_knows_the_token_enters(void **state)
         {{.cookie = TOKEN "0"}, DT_WEB_ANONYMOUS},
         {{.authorization = "Bearer " TOKEN}, DT_WEB_ENTER},
         {{.authorization = "bearer " TOKEN}, DT_WEB_ENTER},
-        {{.authorization = "Bearer " WRONG}, DT_WEB_MISTAKEN},
-        {{.authorization = "Bearer "}, DT_WEB_MISTAKEN},
-        {{.authorization = "Basic " TOKEN}, DT_WEB_MISTAKEN},
-        {{.authorization = TOKEN}, DT_WEB_MISTAKEN},
+        {{.authorization = "Bearer " WRONG}, DT_WEB_WRONG_TOKEN},
+        {{.authorization = "Bearer "}, DT_WEB_WRONG_TOKEN},
+        {{.authorization = "Basic " TOKEN}, DT_WEB_WRONG_TOKEN},
+        {{.authorization = TOKEN}, DT_WEB_WRONG_TOKEN},
         {{.authorization = "Bearer " WRONG, .cookie = TOKEN}, DT_WEB_ENTER},
         {{.link = TOKEN}, DT_WEB_ANONYMOUS}, /* not in the address of what is no page */
-        {{.link = TOKEN, .page = true}, DT_WEB_WELCOME},
-        {{.link = WRONG, .page = true}, DT_WEB_MISTAKEN},
-        {{.link = "", .page = true}, DT_WEB_MISTAKEN},
-        {{.link = WRONG, .page = true, .cookie = TOKEN}, DT_WEB_WELCOME},
+        {{.link = TOKEN, .page = true}, DT_WEB_SET_COOKIE},
+        {{.link = WRONG, .page = true}, DT_WEB_WRONG_TOKEN},
+        {{.link = "", .page = true}, DT_WEB_WRONG_TOKEN},
+        {{.link = WRONG, .page = true, .cookie = TOKEN}, DT_WEB_SET_COOKIE},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(dt_web_entry_of(&cases[i].knock, TOKEN), cases[i].wanted);
-        assert_int_equal(dt_web_entry_of(&cases[i].knock, NULL), DT_WEB_ENTER);
+        assert_int_equal(dt_web_entry_of(&cases[i].access, TOKEN), cases[i].wanted);
+        assert_int_equal(dt_web_entry_of(&cases[i].access, NULL), DT_WEB_ENTER);
     }
 }
 
-static void get(dt_web_token *token, const char *folder, bool anew)
+static void get(dt_web_token *token, const char *folder, bool renew)
 {
     dt_error err = DT_ERROR_INIT;
 
-    assert_int_equal(dt_web_token_get(token, folder, anew, &err), DT_OK);
+    assert_int_equal(dt_web_token_get(token, folder, renew, &err), DT_OK);
     assert_int_equal(strlen(token->text), DT_WEB_TOKEN_DIGITS);
 }
 

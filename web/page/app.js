@@ -1,4 +1,4 @@
-// app: which page this is.
+// app: starts the script of the page.
 import {showCompare} from '/compare.js';
 import {showList} from '/list.js';
 import {showRun} from '/run.js';

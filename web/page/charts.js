@@ -1,5 +1,6 @@
-// charts: curves with their true band, drawn by Chart.js; colours come from the style sheet. Zooming, the
-// crosshair and what is read at it are elements over the canvas, so that moving them draws nothing anew.
+// charts: draws curves with their band of minimum and maximum by Chart.js, in colours of the style
+// sheet. The zoom selection, the crosshair and its readout are elements above the canvas, so that
+// moving them redraws nothing.
 import {colour, el, setText} from '/dom.js';
 import {marksPlugin} from '/marks.js';
 import * as text from '/text.js';
@@ -7,7 +8,7 @@ import * as text from '/text.js';
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const DRAG_PIXELS = 5; // less is a click
 
-// kind: what text.tickLabels takes; factor: by which the values were divided to be drawn.
+// kind: as for text.tickLabels; factor: the drawn values are the true values divided by this.
 function scale(kind, type, factor = 1) {
   const labels = type === 'logarithmic' ? text.logLabels : text.tickLabels;
   return {
@@ -19,7 +20,7 @@ function scale(kind, type, factor = 1) {
   };
 }
 
-// The distribution's Chart.js may be too old; the rest of the page then stands without curves.
+// False if the distribution's Chart.js is missing or too old; the page is then shown without curves.
 function canDraw() {
   return typeof Chart !== 'undefined' && Number.parseInt(Chart.version, 10) >= 3;
 }
@@ -27,15 +28,15 @@ function canDraw() {
 const axisKind = {step: '', time: 'time', tokens: ''};
 
 const DOT = 2.5; // radius in pixels
-const TOO_LARGE = 1e300; // the length of an axis past it is more than a number can be
+const TOO_LARGE = 1e300; // an axis with larger values would be longer than the largest number
 const SMALLER = 1e10;
 
-// A point between two gaps has no line: it needs a dot to be seen.
+// Returns true for a point between two gaps: no line reaches it, so that it needs a dot.
 export function isAlone(values, at) {
   return Number.isFinite(values[at]) && !Number.isFinite(values[at - 1] ?? NaN) && !Number.isFinite(values[at + 1] ?? NaN);
 }
 
-// The ticks without the last but one where the end of the axis, the last, is too near to it.
+// Removes the last tick but one if it is too close to the last tick, the end of the axis.
 export function apartFromEnd(ticks) {
   const [first, second] = ticks;
   const end = ticks[ticks.length - 1];
@@ -44,7 +45,7 @@ export function apartFromEnd(ticks) {
   return near ? [...ticks.slice(0, -2), end] : ticks;
 }
 
-// The range of an axis around values that are all the same; null: they differ, and the axis follows them.
+// Returns the range of an axis for values that are all equal; null if they differ.
 export function rangeOfSame(values) {
   const finite = values.filter(Number.isFinite);
   if (finite.length === 0 || finite.some((value) => value !== finite[0])) return null;
@@ -53,7 +54,7 @@ export function rangeOfSame(values) {
   return [finite[0] - room, finite[0] + room];
 }
 
-// Exponentially, as if what precedes the first point were like it.
+// Returns the exponential moving average, corrected for the missing values before the first point.
 function smoothed(points, weight) {
   let sum = 0;
   let weights = 0;
@@ -66,9 +67,10 @@ function smoothed(points, weight) {
 }
 
 export class Curves {
-  // series: [{name, title, words (the title in a sentence), short (in a narrow place), colour, dots, fromZero, source, x}]; source has the points of `name`, x says where
-  // one is drawn: (point, axis) => number. marks: () => what stands on the axis.
-  // format: of a value in words; kind: of the axis (text.tickLabels)
+  // series: [{name, title, words, short, colour, dots, fromZero, source, x}]: `words` is the title inside a sentence,
+  // `short` the title in a narrow place, `source` has the points of `name`, and x gives the place of a point:
+  // (point, axis) => number. marks: () => marks on the axis.
+  // format: formats a value; kind: of the value axis (text.tickLabels).
   constructor(canvas, series, {format, kind}, view, marks = () => []) {
     Object.assign(this, {canvas, series, format, kind, view, marks, factor: 1});
     if (!canDraw()) {
@@ -77,7 +79,7 @@ export class Curves {
     }
     this.addOverlay();
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-    canvas.getContext('2d', {willReadFrequently: true}); // in main memory: what a capture of the page can rely on
+    canvas.getContext('2d', {willReadFrequently: true}); // kept in main memory, so that captures of the page show it
     this.chart = new Chart(canvas, {
       type: 'line',
       data: {datasets: []},
@@ -132,7 +134,7 @@ export class Curves {
     return {scales: {x, y}, color: colour('text')};
   }
 
-  // The line, the band behind it, and what it was before it was smoothed.
+  // Returns the datasets of a series: the line, its band, and the unsmoothed line if it is smoothed.
   datasets(series, at) {
     const points = series.source.points(series.name);
     const hue = colour(series.colour);
@@ -163,7 +165,7 @@ export class Curves {
     return {line: {...line, pointRadius, data: from(shown)}, helpers};
   }
 
-  // Again with the points, colours and scales of this moment.
+  // Draws everything again with the current points, colours and scales.
   draw() {
     if (!this.chart) return;
     const points = this.series.flatMap((series) => series.source.points(series.name));
@@ -179,7 +181,7 @@ export class Curves {
     this.drawn = true;
   }
 
-  // To the size that its card has now, as on paper.
+  // Adapts to the current size of the card, for example in print.
   resize() {
     if (this.chart) this.chart.resize();
   }
@@ -237,7 +239,7 @@ export class Curves {
                    to: Math.max(...inside.map((p) => p.step))});
   }
 
-  // Of all series the point nearest to the crosshair.
+  // Shows the point of each series that is nearest to the crosshair.
   showCross(x) {
     if (!this.chart) return;
     const area = this.chart.chartArea;
@@ -255,7 +257,7 @@ export class Curves {
     this.placeReadout(area, pixel);
   }
 
-  // Within the curves, on the side where the crosshair is not: the title stays free, however many lines it has.
+  // Places the readout inside the plot area, on the side away from the crosshair, so that it never covers the title.
   placeReadout(area, pixel) {
     const left = pixel > (area.left + area.right) / 2;
     this.readout.style.top = `${area.top}px`;

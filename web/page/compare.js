@@ -1,5 +1,5 @@
-// compare: several runs and groups of runs over each other, what differs in their recipes, and what their metrics came
-// to. A group is a band with its mean.
+// compare: shows several runs and groups of runs in the same charts, with the differences of their
+// recipes and results. A group is drawn as a band with its mean.
 import {colour, el, pill, setText, table} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {isBetterHigh, isInternal, isJudged, ordered, unitOf} from '/metric_names.js';
@@ -8,16 +8,16 @@ import * as text from '/text.js';
 import {View, bindControls, nameItems, putAddress} from '/view.js';
 import {RunCharts} from '/run_charts.js';
 
-const RUNS_MOST = 8; // and groups: curves that can be told apart
-const RECIPES_MOST = 100; // of a group that are read
+const RUNS_MOST = 8; // runs and groups; more curves cannot be distinguished
+const RECIPES_MOST = 100; // recipes of a group that are read
 const VALUES_SHOWN = 3;
 const DRAW_MS = 250;
-const LISTED = 200; // runs, the newest, whose changes say that a group has changed
-const PAUSE_TIMES = 10; // as long as an answer takes, before bands are asked for again
+const LISTED = 200; // newest runs whose changes show that a group has changed
+const PAUSE_TIMES = 10; // bands are read again after a pause of this many times the duration of an answer
 
 const byId = (id) => document.getElementById(id);
 
-// {"a": {"b": 1}} is {"a.b": "1"}
+// Flattens nested objects: {"a": {"b": 1}} becomes {"a.b": "1"}.
 function flat(value, prefix, into) {
   if (value !== null && typeof value === 'object' && !Array.isArray(value))
     for (const [key, inner] of Object.entries(value)) flat(inner, prefix ? `${prefix}.${key}` : key, into);
@@ -31,7 +31,7 @@ function head(run, at) {
   return el('span', {}, swatch, el('a', {href: run.href, text: run.title}));
 }
 
-// What the recipes of a group have in common; where they differ how many there are, and the first of them.
+// Merges the recipes of a group: for each key its value, or the first values and their number if they differ.
 function common(flats) {
   const keys = new Set(flats.flatMap((map) => [...map.keys()]));
   return new Map([...keys].map((key) => {
@@ -41,9 +41,9 @@ function common(flats) {
   }));
 }
 
-const LEFT_OUT = ['name', 'recipe', 'needs', 'notify']; // not part of how a run trains, as in `dtrun compare`
+const LEFT_OUT = ['name', 'recipe', 'needs', 'notify']; // keys that do not affect training, as in `dtrun compare`
 
-// The keys in which the recipes differ, the others left out. recipes: a list for each run or group.
+// Returns the keys in which the recipes differ. recipes: a list for each run or group.
 export function differences(recipes) {
   const flats = recipes.map((list) => common(list.map((recipe) => flat(recipe, '', new Map()))));
   const keys = [...new Set(flats.flatMap((map) => [...map.keys()]))]
@@ -61,7 +61,7 @@ export function hasRecipe(recipe) {
   return recipe !== null && typeof recipe === 'object' && Object.keys(recipe).length > 0;
 }
 
-// What the recipes say, in a sentence; null: there is a table of differences.
+// Describes the recipes in a sentence; null if a table of differences is shown.
 export function recipeWords(titles, without, differing) {
   const imported = without.length === 0 ? '' : ` Imported without a recipe: ${without.join(', ')}.`;
   if (titles.length === 0) return 'None of these runs has a recipe: they were imported.';
@@ -71,7 +71,7 @@ export function recipeWords(titles, without, differing) {
 }
 
 function showRecipes(runs, base) {
-  byId('recipes').closest('section').hidden = runs.length < 2; // the table of a group has its own differences
+  byId('recipes').closest('section').hidden = runs.length < 2; // the table of a single group has its own differences
   const places = runs.map((_, at) => at).filter((at) => runs[at].recipes.some(hasRecipe));
   const compared = places.map((at) => runs[at]);
   const rows = places.length < 2 ? [] : differences(compared.map((run) => run.recipes.filter(hasRecipe)));
@@ -86,8 +86,8 @@ function showRecipes(runs, base) {
     ], rows), runs, places)], ...words === null ? [] : [el('p', {class: 'quiet', text: words})]);
 }
 
-// How far a value is from the baseline's: "−2.1 %"; '' where that says nothing.
-export function beside(value, base) {
+// Returns the difference to the baseline's value as text like "−2.1 %"; '' if there is none to show.
+export function differenceOf(value, base) {
   if (value === null || base === null || !base) return '';
   const percent = 100 * (value - base) / Math.abs(base);
   if (!Number.isFinite(percent)) return '';
@@ -96,7 +96,7 @@ export function beside(value, base) {
   return `${sign}${size < 10 ? size.toFixed(1) : size < 1e5 ? size.toFixed(0) : text.compact(size)} %`;
 }
 
-// The places of the best of several values; none where they are all the same, or only one is there.
+// Returns the indices of the best of several values; none if all are equal or only one is known.
 export function bestOf(values, high) {
   const there = values.filter((value) => value !== null && Number.isFinite(value));
   if (there.length < 2 || new Set(there).size < 2) return [];
@@ -105,7 +105,7 @@ export function bestOf(values, high) {
 }
 
 function metricCell(row, at, base) {
-  const difference = at === base ? '' : beside(row.values[at], row.values[base]);
+  const difference = at === base ? '' : differenceOf(row.values[at], row.values[base]);
   const best = row.best.includes(at);
   return el('span', {class: best ? 'best' : '', title: best ? 'best of these' : null},
     el('span', {class: 'whole', text: row.labels[at]}),
@@ -132,13 +132,13 @@ function showMetrics(runs, base, internal) {
 
 // --- the runs of a group, best first
 
-// The metric by which a group is judged: what its sweep stops by, else the validation loss, else the loss.
+// Returns the metric by which the runs of a group are ranked: that of early_stop, else validation loss, else loss.
 export function judgedBy(recipes, names) {
   const asked = recipes.map((recipe) => recipe?.early_stop?.metric).find((name) => names.includes(name));
   return asked ?? ['valid_loss', 'loss'].find((name) => names.includes(name)) ?? null;
 }
 
-// [{id, name, state, recipe, best}] of a group with the best value of its metric.
+// Reads [{id, name, state, recipe, best}] of a group; best: the best value of the metric.
 async function readMembers(ids, metric, known) {
   const members = [];
   for (const id of ids.slice(0, RECIPES_MOST)) {
@@ -154,7 +154,7 @@ async function readMembers(ids, metric, known) {
   return members;
 }
 
-// Best first; those without a value last.
+// Sorts the members by their best value; those without a value come last.
 export function ranked(members, high) {
   const worth = (member) => member.best === null ? Infinity : high ? -member.best : member.best;
   return [...members].sort((a, b) => worth(a) === worth(b) ? 0 : worth(a) - worth(b));
@@ -222,7 +222,7 @@ async function judge(group) {
   group.recipes = group.members.map((member) => member.recipe);
   const metric = judgedBy(group.recipes, group.series.names);
   if (metric === group.metric) return;
-  group.metric = metric; // the recipes are known only now
+  group.metric = metric; // known only after the recipes were read
   group.members = await readMembers(group.series.runs, metric, group.members);
 }
 
@@ -250,10 +250,10 @@ export async function showCompare() {
   const groups = allGroups.slice(0, RUNS_MOST);
   const ids = allIds.slice(0, RUNS_MOST - groups.length);
   const count = ids.length + groups.length;
-  const leftOut = new Set(); // what is not in the comparison, in words
+  const leftOut = new Set(); // notes about runs that are not compared
   const asked = allGroups.length + allIds.length;
   if (asked > RUNS_MOST)
-    leftOut.add(`Only ${RUNS_MOST} curves can be told apart: ${asked - RUNS_MOST} of ${asked} are left out (${
+    leftOut.add(`Only ${RUNS_MOST} curves can be distinguished: ${asked - RUNS_MOST} of ${asked} are left out (${
       [...allGroups.slice(groups.length), ...allIds.slice(ids.length)].join(', ')}).`);
   const showLeftOut = () => {
     byId('left-out').hidden = leftOut.size === 0;
@@ -264,7 +264,7 @@ export async function showCompare() {
   let runs = null;
   let base = Math.min(Math.max(0, Number.parseInt(given.get('base') ?? '0', 10) || 0),
                       Math.max(0, count - 1));
-  let internal = given.get('internal') === '1'; // whether dtrun's internal metrics are shown
+  let internal = given.get('internal') === '1'; // shows dtrun's internal metrics
   const tables = () => {
     showRecipes(runs, base);
     showMetrics(runs, base, internal);
@@ -297,7 +297,7 @@ export async function showCompare() {
     charts.draw();
   }, () => {});
 
-  // null for a run that is not there
+  // Returns null for a run that does not exist.
   const readThere = async (id) => {
     try {
       return await readRun(id);
@@ -307,7 +307,7 @@ export async function showCompare() {
       return null;
     }
   };
-  // As update(); a run that was removed stays as it was last.
+  // Like update(), but keeps the last curves of a run that was removed.
   const renewed = async (run) => {
     if (run.gone) return false;
     try {
@@ -339,21 +339,21 @@ export async function showCompare() {
     });
   };
 
-  let followedBefore = ''; // the runs of the stream
-  let drawing = 0; // a timer: what is told is drawn so often
+  let followedBefore = ''; // runs that the stream followed last
+  let drawing = 0; // a timer: news are drawn at this interval
   const draw = () => {
     drawing = 0;
     setNames();
     charts.draw();
     tables();
   };
-  const told = (news) => {
+  const onNews = (news) => {
     const run = runs?.find((one) => one.id === news.run);
     if (!run) return;
     if (news.view) take(run, news.view);
     const known = (!news.view || news.view.run.attempt === run.series.attempt)
       && (!news.attempt || run.series.add(news.attempt, news.series ?? {}, view));
-    if (!known) again(true); // an attempt more: what it undid is the server's to say
+    if (!known) again(true); // a new attempt: the server knows which points it undid
     else if (drawing === 0) drawing = setTimeout(draw, DRAW_MS);
   };
   const again = poll(async () => {
@@ -387,10 +387,10 @@ export async function showCompare() {
     return groups.length === 0 && runs.some((run) => isActive(run.state)) ? ACTIVE_MS : QUIET_MS;
   });
 
-  // What is new of a group is not told, but that something is: then its band is asked for.
+  // The stream reports only that a run of a group has changed. The group's bands are then read again.
   const bands = () => runs.filter((run) => run.series instanceof Band);
   let renewing = 0; // a timer
-  let renewAfter = 0; // when it may be asked for again
+  let renewAfter = 0; // earliest time of the next reading
   const renew = async () => {
     const began = performance.now();
     try {
@@ -398,19 +398,19 @@ export async function showCompare() {
       if (fresh && view.zoomed) await readZooms(bands());
       if (fresh) draw();
     } catch {
-      again(true); // which says what is wrong
+      again(true); // shows the error
     }
     renewing = 0;
     renewAfter = performance.now() + Math.max(ACTIVE_MS, PAUSE_TIMES * (performance.now() - began));
   };
-  const groupsTold = (news) => {
+  const onGroupNews = (news) => {
     const concerns = (row) => bands().some(({series}) => series.group === row.group || series.runs.includes(row.id));
     if (runs && renewing === 0 && news.runs.some(concerns))
       renewing = setTimeout(renew, Math.max(0, renewAfter - performance.now()));
   };
   const streams = [];
   if (ids.length > 0)
-    streams.push(new Live(() => `/api/v1/live?${new URLSearchParams({runs: there().join(',')})}`, () => again(true), told));
+    streams.push(new Live(() => `/api/v1/live?${new URLSearchParams({runs: there().join(',')})}`, () => again(true), onNews));
   if (groups.length > 0)
-    streams.push(Object.assign(new Live(() => `/api/v1/live?limit=${LISTED}`, () => again(true), groupsTold), {ofGroups: true}));
+    streams.push(Object.assign(new Live(() => `/api/v1/live?limit=${LISTED}`, () => again(true), onGroupNews), {ofGroups: true}));
 }

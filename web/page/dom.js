@@ -1,5 +1,5 @@
-// dom: the only place that makes elements. Text reaches the page through textContent alone, so
-// that nothing that came from a run is ever read as HTML.
+// dom: creates all elements of the page. Text is set with textContent only, so that text from a run
+// is never parsed as HTML.
 
 export function el(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
@@ -13,12 +13,12 @@ export function el(tag, properties = {}, ...children) {
   return node;
 }
 
-// Of the style sheet, as it is now.
+// Returns the current value of a colour of the style sheet.
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-// Changes text only where it differs: a selection by the reader survives.
+// Changes the text only if it differs, which keeps a selection of the reader.
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -26,13 +26,13 @@ export function setText(node, text) {
 const states = ['queued', 'preparing', 'starting', 'running', 'stopping', 'finished', 'failed',
                 'stopped', 'removed'];
 
-// activity: what a run in that state does, where the state alone does not say it.
+// activity: a more precise description than the state, if there is one.
 export function pill(state, activity = state) {
   const known = activity !== state ? 'held' : states.includes(state) ? state : 'queued';
   return el('span', {class: `pill ${known}`, text: activity});
 }
 
-// The group of a run and its tags, as a list and its page show them.
+// Returns the group and the tags of a run, for lists and for the page of a run.
 export function labelsOf(run) {
   const group = run.group === '' ? []
     : [el('a', {class: 'tag', href: `/compare?group=${encodeURIComponent(run.group)}`,
@@ -63,18 +63,18 @@ export function table(columns, items) {
       el('tr', {}, ...columns.map((column) => cell(column, item))))));
 }
 
-// A row of tabs over one panel; arrow keys move, as in the ARIA practices.
+// Tabs above one panel, with arrow keys as in the ARIA practices.
 export class Tabs {
   constructor(list, panel, onSelect) {
     this.list = list;
     this.panel = panel;
     this.onSelect = onSelect;
     this.selected = null;
-    this.chosen = null; // by the reader, not by us
+    this.chosen = null; // by the reader
     list.addEventListener('keydown', (event) => this.move(event));
   }
 
-  // tabs: [{key, title}]; keeps the reader's choice where it is still there, else the first
+  // tabs: [{key, title}]; keeps the selected tab if it still exists, else selects the first.
   set(tabs) {
     const keys = tabs.map((tab) => tab.key).join('\n');
     if (keys === this.keys) return;

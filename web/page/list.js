@@ -1,10 +1,10 @@
-// list: the runs that are looked for, page by page; what is looked for stands in the address.
+// list: shows the runs that match a search, in pages; the search is kept in the address.
 import {el, labelsOf, pill, progressBar, setText} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import * as text from '/text.js';
 
 const PAGE = 100; // runs
-const TICKED_MOST = 8; // curves that can be told apart
+const TICKED_MOST = 8; // more curves cannot be distinguished
 
 const byId = (id) => document.getElementById(id);
 
@@ -35,7 +35,8 @@ class Query {
   }
 }
 
-// What the runs' speeds are counted in: "Tokens/s (last)", or "Speed (last)" where they differ and each says it by itself.
+// Returns the header of the speed column: "Tokens/s (last)", or "Speed (last)" if the units differ
+// and each row shows its own.
 function speedUnit(runs) {
   const units = new Set(runs.map((run) => text.speedUnit(run.item)));
   return (units.size > 1 ? 'Speed' : [...units][0] ?? text.speedUnit('token')) + ' (last)';
@@ -72,7 +73,7 @@ function row(run, now, unit, ticked, tick) {
     cell('tick', 'Compare', box));
 }
 
-// Rows that did not change stay in place, and the focus where it is.
+// Table rows that are replaced only if their run changed, which keeps the focus.
 class Rows {
   constructor(body) {
     this.body = body;
@@ -129,7 +130,7 @@ export function showList() {
     setText(byId('compare'), `Compare ${ticked.size} runs`);
   };
   const tick = (id, on) => {
-    const full = on && ticked.size === TICKED_MOST; // the new tick is refused, the earlier ones stay
+    const full = on && ticked.size === TICKED_MOST; // no more runs can be ticked
     if (on && !full) ticked.add(id);
     else ticked.delete(id);
     for (const box of document.querySelectorAll('#runs .tick input'))
@@ -166,20 +167,20 @@ export function showList() {
     live.follow(null);
     return live.wait ?? (active > 0 ? ACTIVE_MS : QUIET_MS);
   });
-  // The runs that have changed, in the order that all have now.
-  const told = (news) => {
+  // Merges the changed runs into the list, and applies the new order.
+  const onNews = (news) => {
     const known = new Map([...shown.runs, ...news.runs].map((run) => [run.id, run]));
     if (!news.order.every((id) => known.has(id))) {
-      again(true); // it is newer than the answer that is on its way
+      again(true); // the stream is newer than the last answer
       return;
     }
     shown = {...news, runs: news.order.map((id) => known.get(id))};
     show();
   };
-  const live = new Live(() => `/api/v1/live?${query.asked}`, () => again(true), told);
+  const live = new Live(() => `/api/v1/live?${query.asked}`, () => again(true), onNews);
   const change = (changes) => {
     query.set(changes);
-    live.stop(); // what it tells is of another list
+    live.stop(); // the stream is of another list
     again(true);
   };
   byId('q').value = query.q;

@@ -1,14 +1,14 @@
-// live: what is new, as the server tells it; where it cannot, the JSON twins are asked again and again.
+// live: receives news from the server's event stream; if that fails, polls the JSON routes.
 
 export const ACTIVE_MS = 1000;
 export const QUIET_MS = 5000;
-const TOLD_MS = 30000; // while news come by themselves
-const RETRY_MS = 15000; // after a server that would not tell
+const STREAM_MS = 30000; // interval of polling while the stream works
+const RETRY_MS = 15000; // pause after the server refused a stream
 
 const LOST = 'No answer from the server, trying again…';
 const LOCKED = 'The link has expired, print a new one: dtrun serve --link';
 
-// The address of a file with the points of runs or of a group, of one metric or (null) of all.
+// Returns the address of a CSV file with the points of runs or of a group. name: one metric; null: all metrics.
 export function keepAddress(which, name, view) {
   const asked = new URLSearchParams(which);
   if (name !== null) asked.set('name', name);
@@ -33,10 +33,10 @@ export async function getJson(path) {
   return body;
 }
 
-// Calls `step` now and then again after the milliseconds that it gives (null: never); one call at a time. While
-// the page is hidden nothing is asked; coming back asks at once. A failure shows the note in the
-// page's head and is tried again. The function that is returned asks at once; with `again` also once more
-// where it finds another call on its way.
+// Calls `step` now, and again after the milliseconds that it returns (null: never again); one call
+// at a time. A hidden page makes no calls; when it is shown again the next call is immediate. A
+// failure shows a note in the page's head and is retried. Returns a function that calls `step` at
+// once; with its argument `again`, also a second time if a call is in progress.
 export function poll(step) {
   const note = document.getElementById('link');
   let timer = 0;
@@ -66,22 +66,23 @@ export function poll(step) {
   return run;
 }
 
-// News by server-sent events, while the page is seen; `address` says of whom: (rank) => path. `opened` is called when all that there is has to be asked
-// for, as nothing of before will be told; `told` with each piece of news. Where the server does not tell (too many
-// follow, an old proxy between), it is tried again later; meanwhile `wait` lets the page ask by itself.
+// Receives news by server-sent events while the page is visible. address: (rank) => path of the
+// stream. `onOpen` is called when everything has to be read again, because earlier news will not be
+// sent; `onNews` with each piece of news. If the server sends none (too many followers, a proxy that
+// does not pass them on), the stream is retried later; meanwhile `wait` makes the page poll.
 export class Live {
-  constructor(address, opened, told) {
-    Object.assign(this, {address, opened, told, on: false, rank: null, source: null, timer: 0});
+  constructor(address, onOpen, onNews) {
+    Object.assign(this, {address, onOpen, onNews, on: false, rank: null, source: null, timer: 0});
     document.addEventListener('visibilitychange', () => this.start());
-    // the connection, of which a browser has few, is given back at once
+    // gives the connection back at once: a browser has only few
     addEventListener('pagehide', () => this.stop());
   }
 
   get wait() {
-    return this.on ? TOLD_MS : null;
+    return this.on ? STREAM_MS : null;
   }
 
-  // rank: whose log is told, too; null: none
+  // rank: the rank whose log is also sent; null: none
   follow(rank) {
     if (rank === this.rank && this.source) return;
     this.rank = rank;
@@ -94,19 +95,19 @@ export class Live {
     const source = new EventSource(this.address(this.rank));
     this.source = source;
     source.addEventListener('open', (event) => {
-      if (event instanceof MessageEvent) { // the server's word, not the browser's
+      if (event instanceof MessageEvent) { // an event of the server; the browser's own "open" is not a MessageEvent
         this.on = true;
-        this.opened();
+        this.onOpen();
       }
     });
     source.addEventListener('news', (event) => {
       this.on = true;
-      this.told(JSON.parse(event.data));
+      this.onNews(JSON.parse(event.data));
     });
     source.addEventListener('error', () => this.failed());
   }
 
-  // The browser connects again by itself, with its cursor, unless the server has said no.
+  // The browser reconnects with its cursor, unless the server refused the stream.
   failed() {
     const wasOn = this.on;
     this.on = false;
@@ -114,10 +115,10 @@ export class Live {
       this.stop();
       this.timer = setTimeout(() => this.start(), RETRY_MS);
     }
-    if (wasOn) this.opened();
+    if (wasOn) this.onOpen();
   }
 
-  // For good: a page that comes back to the front does not begin to follow again.
+  // Stops for ever: a page that becomes visible again does not follow again.
   end() {
     this.stop();
     this.start = () => {};

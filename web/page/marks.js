@@ -1,12 +1,12 @@
-// marks: what stands on the axis of a chart: attempts and how they ended, checkpoints, values that are none.
+// marks: draws marks on the axis of a chart: attempts and how they ended, checkpoints, values that are not finite.
 import {colour} from '/dom.js';
 
-// [{step, time, kind: 'start', 'failed', 'stopped' or 'checkpoint', words}] of a run; a step that nobody
-// knows is null: where an attempt ended that another one followed.
+// Returns [{step, time, kind: 'start', 'failed', 'stopped' or 'checkpoint', words}] of a run. step
+// is null where it is unknown: at the end of an attempt that was followed by another.
 export function marksOf(run, attempts, checkpoints) {
   const marks = [];
   for (const a of attempts) {
-    if (a.attempt > 1 || a.start_step > 0) // the first of a fork begins later
+    if (a.attempt > 1 || a.start_step > 0) // the first attempt of a fork starts at a later step
       marks.push({step: a.start_step, time: a.started_ms ?? a.created_ms, kind: 'start',
                   words: a.attempt > 1 ? `attempt ${a.attempt}` : 'fork'});
     if (['failed', 'stopped'].includes(a.state) && a.ended_ms !== null)
@@ -51,7 +51,7 @@ function drawMark(ctx, mark, x, area) {
   ctx.fillText(mark.words, x + (left ? -4 : 4), area.top + (mark.kind === 'start' ? 10 : 22));
 }
 
-// Of Curves, whose marks() have the x of each and whose `bad` has that of what is not finite.
+// Chart.js plugin for Curves: marks() gives each mark with its x, `bad` the x of values that are not finite.
 export const marksPlugin = (curves) => ({
   id: 'marks',
   afterDatasetsDraw(chart) {

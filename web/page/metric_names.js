@@ -1,4 +1,4 @@
-// metric_names: what the page knows about metrics by name: title, number format, whether high is good, whether internal.
+// metric_names: describes metrics by name: title, number format, whether high is good, whether internal.
 import {BETTER_HIGH, METRICS} from '/metric_table.js';
 import * as text from '/text.js';
 
@@ -6,7 +6,7 @@ import * as text from '/text.js';
 const KNOWN = new Map(METRICS.map((metric) => [metric.name, metric]));
 const PLACES = new Map(METRICS.filter(({internal}) => !internal).map(({name}, at) => [name, at]));
 
-// {base: 'gpu_used_bytes', rank: '3'} of "gpu_used_bytes_rank_3"; rank is null for other names.
+// Splits "gpu_used_bytes_rank_3" into {base: 'gpu_used_bytes', rank: '3'}; rank is null for other names.
 export function splitRank(name) {
   const [, base, rank] = /^(.+)_rank_(\d+)$/.exec(name) ?? [null, name, null];
   return {base, rank};
@@ -27,7 +27,7 @@ export function isInternal(name) {
   return KNOWN.get(splitRank(name).base)?.internal ?? /^gpu_/.test(name);
 }
 
-// Whether one value can be better than another. A learning rate or a size cannot.
+// Returns true if one value can be better than another, unlike those of a learning rate or a size.
 export function isJudged(name) {
   const known = KNOWN.get(name);
   return known ? known.better !== '' : !isInternal(name) && (isBetterHigh(name) || /loss|perplexity|error/.test(name));
@@ -37,7 +37,7 @@ export function isBetterHigh(name) {
   return BETTER_HIGH.some((word) => name.includes(word));
 }
 
-// The names in the order of a reader's interest: dtrun's own, then the user's in their order, internal ones last.
+// Sorts names for the reader: dtrun's own, then the user's in their order, internal ones last.
 export function ordered(names) {
   const place = (name) => PLACES.get(name) ?? PLACES.size + (isInternal(name) ? 1 : 0);
   return [...names].sort((a, b) => place(a) - place(b));

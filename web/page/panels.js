@@ -1,4 +1,4 @@
-// panels: what lies below the charts of a run.
+// panels: fills the panels below the charts of a run.
 import {Tabs, el, pill, setText, table} from '/dom.js';
 import {getJson, isActive} from '/live.js';
 import * as text from '/text.js';
@@ -6,9 +6,9 @@ import * as text from '/text.js';
 const LINES = 400;
 const LINES_SEARCHED = 5000;
 
-const made = new WeakMap(); // node -> what its content was made from, as text
+const made = new WeakMap(); // node -> JSON of the data that its content was made from
 
-// Replaces the content only where what it is made from has changed.
+// Replaces the content only if the data that it is made from have changed.
 function showWhenChanged(node, data, make) {
   const key = JSON.stringify(data);
   if (made.get(node) === key) return;
@@ -20,12 +20,12 @@ function nothing(words) {
   return el('p', {class: 'quiet', text: words});
 }
 
-// An imported run has points alone; a recipe that dtrun launched has a hash.
+// Returns true for an imported run, which has points only: a recipe that dtrun launched has a hash.
 export function isImported(run) {
   return run.recipe_hash === '';
 }
 
-// What an empty panel says: `yet` while the run may still fill it.
+// Returns the text of an empty panel; `yet` is used while the run may still fill it.
 function emptyWords(run, imported, ended, yet) {
   return isImported(run) ? imported : isActive(run.state) ? yet : ended;
 }
@@ -45,7 +45,7 @@ export function showRanks(node, nodes, run) {
   ], items));
 }
 
-// What --set changed, before anything else: the recipe below is the file's.
+// Lists the changes by --set, which the text of the recipe file does not show.
 export function showChanges(node, attempts) {
   const changes = attempts.flatMap((a) => a.changes.map((c) => ({...c, attempt: a.attempt})));
   const value = (v) => v === null ? 'not given' : v === '' ? 'empty'
@@ -126,7 +126,7 @@ export class Recipe {
   }
 }
 
-// What an event says beside its name.
+// Returns the details of an event, shown after its name.
 function eventText(event) {
   const detail = event.detail ?? {};
   const words = {
@@ -140,8 +140,8 @@ function eventText(event) {
       : `with code ${detail.code}`,
     restart: () => `attempt ${detail.attempt} from step ${text.count(detail.step)}: ${detail.reason}`,
     stopping: () => `${detail.grace_seconds} s of grace` + ({
-      stopped: ', as the recipe has it', peer_failed: ' for the others of a rank that failed',
-      launcher_lost: ': the launch machine is gone', agent_stopped: ': the agent was told to end',
+      stopped: ' (set in the recipe)', peer_failed: ' for the others of a rank that failed',
+      launcher_lost: ': the launch machine does not respond', agent_stopped: ': the agent was stopped',
     }[detail.reason] ?? ''),
     released: () => (detail.left ?? []).length === 0 ? 'no process is left'
       : `processes left: ${detail.left.length}`,
@@ -151,7 +151,7 @@ function eventText(event) {
   return words ? String(words() ?? '') : String(detail.message ?? '');
 }
 
-// Tabs over the events, which every run has, and the tail of each rank's log.
+// Tabs for the events of the run and the tail of each rank's log.
 export class Output {
   constructor(list, node, path, search, onRank) {
     this.node = node;
@@ -163,17 +163,17 @@ export class Output {
     this.path = path;
     this.events = [];
     this.next = 0;
-    this.lines = []; // of the rank that is shown
-    this.logEnd = 0; // up to here, in bytes of its log
+    this.lines = []; // of the selected rank
+    this.logEnd = 0; // bytes of its log that were read
     this.toEnd = true;
     this.tabs = new Tabs(list, node, () => {
       this.toEnd = true;
-      this.update().catch(() => {}); // the next poll asks again, and says so
+      this.update().catch(() => {}); // the next poll asks again, and reports the error
       onRank(this.rank);
     });
   }
 
-  // Whose log is shown; null: nobody's.
+  // Returns the rank whose log is shown; null: none.
   get rank() {
     return this.tabs.selected?.startsWith('rank-') ? Number(this.tabs.selected.slice('rank-'.length)) : null;
   }
@@ -188,10 +188,10 @@ export class Output {
     const key = this.tabs.selected;
     if (key === null) return;
     const lines = key === 'events' ? await this.eventLines() : await this.logLines(key);
-    if (key === this.tabs.selected) this.show(key, lines); // else another tab was chosen meanwhile
+    if (key === this.tabs.selected) this.show(key, lines); // unless another tab was selected meanwhile
   }
 
-  // What was told since.
+  // Adds events and log lines that came with news.
   add({events, log}) {
     const fresh = (events ?? []).filter((event) => event.id > this.next);
     if (fresh.length > 0) {
@@ -219,7 +219,7 @@ export class Output {
     const lines = all.filter((line) => words === ''
       || `${line.label ?? ''} ${line.text}`.toLowerCase().includes(words)).slice(-LINES);
     const below = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight;
-    const toEnd = this.toEnd || below < 24; // follow, but not where the reader has scrolled up
+    const toEnd = this.toEnd || below < 24; // scrolls to the end, unless the reader has scrolled up
     this.toEnd = false;
     showWhenChanged(this.node, [key, lines, this.ended], () => lines.length === 0 ? nothing(words !== '' ? 'No matching lines.' : this.ended ? 'Nothing was recorded.' : 'Nothing yet.')
       : el('ol', {class: 'lines'}, ...lines.map((line) =>

@@ -1,23 +1,23 @@
-// report: what live.js is on the served page, for a report: a file of its own that holds what the server would have
-// answered. Nothing is asked of anybody, and nothing changes any more.
+// report: replaces live.js in a report, a single file that contains the answers of the server. It
+// makes no requests, and nothing changes later.
 
 export const ACTIVE_MS = 1000;
 export const QUIET_MS = 5000;
 
 const {runs, answers} = JSON.parse(document.getElementById('answers').textContent);
 document.body.dataset.runs = runs.join(',');
-// What the page links to is not here.
+// Links do nothing: the linked pages are not part of the report.
 document.addEventListener('click', (event) => {
   if (event.target.closest('a')) event.preventDefault();
 });
 
-export const keepAddress = null; // there is nobody to ask for more
+export const keepAddress = null; // no downloads: there is no server
 
 export function isActive() {
   return false;
 }
 
-// Of the buckets that are here those in which steps of the range lie.
+// Returns the stored buckets that overlap the range of steps.
 function cut(series, from, to) {
   return Object.fromEntries(Object.entries(series).map(([name, column]) => {
     const inside = (_, at) => column.last_step[at] >= from && column.first_step[at] <= to;

@@ -1,4 +1,4 @@
-// run: one run, live. What comes is merged into what is shown; cursors say where to go on.
+// run: shows one run while it trains. News are merged into what is shown; cursors record how far it was read.
 import {el, labelsOf, pill, progressBar, setText} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
@@ -30,7 +30,7 @@ function showHead(run, nodes, now) {
   byId('note').hidden = run.note === '';
   setText(byId('note'), run.note);
   if (byId('state').textContent !== run.activity) byId('state').replaceChildren(pill(run.state, run.activity));
-  // why: the run ended, or which nodes it waits for
+  // why the run ended, or the nodes it waits for
   const reason = run.reason !== '' ? run.reason : nodes.filter((node) => isActive(run.state) && node.state.startsWith('not reachable'))
     .map((node) => `${node.host}: ${node.state}`).join('\n');
   byId('reason').hidden = reason === '';
@@ -77,9 +77,9 @@ export function showRun() {
   const output = new Output(byId('output-tabs'), byId('output'), path, byId('find'),
                             (rank) => live.follow(rank));
   let marks = [];
-  let item = 'token'; // what the run reads
-  let begun = 0; // of the run, in ms: where the axis of time begins
-  let drawing = 0; // a timer: what is told is drawn so often
+  let item = 'token'; // 'token' or 'row': what the run reads
+  let begun = 0; // start of the run in ms, where the time axis begins
+  let drawing = 0; // a timer: news are drawn at this interval
 
   charts.setSources([{source: series, title: '', begun: () => begun, item: () => item}], () => marks,
                     keepAddress && ((name) => keepAddress({runs: id}, name, view)));
@@ -110,9 +110,9 @@ export function showRun() {
     showFigures(shown.run, series);
   };
 
-  let newest = null; // the run as it was shown last
+  let newest = null; // the run as last shown
   let removed = false;
-  // What was shown stays readable; nothing is asked for any more.
+  // Keeps what is shown, and stops all requests.
   const showRemoved = () => {
     live.end();
     removed = true;
@@ -132,7 +132,7 @@ export function showRun() {
       if (error.gone) return showRemoved();
       throw error;
     }
-    if (newest && shown.run.id !== newest.run.id) return showRemoved(); // a name that is now another run's
+    if (newest && shown.run.id !== newest.run.id) return showRemoved(); // the name now belongs to another run
     newest = shown;
     showView(shown);
     const end = series.lastStep;
@@ -146,12 +146,12 @@ export function showRun() {
     return live.wait ?? (isActive(shown.run.state) ? ACTIVE_MS : QUIET_MS);
   });
 
-  const told = (news) => {
+  const onNews = (news) => {
     if (!newest || removed) return;
     newest = news.view ?? newest;
     const known = !news.attempt || series.add(news.attempt, news.series ?? {}, view);
     if (!known || newest.run.attempt !== series.attempt) {
-      again(true); // an attempt more: what it undid is the server's to say
+      again(true); // a new attempt: the server knows which points it undid
       return;
     }
     showView(newest);
@@ -164,5 +164,5 @@ export function showRun() {
         showCurves(newest, true);
       }, DRAW_MS);
   };
-  const live = new Live((rank) => `${path}/live${rank === null ? '' : `?rank=${rank}`}`, () => again(true), told);
+  const live = new Live((rank) => `${path}/live${rank === null ? '' : `?rank=${rank}`}`, () => again(true), onNews);
 }

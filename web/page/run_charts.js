@@ -1,14 +1,14 @@
-// run_charts: a chart for every metric, the important ones first, of one run or of several over each other.
+// run_charts: shows a chart for every metric, important ones first, of one run or of several in the same charts.
 import {Curves} from '/charts.js';
 import {el} from '/dom.js';
 import {formatOf, ordered, splitRank, titleOf, unitOf, wordsOf} from '/metric_names.js';
 import {METRICS} from '/metric_table.js';
 import * as text from '/text.js';
 
-const HUES = 8; // --curve-1 and on
-const UNSEEN_MS = 500; // between two charts outside of the window while a run goes on
+const HUES = 8; // --curve-1 to --curve-8
+const UNSEEN_MS = 500; // interval of drawing charts outside of the window while a run trains
 
-// The charts of known metrics; which metrics a chart holds is in the table of metrics.
+// Charts of the known metrics; the table of metrics says which metrics a chart holds.
 const CHARTS = [
   {id: 'loss', hue: 1, title: 'Loss', tall: true},
   {id: 'bleu', hue: 2, title: 'Validation BLEU'},
@@ -23,7 +23,7 @@ function otherChart(name) {
   return {id: `metric-${name}`, hue: 7, title: titleOf(name), names: [name], format: formatOf(name), kind: unitOf(name)};
 }
 
-// What every rank has for itself is one chart, a line a rank.
+// Puts a metric that every rank records into one chart, with a line for each rank.
 function rankCharts(names) {
   const charts = new Map();
   for (const name of names) {
@@ -41,7 +41,7 @@ function rankCharts(names) {
   return [...charts.values()];
 }
 
-// Of several runs a chart has one metric.
+// Splits a chart into one for each metric, for several runs.
 function apart(chart) {
   return chart.names.map((name, at) => at === 0 ? {...chart, names: [name]}
     : {id: `metric-${name}`, title: titleOf(name), names: [name]});
@@ -51,10 +51,10 @@ export class RunCharts {
   constructor(node, view) {
     this.node = node;
     this.view = view;
-    this.curves = new Map(); // of a chart's id
+    this.curves = new Map(); // by id of the chart
     this.sources = [];
     this.key = '';
-    this.stale = new Set(); // charts that are drawn when they are seen, or when there is time
+    this.stale = new Set(); // charts to draw when they become visible, or when idle
     this.idle = 0; // a timer
     addEventListener('beforeprint', () => {
       for (const {curves} of this.curves.values()) curves.resize();
@@ -67,15 +67,16 @@ export class RunCharts {
     }), {rootMargin: '200px'});
   }
 
-  // sources: [{source, title, short, begun: () => ms, item: () => what it reads}], one a run or a group of them
-  // keep: (metric) => the address of a file with its points; null: there is none
+  // sources: [{source, title, short, begun: () => ms, item: () => 'token' or 'row'}], each a run or
+  // a group. keep: (metric) => address of a CSV file with its points; null: no download.
   setSources(sources, marks = () => [], keep = null) {
     this.sources = sources;
     this.keep = keep;
     this.marks = marks;
   }
 
-  // Of all metrics that there are; makes what is missing, and the usual ones at once.
+  // Sets the names of all metrics, adds missing charts and removes unused ones. Without metrics the
+  // first three charts are shown.
   setNames(names) {
     names = ordered(names);
     const known = new Set(CHARTS.flatMap((chart) => chart.names));
@@ -99,7 +100,7 @@ export class RunCharts {
     this.draw();
   }
 
-  // The same with what the runs read in its title.
+  // Returns the chart of the speed with the unit in its title, other charts unchanged.
   named(chart) {
     if (chart.names[0] !== 'tokens_per_second') return chart;
     const items = new Set(this.sources.map(({item}) => item()));
@@ -115,14 +116,14 @@ export class RunCharts {
         el('span', {class: 'keep'}, ...(this.keep && !chart.titles ? chart.names : []).map((name) => this.keepLink(chart, name)))),
       el('div', {class: chart.tall ? 'chart tall' : 'chart'}, canvas));
     card.seen = chart.tall;
-    this.node.append(card); // Chart.js measures it
+    this.node.append(card); // Chart.js needs its size
     this.curves.set(chart.id, {card, lines: chart.names.length, curves: new Curves(canvas, this.seriesOf(chart),
       {format: chart.format ?? text.compact, kind: chart.kind ?? ''}, this.view, () => this.marksNow())});
     this.watcher.observe(card);
     return card;
   }
 
-  // Of what is zoomed to at the moment when it is taken.
+  // Returns a download link for the range that is zoomed to at the time of the click.
   keepLink(chart, name) {
     return el('a', {href: this.keep(name), download: '', 'aria-label': `${name} as CSV`,
                     text: chart.names.length > 1 ? `${titleOf(name)} CSV` : 'CSV',
@@ -157,7 +158,7 @@ export class RunCharts {
     if (this.idle === 0 && this.stale.size > 0) this.drawLater(0);
   }
 
-  // What is outside of the window is drawn too, for captures of the whole page, but one chart after another.
+  // Draws charts outside of the window one after the other, so that captures of the whole page have them.
   drawLater(wait) {
     this.idle = setTimeout(() => {
       const [id] = this.stale;

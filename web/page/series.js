@@ -1,8 +1,8 @@
-// series: the curves of a run as buckets, followed while the run goes on, and again for what is zoomed to.
+// series: holds the curves of a run as buckets; follows a running run, and reads finer buckets of a zoomed range.
 import {getJson} from '/live.js';
 
 const BUCKETS = 800;
-const MANY = 24; // metrics: then with fewer buckets each
+const MANY = 24; // number of metrics from which each gets fewer buckets
 
 function pointsOf(column) {
   return column.last_step.map((step, at) => ({
@@ -11,7 +11,7 @@ function pointsOf(column) {
     mean: column.mean[at] ?? NaN, last: column.last[at]}));
 }
 
-// Of several runs: a bucket has no one time, but how long they had been going.
+// Buckets over several runs: they have no common wall-clock time, but seconds since each run began.
 function bandsOf(column) {
   return column.last_step.map((step, at) => ({
     first: column.first_step[at], step, seconds: column.seconds[at] ?? NaN, count: column.points[at],
@@ -23,7 +23,7 @@ function curvesOf(series) {
   return new Map(Object.entries(series).map(([name, column]) => [name, pointsOf(column)]));
 }
 
-// Points beside those which are there, the last of which may go on.
+// Appends points; those up to the last known step are skipped.
 function append(points, column) {
   const last = points.length > 0 ? points[points.length - 1].step : -1;
   column.step.forEach((step, at) => {
@@ -43,7 +43,7 @@ function join(a, b) {
           mean: good[0] + good[1] > 0 ? sum / (good[0] + good[1]) : NaN};
 }
 
-// The same in at most `most` buckets, each as wide as a power of two, as the server makes them.
+// Merges points into at most `most` buckets. As on the server, the width of a bucket is a power of two.
 export function merged(points, most) {
   if (points.length <= most) return points;
   const first = points[0].first;
@@ -69,7 +69,7 @@ export class Series {
 
   reset() {
     this.whole = new Map(); // name -> points
-    this.zoom = null; // the same of what is zoomed to
+    this.zoom = null; // the same for the zoomed range; null: not zoomed
     this.attempt = 0;
     this.asked = 0;
   }
@@ -89,7 +89,7 @@ export class Series {
     return {from: first.length > 0 ? Math.min(...first) : 0, to: Math.max(0, this.lastStep)};
   }
 
-  // Everything, or what is new since; true where anything is.
+  // Reads everything, or what is new since the last call. Returns true if anything is new.
   async update(attempt, metrics) {
     const longest = Math.max(0, ...[...this.whole.values()].map((points) => points.length));
     this.metrics = metrics;
@@ -104,13 +104,13 @@ export class Series {
     return this.follow();
   }
 
-  // What was told while an answer was on its way.
+  // Returns points that came with news while an answer was being read.
   newer(name, points) {
     const last = points.length > 0 ? points[points.length - 1].step : -1;
     return (this.whole.get(name) ?? []).filter((point) => point.first > last);
   }
 
-  // From the bucket on in which the newest step lies: it may have grown.
+  // Reads again from the bucket with the newest step, which may have grown.
   async follow() {
     const end = this.lastStep;
     const open = [...this.whole.values()].map((points) => points[points.length - 1])
@@ -132,7 +132,8 @@ export class Series {
     return changed;
   }
 
-  // What was told of an attempt: {name: {step, value, time_ms}}. False: all is to be asked for.
+  // Adds the points of news: {name: {step, value, time_ms}}. Returns false if another attempt
+  // began: everything has to be read again.
   add(attempt, series, view) {
     if (attempt !== this.attempt) return false;
     const most = this.metrics > MANY ? BUCKETS / 4 : BUCKETS;
@@ -155,7 +156,7 @@ export class Series {
       return;
     }
     const zoom = curvesOf((await this.ask(view.from, view.to)).series);
-    if (asked === this.asked) this.zoom = zoom; // no later one was wished for meanwhile
+    if (asked === this.asked) this.zoom = zoom; // else another zoom was requested meanwhile
   }
 
   points(name) {
@@ -177,7 +178,7 @@ export class Series {
     return values.length > 0 ? Math.max(...values) : null;
   }
 
-  // Of one step: each point of tokens/s stands beside its seconds.
+  // tokens/s and seconds of the same step give the tokens per step.
   get tokensPerStep() {
     const speed = this.whole.get('tokens_per_second');
     const seconds = this.whole.get('step_seconds');
@@ -188,7 +189,8 @@ export class Series {
   }
 }
 
-// The runs of a group, of each metric one band. What the answer says is all that there is: it is asked for anew.
+// The runs of a group, with one band for each metric. An answer holds the whole band, so that it is
+// always read completely.
 export class Band extends Series {
   constructor(group) {
     super(null);
@@ -209,11 +211,11 @@ export class Band extends Series {
     return [...this.whole.keys()];
   }
 
-  // True where anything is new.
+  // Returns true if anything is new.
   async update() {
     const turn = ++this.turn;
     const now = await this.askBands(null, null);
-    if (turn !== this.turn) return false; // it was asked for again meanwhile
+    if (turn !== this.turn) return false; // another request was sent meanwhile
     const old = JSON.stringify([...this.whole]);
     this.whole = now;
     return old !== JSON.stringify([...now]);

@@ -1,21 +1,21 @@
-// text: numbers and times as people read them. Everything here gives plain strings.
+// text: formats numbers and times for people, as plain strings.
 
 const whole = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', {notation: 'compact', maximumSignificantDigits: 3});
 const none = '–';
-const HUGE = 1e15; // from here on with an exponent: nobody counts digits
+const HUGE = 1e15; // larger numbers are written with an exponent
 
-// "1.5e+300"; without zeros that say nothing.
+// Formats like "1.5e+300", without trailing zeros.
 function exponent(value, digits) {
   return value.toExponential(digits).replace(/\.?0*e/, 'e');
 }
 
 export function count(value) {
   if (value === null || value === undefined) return none;
-  return Math.abs(value) >= HUGE ? exponent(value, 2) : whole.format(Math.round(value) + 0); // not "-0"
+  return Math.abs(value) >= HUGE ? exponent(value, 2) : whole.format(Math.round(value) + 0); // + 0 turns -0 into 0
 }
 
-// Losses: four decimals, or an exponent where those would say nothing.
+// Formats a loss with four decimals, or with an exponent where four decimals are too few or the number is huge.
 export function loss(value) {
   if (value === null || value === undefined) return none;
   return value !== 0 && (Math.abs(value) < 0.001 || Math.abs(value) >= 1e5)
@@ -23,7 +23,7 @@ export function loss(value) {
     : value.toFixed(4);
 }
 
-// A number of any size with three digits: "6e-4", "12.4", "1,250", "6.89M".
+// Formats a number of any size with three digits: "6e-4", "12.4", "1,250", "6.89M".
 export function compact(value) {
   if (value === null || value === undefined) return none;
   const size = Math.abs(value);
@@ -35,7 +35,7 @@ export function compact(value) {
   return exponent(value, 2);
 }
 
-// Of what a run reads, "token" or "row".
+// item: what the run reads, "token" or "row".
 export function speedUnit(item) {
   return item === 'row' ? 'Rows/s' : 'Tokens/s';
 }
@@ -55,7 +55,7 @@ export function bytes(value) {
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return none;
-  if (seconds < 0) return `−${duration(-seconds)}`; // the past of a fork
+  if (seconds < 0) return `−${duration(-seconds)}`; // before the start of a fork
   if (seconds === 0) return '0 s';
   if (seconds >= HUGE) return `${exponent(seconds, 2)} s`;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
@@ -68,7 +68,7 @@ export function duration(seconds) {
   return `${Math.floor(hours / 24)} days ${hours % 24} h`;
 }
 
-// The same where fractions matter: "1.52 ms".
+// Formats seconds with fractions: "1.52 ms".
 export function shortTime(seconds) {
   return seconds === null || seconds === undefined ? none
     : Math.abs(seconds) < 1 ? `${compact(seconds * 1000)} ms`
@@ -94,9 +94,9 @@ export function clock(ms) {
   return new Date(ms).toLocaleTimeString('en-GB');
 }
 
-// --- labels of an axis: as many digits as tell the ticks apart, and no more
+// --- labels of an axis: as few digits as distinguish the ticks
 
-const EXACT = 0.05; // of the distance of two ticks: how far a label may be from its tick
+const EXACT = 0.05; // a label may differ from its tick by this part of the distance of two ticks
 
 function distance(values) {
   const sorted = [...new Set(values)].sort((a, b) => a - b);
@@ -104,7 +104,7 @@ function distance(values) {
   return gaps.length > 0 ? Math.min(...gaps) : Math.abs(values[0] ?? 0) || 1;
 }
 
-// Decimals with which every value is near enough to what it is.
+// Returns the number of decimals with which every value is within EXACT of its tick.
 function decimalsFor(values, gap) {
   for (let decimals = 0; decimals < 15; decimals++)
     if (values.every((value) => Math.abs(Number(value.toFixed(decimals)) - value) <= EXACT * gap)) return decimals;
@@ -127,7 +127,7 @@ function exponentLabels(values, gap) {
   });
 }
 
-// "1 h 30 min"; the smallest unit is one that tells the ticks apart.
+// Formats times like "1 h 30 min", down to the largest unit that distinguishes the ticks.
 function timeLabels(values, gap) {
   const most = Math.max(...values.map(Math.abs));
   if (most >= HUGE) return exponentLabels(values, gap).map((label) => `${label} s`);
@@ -150,7 +150,7 @@ function timeLabels(values, gap) {
   });
 }
 
-// Labels of the ticks of an axis, no two alike. kind: '', 'bytes', 'seconds' (short times) or 'time'.
+// Returns the labels of the ticks of an axis, all different. kind: '', 'bytes', 'seconds' (short times) or 'time'.
 export function tickLabels(values, kind) {
   const gap = distance(values);
   const most = Math.max(...values.map(Math.abs));
@@ -170,14 +170,15 @@ export function tickLabels(values, kind) {
   return scaledLabels(values, gap, unit, suffix);
 }
 
-// The ticks of a logarithmic axis lie far apart: each label has its own unit, where that tells them apart.
+// Returns the labels of a logarithmic axis. Its ticks are far apart, so each label has its own unit
+// if the labels then differ.
 export function logLabels(values, kind) {
   const format = {bytes, seconds: shortTime, time: duration}[kind] ?? compact;
   const labels = values.map((value) => format(value));
   return new Set(labels).size === new Set(values).size ? labels : tickLabels(values, kind);
 }
 
-// Values of one row of a table in one unit and with the same decimals; null is a dash. kind as for tickLabels.
+// Formats the values of a table row in one unit and with the same decimals; null is a dash. kind: as for tickLabels.
 export function rowLabels(values, kind) {
   const there = values.filter((value) => value !== null && value !== undefined && Number.isFinite(value));
   const sizes = there.map(Math.abs).filter((size) => size > 0);
@@ -196,7 +197,7 @@ export function rowLabels(values, kind) {
     const format = new Intl.NumberFormat('en', {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
     return shown((value) => format.format(value / unit + 0) + suffix);
   };
-  for (const end = decimals + 4; decimals < end; decimals++) // more only where values that differ look alike
+  for (const end = decimals + 4; decimals < end; decimals++) // more decimals only if values that differ would look alike
     if (new Set(make().filter((label) => label !== none)).size >= different) break;
   return make();
 }

@@ -1,15 +1,16 @@
-// view: what all charts of a page show together: the axis, the steps that were zoomed to, logarithmic or not,
-// how smooth, and where the crosshair is. The address holds it, so that it can be sent.
+// view: holds the settings that all charts of a page share: the axis, the zoomed range of steps,
+// linear or logarithmic, smoothing, and the crosshair. The address stores them, so that a link
+// reproduces the view.
 
 const AXES = ['step', 'time', 'tokens'];
 const SMOOTH = [0, 0.6, 0.9, 0.98];
 
-// A report is a file, whose address not every browser lets a script change.
+// Replaces the address. Some browsers refuse this for a report, which is a file.
 export function putAddress(address) {
   try {
     history.replaceState(null, '', address);
   } catch {
-    // what is shown stays as it is
+    // the address stays as it was
   }
 }
 
@@ -49,12 +50,12 @@ export class View {
     for (const listener of this.listeners) listener(changes);
   }
 
-  // x of the crosshair in units of the axis; null: nowhere
+  // Places the crosshair at x, in units of the axis; null hides it.
   cross(x) {
     for (const listener of this.crossListeners) listener(x);
   }
 
-  // Into or out of the steps that are shown, or aside; `whole` is all that there are.
+  // Zooms in or out, or moves the range, by a key; `whole` is the range of all steps.
   move(key, whole) {
     const from = this.from ?? whole.from;
     const to = this.to ?? whole.to;
@@ -71,14 +72,14 @@ export class View {
   }
 }
 
-// What the axis of what was read is called, by what the runs read.
+// Names the axis of tokens or rows by what the runs read.
 export function nameItems(items) {
   const option = document.querySelector('#axis option[value=tokens]');
   const name = new Set(items).size > 1 ? 'tokens or rows' : items[0] === 'row' ? 'rows' : 'tokens';
   if (option.textContent !== name) option.textContent = name;
 }
 
-// The controls of a view; what they are is in the page.
+// Connects the controls in the page with a view.
 export function bindControls(view) {
   const byId = (id) => document.getElementById(id);
   const show = () => {
