@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* Points are late after both this time and this multiple of the usual gap. */
+/* Points are late after LATE_MS, and after LATE_TIMES the usual time between two points. */
 enum { LATE_MS = 2000, LATE_TIMES = 2 };
 
 bool dt_node_is_away(const dt_node *node)
@@ -20,8 +20,9 @@ static bool is_in(const dt_node *node, const char *state)
     return strcmp(node->state, state) == 0;
 }
 
-/* Whether the run waits for this node. After a restart a node that is still being connected to, while another
- * one is ready, counts too: only its timeout shows that it is away. */
+/* Returns true if the run waits for this node. After a restart, a node that is still being
+ * connected to while another one is ready counts too: only its timeout would show that it is
+ * away. */
 static bool is_missing(const dt_activity_facts *facts, const dt_node *node)
 {
     bool another_ready = false;
@@ -48,8 +49,8 @@ static bool trains(const dt_run *run)
     return found;
 }
 
-/* What ranks on nodes that answer do. Rank 0 reports the steps: while its node, the first, is away, nobody knows
- * whether the others wait. */
+/* Returns what the ranks on responding nodes do. Rank 0 reports the steps: while its node, the
+ * first, does not respond, it is unknown whether the other ranks wait. */
 static const char *ready_words(const dt_run *run, bool waits, bool first_away)
 {
     switch (run->state) {
@@ -88,7 +89,7 @@ dt_status dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_ar
     return out->words != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* Why the newest attempt is being ended, as its supervisor noted last: "" if a person asked for it. */
+/* Returns why the newest attempt is being ended, from the supervisor's newest event; "" if a person asked for it. */
 static dt_status read_ending(const char **out, dt_store *store, const dt_run *run, dt_arena *arena,
                              dt_error *err)
 {
@@ -137,7 +138,7 @@ out:
     return st;
 }
 
-/* Sets how long no point has come, and how long that usually takes. */
+/* Sets the time since the newest point, and the usual time between two points. */
 static dt_status read_silence(dt_activity_facts *facts, dt_store *store, int64_t now_ms,
                               dt_error *err)
 {

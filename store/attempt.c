@@ -12,13 +12,13 @@
 
 #define NOW_SLACK_MS 10000
 
-/* A time that is not now (a test's) has no counterpart on the machine's own clock. */
+/* Returns true if the time is the present. Other times (in tests) have no counterpart on the boot clock. */
 static bool is_now(int64_t now_ms)
 {
     return llabs(now_ms - dt_clock_wall_ms()) < NOW_SLACK_MS;
 }
 
-/* Both clocks' readings at the start and at the end of an attempt: attempts.elapsed_ms. */
+/* Records the boot clock at the start and at the end of an attempt, for attempts.elapsed_ms. */
 static dt_status keep_boot_clock(dt_store *store, int64_t number, int64_t attempt, bool ended,
                                  int64_t now_ms, dt_error *err)
 {
@@ -88,7 +88,7 @@ out:
     return st;
 }
 
-/* `sql` sets ?3 of the newest attempt, ?2, of run ?1. */
+/* Runs `sql`, which sets ?3 in the newest attempt ?2 of the run ?1. */
 static dt_status set_text(dt_store *store, const char *run, const char *sql, const char *text,
                           dt_error *err)
 {
@@ -119,7 +119,8 @@ dt_status dt_store_attempt_set_provenance(dt_store *store, const char *run,
                     provenance_json, err);
 }
 
-/* Also beyond the one that speaks for the run. */
+/* Returns the number of the newest attempt, which can be higher than the one in runs.attempt
+ * (dt_store_run_restore). */
 static dt_status newest_number(dt_store *store, int64_t *attempt, int64_t run, dt_error *err)
 {
     dt_sql_rows rows = {0};
@@ -242,13 +243,12 @@ dt_status dt_store_run_restore(dt_store *store, bool *restored, const char *run,
     DT_TRY(dt_store_run_standing(store, &standing, run, &arena, err));
     if (state != DT_RUN_FAILED || standing.attempt == attempt || standing.state != DT_RUN_FINISHED)
         goto out;
-    /* A finished run did all its steps; of one by an older program, which had no count, the step
-     * stays that of its newest checkpoint. */
+    /* A finished run has done all its steps. If their number is unknown, the step stays as it is. */
     DT_TRY(DT_SQL_RUN(store, err,
                       "UPDATE runs SET attempt = ?2, step = coalesce((SELECT nullif(steps_total, 0)"
                       " FROM attempts WHERE run = ?1 AND attempt = ?2), step) WHERE run = ?1",
                       DT_INT(number), DT_INT(standing.attempt)));
-    /* What failed before its first step undid nothing that came after its start. */
+    /* Failed attempts before their first step undo nothing: they start where the run ended. */
     DT_TRY(DT_SQL_RUN(store, err,
                       "UPDATE attempts SET start_step = max(start_step, (SELECT step FROM runs"
                       " WHERE run = ?1)) WHERE run = ?1 AND attempt > ?2 AND first_step_ms IS NULL",

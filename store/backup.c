@@ -26,16 +26,16 @@ static dt_status copy_pages(sqlite3 *source, sqlite3 *target, dt_error *err)
 
     if (backup == NULL)
         return DT_FAIL(err, DT_ERR_IO, "cannot copy the run store: %s", sqlite3_errmsg(target));
-    code = sqlite3_backup_step(backup, -1); /* as it is at this moment; writers continue */
+    code = sqlite3_backup_step(backup, -1); /* a snapshot of this moment; writers continue */
     sqlite3_backup_finish(backup);
     if (code != SQLITE_DONE)
         return DT_FAIL(err, DT_ERR_IO, "cannot copy the run store: %s", sqlite3_errstr(code));
     return DT_OK;
 }
 
-/* --- the copy is checked */
+/* --- check of the copy */
 
-/* Writes the first column of a query's first row, as text, to `out`; empty if there is no row. */
+/* Returns the first column of the first row of a query as text; empty if there is no row. */
 static dt_status read_one(dt_strbuf *out, sqlite3 *db, const char *sql, const char *path,
                           dt_error *err)
 {
@@ -57,7 +57,7 @@ static dt_status read_one(dt_strbuf *out, sqlite3 *db, const char *sql, const ch
                    sqlite3_errstr(code));
 }
 
-/* "attempts 3, checkpoints 4, ...": each table with its number of rows. */
+/* Lists each table with its number of rows: "attempts 3, checkpoints 4, ...". */
 static dt_status count_rows(dt_strbuf *out, sqlite3 *db, const char *path, dt_error *err)
 {
     dt_strbuf sql;
@@ -87,7 +87,7 @@ static dt_status check_copy(sqlite3 *target, const dt_strbuf *wanted, const char
     dt_strbuf_init(&text);
     DT_TRY(read_one(&text, target, "SELECT integrity_check FROM pragma_integrity_check(1)", path,
                     err));
-    found = strchr(text.data, '\n'); /* the line before it says which database */
+    found = strchr(text.data, '\n'); /* skips the line that names the database */
     if (strcmp(text.data, "ok") != 0)
         DT_THROW(err, DT_ERR_CORRUPT,
                  "cannot copy the run store: '%s' is damaged: %s (" DT_STORE_REMEDY ")", path,
@@ -119,8 +119,9 @@ static dt_status sync_file(const char *path, dt_error *err)
     return good ? DT_OK : DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
-/* `to`, an empty file, becomes a copy of `source`, whose path is `from`: checked, on the disk, and read without
- * other files next to it. `source` is in a transaction: rows are counted and copied as they are at one moment. */
+/* Copies `source`, whose path is `from`, to the empty file `to`; checks and syncs the copy,
+ * which needs no other files next to it. `source` must be in a transaction, so that the rows are
+ * counted and copied at the same moment. */
 static dt_status copy_to(sqlite3 *source, const char *from, const char *to, dt_error *err)
 {
     sqlite3 *target = NULL;
@@ -146,7 +147,7 @@ out:
     return st;
 }
 
-/* Removes the file, and the journals that SQLite may have left. */
+/* Removes the file, and the journals of SQLite next to it. */
 static void remove_partial(const char *path)
 {
     static const char *const endings[] = {"", "-journal", "-wal", "-shm"};

@@ -10,20 +10,20 @@
 
 #include "base/banned.h"
 
-#define COARSER_MOST 3 /* as a power of two */
+#define COARSER_MOST 3 /* widens parts by at most this power of two */
 
 typedef struct one {
-    dt_store_curves curves; /* count 0: it has no such metric */
-    int64_t begun_ms;       /* of its first attempt; 0: it has none */
+    dt_store_curves curves; /* count 0: the run does not have the metric */
+    int64_t begun_ms;       /* start of its first attempt; 0: it has none */
 } one;
 
 typedef struct banding {
     one *runs;
     int64_t runs_count;
     int shift;
-    int64_t first, parts; /* buckets of the band */
-    dt_pile *piles;       /* of one run */
-    dt_band *sums;        /* of all so far; mean and seconds are sums */
+    int64_t first, parts; /* range of buckets of the band */
+    dt_pile *piles;       /* of the current run */
+    dt_band *sums;        /* over all runs read so far; mean and seconds are sums */
 } banding;
 
 static dt_status begun_read(dt_store *store, int64_t *out, const char *run, dt_error *err)
@@ -43,7 +43,7 @@ out:
     return st;
 }
 
-/* All runs, and the steps at which any of them has points. */
+/* Finds the curve of each run, and the range of steps in which any of them has points. */
 static dt_status runs_read(banding *b, dt_step_range *all, dt_store *store, const char *const *ids,
                            const char *name, dt_step_range wanted, dt_arena *arena, dt_error *err)
 {
@@ -127,7 +127,7 @@ out:
     return st;
 }
 
-/* Divides sums into means, and removes empty parts. */
+/* Divides the sums to get means, and removes empty parts. Returns the number of parts left. */
 static int64_t finish(dt_band *bands, int64_t count)
 {
     int64_t kept = 0;
@@ -141,7 +141,7 @@ static int64_t finish(dt_band *bands, int64_t count)
         band.seconds = band.runs > 0 ? band.seconds / (double)band.runs : NAN;
         if (band.runs == 0)
             band.min = band.max = NAN;
-        else if (!isfinite(band.mean)) /* a sum past what a double holds */
+        else if (!isfinite(band.mean)) /* the sum exceeded the range of a double */
             band.mean = band.min / 2 + band.max / 2;
         bands[kept++] = band;
     }
@@ -159,7 +159,7 @@ dt_status dt_store_band(dt_store *store, dt_band **out, int64_t *count, const ch
 
     *out = NULL;
     *count = 0;
-    DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one moment for all of it */
+    DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one snapshot for all runs */
     DT_TRY(dt_sql_before_commit(store, err));
     DT_TRY(runs_read(&b, &all, store, runs, name, (dt_step_range){from, to}, arena, err));
     if (all.from > all.to)

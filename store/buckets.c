@@ -17,14 +17,14 @@ typedef struct reading {
     const dt_store_curves *curves;
     int64_t which;
     dt_step_range
-        *own; /* of each attempt, from 1: its steps that count, were it not for later ones */
-    dt_step_range *mixed; /* in order, apart: where points of several attempts count */
+        *own; /* for each attempt, from 1: its steps that count, ignoring later attempts */
+    dt_step_range *mixed; /* ranges, disjoint and in order, in which points of several attempts count */
     int64_t mixed_count;
 } reading;
 
-/* The parts of a range of steps. */
+/* A division of a range of steps. */
 typedef struct parts {
-    int shift; /* of a part */
+    int shift; /* a part has 2^shift steps */
     int64_t first, count;
     dt_pile *piles;
 } parts;
@@ -39,7 +39,7 @@ static int64_t most_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* --- where an attempt has points */
+/* --- the steps of an attempt */
 
 static dt_status step_of(dt_store *store, int64_t *out, const char *sql, int64_t series,
                          int64_t attempt, int64_t step, int64_t none, dt_error *err)
@@ -57,12 +57,12 @@ out:
     return st;
 }
 
-/* The first and the last point of an attempt in `limits`. */
+/* Finds the first and the last step of an attempt within `limits`. */
 static dt_status ends_read(dt_store *store, dt_step_range *out, int64_t series, int64_t attempt,
                            dt_step_range limits, dt_error *err)
 {
     dt_status st = DT_OK;
-    int64_t near; /* its bucket has the point that is looked for */
+    int64_t near; /* a step in the bucket with the wanted point */
 
     *out = (dt_step_range){INT64_MAX, INT64_MIN};
     DT_TRY(step_of(store, &near,
@@ -85,7 +85,7 @@ out:
     return st;
 }
 
-/* A range more, one that begins before those which are there. */
+/* Adds a range that begins before all ranges so far, merging ranges that overlap. */
 static void mixed_add(reading *r, dt_step_range add)
 {
     if (add.from > add.to)
@@ -95,11 +95,11 @@ static void mixed_add(reading *r, dt_step_range add)
     r->mixed[r->mixed_count++] = add;
 }
 
-/* Fills own and mixed; the latter from the last to the first. */
+/* Fills own and mixed, from the last attempt to the first. */
 static dt_status attempts_read(reading *r, dt_step_range wanted, dt_arena *arena, dt_error *err)
 {
     size_t count = (size_t)r->curves->attempts + 1;
-    int64_t earliest = INT64_MAX; /* step of the later attempts */
+    int64_t earliest = INT64_MAX; /* first step of the later attempts */
     dt_status st = DT_OK;
 
     r->own = dt_arena_alloc_array(arena, count, sizeof(*r->own));
@@ -119,7 +119,7 @@ out:
     return st;
 }
 
-/* --- what the points of all attempts come to */
+/* --- points of all attempts */
 
 typedef struct taker {
     dt_pile_take take;
@@ -207,7 +207,7 @@ int dt_parts_shift(dt_step_range all, int64_t most)
     return shift;
 }
 
-/* --- into parts */
+/* --- division into parts */
 
 static void take_pile(void *context, const dt_pile *pile)
 {
@@ -216,7 +216,7 @@ static void take_pile(void *context, const dt_pile *pile)
     dt_pile_merge(&p->piles[dt_step_bucket(pile->first_step, p->shift) - p->first], pile);
 }
 
-/* Makes the parts of a range, at most `most`. */
+/* Divides a range into at most `most` parts. */
 static dt_status parts_make(parts *p, dt_step_range all, int64_t most, dt_arena *arena,
                             dt_error *err)
 {
@@ -235,9 +235,9 @@ double dt_pile_mean(const dt_pile *pile)
 {
     double mean = pile->total / (double)(pile->points - pile->not_finite);
 
-    if (isnan(mean) || !isfinite(pile->total)) /* a sum past what a double holds */
+    if (isnan(mean) || !isfinite(pile->total)) /* the sum exceeded the range of a double */
         mean = pile->low / 2 + pile->high / 2;
-    return fmax(pile->low, fmin(pile->high, mean)); /* but for rounding */
+    return fmax(pile->low, fmin(pile->high, mean)); /* guards against rounding */
 }
 
 static dt_bucket bucket_of(const dt_pile *pile)
@@ -269,7 +269,7 @@ static bool list_point(void *context, const dt_metric *point)
     return l->count < l->most;
 }
 
-/* The parts that have points; or, where they are few, the points. */
+/* Lists the parts that have points; if there are at most `most` points, lists each point as a bucket. */
 static dt_status buckets_list(dt_bucket **out, int64_t *count, const reading *r, const parts *p,
                               dt_step_range all, int64_t most, dt_arena *arena, dt_error *err)
 {
@@ -311,8 +311,8 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
 
     *out = NULL;
     *count = 0;
-    DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one moment for all of it */
-    DT_TRY(dt_sql_before_commit(store, err)); /* what this transaction has added counts too */
+    DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one snapshot for all reads */
+    DT_TRY(dt_sql_before_commit(store, err)); /* includes points added in this transaction */
     DT_TRY(attempts_read(&r, (dt_step_range){from, to}, arena, err));
     all = range_of(&r);
     if (all.from > all.to)

@@ -1,5 +1,5 @@
-/* checkpoint: records saved checkpoints. A directory that is written again (a resumed run passes the same step) replaces
- * the older checkpoint.
+/* checkpoint: records saved checkpoints. A directory that is written again (a resumed run passes the same step)
+ * replaces the older checkpoint.
  *
  * Paths are absolute, from the time of the save. The store's folder can be moved later: a path that ends in
  * "/runs/ID/checkpoints/NAME" is searched in the store's present folder, and returned unchanged if it is not there.
@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* "/runs/ID/checkpoints/NAME" at the end of the path; NULL: it is somewhere else. */
+/* Returns the end of the path if it is "/runs/ID/checkpoints/NAME"; NULL for paths elsewhere. */
 static const char *own_tail(const char *path, const char *run, dt_arena *arena)
 {
     const char *name = strrchr(path, '/');
@@ -50,7 +50,7 @@ dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(dt_store_run_number(store, &number, run, err));
     tail = own_tail(checkpoint->path, run, &arena);
-    if (tail != NULL) /* the same one, from before the folder was moved */
+    if (tail != NULL) /* removes the same checkpoint under the path it had before the folder was moved */
         DT_TRY(DT_SQL_RUN(store, err,
                           "DELETE FROM checkpoints WHERE run = ?1 AND path <> ?2"
                           " AND substr(path, -length(?3)) = ?3",

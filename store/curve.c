@@ -15,8 +15,7 @@ static dt_status number_read(void *item, dt_sql_rows *rows, dt_error *err)
     return DT_OK;
 }
 
-/* For each attempt, from 1, the last step of it that counts: where the earliest of the later ones
- * starts. */
+/* Returns for each attempt, from 1, its last step that counts: the earliest start of a later attempt. */
 static dt_status last_steps_read(dt_store *store, int64_t **out, int64_t *count, int64_t run,
                                  dt_arena *arena, dt_error *err)
 {
@@ -73,7 +72,8 @@ out:
     return st;
 }
 
-/* Whether a later attempt undid it, or it is of one that is younger than what was found. */
+/* Returns true if a later attempt undid the point, or if the point's attempt is newer than
+ * dt_store_curves_find saw. */
 static bool is_undone(const dt_store_curves *curves, const dt_metric *point)
 {
     return point->attempt > curves->attempts ||
@@ -90,7 +90,7 @@ dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, in
     dt_sql_rows rows = {0};
     dt_status st = DT_OK;
 
-    /* an older attempt's point of a step comes before a newer's: the last one of a step counts */
+    /* of several points at one step the last one counts: that of the newest attempt */
     DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
                        "SELECT attempt, step, time_ms, value FROM metrics WHERE series = ?1"
                        " AND step > ?2 AND step <= ?3 ORDER BY step, attempt",
@@ -148,7 +148,8 @@ static bool count_point(void *context, const dt_metric *point)
     return true;
 }
 
-/* Where one attempt has all points each of them counts, and SQLite does that faster than we look. */
+/* Counts by SQL, which is faster than reading the points. Only for a run with one attempt, where
+ * every point counts. */
 static dt_status count_rows(dt_store *store, const dt_store_curve *curve, int64_t after_step,
                             counted *out, dt_error *err)
 {

@@ -52,7 +52,7 @@ dt_status dt_store_metric_add(dt_store *store, const char *run, int64_t attempt,
     dt_status st = DT_OK;
     bool found;
 
-    /* known only within its transaction, which a full disk may have ended */
+    /* the cached series is valid only within its transaction, which a full disk may have ended */
     if (sqlite3_get_autocommit(store->db) == 0 &&
         dt_pyramid_series(store, &series, run, attempt, name))
         return point_insert(store, &point, run, series, err);
@@ -69,7 +69,7 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
-/* *has is true, too, where the stored point has another time: an earlier event wrote it, and takes precedence. */
+/* A point with another time also counts: an earlier event wrote it, and takes precedence. */
 dt_status dt_store_metric_has(dt_store *store, bool *has, const char *run, const dt_metric *point,
                               dt_error *err)
 {
@@ -196,7 +196,7 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
 
     *out = NULL;
     *count = 0;
-    DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one moment for all names */
+    DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one snapshot for all names */
     DT_TRY(dt_store_curves_find(store, &curves, run, name, arena, err));
     each = dt_arena_alloc_array(arena, (size_t)curves.count + 1, sizeof(*each));
     if (each == NULL)

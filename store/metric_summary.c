@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* Points that a later attempt undid are left out, as metric.c has it. */
+/* Leaves out points that a later attempt undid, as in curve.c. */
 #define NOT_UNDONE                                                  \
     " AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.run = s.run" \
     " AND a.attempt > m.attempt AND a.start_step < m.step)"

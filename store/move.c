@@ -1,8 +1,8 @@
 /* move: moves a run to the new store file after the open one was removed or replaced.
  *
- * The old file is still readable through its descriptors: SQLite copies it to a file in the same folder, and the rows of
- * the run are copied from there to the store that is now at the path. Copies all columns that both have, so that
- * a change of the schema needs no change here.
+ * The old file is still readable through its descriptors: SQLite copies it to a file in the same folder, and the
+ * rows of the run are copied from there to the store that is now at the path. Copies all columns of the old file, so
+ * that a change of the schema needs no change here.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -43,7 +43,7 @@ bool dt_store_renew(dt_store *store, const char *run)
     return true;
 }
 
-/* "a, b, c" of the columns of a table but the named one, in the file `schema`. */
+/* Lists the columns of a table of the old file as "a, b, c", without `without` and "run". */
 static dt_status columns_of(dt_strbuf *out, dt_store *store, const char *table, const char *without,
                             dt_error *err)
 {
@@ -68,7 +68,7 @@ static dt_status columns_of(dt_strbuf *out, dt_store *store, const char *table, 
     return code == SQLITE_DONE ? DT_OK : dt_sql_fail(store, code, "copy a run", err);
 }
 
-/* `to` and `from`: the numbers of the run in both, as SQL. */
+/* Copies the rows of a run from the attached old file. Numbers of runs, events and series are new. */
 static dt_status copy_rows(dt_store *store, const char *run, dt_error *err)
 {
     static const struct {
@@ -132,10 +132,10 @@ dt_status dt_store_move_run(dt_store *old, const char *run, dt_error *err)
     if (copy == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     unlink(copy);
-    DT_TRY(dt_store_open(&store, old->path, err)); /* made where there is none */
+    DT_TRY(dt_store_open(&store, old->path, err)); /* created if missing */
     DT_TRY(has_run(&has, store, run, err));
     if (has)
-        goto out; /* an older copy was put there: the agents' journals have the missing rows */
+        goto out; /* the file has an older copy of the run: missing rows come from the agents' journals */
     sql = sqlite3_mprintf("VACUUM INTO %Q", copy);
     DT_TRY(dt_sql_exec(old, sql, "copy a run", err));
     sqlite3_free(sql);

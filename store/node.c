@@ -1,5 +1,4 @@
-/* node: stores the nodes of an attempt, with the stored length of their journals, and its ranks.
- */
+/* node: stores the nodes of an attempt, with the acknowledged number of their journals, and its ranks. */
 #include "store/store_int.h"
 
 #include "base/banned.h"

@@ -21,7 +21,7 @@
 #define FUSE_TYPE 0x65735546UL
 
 static const struct {
-    unsigned long type; /* statfs's f_type, as in linux/magic.h and the file systems' sources */
+    unsigned long type; /* f_type of statfs, as in linux/magic.h and the sources of file systems */
     const char *name;
 } refused[] = {
     {0x6969UL, "NFS"},        {0x517BUL, "SMB"},        {0xFF534D42UL, "CIFS"},
@@ -32,7 +32,7 @@ static const struct {
     {0xBACBACBCUL, "VMware"},
 };
 
-/* Behind FUSE there may be anything; these are on a local disk. */
+/* FUSE file systems that store data on a local disk; all others are refused. */
 static const char *const local_fuse[] = {"fuse-overlayfs", "overlayfs", "bindfs",    "mergerfs",
                                          "ntfs-3g",        "fuseblk",   "gocryptfs", "encfs"};
 
@@ -49,7 +49,7 @@ const char *dt_store_file_system_refused(unsigned long type, const char *fuse_na
     return fuse_name[0] != '\0' ? fuse_name : "FUSE";
 }
 
-/* The type of the mount that holds `device`, less "fuse."; "" where the table does not tell. */
+/* Returns the type of the mount that holds `device`, without "fuse."; "" if the mount table does not list it. */
 static void mount_type(char *out, size_t size, dev_t device)
 {
     char wanted[32], *line = NULL;
@@ -109,9 +109,9 @@ dt_status dt_store_file_prepare(const char *path, dt_error *err)
 
     if (st != DT_OK)
         return st;
-    /* Made here and not by SQLite, for its mode; SQLite gives -wal and -shm the same. A file that
-     * exists is never opened and closed here: closing would drop the locks that another handle of
-     * this process has on it. */
+    /* The file is created here instead of by SQLite, for its mode; SQLite gives -wal and -shm the same mode. An
+     * existing file is never opened and closed here: closing it would release the locks that another handle of this
+     * process has on it. */
     fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) {
         close(fd);

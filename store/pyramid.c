@@ -17,15 +17,15 @@
 
 #define CURVES_FIRST 64
 
-/* The piles of one attempt's curve that rows do not have yet. */
+/* The piles of one attempt's curve that were not yet written as rows. */
 typedef struct open_piles {
     int64_t series, attempt;
     int64_t bucket[DT_PYRAMID_LEVELS];
-    dt_pile pile[DT_PYRAMID_LEVELS]; /* points 0: none */
+    dt_pile pile[DT_PYRAMID_LEVELS]; /* points 0: empty */
 } open_piles;
 
 typedef struct open_curve {
-    const char *run, *name; /* NULL: the slot is free */
+    const char *run, *name; /* NULL: a free slot */
     open_piles piles;
 } open_curve;
 
@@ -33,7 +33,7 @@ struct dt_pyramid {
     dt_arena texts;
     open_curve *slots; /* a hash table, at most half full */
     size_t capacity, count;
-    bool failed; /* a row was not written: the transaction must not be kept */
+    bool failed; /* a row was not written: the transaction must not commit */
 };
 
 void dt_pile_add(dt_pile *pile, int64_t step, int64_t time_ms, double value)
@@ -55,7 +55,7 @@ void dt_pile_add(dt_pile *pile, int64_t step, int64_t time_ms, double value)
     pile->not_finite += !finite;
     if (!finite)
         return;
-    pile->low = pile->low < value ? pile->low : value; /* the value where that was NaN */
+    pile->low = pile->low < value ? pile->low : value; /* low is NaN at the first value */
     pile->high = pile->high > value ? pile->high : value;
     pile->total += value;
 }
@@ -140,7 +140,7 @@ out:
     return st;
 }
 
-/* --- the curves of a transaction */
+/* --- curves with points added in this transaction */
 
 static dt_status before_commit(dt_store *store, dt_error *err)
 {
@@ -186,7 +186,7 @@ static open_curve *slot_of(const dt_pyramid *pyramid, const char *run, int64_t a
         hash = (hash ^ (uint8_t)*at) * 1099511628211u;
     for (const char *at = name; *at != '\0'; at++)
         hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-    /* What names differ in is mostly their last letter, which has moved few bits yet. */
+    /* Mixes the bits: names often differ only in their last letter, which has moved few bits so far. */
     hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
     for (size_t i = (size_t)(hash >> 32);; i++) {
         open_curve *slot = &pyramid->slots[i & (pyramid->capacity - 1)];
@@ -276,7 +276,7 @@ dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *ru
     return st;
 }
 
-/* --- from points that are in the table already */
+/* --- pyramids of existing points */
 
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err)
 {

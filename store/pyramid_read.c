@@ -82,7 +82,7 @@ out:
     return st;
 }
 
-/* All points of one attempt in a range: whole buckets of the level, lower ones at its ends. */
+/* Reads all points of one attempt in a range: whole buckets of the level, and lower levels at both ends. */
 static dt_status range_read(const reader *r, int level, dt_step_range of, dt_error *err)
 {
     int shift = dt_pyramid_shift(level);

@@ -36,7 +36,8 @@ static int is_late(void *deadline)
     return dt_clock_monotonic_seconds() > *(const double *)deadline;
 }
 
-/* The present path of the checkpoint PATH of RUN, the arguments of a function; NULL if one of them is NULL. */
+/* Returns the present path of the checkpoint PATH of RUN, the arguments of the function; NULL if
+ * one of them is NULL. */
 static const char *present_path(sqlite3_context *context, sqlite3_value **values, dt_arena *arena)
 {
     const char *path = (const char *)sqlite3_value_text(values[0]);
@@ -56,7 +57,7 @@ static void checkpoint_path(sqlite3_context *context, int count, sqlite3_value *
     dt_arena_release(&arena);
 }
 
-/* 1 if its directory exists, else 0. */
+/* SQL function: returns 1 if the directory of the checkpoint exists, else 0. */
 static void checkpoint_kept(sqlite3_context *context, int count, sqlite3_value **values)
 {
     const char *path;
@@ -146,7 +147,7 @@ static dt_query_value read_value(sqlite3_stmt *statement, int column)
         out.kind = DT_QUERY_TEXT;
         out.text = (const char *)sqlite3_column_text(statement, column);
         break;
-    default: /* the history has no bytes */
+    default: /* the views have no blobs */
         break;
     }
     return out;

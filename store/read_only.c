@@ -29,7 +29,7 @@ static bool has_wal(const char *path)
     return has;
 }
 
-/* "file:PATH?..." with what a URI takes for itself quoted. */
+/* Writes "file:PATH?..." with characters that have a meaning in a URI quoted. */
 static void write_uri(dt_strbuf *out, const char *path, const char *options)
 {
     dt_strbuf_add_str(out, "file:");

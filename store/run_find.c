@@ -58,7 +58,7 @@ dt_status dt_store_run_read(void *run, dt_sql_rows *rows, dt_error *err)
                            : DT_OK;
 }
 
-/* The first run of a query with one text as its value. */
+/* Finds the first run of a query with one text as its parameter. */
 static dt_status first_of(dt_store *store, dt_run *out, bool *found, const char *sql,
                           const char *text, dt_arena *arena, dt_error *err)
 {
@@ -74,7 +74,7 @@ out:
     return st;
 }
 
-/* By unique prefix; *found is false where no id begins so. */
+/* Finds a run by a unique prefix of its id; *found is false if no id has the prefix. */
 static dt_status by_prefix(dt_store *store, dt_run *out, bool *found, const char *ref,
                            dt_arena *arena, dt_error *err)
 {

@@ -1,7 +1,7 @@
 /* salvage: copies the readable rows of a damaged store into a sound one.
  *
- * Rows are read one by one, by each key from both ends: an unreadable page costs its own rows and, in a curve or an event
- * list with several such pages, some of the rows between them. Runs are identified by id and curves by name;
+ * Rows are read one by one, by each key from both ends: an unreadable page costs its own rows and, in a curve or an
+ * event list with several such pages, some of the rows between them. Runs are identified by id and curves by name;
  * existing rows are kept. The pyramid is rebuilt from the points.
  */
 #include "store/repair.h"
@@ -15,18 +15,18 @@
 
 #include "base/banned.h"
 
-enum { LONG_TEXT_BYTES = 400 }; /* a shorter one is in the page of its row */
+enum { LONG_TEXT_BYTES = 400 }; /* shorter texts are stored in the page of their row */
 
 typedef struct salvage {
     dt_store *to;
     sqlite3 *from;
     bool with_numbers; /* runs and events keep their numbers */
-    bool of_run;       /* the row of a run: a path in it may be any bytes */
+    bool of_run;       /* copying rows of runs: a path in them may be any bytes */
     int64_t rows;
     dt_arena arena;
 } salvage;
 
-/* Names of the columns of a table of the damaged file, but `without`; "" where they cannot be read. */
+/* Lists the columns of a table of the damaged file, without `without`; "" if they cannot be read. */
 static void columns_of(dt_strbuf *out, const salvage *s, const char *table, const char *without)
 {
     sqlite3_stmt *statement = NULL;
@@ -45,7 +45,7 @@ static void columns_of(dt_strbuf *out, const salvage *s, const char *table, cons
     sqlite3_finalize(statement);
 }
 
-/* INSERT of a row whose columns are ?2 and on; `number` is that of its run. */
+/* Writes an INSERT of a row with the columns from ?2 on; `number`: SQL for the number of its run. */
 static void write_insert(dt_strbuf *out, const char *table, const dt_strbuf *columns,
                          const char *number)
 {
@@ -60,7 +60,8 @@ static void write_insert(dt_strbuf *out, const char *table, const dt_strbuf *col
         dt_strbuf_add_fmt(out, ", ?%d", i + 2);
 }
 
-/* A page of a long text that was written over still reads as a text, of other bytes. */
+/* Returns false if a text is not valid UTF-8 or holds a zero byte: if a page of a long text was
+ * overwritten, SQLite still returns it as text. all: checks short texts too. */
 static bool is_text(sqlite3_stmt *row, bool all)
 {
     for (int i = 0; i < sqlite3_column_count(row); i++) {
@@ -78,9 +79,9 @@ static bool is_text(sqlite3_stmt *row, bool all)
     return true;
 }
 
-/* Rows of `select`, whose ?1 is `key` and ?2 `after`, into `insert`, whose ?1 is `number` and ?2 on the columns after the
- * first two. The first column is where reading got to (*reached). Returns whether the end was reached. What goes
- * wrong with the sound store is in *st. */
+/* Copies rows of `select` (?1 is `key`, ?2 is `after`) into `insert` (?1 is `number`, the
+ * columns from the second on follow from ?2). The first column is the position, returned in
+ * *reached. Returns true if all rows were read. An error of the sound store is returned in *st. */
 static bool copy(dt_status *st, salvage *s, const char *select, const char *insert, int64_t key,
                  int64_t after, int64_t number, int64_t *reached, dt_error *err)
 {
@@ -109,7 +110,7 @@ static bool copy(dt_status *st, salvage *s, const char *select, const char *inse
         (void)sqlite3_reset(write);
         (void)sqlite3_clear_bindings(write);
         if (code != SQLITE_DONE &&
-            (code & 0xff) != SQLITE_CONSTRAINT) /* damage makes rows that none allows */
+            (code & 0xff) != SQLITE_CONSTRAINT) /* a damaged row may break constraints */
             *st = dt_sql_fail(s->to, code, "write the run store", err);
     }
     sqlite3_finalize(write);
@@ -117,8 +118,8 @@ static bool copy(dt_status *st, salvage *s, const char *select, const char *inse
     return *st != DT_OK || code == SQLITE_DONE;
 }
 
-/* What a table has of one key: from its beginning, past what cannot be read, then from its end. `order` is an integer
- * column by which rows are found. */
+/* Copies the rows of a table with one key: forward, skipping what cannot be read, then backward
+ * from the end. `order`: an integer column that orders the rows. */
 static dt_status copy_of_key(bool *complete, salvage *s, const char *table, const char *key_column,
                              const char *order, const char *columns, const char *insert,
                              int64_t key, int64_t number, dt_error *err)
@@ -139,7 +140,7 @@ static dt_status copy_of_key(bool *complete, salvage *s, const char *table, cons
             *complete = from == INT64_MIN;
             break;
         }
-        step = reached > before ? 1 : 2 * step; /* nothing came: look further on */
+        step = reached > before ? 1 : 2 * step; /* no row was found: skip further */
         if (step > (int64_t)1 << 40 || reached > INT64_MAX - step)
             break;
     }
@@ -150,7 +151,7 @@ static dt_status copy_of_key(bool *complete, salvage *s, const char *table, cons
     return st;
 }
 
-/* The rows of a table that belong to a run. */
+/* Copies the rows of a table that belong to a run. */
 static dt_status copy_table(salvage *s, const char *table, const char *order, int64_t run,
                             int64_t number, dt_error *err)
 {
@@ -162,20 +163,20 @@ static dt_status copy_table(salvage *s, const char *table, const char *order, in
     dt_strbuf_init(&columns);
     dt_strbuf_init(&insert);
     columns_of(&columns, s, table, "run");
-    if (strcmp(table, "events") == 0 && !numbered) { /* the number of an event is then a new one */
+    if (strcmp(table, "events") == 0 && !numbered) { /* events get new numbers */
         if (strncmp(columns.data, "event, ", 7) == 0)
             dt_strbuf_remove_front(&columns, 7);
     }
     if (columns.length == 0)
         goto out;
     write_insert(&insert, table, &columns, "?1");
-    if (strcmp(table, "events") == 0 && !numbered) /* those of a supervisor have no key */
+    if (strcmp(table, "events") == 0 && !numbered) /* events of a supervisor have no key */
         dt_strbuf_add_str(&insert,
                           " WHERE ?3 >= 0 OR NOT EXISTS (SELECT 1 FROM events WHERE run = ?1 AND"
                           " node < 0 AND time_ms = ?6 AND kind = ?7 AND json = ?8)");
     DT_TRY(copy_of_key(&complete, s, table, "run", order, columns.data, insert.data, run, number,
                        err));
-    if (!complete && strcmp(table, "events") == 0) /* without the index */
+    if (!complete && strcmp(table, "events") == 0) /* reads again without the index */
         DT_TRY(copy_of_key(&complete, s, table, "+run", order, columns.data, insert.data, run,
                            number, err));
 out:
@@ -216,7 +217,8 @@ static dt_status append(numbered **out, int64_t *count, int64_t *capacity, salva
     return (*out)[*count - 1].text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* Numbers and texts of a table, by an index and without, from both ends, until one way reads all of them. */
+/* Lists numbers and texts of a table: by an index and without, forward and backward, until one
+ * of these ways reads all rows. */
 static dt_status list(numbered **out, int64_t *count, salvage *s, const char *fmt, int64_t key,
                       dt_error *err)
 {
@@ -243,7 +245,7 @@ static dt_status list(numbered **out, int64_t *count, salvage *s, const char *fm
     return st;
 }
 
-/* --- */
+/* --- runs */
 
 static int by_number(const void *a, const void *b)
 {
@@ -252,7 +254,7 @@ static int by_number(const void *a, const void *b)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-/* The row of the run itself, where the sound store has none with its id. */
+/* Copies the row of the run, unless the sound store has a run with its id. */
 static dt_status copy_run(salvage *s, const numbered *run, dt_error *err)
 {
     dt_strbuf columns, select, insert;
@@ -325,7 +327,7 @@ static dt_status copy_all_of(salvage *s, const numbered *run, dt_error *err)
 
     DT_TRY(copy_run(s, run, err));
     st = dt_store_run_number(s->to, &number, run->text, &unknown);
-    if (st == DT_ERR_NOT_FOUND) /* the row breaks a rule of the table */
+    if (st == DT_ERR_NOT_FOUND) /* the row was refused by a constraint */
         return DT_OK;
     if (st != DT_OK)
         DT_THROW(err, st, "%s", unknown.message);
@@ -371,7 +373,7 @@ out:
     return st;
 }
 
-/* --- what is missing of it */
+/* --- runs without an attempt */
 
 static dt_status id_read(void *item, dt_sql_rows *rows, dt_error *err)
 {
@@ -399,13 +401,13 @@ out:
     return st;
 }
 
-#define ATTEMPTS_MOST "10000" /* of a run; a greater number is taken for damage */
+#define ATTEMPTS_MOST "10000" /* per run; a greater number is treated as damage */
 
 dt_status dt_store_run_complete(dt_store *store, const char *run, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    /* a number that is damaged itself would hide the run, or ask for any number of attempts */
+    /* a damaged number would hide the run, or ask for a huge number of attempts */
     DT_TRY(DT_SQL_RUN(store, err,
                       "UPDATE runs SET attempt = max(1, min(" ATTEMPTS_MOST ", ifnull((SELECT"
                       " max(a.attempt) FROM attempts a WHERE a.run = runs.run), 1)))"
@@ -419,7 +421,7 @@ dt_status dt_store_run_complete(dt_store *store, const char *run, dt_error *err)
         " INSERT OR IGNORE INTO attempts (run, attempt, state, start_step, steps_total, created_ms,"
         " ended_ms, exit_code, reason, recipe_json, recipe_hash)"
         " SELECT r.run, n.attempt, 'stopped', 0, r.step, r.created_ms, r.created_ms, 4,"
-        " 'what the history had of this attempt was damaged', '{}', '' FROM runs r, n"
+        " 'the record of this attempt was damaged', '{}', '' FROM runs r, n"
         " WHERE r.id = ?1",
         DT_TEXT(run)));
 out:

@@ -22,7 +22,7 @@ static dt_status number_read(dt_store *store, int64_t *out, const char *sql, dt_
     return code == SQLITE_ROW ? DT_OK : dt_sql_fail(store, code, "open the run store", err);
 }
 
-/* *version: DT_STORE_VERSION, or 0 if the file is empty. */
+/* Returns DT_STORE_VERSION in *version, or 0 if the file is empty; fails for other files. */
 static dt_status version_read(dt_store *store, int64_t *version, dt_error *err)
 {
     int64_t application, tables;
@@ -38,7 +38,7 @@ static dt_status version_read(dt_store *store, int64_t *version, dt_error *err)
                  "cannot open the run store: '%s' belongs to another program (move it away, or "
                  "set XDG_STATE_HOME to another folder)",
                  store->path);
-    if (*version < 1) /* it is written together with the application's */
+    if (*version < 1) /* both numbers are written together */
         DT_THROW(err, DT_ERR_CORRUPT,
                  "cannot open the run store: '%s' is damaged, its version is %lld (" DT_STORE_REMEDY
                  ")",
@@ -58,7 +58,7 @@ dt_status dt_store_check(dt_store *store, int64_t *version, dt_error *err)
     dt_sql_group group = {0};
     dt_status st = DT_OK;
 
-    /* one view of the file for the three questions */
+    /* one snapshot for all queries */
     DT_TRY(dt_sql_group_begin_reading(&group, store, err));
     DT_TRY(version_read(store, version, err));
 out:
@@ -73,7 +73,8 @@ dt_status dt_store_create(dt_store *store, dt_error *err)
     char mark[96];
 
     DT_TRY(dt_sql_group_begin(&group, store, err));
-    DT_TRY(version_read(store, &version, err)); /* again: another process may have been faster */
+    /* Checked again in the transaction: another process may have created the tables. */
+    DT_TRY(version_read(store, &version, err));
     if (version == 0) {
         DT_TRY(dt_sql_exec(store, dt_embedded_schema, "create the run store", err));
         sqlite3_snprintf(sizeof(mark), mark, "PRAGMA user_version = %d; PRAGMA application_id = %d",

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-#define ACTIVE "active" /* in place of a state in MATCHES: a run that has not ended */
+#define ACTIVE "active" /* used in place of a state in MATCHES: a run that has not ended */
 #define MATCHES                                                                 \
     " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt"   \
     " WHERE (?1 IS NULL OR a.state = ?1 OR (?1 = 'active' AND"                  \
@@ -17,9 +17,9 @@
     " ' ' || r.run_group || ' ' || r.note), lower(?2)) > 0)"
 
 static const struct {
-    const char *name, *rising, *falling; /* NULLs last either way; of equals the newer run first */
+    const char *name, *rising, *falling; /* unknown values come last in both; equal values: the newer run first */
 } orders[] = {
-    /* by the table's own key: only what is shown is read */
+    /* ordered by the primary key: only the requested page is read */
     {"created", "SELECT r.id" MATCHES " ORDER BY r.run LIMIT ?3 OFFSET ?4",
      "SELECT r.id" MATCHES " ORDER BY r.run DESC LIMIT ?3 OFFSET ?4"},
 #define ORDER(key, column)                                                \
@@ -64,7 +64,7 @@ static dt_status total_read(dt_store *store, int64_t *total, const char *state, 
     dt_status st = DT_OK;
     bool more;
 
-    if (state == NULL && words == NULL) /* every run has its attempt */
+    if (state == NULL && words == NULL) /* every run has its newest attempt */
         DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*) FROM runs"));
     else
         DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*)" MATCHES, DT_TEXT(state),
@@ -94,7 +94,7 @@ dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count
                        DT_INT(search->limit > 0 ? search->limit : -1), DT_INT(search->offset)));
     DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**ids), id_read, err));
     *total = search->offset + *count;
-    if (*count == search->limit || (*count == 0 && search->offset > 0)) /* there may be others */
+    if (*count == search->limit || (*count == 0 && search->offset > 0)) /* the page may not be the only one */
         DT_TRY(total_read(store, total, state, search->words, err));
 out:
     *ids = items;

@@ -1,7 +1,7 @@
 /* since: reads what is new in a run since a reader's mark; the writer does not know of marks.
  *
- * Within an attempt the points of a curve arrive in order of steps, so a mark is the attempt and the last step of each of
- * its curves. A mark moves to the next attempt once all points were read and a later attempt exists.
+ * Within an attempt the points of a curve arrive in order of steps, so a mark is the attempt and the last step of
+ * each of its curves. A mark moves to the next attempt once all points were read and a later attempt exists.
  */
 #include "store/store_int.h"
 
@@ -25,7 +25,8 @@ static dt_status ends_read(void *item, dt_sql_rows *rows, dt_error *err)
     return DT_OK;
 }
 
-/* Reads the ends of an attempt's curves from the pyramid, because a curve can have a million points of other attempts. */
+/* Reads the ends of an attempt's curves from the pyramid, because a curve can have a million points of other
+ * attempts. */
 static dt_status curves_read(dt_store *store, curve_ends **out, int64_t *count, int64_t run,
                              int64_t attempt, dt_arena *arena, dt_error *err)
 {
@@ -104,7 +105,7 @@ static int64_t step_of(const dt_since *since, int64_t series)
     return INT64_MIN;
 }
 
-/* Up to `most` points of a curve after *step, which is moved past them. */
+/* Passes up to `most` points of a curve after *step to `take`, and advances *step. */
 static dt_status points_give(dt_store *store, int64_t *step, int64_t *given,
                              const curve_ends *curve, int64_t attempt, int64_t most,
                              dt_store_take take, void *context, dt_error *err)

@@ -245,7 +245,7 @@ void dt_sql_after_end(dt_store *store)
 
 void dt_sql_back(dt_store *store)
 {
-    /* After a full disk and its like SQLite has rolled back by itself. */
+    /* SQLite rolls back by itself after some errors, for example when the disk is full. */
     if (sqlite3_get_autocommit(store->db) == 0)
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     store->back_owed = sqlite3_get_autocommit(store->db) == 0;
@@ -263,7 +263,7 @@ static dt_status group_begin(dt_sql_group *group, dt_store *store, const char *s
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot %s: no memory", doing);
     group->nested = sqlite3_get_autocommit(store->db) == 0;
     if (!group->nested)
-        dt_sql_after_end(store); /* of a transaction that SQLite has ended by itself */
+        dt_sql_after_end(store); /* discards changes of a transaction that SQLite has rolled back */
     st = dt_sql_exec(store, group->nested ? "SAVEPOINT grouped" : sql, doing, err);
     group->open = st == DT_OK;
     return st;
@@ -295,7 +295,7 @@ dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err)
         dt_sql_after_end(store);
     if (st == DT_OK)
         return st;
-    /* After some errors SQLite has rolled back by itself; then there is nothing to end. */
+    /* SQLite rolls back by itself after some errors: then nothing is left to end. */
     if (!group->nested)
         dt_sql_back(store);
     else if (sqlite3_get_autocommit(store->db) == 0)

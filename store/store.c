@@ -14,8 +14,8 @@
 
 #include "base/banned.h"
 
-/* Several processes may open a fresh store at once; the change to WAL then fails at once, without
- * the busy handler, in all but one. */
+/* Switches the file to WAL. Several processes may do this with a new store at once: in all but
+ * one the statement fails at once, without the busy handler, and is retried. */
 static dt_status wal_enable(dt_store *store, dt_error *err)
 {
     double give_up = dt_clock_monotonic_seconds() + DT_STORE_BUSY_TIMEOUT_MS / 1000.0;
@@ -80,7 +80,7 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
         store->inode = info.st_ino;
     }
     DT_TRY(configure(store, err));
-    DT_TRY(dt_store_check(store, &version, err)); /* before anything is written to a foreign file */
+    DT_TRY(dt_store_check(store, &version, err)); /* before anything is written to a file of another program */
     DT_TRY(wal_enable(store, err));
     if (version == 0)
         DT_TRY(dt_store_create(store, err));
@@ -99,7 +99,7 @@ void dt_store_close(dt_store *store)
     for (int i = 0; i < store->statement_count; i++)
         sqlite3_finalize(store->statements[i].statement);
     if (store->db != NULL)
-        DT_ASSERT(sqlite3_close(store->db) == SQLITE_OK); /* or a statement was left open */
+        DT_ASSERT(sqlite3_close(store->db) == SQLITE_OK); /* fails if a statement was left open */
     if (store->gatherer != NULL)
         store->gatherer->free(store);
     free(store->path);
@@ -119,7 +119,7 @@ static dt_status begin(dt_store *store, const char *sql, const char *doing, dt_e
     if (store->back_owed)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot %s: no memory", doing);
     DT_ASSERT(sqlite3_get_autocommit(store->db));
-    dt_sql_after_end(store); /* of a transaction that SQLite has ended by itself */
+    dt_sql_after_end(store); /* discards changes of a transaction that SQLite has rolled back */
     return dt_sql_exec(store, sql, doing, err);
 }
 
@@ -156,7 +156,7 @@ dt_status dt_store_sync(dt_store *store, dt_error *err)
     dt_strbuf path;
     int fd;
 
-    /* SQLite takes no lock on the log itself, so that closing it gives none away. */
+    /* Opening and closing the WAL file here is safe: SQLite has no lock on it that closing would release. */
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s-wal", store->path);
     fd = open(path.data, O_RDONLY | O_CLOEXEC);

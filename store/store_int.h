@@ -1,4 +1,4 @@
-/* store_int: what the files of store/ share: the handle, statements, rows.
+/* store_int: declares what the files of store/ share: the handle, statements, rows.
  *
  * Statements  SQL texts are string constants; a handle prepares each once and finds it again by
  *             its address. A function that reads holds its statement between dt_sql_open and
@@ -104,7 +104,7 @@ typedef dt_status (*dt_sql_read_item)(void *item, dt_sql_rows *rows, dt_error *e
 dt_status dt_sql_list(dt_sql_rows *rows, void **items, int64_t *count, size_t item_bytes,
                       dt_sql_read_item read, dt_error *err);
 
-/* A list of the run `id` for dt_sql_list_of_run: the number of the run is the statement's ?1, `more` are ?2 and ?3. */
+/* A list query for dt_sql_list_of_run: ?1 is the number of the run, ?2 and ?3 are `more`. */
 typedef struct dt_sql_selection {
     const char *sql;
     size_t item_bytes;

@@ -3,15 +3,16 @@
 
 #include "base/banned.h"
 
-/* The low-level check of SQLite, and rows that belong to nothing. */
+/* SQLite's integrity check, and rows whose foreign keys point at nothing. */
 static const char of_file[] =
     "SELECT replace(integrity_check, '*** in database main ***' || char(10), '')"
     " FROM pragma_integrity_check WHERE ?1 AND integrity_check <> 'ok'"
-    " UNION ALL SELECT 'a row of ' || \"table\" || ' belongs to nothing'"
+    " UNION ALL SELECT 'a row of ' || \"table\" || ' refers to a missing row'"
     " FROM pragma_foreign_key_check";
 
-/* Invariant 6, bucket by bucket: the lowest level against the points, each other one against the one below it; then
- * buckets of which there is nothing below. Sums are left out: they depend on the order of their parts. */
+/* Checks invariant 6, bucket by bucket: level 1 against the points, each other level against the
+ * level below; then buckets without anything below. Sums are not compared, since they depend on
+ * the order of additions. */
 static const char of_pyramid[] =
     "WITH points AS (SELECT series, attempt, 1 AS level, step >> 6 AS bucket, count(*) AS points,"
     " sum(v IS NULL) AS not_finite, min(v) AS low, max(v) AS high, min(step) AS first_step,"
@@ -34,7 +35,7 @@ static const char of_pyramid[] =
     " FROM pyramid b WHERE b.series = p.series AND b.attempt = p.attempt"
     " AND b.level = p.level - 1 AND b.bucket BETWEEN p.bucket << 4 AND (p.bucket << 4) + 15))"
     " SELECT 'charts of ''' || s.name || ''' of run ''' || r.id || ''' are wrong: ' || count(*) ||"
-    " ' buckets of its pyramid are not what its points say' FROM wrong JOIN series s USING (series)"
+    " ' buckets of its pyramid differ from its points' FROM wrong JOIN series s USING (series)"
     " JOIN runs r USING (run) WHERE ?1 GROUP BY wrong.series ORDER BY r.id, s.name";
 
 static dt_status text_read(void *item, dt_sql_rows *rows, dt_error *err)
@@ -59,7 +60,7 @@ out:
     return st;
 }
 
-/* What the rows of a damaged file say is worth nothing. */
+/* The pyramids are checked only if the file is sound: rows of a damaged file prove nothing. */
 dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *count, dt_arena *arena,
                           dt_error *err)
 {

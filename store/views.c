@@ -4,11 +4,11 @@
 
 #include "base/banned.h"
 
-/* Times as dt_clock_iso writes them: they sort as text, and SQLite's date functions read them. */
+/* Formats times as dt_clock_iso does: they sort as text, and SQLite's date functions accept them. */
 #define TIME(ms) "strftime('%Y-%m-%dT%H:%M:%fZ', " ms " / 1000.0, 'unixepoch')"
 #define FIELD(path) \
     "CASE WHEN json_valid(a.recipe_json) THEN json_extract(a.recipe_json, '$." path "') END"
-/* Seconds of a row `e` of attempts that has started. */
+/* Seconds of a started attempt, the row `e`. */
 #define ATTEMPT_SECONDS                                                    \
     "max(0, CASE WHEN e.ended_ms IS NULL"                                  \
     " THEN (julianday('now') - 2440587.5) * 86400 - e.started_ms / 1000.0" \
@@ -76,7 +76,7 @@ static const dt_sql_column attempt_columns[] = {
     {0},
 };
 
-/* The rule of curve.c. */
+/* Points that count, by the rule of curve.c. */
 static const dt_sql_column point_columns[] = {
     {"run", "text", "id of the run", "r.id"},
     {"metric", "text", "name of the metric: `loss`, `valid_loss`, `learning_rate`, ...", "s.name"},
@@ -159,7 +159,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The columns of the table are padded, since people also read it in a terminal. */
+/* Writes a Markdown table with padded columns, since it is also printed to a terminal. */
 static void add_table(dt_strbuf *out, const dt_sql_column *columns)
 {
     size_t width = strlen("column");

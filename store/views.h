@@ -1,4 +1,4 @@
-/* views: the names under which `dtrun sql` shows the history, which stay the same while the tables change.
+/* views: defines the names under which `dtrun sql` shows the history; they stay the same when the tables change.
  *
  * One table describes each view and each column, and how SQL makes it of the tables. dt_sql_views_create and
  * dt_sql_views_markdown (docs/sql.md) both read this table. A view has the name of a table where that fits: the
@@ -16,13 +16,13 @@ extern "C" {
 typedef struct dt_sql_column {
     const char *name;
     const char *type;    /* "text", "integer", "real" */
-    const char *content; /* what a value says, in Markdown; NULL values where it says so */
-    const char *sql;     /* the expression that makes it of the rows of dt_sql_view.from */
+    const char *content; /* meaning of a value, in Markdown; says if it can be NULL */
+    const char *sql;     /* the expression that computes it from the rows of dt_sql_view.from */
 } dt_sql_column;
 
 typedef struct dt_sql_view {
     const char *name;
-    const char *content;          /* what a row is */
+    const char *content;          /* meaning of a row */
     const char *from;             /* what follows SELECT ... */
     const dt_sql_column *columns; /* ends with a NULL name */
 } dt_sql_view;
