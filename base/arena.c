@@ -82,7 +82,7 @@ static void *take(dt_arena *arena, size_t bytes, size_t align)
             tail = &(*tail)->next;
         *tail = block;
     }
-    /* A block that was skipped stays skipped until the next reset: no search of old gaps. */
+    /* A skipped block stays skipped until the next reset: gaps in it are not searched. */
     arena->current = block;
     block->used = align_up(block->used, align);
     memory = block->payload + block->used;

@@ -33,7 +33,7 @@ void dt_arena_init(dt_arena *arena, size_t block_bytes);
 void dt_arena_release(dt_arena *arena); /* accepts an arena of zero bytes */
 void dt_arena_reset(dt_arena *arena);
 
-/* Zeroed memory, aligned to 16 bytes (dt_arena_alloc) or to 64 (dt_arena_alloc_aligned). */
+/* Allocates zeroed memory, aligned to 16 bytes (dt_arena_alloc) or to 64 (dt_arena_alloc_aligned). */
 void *dt_arena_alloc(dt_arena *arena, size_t bytes);
 void *dt_arena_alloc_array(dt_arena *arena, size_t count, size_t elem_bytes);
 void *dt_arena_alloc_aligned(dt_arena *arena, size_t bytes);

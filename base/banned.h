@@ -1,5 +1,4 @@
-/* banned: functions that have a safer sibling; using one is a compile error.
- * Include it last in a .c file. */
+/* banned: makes using a function that has a safer sibling a compile error. Include it last in a .c file. */
 #ifndef DT_BASE_BANNED_H
 #define DT_BASE_BANNED_H
 

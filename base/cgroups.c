@@ -9,9 +9,9 @@
 
 #include "base/banned.h"
 
-#define MAX_BYTES ((size_t)4 << 20) /* of a file of /proc or of a group */
+#define MAX_BYTES ((size_t)4 << 20) /* of a file in /proc or of a control group */
 
-/* Whether `list`, words with commas between them, has the word. */
+/* Returns true if the comma-separated list has the word. */
 static bool has_word(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -27,9 +27,10 @@ static bool has_word(const char *list, const char *word)
     }
 }
 
-/* --- which group */
+/* --- the group of a process */
 
-/* The path of a line "ID:CONTROLLERS:PATH", changed in place, if the line is for that controller. */
+/* Returns the path of a line "ID:CONTROLLERS:PATH", which is changed in place; NULL if the line
+ * is for another controller. */
 static const char *path_in_line(char *line, const char *controller)
 {
     char *controllers = strchr(line, ':'), *path;
@@ -68,9 +69,9 @@ bool dt_cgroups_path(dt_strbuf *out, const char *root, pid_t pid, const char *co
     return found != NULL;
 }
 
-/* --- where it is */
+/* --- mount points */
 
-/* A path of mountinfo, in place: blanks and others are written as \ooo. */
+/* Decodes a path of mountinfo in place: blanks and some other characters are written as \ooo. */
 static void unescape(char *path)
 {
     char *to = path;
@@ -85,8 +86,8 @@ static void unescape(char *path)
     *to = '\0';
 }
 
-/* Reads a line "ID PARENT DEVICE PART POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS" of mountinfo into `out`. Returns
- * whether it mounts the hierarchy of `controller`. */
+/* Parses a line "ID PARENT DEVICE PART POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS" of
+ * mountinfo into `out`. Returns true if it mounts the hierarchy of `controller`. */
 static bool is_mount(dt_cgroup_mount *out, const char *line, const char *controller)
 {
     const char *tail = strstr(line, " - ");
@@ -119,8 +120,8 @@ bool dt_cgroups_mount(dt_cgroup_mount *out, const char *root, const char *contro
     return found;
 }
 
-/* The rest of `path` below the mounted part; "" where the part does not hold it: a container's own group is then what
- * is mounted. */
+/* Returns the rest of `path` below the mounted part. Returns "" if the part does not contain it:
+ * in a container, the mount point is then its own group. */
 static const char *below(const char *path, const char *part)
 {
     size_t length = strcmp(part, "/") == 0 ? 0 : strlen(part);
@@ -142,7 +143,7 @@ static bool find_in(dt_cgroup_place *out, const char *root, const char *controll
         out->top_bytes = strlen(root) + strlen(mount.point);
         written = snprintf(out->folder, sizeof(out->folder), "%s%s%s", root, mount.point,
                            below(path.data, mount.part));
-        if (written > 0 && !dt_file_exists(out->folder)) /* of another namespace's tree */
+        if (written > 0 && !dt_file_exists(out->folder)) /* the path is in a tree of another namespace */
             out->folder[out->top_bytes] = '\0';
     }
     dt_strbuf_release(&path);
@@ -164,7 +165,7 @@ bool dt_cgroups_up(dt_cgroup_place *place)
     return true;
 }
 
-/* --- what it counts */
+/* --- counters of a group */
 
 int64_t dt_cgroups_oom_kills(const char *root)
 {
@@ -180,7 +181,7 @@ int64_t dt_cgroups_oom_kills(const char *root)
     snprintf(path, sizeof(path), "%s/%s", place.folder,
              place.version == 1 ? "memory.oom_control" : "memory.events");
     if (dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK &&
-        (at = strstr(text.data, "oom_kill ")) != NULL) /* and not oom_kill_disable */
+        (at = strstr(text.data, "oom_kill ")) != NULL) /* but not oom_kill_disable */
         count = strtoll(at + strlen("oom_kill "), NULL, 10);
     dt_strbuf_release(&text);
     return count;

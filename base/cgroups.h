@@ -38,17 +38,18 @@ typedef struct dt_cgroup_place {
  * if controller is NULL. False: it is in none. */
 bool dt_cgroups_path(dt_strbuf *out, const char *root, pid_t pid, const char *controller);
 
-/* Where the tree of that controller, or of version 2 if it is NULL, is mounted; false: nowhere. */
+/* Finds where the tree of that controller, or of version 2 if it is NULL, is mounted; false: nowhere. */
 bool dt_cgroups_mount(dt_cgroup_mount *out, const char *root, const char *controller);
 
-/* The group of this process for a controller: that of version 1 if the controller is mounted so, else that of
- * version 2. False: neither can be seen. */
+/* Finds the group of this process for a controller: in version 1 if the controller is mounted
+ * there, else in version 2. False: neither can be seen. */
 bool dt_cgroups_find(dt_cgroup_place *out, const char *root, const char *controller);
 
 /* Changes the folder to that of the parent group; false, and unchanged, at the mount point. */
 bool dt_cgroups_up(dt_cgroup_place *place);
 
-/* Times the kernel killed a process of this process's memory group because a limit was reached; -1: not counted. */
+/* Returns how often the kernel killed a process of this process's memory group because a limit
+ * was reached; -1: not counted. */
 int64_t dt_cgroups_oom_kills(const char *root);
 
 #endif

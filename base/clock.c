@@ -43,7 +43,7 @@ static char *add_digits(char *out, int value, int digits, char after)
     return out + digits + 1;
 }
 
-/* By hand: exports write a time a point. */
+/* Formats without strftime, since exports format a time for each point. */
 char *dt_clock_iso(char *out, int64_t wall_ms)
 {
     time_t seconds = (time_t)(wall_ms / 1000);

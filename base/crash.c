@@ -17,7 +17,7 @@ static void write_text(const char *text)
     (void)written; /* a failed write cannot be reported anywhere */
 }
 
-/* Only calls that are safe in a handler. */
+/* Signal handler: calls only async-signal-safe functions. */
 static void on_crash(int number)
 {
     struct sigaction usual;
@@ -37,7 +37,7 @@ static void on_crash(int number)
 void dt_crash_report(const char *who)
 {
     static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-    static char stack[16384]; /* the usual one may be what ran over */
+    static char stack[16384]; /* the normal stack may have overflowed */
     const stack_t other = {.ss_sp = stack, .ss_size = sizeof(stack)};
     struct sigaction action, now;
 

@@ -2,7 +2,7 @@
 
 #include "base/banned.h"
 
-/* Four bits at a time: a table of 16 needs no start-up, and records are small. */
+/* Handles four bits at a time: a table of 16 entries needs no initialization, and the records are small. */
 uint32_t dt_crc32c(const void *bytes, size_t length)
 {
     static const uint32_t table[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,

@@ -75,8 +75,8 @@ dt_status dt_dir_make(const char **out, dt_dir dir, dt_arena *arena, dt_error *e
     return DT_OK;
 }
 
-/* Where an installation has it: bin/dtrun, and what people do not call in libexec/dtrun/. What is
- * not there either is called missing by its first name. */
+/* Returns libexec/dtrun/NAME if `folder` is the bin/ of an installation and this program exists
+ * there; else `beside`, which messages about a missing program then name. */
 static const char *prefer_installed(const char *beside, const char *folder, const char *name,
                                     dt_arena *arena)
 {

@@ -25,7 +25,8 @@ dt_status dt_dir_path(const char **out, dt_dir dir, dt_arena *arena, dt_error *e
 dt_status dt_dir_make(const char **out, dt_dir dir, dt_arena *arena, dt_error *err);
 
 /* Returns the path of another program ("dtrun-engine"): in the folder of this program, or in ../libexec/dtrun if this
- * program is in a folder `bin`. The environment variable named by `override`, if set, replaces the path (NULL: none). */
+ * program is in a folder `bin`. The environment variable named by `override`, if set, replaces the path (NULL:
+ * none). */
 dt_status dt_dir_program(const char **out, const char *name, const char *override, dt_arena *arena,
                          dt_error *err);
 

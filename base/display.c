@@ -50,7 +50,7 @@ void dt_display_add(dt_strbuf *out, const char *text, size_t length)
     }
 }
 
-/* Up to the end of a string sequence: BEL, or ESC \; 0 where it has none. */
+/* Returns the length of a string sequence, up to BEL or ESC \; 0 if it does not end. */
 static size_t string_end(const unsigned char *at, size_t left)
 {
     for (size_t i = 2; i < left; i++) {
@@ -125,7 +125,7 @@ void dt_display_escape_json(dt_strbuf *json, size_t from)
     size_t step;
 
     if (is_ascii(json->data + from, json->length - from))
-        return; /* the JSON writer escapes the controls below */
+        return; /* the JSON writer escapes controls that follow */
     dt_strbuf_init(&raw);
     dt_strbuf_add(&raw, json->data + from, json->length - from);
     json->length = from;
@@ -136,7 +136,7 @@ void dt_display_escape_json(dt_strbuf *json, size_t from)
         uint32_t code = 0;
 
         step = dt_utf8_decode(&code, at, (size_t)(end - at));
-        if (step > 0 && code >= 0x7f && is_hidden(code)) /* only strings have any */
+        if (step > 0 && code >= 0x7f && is_hidden(code)) /* such characters occur only inside strings */
             add_escape(json, code);
         else
             dt_strbuf_add(json, at, step > 0 ? step : 1);

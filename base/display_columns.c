@@ -1,5 +1,5 @@
-/* display_columns: measures the width of text by the C library's table of widths, in a locale of its own: the program's says how
- * numbers are written. Where C.UTF-8 is not installed every character has one column. */
+/* display_columns: measures the width of text with wcwidth, in a C.UTF-8 locale that is used for nothing else: the
+ * program's locale decides how numbers are written. Without C.UTF-8 every character counts as one column. */
 #define _GNU_SOURCE
 #include <locale.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@ static size_t columns_of(const unsigned char *at, size_t left, size_t *length)
     return width >= 0 ? (size_t)width : 1;
 }
 
-/* Of which each has a column, and no locale is read for that. */
+/* Returns true for ASCII text, where each byte is one column and no locale is needed. */
 static bool is_ascii(const unsigned char *at, size_t length)
 {
     for (size_t i = 0; i < length; i++)

@@ -8,8 +8,8 @@
  * remedy. Callers may add context in front (dt_error_prefix). Only mains and commands print.
  *
  * Out of memory: allocations that grow with a model, a file, a recipe or the number of ranks fail with DT_ERR_NOMEM. If
- * a few bytes cannot be allocated (a name, a message, strbuf.h), the failure could not be reported either: DT_ASSERT ends
- * the process.
+ * a few bytes cannot be allocated (a name, a message, strbuf.h), the failure could not be reported either: DT_ASSERT
+ * ends the process.
  */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H

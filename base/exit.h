@@ -18,7 +18,8 @@ typedef enum dt_exit {
 /* Writes how a process ended: "ended with exit code 3", "was ended by SIGKILL (Killed)". `code`: the exit code, or the
  * negative signal number. Returns `out`. */
 const char *dt_exit_words(char out[DT_EXIT_WORDS_BYTES], int code);
-/* The same for a code as a shell, ssh or a child gives it: 128 + N is signal N, for the signals that exist (1 to 64). */
+/* The same for a code as a shell, ssh or a child gives it: 128 + N is signal N, for the signals that exist (1 to
+ * 64). */
 const char *dt_exit_words_of_shell(char out[DT_EXIT_WORDS_BYTES], int code);
 
 #endif

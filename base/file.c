@@ -13,7 +13,8 @@
 
 #include "base/banned.h"
 
-/* A pipe that the caller was started with: its writer is there, or has ended. */
+/* Returns true for the name of a descriptor that this process inherited. Reading from such a
+ * pipe ends, since its writer is running or has ended. */
 static bool is_inherited(const char *path)
 {
     static const char *const folders[] = {"/dev/stdin", "/dev/fd/", "/proc/self/fd/"};
@@ -24,7 +25,7 @@ static bool is_inherited(const char *path)
     return false;
 }
 
-/* Opened without waiting for anybody. */
+/* Opens a regular file or an inherited pipe, without waiting for the other end of a pipe. */
 static dt_status open_to_read(int *fd, const char *path, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -184,13 +185,14 @@ dt_status dt_file_sync_dir(const char *path, dt_error *err)
 
     if (fd < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot open the directory '%s': %s", path, strerror(errno));
-    if (fsync(fd) != 0 && errno != EINVAL) /* EINVAL: a file system without it */
+    if (fsync(fd) != 0 && errno != EINVAL) /* EINVAL: the file system does not support it */
         st = DT_FAIL(err, DT_ERR_IO, "cannot sync the directory '%s': %s", path, strerror(errno));
     close(fd);
     return st;
 }
 
-/* renameat2 where the file system has it, else a second name. */
+/* Renames without replacing: with renameat2, or link and unlink where the file system does not
+ * support it. Fails with EEXIST if `to` exists. */
 static bool rename_new(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
@@ -232,7 +234,7 @@ static dt_status remove_at(int parent, const char *name, const char *shown, dt_e
         return DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return DT_OK; /* another process removes it too */
+        return DT_OK; /* another process is removing it too */
     if (fd < 0 || (dir = fdopendir(fd)) == NULL) {
         st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", shown, strerror(errno));
         if (fd >= 0)

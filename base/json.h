@@ -27,7 +27,7 @@ dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_erro
 /* Writes compact JSON with keys in insertion order; doubles with 17 digits, so that they read back the same. Characters
  * that must not be shown (base/display.h) are escaped, since JSON may be printed to a terminal. */
 void dt_json_write(dt_strbuf *out, const json_t *value);
-/* Indented by two, for people. */
+/* The same, indented by two spaces. */
 void dt_json_write_pretty(dt_strbuf *out, const json_t *value);
 /* json_shorten.c: appends JSON text, its numbers with the fewest digits that read back the same, for people. (Hashes
  * are computed from the 17 digits of dt_json_write.) */

@@ -1,5 +1,5 @@
-/* json_shorten: rewrites the numbers of a JSON text as Python writes them: with the fewest digits that read back as the
- * same, where our own files have all seventeen (0.00001 would be 1.0000000000000001e-05). */
+/* json_shorten: rewrites the numbers of a JSON text as Python does, with the fewest digits that
+ * read back the same: dtrun's files have 17 digits (1.0000000000000001e-05 for 0.00001). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void add_number(dt_strbuf *out, double value)
         dt_strbuf_add_fmt(out, "%.*f", count > exponent ? count - exponent : 1, value);
 }
 
-/* Behind the string that begins here. */
+/* Returns the end of the string that begins at `text`. */
 static const char *skip_string(const char *text)
 {
     for (text++; *text != '"'; text++)
@@ -42,7 +42,7 @@ void dt_json_shorten(dt_strbuf *out, const char *text)
 
             dt_strbuf_add(out, text, (size_t)(end - text));
             text = end;
-        } else if (other > 0) { /* "true" has an e, but no digit before it */
+        } else if (other > 0) { /* also skips "true": its e does not follow a digit */
             dt_strbuf_add(out, text, other);
             text += other;
         } else {

@@ -8,11 +8,11 @@
 
 #include "base/banned.h"
 
-enum { INDENT = 2, COMPACT = -1 }; /* a depth that is COMPACT stays so: no breaks, no spaces */
+enum { INDENT = 2, COMPACT = -1 }; /* depth; COMPACT writes neither line breaks nor spaces */
 
 static void write_value(dt_strbuf *out, const json_t *value, int depth);
 
-/* 0: the character is written as it is; 'u': as \uXXXX. */
+/* Returns how a character of a string is escaped: 0 as it is, 'u' as \uXXXX, else backslash and this letter. */
 static char escape_of(unsigned char c)
 {
     static const char named[] = {
@@ -74,7 +74,7 @@ static void write_integer(dt_strbuf *out, json_int_t value)
     dt_strbuf_add(out, at, (size_t)(text + sizeof(text) - at));
 }
 
-/* 17 digits, always with a point or an exponent, and that without plus and zeros in front. */
+/* Writes 17 digits with a point or an exponent; the exponent has neither a plus sign nor leading zeros. */
 static void write_real(dt_strbuf *out, double value)
 {
     const char *exponent, *digits;

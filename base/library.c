@@ -38,7 +38,7 @@ dt_status dt_library_open(void **out, const char *name, const char *variable, dt
                    named != NULL ? ": " : "", why != NULL ? why : name);
 }
 
-/* A function pointer from a symbol: POSIX lets them be copied so. */
+/* Copies the symbol into a function pointer, which POSIX permits. */
 dt_status dt_library_find(void *function, void *library, const char *symbol, dt_error *err)
 {
     void *found = dlsym(library, symbol);

@@ -17,7 +17,7 @@
 static struct {
     char who[64];
     dt_log_level level;
-    char path[4096]; /* "": stderr is not a log file of dtrun */
+    char path[4096]; /* "": stderr is not a log file */
     int64_t most_bytes;
 } logger = {.who = "dtrun", .level = DT_LOG_INFO};
 
@@ -33,7 +33,7 @@ void dt_log_init(const char *who)
             logger.level = (dt_log_level)i;
 }
 
-/* As dt_display_add does, in place: it gets no longer. Returns the new length. */
+/* Replaces characters in place as dt_display_add does; the text never grows. Returns the new length. */
 static size_t make_fit(char *text, size_t length)
 {
     size_t kept = 0, step;
@@ -50,7 +50,7 @@ static size_t make_fit(char *text, size_t length)
     return kept;
 }
 
-/* Whether stderr is the file at the path, still. */
+/* Returns true if stderr is still the file at the path. */
 static bool is_own(const char *path, struct stat *own)
 {
     struct stat there;
@@ -72,7 +72,7 @@ void dt_log_bound(const char *path, int64_t most_bytes)
 
 static atomic_flag rotating = ATOMIC_FLAG_INIT;
 
-/* A log that cannot be rotated continues as it is. */
+/* Renames a log that is too large and starts a new one. If this fails, writing continues in the old file. */
 static void rotate(void)
 {
     char older[sizeof(logger.path) + 2];
@@ -113,5 +113,5 @@ void dt_log_write(dt_log_level level, const char *fmt, ...)
     line[length++] = '\n';
     rotate();
     if (write(STDERR_FILENO, line, length) < 0)
-        return; /* nowhere left to say it */
+        return; /* there is no other place to report it */
 }

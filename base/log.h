@@ -19,8 +19,8 @@ typedef enum dt_log_level { DT_LOG_ERROR, DT_LOG_WARN, DT_LOG_INFO, DT_LOG_DEBUG
 
 /* Sets the name of the process in log lines ("agent", "engine[0]"; copied). Call once, before any thread. */
 void dt_log_init(const char *who);
-/* Rotates the log: if stderr is this file, renames it to PATH.1 and starts a new file once it exceeds `most_bytes`. Does
- * nothing if stderr is another file. Call once, before any thread. */
+/* Rotates the log: if stderr is this file, renames it to PATH.1 and starts a new file once it exceeds `most_bytes`.
+ * Does nothing if stderr is another file. Call once, before any thread. */
 void dt_log_bound(const char *path, int64_t most_bytes);
 #define DT_LOG_BYTES_MOST ((int64_t)16 << 20)
 void dt_log_write(dt_log_level level, const char *fmt, ...) DT_PRINTF(2, 3);

@@ -17,7 +17,8 @@
 #define WORDS_BYTES  ((size_t)4 << 20)
 #define LOOK_SECONDS 0.02
 
-/* The start time before and after the file was read: the words are those of the process that is killed. */
+/* Returns true if the process matches. The start time is compared before and after the read, so
+ * that the words belong to the process that will be killed. */
 static bool is_match(int64_t pid, const char *file, dt_proc_match_fn *matches, const void *context,
                      dt_strbuf *words)
 {
@@ -31,7 +32,7 @@ static bool is_match(int64_t pid, const char *file, dt_proc_match_fn *matches, c
            dt_proc_stat_read(&after, pid) && after.start_ticks == before.start_ticks;
 }
 
-/* Returns how many match; with `find` it returns the pid of the first instead, and kills none. */
+/* Kills all matching processes and returns their number; with `find`, returns the pid of the first and kills none. */
 static int64_t scan(const char *file, dt_proc_match_fn *matches, const void *context,
                     dt_strbuf *words, bool find)
 {

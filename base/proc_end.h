@@ -15,19 +15,19 @@
 extern "C" {
 #endif
 
-/* Returns whether a process matches. state: letter of /proc/PID/stat; words: contents of `file`, each word ended by a
+/* Returns true if a process matches. state: letter of /proc/PID/stat; words: contents of `file`, each word ended by a
  * zero byte; length: bytes of all words. */
 typedef bool dt_proc_match_fn(const void *context, char state, const char *words, size_t length);
 
-/* Sends SIGKILL to every process whose `file` ("cmdline", "environ") matches, repeatedly for up to `seconds`. Returns how
- * many are left. */
+/* Sends SIGKILL to every process whose `file` ("cmdline", "environ") matches, repeatedly for up to `seconds`.
+ * Returns how many are left. */
 int64_t dt_proc_end_all(const char *file, dt_proc_match_fn *matches, const void *context,
                         double seconds);
 
 /* Returns the pid of a matching process; 0: none. */
 int64_t dt_proc_find(const char *file, dt_proc_match_fn *matches, const void *context);
 
-/* Stopped by a signal, or held by a debugger. */
+/* Returns true for a process that is stopped by a signal, or held by a debugger. */
 static inline bool dt_proc_is_paused(char state)
 {
     return state == 'T' || state == 't';

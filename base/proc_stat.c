@@ -29,7 +29,7 @@ bool dt_proc_stat_read(dt_proc_stat *out, int64_t pid)
         return false;
     text[got] = '\0';
     open_paren = strchr(text, '(');
-    close_paren = strrchr(text, ')'); /* the name may hold parentheses and spaces */
+    close_paren = strrchr(text, ')'); /* the name may contain parentheses and spaces */
     if (open_paren == NULL || close_paren == NULL ||
         sscanf(close_paren + 1,
                " %c %" SCNd64 " %*d %*d %*d %*d %*u %*u %*u %" SCNd64 " %*u %" SCNd64 " %" SCNd64

@@ -23,7 +23,8 @@ int64_t dt_resources_cores(void)
     return 1;
 }
 
-/* The number after `key` at the beginning of a line ("MemAvailable: 123 kB"); false: not there. */
+/* Returns the number after `key` at the beginning of a line ("MemAvailable: 123 kB"); false if
+ * there is no such line. */
 static bool number_after(int64_t *out, const char *text, const char *key)
 {
     size_t length = strlen(key);
@@ -38,16 +39,16 @@ static bool number_after(int64_t *out, const char *text, const char *key)
     return false;
 }
 
-/* --- memory that the control groups allow */
+/* --- memory limits of control groups */
 
 static const struct {
-    const char *limit, *used, *cache; /* cache: file pages that the kernel gives back */
+    const char *limit, *used, *cache; /* cache: file pages that the kernel can reclaim */
 } files[] = {
     [1] = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
     [2] = {"memory.max", "memory.current", "inactive_file "},
 };
 
-/* A control file that holds one number; false where it is absent or says "max". */
+/* Reads a control file that holds one number; false if it is missing or holds "max". */
 static bool cgroup_number(int64_t *out, const char *folder, const char *file, dt_strbuf *text)
 {
     char path[DT_CGROUP_PATH_SIZE + 64];
@@ -60,7 +61,7 @@ static bool cgroup_number(int64_t *out, const char *folder, const char *file, dt
     return end != text->data;
 }
 
-/* What one group still allows; INT64_MAX where it sets no limit. */
+/* Returns the bytes that one group may still allocate; INT64_MAX if it has no limit. */
 static int64_t group_allows(const dt_cgroup_place *place, dt_strbuf *text)
 {
     int64_t limit = INT64_MAX, above, used, cache = 0, allows;
@@ -72,7 +73,7 @@ static int64_t group_allows(const dt_cgroup_place *place, dt_strbuf *text)
     snprintf(path, sizeof(path), "%s/memory.stat", place->folder);
     if (dt_file_read(text, path, 65536, NULL) == DT_OK) {
         (void)number_after(&cache, text->data, files[place->version].cache);
-        /* Version 1 says so of parents that cannot be seen from within a container, too. */
+        /* Version 1 reports limits of parents that are invisible inside a container. */
         if (number_after(&above, text->data, "hierarchical_memory_limit ") && above > 0 &&
             above < limit) {
             limit = above;

@@ -24,7 +24,7 @@ static bool is_ignored(int number)
            now.sa_handler == SIG_IGN;
 }
 
-/* Signals that a person ignores on purpose, for a program and all of its children. */
+/* Returns true for signals that people ignore on purpose, for a program and its children. */
 static bool is_kept(int number)
 {
     return number == SIGHUP || number == SIGINT || number == SIGQUIT;
@@ -49,7 +49,8 @@ static void block_only(int number)
     sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* open returns the lowest free number, which is the closed stream's. */
+/* Opens /dev/null for closed standard streams: open returns the lowest free number, which is
+ * that of the closed stream. */
 static void open_standard_streams(void)
 {
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
@@ -57,8 +58,9 @@ static void open_standard_streams(void)
             return;
 }
 
-/* A small soft limit is raised as far as it may: the main thread's stack grows up to the limit of the moment. With less
- * than STACK_LEAST a program would be killed somewhere by SIGSEGV, without a word. */
+/* Raises a soft limit below 8 MiB as far as the hard limit allows, since the main thread's stack
+ * grows up to the current limit. With less than STACK_LEAST the program would be killed by
+ * SIGSEGV without a message. */
 static void ensure_stack(void)
 {
     static const char message[] =
@@ -82,7 +84,7 @@ void dt_startup(int held)
     open_standard_streams();
     ensure_stack();
     for (int number = 1; number < NSIG; number++)
-        if (!is_kept(number) && is_ignored(number)) /* a sanitizer's handlers stay */
+        if (!is_kept(number) && is_ignored(number)) /* handlers of a sanitizer are kept */
             set_default(number);
     signal(SIGXFSZ, SIG_IGN);
     block_only(held);

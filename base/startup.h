@@ -20,8 +20,8 @@ extern "C" {
  * already is not lost, and none is ignored except:
  *   SIGHUP, SIGINT, SIGQUIT   if the parent ignored them: nohup, or '&' in a script
  *   SIGXFSZ                   a file at the limit of 'ulimit -f' then fails with EFBIG, like ENOSPC on a full disk
- * Standard streams that were closed are opened on /dev/null. A soft limit of the stack below 8 MiB is raised as far as the
- * hard limit allows; with less than 128 KiB the program ends with a message and DT_EXIT_SYSTEM. */
+ * Standard streams that were closed are opened on /dev/null. A soft limit of the stack below 8 MiB is raised as far
+ * as the hard limit allows; with less than 128 KiB the program ends with a message and DT_EXIT_SYSTEM. */
 void dt_startup(int held);
 
 /* In a child between fork and exec: no blocked signal, and default dispositions except an ignored SIGHUP, SIGINT or

@@ -7,9 +7,9 @@
 
 #include "base/banned.h"
 
-#define FORMAT_ROOM 64 /* most formatted text fits, and is then formatted once */
+#define FORMAT_ROOM 64 /* most formatted texts fit into this room, and are formatted only once */
 
-static char empty[1]; /* what an unused buffer points at; never written */
+static char empty[1]; /* the data of an unused buffer; never written */
 
 void dt_strbuf_init(dt_strbuf *buf)
 {
@@ -94,7 +94,7 @@ void dt_strbuf_add_fmt(dt_strbuf *buf, const char *fmt, ...)
     length = vsnprintf(buf->data + buf->length, room, fmt, args);
     va_end(args);
     DT_ASSERT(length >= 0);
-    if ((size_t)length >= room) { /* once more, with the room that it takes */
+    if ((size_t)length >= room) { /* formats again, with enough room */
         reserve(buf, (size_t)length);
         va_start(args, fmt);
         vsnprintf(buf->data + buf->length, (size_t)length + 1, fmt, args);

@@ -21,7 +21,7 @@ typedef struct dt_strbuf {
 
 void dt_strbuf_init(dt_strbuf *buf);
 void dt_strbuf_release(dt_strbuf *buf);
-void dt_strbuf_reset(dt_strbuf *buf); /* to the empty string, memory kept */
+void dt_strbuf_reset(dt_strbuf *buf); /* makes it empty, keeps the memory */
 void dt_strbuf_add(dt_strbuf *buf, const void *bytes, size_t length);
 /* Appends `length` uninitialized bytes, and returns where the caller must write them. */
 char *dt_strbuf_extend(dt_strbuf *buf, size_t length);

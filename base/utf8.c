@@ -70,7 +70,7 @@ size_t dt_utf8_encode(char *out, uint32_t code)
 
 void dt_utf8_add_valid(dt_strbuf *out, const char *text, size_t length)
 {
-    for (size_t at = 0; at < length; at++) { /* past one that is not valid */
+    for (size_t at = 0; at < length; at++) { /* continues after an invalid byte */
         size_t valid = dt_utf8_valid_length(text + at, length - at);
 
         dt_strbuf_add(out, text + at, valid);
@@ -80,7 +80,7 @@ void dt_utf8_add_valid(dt_strbuf *out, const char *text, size_t length)
     }
 }
 
-/* Eight bytes at a time where they are ASCII, as most are. */
+/* Compares eight bytes at a time while they are ASCII. */
 size_t dt_utf8_valid_length(const char *text, size_t length)
 {
     const unsigned char *bytes = (const unsigned char *)text;

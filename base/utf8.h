@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-#define DT_UTF8_CODES 0x110000 /* code points are below */
-#define DT_UTF8_MAX   4        /* bytes of the longest */
+#define DT_UTF8_CODES 0x110000 /* number of code points */
+#define DT_UTF8_MAX   4        /* of the longest code point */
 
 #define DT_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, for invalid bytes */
 
