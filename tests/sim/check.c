@@ -1,4 +1,4 @@
-/* check: the promises, held against what ranks did, what the store says, and what still runs. */
+/* check: checks the promises against what ranks did, what the store holds, and which processes still run. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sqlite3.h>
@@ -18,18 +18,18 @@ double sim_loss(int64_t attempt, int64_t step)
     return 5.0 - 0.01 * (double)step + 0.0001 * (double)attempt;
 }
 
-/* --- what an agent was told to be safe in the store (the wrapped dt_journal_trim) */
+/* --- events that were acknowledged to an agent as stored (the wrapped dt_journal_trim) */
 
-#define STOP_NS    (30 * SIM_SECOND)  /* beyond its grace */
-#define IDLE_NS    (900 * SIM_SECOND) /* of an agent that nobody needs any more */
-#define HUNG_NS    (90 * SIM_SECOND)  /* of an agent that says nothing, beyond a minute */
-#define SETTLED_NS (10 * SIM_SECOND)  /* a rank that was killed may be gone only then */
+#define STOP_NS    (30 * SIM_SECOND)  /* after the grace period */
+#define IDLE_NS    (900 * SIM_SECOND) /* an agent without a run and ranks */
+#define HUNG_NS    (90 * SIM_SECOND)  /* an agent that sends nothing, after a minute */
+#define SETTLED_NS (10 * SIM_SECOND)  /* a killed rank may end this much later */
 
 enum { ATTEMPTS = 64, STEPS = 64, FOLLOWED = 256 };
 
 typedef struct followed {
     const sim_inode *journal;
-    int64_t offset; /* looked at so far */
+    int64_t offset; /* bytes read so far */
 } followed;
 
 static struct {
@@ -37,7 +37,7 @@ static struct {
     followed journals[FOLLOWED];
     int count;
     int64_t begun,
-        resumes; /* the newest attempt of which a rank began, and what was resumed by then */
+        resumes; /* the newest attempt with a rank that began, and the number of resumes by then */
 } seen;
 
 void sim_check_point(int64_t attempt, int64_t step)
@@ -48,7 +48,7 @@ void sim_check_point(int64_t attempt, int64_t step)
     if (schedule.trouble_until_ns > since)
         since = schedule.trouble_until_ns;
     if (strstr(schedule.reason, "cannot verify that nothing is left") != NULL)
-        return; /* who stopped was told so: that node could not be asked */
+        return; /* stop has reported that this node could not be asked */
     if (schedule.attempt_at_stop > 0 &&
         sim_now_ns > since + (int64_t)(schedule.grace_seconds * 1e9) + STOP_NS)
         sim_fail("attempt %lld makes step %lld, long after a stop was accepted", (long long)attempt,
@@ -68,7 +68,7 @@ static int64_t count_supervisors(void)
     return count;
 }
 
-/* --- no agent is left for hours by a connection that nobody has an end of */
+/* --- no agent stays for hours because of a connection whose other end is gone */
 
 static bool has_ranks(const sim_proc *agent)
 {
@@ -119,10 +119,10 @@ static void note_line(const char *line, size_t length, int attempt)
         seen.safe[attempt][number] = true;
 }
 
-/* --- what a power loss of the launch machine would leave of the history, now */
+/* --- the history as a power loss of the launch machine would leave it now */
 
-/* One connection for all looks of a world, which learns the schema once: a file is the store's, without a copy,
- * and is only read. */
+/* One connection for all checks of a world, which reads the schema once. Its file shares the
+ * data of the store's file, and is only read. */
 static struct {
     sqlite3 *db;
     sqlite3_stmt *statement;
@@ -144,7 +144,8 @@ static void open_durable(void)
 
     sqlite3_open("/durable.db", &durable.db);
     sqlite3_prepare_v2(durable.db, sql, -1, &durable.statement, NULL);
-    if (durable.statement == NULL) { /* no schema yet, and another look will be a first one */
+    /* No schema yet: closes the connection, so that the next check opens the file again. */
+    if (durable.statement == NULL) {
         sqlite3_db_config(durable.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite3_close(durable.db);
         durable.db = NULL;
@@ -179,15 +180,15 @@ static int64_t durable_sequence(int attempt, int node)
     show(durable.store, SIM_STATE "/dtrun/store.db", false);
     show(durable.log, SIM_STATE "/dtrun/store.db-wal", true);
     for (size_t i = 0; i < sizeof(durable.store->shm) / sizeof(durable.store->shm[0]); i++)
-        if (durable.store->shm[i] != NULL) /* the index of the log is made anew */
+        if (durable.store->shm[i] != NULL) /* the index of the log has to be built again */
             memset(durable.store->shm[i], 0, SIM_SHM_BYTES);
-    sim_running = NULL; /* it is the world's, and outlives who is told */
+    sim_running = NULL; /* the connection belongs to the world, and outlives the running process */
     sequence = read_durable(attempt, node);
     sim_running = self;
     return sequence;
 }
 
-/* An agent is told that what comes before `sequence` is safe. */
+/* Checks that acknowledged events before `sequence` would survive a power loss. */
 static void check_durable(int attempt, int node, int64_t sequence)
 {
     const sim_machine *machine = sim_machine_self();
@@ -198,7 +199,7 @@ static void check_durable(int attempt, int node, int64_t sequence)
         return;
     left = durable_sequence(attempt, node);
     if (left < sequence)
-        sim_fail("the agent of node %d was told that %lld is safe, and a power loss leaves %lld",
+        sim_fail("the agent of node %d may delete events before %lld, but a power loss leaves %lld",
                  node, (long long)sequence, (long long)left);
 }
 
@@ -248,7 +249,7 @@ void sim_check_begin(void)
     memset(&durable, 0, sizeof(durable));
 }
 
-/* --- only an agent that could have spoken for long, and did not, is replaced */
+/* --- an agent is replaced only if something kept it from responding for long */
 
 void sim_check_replaced(const void *proc)
 {
@@ -261,20 +262,22 @@ void sim_check_replaced(const void *proc)
     if (strstr(agent->cwd, folder) == NULL || agent->paused || agent->woken_ns > lately ||
         machine->slow_until_ns > lately || machine->full_until_ns > lately)
         return;
-    sim_fail("agent[%d] on %s is replaced, and nothing had kept it from speaking", agent->pid,
+    sim_fail("agent[%d] on %s is replaced, but nothing kept it from responding", agent->pid,
              machine->name);
 }
 
 /* --- one attempt at a time */
 
-/* That attempt began to train when all that can end one was over, and there was none since. */
+/* Returns true if the attempt began to train after all faults that can end an attempt were over,
+ * and no such fault came since. */
 static bool had_peace(int64_t attempt)
 {
     return schedule.trained_attempt == attempt &&
            schedule.harm_until_ns + SETTLED_NS < schedule.trained_ns;
 }
 
-/* That may be found away one after the other, each in an attempt of its own: 1 at least. */
+/* Returns the number of nodes that can be found missing one after the other, each in an attempt
+ * of its own; at least 1. */
 static int64_t count_away(void)
 {
     int64_t count = 0, spare = schedule.nodes - schedule.nodes_min;
@@ -285,12 +288,12 @@ static int64_t count_away(void)
     return count > 1 ? count : 1;
 }
 
-/* Each has its reason: what can end one and was over before it trained is none. */
+/* Checks that each attempt has a cause: a fault that ended before the previous attempt trained is none. */
 static void check_count(int64_t attempt)
 {
     int64_t most = 1 + schedule.harms + schedule.resumes;
 
-    if (schedule.nodes_min > 0) /* each may be followed by those without the nodes that are away */
+    if (schedule.nodes_min > 0) /* each fault can also cause attempts without the missing nodes */
         most += schedule.harms * count_away();
     if (attempt > most)
         sim_fail("%lld attempts, after %lld things that can end one: %s", (long long)attempt,
@@ -302,7 +305,8 @@ static void check_count(int64_t attempt)
     seen.resumes = schedule.resumes;
 }
 
-/* Who could not is given up where the attempt ends, and its ranks may still be there. */
+/* Returns true for a machine that could be reached when the attempt ended. Others are given up,
+ * and may still have ranks. */
 static bool could_be_asked(const sim_machine *machine)
 {
     return !machine->troubled && machine->closed_until_ns + 60 * SIM_SECOND < sim_now_ns;
@@ -352,7 +356,7 @@ static void check_points(dt_store *store, dt_arena *arena)
             return;
         }
         if (fabs(points[i].value - sim_loss(points[i].attempt, points[i].step)) > 1e-9)
-            sim_fail("step %lld has another loss than its rank told", (long long)points[i].step);
+            sim_fail("step %lld has another loss than its rank reported", (long long)points[i].step);
     }
     if (schedule.state == DT_RUN_FINISHED && !schedule.damaged && next != schedule.steps + 1)
         sim_fail("the run has finished, and its history ends at step %lld of %lld",
@@ -382,7 +386,7 @@ static void check_safe(void)
                          attempt);
 }
 
-/* No store is deleted or set back: whatever dies, and whenever, none is taken for such a one. */
+/* Checks that no store was treated as an older copy: crashes must never look like one. */
 static void check_never_older(dt_store *store, dt_arena *arena)
 {
     dt_store_event *events;
@@ -393,10 +397,10 @@ static void check_never_older(dt_store *store, dt_arena *arena)
         return;
     for (int64_t i = 0; i < count; i++)
         if (strcmp(events[i].kind, "gap") == 0 && strstr(events[i].json, "restored from its folder") != NULL)
-            sim_fail("the run store was taken for an older one: %s", events[i].json);
+            sim_fail("the run store was treated as an older copy: %s", events[i].json);
 }
 
-/* Each rank prints a line a step: in its log they stand once. */
+/* Each rank prints one line for each step; checks that no line is in its log twice. */
 static void check_log(int64_t rank)
 {
     bool there[ATTEMPTS][STEPS] = {{false}};
@@ -439,7 +443,7 @@ static void check_saved(dt_store *store, dt_arena *arena)
                  (long long)newest);
 }
 
-/* --- the end */
+/* --- the end of a run */
 
 static void check_ending(void)
 {
@@ -448,7 +452,7 @@ static void check_ending(void)
         break;
     case DT_RUN_STOPPED:
         if (!schedule.stop_asked)
-            sim_fail("the run was stopped, and nobody asked for it");
+            sim_fail("the run was stopped, but no stop was requested");
         break;
     case DT_RUN_FAILED:
         if (schedule.harms == 0)
@@ -507,7 +511,7 @@ void sim_check_end(void)
 {
     check_ending();
     check_nothing_lives();
-    sim.machines[0].full_until_ns = sim_now_ns; /* who looks has room for SQLite's own files */
+    sim.machines[0].full_until_ns = sim_now_ns; /* gives SQLite room for its own files while checking */
     sim_proc_start(&sim.machines[0], NULL, "check", look, NULL);
     sim_run_until(sim_now_ns + 60 * SIM_SECOND, NULL);
 }

@@ -1,5 +1,5 @@
-/* command: what people and a timer do, with the programs' own functions: a run is launched, stopped,
- * resumed; one without its supervisor gets another. */
+/* command: does what people and a timer do, with the programs' own functions: launches, stops
+ * and resumes a run, and starts a new supervisor if there is none. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static sim_proc *run(const char *name, int (*program)(sim_proc *))
     return sim_proc_start(&sim.machines[0], NULL, name, program, NULL);
 }
 
-/* As a command does it: one that the store lacks is written anew from its folder. */
+/* Finds the run as a command does: a run that is missing in the store is restored from its folder. */
 static dt_status find_run(dt_run *row, dt_store *store, dt_arena *arena, dt_error *err)
 {
     if (schedule.damaged)
@@ -48,7 +48,7 @@ static dt_status find_run(dt_run *row, dt_store *store, dt_arena *arena, dt_erro
 
 /* --- launch and resume */
 
-/* What a recipe must say, and the ranks here do not look at. */
+/* A valid recipe; the simulated ranks do not read it. */
 static const char recipe_text[] = "name: sim\n"
                                   "model: {layers: 1, heads: 1, embed: 8}\n"
                                   "data: {train: /data.txt}\n"
@@ -159,7 +159,7 @@ void sim_command_launch(void)
     run("launch", launch);
 }
 
-/* As `resume --from STEP`, which goes back: the earliest that is reported and whole here. */
+/* Finds the earliest complete checkpoint on this machine, for `resume --from STEP`. */
 static dt_status find_earliest(dt_resume_point *from, dt_store *store, dt_arena *arena,
                                dt_error *err)
 {
@@ -196,7 +196,8 @@ static int resume(sim_proc *proc)
     if (!dt_run_state_is_terminal(row.state) || row.state == DT_RUN_FINISHED)
         goto out;
     DT_TRY(dt_run_newest_checkpoint(&from, store, SIM_RUN, FOLDER "/checkpoints", &arena, &err));
-    if (sim.seed % 4 == 1 && from.path != NULL) /* not drawn: other seeds stay what they were */
+    /* Chosen by the seed without a draw, so that the schedules of other seeds stay the same. */
+    if (sim.seed % 4 == 1 && from.path != NULL)
         DT_TRY(find_earliest(&from, store, &arena, &err));
     sim_trace("it continues from step %lld", (long long)from.step);
     DT_TRY(plan_write(&recipe, row.attempt + 1, from.path != NULL ? from.path : "", &arena, &err));
@@ -239,8 +240,8 @@ out:
     return st;
 }
 
-/* A stop that is answered only after this time is obeyed and may yet be forgotten where the power fails
- * too: the disk was full, or the history held (runner/supervisor/session/control.c). */
+/* A stop that takes longer is obeyed, but a power loss may undo it: the disk was full, or the
+ * store was locked (runner/supervisor/session/control.c). */
 #define STORED_NS (5 * 1000000000LL)
 
 static int stop(sim_proc *proc)
@@ -268,7 +269,7 @@ void sim_command_stop(bool now)
     run("stop", stop)->argv = now ? words : NULL;
 }
 
-/* --- a timer, as systemd's (docs/install.md): whoever is missing is started */
+/* --- a timer like that of systemd (docs/install.md): starts a missing supervisor */
 
 static bool is_supervised(void)
 {
@@ -306,7 +307,7 @@ out:
     return (int)st;
 }
 
-/* A person waits with a resume until the nodes can be had. */
+/* Returns true while a node cannot be used: a person would wait with a resume. */
 static bool is_troubled(void)
 {
     bool troubled = false;
@@ -318,7 +319,7 @@ static bool is_troubled(void)
     return troubled;
 }
 
-/* Commands meet the run too, at the same moment. */
+/* Other commands may look after the run at the same moment. */
 static void start_watches(void)
 {
     run("watch", watch);

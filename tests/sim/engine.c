@@ -1,8 +1,8 @@
-/* engine: ranks that train, as runner/PROTOCOL.md and engine/channel/events.h have it. The ranks of
- * an attempt are one job: a step is made by all, or by none.
+/* engine: simulates ranks that train, with the events of runner/PROTOCOL.md and engine/channel/events.h. The ranks of
+ * an attempt are one job: a step is made by all of them, or by none.
  *
- *   begins ──► rendezvous ──► ready ──(all)──► step, step, save, step ... ──► finished, exit 0
- *                                    one died: the others say `peer`, exit 1
+ *   begin ──► rendezvous ──► ready ──(all)──► step, step, save, step ... ──► finished, exit 0
+ *                                    one died: the others report `peer`, exit 1
  */
 #define _GNU_SOURCE
 #include <jansson.h>
@@ -26,9 +26,9 @@
 
 enum { RANKS = 128 };
 
-/* What ranks look at in one. */
+/* The part of a plan that ranks use. */
 typedef struct plan {
-    const char *text; /* which */
+    const char *text; /* the text of the plan, which identifies it */
     int64_t length;
     bool shared;
     const char *directory, *resume_from;
@@ -40,7 +40,7 @@ typedef struct job {
     sim_engine *ranks[RANKS];
     int64_t joined, ready;
     bool training, saving, stop, over;
-    int64_t paced_ns; /* when the ranks last told how long they wait */
+    int64_t paced_ns; /* when the ranks last reported how long they wait */
     int64_t step_began_ns, blocked_ns, blocked_since_ns;
 } job;
 
@@ -72,7 +72,7 @@ bool sim_engines_train(void)
     return false;
 }
 
-/* --- what it says */
+/* --- output */
 
 static void say(sim_engine *engine, const char *fmt, ...) DT_PRINTF(2, 3);
 
@@ -98,7 +98,7 @@ static void print(sim_engine *engine, const char *text)
 
 /* --- the job */
 
-/* Ranks of several machines, one of which does not hear the others. */
+/* Returns true if the ranks are on several machines, and one of them is cut off from the others. */
 static bool is_cut(const job *one)
 {
     const sim_machine *first = NULL;
@@ -146,14 +146,15 @@ static void on_leave(void *context)
     sim_proc_exit(engine->proc, 1 << 8);
 }
 
-/* Where it computes that takes a while; where it waits for the others, its connection tells it at once. */
+/* Draws how late a rank notices the end of a peer: at once by its connection if it waits for the
+ * others, else after its computation. */
 static int64_t draw_notice(void)
 {
     return sim_chance(0.5) ? sim_between(SIM_MS / 10, 20 * SIM_MS)
                            : sim_between(20 * SIM_MS, 2 * SIM_SECOND);
 }
 
-/* One is gone: the others find out, each in its time. */
+/* A rank is gone: the others notice it, each at its own time. */
 static void fall_apart(job *one)
 {
     one->over = true;
@@ -302,7 +303,7 @@ static void tick(void *context)
     sim_at(sim_now_ns + wait, tick, one);
 }
 
-/* --- a rank's life */
+/* --- the life of a rank */
 
 static void begin_training(job *one)
 {
@@ -374,10 +375,10 @@ static void on_heard(void *context)
         dt_strbuf_remove_front(&engine->line, (size_t)(newline - engine->line.data) + 1);
     }
     if (engine->channel->eof && !engine->proc->over)
-        sim_proc_exit(engine->proc, 1 << 8); /* nobody supervises it */
+        sim_proc_exit(engine->proc, 1 << 8); /* its supervision is gone */
 }
 
-/* The others' values did not come. */
+/* Leaves if the values of the other ranks did not arrive in time. */
 static void on_missed(void *context)
 {
     sim_engine *engine = context;
@@ -441,7 +442,7 @@ sim_activity sim_engine_activity(const sim_engine *engine, bool paused)
                               (double)(sim_now_ns - engine->began_ns - one->blocked_ns) * 1e-9};
 }
 
-/* --- how it begins */
+/* --- start */
 
 static int64_t number_of(const char *const *environment, const char *name)
 {
@@ -453,8 +454,8 @@ static int64_t number_of(const char *const *environment, const char *name)
     return 0;
 }
 
-/* Ranks that are started again, as after a loss of power that took the journal's word of them, make a
- * job of their own. */
+/* Finds the job of an attempt, or makes it. Ranks that start again (after a power loss that also
+ * took their journal entries) get a new job. */
 static job *job_of(int64_t attempt, int64_t world)
 {
     job *one = jobs;
@@ -472,7 +473,7 @@ static job *job_of(int64_t attempt, int64_t world)
     return one;
 }
 
-/* Where the checkpoint stands that the plan resumes from; false: it is not there. */
+/* Reads the step of the checkpoint that the plan resumes from; false: the checkpoint is missing. */
 static bool read_start(int64_t *out, sim_machine *machine, const char *resume_from)
 {
     long long attempt, step, total;
@@ -509,7 +510,7 @@ static const char *word_of(const json_t *json, const char *key)
     return sim_print("%s", word != NULL ? word : "");
 }
 
-/* Most ranks are given the same. */
+/* Parses a plan, with a cache: most ranks get the same plan. */
 static const plan *read_plan(const sim_inode *inode)
 {
     plan *read;
@@ -531,7 +532,8 @@ static const plan *read_plan(const sim_inode *inode)
     return read;
 }
 
-/* False: the node lost its folder after it was made ready, and has no checkpoint to continue from. */
+/* Reads the plan. Returns false if the node lost its folder after its preparation, and has no
+ * checkpoint to continue from. */
 static bool take_plan(sim_engine *engine, const char *path)
 {
     sim_machine *machine = engine->proc->machine;

@@ -1,9 +1,8 @@
-/* fault: what goes wrong, drawn: which, when, where, for how long.
+/* fault: draws what goes wrong: which fault, when, where, for how long.
  *
- * A quiet fault is one that docs/operations.md promises to end nothing; it comes while the ranks
- * train, or at any time where it may (always). The others come at any time, and each says how many
- * attempts it may end (harm). One in three waits for a moment at which much is decided: what comes
- * seconds before or after it finds nothing.
+ * A quiet fault is one that must not end anything, as docs/operations.md promises; it comes while the ranks train,
+ * or at any time if it is marked `always`. The others come at any time, and each states how many attempts it can end
+ * (harm). One fault in three waits for a critical moment: seconds before or after it, the fault would have no effect.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -17,10 +16,10 @@
 #define HOUR_NS (3600 * SIM_SECOND)
 
 typedef struct fault {
-    struct fault *next; /* that waits too */
+    struct fault *next; /* the next fault that waits */
     const struct kind *kind;
     sim_moment moment;
-    int64_t skips; /* so many of them come before it */
+    int64_t skips; /* number of such moments to skip first */
     int64_t length_ns;
     sim_machine *machine;
 } fault;
@@ -150,7 +149,7 @@ static void later(int64_t *until, int64_t length)
         *until = sim_now_ns + length;
 }
 
-/* From the launch machine alone: the ranks continue. */
+/* Cuts only the connection to the launch machine: the ranks continue. */
 static void cut_launch(const fault *one)
 {
     later(&one->machine->cut_until_ns, one->length_ns);
@@ -231,7 +230,7 @@ static void wipe_node(const fault *one)
     delete_below(one->machine, "/cache/runs/" SIM_RUN);
 }
 
-/* They come besides the others, and only in the profile of that name. */
+/* These come in addition to the others, and only in the profile `damage`. */
 static const kind damages[] = {
     {"the store is deleted", delete_store, 0, 0, 0, LAUNCH, 2, true},
     {"a node loses its folder", wipe_node, 0, 0, 2, NODE, 1, true},
@@ -263,10 +262,10 @@ static const kind kinds[] = {
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* --- when */
+/* --- times */
 
-/* Ranks of the launch machine can tell nothing for want of room in a journal, and the others are not
- * heard: no step speaks for anybody, and a node that is healthy may be given up. */
+/* Returns true if ranks of the launch machine cannot write events, since its disk is full, and
+ * another node is cut off: no step is then a sign of life, and a healthy node may be given up. */
 static bool is_mute(void)
 {
     bool cut = false;
@@ -311,7 +310,7 @@ static const kind *draw_kind(bool quiet)
     return NULL;
 }
 
-/* Short ones more often than long ones. */
+/* Draws short faults more often than long ones. */
 static int64_t draw_length(const kind *what)
 {
     double from = what->shortest, to = what->longest, part = (double)sim_between(0, 1000) / 1000;
@@ -319,7 +318,7 @@ static int64_t draw_length(const kind *what)
     return (int64_t)((from + (to - from) * part * part * part) * 1e9);
 }
 
-static fault *waiting; /* for a moment */
+static fault *waiting; /* faults that wait for a moment */
 
 static void wait_for_moment(fault *one)
 {
@@ -393,7 +392,7 @@ static void stop_time(void *context)
     sim_command_stop(context != NULL);
 }
 
-/* --- several at once, where they meet: within seconds of each other, most on one machine */
+/* --- crossings: several faults within seconds of each other, most on one machine */
 
 static bool may_be_on(const kind *what, const sim_machine *machine)
 {
@@ -428,7 +427,7 @@ static void draw_crossings(int64_t length)
         draw_fault(sim_now_ns + sim_between(0, length), &crossing);
 }
 
-/* The status channel of a run that trains for 19 hours times out 25 times. */
+/* The status channel of a run that trains for 19 hours fails 25 times. */
 static void draw_channel(void)
 {
     static const kind ways[] = {

@@ -1,4 +1,4 @@
-/* fd: the descriptors of a process. */
+/* fd: manages the descriptors of a process. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void close_listener(sim_machine *machine, sim_listener *listener)
         sim_end_release(listener->waiting[i]);
     listener->count = 0;
     if (inode != NULL && sim_listener_find(machine, listener->path) == NULL)
-        inode->lock_fd = -1; /* the name stays, as that of a socket does */
+        inode->lock_fd = -1; /* the name stays, as for a socket */
 }
 
 void sim_fd_close(sim_proc *proc, int fd)

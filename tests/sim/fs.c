@@ -1,7 +1,7 @@
-/* fs: the files of a machine, in memory. Folders are entries of their own; a name is a whole path.
+/* fs: stores the files of a machine in memory. Folders are entries of their own; a name is a whole path.
  *
- * A power loss takes, of what was appended to a file since it was last synced, a part that is drawn.
- * What was overwritten in place, names and folders count as written: a disk may have done so.
+ * A power loss removes a random part of what was appended to a file since its last sync. Overwritten bytes, names and
+ * folders survive, since a disk may have written them.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -110,8 +110,8 @@ static void reserve(sim_inode *inode, int64_t length)
     DT_ASSERT(inode->data != NULL);
 }
 
-/* A full disk still takes what the last block of a file has space for: of two files that grow together,
- * one may take its part and the other not. */
+/* Returns the bytes up to the end of the last block: a full disk still accepts them. Of two
+ * files that grow together, one may thus accept its part and the other not. */
 static int64_t allocated(const sim_inode *inode)
 {
     return (inode->length + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;

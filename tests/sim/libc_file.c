@@ -1,4 +1,4 @@
-/* libc_file: files and their descriptors. */
+/* libc_file: answers the calls for files and descriptors. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -110,7 +110,7 @@ static int64_t read_file(sim_fd *entry, void *bytes, size_t length, int64_t offs
     return left;
 }
 
-/* Until there is something, or the end, or the descriptor's patience is over. */
+/* Waits until there are bytes, the end of file, or the descriptor's timeout. */
 static int wait_to_read(sim_fd *entry)
 {
     int64_t until = entry->patience_ns > 0 ? sim_now_ns + entry->patience_ns : SIM_NEVER;
@@ -205,7 +205,7 @@ WRAP(off_t, lseek, int fd, off_t offset, int whence)
         return sim_errno(EBADF);
     if (whence == SEEK_DATA && offset >= entry->inode->length)
         return sim_errno(ENXIO);
-    if (whence == SEEK_SET || whence == SEEK_DATA) /* no file here has holes */
+    if (whence == SEEK_SET || whence == SEEK_DATA) /* files have no holes */
         entry->offset = offset;
     else if (whence == SEEK_CUR)
         entry->offset += offset;
@@ -319,7 +319,7 @@ WRAP(int, fstat, int fd, struct stat *out)
 WRAP(int, statfs, const char *path, struct statfs *out)
 {
     memset(out, 0, sizeof(*out));
-    out->f_type = 0x01021994; /* of a local disk */
+    out->f_type = 0x01021994; /* a local file system */
     return 0;
 }
 
@@ -390,7 +390,7 @@ WRAP(int, rename, const char *from, const char *to)
     sim_fs_resolve(full, sizeof(full), to);
     number = moved->number;
     sim_fs_remove(machine, moved);
-    /* the same file under another name */
+    /* renames the same file */
     there = sim_fs_make(machine, full, moved->folder);
     moved->path = there->path;
     moved->hash = there->hash;
@@ -427,7 +427,8 @@ WRAP(ssize_t, readlink, const char *path, char *out, size_t size)
 {
     size_t length = strlen(path);
 
-    if (length > 7 && strcmp(path + length - 7, "/ns/mnt") == 0) /* a machine's are all the same */
+    /* All processes of a machine have the same namespace. */
+    if (length > 7 && strcmp(path + length - 7, "/ns/mnt") == 0)
         return snprintf(out, size, "mnt:[%d]", sim_machine_self()->number);
     return sim_errno(ENOENT);
 }

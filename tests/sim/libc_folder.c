@@ -1,4 +1,4 @@
-/* libc_folder: what is in a folder. */
+/* libc_folder: answers the calls that list a folder. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* libc_pipe: pipes and sockets, and waiting for them. */
+/* libc_pipe: answers the calls for pipes and sockets, and waits for them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>

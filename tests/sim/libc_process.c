@@ -1,4 +1,4 @@
-/* libc_process: clocks, processes, signals, chance. */
+/* libc_process: answers the calls for clocks, processes, signals and random numbers. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -78,7 +78,7 @@ WRAP(pid_t, waitpid, pid_t wanted, int *status, int options)
 
 WRAP(int, prctl, int option, ...)
 {
-    return 0; /* children die with their agent anyway (proc.c) */
+    return 0; /* children end with their agent anyway (proc.c) */
 }
 
 WRAP(sighandler_t, signal, int number, sighandler_t handler)

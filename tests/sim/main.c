@@ -1,13 +1,13 @@
-/* main: many schedules, each from its seed.
+/* main: runs many schedules, each from its seed.
  *
- *   sim [--base N] [--count N] [--jobs N]   schedules N, N+1, ... ; exit 1 where one breaks a promise
- *   sim --seed N [--trace]                  that one alone, and all that happens in it
+ *   sim [--base N] [--count N] [--jobs N]   schedules N, N+1, ...; exit 1 if one breaks a promise
+ *   sim --seed N [--trace]                  one schedule, with a trace
  *   ... --profile calm|quiet|rough|mixed|channel|damage|crossed
- *   ... --until-broken                       ends with the first that breaks one
- *   sim --seeds FILE                         those that are listed there, each with its profile
+ *   ... --until-broken                       ends at the first broken promise
+ *   sim --seeds FILE                         the schedules listed in the file, each with its profile
  *
- * Schedules run in processes of CHUNK each: what a virtual process that was killed held of this
- * one's memory goes with it, and a crash costs one schedule.
+ * Schedules run in processes of CHUNK schedules each: real memory that killed virtual processes held is freed with the
+ * process, and a crash costs one schedule.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -29,14 +29,14 @@
 
 #include "base/banned.h"
 
-enum { CHUNK = 250, JOBS_MOST = 64, TOLD_MOST = 20 };
+enum { CHUNK = 250, JOBS_MOST = 64, REPORTED_MOST = 20 };
 
-/* What has not ended by then does not: the sum of many says what the longest took. */
+/* A schedule that exceeds one of these counts as broken; the summary shows the longest of a series. */
 #define LIMIT_NS      (30 * 3600 * SIM_SECOND)
 #define LIMIT_TURNS   600000
-#define LIMIT_SECONDS 60 /* of a processor: a loop that takes no turns */
+#define LIMIT_SECONDS 60 /* of processor time: stops a loop that takes no turns */
 
-static char *empty_store; /* of a first world: the others begin with it */
+static char *empty_store; /* the store that every world begins with, made in a first world */
 static int64_t empty_store_bytes;
 
 static void make_machine(int number)
@@ -87,7 +87,7 @@ static void draw_run(sim_profile profile)
     schedule.nodes_min =
         schedule.nodes > 1 && sim_chance(0.3) ? sim_between(1, schedule.nodes - 1) : 0;
     schedule.launcher_lost = "continue";
-    if (sim_chance(0.15)) { /* one that lasts longer than what goes wrong */
+    if (sim_chance(0.15)) { /* steps and saves that last longer than most faults */
         schedule.step_ns = sim_between(2 * SIM_SECOND, 20 * SIM_SECOND);
         schedule.save_ns = sim_between(SIM_SECOND, 60 * SIM_SECOND);
     }
@@ -164,7 +164,7 @@ static int64_t limit_turns(sim_profile profile)
     return profile == SIM_CHANNEL ? 20 * LIMIT_TURNS : LIMIT_TURNS;
 }
 
-/* Who loops without end is killed by SIGVTALRM. */
+/* Kills the process by SIGVTALRM if it loops without end. */
 static void limit_processor(int64_t seconds)
 {
     setitimer(ITIMER_VIRTUAL, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
@@ -184,19 +184,19 @@ static void run_schedule(uint64_t seed, sim_profile profile)
     sim_faults_draw(profile);
     sim_run_until(SIM_BEGIN_NS + LIMIT_NS, is_over);
     if (sim_turns_left() == 0)
-        sim_fail("it has had %lld turns, and has not ended", (long long)limit_turns(profile));
+        sim_fail("the run has not ended after %lld turns", (long long)limit_turns(profile));
     if (schedule.failure[0] == '\0')
         sim_check_end();
     sim_trace("%s after attempt %lld: %s", dt_run_state_name((dt_run_state)schedule.state),
               (long long)schedule.attempt, schedule.reason);
 }
 
-/* --- many */
+/* --- many schedules */
 
 typedef struct progress {
     _Atomic uint64_t seed;
     _Atomic uint64_t done, failed, points, virtual_seconds;
-    _Atomic uint64_t most_turns, most_virtual_seconds; /* of one */
+    _Atomic uint64_t most_turns, most_virtual_seconds; /* of one schedule */
     _Atomic uint64_t ends[DT_RUN_STATE_COUNT], attempts, harms;
     char failure[1024];
 } progress;
@@ -260,11 +260,11 @@ static void begin_chunk(worker *one, uint64_t from, uint64_t to)
 static const char *what_killed(const worker *one, int status)
 {
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGVTALRM)
-        return "it computes for long, and has not ended";
+        return "the schedule exceeded its processor time";
     return WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : one->shown->failure;
 }
 
-/* Where one broke a promise, or crashed, the rest of its chunk continues without it. */
+/* Reports a schedule that broke a promise or crashed, and continues its chunk after it. */
 static bool after(worker *one, int status)
 {
     uint64_t seed = one->shown->seed;
@@ -272,7 +272,7 @@ static bool after(worker *one, int status)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return false;
     options.failed++;
-    if (options.told++ < TOLD_MOST)
+    if (options.reported++ < REPORTED_MOST)
         printf("seed %llu: %s\n", (unsigned long long)seed, what_killed(one, status));
     if (seed + 1 >= one->to || options.until_broken)
         return false;
@@ -350,7 +350,7 @@ static sim_profile profile_named(const char *name)
     exit(2);
 }
 
-/* Lines of `PROFILE SEED WHAT`; # begins a comment. */
+/* Runs the schedules of a file with lines `PROFILE SEED WHAT`; # begins a comment. */
 static int run_listed(const char *path)
 {
     char line[512], profile[32];
@@ -419,7 +419,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    /* Worlds come and go: their memory stays with this process. */
+    /* keeps freed memory in this process, since worlds come and go */
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     clearenv();
@@ -431,7 +431,7 @@ int main(int argc, char **argv)
     bool trace = sim.trace;
     sim.trace = false;
     keep_store();
-    run_schedule(1, SIM_CALM); /* libraries keep what they made at first */
+    run_schedule(1, SIM_CALM); /* a first run, in which libraries make what they keep */
     open_stores();
     sim.trace = trace;
     if (listed != NULL)

@@ -1,8 +1,8 @@
-/* memory: what is allocated in a world goes with it.
+/* memory: frees what was allocated in a world at the end of the world.
  *
- * It stands in for libc's allocator, also below SQLite and Jansson: a process that is killed frees nothing, and
- * the next world takes the same pages, which are warm. Blocks come from one region; those that were freed wait
- * in a list for each size. Outside of worlds, and for what has to outlive one (sim_keep), it is libc's. */
+ * Replaces libc's allocator, also for SQLite and Jansson: a killed virtual process frees nothing, and the next world
+ * reuses the same pages, which are in the cache. Blocks come from one region; freed blocks are kept in a list for each
+ * size. Outside of worlds, and for what has to outlive one (sim_keep), libc's allocator is used. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -16,18 +16,18 @@
 #include "base/banned.h"
 
 enum { STEP = 16, SMALL_BYTES = 1024, SMALL_SIZES = SMALL_BYTES / STEP, SIZES = SMALL_SIZES + 24 };
-enum { ALIGN = 64 }; /* of blocks that are not small */
+enum { ALIGN = 64 }; /* of larger blocks */
 
-#define REGION_BYTES ((size_t)4 << 30) /* of addresses: what nobody touches costs nothing */
+#define REGION_BYTES ((size_t)4 << 30) /* of address space; untouched pages cost nothing */
 #define WARM_BYTES   ((size_t)64 << 20)
 
-/* In front of each block. One that is free has the next in its first bytes. */
+/* Precedes each block. A free block holds the address of the next one in its first bytes. */
 typedef struct header {
-    _Alignas(STEP) size_t size; /* which of the sizes */
+    _Alignas(STEP) size_t size; /* index of its size */
 } header;
 
 static struct {
-    char *begin, *first, *at; /* what is before `first` stays from world to world */
+    char *begin, *first, *at; /* memory before `first` is kept from world to world */
     void *free[SIZES];
     bool open;
 } region;

@@ -1,7 +1,7 @@
-/* net: from the launch machine to its nodes, in place of `dtrun-reach` and ssh.
+/* net: simulates the network from the launch machine to its nodes; replaces `dtrun-reach` and ssh.
  *
- * What is said arrives in order, after a delay that is drawn; while the network is cut it waits, as
- * TCP's bytes do. A connection that is half open swallows all, and nobody is told.
+ * Bytes arrive in order, after a random delay; while the network is cut they wait, like the bytes of TCP. A half-open
+ * connection loses all bytes, without an error at either end.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -14,10 +14,10 @@
 
 #include "base/banned.h"
 
-#define PATIENCE_NS (10 * SIM_SECOND) /* of who connects to a machine that does not answer */
+#define PATIENCE_NS (10 * SIM_SECOND) /* timeout of connecting to a machine that does not answer */
 #define PROBE_NS    (9 * SIM_SECOND)
 #define ALONE_NS    (45 * SIM_SECOND)
-/* net.ipv4.tcp_keepalive_time, and nine tries */
+/* net.ipv4.tcp_keepalive_time and nine probes */
 #define KEEPALIVE_NS (7875 * SIM_SECOND)
 
 typedef struct segment {
@@ -27,7 +27,7 @@ typedef struct segment {
     char bytes[];
 } segment;
 
-/* One direction. */
+/* One direction of a connection. */
 typedef struct lane {
     sim_end *to;
     sim_path *path;
@@ -41,7 +41,7 @@ typedef struct reach {
     sim_machine *machine;
     sim_proc *client, *remote;
     sim_end *channel, *problems;
-    lane lanes[3]; /* to the node, from it, its stderr */
+    lane lanes[3]; /* to the node, from it, and its stderr */
     const char *const *words;
     bool probe;
     int code;
@@ -54,7 +54,7 @@ bool sim_net_open(const sim_machine *machine)
     return machine->number == 0 || (!machine->down && machine->cut_until_ns <= sim_now_ns);
 }
 
-/* --- what is on its way */
+/* --- bytes in transit */
 
 static void move(void *context)
 {
@@ -103,7 +103,8 @@ static reach *find_reach(const sim_path *path)
     return NULL;
 }
 
-/* Its side has ended, and the other is not heard: it is not waited for longer than ssh would. */
+/* The client's side has ended, and the other side does not answer: the client ends after the
+ * time that ssh would wait. */
 static void on_alone(void *context)
 {
     reach *one = context;
@@ -129,9 +130,9 @@ void sim_net_send(sim_end *from, const void *bytes, size_t length, bool eof)
         }
 }
 
-/* --- the client's life */
+/* --- the life of the client */
 
-/* It was killed, or has done its work: this side sees the end at once. */
+/* The client was killed or has finished: this side sees the end of file at once. */
 static void on_client_over(sim_proc *client, void *context)
 {
     reach *ended = context;
@@ -286,7 +287,7 @@ sim_proc *sim_net_reach(sim_proc *parent, const char *const *argv, sim_end *chan
     return one->client;
 }
 
-/* TCP has asked the other side long enough, on both machines. */
+/* The keepalive probes of TCP have failed, on both machines. */
 static void on_given_up(void *context)
 {
     reach *one = context;

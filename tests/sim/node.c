@@ -1,5 +1,4 @@
-/* node: how a node is made ready and what is fetched from it: in place of most of runner/node_setup
- * and of the checkpoints' format. */
+/* node: prepares nodes and fetches from them; replaces most of runner/node_setup and the format of checkpoints. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@ static sim_machine *machine_of(const char *name)
     return NULL;
 }
 
-/* One errand on a node; DT_ERR_PEER where it cannot be done now. */
+/* Simulates one task on a node; DT_ERR_PEER if the node cannot be reached now. */
 static dt_status visit(const sim_machine *machine, const atomic_bool *cancelled, dt_error *err)
 {
     sim_sleep(sim_between(20 * SIM_MS, 600 * SIM_MS));
@@ -47,7 +46,7 @@ static void make_folders(sim_machine *machine, const char *path)
         }
 }
 
-/* The marker is all that a checkpoint has here. */
+/* A simulated checkpoint is only its marker. */
 static bool copy_checkpoint(sim_machine *to, const char *to_path, sim_machine *from,
                             const char *from_path)
 {
@@ -111,7 +110,7 @@ out:
     return st;
 }
 
-/* --- commands (net.c carries them out) */
+/* --- commands, which net.c runs */
 
 static dt_status command(const char ***argv, const char *node, const char *mode,
                          const char *const *words, dt_arena *arena, dt_error *err)
@@ -141,7 +140,7 @@ dt_status dt_node_probe_command(const char ***argv, const char *node, const char
     return command(argv, node, "probe", words, arena, err);
 }
 
-/* --- what comes home, and what is removed */
+/* --- fetching and removing */
 
 dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error *err)
 {
@@ -151,7 +150,7 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
     for (int64_t i = 0; i < request->count; i++)
         DT_TRY(visit(machine_of(request->layouts[i].node), request->cancelled, err));
     snprintf(here, sizeof(here), "%s/%s", request->checkpoints_here, request->name);
-    if (request->layouts[0].checkpoints_shared) /* runner/node_setup/node_plan.c */
+    if (request->layouts[0].checkpoints_shared) /* as in runner/node_setup/node_plan.c */
         snprintf(there, sizeof(there), "%s/%s/%s", request->layouts[0].checkpoints,
                  strrchr(request->layouts[0].folder, '/') + 1, request->name);
     else

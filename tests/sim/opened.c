@@ -1,11 +1,12 @@
-/* opened: connections to the run's store that have read its schema already.
+/* opened: keeps connections to the run's store that have already read its schema.
  *
- * A process of a schedule opens the store a dozen times, and what each opening took was SQLite's reading of the same
- * schema. Here some are opened once, before any schedule, to a file with the same tables that is no log's yet, and
- * kept as their bytes in front of a world's memory. Who opens the store gets the next of them, its bytes as they were
- * and its file the one of its machine: a connection that read the schema some time ago, as SQLite knows them. It looks
- * at the file's version as ever, drops the pages that it has, finds the log, and reads the schema again where its
- * cookie is another. When there are no more, or it is another file, one is opened as everywhere. */
+ * A process of a schedule opens the store a dozen times, and most of the time of each opening was SQLite reading the
+ * same schema. Here some connections are opened once, before any schedule, to a file with the same tables and no
+ * log, and their bytes are kept in front of a world's memory. Opening the store returns the next of these
+ * connections, with its bytes restored and its file replaced by that of the machine: SQLite sees a connection that
+ * read the schema some time ago. It checks the file's version as always, drops its cached pages, finds the log, and
+ * reads the schema again if its cookie differs. When all are used, or for another file, a connection is opened
+ * normally. */
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ enum { MOST = 64 };
 typedef struct opened {
     sqlite3 *db;
     sqlite3_file *file;
-    char *bytes, *kept; /* where they belong, and as they were */
+    char *bytes, *kept; /* where they belong, and a copy of their first state */
     size_t length;
 } opened;
 
@@ -33,7 +34,7 @@ static int count, taken;
 int __real_sqlite3_open_v2(const char *path, sqlite3 **out, int flags, const char *vfs);
 int __wrap_sqlite3_open_v2(const char *path, sqlite3 **out, int flags, const char *vfs);
 
-/* Offsets of SQLite's file format: 18 and 19 say whether there is a log, 24 counts what was written. */
+/* Changes fields of SQLite's file header: 18 and 19 say whether there is a log, 24 counts changes. */
 static void be_another_version(char *file)
 {
     file[18] = file[19] = 1;

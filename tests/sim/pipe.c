@@ -1,4 +1,4 @@
-/* pipe: a channel between two processes: bytes in order, no end to its room. */
+/* pipe: a channel between two processes: bytes in order, of unlimited capacity. */
 #define _GNU_SOURCE
 #include <string.h>
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""plants.py: faults that are planted into the programs, and after how many schedules each is found.
+"""plants.py: plants faults into the programs, and counts the schedules until each is found.
 
     tests/sim/plants.py [--build DIR] [--most N] [--base N] [--jobs N] [--profile P] [NAME...]
-    tests/sim/plants.py --apply           only whether each can still be planted (test sim.plants_apply)
+    tests/sim/plants.py --apply           only checks that each can still be planted (test sim.plants_apply)
 
-Each plant is one edit of one file, made in a copy of the sources that is built beside; the product has
-none of it. A text that is not in its file any more, or in it twice, is told: the plant must follow the
-code. One plant after another; each builds what it changes and nothing else. The seeds are --base and on:
-with the same base the same schedule finds the same plant. Exit code 1 where one is not found within
---most schedules (20000).
+Each plant is one edit of one file, made in a copy of the sources that is built separately; the product has
+no plants. If the text to replace is missing in its file, or is there twice, the program fails: update the plant
+when the code changes. Plants are tried one after the other; each builds only what it changes. The seeds start at
+--base: with the same base the same schedule finds the same plant. Exit code 1 if one is not found within --most
+schedules (20000).
 """
 import argparse
 import os
@@ -21,12 +21,12 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# name, what is broken, the file, the text, what stands there instead
+# name, what is broken, the file, the text, its replacement
 PLANTS = [
-    ("ack before durable", "an agent is told that its events are safe before they are synced",
+    ("ack before durable", "events are acknowledged before they are synced",
      "runner/supervisor/collect/store_writer.c",
      "    st = sync_all(writer, &err);\n", "    st = DT_OK;\n"),
-    ("double start", "a second supervisor does not mind that the lock is held",
+    ("double start", "a second supervisor ignores the held lock",
      "runner/supervisor/session/supervise.c",
      "        st = dt_file_lock(&lock, lock_path, err);\n",
      "        st = dt_file_lock(&lock, lock_path, err);\n        if (st == DT_ERR_BUSY)\n            st = DT_OK;\n"),
@@ -34,33 +34,33 @@ PLANTS = [
      "    if (flock(*fd, LOCK_EX | LOCK_NB) != 0) {\n",
      "    struct stat before;\n    if (fstat(*fd, &before) == 0 && before.st_size > 0)\n        errno = EWOULDBLOCK;\n"
      "    if (before.st_size > 0 || write(*fd, \"x\", 1) != 1) {\n"),
-    ("forgotten stop", "the next supervisor does not know that a stop was asked for",
+    ("forgotten stop", "the next supervisor does not know of the requested stop",
      "runner/supervisor/session/recall.c",
      'if (strcmp(event->kind, "stop") == 0)', 'if (strcmp(event->kind, "stop ") == 0)'),
-    ("restart while ranks live", "a node is released, and what is left on it is not told",
+    ("restart while ranks live", "a node is released, and what is left on it is not reported",
      "runner/agent/rank/ending.c",
      "    if (over || (count == 0 && !dt_agent_ranks_running(agent)))\n        enter_proof(agent, left);\n",
      "    if (true)\n        enter_proof(agent, json_array());\n"),
     ("pause counts as silence", "the time in which the supervisor was paused counts as silence",
      "runner/channel/poll_clock.c",
      "took < most ? took : most", "took"),
-    ("line written twice", "the log of a rank is not cut to what the history has of it",
+    ("line written twice", "the log of a rank is not cut to the length in the history",
      "runner/supervisor/collect/rank_log.c",
      "    if (ftruncate(log->fd, log->bytes) != 0)\n", "    if (false)\n"),
-    ("finished without last save", "a run ends before its checkpoints are home",
+    ("finished without last save", "a run ends before its checkpoints are on the launch machine",
      "runner/supervisor/session/conclude.c",
      "    if (!dt_checkpoint_fetcher_is_idle(session->fetcher))\n", "    if (false)\n"),
     ("forgotten node", "the end of an attempt does not wait for the first node",
      "runner/supervisor/session/state.c",
      "        released = released && dt_node_link_has_ended(session->nodes[i].link);\n",
      "        released = released && (i == 0 || dt_node_link_has_ended(session->nodes[i].link));\n"),
-    ("no fence", "what an earlier attempt left on a node is not ended",
+    ("no fence", "processes of an earlier attempt on a node are not ended",
      "runner/agent/fence_old_attempts.c",
      "            end_holder(folder.data);\n", "            ;\n"),
-    ("half a fence", "who ends what an earlier attempt left is killed on the way, and it is taken for ended",
+    ("half a fence", "the process that ends an earlier attempt is killed, and the attempt counts as ended",
      "runner/agent/fence_old_attempts.c",
      "    if (!dt_agent_run_in_child(end_agent, folder) &&", "    if (dt_agent_run_in_child(end_agent, folder) && false &&"),
-    ("numbers used again", "an agent that was restarted gives numbers a second time",
+    ("numbers used again", "a restarted agent reuses numbers",
      "runner/agent/journal/journal.c",
      "        journal->next_sequence = (journal->next_sequence / DT_JOURNAL_JUMP + 1) * DT_JOURNAL_JUMP;\n    journal->opened_again",
      "        ;\n    journal->opened_again"),
@@ -71,16 +71,16 @@ PLANTS = [
     ("given up too soon", "a node that finished with the others is given up after 16 s",
      "runner/supervisor/policy/liveness.c",
      "    if (facts->peers != DT_PEERS_HEARD)\n", "    if (facts->peers == DT_PEERS_SILENT)\n"),
-    ("replaced too soon", "an agent that could not be reached is taken for one that hangs",
+    ("replaced too soon", "an unreachable agent is treated as hung",
      "runner/supervisor/policy/liveness.c",
      "    heard = later(facts->heard, facts->reached);\n", "    heard = facts->heard;\n"),
-    ("taken for an older store", "a store that lacks the end alone is taken for a copy that was put back",
+    ("taken for an older store", "a store that lacks only the end is treated as an older copy",
      "runner/supervisor/rebuild/store_lag.c",
      "        out->what = all ? DT_STORE_LAG_END : DT_STORE_LAG_ROWS;\n", "        out->what = DT_STORE_LAG_ROWS;\n"),
-    ("hung probe proves all", "a probe that hung for a cut proves that the node could be reached all the time",
+    ("hung probe proves all", "a probe that hung during a cut counts as proof of a reachable node",
      "runner/supervisor/policy/liveness.c",
      "since - proven > dt_times()->unproven_seconds ? since : reached", "since - proven > 1e9 ? since : reached"),
-    ("stop is a failure", "a rank whose peer a stop took has failed",
+    ("stop is a failure", "a rank whose peer was stopped counts as failed",
      "runner/supervisor/policy/verdict.c",
      "verdict->stop_asked && cause == DT_CAUSE_PEER", "verdict->asked_there && cause == DT_CAUSE_PEER"),
 ]
@@ -94,15 +94,15 @@ def run(command, **more):
 
 
 def planted(tree, name, file, old, new):
-    """The text of that file with the plant in it."""
+    """Returns the text of the file with the plant applied."""
     text = (tree / file).read_text()
     if text.count(old) != 1 or old == new:
-        raise SystemExit(f"plants.py: '{name}' cannot be planted: its text is {text.count(old)} times in {file}")
+        raise SystemExit(f"plants.py: cannot plant '{name}': its text occurs {text.count(old)} times in {file}")
     return text.replace(old, new)
 
 
 def prepare(build):
-    """A copy of the sources, and a build of the simulator beside it."""
+    """Copies the sources, and configures a build of the simulator in the copy."""
     tree = build / "tree"
     tree.mkdir(parents=True, exist_ok=True)
     files = run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT).split("\0")
@@ -121,13 +121,13 @@ def prepare(build):
 
 
 def search(tree, options):
-    """(after how many schedules, the seed, which promise, in how many seconds); (None, ...) where none broke."""
+    """Returns (number of schedules, seed, broken promise, seconds); (None, ...) if none broke."""
     run(["cmake", "--build", tree / "build/test", "--target", "sim", "-j", str(options.jobs)])
     begun = time.monotonic()
-    told = subprocess.run([tree / "build/test/bin/sim", "--base", str(options.base), "--count", str(options.most),
-                           "--until-broken", "--jobs", str(options.jobs), "--profile", options.profile],
-                          stdout=subprocess.PIPE, text=True).stdout
-    found = [(int(seed), promise) for seed, promise in re.findall(r"^seed (\d+): (.*)$", told, re.M)]
+    output = subprocess.run([tree / "build/test/bin/sim", "--base", str(options.base), "--count", str(options.most),
+                             "--until-broken", "--jobs", str(options.jobs), "--profile", options.profile],
+                            stdout=subprocess.PIPE, text=True).stdout
+    found = [(int(seed), promise) for seed, promise in re.findall(r"^seed (\d+): (.*)$", output, re.M)]
     seconds = time.monotonic() - begun
     if not found:
         return None, None, "", seconds
@@ -151,7 +151,7 @@ def main():
     for name, _, file, old, new in PLANTS:
         planted(ROOT, name, file, old, new)
     if options.apply:
-        print(f"{len(PLANTS)} plants, each in its place")
+        print(f"{len(PLANTS)} plants, all apply")
         return 0
     tree, missed = prepare(options.build.resolve()), 0
     print("| plant | in | found after | seconds | the promise that broke | seed |\n|---|---|---|---|---|---|", flush=True)

@@ -1,4 +1,4 @@
-/* proc: processes of a machine, how they end, and who is told. */
+/* proc: simulates the processes of a machine, their ends, and who is notified. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ sim_proc *sim_proc_start(sim_machine *machine, sim_proc *parent, const char *nam
     return proc;
 }
 
-/* Children of one that is gone go to their nearest ancestor that reaps (the agent), or to nobody. */
+/* Ends or detaches the children of a process that has ended: ranks are killed, others get no parent. */
 static void orphan(sim_proc *parent)
 {
     for (sim_proc *each = parent->machine->procs; each != NULL; each = each->next)
@@ -131,7 +131,7 @@ static void on_death(void *context)
     sim_proc_exit(context, SIGKILL);
 }
 
-/* A rank holds much, and may wait in the kernel: it is gone only later. */
+/* Kills a process. A rank may end only later, since it holds much memory and may wait in the kernel. */
 static void kill_one(sim_proc *proc)
 {
     if (proc->engine == NULL || sim_chance(0.8)) {
@@ -170,7 +170,7 @@ void sim_machine_reboot(sim_machine *machine, bool power_loss)
 {
     sim_trace("%s is rebooted%s", machine->name, power_loss ? ", its power fails" : "");
     for (sim_proc *each = machine->procs; each != NULL; each = each->next) {
-        each->ended = NULL; /* nobody is told */
+        each->ended = NULL; /* nobody is notified */
         sim_proc_exit(each, SIGKILL);
         each->buried = true;
     }

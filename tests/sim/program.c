@@ -1,5 +1,5 @@
-/* program: the programs of a machine, and how one starts another: in place of channel/detach.c and the
- * agent's run_in_child.c. */
+/* program: runs the programs of a machine, and lets one start another; replaces channel/detach.c
+ * and the agent's run_in_child.c. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ int sim_program_supervise(sim_proc *proc)
     return report(proc, dt_supervisor_main(proc->argv[2], &err), &err);
 }
 
-/* As runner/agent/main.c has it. */
+/* As in runner/agent/main.c. */
 int sim_program_agent(sim_proc *proc)
 {
     const char *const *argv = proc->argv;
@@ -94,7 +94,7 @@ void dt_detach_ready(int *ready, dt_status st, const dt_error *err)
     *ready = -1;
 }
 
-/* Until it has reported, or is gone. */
+/* Waits until the process has reported its status, or has ended. */
 static dt_status wait_for_report(sim_end *end, const char *what, double seconds, dt_error *err)
 {
     int64_t until = sim_now_ns + (int64_t)(seconds * 1e9);

@@ -1,4 +1,4 @@
-/* schedule: what one schedule is, and what it has shown so far. */
+/* schedule: declares the parameters of one schedule, and what was observed so far. */
 #ifndef DT_SIM_SCHEDULE_H
 #define DT_SIM_SCHEDULE_H
 
@@ -17,40 +17,40 @@ typedef struct sim_schedule {
     const char *launcher_lost;
     bool first_here; /* node 0 is the launch machine */
 
-    /* what may be the end of an attempt; what a person asked for */
+    /* attempts that faults may have ended; requests of people */
     int64_t harms;
     bool stop_asked;
     bool troubled, resume_wanted;
-    bool damaged; /* what was written down is gone: points may be, where nobody else had them */
-    int64_t stop_ns, trouble_until_ns;   /* when it was accepted; when the last fault is over */
-    int64_t harm_until_ns;               /* the same of those that end attempts */
-    int64_t trained_ns, trained_attempt; /* when the newest that did began to train, and which */
-    int64_t resumes, attempt_at_stop;    /* 0: none was accepted */
+    bool damaged; /* recorded data were deleted: points may be missing that nobody else had */
+    int64_t stop_ns, trouble_until_ns;   /* when the stop was accepted; when the last fault is over */
+    int64_t harm_until_ns;               /* when the last fault that can end an attempt is over */
+    int64_t trained_ns, trained_attempt; /* when the newest attempt that trained began to train, and its number */
+    int64_t resumes, attempt_at_stop;    /* attempt_at_stop 0: no stop was accepted */
 
-    /* what has been seen */
-    bool ended; /* the store says so */
+    /* what was observed */
+    bool ended; /* the run has ended in the store */
     int state, exit_code;
     int64_t attempt;
     char reason[512];
-    char failure[1024]; /* which promise was broken; "" none */
+    char failure[1024]; /* the broken promise; "": none */
     int64_t points, events;
 } sim_schedule;
 extern sim_schedule schedule;
 
 typedef enum sim_profile {
-    SIM_CALM,    /* nothing goes wrong */
-    SIM_QUIET,   /* only what a run must not notice */
-    SIM_ROUGH,   /* anything */
-    SIM_MIXED,   /* one of these, drawn */
-    SIM_CHANNEL, /* 19 hours, in which the way to the nodes fails 25 times */
-    SIM_DAMAGE,  /* anything, and the store or a node's folder is deleted besides */
-    SIM_CROSSED  /* anything, several at once and a stop among them */
+    SIM_CALM,    /* no faults */
+    SIM_QUIET,   /* only faults that must not end anything */
+    SIM_ROUGH,   /* any faults */
+    SIM_MIXED,   /* one of these, at random */
+    SIM_CHANNEL, /* 19 hours, in which the connection to the nodes fails 25 times */
+    SIM_DAMAGE,  /* any faults; in addition the store or a node's folder is deleted */
+    SIM_CROSSED  /* several faults at once, and often a stop */
 } sim_profile;
 
-/* A promise is broken; the first counts. */
+/* Reports a broken promise; only the first counts. */
 void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* --- command.c: people, and the timer that looks after a run without its supervisor */
+/* --- command.c: people, and the timer that starts a missing supervisor */
 void sim_command_launch(void);
 void sim_command_stop(bool now);
 void sim_command_resume(void);
@@ -67,15 +67,15 @@ typedef enum sim_moment {
     SIM_MOMENTS
 } sim_moment;
 void sim_faults_draw(sim_profile profile);
-void sim_fault_moment(sim_moment moment); /* it is now: some faults wait for one */
+void sim_fault_moment(sim_moment moment); /* the moment is now: starts faults that wait for it */
 
 /* --- check.c */
-void sim_check_begin(void);                          /* a new world */
-void sim_check_point(int64_t attempt, int64_t step); /* a rank made it */
-void sim_check_replaced(const void *proc);           /* an agent is ended for another */
+void sim_check_begin(void);                          /* at the start of a world */
+void sim_check_point(int64_t attempt, int64_t step); /* a rank made the step */
+void sim_check_replaced(const void *proc);           /* the agent is killed to be replaced */
 void sim_check_rank_begins(void *proc, int64_t attempt, int64_t rank);
-void sim_check_now(void); /* now and then */
-void sim_check_end(void); /* the run has ended, and all is quiet */
+void sim_check_now(void); /* periodically */
+void sim_check_end(void); /* after the run has ended and all is quiet */
 double sim_loss(int64_t attempt, int64_t step);
 
 #endif

@@ -1,4 +1,4 @@
-/* socket: sockets that have a name in the file system, in place of runner/channel/socket.c. */
+/* socket: simulates sockets that have a name in the file system; replaces runner/channel/socket.c. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ void sim_listener_add(sim_listener *listener)
 {
     int kept = 0;
 
-    if (listener == NULL) { /* a new world */
+    if (listener == NULL) { /* in a new world */
         listener_count = 0;
         return;
     }

@@ -1,5 +1,5 @@
-/* spawn: ranks, and what an agent sees of processes: in place of its spawn.c, process.c, activity.c and
- * cgroup.c, and of one function of direct.c. */
+/* spawn: starts ranks, and shows an agent the processes; replaces its spawn.c, process.c,
+ * activity.c and cgroup.c, and one function of direct.c. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ bool dt_process_activity_read(dt_process_activity *out, pid_t pid)
     return true;
 }
 
-/* --- agent_int.h: whose ranks are here, by their marks */
+/* --- agent_int.h: the ranks on this machine, by their marks */
 
 dt_status dt_agent_list_running(json_t **runs, dt_error *err)
 {
@@ -138,7 +138,7 @@ dt_status dt_agent_list_running(json_t **runs, dt_error *err)
     return DT_OK;
 }
 
-/* --- cgroup.h: a node without */
+/* --- cgroup.h: nodes have no control groups */
 
 void dt_cgroup_init(dt_cgroup *cgroup)
 {

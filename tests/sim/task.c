@@ -1,7 +1,7 @@
-/* task: time, tasks, randomness.
+/* task: schedules tasks on virtual time, and draws random numbers.
  *
- * A task is a stack that runs until it waits. Tasks that may run do so in an order that is drawn;
- * when none may, time jumps to the next event. Nothing here depends on the machine.
+ * A task has its own stack and runs until it waits. Ready tasks run in random order; when none is ready, time jumps to
+ * the next event. Nothing here depends on the machine.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -269,7 +269,7 @@ sim_proc *sim_self(void)
     return sim_running != NULL ? sim_running->proc : NULL;
 }
 
-/* An event, or a task until it waits. */
+/* Counts one turn: an event, or a task that runs until it waits. Returns false if no turns are left. */
 static bool take_turn(void)
 {
     return world.turns_left > 0 && world.turns_left-- > 0;

@@ -1,4 +1,4 @@
-/* uv_handle: handles of all kinds but pipes and processes. */
+/* uv_handle: simulates all kinds of libuv handles except pipes and processes. */
 #define _GNU_SOURCE
 #include <string.h>
 

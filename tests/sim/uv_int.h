@@ -57,7 +57,7 @@ typedef struct sim_written {
 
 struct sim_loop {
     sim_proc *proc;
-    sim_task *task; /* that runs it */
+    sim_task *task; /* the task that runs it */
     sim_handle *handles;
     sim_work *works;
     sim_written *written, **written_last;
@@ -75,7 +75,7 @@ static inline sim_handle *sim_handle_of(const void *uv)
     return (sim_handle *)((const uv_handle_t *)uv)->u.reserved[0];
 }
 
-/* A new handle of the loop. */
+/* Makes a new handle of the loop. */
 sim_handle *sim_handle_open(uv_loop_t *loop, void *uv, uv_handle_type type);
 
 /* --- uv_pipe.c */

@@ -1,4 +1,4 @@
-/* uv_loop: loops and their turns. */
+/* uv_loop: runs loops in turns, as libuv does. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -155,11 +155,11 @@ static void run_works(sim_loop *loop)
         }
         *at = one->next;
         one->after(one->uv, one->cancelled ? UV_ECANCELED : 0);
-        at = &loop->works; /* it may have added some */
+        at = &loop->works; /* the callback may have added some */
     }
 }
 
-/* What is ready now, each once; what that makes ready waits for the next turn. */
+/* Handles each input that is ready now, once. Input that becomes ready meanwhile waits for the next turn. */
 static void run_input(sim_loop *loop)
 {
     sim_handle *ready[512];
@@ -170,7 +170,7 @@ static void run_input(sim_loop *loop)
             ready[count++] = each;
     run_written(loop);
     run_works(loop);
-    while (count > 0) { /* epoll promises no order */
+    while (count > 0) { /* in random order, since epoll promises none */
         int which = count > 1 ? (int)(sim_draw() % (uint64_t)count) : 0;
         sim_handle *each = ready[which];
 

@@ -1,4 +1,4 @@
-/* uv_pipe: pipes, and the processes at their other ends. */
+/* uv_pipe: simulates pipes, and the processes at their other ends. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/wait.h>
@@ -112,7 +112,7 @@ const char *uv_strerror(int problem)
     return problem == UV_EPIPE ? "broken pipe" : problem == UV_ENOENT ? "no such file" : "failed";
 }
 
-/* --- processes: all that a supervisor spawns reaches a node (net.c) */
+/* --- processes: a supervisor only spawns connections to nodes (net.c) */
 
 static void on_ended(sim_proc *proc, void *context)
 {

@@ -1,4 +1,4 @@
-/* uv_thread: the pool, threads, locks: tasks of one process, one of which runs at a time. */
+/* uv_thread: runs threads and the thread pool as tasks of one process, one at a time; and their locks. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -82,14 +82,14 @@ int uv_thread_create(uv_thread_t *uv, uv_thread_cb run, void *context)
 
 int uv_thread_join(uv_thread_t *uv)
 {
-    const thread *one = (const thread *)*uv; /* NOLINT: that is what create put there */
+    const thread *one = (const thread *)*uv; /* NOLINT: uv_thread_create stored it there */
 
     while (!sim_task_is_over(one->task))
         sim_wait(sim_now_ns + SIM_MS);
     return 0;
 }
 
-/* A lock is a word; who finds it held looks again after a microsecond. */
+/* A lock is a word. Waiting for a held lock polls it every microsecond. */
 static int *word_of(uv_mutex_t *lock)
 {
     return (int *)(void *)lock;
@@ -115,7 +115,7 @@ void uv_mutex_unlock(uv_mutex_t *lock)
     *word_of(lock) = 0;
 }
 
-/* A condition keeps those who wait; being woken for nothing is allowed. */
+/* A condition holds its waiters; spurious wake-ups are allowed. */
 enum { WAITERS = 4 };
 typedef struct waiters {
     sim_task *tasks[WAITERS];

@@ -1,6 +1,6 @@
-/* vfs: SQLite's file layer on the files of the virtual machine, with the locks and the shared memory
- * that the write-ahead log needs. A process that ends lets go of all that it held; the index of the
- * log goes with the last one, so that who comes next recovers it. */
+/* vfs: implements SQLite's file layer on the files of the virtual machine, with the locks and
+ * the shared memory that the write-ahead log needs. A process that ends releases all of its
+ * locks. The index of the log is removed with its last user, and recovered by the next. */
 #define _GNU_SOURCE
 #include <sqlite3.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ typedef struct sim_db {
     sim_inode *inode;
     sim_proc *proc;
     int level;                  /* SQLITE_LOCK_... */
-    unsigned shared, exclusive; /* of the log's locks, a bit each */
+    unsigned shared, exclusive; /* locks of the log, a bit each */
 } sim_db;
 
 static sim_db *all[256];
@@ -65,7 +65,7 @@ static int file_size(sqlite3_file *file, sqlite3_int64 *out)
     return SQLITE_OK;
 }
 
-/* --- locks of the file */
+/* --- locks on the file */
 
 static int file_lock(sqlite3_file *file, int level)
 {
@@ -190,7 +190,7 @@ void sim_vfs_drop(sim_proc *proc)
             let_go(all[i]);
 }
 
-/* The file is this machine's, of the process that runs. */
+/* Makes SQLite's open file refer to the inode, for the running process. */
 void sim_vfs_take(void *file, sim_inode *inode)
 {
     sim_db *db = file;
@@ -316,7 +316,8 @@ void sim_vfs_install(void)
 
     sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0); /* no 20 pages at once: most need fewer */
+    /* The default allocates 20 pages at once, but most connections need fewer. */
+    sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
     sqlite3_initialize();
     sqlite3_vfs_register(&vfs, 1);
 }

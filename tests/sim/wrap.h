@@ -1,5 +1,5 @@
-/* wrap: calls of the programs to libc that are answered here (the linker's --wrap). Outside a task
- * they are the system's. */
+/* wrap: wraps the programs' calls to libc, which are answered here (the linker's --wrap).
+ * Outside a task they go to the system. */
 #ifndef DT_SIM_WRAP_H
 #define DT_SIM_WRAP_H
 
