@@ -211,7 +211,7 @@ static struct {
     uint64_t base, count;
     int jobs;
     sim_profile profile;
-    uint64_t told, failed;
+    uint64_t reported, failed;
     bool until_broken;
 } options = {.base = 1, .count = 100, .jobs = 2, .profile = SIM_MIXED};
 

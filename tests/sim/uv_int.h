@@ -29,7 +29,7 @@ typedef struct sim_handle {
     int fd;
     uv_alloc_cb alloc;
     uv_read_cb read;
-    bool told_end;
+    bool sent_end;
 
     /* process */
     sim_proc *proc;

@@ -17,7 +17,7 @@ bool sim_pipe_is_ready(const sim_handle *pipe)
     const sim_end *end = end_of(pipe);
 
     return end != NULL && pipe->read != NULL &&
-           (sim_end_waiting(end) > 0 || (end->eof && !pipe->told_end));
+           (sim_end_waiting(end) > 0 || (end->eof && !pipe->sent_end));
 }
 
 void sim_pipe_read(sim_handle *pipe)
@@ -28,7 +28,7 @@ void sim_pipe_read(sim_handle *pipe)
 
     if (sim_end_waiting(end) == 0) {
         buf = uv_buf_init(NULL, 0);
-        pipe->told_end = true;
+        pipe->sent_end = true;
         pipe->read((uv_stream_t *)pipe->uv, UV_EOF, &buf);
         return;
     }
