@@ -126,12 +126,13 @@ dt_web_entry dt_web_entry_of(const dt_web_access_request *access, const char *to
         return DT_WEB_ENTER;
     known = dt_web_token_is(access->cookie, token);
     if (access->page && access->link != NULL)
-        return known || dt_web_token_is(access->link, token) ? DT_WEB_SET_COOKIE : DT_WEB_WRONG_TOKEN;
+        return known || dt_web_token_is(access->link, token) ? DT_WEB_SET_COOKIE
+                                                             : DT_WEB_WRONG_TOKEN;
     if (access->open || known)
         return DT_WEB_ENTER;
     if (access->authorization != NULL)
         return dt_web_token_is(bearer(access->authorization), token) ? DT_WEB_ENTER
-                                                                    : DT_WEB_WRONG_TOKEN;
+                                                                     : DT_WEB_WRONG_TOKEN;
     /* a cookie with an old token gets 401 (open the link again), not 403 */
     return DT_WEB_ANONYMOUS;
 }

@@ -36,9 +36,9 @@ bool dt_web_token_is(const char *given, const char *token);
 
 typedef enum dt_web_entry {
     DT_WEB_ENTER,
-    DT_WEB_SET_COOKIE,   /* a link was opened: set the cookie, redirect to the address without token */
-    DT_WEB_ANONYMOUS, /* 401: no token was sent */
-    DT_WEB_WRONG_TOKEN   /* 403: a wrong token was sent */
+    DT_WEB_SET_COOKIE, /* a link was opened: set the cookie, redirect to the address without token */
+    DT_WEB_ANONYMOUS,  /* 401: no token was sent */
+    DT_WEB_WRONG_TOKEN /* 403: a wrong token was sent */
 } dt_web_entry;
 
 typedef struct dt_web_access_request {

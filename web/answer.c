@@ -34,10 +34,11 @@ static int http_status(dt_status st)
 static void reply_error(dt_web_reply *reply, int status, const char *message)
 {
     reply->file_name = NULL;
-    dt_web_reply_json(reply, status,
-                      json_pack("{s{si so}}", "error", "status", status, "message",
-                                dt_web_string_json(message)), /* the message can repeat bytes of the request */
-                      NULL);
+    dt_web_reply_json(
+        reply, status,
+        json_pack("{s{si so}}", "error", "status", status, "message",
+                  dt_web_string_json(message)), /* the message can repeat bytes of the request */
+        NULL);
 }
 
 /* --- from the request to the reply */
@@ -264,7 +265,8 @@ enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, 
     dt_web_site *site = context;
     dt_web_reply reply = {0};
 
-    if (*seen != site) { /* the first call for this request: *seen is what dt_web_uri_seen returned */
+    if (*seen !=
+        site) { /* the first call for this request: *seen is what dt_web_uri_seen returned */
         const dt_web_head_fault *fault = *seen;
 
         *seen = site;

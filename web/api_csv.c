@@ -19,9 +19,9 @@ typedef struct csv_stream {
     dt_arena arena; /* of the current run */
     const char **runs;
     int64_t runs_count, at;
-    char *name;        /* of the metric; NULL: all metrics */
-    int64_t from, to;  /* range of steps */
-    bool begun, open;  /* begun: the header was written; open: the current run's curves are loaded */
+    char *name;       /* of the metric; NULL: all metrics */
+    int64_t from, to; /* range of steps */
+    bool begun, open; /* begun: the header was written; open: the current run's curves are loaded */
     const char *title; /* the current run's name */
     dt_store_curves curves;
     int64_t curve, after; /* index of the next curve, and the last step of it that was written */

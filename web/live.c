@@ -7,8 +7,7 @@
 
 #include "base/banned.h"
 
-#define LOOK_SECONDS \
-    0.5 /* interval of checking the store for changes while there are followers */
+#define LOOK_SECONDS 0.5 /* interval of checking the store for changes while there are followers */
 #define BLIND_SECONDS \
     5.0 /* interval of reopening a store on a read-only file system, where a handle never sees changes */
 

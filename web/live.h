@@ -26,8 +26,8 @@ typedef struct dt_web_news {
     char *body;  /* fields of a JSON object, "" if nothing is new */
     char *view;  /* the run as in /api/v1/runs/ID; NULL for a list */
     uint64_t view_hash;
-    bool more;  /* there are more news: ask at once */
-    bool later; /* the list was read a moment ago: ask again after a pause */
+    bool more;   /* there are more news: ask at once */
+    bool later;  /* the list was read a moment ago: ask again after a pause */
     bool reload; /* the cursor is of another store: the client must load everything up to `after` */
 } dt_web_news;
 

@@ -182,7 +182,8 @@ static dt_status log_add(dt_strbuf *out, dt_web_cursor *at, bool *more, const dt
     tail.end = end;
     if (tail.fd >= 0)
         DT_TRY(dt_web_log_tail_next(&tail, &text, LOG_BYTES, &rest, err));
-    at->log_bytes = text.length > 0 ? tail.at : end; /* no text: the file was truncated, skip to the end */
+    at->log_bytes =
+        text.length > 0 ? tail.at : end; /* no text: the file was truncated, skip to the end */
     *more = *more || at->log_bytes < end;
     if (text.length > 0) {
         dt_strbuf_add_fmt(
@@ -285,7 +286,7 @@ static dt_status news_read(dt_web_news *news, dt_web_live *live, dt_store *store
     dt_strbuf_init(&after);
     request.arena = &arena;
     news->reload = !dt_web_cursor_read(&at, news->before, &arena) ||
-                 at.store != dt_web_cursor_store(live->stores->path);
+                   at.store != dt_web_cursor_store(live->stores->path);
     if (news->reload) {
         DT_TRY(run_now(&after, live, store, news->run, news->rank, err));
     } else {

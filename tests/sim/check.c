@@ -356,7 +356,8 @@ static void check_points(dt_store *store, dt_arena *arena)
             return;
         }
         if (fabs(points[i].value - sim_loss(points[i].attempt, points[i].step)) > 1e-9)
-            sim_fail("step %lld has another loss than its rank reported", (long long)points[i].step);
+            sim_fail("step %lld has another loss than its rank reported",
+                     (long long)points[i].step);
     }
     if (schedule.state == DT_RUN_FINISHED && !schedule.damaged && next != schedule.steps + 1)
         sim_fail("the run has finished, and its history ends at step %lld of %lld",
@@ -396,7 +397,8 @@ static void check_never_older(dt_store *store, dt_arena *arena)
         dt_store_event_list(store, &events, &count, SIM_RUN, 0, 0, arena, NULL) != DT_OK)
         return;
     for (int64_t i = 0; i < count; i++)
-        if (strcmp(events[i].kind, "gap") == 0 && strstr(events[i].json, "restored from its folder") != NULL)
+        if (strcmp(events[i].kind, "gap") == 0 &&
+            strstr(events[i].json, "restored from its folder") != NULL)
             sim_fail("the run store was treated as an older copy: %s", events[i].json);
 }
 
@@ -511,7 +513,8 @@ void sim_check_end(void)
 {
     check_ending();
     check_nothing_lives();
-    sim.machines[0].full_until_ns = sim_now_ns; /* gives SQLite room for its own files while checking */
+    sim.machines[0].full_until_ns =
+        sim_now_ns; /* gives SQLite room for its own files while checking */
     sim_proc_start(&sim.machines[0], NULL, "check", look, NULL);
     sim_run_until(sim_now_ns + 60 * SIM_SECOND, NULL);
 }

@@ -122,7 +122,8 @@ struct sim_proc {
     const char *mark;      /* DTRUN_NODE_DIR=... of a rank */
     int64_t attempt, rank; /* of a rank */
     int64_t woken_ns;      /* end of its last pause; 0: never paused */
-    int64_t idle_since_ns; /* of an agent: since when the run has ended and it has no ranks; 0: not so */
+    int64_t
+        idle_since_ns; /* of an agent: since when the run has ended and it has no ranks; 0: not so */
     sim_task *tasks[SIM_TASKS];
     int task_count;
     sim_fd fds[SIM_FDS];
@@ -196,8 +197,8 @@ void sim_end_deliver(sim_end *end, const void *bytes, size_t length, bool eof);
 size_t sim_end_waiting(const sim_end *end);
 size_t sim_end_read(sim_end *end, void *bytes, size_t most);
 bool sim_end_write(sim_end *end, const void *bytes, size_t length); /* false: there is no reader */
-void sim_end_shut(sim_end *end);                                    /* no more bytes will be written */
-void sim_end_release(sim_end *end);                                 /* by one holder */
+void sim_end_shut(sim_end *end);    /* no more bytes will be written */
+void sim_end_release(sim_end *end); /* by one holder */
 
 /* --- fd.c */
 int sim_fd_new(sim_proc *proc, sim_fd_kind kind);
@@ -238,8 +239,10 @@ void sim_listener_add(sim_listener *listener);
 
 /* --- vfs.c */
 void sim_vfs_install(void);
-void sim_vfs_drop(sim_proc *proc);               /* drops the locks of a process that has ended */
-void sim_vfs_take(void *file, sim_inode *inode); /* makes SQLite's open file that inode, for the running process */
+void sim_vfs_drop(sim_proc *proc); /* drops the locks of a process that has ended */
+void sim_vfs_take(
+    void *file,
+    sim_inode *inode); /* makes SQLite's open file that inode, for the running process */
 
 /* --- opened.c */
 void sim_opened_prepare(void); /* in a world with an empty store, before all others */

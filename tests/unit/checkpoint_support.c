@@ -70,9 +70,9 @@ typedef struct fake_state {
     fake_world *world;
     dt_state_chunk chunks[MAX_CHUNKS];
     int count;
-    dt_state_chunk written[MAX_CHUNKS]; /* those that no other rank writes */
+    dt_state_chunk written[MAX_CHUNKS]; /* chunks that no other rank writes */
     int written_count;
-    float memory[3 * 512]; /* value, m, v of all chunks in turn */
+    float memory[3 * 512]; /* value, m and v of each chunk, chunk after chunk */
     int64_t used;
     bool finished;
 } fake_state;
@@ -97,7 +97,7 @@ static dt_box whole_of(const dt_param *param)
     return dt_box_whole(param->dim, param->ndim);
 }
 
-/* The part of [from, to) of all parameters laid end to end. */
+/* Adds the part of [from, to) of the concatenation of all parameters. */
 static void add_flat(fake_state *own, const dt_model *model, int64_t from, int64_t to)
 {
     int64_t begin = 0;
@@ -114,7 +114,7 @@ static void add_flat(fake_state *own, const dt_model *model, int64_t from, int64
     }
 }
 
-/* Part `part` of `parts` of the rows, or columns, first ..< first + size. May be empty. */
+/* Adds part `part` of `parts` of the rows or columns from `first` to first + size; the part may be empty. */
 static void add_box(fake_state *own, const dt_model *model, int param, int dim, int64_t first,
                     int64_t size, const dt_mesh *mesh)
 {
@@ -135,8 +135,9 @@ static void add_box(fake_state *own, const dt_model *model, int param, int dim, 
                   dt_mesh_speaks(mesh, (fsdp ? DT_MESH_DATA : 0u) | (cut ? DT_MESH_TENSOR : 0u)));
 }
 
-/* Rows of the embedding with its padding, columns of the positions; of the matrix, as of one that
- * packs queries, keys and values, a part of each third; what has one element is everybody's. */
+/* Lays out a mesh: rows of the embedding with its padding, columns of the positions, a part of
+ * each third of the matrix (as if it packed queries, keys and values); every rank holds
+ * parameters of one element. */
 static void lay_out_mesh(fake_state *own, const dt_model *model, const dt_mesh *mesh)
 {
     add_box(own, model, 0, 0, 0, model->params[0].dim[0], mesh);
@@ -166,7 +167,7 @@ static void lay_out(fake_state *own, const dt_model *model, const dt_mesh *mesh)
         lay_out_mesh(own, model, mesh);
 }
 
-/* Of element k of a chunk: its place in the flattened parameter. */
+/* Returns the place of element k of a chunk in the flattened parameter. */
 static int64_t index_of(const dt_state_chunk *chunk, const dt_model *model, int64_t k)
 {
     const dt_box *box = &chunk->slice.box;
@@ -387,7 +388,7 @@ dt_status fake_world_run(fake_world *world, fake_task task)
     pthread_barrier_init(&shared.barrier, NULL, (unsigned)world->ranks);
     for (int64_t rank = 0; rank < world->ranks; rank++) {
         calls[rank] = (rank_call){world, task, rank};
-        /* rank 0 stays on this thread, so that a test may let it die */
+        /* rank 0 runs on this thread, so that a test may let it die */
         if (rank > 0)
             assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &calls[rank]), 0);
     }
@@ -408,7 +409,7 @@ dt_status fake_save(fake_world *world, dt_strategy_state *state, dt_error *err)
     dt_status st = DT_OK;
 
     fake_fill(state, false);
-    if (world->apart) { /* each rank a node of its own */
+    if (world->apart) { /* each rank is a node */
         place.shared = false;
         place.lead = true;
         place.parent = world->node_parent[rank];

@@ -1,7 +1,7 @@
-/* checkpoint_support: a world of ranks in one process (a thread each), a tiny model, and a strategy
- * that holds it in whatever pieces a test asks for.
+/* checkpoint_support: runs a world of ranks as threads of one process, with a tiny model and a strategy that holds
+ * it in the pieces that a test asks for.
  *
- * Every element of the model is known from its place: after a load it is compared with that.
+ * The value of each element follows from its place, and is compared after a load.
  */
 #ifndef DT_TESTS_CHECKPOINT_SUPPORT_H
 #define DT_TESTS_CHECKPOINT_SUPPORT_H
@@ -13,28 +13,28 @@
 #define FAKE_PADDED    8
 
 typedef enum fake_layout {
-    FAKE_LEAD,               /* rank 0 everything, as ddp */
-    FAKE_FLAT,               /* each rank a slice of all parameters laid end to end, as fsdp */
-    FAKE_STRIPES,            /* pieces of 7 elements, dealt out in turn */
-    FAKE_LAYOUTS,            /* so many; then those of a mesh, whose tensor ranks have boxes */
-    FAKE_DDP = FAKE_LAYOUTS, /* each data rank has them whole */
-    FAKE_FSDP                /* the data ranks divide their elements */
+    FAKE_LEAD,    /* rank 0 holds everything, as in ddp */
+    FAKE_FLAT,    /* each rank holds a slice of all parameters laid end to end, as in fsdp */
+    FAKE_STRIPES, /* pieces of 7 elements, dealt out in turn */
+    FAKE_LAYOUTS, /* count; the next ones are of a mesh, whose tensor ranks hold boxes */
+    FAKE_DDP = FAKE_LAYOUTS, /* each data rank holds them whole */
+    FAKE_FSDP                /* the data ranks divide the elements */
 } fake_layout;
 
-/* What a rank's thread runs; what it returns is its result. */
+/* The function that a rank's thread runs; its status is the rank's result. */
 typedef struct fake_world fake_world;
 typedef dt_status (*fake_task)(fake_world *world, dt_strategy_state *state, dt_error *err);
 
 struct fake_world {
     int64_t ranks;
     fake_layout layout;
-    int64_t tensor_size; /* of the mesh; the rest of the ranks is its data axis */
+    int64_t tensor_size; /* of the mesh; the other ranks are its data axis */
     int64_t padded;      /* rows of the embedding in memory */
     bool no_moments;
     int failing_rank; /* its export_state fails; -1: none */
     const dt_checkpoint_io *io;
-    char parent[128]; /* where checkpoints go */
-    bool apart;       /* each rank is a node with a folder of its own */
+    char parent[128]; /* folder of the checkpoints */
+    bool apart;       /* each rank is a node with its own folder */
     char node_parent[FAKE_MAX_RANKS][128];
     dt_checkpoint_info info;
     /* results, per rank */
@@ -47,32 +47,32 @@ struct fake_world {
 /* Defaults: one rank, FAKE_LEAD, moments, the real system calls, step 100 of attempt 1. */
 void fake_world_init(fake_world *world, const char *parent);
 void fake_world_release(fake_world *world);
-/* Runs the task on every rank; DT_OK when all return it, else the first rank's error. */
+/* Runs the task on every rank. Returns DT_OK if all ranks do, else the error of the first rank that failed. */
 dt_status fake_world_run(fake_world *world, fake_task task);
 
-/* The same of one rank that has a process of its own. */
+/* Runs the task on one rank, in a process of its own. */
 dt_status fake_world_run_rank(fake_world *world, int64_t rank, dt_comm *comm, fake_task task);
 
-/* Tasks. Load: poisons the state first, then expects every element. */
+/* Tasks. fake_load overwrites the state first, and then checks every element. */
 dt_status fake_save(fake_world *world, dt_strategy_state *state, dt_error *err);
 dt_status fake_load(fake_world *world, dt_strategy_state *state, dt_error *err);
 
-/* Prunes all but the newest (0: leftovers alone). */
+/* Removes all checkpoints but the newest (0: only remains of unfinished saves). */
 dt_status fake_prune(const char *parent, int64_t newest);
 
-/* All that a rank holds: what it should be, or NaN. */
+/* Fills all that a rank holds with the expected values, or with NaN. */
 void fake_fill(dt_strategy_state *state, bool poison);
 
-/* Shorthands that fail the test where they fail. */
+/* These fail the test on an error. */
 void fake_must_save(fake_world *world);
 void fake_must_load(fake_world *world);
 
-/* The value that element `index` of a parameter has; kind as in index.h. */
+/* Returns the value of element `index` of a parameter; kind as in index.h. */
 float fake_value(int param, int64_t index, int kind);
-/* A model to look at; static. */
+/* Returns the model; static. */
 const dt_model *fake_model(void);
 
-/* A fresh folder for *state of cmocka, and its removal. */
+/* Makes and removes a fresh folder, as *state of cmocka. */
 int fake_folder_make(void **state);
 int fake_folder_remove(void **state);
 

@@ -9,7 +9,7 @@
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 1000, 300001};
 static const dt_dtype types[] = {DT_F32, DT_BF16};
 
-/* Small whole numbers: exact in bf16 too, sums over up to 8 ranks included. */
+/* Small whole numbers: exact in bf16 too, also as sums over up to 8 ranks. */
 static float value_of(int64_t rank, int64_t at)
 {
     return (float)((at * 7 + rank * 3) % 16);
@@ -69,7 +69,7 @@ static int check_all_reduce_f64(dt_comm *comm, int64_t n)
     double *data = calloc((size_t)n + 1, sizeof(*data));
 
     for (int64_t i = 0; i < n; i++)
-        data[i] = value_of(rank, i) + 0x1p-40; /* lost in an fp32 */
+        data[i] = value_of(rank, i) + 0x1p-40; /* is lost in fp32 */
     CHECK(comm->all_reduce_f64(comm, data, n, NULL) == DT_OK);
     for (int64_t i = 0; i < n; i++)
         CHECK(data[i] == sum_of(comm->world_size, i) + (double)comm->world_size * 0x1p-40);

@@ -1,4 +1,4 @@
-/* comm_support: what the tests of every communicator check, inside a rank. */
+/* comm_support: checks in a rank what every communicator must do. */
 #ifndef DT_TESTS_COMM_SUPPORT_H
 #define DT_TESTS_COMM_SUPPORT_H
 
@@ -6,7 +6,7 @@
 
 #include "engine/comm/comm.h"
 
-/* In a rank: no cmocka there, the line number is the story. Needs an `int rank`. */
+/* For use in a rank, where cmocka is not available: prints the line number. Needs an `int rank`. */
 #define CHECK(cond)                                                                   \
     do {                                                                              \
         if (!(cond)) {                                                                \
@@ -15,8 +15,9 @@
         }                                                                             \
     } while (0)
 
-/* Every collective in every type over sizes from none to several chunks, with values whose sums
- * are exact: right on all ranks, also where output and input share memory. 0 where all is well. */
+/* Runs every collective in every type, over sizes from 0 to several chunks, with values whose
+ * sums are exact, also with output and input in the same memory. Returns 0 if all results are
+ * right on this rank. */
 int check_collectives(dt_comm *comm);
 
 #endif

@@ -25,7 +25,7 @@ typedef struct attribute {
 } attribute;
 
 typedef struct descriptor {
-    int kind, count, engine; /* engine: of a configuration, from 0 */
+    int kind, count, engine; /* engine: number of the engine of a configuration, from 0 */
     bool final;
     attribute attribute[ATTRIBUTES];
     struct descriptor *graph; /* of a configuration */
@@ -102,13 +102,13 @@ static bool flag(const descriptor *d, int name)
     return a != NULL && *(const bool *)a->values;
 }
 
-/* --- running a graph: every tensor as floats, whole */
+/* --- running a graph: all tensors as floats */
 
 typedef struct job {
     descriptor *graph;
     int64_t id[IDS];
     void *at[IDS];
-    float value[IDS]; /* of those that are handed over by value */
+    float value[IDS]; /* of tensors that are passed by value */
     int ids;
     float *whole[IDS]; /* by id */
 } job;
@@ -169,8 +169,8 @@ static void store(void *at, int64_t i, int type, float x)
         ((uint16_t *)at)[i] = (uint16_t)(bits >> 16);
 }
 
-/* Where element i of a whole tensor of `dim` lies under `stride`; where dim is 1, any index of the
- * other tensor `of` is that one. */
+/* Returns the place of element i of a tensor of `dim` under `stride`. Where a dimension is 1,
+ * any index of the other tensor `of` is mapped to it. */
 static int64_t place(int64_t i, const int64_t *of, const int64_t *dim, const int64_t *stride)
 {
     int64_t at = 0;
@@ -208,8 +208,7 @@ static float *whole(job *j, const descriptor *t)
     return j->whole[id];
 }
 
-/* Of the operation's output: rounded to its type, and stored where it is one that is handed over.
- */
+/* Writes the output of an operation: rounds it to its type, and stores it if the caller passed memory for it. */
 static void put_back(job *j, const descriptor *t)
 {
     int64_t id = number64(t, DT_CUDNN_TENSOR_ID);
@@ -335,7 +334,7 @@ static void run(void *what)
     free(j);
 }
 
-/* --- what is complete */
+/* --- completeness */
 
 static bool has(const descriptor *d, const int *names, int count)
 {
@@ -508,7 +507,7 @@ int cudnnBackendSetAttribute(void *at, int name, int type, int64_t count, const 
         for (int64_t i = 0; i < count; i++)
             if (((descriptor *const *)values)[i]->kind != DT_CUDNN_CONFIG &&
                 !((descriptor *const *)values)[i]->final)
-                return BAD; /* only what is finished is handed on */
+                return BAD; /* only finished descriptors are passed on */
     return 0;
 }
 
@@ -570,7 +569,7 @@ int cudnnBackendExecute(void *at, void *plan, void *pack)
         j->id[i] = ((const int64_t *)ids->values)[i];
         j->at[i] = ((void *const *)pointers->values)[i];
         if (j->id[i] == DT_CUDNN_ID_SCALE ||
-            j->id[i] == DT_CUDNN_ID_INFINITY) /* now, as cuDNN does */
+            j->id[i] == DT_CUDNN_ID_INFINITY) /* read now, as cuDNN does */
             j->value[i] = *(const float *)j->at[i];
     }
     dt_cudnn_standin.runs++;

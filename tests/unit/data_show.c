@@ -1,5 +1,5 @@
-/* data_show KIND FILE...: the training tokens of a recipe that lists these files, a line each,
- * after a line "vocab N". KIND: a value of data.tokens, "auto", "llmc", "nanogpt" or "int32". */
+/* data_show KIND FILE...: prints "vocab N", then the training tokens of a recipe with these
+ * files, one a line. KIND: a value of data.tokens, "auto", "llmc", "nanogpt" or "int32". */
 #include <stdio.h>
 #include <string.h>
 

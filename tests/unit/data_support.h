@@ -1,4 +1,4 @@
-/* data_support: a folder of data files and a recipe that names them. */
+/* data_support: makes a folder of data files, and a recipe that names them. */
 #ifndef DT_TESTS_DATA_SUPPORT_H
 #define DT_TESTS_DATA_SUPPORT_H
 
@@ -12,11 +12,11 @@
 typedef struct data_folder {
     char path[64];
     dt_arena names;
-    const char *items[2][DATA_MAX_FILES]; /* of the recipe's lists */
+    const char *items[2][DATA_MAX_FILES]; /* lists of the recipe */
     dt_recipe recipe;
 } data_folder;
 
-/* For cmocka: *state becomes a fresh data_folder, whose recipe has T = 4, split 0.1 and no file. */
+/* For cmocka: *state is a fresh data_folder; its recipe has T = 4, split 0.1 and no file. */
 int data_folder_make(void **state);
 int data_folder_remove(void **state);
 
@@ -33,11 +33,12 @@ void data_write_uint16(const data_folder *folder, const char *name, const uint16
 void data_train(data_folder *folder, const char *name);
 void data_validate(data_folder *folder, const char *name);
 
-/* Opens what must open; the caller closes it. */
+/* Opens the data, which must succeed; the caller closes it. */
 dt_dataset *data_open(const data_folder *folder);
-/* A text of the ids 0, 1, 2, ..., so that each tells its place. */
+/* Opens a text of the ids 0, 1, 2, ..., in which each token equals its place. */
 dt_dataset *data_count_up(data_folder *folder, int64_t tokens, double split);
-/* Neither opens nor passes the check; the message must contain each of the words (NULL ends). */
+/* Checks that the data can neither be opened nor pass the check, and that the message contains
+ * each of the words (NULL ends). */
 void data_refuse(const data_folder *folder, const char *word, ...);
 
 #endif

@@ -130,7 +130,7 @@ int64_t harness_vocab(const harness *h)
     return h->model->config.decoder.vocab;
 }
 
-/* Row b has b % 3 words less than there is room for, and three in four less behind the first three. */
+/* Row b has b % 3 words less than the maximum; three rows in four, after the first three, have fewer. */
 static void fill_source(harness *h, int64_t i, uint32_t word)
 {
     const dt_model_config *config = &h->model->config;
@@ -344,7 +344,7 @@ static dt_status take_away(void *self, int unit, bool backward, dt_error *err)
 
     assert_true(v->open[unit]);
     v->open[unit] = false;
-    v->h->model->weights[unit] = NULL; /* the model asserts that no view of it is used */
+    v->h->model->weights[unit] = NULL; /* the model must not use a view of it any more */
     note(v, backward ? 'A' : 'a', unit);
     return DT_OK;
 }

@@ -1,7 +1,4 @@
-/* model_harness: a model with storage for its parameters, for tests: what a strategy does, plainly.
- *
- * Errors  a failing call fails the running test
- */
+/* model_harness: opens a model with storage for its parameters, in the simplest way that a strategy could. */
 #ifndef DT_TESTS_MODEL_HARNESS_H
 #define DT_TESTS_MODEL_HARNESS_H
 
@@ -12,24 +9,24 @@ typedef struct harness {
     dt_model *model;
     float **values; /* fp32 parameters, per unit; the weights are these or a copy in BF16 */
     int32_t *tokens, *targets; /* host memory for one batch of the config's size */
-    int32_t *source;           /* where there is one: then tokens are what the decoder reads */
+    int32_t *source;           /* for models with a source; `tokens` is then the decoder's input */
     dt_batch batch;            /* views of these, (batch, tokens) */
 } harness;
 
-/* Layers, embed, heads, vocab, context, batch, tokens of a model that is quick to run. */
+/* Returns a config with small layers, embed, heads, vocab, context, batch and tokens. */
 dt_model_config harness_config(void);
 
 void harness_open(harness *out, const dt_model_config *config);
 void harness_close(harness *h);
 
-/* Values from the seed, norms and biases moved off 1 and 0; then the weights. */
+/* Sets values from the seed, with norms and biases moved off 1 and 0, and copies them to the weights. */
 void harness_init(harness *h, uint64_t seed);
 /* Copies values to the weights, in the weights' type. */
 void harness_values_changed(harness *h);
 void harness_zero_grads(harness *h);
 int64_t harness_vocab(const harness *h);
-/* Random tokens and targets, about a fifth of them not counted; returns how many are. Rows of source
- * end in padding, a third of them in none. */
+/* Fills random tokens and targets; about a fifth of the targets do not count. Returns the number
+ * that counts. Two thirds of the rows of source end in padding. */
 int64_t harness_fill_batch(harness *h, uint64_t seed);
 /* A view of `count` sequences from `first` on. */
 dt_batch harness_batch(const harness *h, int64_t first, int64_t count);
@@ -37,13 +34,13 @@ dt_batch harness_batch(const harness *h, int64_t first, int64_t count);
 float *harness_value(const harness *h, int param);
 float *harness_grad(const harness *h, int param);
 int harness_param(const harness *h, const char *name);
-/* What a pass of a kind that predicts tokens has laid out. */
+/* Returns the state of the last pass of a model that predicts tokens. */
 struct dt_decoder *harness_state(const harness *h);
 
 /* All gradients as one array of `*elems`; the caller frees it. */
 float *harness_copy_grads(const harness *h, int64_t *elems);
 
-/* Forward and backward over the batch; the sum of losses. */
+/* Runs forward and backward over the batch; returns the sum of losses. */
 double harness_pass(harness *h, const dt_batch *batch, double loss_scale);
 
 /* --- recomputation */
@@ -58,7 +55,8 @@ typedef dt_batch harness_second(harness *h, int32_t *room);
 void harness_expect_same_bits(dt_model_config config, const char *what, harness_second *second);
 
 /* A pass in which weights exist only between before_unit and after_unit, as fsdp gathers them. calls, of `size` bytes:
- * gets the hooks in their order, "b0" before unit 0, 'a' after it, capitals in the backward pass, 'r' gradients ready. */
+ * gets the hooks in their order, "b0" before unit 0, 'a' after it, capitals in the backward pass, 'r' gradients
+ * ready. */
 void harness_pass_with_hooks(harness *h, char *calls, size_t size);
 
 /* |a - b| / |b| in the 2-norm */

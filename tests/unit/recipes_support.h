@@ -1,4 +1,4 @@
-/* recipes_support: a recipe from a text in memory, and the message it fails with. */
+/* recipes_support: reads a recipe from a text in memory, and checks its error message. */
 #ifndef DT_TESTS_RECIPES_SUPPORT_H
 #define DT_TESTS_RECIPES_SUPPORT_H
 
@@ -11,7 +11,7 @@
 
 #include "recipes/read/reader.h"
 
-/* The least that a recipe needs; texts are put after it. */
+/* The shortest complete recipe; tests append to it. */
 #define LEAST "model: gpt2-small\ndata: a.txt\nschedule: {steps: 100}\n"
 
 typedef struct reading {
@@ -27,7 +27,7 @@ void reading_close(reading *r);
 /* Reads `text` as the file "/r/gpt.yaml" with one `--set` on top (may be NULL). */
 void reading_text(reading *r, const char *text, const char *set);
 
-/* The recipe must be good, and is the caller's until reading_close. */
+/* The recipe must be valid; the caller calls reading_close. */
 void expect_good(reading *r, const char *text, const char *set);
 
 /* The recipe must be refused with DT_ERR_RECIPE and exactly this message. */

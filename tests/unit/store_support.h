@@ -1,4 +1,4 @@
-/* store_support: a store in a folder of its own, and the rows that the tests of store/ share. */
+/* store_support: opens a store in its own folder, and adds rows that the tests of store/ share. */
 #ifndef DT_TESTS_STORE_SUPPORT_H
 #define DT_TESTS_STORE_SUPPORT_H
 
@@ -28,19 +28,19 @@ int test_store_teardown(void **state);
     assert_good_at((t), (expression), #expression, __FILE__, __LINE__)
 void assert_good_at(test_store *t, dt_status st, const char *what, const char *file, int line);
 
-/* The status, and that the message holds `words`; clears the error. */
+/* Checks the status, and that the message contains `words`; clears the error. */
 #define assert_fails(t, expression, code, words) \
     assert_fails_at((t), (expression), (code), (words), __FILE__, __LINE__)
 void assert_fails_at(test_store *t, dt_status st, dt_status code, const char *words,
                      const char *file, int line);
 
-/* A run of 100 steps in state queued. */
+/* Adds a run of 100 steps in state queued. */
 void test_store_run(test_store *t, const char *id, const char *name);
 void test_store_reopen(test_store *t);
 
-/* What a statement gives as its first number, asked past the library. */
+/* Returns the first number of a statement, run on a separate connection. */
 int64_t test_store_number(test_store *t, const char *sql);
-/* Statements past the library. */
+/* Runs statements on a separate connection. */
 void test_store_run_sql(test_store *t, const char *sql);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "base/banned.h"
 
-/* oneDNN, which dp's threads share, comes without the instrumentation that would show its locks and
- * its reference counts to the thread sanitizer. */
+/* oneDNN, which dp's threads share, is not instrumented for the thread sanitizer: its locks and
+ * reference counts are invisible to it. */
 #ifdef __SANITIZE_THREAD__
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
@@ -61,7 +61,7 @@ void close_trainee(trainee *t)
 {
     if (t->state.strategy != NULL) {
         t->state.strategy->teardown(&t->state);
-        t->state.strategy->teardown(&t->state); /* twice is once */
+        t->state.strategy->teardown(&t->state); /* a second call has no effect */
     }
     dt_comm_close(&t->comm);
     dt_model_close(t->model);

@@ -15,7 +15,7 @@
 #include "runner/agent/process/process.h"
 #include "runner/agent/process/spawn.h"
 
-/* A group of this test, or the test is skipped with the reason. */
+/* Makes a group for this test, or skips the test with the reason. */
 static void make(dt_cgroup *cgroup)
 {
     dt_error err = DT_ERROR_INIT;
@@ -83,7 +83,7 @@ static void test_a_group_is_adopted_by_its_folder(void **state)
     dt_cgroup_release(&cgroup);
 }
 
-static void test_a_folder_that_is_no_group_of_ours_is_refused(void **state)
+static void test_a_folder_that_is_not_a_group_is_refused(void **state)
 {
     static const char *const folders[] = {
         "", "/", "/tmp", "/sys/fs/cgroup", "/tmp/dtrun-a", "/sys/fs/cgroup/system.slice"};
@@ -101,7 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_child_starts_is_found_and_killed_with_it),
         cmocka_unit_test(test_a_group_is_adopted_by_its_folder),
-        cmocka_unit_test(test_a_folder_that_is_no_group_of_ours_is_refused),
+        cmocka_unit_test(test_a_folder_that_is_not_a_group_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static void test_events_of_a_rank_are_checked(void **state)
         {"{\"event\":\"metrics\",\"step\":1,\"values\":{\"loss\":\"1.5\"}}", DT_ERR_CORRUPT},
         {"{\"event\":\"metrics\",\"step\":1.5,\"values\":{}}", DT_ERR_CORRUPT},
         {"{\"event\":\"metrics\",\"values\":{}}", DT_ERR_CORRUPT},
-        {"{\"event\":\"started\",\"pid\":1}", DT_ERR_CORRUPT}, /* the agent's own to say */
+        {"{\"event\":\"started\",\"pid\":1}", DT_ERR_CORRUPT}, /* an event of the agent itself */
         {"{\"event\":\"failed\",\"status\":\"io\",\"message\":\"m\"}", DT_OK},
         {"{\"event\":\"failed\",\"status\":\"io\"}", DT_ERR_CORRUPT},
         {"\"ready\"", DT_ERR_CORRUPT},

@@ -25,7 +25,7 @@ static void test_an_answer_is_read(void **state)
     assert_int_equal(devices.count, 0);
 }
 
-static void test_what_is_no_answer_is_refused(void **state)
+static void test_invalid_answers_are_refused(void **state)
 {
     static const char *const answers[] = {"No devices were found\n", "0, GPU-a\n",
                                           "0, GPU-a, [N/A]\n", "-1, GPU-a, 5\n", "0, GPU-a, -5\n"};
@@ -56,7 +56,7 @@ static void test_only_what_the_ranks_see_counts(void **state)
     }
 }
 
-/* Another run has the others. */
+/* The other devices belong to another run. */
 static void test_only_what_the_ranks_use_is_kept(void **state)
 {
     bool used[DT_DEVICES_MAX] = {false, true};
@@ -68,7 +68,7 @@ static void test_only_what_the_ranks_use_is_kept(void **state)
     assert_int_equal(devices.count, 1);
     assert_int_equal(devices.items[0].index, 1);
     used[1] = false;
-    used[3] = true; /* none that nvidia-smi told of */
+    used[3] = true; /* a device that nvidia-smi did not list */
     assert_int_equal(dt_devices_parse(&devices, answer, NULL), DT_OK);
     dt_devices_keep_used(&devices, used);
     assert_int_equal(devices.count, 3);
@@ -93,7 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_answer_is_read),
-        cmocka_unit_test(test_what_is_no_answer_is_refused),
+        cmocka_unit_test(test_invalid_answers_are_refused),
         cmocka_unit_test(test_only_what_the_ranks_see_counts),
         cmocka_unit_test(test_only_what_the_ranks_use_is_kept),
         cmocka_unit_test(test_free_is_what_was_held_before_and_a_little),

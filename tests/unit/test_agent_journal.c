@@ -33,8 +33,7 @@ static int remove_folder(void **state)
     return dt_file_remove_tree(folder, NULL) != DT_OK;
 }
 
-/* The first tests continue with each other's journal; those with a folder of their own come after.
- * */
+/* The first tests share a journal, each continuing it; those with their own folder follow. */
 static char shared[sizeof(folder)];
 
 static int make_shared(void **state)
@@ -153,7 +152,7 @@ static void set_file_limit(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void test_a_full_disk_loses_no_event_and_tears_no_line(void **state)
+static void test_a_full_disk_loses_no_event_and_splits_no_line(void **state)
 {
     dt_error err = DT_ERROR_INIT;
     int64_t written, seen, offset = 0;
@@ -175,7 +174,7 @@ static void test_a_full_disk_loses_no_event_and_tears_no_line(void **state)
     assert_int_equal(lines.length, written);
     assert_int_equal(lines.data[lines.length - 1], '\n');
 
-    /* What a rank prints is dropped beyond a bound, what it reports is not. */
+    /* Beyond a bound, lines that a rank prints are dropped, its events are not. */
     for (int64_t i = 0; i < 20000; i++)
         add_log(&journal, i);
     assert_true(journal.dropped_lines > 0);
@@ -183,7 +182,8 @@ static void test_a_full_disk_loses_no_event_and_tears_no_line(void **state)
     seen = journal.next_sequence;
     set_file_limit(RLIM_INFINITY);
     assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
-    assert_int_equal(journal.next_sequence, seen + 1); /* the note of what was dropped */
+    assert_int_equal(journal.next_sequence,
+                     seen + 1); /* the event that reports the dropped lines */
     dt_journal_close(&journal);
     assert_int_equal(open_journal(&journal), seen + 1);
     dt_journal_close(&journal);
@@ -222,7 +222,7 @@ static int64_t bytes_on_disk(void)
 
 static void note_first(void *context, const json_t *event)
 {
-    int64_t *seen = context; /* how many, and the number of the last */
+    int64_t *seen = context; /* number of lines, and the number of the last */
 
     seen[0]++;
     dt_json_get_int(&seen[1], event, "sequence", "journal", NULL);
@@ -245,7 +245,7 @@ static void test_what_is_acknowledged_goes_back_to_the_disk(void **state)
     }
     before = bytes_on_disk();
     assert_true(before > 4 << 20);
-    assert_int_equal(dt_journal_trim(&journal, SAFE, 100, &err), DT_OK); /* nobody got more */
+    assert_int_equal(dt_journal_trim(&journal, SAFE, 100, &err), DT_OK); /* no reader got more */
     assert_int_equal(journal.kept_sequence, 0);
     if (dt_journal_trim(&journal, SAFE, journal.whole_bytes, &err) == DT_ERR_UNSUPPORTED) {
         dt_journal_close(&journal);
@@ -258,7 +258,7 @@ static void test_what_is_acknowledged_goes_back_to_the_disk(void **state)
         assert_int_equal(number_at(&journal, SAFE), SAFE);
         assert_int_equal(number_at(&journal, journal.kept_sequence), journal.kept_sequence);
         assert_int_equal(number_at(&journal, journal.kept_sequence + 1), journal.kept_sequence + 1);
-        /* What was given back is left out; the head is still there. */
+        /* Trimmed lines are missing; the head is still there. */
         assert_int_equal(dt_journal_offset(&journal, journal.kept_sequence - 1, &offset, &err),
                          DT_OK);
         assert_int_equal(offset, journal.kept_bytes);
@@ -268,7 +268,7 @@ static void test_what_is_acknowledged_goes_back_to_the_disk(void **state)
         assert_true(offset == journal.head_bytes || offset == journal.kept_bytes);
         if (again == 1)
             break;
-        dt_journal_close(&journal); /* and as the next agent finds it */
+        dt_journal_close(&journal); /* the same after opening again */
         assert_int_equal(dt_journal_open(&journal, path, note_first, seen, &err), DT_OK);
         assert_true(seen[0] >= HEAD + LINES - SAFE && seen[0] < HEAD + LINES - SAFE + 1200);
         assert_int_equal(seen[1], LINES - 1);
@@ -282,7 +282,7 @@ static void test_what_is_acknowledged_goes_back_to_the_disk(void **state)
     dt_journal_close(&journal);
 }
 
-static void test_a_note_that_is_damaged_is_not_believed(void **state)
+static void test_a_damaged_note_is_ignored(void **state)
 {
     dt_journal journal;
     dt_strbuf note;
@@ -301,7 +301,7 @@ static void test_a_note_that_is_damaged_is_not_believed(void **state)
 }
 
 typedef struct heard {
-    int64_t numbers[32]; /* `number` of each line that came */
+    int64_t numbers[32]; /* `number` of each line that was read */
     size_t count;
     int64_t last; /* sequence */
 } heard;
@@ -324,9 +324,9 @@ static void write_journal(const dt_strbuf *bytes)
     close(fd);
 }
 
-/* Every byte, by several bits: what is lost is the line that was hit and at most its neighbour; the
- * others are what they were; it is said; and no number that was given is given again. */
-static void test_a_byte_that_flips_costs_its_line_and_is_said(void **state)
+/* Flips several bits of every byte: only the damaged line and at most its neighbour are lost,
+ * the loss is reported, and no number is used again. */
+static void test_a_flipped_byte_costs_its_line_and_is_reported(void **state)
 {
     enum { LINES = 6 };
     static const unsigned char masks[] = {0x01, 0x02, 0x20, 0x80, 0xff};
@@ -363,7 +363,7 @@ static void test_a_byte_that_flips_costs_its_line_and_is_said(void **state)
             assert_true(all.count >= LINES - 2 && all.count <= LINES);
             for (size_t i = 0; i < all.count; i++)
                 assert_true(all.numbers[i] >= 0 && all.numbers[i] < LINES);
-            for (size_t i = 0; i < LINES; i++) { /* those that were not hit are there */
+            for (size_t i = 0; i < LINES; i++) { /* undamaged lines are there */
                 bool found = false;
 
                 for (size_t k = 0; k < all.count; k++)
@@ -387,7 +387,7 @@ static void test_a_byte_that_flips_costs_its_line_and_is_said(void **state)
     dt_strbuf_release(&aside);
 }
 
-/* While the agent lives: what is damaged is not sent. */
+/* Damage while the agent runs: damaged lines are not sent. */
 static void test_what_is_damaged_is_never_read(void **state)
 {
     dt_journal journal;
@@ -417,7 +417,7 @@ static void test_what_is_damaged_is_never_read(void **state)
     dt_strbuf_release(&lines);
 }
 
-/* Blocks of zeros, as a power loss leaves them; a file that is shorter; one that is empty. */
+/* Blocks of zeros, as after a power loss; a file that is shorter; an empty file. */
 static void test_numbers_that_were_seen_are_not_given_again(void **state)
 {
     dt_journal journal;
@@ -441,7 +441,7 @@ static void test_numbers_that_were_seen_are_not_given_again(void **state)
     dt_journal_close(&journal);
     assert_int_equal(truncate(path, (off_t)end), 0);
     assert_int_equal(open_journal(&journal), 15);
-    dt_journal_skip_to(&journal, 20); /* who reads has seen 19 */
+    dt_journal_skip_to(&journal, 20); /* the reader has seen 19 */
     add_log(&journal, 5);
     assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
     assert_int_equal(number_at(&journal, DT_JOURNAL_JUMP), 5);
@@ -462,13 +462,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_event_is_found_by_its_number_after_opening_again),
         cmocka_unit_test(test_what_a_crash_left_of_a_line_is_cut_off),
-        cmocka_unit_test(test_a_full_disk_loses_no_event_and_tears_no_line),
+        cmocka_unit_test(test_a_full_disk_loses_no_event_and_splits_no_line),
         cmocka_unit_test(test_a_line_larger_than_a_read_comes_whole),
         cmocka_unit_test_setup_teardown(test_what_is_acknowledged_goes_back_to_the_disk,
                                         make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_a_note_that_is_damaged_is_not_believed, make_folder,
-                                        remove_folder),
-        cmocka_unit_test_setup_teardown(test_a_byte_that_flips_costs_its_line_and_is_said,
+        cmocka_unit_test_setup_teardown(test_a_damaged_note_is_ignored, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_a_flipped_byte_costs_its_line_and_is_reported,
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_what_is_damaged_is_never_read, make_folder,
                                         remove_folder),

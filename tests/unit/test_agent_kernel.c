@@ -36,7 +36,7 @@ static void test_lines_of_the_kernel_are_about_one_process(void **state)
     }
 }
 
-static void test_a_death_is_told_in_words(void **state)
+static void test_a_killed_process_is_described_in_words(void **state)
 {
     static const struct {
         int status;
@@ -67,8 +67,8 @@ static size_t count_and_free(json_t *lines)
     return count;
 }
 
-/* Where this may write to the kernel's log, it says something about a process that never was. */
-static void test_only_what_the_kernel_says_from_then_on_counts(void **state)
+/* If this test may write to the kernel's log, it writes about a process that never existed. */
+static void test_only_later_kernel_messages_count(void **state)
 {
     const char line[] = "<6>a test of dtrun: example[2147483600]: nothing happened";
     int pen = open("/dev/kmsg", O_WRONLY);
@@ -89,8 +89,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_of_the_kernel_are_about_one_process),
-        cmocka_unit_test(test_a_death_is_told_in_words),
-        cmocka_unit_test(test_only_what_the_kernel_says_from_then_on_counts),
+        cmocka_unit_test(test_a_killed_process_is_described_in_words),
+        cmocka_unit_test(test_only_later_kernel_messages_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void test_a_marked_process_is_found_wherever_it_descends_from(void **stat
     finish(&spawned);
 }
 
-static void test_a_signal_goes_only_to_the_process_that_was_meant(void **state)
+static void test_a_signal_is_sent_only_to_the_identified_process(void **state)
 {
     dt_process process;
     dt_spawned spawned;
@@ -145,7 +145,7 @@ static void test_environment_replaces_by_whole_name(void **state)
     dt_environment_release(&environment);
 }
 
-/* Until it is in that state: a process takes a moment to get there. */
+/* Waits until the process is in that state. */
 static dt_process_activity activity_in(pid_t pid, char state)
 {
     dt_process_activity activity = {0};
@@ -157,7 +157,7 @@ static dt_process_activity activity_in(pid_t pid, char state)
     return activity;
 }
 
-static void test_activity_tells_who_runs_sleeps_and_is_stopped(void **state)
+static void test_activity_distinguishes_running_sleeping_and_stopped(void **state)
 {
     dt_process_activity first, second;
     dt_spawned spawned;
@@ -167,7 +167,7 @@ static void test_activity_tells_who_runs_sleeps_and_is_stopped(void **state)
     kill(pid, SIGSTOP);
     first = activity_in(pid, 'T');
     second = activity_in(pid, 'T');
-    assert_float_equal(second.cpu_seconds, first.cpu_seconds, 0); /* it uses nothing at all */
+    assert_float_equal(second.cpu_seconds, first.cpu_seconds, 0); /* it uses no processor time */
     finish(&spawned);
     assert_false(dt_process_activity_read(&first, pid));
 
@@ -183,11 +183,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_descendant_is_found_without_any_mark),
         cmocka_unit_test(test_a_marked_process_is_found_wherever_it_descends_from),
-        cmocka_unit_test(test_a_signal_goes_only_to_the_process_that_was_meant),
+        cmocka_unit_test(test_a_signal_is_sent_only_to_the_identified_process),
         cmocka_unit_test(test_a_rank_has_its_channel_as_descriptor_three_and_a_session),
         cmocka_unit_test(test_a_program_that_cannot_run_is_an_error_with_its_path),
         cmocka_unit_test(test_environment_replaces_by_whole_name),
-        cmocka_unit_test(test_activity_tells_who_runs_sleeps_and_is_stopped),
+        cmocka_unit_test(test_activity_distinguishes_running_sleeping_and_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

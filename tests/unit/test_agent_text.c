@@ -47,13 +47,13 @@ static void test_bytes_that_are_not_utf8_are_replaced_one_by_one(void **state)
                 "b");
 }
 
-static void test_carriage_return_at_the_end_goes(void **state)
+static void test_a_carriage_return_at_the_end_is_removed(void **state)
 {
     check_clean("50%\r", 4, false, "50%");
     check_clean("\r", 1, false, "");
 }
 
-static void test_a_cut_line_says_so(void **state)
+static void test_a_cut_line_is_marked(void **state)
 {
     check_clean("long", 4, true, "long" DT_TEXT_CUT_MARK);
 }
@@ -108,8 +108,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_text_stays_as_it_is),
         cmocka_unit_test(test_bytes_that_are_not_utf8_are_replaced_one_by_one),
-        cmocka_unit_test(test_carriage_return_at_the_end_goes),
-        cmocka_unit_test(test_a_cut_line_says_so),
+        cmocka_unit_test(test_a_carriage_return_at_the_end_is_removed),
+        cmocka_unit_test(test_a_cut_line_is_marked),
         cmocka_unit_test(test_tail_keeps_the_last_fifty_in_order),
         cmocka_unit_test(test_lines_are_the_same_however_they_arrive),
     };

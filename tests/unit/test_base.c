@@ -1,4 +1,4 @@
-/* base: arena, strbuf, error, clock, file, json, place. */
+/* Tests of base: arena, strbuf, error, clock, file, json, dirs. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -199,7 +199,7 @@ static void atomic_write_replaces_whole_files(void **state)
     dt_strbuf_release(&text);
 }
 
-/* One that nobody writes to would be waited for for ever. */
+/* Any other pipe could block for ever, if nobody writes to it. */
 static void a_pipe_is_read_where_it_was_inherited(void **state)
 {
     char path[128];
@@ -224,7 +224,7 @@ static void a_pipe_is_read_where_it_was_inherited(void **state)
     dt_strbuf_release(&text);
 }
 
-/* stderr is a file of ours: two files hold the newest lines. */
+/* If stderr is the log file, two files hold the newest lines. */
 static void a_log_is_rotated_where_it_is_its_own_file(void **state)
 {
     char path[128], older[160];
@@ -238,9 +238,9 @@ static void a_log_is_rotated_where_it_is_its_own_file(void **state)
     assert_true(fd >= 0 && kept >= 0);
     assert_true(dup2(fd, STDERR_FILENO) >= 0);
     close(fd);
-    for (int i = 0; i < 40; i++) /* without a bound */
+    for (int i = 0; i < 40; i++) /* no limit was set */
         dt_log_error("line %d", i);
-    dt_log_bound("/dev/null", 1000); /* not stderr */
+    dt_log_bound("/dev/null", 1000); /* stderr is another file */
     dt_log_error("x");
     assert_false(dt_file_exists(older));
     dt_log_bound(path, 1000);
@@ -292,7 +292,7 @@ static void lock_is_held_by_one_process(void **state)
     close(fd);
 }
 
-static void json_getters_say_where(void **state)
+static void json_getters_name_the_place(void **state)
 {
     static const char text[] = "{\"n\":1,\"x\":0.1,\"s\":\"t\",\"none\":null}";
     dt_error err = DT_ERROR_INIT;
@@ -353,7 +353,7 @@ static void places_follow_the_environment(void **state)
     dt_arena_release(&arena);
 }
 
-static void a_reboot_is_told_by_two_known_ids_that_differ(void **state)
+static void a_reboot_is_two_known_ids_that_differ(void **state)
 {
     char id[DT_BOOT_ID_SIZE];
 
@@ -399,9 +399,9 @@ int main(void)
         cmocka_unit_test(a_pipe_is_read_where_it_was_inherited),
         cmocka_unit_test(removing_a_tree_follows_no_link),
         cmocka_unit_test(lock_is_held_by_one_process),
-        cmocka_unit_test(json_getters_say_where),
+        cmocka_unit_test(json_getters_name_the_place),
         cmocka_unit_test(places_follow_the_environment),
-        cmocka_unit_test(a_reboot_is_told_by_two_known_ids_that_differ),
+        cmocka_unit_test(a_reboot_is_two_known_ids_that_differ),
         cmocka_unit_test(test_an_exit_code_above_192_is_not_a_signal),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -1,5 +1,5 @@
-/* The memory that control groups allow, and what they count, of folders that stand for machines: versions 1 and 2, both at
- * once, containers that see a part. */
+/* Memory limits and counters of control groups, from folders that simulate machines: versions 1
+ * and 2, hybrid, and containers that see only a part. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,7 +115,7 @@ static void test_the_smallest_limit_of_version_1_counts(void **state)
     assert_int_equal(memory(), 0);
 }
 
-/* docker on RHEL 8: the tree is mounted from the container's own group on. */
+/* docker on RHEL 8 mounts the tree from the container's own group. */
 static void test_a_container_sees_the_limits_above_it(void **state)
 {
     put("proc/self/mountinfo",
@@ -128,13 +128,13 @@ static void test_a_container_sees_the_limits_above_it(void **state)
     put("proc/self/cgroup", V1_LINE "/docker/4f/inner\n");
     put_v1("sys/fs/cgroup/memory/inner", MB(400), MB(100));
     assert_int_equal(memory(), MB(300));
-    put("proc/self/cgroup", V1_LINE "/somewhere/else\n"); /* /proc of another namespace */
+    put("proc/self/cgroup", V1_LINE "/somewhere/else\n"); /* the path is of another namespace */
     assert_int_equal(memory(), MB(1500));
     put("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
     assert_int_equal(dt_cgroups_oom_kills(root), 3);
 }
 
-/* systemd's hybrid: version 2 is there, without the memory controller. */
+/* systemd's hybrid mode: version 2 is mounted, but without the memory controller. */
 static void test_a_hybrid_has_memory_in_version_1(void **state)
 {
     char mounts[1024];
@@ -151,7 +151,7 @@ static void test_a_hybrid_has_memory_in_version_1(void **state)
     assert_int_equal(dt_cgroups_oom_kills(root), 7);
     put("sys/fs/cgroup/memory/user.slice/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n");
     assert_int_equal(dt_cgroups_oom_kills(root), -1); /* before Linux 4.13 */
-    /* ... and where version 2 has it, at a mount point of its own */
+    /* version 2 has the controller, at its own mount point */
     put("proc/self/cgroup", "0::/user.slice/session-1.scope\n");
     put_v2("sys/fs/cgroup/unified/user.slice", MB(800), MB(300));
     assert_int_equal(memory(), MB(500));

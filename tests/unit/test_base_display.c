@@ -1,4 +1,4 @@
-/* What text from outside becomes before a person sees it, form by form. */
+/* How text from outside is made safe to show, form by form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,7 +113,7 @@ static void test_a_terminal_gives_text_so_many_columns(void **state)
         assert_int_equal(dt_display_columns(wide[i].text, strlen(wide[i].text)), wide[i].columns);
 }
 
-/* JSON shows nothing either, and is the same value. */
+/* JSON hides the same characters, and its value is unchanged. */
 static void test_json_escapes_what_must_not_be_shown(void **state)
 {
     dt_strbuf out, shown;
@@ -136,7 +136,7 @@ static void test_json_escapes_what_must_not_be_shown(void **state)
         json_decref(value);
     }
     dt_strbuf_reset(&out);
-    dt_strbuf_add_str(&out, "\xe2\x80\xae"); /* what was there before stays */
+    dt_strbuf_add_str(&out, "\xe2\x80\xae"); /* existing text is not changed */
     dt_json_write(&out, json_true());
     assert_string_equal(out.data, "\xe2\x80\xaetrue");
     dt_strbuf_release(&shown);

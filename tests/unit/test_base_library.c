@@ -28,7 +28,7 @@ static void test_without_the_variable_the_loader_looks(void **state)
     assert_true(fabs(root(4.0) - 2.0) < 1e-12);
     assert_int_equal(dt_library_find(&root, library, "no_such_function", &err), DT_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "no_such_function"));
-    setenv(VARIABLE, "", 1); /* as unset */
+    setenv(VARIABLE, "", 1); /* as if unset */
     assert_int_equal(dt_library_open(&library, "libm.so.6", VARIABLE, &err), DT_OK);
 }
 
@@ -39,7 +39,7 @@ static void test_the_variable_names_a_library_or_its_folder_and_no_other_is_take
 
     setenv(VARIABLE, "libm.so.6", 1);
     assert_int_equal(dt_library_open(&library, "libnowhere.so.1", VARIABLE, &err), DT_OK);
-    setenv(VARIABLE, "/", 1); /* a folder without it */
+    setenv(VARIABLE, "/", 1); /* a folder without the library */
     assert_int_equal(dt_library_open(&library, "libm.so.6", VARIABLE, &err), DT_ERR_UNSUPPORTED);
     assert_null(library);
     assert_non_null(strstr(err.message, VARIABLE));

@@ -1,4 +1,4 @@
-/* resources: what is reported of the machine is what it has. */
+/* resources: reports what the machine has. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

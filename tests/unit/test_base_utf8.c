@@ -1,4 +1,4 @@
-/* utf8, and text from outside that becomes JSON */
+/* utf8: decoding and encoding, and text from outside in JSON. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static void test_json_takes_any_bytes(void **state)
         {"", ""},
         {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
         {"f\xfcr", "f\xef\xbf\xbdr"},                             /* of another character set */
-        {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},                 /* cut within a character */
+        {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},                 /* cut inside a character */
         {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* a surrogate */
     };
 

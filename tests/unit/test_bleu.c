@@ -1,4 +1,4 @@
-/* BLEU is sacreBLEU's: counts to the last one, scores to rounding. The fixture comes from
+/* BLEU equals sacreBLEU's: the counts exactly, the scores up to rounding. The fixture comes from
  * tests/golden/make_bleu_fixture.py. */
 #include <math.h>
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void compare(const json_t *one)
     dt_bleu_counts counts = {.length = 0};
     dt_bleu bleu;
 
-    for (size_t i = lines; i-- > 0;) /* in whichever order */
+    for (size_t i = lines; i-- > 0;) /* in any order */
         add(&counts, one, i);
     bleu = dt_bleu_of(&counts);
     for (size_t i = 0; i < DT_BLEU_ORDERS; i++) {
@@ -75,7 +75,7 @@ static void equals_sacrebleu(void **state)
     json_decref(cases);
 }
 
-/* Bytes that are no UTF-8, and a byte 0, are characters like others. */
+/* Bytes that are not UTF-8, and a zero byte, count as characters. */
 static void takes_any_bytes(void **state)
 {
     static const char line[] = "a\xff b\0c \xe6\x97 d.";

@@ -16,7 +16,7 @@ static const char *text(const json_t *told, const char *key)
     return json_string_value(json_object_get(told, key));
 }
 
-static void test_the_longest_wait_is_told(void **state)
+static void test_the_longest_wait_is_reported(void **state)
 {
     int first, second;
     json_t *told = dt_activity_report();
@@ -60,7 +60,7 @@ static void test_progress_moves_with_what_is_done_and_not_while_waiting(void **s
     assert_true(dt_progress_count() > before);
 }
 
-static void test_more_waits_than_places_are_not_told_and_do_no_harm(void **state)
+static void test_more_waits_than_places_are_ignored(void **state)
 {
     int places[64];
 
@@ -107,9 +107,9 @@ static void test_what_is_read_while_threads_write_is_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_longest_wait_is_told),
+        cmocka_unit_test(test_the_longest_wait_is_reported),
         cmocka_unit_test(test_progress_moves_with_what_is_done_and_not_while_waiting),
-        cmocka_unit_test(test_more_waits_than_places_are_not_told_and_do_no_harm),
+        cmocka_unit_test(test_more_waits_than_places_are_ignored),
         cmocka_unit_test(test_what_is_read_while_threads_write_is_whole),
     };
 

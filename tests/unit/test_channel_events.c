@@ -1,4 +1,4 @@
-/* The channel of a rank, with the test at the agent's end. */
+/* The channel of a rank; the test acts as the agent. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static void test_several_ranks_without_a_channel_are_refused(void **state)
     assert_non_null(strstr(err.message, "DTRUN_CHANNEL is not set"));
 }
 
-static void test_a_channel_that_is_no_socket_is_refused(void **state)
+static void test_a_channel_that_is_not_a_socket_is_refused(void **state)
 {
     static const char *const numbers[] = {"x", "-1", "9999", "99999999999999999999", "1x"};
     dt_events *events;
@@ -185,7 +185,7 @@ static void test_a_wrong_answer_is_an_error(void **state)
     }
 }
 
-static void test_lines_that_are_not_understood_are_survived(void **state)
+static void test_unknown_lines_are_ignored(void **state)
 {
     fixture *f = *state;
     json_t *values;
@@ -269,11 +269,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_rank_without_a_channel_answers_itself),
         cmocka_unit_test(test_several_ranks_without_a_channel_are_refused),
-        cmocka_unit_test(test_a_channel_that_is_no_socket_is_refused),
+        cmocka_unit_test(test_a_channel_that_is_not_a_socket_is_refused),
         WITH_CHANNEL(test_lines_of_many_threads_stay_whole),
         WITH_CHANNEL(test_a_rendezvous_gives_the_values_of_all_ranks),
         WITH_CHANNEL(test_a_wrong_answer_is_an_error),
-        WITH_CHANNEL(test_lines_that_are_not_understood_are_survived),
+        WITH_CHANNEL(test_unknown_lines_are_ignored),
         WITH_CHANNEL(test_a_rendezvous_that_nobody_answers_times_out),
         WITH_CHANNEL(test_an_event_over_the_limit_is_refused),
         WITH_CHANNEL(test_sending_to_an_agent_that_reads_no_more_is_an_error),

@@ -38,8 +38,8 @@ static void on_ended(void *context, const char *why)
     dt_stream_close(all->stream);
 }
 
-/* A rank says `finished` and is gone, while its agent, which a slow disk held up, asks it something. */
-static void test_what_was_said_last_is_heard_though_nothing_can_be_sent(void **state)
+/* A rank sends `finished` and exits while its agent, delayed by a slow disk, writes to it. */
+static void test_the_last_message_is_read_though_nothing_can_be_sent(void **state)
 {
     static const dt_stream_calls calls = {.line = on_line, .ended = on_ended};
     static const char last[] = "step 24\nfinished\n";
@@ -62,7 +62,7 @@ static void test_what_was_said_last_is_heard_though_nothing_can_be_sent(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_was_said_last_is_heard_though_nothing_can_be_sent),
+        cmocka_unit_test(test_the_last_message_is_read_though_nothing_can_be_sent),
     };
 
     signal(SIGPIPE, SIG_IGN);

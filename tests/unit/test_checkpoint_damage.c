@@ -1,4 +1,4 @@
-/* checkpoint: whatever is damaged is skipped for an older whole one, or named. */
+/* checkpoint: a damaged checkpoint is skipped for an older complete one, or reported by name. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void get(dt_strbuf *out, const fake_world *world, const char *file)
     assert_int_equal(dt_file_read(out, path, 1 << 20, NULL), DT_OK);
 }
 
-/* Steps 50 and 100, both whole. */
+/* Makes the steps 50 and 100, both complete. */
 static void two_of_them(fake_world *world, const char *parent)
 {
     fake_world_init(world, parent);
@@ -78,7 +78,7 @@ static int64_t newest_step(const fake_world *world)
     return step;
 }
 
-/* Loading step 100 itself is refused, and the message names the file. */
+/* Loading step 100 must fail, and the message must name the file. */
 static void expect_refused(fake_world *world, const char *file)
 {
     dt_checkpoint *checkpoint = NULL;
@@ -139,7 +139,7 @@ static void test_any_cut_or_lengthened_file_is_noticed(void **state)
             assert_int_equal(newest_step(&world), 50);
         }
         expect_refused(&world, files[f]);
-        put(&world, files[f], whole.data, whole.length + 1); /* with its final zero */
+        put(&world, files[f], whole.data, whole.length + 1); /* including the terminating zero */
         assert_int_equal(newest_step(&world), 50);
         path_of(path, sizeof(path), &world, files[f]);
         assert_int_equal(unlink(path), 0);
@@ -152,8 +152,8 @@ static void test_any_cut_or_lengthened_file_is_noticed(void **state)
     fake_world_release(&world);
 }
 
-/* Replaces `from` by `to` in the index and makes the marker agree: a wrong program, not a wrong
- * disk. */
+/* Replaces `from` by `to` in the index, with a matching marker: as a faulty program would write
+ * it, not a faulty disk. */
 static void rewrite_index(fake_world *world, const dt_strbuf *index, const char *from,
                           const char *to)
 {
@@ -223,7 +223,7 @@ static void test_an_index_that_disagrees_is_refused(void **state)
         if (strstr(changes[i].to, "[15,1]") == NULL) {
             expect_refused(&world, changes[i].word);
             assert_int_equal(newest_step(&world), 50);
-        } else { /* the same elements: only a model can tell */
+        } else { /* the same elements: only the model shows the difference */
             assert_int_equal(fake_world_run(&world, fake_load), DT_ERR_RECIPE);
             assert_non_null(strstr(world.err[0].message, changes[i].word));
         }
@@ -253,7 +253,7 @@ static void test_a_deep_index_is_refused(void **state)
     fake_world_release(&world);
 }
 
-static void test_what_is_no_checkpoint_is_told(void **state)
+static void test_invalid_checkpoints_are_reported(void **state)
 {
     dt_checkpoint *checkpoint;
     dt_error err = DT_ERROR_INIT;
@@ -293,7 +293,7 @@ static void test_prune_keeps_the_newest_and_what_is_not_its_own(void **state)
     make_dir(&world, "step-00000005");         /* without a marker */
     make_dir(&world, "step-00000070.partial"); /* of a killed save */
     make_dir(&world, "step-00000060-2.partial");
-    make_dir(&world, "step-70"); /* not ours */
+    make_dir(&world, "step-70"); /* another program's */
     make_dir(&world, "step-00000070.partial.mine");
     make_dir(&world, "notes");
     assert_int_equal(fake_prune(world.parent, 0), DT_OK);
@@ -332,12 +332,12 @@ int main(void)
         IN_FOLDER(test_any_cut_or_lengthened_file_is_noticed),
         IN_FOLDER(test_an_index_that_disagrees_is_refused),
         IN_FOLDER(test_a_deep_index_is_refused),
-        IN_FOLDER(test_what_is_no_checkpoint_is_told),
+        IN_FOLDER(test_invalid_checkpoints_are_reported),
         IN_FOLDER(test_prune_keeps_the_newest_and_what_is_not_its_own),
         IN_FOLDER(test_prune_does_not_count_a_damaged_one),
     };
 
-    setenv("DTRUN_LOG", "error", 1); /* what is skipped is skipped on purpose */
+    setenv("DTRUN_LOG", "error", 1); /* skipped checkpoints are expected here */
     dt_log_init("test");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

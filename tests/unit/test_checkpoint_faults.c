@@ -1,4 +1,4 @@
-/* checkpoint: killed at every system call of a save, out of space at every system call. */
+/* checkpoint: a save is killed, or runs out of space, at each of its system calls. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,17 +27,17 @@
 
 typedef enum trouble { NONE, DIE_BEFORE, DIE_HALF_WAY, NO_SPACE, SHORT_WRITES } trouble;
 
-/* The real calls, numbered, written down, and in trouble at one of them. */
+/* Passes calls to the system, numbers and records them, and fails or kills at one of them. */
 typedef struct troubled {
     dt_checkpoint_io io;
     pthread_mutex_t lock;
     trouble trouble;
     int at, calls;
-    char log[MAX_CALLS][160]; /* "sync index.json": verb and the last part of the path */
+    char log[MAX_CALLS][160]; /* "sync index.json": call, and last part of the path */
     char path_of_fd[1024][128];
 } troubled;
 
-/* True where this call must fail. */
+/* Returns true if this call must fail. */
 static bool meet(troubled *io, const char *verb, const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -90,7 +90,7 @@ static int on_sync(void *self, int fd)
 {
     troubled *io = self;
 
-    /* The disk itself is not what is tested; the calls are real elsewhere. */
+    /* The calls themselves are real in other tests; here they do not sync. */
     return meet(io, "sync", io->path_of_fd[fd]) ? -1 : 0;
 }
 
@@ -147,7 +147,7 @@ static int entries(const char *path)
     return count;
 }
 
-/* The step of the newest whole checkpoint, every byte of which loads. */
+/* Returns the step of the newest complete checkpoint, of which every byte loads. */
 static int64_t newest_step(fake_world *world)
 {
     const char *path, *dash;
@@ -175,7 +175,7 @@ static void older_one(fake_world *world, const char *parent, int64_t ranks)
     world->info.step = 100;
 }
 
-/* True while there was a call to die at. */
+/* Returns true if the save reached the call at which it was killed. */
 static bool die_and_look(fake_world *world, trouble kind, int at)
 {
     pid_t child = fork();
@@ -195,7 +195,7 @@ static bool die_and_look(fake_world *world, trouble kind, int at)
     assert_true(step == 50 || step == 100);
     if (!WIFSIGNALED(code))
         assert_int_equal(step, 100);
-    /* Whatever is left over is no obstacle, and prune takes it away. */
+    /* Remains of the killed save do not disturb, and prune removes them. */
     assert_int_equal(fake_prune(world->parent, 0), DT_OK);
     assert_int_equal(entries(world->parent), step == 100 ? 2 : 1);
     if (step == 100) {
@@ -235,7 +235,7 @@ static void test_killed_at_any_call_of_two_ranks_an_older_whole_one_loads(void *
     killed_everywhere(*state, 2);
 }
 
-/* A save that was killed and comes again at the same step, without a prune between them. */
+/* Repeats a killed save at the same step, without a prune between them. */
 static void test_a_killed_save_is_repeated(void **state)
 {
     fake_world world;
@@ -275,11 +275,11 @@ static void full_disk_everywhere(const char *parent, int64_t ranks)
         st = fake_world_run(&world, fake_save);
         met = io->calls > at;
         world.io = &dt_checkpoint_io_system;
-        for (int64_t rank = 0; rank < ranks; rank++) { /* all alike */
+        for (int64_t rank = 0; rank < ranks; rank++) { /* all ranks fail alike */
             assert_int_equal(world.st[rank], st);
             assert_true(st == DT_OK || world.err[rank].message[0] != '\0');
         }
-        if (st == DT_OK) { /* a directory's close tells nothing */
+        if (st == DT_OK) { /* errors of closing a directory are ignored */
             assert_int_equal(newest_step(&world), 100);
             assert_int_equal(dt_file_remove_tree(world.parent, NULL), DT_OK);
             world.info.step = 50;
@@ -307,7 +307,7 @@ static void test_a_full_disk_on_one_of_two_ranks_is_an_error_on_both(void **stat
     full_disk_everywhere(*state, 2);
 }
 
-static void test_a_full_disk_says_what_to_do(void **state)
+static void test_a_full_disk_reports_the_remedy(void **state)
 {
     troubled *io = troubled_new(NO_SPACE, 2); /* mkdir, open, write */
     fake_world world;
@@ -322,7 +322,7 @@ static void test_a_full_disk_says_what_to_do(void **state)
     troubled_free(io);
 }
 
-/* The kernel's own refusal, without any hook. */
+/* The kernel refuses writes beyond the limit; nothing is simulated. */
 static void test_a_file_size_limit_is_met_like_a_full_disk(void **state)
 {
     struct rlimit before, small;
@@ -357,7 +357,7 @@ static void test_short_writes_are_continued(void **state)
     troubled_free(io);
 }
 
-static void test_a_rank_that_has_no_state_fails_all_by_name(void **state)
+static void test_a_rank_without_state_fails_all_and_is_named(void **state)
 {
     fake_world world;
 
@@ -390,8 +390,7 @@ static void test_a_folder_that_cannot_be_made_is_named(void **state)
     fake_world_release(&world);
 }
 
-/* --- the order, which a kill cannot show: it loses nothing that was written, as a power cut does
- */
+/* --- the order of calls, which a kill cannot test: unlike a power cut it loses nothing that was written */
 
 static int call_number(const troubled *io, const char *call, int from)
 {
@@ -446,15 +445,15 @@ int main(void)
         IN_FOLDER(test_a_killed_save_is_repeated),
         IN_FOLDER(test_a_full_disk_leaves_nothing_behind),
         IN_FOLDER(test_a_full_disk_on_one_of_two_ranks_is_an_error_on_both),
-        IN_FOLDER(test_a_full_disk_says_what_to_do),
+        IN_FOLDER(test_a_full_disk_reports_the_remedy),
         IN_FOLDER(test_a_file_size_limit_is_met_like_a_full_disk),
         IN_FOLDER(test_short_writes_are_continued),
-        IN_FOLDER(test_a_rank_that_has_no_state_fails_all_by_name),
+        IN_FOLDER(test_a_rank_without_state_fails_all_and_is_named),
         IN_FOLDER(test_a_folder_that_cannot_be_made_is_named),
         IN_FOLDER(test_all_is_on_the_disk_before_the_name_and_the_name_before_the_marker),
     };
 
-    setenv("DTRUN_LOG", "error", 1); /* what is skipped is skipped on purpose */
+    setenv("DTRUN_LOG", "error", 1); /* skipped checkpoints are expected here */
     dt_log_init("test");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* checkpoint: which ones stay, and those of nodes that share no files. */
+/* checkpoint: which checkpoints are kept, and checkpoints of nodes without shared files. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void save_one(fake_world *world, int64_t step, unsigned reasons, double v
     fake_must_save(world);
 }
 
-/* "10 30 60", oldest first: the steps that stand after pruning. */
+/* Checks the steps that are left after pruning, as "10 30 60", oldest first. */
 static void expect_steps(const char *parent, dt_checkpoint_keep keep, const char *expected)
 {
     dt_checkpoint_entry *entries;
@@ -100,7 +100,7 @@ static dt_checkpoint *open_one(const char *path)
     return checkpoint;
 }
 
-/* Which comes back; older ones that were saved by the loss count no longer. */
+/* After a switch to BLEU, older checkpoints that were kept for their loss count no longer. */
 static void test_the_best_may_be_by_bleu(void **state)
 {
     fake_world world;
@@ -146,7 +146,7 @@ static void test_the_newest_stays_whatever_it_was_saved_for(void **state)
     fake_world_release(&world);
 }
 
-static void test_one_that_is_held_stays_until_it_is_let_go(void **state)
+static void test_a_held_checkpoint_stays_until_released(void **state)
 {
     fake_world world;
     char path[512];
@@ -192,7 +192,7 @@ static void test_scaler_optimizer_and_reasons_come_back(void **state)
     fake_world_release(&world);
 }
 
-/* As the first program of this format wrote it. */
+/* An index as the first version of this format wrote it. */
 static void test_an_index_without_them_is_read(void **state)
 {
     static const char *const later[] = {"best_loss", "kept_for", "optimizer", "scaler",
@@ -213,7 +213,7 @@ static void test_an_index_without_them_is_read(void **state)
     fake_world_release(&world);
 }
 
-/* --- nodes that share no files */
+/* --- nodes without shared files */
 
 static bool has(const char *parent, const char *name)
 {
@@ -287,14 +287,15 @@ static void test_parts_are_pruned_by_the_same_rules(void **state)
     save_one(&world, 10, STEPS, NAN);
     save_one(&world, 20, BEST, 1);
     save_one(&world, 30, STEPS, NAN);
-    save_one(&world, 30, STEPS, NAN); /* beside the first, under the same name everywhere */
+    save_one(&world, 30, STEPS,
+             NAN); /* a second checkpoint of the step, with the same name on all nodes */
     assert_string_equal(world.saved[0].directory, "step-00000030-2");
     for (int node = 0; node < 2; node++)
         expect_steps(world.node_parent[node], (dt_checkpoint_keep){1, 0, 1}, "20 30");
     fake_world_release(&world);
 }
 
-static void test_a_rank_that_fails_leaves_no_part_anywhere(void **state)
+static void test_a_failed_rank_leaves_no_parts(void **state)
 {
     fake_world world;
 
@@ -318,12 +319,12 @@ int main(void)
         IN_FOLDER(test_of_equal_losses_the_newer_is_the_better),
         IN_FOLDER(test_the_best_may_be_by_bleu),
         IN_FOLDER(test_the_newest_stays_whatever_it_was_saved_for),
-        IN_FOLDER(test_one_that_is_held_stays_until_it_is_let_go),
+        IN_FOLDER(test_a_held_checkpoint_stays_until_released),
         IN_FOLDER(test_scaler_optimizer_and_reasons_come_back),
         IN_FOLDER(test_an_index_without_them_is_read),
         IN_FOLDER(test_the_parts_of_all_nodes_are_a_checkpoint_together),
         IN_FOLDER(test_parts_are_pruned_by_the_same_rules),
-        IN_FOLDER(test_a_rank_that_fails_leaves_no_part_anywhere),
+        IN_FOLDER(test_a_failed_rank_leaves_no_parts),
     };
 
     setenv("DTRUN_LOG", "error", 1);

@@ -1,4 +1,4 @@
-/* checkpoint: what was saved by any layout of any number of ranks is loaded by any other. */
+/* checkpoint: what any layout of any number of ranks saved can be loaded by any other. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static void test_any_layout_loads_from_any_layout(void **state)
     }
 }
 
-/* Of four ranks, in rows of one, two and four; and stripes of whole parameters. */
+/* Meshes of four ranks with rows of one, two and four; and stripes of whole parameters. */
 static void set_mesh(fake_world *world, int which)
 {
     world->layout = which == 6 ? FAKE_STRIPES : FAKE_DDP + which % 2;
@@ -73,7 +73,7 @@ static void test_any_mesh_loads_from_any_mesh(void **state)
     fake_world_release(&world);
 }
 
-/* Columns of "wpe.weight" (8, 3), and of their elements those that a data rank has. */
+/* Columns of "wpe.weight" (8, 3), and the elements of them that a data rank holds. */
 static void test_a_box_keeps_its_dimensions(void **state)
 {
     fake_world world;
@@ -122,7 +122,7 @@ static dt_status load_own_alone(fake_world *world, dt_strategy_state *state, dt_
     DT_TRY(dt_checkpoint_load(checkpoint, state, err));
     for (int64_t i = 0; i < checkpoint->index.file_count; i++)
         read += checkpoint->parts[i].fd >= 0;
-    /* its own two, and those of its row's first where parameters stand that all of a row have */
+    /* its own two files, and those of the first rank of its row, with parameters that all ranks of a row hold */
     if (read > (state->mesh.tensor.rank == 0 ? 2 : 4))
         DT_THROW(err, DT_ERR_CORRUPT, "it has read %d of 8 files", (int)read);
 out:
@@ -170,7 +170,7 @@ static void test_any_padding_loads_from_any_padding(void **state)
     fake_world_release(&world);
 }
 
-static void test_every_rank_is_told_the_same_about_it(void **state)
+static void test_every_rank_gets_the_same_description(void **state)
 {
     fake_world world;
     dt_checkpoint *checkpoint;
@@ -249,7 +249,7 @@ static void test_one_parameter_is_read_by_its_name(void **state)
     fake_world_release(&world);
 }
 
-/* A whole parameter keeps name and shape, so that other programs read the file as it is. */
+/* A whole parameter keeps its name and shape, so that other programs can read the file. */
 static void test_a_whole_model_is_a_plain_safetensors_file(void **state)
 {
     fake_world world;
@@ -264,7 +264,8 @@ static void test_a_whole_model_is_a_plain_safetensors_file(void **state)
     assert_string_equal(checkpoint->index.files[0].name, "model-0.safetensors");
     assert_string_equal(checkpoint->index.files[1].name, "optimizer-0.safetensors");
     assert_int_equal(dt_checkpoint_use_part(&part, checkpoint, 0, NULL), DT_OK);
-    assert_int_equal(json_object_size(part->header.header), 6); /* five and the metadata */
+    assert_int_equal(json_object_size(part->header.header),
+                     6); /* five parameters and the metadata */
     assert_true(dt_safetensors_find(&start, &elems, &part->header, "wte.weight"));
     assert_int_equal(elems, FAKE_VOCAB * 3);
     assert_int_equal(start % 8, 0);
@@ -322,7 +323,7 @@ static void test_without_moments_only_values_can_be_loaded(void **state)
     fake_world_release(&world);
 }
 
-static void test_a_second_checkpoint_of_a_step_stands_beside_the_first(void **state)
+static void test_a_second_checkpoint_of_a_step_keeps_the_first(void **state)
 {
     fake_world world;
     const char *path;
@@ -382,12 +383,12 @@ int main(void)
         IN_FOLDER(test_a_box_keeps_its_dimensions),
         IN_FOLDER(test_a_rank_reads_the_files_of_what_it_holds),
         IN_FOLDER(test_any_padding_loads_from_any_padding),
-        IN_FOLDER(test_every_rank_is_told_the_same_about_it),
+        IN_FOLDER(test_every_rank_gets_the_same_description),
         IN_FOLDER(test_one_parameter_is_read_by_its_name),
         IN_FOLDER(test_a_whole_model_is_a_plain_safetensors_file),
         IN_FOLDER(test_another_model_is_refused_with_the_difference),
         IN_FOLDER(test_without_moments_only_values_can_be_loaded),
-        IN_FOLDER(test_a_second_checkpoint_of_a_step_stands_beside_the_first),
+        IN_FOLDER(test_a_second_checkpoint_of_a_step_keeps_the_first),
         IN_FOLDER(test_a_later_attempt_supersedes_a_higher_step),
         IN_FOLDER(test_no_checkpoint_is_not_an_error),
     };

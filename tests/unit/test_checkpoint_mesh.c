@@ -1,5 +1,5 @@
-/* checkpoint: what the processes of one mesh save, those of any other load. Their communicators are
- * the ones of a run. */
+/* checkpoint: what the processes of one mesh save can be loaded by those of any other, with the
+ * communicators of a real run. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ typedef struct job {
     bool saves;
 } job;
 
-/* Of the checkpoint that `mesh` saves in `layout`, each in a folder of its own. */
+/* Opens the world of the checkpoint that `mesh` saves in `layout`, in its own folder. */
 static void open_world(fake_world *out, const job *j, int mesh, int layout)
 {
     char parent[100];
@@ -54,7 +54,7 @@ static int run_task(int rank, fake_world *world, fake_layout layout, dt_comm *co
     return 0;
 }
 
-/* Saves its own, in both layouts; or loads those of all meshes. */
+/* Saves a checkpoint in both layouts, or loads those of all meshes. */
 static int body(int rank, void *self)
 {
     const job *j = self;

@@ -1,5 +1,5 @@
-/* The pieces of a parameter: a random division is taken for the whole, and no change of one is that
- * leaves an element out or has it twice. */
+/* Pieces of a parameter: a random division is accepted as complete; a change that loses or
+ * repeats an element is refused. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static int64_t draw(int64_t below)
     return (int64_t)((drawn >> 33) % (uint64_t)below);
 }
 
-/* Some ranges of the box. */
+/* Divides the box into ranges. */
 static void add_ranges(division *out, const dt_box *box)
 {
     int64_t elems = dt_box_elems(box), at = 0;
@@ -47,7 +47,7 @@ static void add_ranges(division *out, const dt_box *box)
     }
 }
 
-/* Cuts the box in two, again and again. */
+/* Cuts the box in two, repeatedly. */
 static void divide(division *out, const dt_box *box, int cuts)
 {
     int d = (int)draw(box->ndim);
@@ -86,7 +86,7 @@ static void draw_division(division *out)
     shuffle(out);
 }
 
-/* Counted element by element. */
+/* Checks the division by counting each element. */
 static bool is_whole(const division *d)
 {
     dt_slice whole = dt_slice_whole(&d->whole);
@@ -118,7 +118,7 @@ static void test_a_division_is_the_whole(void **state)
     }
 }
 
-/* As a box and a range that a document may say. */
+/* Changes a piece to another box and range, as a damaged document could have them. */
 static void change_one(division *d)
 {
     dt_slice *slice = &d->items[draw(d->pieces.count)].slice;
@@ -200,7 +200,8 @@ static void test_a_box_that_does_not_fit_is_refused(void **state)
         {"{\"start\":[0,0],\"size\":[4,0]}", "reaches beyond"},
         {"{\"start\":[0,0],\"size\":[4,\"6\"]}", "reaches beyond"},
         {"{\"start\":[1,1],\"size\":[9223372036854775807,9223372036854775807]}", "reaches beyond"},
-        {"{\"start\":[1,1],\"size\":[2,2]}", "a piece reaches beyond"}, /* with its 5 elements */
+        {"{\"start\":[1,1],\"size\":[2,2]}",
+         "a piece reaches beyond"}, /* the range has its 5 elements */
     };
     dt_box whole = dt_box_whole((const int64_t[]){4, 6}, 2);
 

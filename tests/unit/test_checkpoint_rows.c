@@ -1,5 +1,5 @@
-/* checkpoint: a matrix that was cut by columns is read whole, and by rows, through a window that is
- * smaller than its pieces. */
+/* checkpoint: a matrix that was saved by columns is read completely, and by rows, through a
+ * window smaller than its pieces. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 #define ROWS    700
 #define COLUMNS 1200
-#define CUTS    3 /* of columns: 280,000 elements each, more than a window has */
+#define CUTS    3 /* of columns: 280,000 elements each, more than a window holds */
 
 typedef struct holder {
     dt_state_chunk chunks[CUTS];
@@ -59,7 +59,7 @@ static void empty(holder *own)
         free(own->chunks[--own->count].value);
 }
 
-/* Of element k of a slice: its place in the matrix, which is its value. */
+/* Returns the place in the matrix, and thus the value, of element k of a slice. */
 static float value_at(const dt_slice *slice, int64_t k)
 {
     int64_t at = slice->start_elems + k, width = slice->box.size[1];
@@ -127,7 +127,7 @@ static dt_status save_and_read(fake_world *world, dt_strategy_state *state, dt_e
     expect_slice(checkpoint, state, &slice);
     middle.start[0] = 3;
     middle.size[0] = ROWS - 5;
-    middle.start[1] = 350; /* of the first two pieces */
+    middle.start[1] = 350; /* in the first two pieces */
     middle.size[1] = 300;
     slice = (dt_slice){middle, 777, dt_box_elems(&middle) - 1000};
     expect_slice(checkpoint, state, &slice);

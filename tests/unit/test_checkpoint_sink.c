@@ -1,4 +1,4 @@
-/* checkpoint: a sink's file is what was written to it, past the page cache or through it. */
+/* checkpoint: a sink's file holds what was written to it, with and without the page cache. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +21,13 @@
 
 #define BLOCK ((size_t)1 << 20)
 
-/* The real calls, watched; `refuse` is what a file system without O_DIRECT does, `take` the most
- * that a write takes. */
+/* Records real calls; `refuse`: opening with O_DIRECT fails, as on some file systems; `take`:
+ * the largest write accepted. */
 typedef struct watched {
     dt_checkpoint_io io;
     bool refuse;
     size_t take;
-    int direct, cached, refused; /* writes */
+    int direct, cached, refused; /* number of writes */
 } watched;
 
 static ssize_t on_write(void *self, int fd, const void *bytes, size_t length)
@@ -66,7 +66,7 @@ static char *random_bytes(size_t length)
     return bytes;
 }
 
-/* Written in pieces of `piece` bytes, read back whole, its digest that of the bytes. */
+/* Writes in pieces of `piece` bytes, reads the file back, and compares its digest. */
 static void comes_back(watched *io, const char *bytes, size_t length, size_t piece)
 {
     char path[] = "./sink-XXXXXX", hex[DT_DIGEST_SIZE], wanted[DT_DIGEST_SIZE];
@@ -108,14 +108,14 @@ static void what_is_written_comes_back(void **state)
                 watched io = watched_make(refuse != 0, 0);
 
                 comes_back(&io, bytes, lengths[l], pieces[p]);
-                assert_true(io.refused <= 1); /* tried once a file, not once a block */
+                assert_true(io.refused <= 1); /* tried once for each file, not for each block */
             }
     free(bytes);
 }
 
-static void short_writes_are_gone_on_from(void **state)
+static void short_writes_are_continued(void **state)
 {
-    static const size_t takes[] = {512, 4096, 100000}; /* the last leaves a crooked offset */
+    static const size_t takes[] = {512, 4096, 100000}; /* the last gives an unaligned offset */
     char *bytes = random_bytes(2 * BLOCK + 9);
 
     for (size_t i = 0; i < sizeof(takes) / sizeof(*takes); i++) {
@@ -126,7 +126,7 @@ static void short_writes_are_gone_on_from(void **state)
     free(bytes);
 }
 
-/* All but the end, where the file system of the working folder can. */
+/* Requires a working folder on a file system that supports it. */
 static void whole_blocks_go_past_the_page_cache(void **state)
 {
     char path[] = "./probe-XXXXXX";
@@ -149,7 +149,7 @@ static void whole_blocks_go_past_the_page_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_written_comes_back),
-                                       cmocka_unit_test(short_writes_are_gone_on_from),
+                                       cmocka_unit_test(short_writes_are_continued),
                                        cmocka_unit_test(whole_blocks_go_past_the_page_cache)};
 
     return cmocka_run_group_tests_name("checkpoint_sink", tests, NULL, NULL);

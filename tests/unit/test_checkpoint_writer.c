@@ -1,5 +1,4 @@
-/* writer: a save in the background is that of the step at which it was started, and may be killed
- * at any time. */
+/* writer: a background save has the state of the step at which it was started, and may be killed at any time. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,14 +23,14 @@
 
 #define KILLS        25 /* DTRUN_KILLS asks for more */
 #define KILL_SECONDS 0.03
-/* libgomp's own synchronisation is unknown to the thread sanitizer. */
+/* The thread sanitizer does not know libgomp's own synchronisation. */
 #ifdef __SANITIZE_THREAD__
 #define COPY_THREADS 1
 #else
 #define COPY_THREADS 2
 #endif
 
-/* The writer takes the JSON, a copy of which each rank has: they are processes elsewhere. */
+/* Copies the JSON, which the writer takes: ranks are separate processes in a real run. */
 static dt_checkpoint_info info_of(const fake_world *world)
 {
     dt_checkpoint_info info = world->info;
@@ -50,7 +49,7 @@ static dt_status open_writer(dt_checkpoint_writer **out, fake_world *world,
     return dt_checkpoint_writer_open(out, &place, &keep, state, state->comm, COPY_THREADS, err);
 }
 
-/* Saves, spoils the state at once, and waits. */
+/* Saves in the background, changes the state at once, and waits. */
 static dt_status save_behind(fake_world *world, dt_strategy_state *state, dt_error *err)
 {
     dt_checkpoint_writer *writer = NULL;
@@ -106,7 +105,7 @@ static void test_a_save_that_fails_is_an_outcome_on_every_rank(void **state)
     fake_world_release(&world);
 }
 
-/* Closing waits for what is under way. */
+/* Closing waits for the running save. */
 static dt_status save_and_close(fake_world *world, dt_strategy_state *state, dt_error *err)
 {
     dt_checkpoint_writer *writer = NULL;
@@ -136,7 +135,7 @@ static void test_closing_waits_for_the_save(void **state)
 
 static int told; /* the pipe to the parent */
 
-/* Saves one step after the other until it is killed, and tells of each that is done. */
+/* Saves one step after the other until killed, and reports each finished save. */
 static dt_status save_for_ever(fake_world *world, dt_strategy_state *state, dt_error *err)
 {
     dt_checkpoint_writer *writer = NULL;
@@ -174,7 +173,7 @@ static int64_t newest_step(const fake_world *world)
     return step;
 }
 
-/* The last step that a child has reported, or `step` where it reported none. */
+/* Returns the last step that a killed child has reported; `step` if it reported none. */
 static int64_t killed_after(fake_world *world, double seconds, int64_t step)
 {
     int pipes[2], code;
@@ -193,14 +192,14 @@ static int64_t killed_after(fake_world *world, double seconds, int64_t step)
     dt_clock_sleep_seconds(seconds);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &code, 0), child);
-    assert_true(WIFSIGNALED(code)); /* it had not failed by itself */
+    assert_true(WIFSIGNALED(code)); /* it had not failed on its own */
     while (read(pipes[0], &step, sizeof(step)) == sizeof(step))
         ;
     close(pipes[0]);
     return step;
 }
 
-static void test_killed_at_any_time_what_was_told_of_still_loads(void **state)
+static void test_killed_at_any_time_reported_saves_still_load(void **state)
 {
     const char *asked = getenv("DTRUN_KILLS");
     long kills = asked != NULL ? strtol(asked, NULL, 10) : KILLS;
@@ -216,7 +215,8 @@ static void test_killed_at_any_time_what_was_told_of_still_loads(void **state)
         world.info.step++;
         done = killed_after(&world, drand48() * KILL_SECONDS, done);
         newest = newest_step(&world);
-        assert_in_range(newest, done, done + 1); /* the last may have ended untold */
+        assert_in_range(newest, done,
+                        done + 1); /* the last save may have finished without its report */
         world.info.step = newest;
         fake_must_load(&world);
     }
@@ -231,10 +231,10 @@ int main(void)
         IN_FOLDER(test_what_is_saved_is_the_state_of_its_step),
         IN_FOLDER(test_a_save_that_fails_is_an_outcome_on_every_rank),
         IN_FOLDER(test_closing_waits_for_the_save),
-        IN_FOLDER(test_killed_at_any_time_what_was_told_of_still_loads),
+        IN_FOLDER(test_killed_at_any_time_reported_saves_still_load),
     };
 
-    setenv("DTRUN_LOG", "error", 1); /* what is skipped is skipped on purpose */
+    setenv("DTRUN_LOG", "error", 1); /* skipped checkpoints are expected here */
     dt_log_init("test");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

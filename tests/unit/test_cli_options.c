@@ -1,4 +1,4 @@
-/* options: what one description accepts and refuses; suggestions. */
+/* options: what a table of options accepts and refuses; suggestions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ typedef struct parsed {
     dt_status st;
 } parsed;
 
-/* words: separated by single blanks; copied, since getopt permutes. */
+/* words: separated by single spaces; copied, since getopt reorders them. */
 static void parse(parsed *p, const char *words)
 {
     char *argv[32], *text;

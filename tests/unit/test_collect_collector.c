@@ -1,5 +1,5 @@
-/* Journals become rows: each event once and in order, whatever its agent sends; gaps are told; and an
- * agent is told only of what is on the disk.
+/* collector: turns journals into rows, each event once and in order, whatever its agent sends; reports gaps; and
+ * acknowledges only events that are on the disk.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -117,9 +117,9 @@ static void close_collector(fixture *f)
     dt_store_close(f->store);
 }
 
-/* --- its journal */
+/* --- the journal */
 
-/* A point of the curve: step `sequence`. after: of a jump; -1: none. */
+/* A point of the curve at step `sequence`. after: the number before a jump; -1: no jump. */
 static void take_after(fixture *f, int64_t sequence, int64_t after)
 {
     dt_message message;
@@ -187,7 +187,7 @@ static void test_each_event_is_taken_once(void **state)
     close_collector(&f);
 }
 
-static void test_what_is_missing_is_told(void **state)
+static void test_missing_events_are_reported(void **state)
 {
     fixture f;
 
@@ -201,7 +201,7 @@ static void test_what_is_missing_is_told(void **state)
     close_collector(&f);
 }
 
-/* An agent that begins anew jumps, and says after which number. */
+/* A restarted agent continues with a higher number, and reports the number before the jump. */
 static void test_a_jump_of_the_agent_loses_nothing(void **state)
 {
     fixture f;
@@ -211,7 +211,7 @@ static void test_a_jump_of_the_agent_loses_nothing(void **state)
     take_after(&f, 1000, 0);
     assert_false(dt_collector_has_gaps(f.collector));
     assert_int_equal(wanted(&f), 1001);
-    take_after(&f, 3000, 1005); /* ... which is later than what was seen */
+    take_after(&f, 3000, 1005); /* the number before the jump is higher than the last one seen */
     assert_true(dt_collector_has_gaps(f.collector));
     assert_good(f.t, dt_collector_commit(f.collector, &f.t->err));
     assert_int_equal(count(&f, "gap"), 1);
@@ -240,7 +240,7 @@ static void test_a_damaged_line_is_left_out(void **state)
     close_collector(&f);
 }
 
-static void test_agents_are_told_of_what_is_on_the_disk(void **state)
+static void test_only_events_on_the_disk_are_acknowledged(void **state)
 {
     fixture f;
 
@@ -270,10 +270,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_each_event_is_taken_once),
-        TEST(test_what_is_missing_is_told),
+        TEST(test_missing_events_are_reported),
         TEST(test_a_jump_of_the_agent_loses_nothing),
         TEST(test_a_damaged_line_is_left_out),
-        TEST(test_agents_are_told_of_what_is_on_the_disk),
+        TEST(test_only_events_on_the_disk_are_acknowledged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

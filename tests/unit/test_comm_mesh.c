@@ -1,5 +1,5 @@
-/* The mesh: who is in which row and column, which of those that hold the same speaks, and processes
- * that talk along both axes. NODE_RANK tells which of them share a node. */
+/* The mesh: ranks of rows and columns, which rank represents those that hold the same, and
+ * processes that communicate along both axes. NODE_RANK says which of them share a node. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,8 +67,8 @@ static void test_every_rank_knows_the_groups_of_all(void **state)
         }
 }
 
-/* Of each part of what is divided, one rank of those that hold it. */
-static void test_what_several_hold_is_said_once(void **state)
+/* For each part, exactly one of the ranks that hold it is chosen. */
+static void test_shared_parts_have_one_speaker(void **state)
 {
     for (unsigned divided = 0; divided < 4; divided++) {
         int said[4][3] = {{0}}, parts = 0;
@@ -94,16 +94,16 @@ static void test_what_several_hold_is_said_once(void **state)
 typedef struct layout {
     int data_size, tensor_size;
     int node[RANKS_MAX];
-    const char *data, *tensor; /* transports of rank 0 */
+    const char *data, *tensor; /* transports as seen by rank 0 */
 } layout;
 
 static const layout layouts[] = {
     {2, 2, {0, 0, 0, 0}, "shm", "shm"},
     {2, 2, {0, 0, 1, 1}, "gloo", "shm"},
     {2, 2, {0, 1, 2, 3}, "gloo", "gloo"},
-    {2, 2, {0, 0, 0, 1}, "shm", "shm"}, /* the other row and the other column cross nodes */
+    {2, 2, {0, 0, 0, 1}, "shm", "shm"}, /* only the other row and the other column cross nodes */
     {2, 2, {1, 0, 0, 0}, "nodes", "nodes"},
-    {3, 2, {0, 0, 0, 1, 1, 1}, "nodes", "shm"}, /* a row that crosses */
+    {3, 2, {0, 0, 0, 1, 1, 1}, "nodes", "shm"}, /* a row across two nodes */
     {4, 1, {0, 0, 1, 1}, "nodes", "self"},
     {1, 4, {0, 0, 0, 0}, "self", "shm"},
 };
@@ -141,7 +141,7 @@ static void close_all(talk *t)
     dt_events_close(t->events);
 }
 
-/* Everyone says who it is: those that hear it are the group's. */
+/* Each rank sends its number; the group must hear exactly its members. */
 static int check_members(dt_comm *comm, const dt_group *group, int rank)
 {
     int64_t own = rank, heard[RANKS_MAX];
@@ -190,7 +190,7 @@ static void *sum_ranks(void *self)
     return NULL;
 }
 
-/* A thread an axis: neither waits for the other. */
+/* One thread for each axis: neither waits for the other. */
 static int check_both_at_once(talk *t, int rank)
 {
     axis data = {&t->data, &t->mesh.data, false}, tensor = {&t->tensor, &t->mesh.tensor, false};
@@ -203,8 +203,9 @@ static int check_both_at_once(talk *t, int rank)
     return 0;
 }
 
-/* Gradients 1, 2, 3, ...: the first ELEMS of a matrix that the tensor ranks divide, as many of a
- * vector that each of them holds. ddp: every data rank holds the same; fsdp: they divide it. */
+/* Gradients 1, 2, 3, ...: the first ELEMS belong to a matrix that the tensor ranks divide, as
+ * many to a vector that each of them holds. ddp: every data rank holds the same; fsdp: they
+ * divide it. */
 #define ELEMS 24
 
 static double own_squares(const dt_mesh *mesh, bool fsdp, double *replicated)
@@ -275,7 +276,7 @@ int main(void)
         cmocka_unit_test(test_ranks_of_a_row_are_neighbours),
         cmocka_unit_test(test_without_a_tensor_axis_the_data_axis_is_the_world),
         cmocka_unit_test(test_every_rank_knows_the_groups_of_all),
-        cmocka_unit_test(test_what_several_hold_is_said_once),
+        cmocka_unit_test(test_shared_parts_have_one_speaker),
         cmocka_unit_test(test_axes_connect_their_ranks_and_norms_count_every_gradient_once),
     };
 

@@ -1,5 +1,5 @@
-/* NCCL's communicator against a stand-in for the library and the card, which records what it is
- * asked and can hang, fail and lose ranks as a real one would. */
+/* NCCL's communicator with a stand-in for the library and the GPU, which records calls, and can
+ * hang, fail and lose ranks. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,10 +21,10 @@
 
 #define CALLS_MAX 64
 
-/* --- the stand-in: a queue does nothing until `done_calls` says so */
+/* --- the stand-in: queued work is done only up to `done_calls` */
 
 typedef struct dt_device_event {
-    int64_t calls; /* that were queued before it was recorded */
+    int64_t calls; /* queued before it was recorded */
 } dt_device_event;
 
 struct dt_queue {
@@ -173,7 +173,7 @@ static dt_status open_one(dt_comm *out, double timeout_seconds, const dt_peer *p
     uint8_t id[DT_NCCL_ID_BYTES] = {42};
     dt_status st = dt_nccl_open(out, &options, id, &host, err);
 
-    assert_null(host.close); /* taken, failing or not */
+    assert_null(host.close); /* taken over, also on failure */
     return st;
 }
 
@@ -183,7 +183,7 @@ static int start(void **state)
     return 0;
 }
 
-/* Whatever happened, nothing is left. */
+/* Checks after each test that nothing is left. */
 static int end(void **state)
 {
     assert_int_equal(seen.aborts, 1);
@@ -209,7 +209,7 @@ static void test_collectives_are_queued_as_they_are_called(void **state)
     assert_int_equal(comm.all_gather(&comm, data, part, 8, &err), DT_OK);
     assert_int_equal(comm.broadcast(&comm, data, 32, 2, &err), DT_OK);
     assert_int_equal(comm.all_reduce(&comm, data, 0, DT_F32, &err), DT_OK);
-    assert_int_equal(seen.call_count, 4); /* none for nothing */
+    assert_int_equal(seen.call_count, 4); /* empty collectives are not queued */
     assert_int_equal(seen.calls[0].kind, DT_NCCL_ALL_REDUCE);
     assert_int_equal(seen.calls[0].elems, 8);
     assert_int_equal(seen.calls[1].dtype, DT_BF16);
@@ -217,8 +217,7 @@ static void test_collectives_are_queued_as_they_are_called(void **state)
     assert_ptr_equal(seen.calls[1].out, part);
     assert_int_equal(seen.calls[2].elems, 8);
     assert_int_equal(seen.calls[3].root, 2);
-    /* all-reduce 2*3*32/4, reduce-scatter 3*2*2, all-gather 3*8; the rank before the root of a
-     * broadcast hands nothing on */
+    /* all-reduce 2*3*32/4, reduce-scatter 3*2*2, all-gather 3*8; a broadcast ends at the rank before its root */
     assert_int_equal(comm.sent_bytes, 48 + 12 + 24);
     assert_int_equal(comm.all_reduce_f64(&comm, &value, 1, &err), DT_OK);
     assert_true(value == 6);
@@ -236,7 +235,7 @@ static void test_a_call_waits_until_the_one_before_is_taken(void **state)
 
     seen.looks_of_a_call = 2;
     assert_int_equal(open_one(&comm, 60, NULL, &err), DT_OK);
-    for (int i = 0; i < 3 * DT_NCCL_HISTORY; i++) { /* the ring goes around */
+    for (int i = 0; i < 3 * DT_NCCL_HISTORY; i++) { /* the ring buffer wraps around */
         assert_int_equal(comm.all_reduce(&comm, data, 4, DT_F32, &err), DT_OK);
         assert_int_equal(seen.busy_looks, 0);
     }
@@ -245,7 +244,7 @@ static void test_a_call_waits_until_the_one_before_is_taken(void **state)
     dt_comm_close(&comm);
 }
 
-/* finish() hears of it, and so does whatever comes after. */
+/* finish() returns the error, and so does each later call. */
 static void expect_failure(dt_comm *comm, const char *words)
 {
     double begin = dt_clock_monotonic_seconds();
@@ -255,7 +254,7 @@ static void expect_failure(dt_comm *comm, const char *words)
     assert_int_equal(comm->finish(comm, &err), DT_ERR_COMM);
     assert_non_null(strstr(err.message, words));
     assert_non_null(strstr(err.message, "rank 1 of 4"));
-    assert_true(dt_clock_monotonic_seconds() - begin < 30); /* and not for ever */
+    assert_true(dt_clock_monotonic_seconds() - begin < 30); /* it does not hang */
     assert_int_equal(comm->all_reduce(comm, data, 4, DT_F32, &again), DT_ERR_COMM);
     assert_string_equal(again.message, err.message);
     dt_comm_close(comm);
@@ -273,7 +272,7 @@ static void test_an_error_of_another_rank_ends_what_is_queued(void **state)
     expect_failure(&comm, "remote error");
 }
 
-static void test_a_rank_that_does_not_come_is_no_hang(void **state)
+static void test_a_missing_rank_does_not_hang(void **state)
 {
     dt_error err = DT_ERROR_INIT;
     float data[4] = {0};
@@ -282,7 +281,7 @@ static void test_a_rank_that_does_not_come_is_no_hang(void **state)
     assert_int_equal(open_one(&comm, 0.3, NULL, &err), DT_OK);
     assert_int_equal(comm.all_reduce(&comm, data, 4, DT_F32, &err), DT_OK);
     assert_int_equal(comm.reduce_scatter(&comm, data, data, 1, DT_F32, &err), DT_OK);
-    seen.done_calls = 1; /* the first one is done; the message names the second */
+    seen.done_calls = 1; /* the first call is done; the message names the second */
     expect_failure(&comm, "reduce_scatter #2");
 }
 
@@ -334,7 +333,7 @@ int main(void)
         TEST(test_collectives_are_queued_as_they_are_called),
         TEST(test_a_call_waits_until_the_one_before_is_taken),
         TEST(test_an_error_of_another_rank_ends_what_is_queued),
-        TEST(test_a_rank_that_does_not_come_is_no_hang),
+        TEST(test_a_missing_rank_does_not_hang),
         TEST(test_a_process_of_this_node_that_is_gone_is_seen),
         TEST(test_connecting_that_fails_leaves_nothing),
         TEST(test_connecting_to_nobody_ends),

@@ -30,11 +30,10 @@
 
 #include "base/banned.h"
 
-/* Seconds; the test is over before. What ends a wait is not the timeout. */
+/* Seconds, longer than the test: nothing in the test ends by this timeout. */
 #define FOR_EVER 300
 
-/* The timeout of ranks of which one stops. All of them must have met before: a second is too short on a
- * busy machine. */
+/* The timeout of ranks one of which stops. Not a second: all of them have to connect first, on a busy machine. */
 #define STOP_SECONDS 2
 
 #define SAME_ELEMS 100003
@@ -49,11 +48,12 @@ typedef struct shared {
     int world_size;
     const layout *layout;
     pid_t stopped;
-    _Atomic int seen; /* so many ranks have seen that it has stopped */
+    _Atomic int seen; /* number of ranks that noticed the stop */
     float same[RANKS_MAX][SAME_ELEMS];
 } shared;
 
-/* The first LAYOUTS_SHORT: one of each transport, with an odd number of ranks or nodes of different sizes. */
+/* The first LAYOUTS_SHORT have one of each transport, with an odd number of ranks or with nodes
+ * of different sizes. */
 static const layout layouts[] = {
     {"shm", 3, {0}},
     {"gloo", 3, {0, 1, 2}},
@@ -64,7 +64,7 @@ static const layout layouts[] = {
     {"gloo", 4, {0, 1, 2, 3}},
     {"nodes", 4, {0, 0, 1, 1}},
     {"nodes", 3, {0, 0, 1}},
-    {"gloo", 4, {0, 1, 0, 1}}, /* no neighbours */
+    {"gloo", 4, {0, 1, 0, 1}}, /* no neighbours share a node */
 };
 
 #define LAYOUTS_SHORT 3
@@ -129,10 +129,9 @@ static int body_collectives(int rank, void *self)
     return 0;
 }
 
-/* Several segments and rounds of the ring. */
-/* Many chunks of shared memory, several segments and rounds of Gloo's ring. What all ranks send
- * together is what the formulas say, whichever way it goes; between nodes of different sizes more.
- */
+/* Covers many chunks of shared memory, and several segments and rounds of Gloo's ring. Checks
+ * the bytes that all ranks sent against the formulas; between nodes of different sizes they may
+ * be more. */
 static int body_large(int rank, void *self)
 {
     const shared *s = self;
@@ -185,7 +184,7 @@ static int body_broadcast(int rank, void *self)
         for (size_t i = 0; i < sizeof(bytes); i++)
             CHECK(bytes[i] == root + 1);
     }
-    /* Each broadcast reaches all but the root: so much was sent by all together. */
+    /* Each broadcast reaches all ranks but the root; checks the sum of sent bytes. */
     sent = (double)comm.sent_bytes;
     CHECK(comm.all_reduce_f64(&comm, &sent, 1, NULL) == DT_OK);
     CHECK(sent == (double)s->world_size * (s->world_size - 1) * sizeof(bytes));
@@ -230,7 +229,7 @@ static int expect_dead(dt_comm *comm)
     return 0;
 }
 
-/* The last rank: what waits for it is not always its neighbour. */
+/* Kills the last rank, which is not always a neighbour of the waiting ranks. */
 static int body_peer_is_killed(int rank, void *self)
 {
     const shared *s = self;
@@ -240,7 +239,7 @@ static int body_peer_is_killed(int rank, void *self)
     CHECK(open_comm(&events, &comm, rank, s, FOR_EVER) == 0);
     CHECK(comm.barrier(&comm, NULL) == DT_OK);
     if (rank == s->world_size - 1)
-        _exit(0); /* nothing is closed: as after a kill, with an exit code that is good */
+        _exit(0); /* closes nothing, like a kill, but with exit code 0 */
     CHECK(expect_dead(&comm) == 0);
     dt_comm_close(&comm);
     dt_events_close(events);
@@ -271,7 +270,7 @@ static int body_peer_is_killed_in_the_middle(int rank, void *self)
     return 0;
 }
 
-/* The kernel still answers for it. The others have it killed once all of them have seen it. */
+/* A stopped process, for which the kernel still answers. The others have it killed once all of them noticed. */
 static int body_peer_stops(int rank, void *self)
 {
     shared *s = self;
@@ -315,7 +314,8 @@ static int body_bad_address(int rank, void *self)
     dt_events *events;
     dt_comm comm;
 
-    setenv("DTRUN_INTERFACE_ADDRESS", "192.0.2.1", 1); /* for documentation: nobody's */
+    setenv("DTRUN_INTERFACE_ADDRESS", "192.0.2.1",
+           1); /* an address for documentation, which no machine has */
     CHECK(open_with(&events, &comm, rank, s, 5, &err) == DT_ERR_USAGE);
     CHECK(strstr(err.message, "'192.0.2.1'") != NULL);
     dt_events_close(events);
@@ -424,7 +424,7 @@ static int share_memory(void **state)
     return *state == MAP_FAILED ? -1 : 0;
 }
 
-/* Whether the victim ends by this signal and all other ranks exit with 0; reports the others. */
+/* Returns true if the victim ends by this signal and all other ranks exit with 0; reports others. */
 static bool one_is_killed(const layout *l, int (*body)(int rank, void *self), shared *s, int victim,
                           int signal_number)
 {
@@ -451,8 +451,7 @@ static void test_a_peer_killed_in_the_middle_is_an_error_of_all_others(void **st
             one_is_killed(&layouts[i], body_peer_is_killed_in_the_middle, *state, 0, SIGALRM));
 }
 
-/* Each layout waits for its timeout: as many layouts at once as the short table has, each in a process
- * with shared memory of its own. */
+/* Each layout waits for its timeout, so that several run at once, each in a process with its own shared memory. */
 static void test_a_peer_that_stops_is_an_error_after_the_timeout(void **state)
 {
     for (size_t first = 0; first < layout_count; first += LAYOUTS_SHORT) {
@@ -492,7 +491,7 @@ static void test_an_address_of_another_machine_is_an_error(void **state)
     assert_int_equal(run_layout(&gloo_2, body_bad_address, *state), 0);
 }
 
-/* Another attempt would end the same way. */
+/* A retry would fail in the same way. */
 static void test_addresses_of_two_families_are_not_tried_again(void **state)
 {
     assert_int_equal(run_layout(&gloo_2, body_two_families, *state), 0);

@@ -1,4 +1,4 @@
-/* How far a node's clock is ahead: what an answer proves, and what comes unasked. */
+/* Estimates how far a node's clock is ahead, from answers and from unrequested messages. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -12,24 +12,24 @@
 
 #include "base/banned.h"
 
-static void test_the_shortest_way_is_believed(void **state)
+static void test_the_fastest_answer_is_used(void **state)
 {
     dt_clock_offset offset;
 
     dt_clock_offset_init(&offset);
     assert_true(isinf(offset.error_ms));
     dt_clock_offset_answered(&offset, 1000, 6100,
-                             1200); /* between 1000 and 1200 it was 6100 there */
+                             1200); /* between 1000 and 1200 here it was 6100 there */
     assert_int_equal(offset.ahead_ms, 5000);
     assert_true(offset.error_ms == 100);
-    dt_clock_offset_answered(&offset, 2000, 7000, 2800); /* a longer way says less */
+    dt_clock_offset_answered(&offset, 2000, 7000, 2800); /* a slower answer says less */
     assert_int_equal(offset.ahead_ms, 5000);
     dt_clock_offset_answered(&offset, 3000, 8030, 3020);
     assert_int_equal(offset.ahead_ms, 5020);
     assert_true(offset.error_ms == 10);
 }
 
-/* A line was stamped before it was heard: a clock that shows less than it must is ahead of that. */
+/* A message is stamped before it arrives: the stamp gives a lower bound of the offset. */
 static void test_what_comes_unasked_corrects_upwards(void **state)
 {
     dt_clock_offset offset;
@@ -42,7 +42,7 @@ static void test_what_comes_unasked_corrects_upwards(void **state)
     assert_int_equal(offset.ahead_ms, 5060);
 }
 
-static void test_what_has_no_stamp_says_nothing(void **state)
+static void test_messages_without_a_stamp_are_ignored(void **state)
 {
     dt_clock_offset offset;
 
@@ -56,9 +56,9 @@ static void test_what_has_no_stamp_says_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_shortest_way_is_believed),
+        cmocka_unit_test(test_the_fastest_answer_is_used),
         cmocka_unit_test(test_what_comes_unasked_corrects_upwards),
-        cmocka_unit_test(test_what_has_no_stamp_says_nothing),
+        cmocka_unit_test(test_messages_without_a_stamp_are_ignored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

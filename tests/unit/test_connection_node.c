@@ -1,5 +1,5 @@
-/* The way to a node: its phases, with a script in the place of the agent, and of what is run there
- * past it. The script of a case has the arguments of dtrun-agent: connect FOLDER [--start], end FOLDER.
+/* The connection to a node and its phases, with a script in place of the agent and of commands on the node. The script
+ * gets the arguments of dtrun-agent: connect FOLDER [--start], end FOLDER.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 
 #include "base/banned.h"
 
-/* Each reads what it is told before it ends, so that what it said is not lost with the connection. */
+/* Scripts read their input before they exit, so that their output is not lost with the connection. */
 #define HELLO                                                                                    \
     "read -r attach\n"                                                                           \
     "echo '{\"event\":\"hello\",\"protocol\":1,\"version\":\"t\",\"next_sequence\":0,\"state\":" \
@@ -36,7 +36,7 @@ typedef struct fixture {
     uv_loop_t loop;
     dt_poll_clock clock;
     dt_node_link *link;
-    int attached, events, refused, ended, lost, settled, batches; /* what it was told */
+    int attached, events, refused, ended, lost, settled, batches; /* calls received */
 } fixture;
 
 /* --- the run */
@@ -176,7 +176,7 @@ static void close_node(fixture *t)
     assert_int_equal(dt_file_remove_tree(t->folder, NULL), DT_OK);
 }
 
-/* connect, end: what the script does then. */
+/* Makes a script with actions for `connect` and for `end`. */
 static void place_agent(fixture *t, const char *connect, const char *end)
 {
     dt_node_layout place = {
@@ -241,7 +241,7 @@ static void test_what_is_cut_is_connected_again(void **state)
     close_node(&t);
 }
 
-static void test_an_agent_of_no_use_is_ended(void **state)
+static void test_an_unusable_agent_is_ended(void **state)
 {
     fixture t;
 
@@ -252,7 +252,7 @@ static void test_an_agent_of_no_use_is_ended(void **state)
     assert_int_equal(t.attached, 0);
     run_until(&t, DT_NODE_RELEASED);
     assert_int_equal(t.ended, 1);
-    dt_node_link_stored(t.link); /* nobody is there to be told */
+    dt_node_link_stored(t.link); /* there is no connection */
     assert_int_equal(dt_node_link_phase(t.link), DT_NODE_GONE);
     close_node(&t);
 }
@@ -272,7 +272,7 @@ static void test_a_node_that_was_preempted_is_lost_for_good(void **state)
     close_node(&t);
 }
 
-static void test_one_that_released_before_is_let_go(void **state)
+static void test_a_released_node_is_disconnected(void **state)
 {
     fixture t;
 
@@ -286,8 +286,8 @@ static void test_one_that_released_before_is_let_go(void **state)
     close_node(&t);
 }
 
-/* What is asked of a node before anything was begun there; nothing runs. */
-static void test_where_nothing_was_begun(void **state)
+/* Nothing was started on the node yet, so that no script is run. */
+static void test_an_untouched_node_is_left_alone(void **state)
 {
     fixture t;
 
@@ -305,13 +305,13 @@ static void test_where_nothing_was_begun(void **state)
     close_node(&t);
 
     open_node(&t);
-    dt_node_link_lose_place(t.link); /* there may be ranks, wherever it was */
+    dt_node_link_lose_place(t.link); /* there may be ranks, in an unknown folder */
     dt_node_link_stop(t.link, 1, true);
     assert_int_equal(dt_node_link_phase(t.link), DT_NODE_NEW);
     close_node(&t);
 }
 
-static void test_final_phases_take_nothing(void **state)
+static void test_final_phases_ignore_calls(void **state)
 {
     fixture t;
 
@@ -336,13 +336,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_from_hello_to_goodbye),
         cmocka_unit_test(test_what_is_cut_is_connected_again),
-        cmocka_unit_test(test_an_agent_of_no_use_is_ended),
+        cmocka_unit_test(test_an_unusable_agent_is_ended),
         cmocka_unit_test(test_a_node_that_was_preempted_is_lost_for_good),
-        cmocka_unit_test(test_one_that_released_before_is_let_go),
-        cmocka_unit_test(test_where_nothing_was_begun),
-        cmocka_unit_test(test_final_phases_take_nothing),
+        cmocka_unit_test(test_a_released_node_is_disconnected),
+        cmocka_unit_test(test_an_untouched_node_is_left_alone),
+        cmocka_unit_test(test_final_phases_ignore_calls),
     };
 
-    signal(SIGPIPE, SIG_IGN); /* an agent may end before it is spoken to */
+    signal(SIGPIPE, SIG_IGN); /* an agent may exit before it is written to */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

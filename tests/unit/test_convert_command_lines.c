@@ -1,4 +1,4 @@
-/* How command lines and files of Python are read, and the numbers that are computed from them. */
+/* Reads command lines and Python files of other programs, and the numbers computed from them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Words with a '|' between them, commands with a "; ". */
+/* Writes words with '|' between them, commands with "; ". */
 static const char *words_of(const char *text)
 {
     dt_error err = DT_ERROR_INIT;
@@ -104,7 +104,7 @@ static void test_variables_that_double_end(void **state)
     dt_strbuf_release(&text);
 }
 
-/* What each name has at the end; "?" where that is not known. */
+/* Writes the final value of each name; "?" if it is unknown. */
 static const char *values_of(const char *text)
 {
     dt_error err = DT_ERROR_INIT;
@@ -189,12 +189,12 @@ static void test_numbers_are_fairseqs(void **state)
     static const struct {
         const char *more, *path, *yaml;
     } cases[] = {
-        /* batches: a multiple of eight where there are more */
+        /* batches: a multiple of eight if larger */
         {"--max-tokens 2048 --tokens-per-sample 512", "batch.sequences", "4"},
         {"--max-tokens 30000 --tokens-per-sample 1000", "batch.sequences", "24"},
         {"--max-tokens 30000 --tokens-per-sample 1000 --batch-size 12", "batch.sequences", "12"},
         {"--max-tokens 100 --tokens-per-sample 1000", "batch.sequences", "1"},
-        /* what differs from dtrun's defaults */
+        /* values that differ from dtrun's defaults */
         {"", "clip", "0"},
         {"", "seed", "1"},
         {"", "optimizer.beta2", "0.999"},
@@ -212,7 +212,7 @@ static void test_numbers_are_fairseqs(void **state)
         {"--lr-scheduler cosine --lr-period-updates 10", "schedule.shrink", "0.1"},
         {"--lr-scheduler cosine --lr-period-updates 100", "schedule.shrink", NULL},
         {"--lr-scheduler fixed --warmup-updates 10", "schedule.warmup_init_lr", "0.0001"},
-        /* the loss scale: of a sum there, of a mean here */
+        /* the loss scale: for a sum there, for a mean here */
         {"--fp16 --batch-size 2 --tokens-per-sample 64 --distributed-world-size 4",
          "precision.loss_scale", "65536"},
         {"--fp16 --update-freq 2 --distributed-world-size 4", "precision.scale_window", "2048"},

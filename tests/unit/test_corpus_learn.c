@@ -1,5 +1,5 @@
-/* Pairs that are learned are those of the definition, counted anew for every merge; what is written is a
- * tokenizer that gives the same merges back. */
+/* Learned pairs are those of the definition, which counts all pairs again for every merge; the
+ * written tokenizer gives the same merges. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 static const char *const special[] = {"<|endoftext|>"};
 
-/* --- by the definition: text as ids with -1 between words, every pair counted for every merge */
+/* --- the definition: text as ids with -1 between words; counts every pair for every merge */
 
 typedef struct plain {
     int32_t ids[2 * MOST];
@@ -67,8 +67,8 @@ static void merge(plain *text, const dt_bpe_merge *pair, int32_t id)
     text->count = to;
 }
 
-/* Counts of overlapping places ("aaa" has two) are those of the trainer only where none overlap: a text
- * with a letter twice in a row is left to the comparison with the library. */
+/* Overlapping pairs ("aaa" has two) are counted differently by the trainer: texts with a letter
+ * twice in a row are compared only with the library. */
 static void make_text(char *out, unsigned seed)
 {
     const char *letters = seed % 2 == 0 ? "abc " : "abcde\n ,x1";
@@ -130,7 +130,7 @@ static void test_merges_are_those_of_the_definition(void **state)
     check_text("a", 1);
 }
 
-/* --- what is written */
+/* --- the written tokenizer */
 
 static void check_written(dt_split_kind kind)
 {
@@ -211,7 +211,7 @@ static void test_a_long_word_is_counted_in_pieces(void **state)
 
     (void)state;
     for (size_t i = 0; i + 2 <= length; i += 2)
-        memcpy(text + i, "\xc3\xa9", 2); /* é: a cut must not lie within one */
+        memcpy(text + i, "\xc3\xa9", 2); /* é: a cut must not be inside it */
     assert_int_equal(dt_words_init(&words, &err), DT_OK);
     assert_int_equal(dt_words_add_text(&words, &split, text, length, &err), DT_OK);
     assert_int_equal(words.used, 2);

@@ -1,5 +1,4 @@
-/* Sentence pairs in every form that they come in become the same file of ids; what is wrong with them is
- * said with file and line. */
+/* Sentence pairs in every format give the same file of ids; errors name file and line. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +63,7 @@ static void compare_side(const dt_sentences *sentences, dt_language language, co
     assert_memory_equal(ids, wanted, count * sizeof(*wanted));
 }
 
-/* The recipe's data are the three pairs above. */
+/* The recipe's data must give the three pairs above. */
 static void compare(data_folder *folder)
 {
     dt_error err = DT_ERROR_INIT;
@@ -97,7 +96,7 @@ static void test_two_text_files_are_read_line_by_line(void **state)
     data_train(folder, "train");
     compare(folder);
     assert_int_equal(prepare(folder, &here, &made, NULL), DT_OK);
-    assert_true(made.found); /* once */
+    assert_true(made.found); /* made only once */
     assert_int_equal(made.facts.unknown, 2);
 }
 
@@ -139,7 +138,7 @@ static void test_columns_are_found_by_name_or_number(void **state)
     compare(folder);
 }
 
-/* As fairseq-preprocess writes it, ids in `width` bytes. */
+/* Writes a data-bin as fairseq-preprocess does, with ids of `width` bytes. */
 static void write_databin(const data_folder *folder, const char *language, unsigned char type,
                           int width, const int32_t *ids, const int32_t *lengths, int64_t sentences)
 {
@@ -182,7 +181,7 @@ static void test_a_data_bin_is_read_in_every_width_and_direction(void **state)
     } types[] = {{1, 1}, {8, 2}, {4, 4}, {5, 8}};
     data_folder *folder = *state;
 
-    folder->recipe.data.tokenizer = ""; /* it has its dictionaries with it */
+    folder->recipe.data.tokenizer = ""; /* the data-bin includes its dictionaries */
     data_train(folder, "train");
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         write_databin(folder, "de", types[i].type, types[i].width, source_ids, source_lengths, 3);
@@ -193,7 +192,7 @@ static void test_a_data_bin_is_read_in_every_width_and_direction(void **state)
     write_databin(folder, "en", 8, 2, source_ids, source_lengths, 3);
     data_write_text(folder, "dict.en.txt", "das 9\nhaus 5\nein 4\nbaum 2\n");
     data_write_text(folder, "dict.de.txt", "the 9\na 5\nhouse 4\ntree 2\n");
-    folder->recipe.data.source = "en"; /* the other way round */
+    folder->recipe.data.source = "en"; /* the other direction */
     folder->recipe.data.target = "de";
     compare(folder);
 }
@@ -319,7 +318,7 @@ static void test_lines_without_the_keys_are_named(void **state)
     dt_strbuf_release(&text);
 }
 
-static void test_what_is_not_there_is_told_with_what_was_looked_for(void **state)
+static void test_missing_files_are_reported_with_the_searched_names(void **state)
 {
     data_folder *folder = *state;
 
@@ -371,7 +370,7 @@ int main(void)
         WITH_FOLDER(test_broken_text_is_named_by_file_and_line),
         WITH_FOLDER(test_few_empty_lines_are_left_out_and_many_refused),
         WITH_FOLDER(test_lines_without_the_keys_are_named),
-        WITH_FOLDER(test_what_is_not_there_is_told_with_what_was_looked_for),
+        WITH_FOLDER(test_missing_files_are_reported_with_the_searched_names),
         WITH_FOLDER(test_data_bins_that_do_not_fit_are_refused),
     };
 

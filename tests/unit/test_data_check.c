@@ -1,5 +1,4 @@
-/* check, and what becomes of files too large to be read for a check. They are sparse: most of them
- * is a hole. */
+/* check: small files are read, of large ones only a part. Large files are sparse. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +18,7 @@
 
 #define LARGE_BYTES ((int64_t)80 << 20)
 
-/* Lengthens a file of the folder with a hole, and puts bytes behind it. */
+/* Extends a file by a hole, and writes bytes after it. */
 static void lengthen(const data_folder *folder, const char *name, int64_t bytes, const void *tail,
                      size_t tail_length)
 {
@@ -70,7 +69,7 @@ static void test_small_data_tell_their_vocabulary(void **state)
 static void test_of_a_large_text_the_beginning_is_read(void **state)
 {
     data_folder *folder = *state;
-    size_t length = ((size_t)1 << 20) + 1; /* the peek ends within a character */
+    size_t length = ((size_t)1 << 20) + 1; /* the part that is read ends inside a character */
     char *text = malloc(length);
 
     assert_non_null(text);
@@ -114,7 +113,7 @@ static void test_of_large_bytes_and_ids_the_sizes_are_checked(void **state)
     expect(folder, DT_ERR_RECIPE, 0, "tokens of 2 bytes");
 }
 
-/* The last token is beyond the vocabulary, and so far behind that it is not looked at before. */
+/* The last token is beyond the vocabulary, and too far from the start to be read by the check. */
 static void test_a_wrong_id_at_the_end_of_large_data_is_met_when_drawn(void **state)
 {
     data_folder *folder = *state;
@@ -141,7 +140,7 @@ static void test_a_wrong_id_at_the_end_of_large_data_is_met_when_drawn(void **st
     dt_dataset_close(dataset);
 
     folder->recipe.data.split = 0;
-    folder->recipe.batch.tokens = count - 1; /* one sequence: all of it */
+    folder->recipe.batch.tokens = count - 1; /* one sequence of all tokens */
     free(tokens);
     tokens = malloc(sizeof(*tokens) * (size_t)count);
     assert_non_null(tokens);

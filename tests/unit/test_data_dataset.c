@@ -1,5 +1,4 @@
-/* dataset: what is read, from which files, as which tokens; and what is refused, with which words.
- */
+/* dataset: which files are read as which tokens, and which are refused with which message. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +17,7 @@
 
 #include "base/banned.h"
 
-/* All tokens of one side as the sampler's neighbours see them: validation windows in file order. */
+/* Compares all tokens of the validation windows, in file order. */
 static void expect_valid(const dt_dataset *dataset, const int32_t *wanted, int64_t count)
 {
     int32_t inputs[64], targets[64];
@@ -204,7 +203,7 @@ static void test_more_than_256_characters_take_wider_tokens(void **state)
     int32_t inputs[4], targets[4];
     dt_dataset *dataset;
 
-    for (int i = 0; i < 700; i++) { /* U+0400 and on, two bytes each */
+    for (int i = 0; i < 700; i++) { /* from U+0400, two bytes each */
         text[length++] = (char)(0xd0 | (i >> 6));
         text[length++] = (char)(0x80 | (i & 63));
     }
@@ -220,7 +219,7 @@ static void test_more_than_256_characters_take_wider_tokens(void **state)
     dt_dataset_close(dataset);
 }
 
-/* --- refusals: open and check say the same */
+/* --- refusals: open and check give the same message */
 
 static void test_a_missing_file_is_named(void **state)
 {
@@ -235,7 +234,7 @@ static void test_a_missing_file_is_named(void **state)
     data_refuse(folder, "data.train names no file", NULL);
 }
 
-static void test_what_is_no_file_is_refused(void **state)
+static void test_what_is_not_a_file_is_refused(void **state)
 {
     data_folder *folder = *state;
     char path[256];
@@ -267,7 +266,7 @@ static void test_an_unreadable_file_is_named(void **state)
     assert_int_equal(chmod(path, 0), 0);
     assert_int_equal(chmod(folder->path, 0755), 0);
     data_train(folder, "secret.txt");
-    child = fork(); /* the superuser reads everything */
+    child = fork(); /* root can read everything */
     if (child == 0) {
         dt_error err = DT_ERROR_INIT;
         dt_dataset *dataset;
@@ -285,7 +284,7 @@ static void test_an_unreadable_file_is_named(void **state)
     assert_int_equal(WEXITSTATUS(code), 0);
 }
 
-static void test_broken_utf8_is_told_with_its_byte(void **state)
+static void test_broken_utf8_is_reported_with_its_byte(void **state)
 {
     data_folder *folder = *state;
 
@@ -299,7 +298,7 @@ static void test_broken_utf8_is_told_with_its_byte(void **state)
     dt_dataset_close(data_open(folder));
 }
 
-static void test_too_little_data_is_told_with_numbers(void **state)
+static void test_too_little_data_is_reported_with_numbers(void **state)
 {
     data_folder *folder = *state;
 
@@ -317,7 +316,7 @@ static void test_too_little_data_is_told_with_numbers(void **state)
     data_refuse(folder, "data.validation", "valid.txt", "1 token", NULL);
 }
 
-static void test_damaged_bin_headers_are_told(void **state)
+static void test_damaged_bin_headers_are_reported(void **state)
 {
     data_folder *folder = *state;
     static const uint32_t tokens[] = {0, 7, 1, 3, 9, 11};
@@ -346,7 +345,7 @@ static void test_damaged_bin_headers_are_told(void **state)
     dt_dataset_close(data_open(folder));
 }
 
-static void test_an_id_beyond_every_vocabulary_is_told(void **state)
+static void test_an_id_beyond_every_vocabulary_is_reported(void **state)
 {
     data_folder *folder = *state;
     static const uint32_t tokens[] = {0, 7, 1, 3, 0xffffffff, 11};
@@ -371,7 +370,7 @@ static void test_text_and_tokens_do_not_mix(void **state)
     data_refuse(folder, "train.txt", "char", "valid.bin", "nanogpt", "do not mix", NULL);
 }
 
-static void test_a_vocabulary_too_small_for_the_text_is_told(void **state)
+static void test_a_vocabulary_too_small_for_the_text_is_reported(void **state)
 {
     data_folder *folder = *state;
 
@@ -399,14 +398,14 @@ int main(void)
         IN_FOLDER(test_a_fixed_tokenizer_numbers_as_before),
         IN_FOLDER(test_more_than_256_characters_take_wider_tokens),
         IN_FOLDER(test_a_missing_file_is_named),
-        IN_FOLDER(test_what_is_no_file_is_refused),
+        IN_FOLDER(test_what_is_not_a_file_is_refused),
         IN_FOLDER(test_an_unreadable_file_is_named),
-        IN_FOLDER(test_broken_utf8_is_told_with_its_byte),
-        IN_FOLDER(test_too_little_data_is_told_with_numbers),
-        IN_FOLDER(test_damaged_bin_headers_are_told),
-        IN_FOLDER(test_an_id_beyond_every_vocabulary_is_told),
+        IN_FOLDER(test_broken_utf8_is_reported_with_its_byte),
+        IN_FOLDER(test_too_little_data_is_reported_with_numbers),
+        IN_FOLDER(test_damaged_bin_headers_are_reported),
+        IN_FOLDER(test_an_id_beyond_every_vocabulary_is_reported),
         IN_FOLDER(test_text_and_tokens_do_not_mix),
-        IN_FOLDER(test_a_vocabulary_too_small_for_the_text_is_told),
+        IN_FOLDER(test_a_vocabulary_too_small_for_the_text_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* documents: marks of a sample, and what samplers and validation make of them. */
+/* documents: document starts in a sample, and their use by samplers and validation. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #define COUNT 503
 #define END   7
 
-/* Documents of 0 to 12 tokens and their ends; no other token is END. */
+/* Writes documents of 0 to 12 tokens, each followed by END, which is no other token. */
 static void write_documents(const data_folder *folder, const char *name)
 {
     uint16_t tokens[COUNT];
@@ -48,7 +48,7 @@ typedef struct sample {
     int32_t tokens[T], targets[T], starts[T], positions[T];
 } sample;
 
-/* By the definition: the start is behind the last end before the place. Returns the targets that count. */
+/* Checks by the definition: a document starts after the last END before the place. Returns the targets that count. */
 static int64_t check(const sample *s)
 {
     int64_t counted = 0;
@@ -81,7 +81,7 @@ static void test_marks_of_one_sample(void **state)
     assert_memory_equal(targets, wanted, sizeof(wanted));
 }
 
-static void test_a_steps_divisor_is_what_its_samples_count(void **state)
+static void test_the_divisor_of_a_step_counts_its_targets(void **state)
 {
     dt_dataset *dataset = open_documents(*state);
     dt_sampler sampler;
@@ -130,7 +130,7 @@ static void test_validation_has_documents_too(void **state)
     dt_dataset_close(dataset);
 }
 
-static void test_who_ends_documents_is_known_or_asked_for(void **state)
+static void test_the_end_of_documents_is_known_or_required(void **state)
 {
     data_folder *folder = *state;
 
@@ -151,9 +151,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_marks_of_one_sample),
-        IN_FOLDER(test_a_steps_divisor_is_what_its_samples_count),
+        IN_FOLDER(test_the_divisor_of_a_step_counts_its_targets),
         IN_FOLDER(test_validation_has_documents_too),
-        IN_FOLDER(test_who_ends_documents_is_known_or_asked_for),
+        IN_FOLDER(test_the_end_of_documents_is_known_or_required),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

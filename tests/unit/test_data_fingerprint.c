@@ -1,4 +1,4 @@
-/* What makes a position in the data mean something else, by the words that are said of it. */
+/* Which changes of the data invalidate a position in them, by the messages about them. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static json_t *make(const data_folder *folder)
     return out;
 }
 
-/* `words`: what is different now; "" nothing. */
+/* `words`: the difference that must be reported; "": none. */
 static void expect(const data_folder *folder, const json_t *was, const char *words)
 {
     json_t *is = make(folder);
@@ -111,7 +111,7 @@ static void test_validation_files_may_be_others_but_not_come_or_go(void **state)
     was = make(folder);
     expect(folder, split, "data.split was 0.1, is none");
     assert_true(dt_fingerprint_validation_differs(split, was));
-    folder->recipe.data.split = 0.3; /* of no effect beside validation files */
+    folder->recipe.data.split = 0.3; /* has no effect with validation files */
     data_write_text(folder, "v.txt", "moRe\n");
     is = make(folder);
     expect(folder, was, "");
@@ -122,7 +122,7 @@ static void test_validation_files_may_be_others_but_not_come_or_go(void **state)
     json_decref(is);
 }
 
-/* A file of holes takes no room, and no time to make. */
+/* A sparse file needs neither space nor time. */
 static void test_large_files_are_looked_at_in_places(void **state)
 {
     data_folder *folder = *state;
@@ -145,7 +145,7 @@ static void test_large_files_are_looked_at_in_places(void **state)
     expect(folder, was, "");
     fd = open(path, O_WRONLY);
     assert_true(fd >= 0);
-    assert_int_equal(pwrite(fd, "y", 1, bytes - 1), 1); /* the last byte is in a window */
+    assert_int_equal(pwrite(fd, "y", 1, bytes - 1), 1); /* the last byte is in a checked window */
     close(fd);
     expect(folder, was, "file 1 has other content");
     json_decref(was);

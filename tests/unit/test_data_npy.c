@@ -1,5 +1,4 @@
-/* Rows of .npy files: the numbers of the same rows in .csv, and each header that is refused, with what
- * is said. */
+/* Rows of .npy files: the same numbers as in .csv; and each invalid header, with its message. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +19,7 @@
 #define COLUMNS 3
 #define HEADER  "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }"
 
-/* Version 1.0, or 2.0 whose length has four bytes; the text is filled up as NumPy does. */
+/* Writes version 1.0, or 2.0 with a length of four bytes; pads the text as NumPy does. */
 static void write_npy(const data_folder *folder, const char *name, int version, const char *header,
                       const void *numbers, size_t numbers_bytes)
 {
@@ -66,7 +65,7 @@ typedef struct sample {
     unsigned char target[4]; /* class or number */
 } sample;
 
-/* All rows: those of an epoch, then those of validation. */
+/* Reads the rows of an epoch, then those of validation. */
 static void read_all(sample out[ROWS], const data_folder *folder)
 {
     dt_dataset *dataset = data_open(folder);
@@ -86,7 +85,7 @@ static void read_all(sample out[ROWS], const data_folder *folder)
     dt_dataset_close(dataset);
 }
 
-/* Of rows.csv and rows.npy. */
+/* Compares rows.csv with rows.npy. */
 static void expect_the_same_rows(data_folder *folder, dt_loss_kind loss)
 {
     sample text[ROWS], binary[ROWS];
@@ -140,7 +139,7 @@ static void test_whole_numbers_of_every_width_are_those_of_csv(void **state)
 
     for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
         int bytes = types[t][2] - '0';
-        uint64_t top = (uint64_t)1 << (8 * bytes - 1); /* least of i, past half of u */
+        uint64_t top = (uint64_t)1 << (8 * bytes - 1); /* the minimum of i, more than half of u */
         unsigned char numbers[ROWS * COLUMNS * 8];
         char csv[1024] = "";
 
@@ -148,7 +147,7 @@ static void test_whole_numbers_of_every_width_are_those_of_csv(void **state)
             uint64_t value = i % COLUMNS == 2 ? (uint64_t)i % 3 : top + (uint64_t)(i * 7);
             uint64_t shown = types[t][1] == 'i' && value >= top ? 2 * top - value : value;
 
-            memcpy(numbers + i * bytes, &value, (size_t)bytes); /* the low ones */
+            memcpy(numbers + i * bytes, &value, (size_t)bytes); /* the low bytes */
             snprintf(csv + strlen(csv), sizeof(csv) - strlen(csv), "%s%llu%s",
                      shown != value || (types[t][1] == 'i' && value == top) ? "-" : "",
                      (unsigned long long)shown, i % COLUMNS == 2 ? "\n" : ",");
@@ -239,7 +238,7 @@ static void test_each_header_that_is_not_taken_is_named(void **state)
     }
 }
 
-static void test_what_stands_before_the_header_is_read_strictly(void **state)
+static void test_bytes_before_the_header_are_read_strictly(void **state)
 {
     static const struct {
         const char *bytes;
@@ -265,7 +264,7 @@ static void test_what_stands_before_the_header_is_read_strictly(void **state)
     }
 }
 
-static void test_numbers_that_are_none_are_named_by_their_element(void **state)
+static void test_invalid_numbers_are_named_by_their_element(void **state)
 {
     static const struct {
         float number;
@@ -299,8 +298,8 @@ static void test_numbers_that_are_none_are_named_by_their_element(void **state)
     data_refuse(folder, "has no row", NULL);
 }
 
-/* Files that are too large to be read for a look at them; full of holes. */
-static void test_headers_of_large_files_say_how_many_rows_there_are(void **state)
+/* Sparse files that are too large to be read by the check. */
+static void test_headers_of_large_files_give_the_number_of_rows(void **state)
 {
     const long long rows = 30000000;
     data_folder *folder = *state;
@@ -331,9 +330,9 @@ int main(void)
         FOLDER_TEST(test_whole_numbers_of_every_width_are_those_of_csv),
         FOLDER_TEST(test_files_of_both_kinds_are_joined),
         FOLDER_TEST(test_each_header_that_is_not_taken_is_named),
-        FOLDER_TEST(test_what_stands_before_the_header_is_read_strictly),
-        FOLDER_TEST(test_numbers_that_are_none_are_named_by_their_element),
-        FOLDER_TEST(test_headers_of_large_files_say_how_many_rows_there_are),
+        FOLDER_TEST(test_bytes_before_the_header_are_read_strictly),
+        FOLDER_TEST(test_invalid_numbers_are_named_by_their_element),
+        FOLDER_TEST(test_headers_of_large_files_give_the_number_of_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

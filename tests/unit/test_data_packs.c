@@ -1,4 +1,4 @@
-/* packs: sequences of whole documents; every token stands in one, and what samplers and validation say of them. */
+/* packs: sequences of whole documents; every token is in exactly one, and samplers and validation count it. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #define COUNT 503
 #define END   7
 
-/* Documents of 0 to 12 tokens, some over T, and their ends. */
+/* Writes documents of 0 to 12 tokens, some longer than T, each with its end. */
 static void write_documents(uint16_t *tokens)
 {
     uint32_t random = 1;
@@ -48,7 +48,7 @@ static dt_dataset *open_packed(data_folder *folder, double split)
     return data_open(folder);
 }
 
-/* Lengths of documents, with their ends, as sequences of T. */
+/* Checks the sequences of T that documents of these lengths (with their ends) give. */
 static void expect_packs(const int *documents, size_t count, const int64_t *lengths,
                          int64_t sequences)
 {
@@ -102,7 +102,7 @@ typedef struct sample {
     int32_t tokens[T], targets[T], starts[T], positions[T];
 } sample;
 
-/* Tokens but ends are 8 + their place. Marks the places; returns the targets that count. */
+/* Tokens other than END are 8 + their place. Marks the places; returns the targets that count. */
 static int64_t check(const sample *s, char *seen)
 {
     int64_t counted = 0;
@@ -161,7 +161,7 @@ static void test_an_epoch_has_every_token_once(void **state)
     dt_dataset_close(dataset);
 }
 
-/* As it is told before a run. */
+/* The numbers shown before a run. */
 static void test_what_is_known_before_agrees(void **state)
 {
     dt_dataset *dataset = open_packed(*state, 0.1);

@@ -1,6 +1,6 @@
-/* sentence pairs: groups of like length, in one order whatever the ranks, padding, resume, and what is
- * refused. Pair i has the source 10 + i, 10 + i, ... and the target 1000 + i, ..., so that an id tells
- * its pair; each ends with 2. */
+/* Sentence pairs: batches of similar length, in an order that does not depend on the ranks; padding, resume, refusals.
+ * Pair i has the source 10 + i, 10 + i, ... and the target 1000 + i, ..., so that an id identifies its pair; each ends
+ * with 2. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void write_pairs(const data_folder *folder, const char *name, int64_t cou
     dt_strbuf_release(&bytes);
 }
 
-/* A dictionary of `words` words for both. */
+/* Writes a dictionary of `words` words for both languages. */
 static void write_tokenizer(data_folder *folder, int words)
 {
     dt_strbuf dictionary, text;
@@ -99,7 +99,7 @@ static void take(batch *out, dt_sampler *sampler, int64_t first)
                      DT_OK);
 }
 
-/* The pair of row b, and that all of the row is as it should be. Adds the targets that count. */
+/* Returns the pair of row b after checking the whole row. Adds the targets that count. */
 static int64_t check_row(const batch *made, int64_t b, int64_t *counted)
 {
     int64_t pair = made->source[b * made->shape.source] - 10;
@@ -153,13 +153,13 @@ static void test_an_epoch_has_every_pair_once_in_batches_of_like_length(void **s
     for (int64_t i = 0; i < PAIRS; i++)
         assert_true(seen[i]);
     assert_int_equal(dt_dataset_train_tokens(dataset), real);
-    assert_true((double)real > 0.6 * (double)padded); /* its sides are not alike here */
+    assert_true((double)real > 0.6 * (double)padded); /* source and target lengths differ here */
     dt_sampler_release(&sampler);
     dt_dataset_close(dataset);
 }
 
-/* The sources of the first `steps` steps as W ranks that accumulate would see them, micro-step by
- * micro-step: the order in which a step's batches stand. */
+/* Draws the sources of the first `steps` steps as `world` accumulating ranks do, micro-step by
+ * micro-step: the order of batches in a step. */
 static void draw_all(int32_t *out, const dt_dataset *dataset, int64_t world, int64_t accumulate,
                      int64_t steps)
 {
@@ -247,7 +247,7 @@ static void test_equal_lengths_stand_in_an_order_of_the_seed(void **state)
         dataset = data_open(folder);
         assert_int_equal(dt_sampler_init(&sampler, dataset, LONGEST, 7, NULL), DT_OK);
         groups[s] = dt_sampler_epoch_samples(&sampler);
-        for (int64_t g = 0; g < groups[s]; g++) { /* the same draws of the sampler */
+        for (int64_t g = 0; g < groups[s]; g++) { /* the sampler draws the same */
             take(&made, &sampler, g);
             for (int64_t b = 0; b < made.shape.samples; b++)
                 rows[s][at++] = made.source[b * made.shape.source];
@@ -256,7 +256,7 @@ static void test_equal_lengths_stand_in_an_order_of_the_seed(void **state)
         dt_sampler_release(&sampler);
         dt_dataset_close(dataset);
     }
-    assert_int_equal(groups[0], groups[1]); /* by lengths alone */
+    assert_int_equal(groups[0], groups[1]); /* the number depends on the lengths alone */
     for (int64_t i = 0; i < PAIRS; i++)
         differ += rows[0][i] != rows[1][i];
     assert_true(differ > PAIRS / 4);
@@ -403,7 +403,7 @@ static void test_ids_beyond_the_vocabulary_are_named(void **state)
     dt_dataset_close(dataset);
 }
 
-static void test_the_tokenizer_travels_whole(void **state)
+static void test_the_tokenizer_is_copied_completely(void **state)
 {
     data_folder *folder = *state;
     dt_tokenizer *read, *back;
@@ -453,7 +453,7 @@ int main(void)
         WITH_FOLDER(test_pairs_over_the_limit_are_counted_and_refused_or_left_out),
         WITH_FOLDER(test_damaged_files_are_refused_by_name),
         WITH_FOLDER(test_ids_beyond_the_vocabulary_are_named),
-        WITH_FOLDER(test_the_tokenizer_travels_whole),
+        WITH_FOLDER(test_the_tokenizer_is_copied_completely),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Rows of .csv files: what is read, what is refused and where, and how they are drawn. */
+/* Rows of .csv files: what is read, what is refused and where, and how rows are drawn. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static void test_rows_are_read_past_a_header_and_split(void **state)
     dt_dataset_close(dataset);
 }
 
-static void test_a_byte_order_mark_makes_no_header(void **state)
+static void test_a_byte_order_mark_is_not_a_header(void **state)
 {
     data_folder *folder = *state;
     dt_error err = DT_ERROR_INIT;
@@ -89,7 +89,7 @@ static void test_an_epoch_draws_every_row_once(void **state)
     dt_dataset_close(dataset);
 }
 
-static void test_what_is_no_row_is_refused_at_its_line_and_column(void **state)
+static void test_invalid_rows_are_refused_at_their_line_and_column(void **state)
 {
     static const struct {
         const char *csv, *message;
@@ -127,11 +127,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rows_are_read_past_a_header_and_split,
                                         data_folder_make, data_folder_remove),
-        cmocka_unit_test_setup_teardown(test_a_byte_order_mark_makes_no_header, data_folder_make,
+        cmocka_unit_test_setup_teardown(test_a_byte_order_mark_is_not_a_header, data_folder_make,
                                         data_folder_remove),
         cmocka_unit_test_setup_teardown(test_an_epoch_draws_every_row_once, data_folder_make,
                                         data_folder_remove),
-        cmocka_unit_test_setup_teardown(test_what_is_no_row_is_refused_at_its_line_and_column,
+        cmocka_unit_test_setup_teardown(test_invalid_rows_are_refused_at_their_line_and_column,
                                         data_folder_make, data_folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

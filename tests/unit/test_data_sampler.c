@@ -1,5 +1,5 @@
-/* sampler, validation: which tokens a step sees. The text is 0, 1, 2, ... in uint16, so that a
- * token tells its own place. */
+/* sampler, validation: which tokens a step gets. The text is 0, 1, 2, ... in uint16, so that
+ * each token equals its place. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #define T 4
 
-/* Where the next `count` samples start, and that each is T tokens in a row with their targets. */
+/* Returns the starts of the next `count` samples; checks that each is T consecutive tokens with their targets. */
 static void starts(int64_t *out, dt_sampler *sampler, int64_t first, int64_t count)
 {
     int32_t inputs[T], targets[T];
@@ -94,11 +94,11 @@ static void test_every_shift_below_a_sequence_comes_up(void **state)
     dt_dataset_close(dataset);
 }
 
-/* Steps of 6 samples cut into windows as 1, 2 and 3 ranks would; the whole must not change. */
+/* Steps of 6 samples, drawn as 1, 2 and 3 ranks would; together they must be the same. */
 static void test_the_samples_of_a_step_do_not_depend_on_the_ranks(void **state)
 {
     dt_dataset *dataset =
-        data_count_up(*state, 4 * 10 + 1, 0); /* 9 or 10 a epoch: steps straddle */
+        data_count_up(*state, 4 * 10 + 1, 0); /* 9 or 10 an epoch: steps cross epochs */
     int64_t alone[20][6], shared[20][6];
 
     for (int ranks = 1; ranks <= 3; ranks++) {
@@ -120,7 +120,7 @@ static void test_the_samples_of_a_step_do_not_depend_on_the_ranks(void **state)
     dt_dataset_close(dataset);
 }
 
-static void test_a_seek_goes_on_where_another_run_stopped(void **state)
+static void test_a_seek_continues_where_another_run_stopped(void **state)
 {
     dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
     int64_t wanted[6], got[6];
@@ -144,7 +144,7 @@ static void test_a_seek_goes_on_where_another_run_stopped(void **state)
 
 static void test_a_step_may_hold_several_epochs(void **state)
 {
-    dt_dataset *dataset = data_count_up(*state, T + 1, 0); /* one sequence, no room for a shift */
+    dt_dataset *dataset = data_count_up(*state, T + 1, 0); /* one sequence, too short for a shift */
     int32_t inputs[5 * T], targets[5 * T];
     dt_sampler sampler;
 
@@ -161,8 +161,8 @@ static void test_a_step_may_hold_several_epochs(void **state)
     dt_dataset_close(dataset);
 }
 
-/* 9 or 10 sequences an epoch and steps of 4: two steps each. */
-static void test_drop_leaves_out_what_fills_no_step(void **state)
+/* 9 or 10 sequences an epoch, and steps of 4: two steps each. */
+static void test_drop_leaves_out_incomplete_steps(void **state)
 {
     dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
     int64_t at[4], seen_epochs = 0;
@@ -174,12 +174,12 @@ static void test_drop_leaves_out_what_fills_no_step(void **state)
         assert_int_equal(sampler.epoch, step / 2);
         assert_int_equal(sampler.sample, step % 2 * 4);
         starts(at, &sampler, 0, 4);
-        assert_int_equal(sampler.order_epoch, sampler.epoch); /* none was of the next one */
+        assert_int_equal(sampler.order_epoch, sampler.epoch); /* none was of the next epoch */
         assert_int_equal(dt_sampler_advance(&sampler, 4, NULL), DT_OK);
         seen_epochs += sampler.sample == 0;
     }
     assert_int_equal(seen_epochs, 10);
-    /* Another number of ranks made that position: the rest holds no step of ours. */
+    /* The position was saved with another number of ranks: the rest of the epoch is shorter than a step. */
     assert_int_equal(dt_sampler_seek(&sampler, 5, 8, NULL), DT_OK);
     assert_int_equal(sampler.epoch, 6);
     assert_int_equal(sampler.sample, 0);
@@ -187,7 +187,7 @@ static void test_drop_leaves_out_what_fills_no_step(void **state)
     dt_dataset_close(dataset);
 }
 
-static void test_drop_of_everything_is_told_with_numbers(void **state)
+static void test_drop_of_everything_is_reported_with_numbers(void **state)
 {
     dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
     dt_error err = DT_ERROR_INIT;
@@ -215,7 +215,7 @@ static void test_the_smallest_data_have_one_step_an_epoch(void **state)
     dt_dataset_close(dataset);
 }
 
-/* Counted by walking, for steps that divide an epoch and that do not. */
+/* Compares with counting step by step, for steps that divide an epoch and others. */
 static void test_the_steps_of_epochs_are_those_that_a_run_takes(void **state)
 {
     dt_dataset *dataset = data_count_up(*state, 4 * 10 + 1, 0);
@@ -311,10 +311,10 @@ int main(void)
         IN_FOLDER(test_epochs_and_seeds_differ_in_order),
         IN_FOLDER(test_every_shift_below_a_sequence_comes_up),
         IN_FOLDER(test_the_samples_of_a_step_do_not_depend_on_the_ranks),
-        IN_FOLDER(test_a_seek_goes_on_where_another_run_stopped),
+        IN_FOLDER(test_a_seek_continues_where_another_run_stopped),
         IN_FOLDER(test_a_step_may_hold_several_epochs),
-        IN_FOLDER(test_drop_leaves_out_what_fills_no_step),
-        IN_FOLDER(test_drop_of_everything_is_told_with_numbers),
+        IN_FOLDER(test_drop_leaves_out_incomplete_steps),
+        IN_FOLDER(test_drop_of_everything_is_reported_with_numbers),
         IN_FOLDER(test_the_smallest_data_have_one_step_an_epoch),
         IN_FOLDER(test_the_steps_of_epochs_are_those_that_a_run_takes),
         IN_FOLDER(test_a_position_of_other_data_is_refused),

@@ -1,4 +1,4 @@
-/* tokenizer */
+/* Tokenizers of characters, bytes and ids. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

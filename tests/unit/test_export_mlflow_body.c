@@ -1,4 +1,4 @@
-/* What MLflow is sent of a run: names, values, states, and what it has already. */
+/* The requests to MLflow for a run: names, values, states, and points that it already has. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static const dt_run run = {.id = "k3v9x2",
                            .group = "",
                            .note = ""};
 
-/* Takes the value. */
+/* Takes over the value. */
 static void assert_json(json_t *value, const char *wanted)
 {
     dt_strbuf text;
@@ -57,7 +57,7 @@ static void test_a_run_is_found_made_and_ended(void **state)
         "{\"run_id\":\"r\",\"status\":\"KILLED\",\"run_name\":\"shakespeare\",\"end_time\":9000}");
 }
 
-static void test_the_recipe_is_told_by_dotted_names_and_once(void **state)
+static void test_the_recipe_is_sent_once_by_dotted_names(void **state)
 {
     json_t *known = json_pack("[{ssss}]", "key", "model.layers", "value", "4"), *rest;
 
@@ -71,7 +71,7 @@ static void test_the_recipe_is_told_by_dotted_names_and_once(void **state)
     json_decref(known);
 }
 
-static void test_points_are_numbers_or_the_words_for_none(void **state)
+static void test_points_are_numbers_or_words_for_nan_and_infinity(void **state)
 {
     dt_metric point = {.name = "loss", .step = 3, .time_ms = 5, .value = 0.1};
 
@@ -85,14 +85,14 @@ static void test_points_are_numbers_or_the_words_for_none(void **state)
                 "{\"key\":\"loss\",\"value\":\"-Infinity\",\"timestamp\":5,\"step\":3}");
 }
 
-static void test_what_it_has_is_told_by_its_newest_step(void **state)
+static void test_existing_points_are_found_by_their_newest_step(void **state)
 {
     json_t *there = json_pack("{s{s[{sssi}{ssss}{ss}]}}", "data", "metrics", "key", "loss", "step",
                               740, "key", "speed", "step", "730", "key", "first");
 
     assert_int_equal(dt_mlflow_last_step(there, "loss"), 740);
     assert_int_equal(dt_mlflow_last_step(there, "speed"),
-                     730); /* 64 bits as protobuf's JSON may have them */
+                     730); /* 64 bits may be a string in protobuf's JSON */
     assert_int_equal(dt_mlflow_last_step(there, "first"), 0);
     assert_true(dt_mlflow_last_step(there, "other") == INT64_MIN);
     assert_true(dt_mlflow_last_step(NULL, "loss") == INT64_MIN);
@@ -113,9 +113,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_is_found_made_and_ended),
-        cmocka_unit_test(test_the_recipe_is_told_by_dotted_names_and_once),
-        cmocka_unit_test(test_points_are_numbers_or_the_words_for_none),
-        cmocka_unit_test(test_what_it_has_is_told_by_its_newest_step),
+        cmocka_unit_test(test_the_recipe_is_sent_once_by_dotted_names),
+        cmocka_unit_test(test_points_are_numbers_or_words_for_nan_and_infinity),
+        cmocka_unit_test(test_existing_points_are_found_by_their_newest_step),
         cmocka_unit_test(test_names_are_made_fit),
     };
 

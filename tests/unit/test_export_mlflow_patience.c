@@ -1,4 +1,4 @@
-/* What ends 'export --to mlflow --follow', and what does not. */
+/* When 'export --to mlflow --follow' gives up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void test_lasting_refusal_ends(void **state)
     assert_true(dt_mlflow_gives_up(&patience, DT_ERR_NOT_FOUND, 7 + MOST));
 }
 
-/* It was away for a while among its refusals: they last all the same. A round that goes well begins them anew. */
+/* A time without answers does not reset the count of refusals; a successful round does. */
 static void test_success_alone_forgives(void **state)
 {
     dt_mlflow_patience patience = {0};

@@ -1,4 +1,4 @@
-/* Beam search over a chain of words whose likeliest sequences are known by trying all of them. */
+/* Beam search over a chain of words, compared with trying all sequences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 
 enum { PAD, END, A, B, C, VOCAB };
 
-/* Logits of what follows a word, drawn from a seed; it knows every version's last word by itself, so that a
- * wrong parent shows. */
+/* Logits of the next word after a word, drawn from a seed. The chain records the last word of
+ * every version itself, so that a wrong parent is noticed. */
 typedef struct chain {
     float after[VOCAB][VOCAB];
     int64_t calls;
@@ -68,7 +68,7 @@ static double score_of(const chain *c, const int32_t *words, int64_t count, doub
     return sum / pow((double)(count + 1), penalty);
 }
 
-/* Of all sequences of one word to most - 1. */
+/* Returns the best score of all sequences of one word to most - 1 words. */
 static double best_of_all(const chain *c, int64_t most, double penalty)
 {
     double best = -INFINITY;
@@ -130,7 +130,7 @@ static void test_one_beam_is_greedy(void **state)
     }
 }
 
-/* More beams than there are sequences: none is missed. */
+/* More beams than sequences: none is missed. */
 static void test_wide_beams_find_the_likeliest(void **state)
 {
     int64_t better = 0;

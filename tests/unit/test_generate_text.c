@@ -1,4 +1,4 @@
-/* Growth of one text: a token is drawn from finite logits only. */
+/* Continuing one text: a token is drawn from finite logits only. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Two people who resume one run: the second finds what the first did, and changes none of it. */
+/* Two people resume one run: the second sees what the first did, and changes nothing. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void resume_is_refused(const dt_run *seen)
                  DT_ERR_BUSY, "by another process");
 }
 
-static void test_another_was_quicker(void **state)
+static void test_a_second_resume_finds_the_first(void **state)
 {
     dt_run seen, now;
     dt_strbuf text;
@@ -46,7 +46,7 @@ static void test_another_was_quicker(void **state)
     assert_good(t, dt_store_run_set_state(t->store, "r", DT_RUN_STOPPED, 4, "", 2, &t->err));
     assert_good(t, dt_store_run_find(t->store, &seen, "r", &t->arena, &t->err));
 
-    /* the other one */
+    /* the first person's resume */
     snprintf(path, sizeof(path), "%s/dtrun/runs/r/attempt-2", t->folder);
     assert_good(t, dt_file_make_dirs(path, 0700, &t->err));
     snprintf(path, sizeof(path), "%s/dtrun/runs/r/attempt-2/plan.json", t->folder);
@@ -55,7 +55,7 @@ static void test_another_was_quicker(void **state)
 
     resume_is_refused(&seen); /* while it runs */
     assert_good(t, dt_store_run_set_state(t->store, "r", DT_RUN_FINISHED, 0, "", 4, &t->err));
-    resume_is_refused(&seen); /* and once it has ended */
+    resume_is_refused(&seen); /* after it has ended */
     assert_good(t, dt_file_read(&text, path, 4096, &t->err));
     assert_string_equal(text.data, "theirs");
     assert_good(t, dt_store_run_find(t->store, &now, "r", &t->arena, &t->err));
@@ -76,7 +76,7 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_another_was_quicker),
+        cmocka_unit_test(test_a_second_resume_finds_the_first),
     };
 
     return cmocka_run_group_tests(tests, setup, test_store_teardown);

@@ -1,4 +1,4 @@
-/* Documents that share a sequence have the losses and gradients of each alone (engine/data/documents.h). */
+/* Documents that share a sequence have the losses and gradients of each document alone (engine/data/documents.h). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static dt_model_config llama(void)
     return config;
 }
 
-/* Documents of 1 to 6 tokens, the last of which is END. */
+/* Cuts the batch into documents of 1 to 6 tokens, the last of which is END. */
 static void cut_into_documents(const harness *h)
 {
     const dt_model_config *config = &h->model->config;
@@ -65,7 +65,7 @@ static void pack(dt_batch *out, const harness *h, int32_t *marks)
     out->inputs[DT_DECODER_POSITIONS] = dt_tensor_2d(marks + B * T, DT_I32, B, T);
 }
 
-/* Pass after pass of one document each, as a batch that knows of no others. */
+/* Runs a separate pass for each document. */
 static double pass_each(harness *h, const int32_t *starts, int64_t *documents)
 {
     const dt_model_config *config = &h->model->config;
@@ -111,7 +111,7 @@ static void compare(const dt_model_config *config)
     assert_true(documents > 3 * config->batch);
     assert_true(fabs(together - alone) <= 1e-6 * fabs(alone));
     assert_true(relative_norm(packed, each, elems) < 1e-5);
-    whole = harness_pass(&h, &h.batch, 1); /* and it is not what they say when they are one */
+    whole = harness_pass(&h, &h.batch, 1); /* as one document the result differs */
     assert_true(fabs(whole - alone) > 1e-5 * fabs(alone));
     free(packed);
     free(each);

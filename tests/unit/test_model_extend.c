@@ -1,4 +1,4 @@
-/* A sequence that grows by pieces gives the logits of the pass over all of it. */
+/* Extending a sequence piece by piece gives the logits of a pass over the whole sequence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void open_filled(harness *h, const dt_model_config *config)
     harness_fill_batch(h, 9);
 }
 
-/* Tokens `from` up to `end` are added; the logits are compared with a whole pass's, (T,V). */
+/* Adds the tokens `from` to `end`, and compares the logits with those of a whole pass, (T,V). */
 static void extend(harness *h, int64_t from, int64_t end, const float *whole, double bound)
 {
     int64_t V = h->model->config.decoder.vocab;
@@ -62,14 +62,14 @@ static void expect_growth(const dt_model_config *config, double bound)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         extend(&h, from, ends[i], whole, bound);
         from = ends[i];
-        if (i == 3) /* another pass in between leaves the sequence alone */
+        if (i == 3) /* a pass in between does not change the sequence */
             assert_int_equal(dt_model_logits(h.model, &all, config->tokens, whole, &err), DT_OK);
     }
     free(whole);
     harness_close(&h);
 }
 
-/* Products of one row and of many sum in another order, hence not to the bit. */
+/* Products of one row and of many rows sum in another order, so that the results are not equal to the bit. */
 static void test_a_growing_sequence_gives_the_whole_ones_logits(void **state)
 {
     dt_model_config config = growing_config(DT_F32);

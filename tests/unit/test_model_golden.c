@@ -1,5 +1,6 @@
 /* The whole model against PyTorch: tests/golden/make_gpt2_fixture.py, make_transformer_fixture.py and
- * make_llama_fixture.py (of transformers' models) computed the same models in double precision, from the same fp32 start values. */
+ * make_llama_fixture.py (of transformers' models) computed the same models in double precision, from the same fp32
+ * start values. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,23 +21,22 @@
 
 #include "base/banned.h"
 
-/* fp32: a sum of a few hundred products errs by some 1e-6 of its size; two layers deep and through
- * the backward pass that stays below the bounds that semantics asks for.
- * Half precision: the error of a tensor, its 2-norm, is at most HALF_FACTOR times that of PyTorch in the
- * same type, which the fixture has. Both round the same weights, and from there on at other places, so
- * that one element's error says nothing; the largest ratio seen over the ISAs of
- * isa.h is 1.4 in bf16 and 1.9 in fp16 (below them, so that another order of summation passes).
- * A loss is one number, whose error may be near 0 in PyTorch: it has the bound of a few roundings
- * (bf16 4e-3, fp16 5e-4 each).
- * The wide steps of the optimizer (1e-2) let a rounding grow from step to step: norms get ten times
- * the losses' bound. */
+/* fp32: a sum of a few hundred products has an error of some 1e-6 of its size; after two layers and the backward pass
+ * this stays below these bounds.
+ * Half precision: the error of a tensor, its 2-norm, is at most HALF_FACTOR times that of PyTorch in the same type,
+ * which the fixture has. Both round the same weights, but later at different places, so that the error of one element
+ * says nothing. The largest ratio over the ISAs of isa.h was 1.4 in bf16 and 1.9 in fp16; HALF_FACTOR is higher, so
+ * that another order of summation passes.
+ * A loss is one number, whose error may be near 0 in PyTorch: its bound is a few roundings (bf16 4e-3, fp16 5e-4 each).
+ * The wide steps of the optimizer (1e-2) let a rounding grow from step to step: the bound of norms is ten times that of
+ * the losses. */
 #define HALF_FACTOR 2.5
 
 typedef struct bounds {
     dt_dtype dtype;
-    double scale; /* of the loss, so of the gradients */
+    double scale; /* of the loss, and thus of the gradients */
     double loss, losses;
-    double logits, grad_norm, grad_element; /* fp32 alone */
+    double logits, grad_norm, grad_element; /* only in fp32 */
 } bounds;
 
 static const bounds fp32 = {DT_F32, 1, 1e-5, 1e-5, 1e-5, 1e-4, 1e-4};
@@ -73,7 +73,7 @@ typedef struct golden {
     harness h;
     const bounds *bounds;
     const int32_t *tokens, *targets; /* (steps,B,T) */
-    const int32_t *source;           /* the same, of a model that translates */
+    const int32_t *source;           /* of a translation model; same shape */
     int64_t steps, vocab, rows;
 } golden;
 
@@ -100,7 +100,7 @@ static dt_decoder_config decoder_of(const golden *g)
                                .context = whole_number(g, "context")};
 }
 
-/* What fairseq_lm has that GPT-2 has not. */
+/* Sets the options of fairseq_lm that GPT-2 does not have. */
 static void make_fairseqs(dt_model_config *config)
 {
     config->decoder.own_lm_head = true;
@@ -200,7 +200,7 @@ static int close_golden(void **state)
     return 0;
 }
 
-/* Elements of a parameter that the fixture has: embedding and head come without their padding. */
+/* Returns the elements of a parameter in the fixture, where embedding and head are not padded. */
 static int64_t published_elems(const dt_param *param)
 {
     return param->elems / param->dim[0] * param->stored_rows;
@@ -218,7 +218,7 @@ static void load_start(golden *g)
     harness_values_changed(&g->h);
 }
 
-/* Step's batch into the harness; returns the number of counted tokens. */
+/* Loads the step's batch into the harness; returns the number of tokens that count. */
 static int64_t load_batch(golden *g, int64_t step)
 {
     int64_t counted = 0;
@@ -243,7 +243,7 @@ static double relative(double a, double b)
     return fabs(a - b) / fabs(b);
 }
 
-/* The error of a tensor in half precision, as a share of PyTorch's (the fixture's TYPE.NAME). */
+/* Returns the error of a tensor in half precision as a multiple of PyTorch's (the fixture's TYPE.NAME). */
 static double half_ratio(const golden *g, const char *name, const float *got, const float *exact,
                          int64_t elems)
 {
@@ -277,7 +277,7 @@ static void test_logits_are_pytorchs(void **state)
                      DT_OK);
     for (int64_t i = 0; g->source != NULL && i < elems; i++)
         if (g->h.targets[i / g->vocab] < 0)
-            logits[i] = 0; /* of padding nobody asks */
+            logits[i] = 0; /* logits of padding do not matter */
     if (g->bounds->dtype == DT_F32)
         expect_close("logits", relative_norm(logits, expected, elems), g->bounds->logits);
     else
@@ -285,9 +285,9 @@ static void test_logits_are_pytorchs(void **state)
     free(logits);
 }
 
-/* Elementwise, the scale is the tensor's root mean square: an element that happens to be near
- * zero has no digits of its own. The key third of c_attn.bias has a gradient of exactly zero
- * (softmax does not see a shift of all keys), which this covers too. */
+/* Errors of elements are relative to the tensor's root mean square, since elements near zero
+ * have no significant digits. This also covers the key third of c_attn.bias, whose gradient is
+ * exactly zero (softmax is invariant to a shift of all keys). */
 static double worst_element(const float *a, const float *b, int64_t elems)
 {
     double worst = 0, square = 0;
@@ -299,14 +299,14 @@ static double worst_element(const float *a, const float *b, int64_t elems)
     return worst / sqrt(square / (double)elems);
 }
 
-/* Attention does not see a shift of all keys where these are not rotated: a gradient of 0, but for
- * rounding, that has no digits of its own. */
+/* Returns true for a gradient that is 0 up to rounding: softmax is invariant to a shift of all
+ * keys, unless they are rotated. */
 static bool is_nothing(const golden *g, const char *name)
 {
     return g->source != NULL && strstr(name, "k_proj.bias") != NULL;
 }
 
-/* One pass over the batch: its mean loss, and gradients without the loss's scale. */
+/* Runs one pass over the batch. Returns its mean loss; the gradients do not include the loss scale. */
 static double pass(golden *g, int64_t counted)
 {
     double scale = g->bounds->scale, loss;
@@ -319,8 +319,8 @@ static double pass(golden *g, int64_t counted)
     return loss;
 }
 
-/* One gradient against the exact one; returns by how much it errs: relative in fp32, else as a share of
- * PyTorch's error. */
+/* Compares one gradient with the exact one. Returns its error: relative in fp32, else as a
+ * multiple of PyTorch's error. */
 static double check_gradient(const golden *g, const char *name, const float *grad,
                              const float *exact, int64_t elems)
 {
@@ -463,7 +463,7 @@ static void test_twenty_adamw_losses_are_pytorchs(void **state)
     free(v);
 }
 
-/* fairseq computes the table in fp32 too; sin and cos may differ in the last bit. */
+/* fairseq also computes the table in fp32; sin and cos may differ in the last bit. */
 static void test_positions_are_fairseqs(void **state)
 {
     golden *g = *state;
@@ -483,7 +483,7 @@ static void test_positions_are_fairseqs(void **state)
     free(row);
 }
 
-/* The validation loss is without label smoothing. */
+/* The validation loss has no label smoothing. */
 static void test_evaluation_is_without_smoothing(void **state)
 {
     golden *g = *state;

@@ -1,5 +1,5 @@
-/* The Llama kind beyond its numbers, which test_model_golden.c holds to transformers': its table, what is
- * computed again, memory, and sequences that grow. */
+/* The Llama kind apart from its numbers (see test_model_golden.c): parameter table,
+ * recomputation, memory, and growing sequences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static dt_model_config plain(void)
     return config;
 }
 
-/* Everything that a config can ask for, in sizes that are multiples of nothing. */
+/* Every option of a config, in sizes that are multiples of nothing. */
 static dt_model_config rich(dt_dtype dtype)
 {
     dt_model_config config = plain();
@@ -54,7 +54,7 @@ static dt_model_config rich(dt_dtype dtype)
     return config;
 }
 
-/* --- the table */
+/* --- parameter table */
 
 static void test_the_table_has_the_names_of_transformers(void **state)
 {
@@ -94,7 +94,7 @@ static void test_the_table_has_the_names_of_transformers(void **state)
     harness_close(&h);
 }
 
-/* Of 21 columns and 10 or 30 rows; all that is not joined begins at a multiple of 16. */
+/* Matrices of 21 columns and 10 or 30 rows; except joined ones, each begins at a multiple of 16. */
 static void test_matrices_of_one_input_are_one_matrix(void **state)
 {
     static const char *const joined[] = {"k_proj", "v_proj", "up_proj"};
@@ -174,7 +174,7 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
     expect_refused(config, "padded to 100");
 }
 
-/* --- what is computed again */
+/* --- recomputation */
 
 static void test_recomputation_gives_the_same_bits(void **state)
 {
@@ -222,8 +222,8 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
     }
 }
 
-/* What `dtrun plan` says of it, against what is taken: under by the rounding to 64 bytes of at most
- * seventeen tensors a block and twenty beside. */
+/* Compares the bytes of `dtrun plan` with the allocated ones, which are more by the rounding of
+ * at most seventeen tensors for each block, and twenty others, to 64 bytes. */
 static void test_the_description_is_what_a_model_takes(void **state)
 {
     for (int i = 0; i < 96; i++) {
@@ -247,7 +247,7 @@ static void test_the_description_is_what_a_model_takes(void **state)
     }
 }
 
-/* --- sequences that grow */
+/* --- growing sequences */
 
 static void expect_growth(dt_model_config config, double bound)
 {
@@ -279,7 +279,7 @@ static void expect_growth(dt_model_config config, double bound)
         if (!(error <= bound))
             fail_msg("%s, up to token %lld: relative error %.3g", dt_dtype_name(config.dtype),
                      (long long)ends[i], error);
-        if (i == 3) /* another pass in between leaves the sequence alone */
+        if (i == 3) /* a pass in between does not change the sequence */
             assert_int_equal(dt_model_logits(h.model, &all, config.tokens, whole, &err), DT_OK);
     }
     free(whole);
@@ -297,7 +297,7 @@ static void test_a_growing_sequence_gives_the_whole_ones_logits(void **state)
     expect_growth(rich(DT_F16), 3e-3);
 }
 
-/* Keys and values alone, of two heads. */
+/* Only keys and values, of two heads. */
 static void test_what_is_kept_is_in_the_bytes(void **state)
 {
     dt_model_config config = plain();

@@ -1,5 +1,4 @@
-/* The recipe's arithmetic, shown before a run starts, against what the model then takes, and that
- * against what the system sees. */
+/* Compares the memory forecast of a recipe with what the model allocates, and that with what the system measures. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -37,7 +36,7 @@ static const struct {
     {24, 16, 1024, 50257, 2, 512, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, true, 0},
     {3, 3, 36, 61, 3, 13, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, true, 0},
     {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_FULL, true, 0},
-    /* narrower than queries, keys and values, and wide */
+    /* a model narrower than queries, keys and values, and a wide one */
     {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_NONE, false, 200},
     {4, 4, 128, 65, 12, 64, DT_PRECISION_BF16, DT_RECOMPUTE_SELECTIVE, false, 200},
     {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_FULL, false, 1000},
@@ -89,7 +88,7 @@ static dt_memory estimate_of(size_t i)
     return memory;
 }
 
-/* Under by the rounding to 64 bytes: thirteen tensors a block and a dozen beside. */
+/* The forecast is lower by the rounding of thirteen tensors for each block, and a dozen others, to 64 bytes. */
 static void test_the_estimate_of_activations_is_what_a_model_takes(void **state)
 {
     for (size_t i = 0; i < CASE_COUNT; i++) {
@@ -109,7 +108,7 @@ static void test_the_estimate_of_parameters_is_the_models_table(void **state)
         dt_model_config config = config_of(i);
         harness h;
 
-        if (config.decoder.embed > 128) /* opening takes the memory */
+        if (config.decoder.embed > 128) /* opening allocates the memory */
             continue;
         harness_open(&h, &config);
         assert_int_equal(estimate_of(i).parameter_count, dt_model_param_elems(h.model));
@@ -118,7 +117,7 @@ static void test_the_estimate_of_parameters_is_the_models_table(void **state)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* What ops have freed would stay resident, more of it the more often they are called. */
+/* Freed memory would stay in quarantine, more of it with each op that is called. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -126,7 +125,7 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* The most memory that a process holds which runs one pass, in bytes. */
+/* Returns the peak memory of a process that runs one pass, in bytes. */
 static int64_t peak_of_pass(const dt_model_config *config)
 {
     struct rusage usage;
@@ -148,11 +147,12 @@ static int64_t peak_of_pass(const dt_model_config *config)
     return (int64_t)usage.ru_maxrss * 1024;
 }
 
-/* Everything else that a process holds is the same; pages, and what ops keep, make the rest. */
-static void test_recomputation_saves_the_memory_that_it_says(void **state)
+/* Everything else in the process is the same. The difference is rounded to pages and includes
+ * the workspace of ops. */
+static void test_recomputation_saves_the_forecast_memory(void **state)
 {
     static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_SELECTIVE, DT_RECOMPUTE_FULL};
-    static const int64_t least[] = {8, 2}; /* of what is kept without, this part */
+    static const int64_t least[] = {8, 2}; /* fraction of the activations without recomputation */
     dt_model_config config = harness_config();
     int64_t bytes, peak;
 
@@ -177,8 +177,8 @@ static void test_recomputation_saves_the_memory_that_it_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* first: a process that has run OpenMP threads must not fork */
-        cmocka_unit_test(test_recomputation_saves_the_memory_that_it_says),
+        /* first, since a process that has run OpenMP threads must not fork */
+        cmocka_unit_test(test_recomputation_saves_the_forecast_memory),
         cmocka_unit_test(test_the_estimate_of_activations_is_what_a_model_takes),
         cmocka_unit_test(test_the_estimate_of_parameters_is_the_models_table),
     };

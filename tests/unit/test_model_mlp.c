@@ -16,8 +16,8 @@
 
 #include "base/banned.h"
 
-/* The bounds of test_model_golden.c, where they have their reasons. Not relu in bf16: a sum that is
- * rounded to the other side of 0 takes a whole row out of a gradient, or into it. */
+/* The bounds of test_model_golden.c, with their reasons there. Without relu in bf16: a sum
+ * rounded to the other side of 0 adds or removes a whole row of a gradient. */
 typedef struct mlp_case {
     const char *name; /* of tests/golden/mlp_NAME_*.safetensors */
     dt_activation_kind activation;
@@ -87,7 +87,7 @@ static void close_golden(golden *g)
     fixture_close(&g->expect);
 }
 
-/* The step's batch; the number of targets that count in *counted. */
+/* Returns the step's batch; *counted: the number of targets that count. */
 static dt_batch batch_of(const golden *g, int64_t step, int64_t *counted)
 {
     int64_t width = g->classes ? 1 : g->outputs;
@@ -186,8 +186,8 @@ static void test_an_evaluation_gives_the_loss_of_a_pass_and_counts_its_targets(v
     }
 }
 
-/* What `dtrun plan` says of it, against what is taken: over by 5 % at most, under by the rounding
- * to 64 bytes of two tensors a layer and six beside. */
+/* Compares the bytes of `dtrun plan` with the allocated ones: at most 5 % more, or less by the
+ * rounding of two tensors for each layer, and six others, to 64 bytes. */
 static void test_the_description_is_what_a_model_takes(void **state)
 {
     for (int i = 0; i < 24; i++) {
@@ -207,7 +207,7 @@ static void test_the_description_is_what_a_model_takes(void **state)
     }
 }
 
-static void test_a_model_of_rows_makes_no_text(void **state)
+static void test_a_model_of_rows_cannot_generate_text(void **state)
 {
     dt_error err = DT_ERROR_INIT;
     dt_model_text text;
@@ -227,7 +227,7 @@ int main(void)
         cmocka_unit_test(test_twenty_losses_of_gradient_descent_are_pytorchs),
         cmocka_unit_test(test_an_evaluation_gives_the_loss_of_a_pass_and_counts_its_targets),
         cmocka_unit_test(test_the_description_is_what_a_model_takes),
-        cmocka_unit_test(test_a_model_of_rows_makes_no_text),
+        cmocka_unit_test(test_a_model_of_rows_cannot_generate_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

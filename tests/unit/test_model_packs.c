@@ -1,4 +1,4 @@
-/* An epoch of packed sequences has the losses of its documents, each alone (engine/data/packs.h). */
+/* An epoch of packed sequences has the losses of each of its documents alone (engine/data/packs.h). */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@ static dt_model_config config_of(int64_t batch)
     return config;
 }
 
-/* Documents of 1 to 9 tokens, their ends among them; none is longer than a sequence. */
+/* Documents of 1 to 9 tokens, including their ends; none is longer than a sequence. */
 static dt_dataset *open_documents(data_folder *folder, int64_t tokens, int64_t vocab)
 {
     uint16_t ids[COUNT];
@@ -75,7 +75,7 @@ static double pass_packed(harness *h, dt_dataset *dataset, int64_t tokens, int64
     return sum;
 }
 
-/* As a batch that knows of no others. */
+/* Runs each document as a batch of its own. */
 static double pass_alone(harness *h, const dt_dataset *dataset, int64_t *targets)
 {
     double sum = 0;

@@ -1,4 +1,4 @@
-/* The parameter table, the start values, the sizes. */
+/* Parameter table, start values, sizes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,7 +85,7 @@ static void test_a_head_of_its_own_is_in_the_table_and_sinusoidal_positions_are_
     harness_close(&h);
 }
 
-/* Looked up, not multiplied with: neither a head of its own nor positions change the formula. */
+/* The embedding is a lookup and not a product: neither a separate head nor positions change the formula. */
 static void test_the_flops_are_those_of_the_products(void **state)
 {
     dt_model_config tied = harness_config(), own_lm_head = fairseq_config();
@@ -99,7 +99,7 @@ static void test_parameters_lie_apart_at_multiples_of_sixteen(void **state)
     dt_model_config config = harness_config();
     harness h;
 
-    config.decoder.embed = 15; /* nothing comes out even */
+    config.decoder.embed = 15; /* no size is a multiple of another */
     harness_open(&h, &config);
     for (int u = 0; u < h.model->unit_count; u++) {
         const dt_unit *unit = &h.model->units[u];
@@ -130,7 +130,7 @@ static void test_gpt2_small_has_its_published_size(void **state)
     config.tokens = 1;
     assert_int_equal(dt_device_open_cpu(&device, 1, &err), DT_OK);
     assert_int_equal(dt_model_open(&model, &config, &device, &err), DT_OK);
-    /* 124,439,808 published, plus 47 rows of padding */
+    /* 124,439,808 as published, plus 47 rows of padding */
     assert_int_equal(dt_model_param_elems(model), 124439808 + 47 * 768);
     dt_model_close(model);
     dt_device_close(&device);
@@ -138,7 +138,7 @@ static void test_gpt2_small_has_its_published_size(void **state)
     assert_true(dt_model_flops_per_token(&config) == 6 * matrices + 12.0 * 12 * 768 * 1024);
 }
 
-/* Mean and deviation of n normal numbers miss by std/sqrt(n) and std/sqrt(2n); five of those. */
+/* Mean and deviation of n normal numbers have errors of std/sqrt(n) and std/sqrt(2n); allows five times these. */
 static void expect_normal(const float *value, int64_t elems, double std)
 {
     double sum = 0, squares = 0, n = (double)elems;
@@ -194,7 +194,7 @@ static void test_start_values_depend_on_seed_and_place_alone(void **state)
     harness h, other;
 
     harness_open(&h, &config);
-    config.batch = 2; /* another shape of pass, the same model */
+    config.batch = 2; /* another shape of the pass, the same model */
     harness_open(&other, &config);
     first = harness_param(&h, "h.0.attn.c_attn.weight");
     second = harness_param(&h, "h.1.attn.c_attn.weight");
@@ -211,7 +211,7 @@ static void test_start_values_depend_on_seed_and_place_alone(void **state)
     free(b);
 }
 
-/* Padded rows included: vocab 61 of 128 rows, large enough for several threads. */
+/* Includes padded rows: vocab 61 of 128 rows, large enough for several threads. */
 static void test_shares_of_a_parameter_by_any_number_of_threads_have_the_same_bits(void **state)
 {
     dt_model_config config = harness_config();
@@ -292,7 +292,7 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
     expect_refused(config, DT_ERR_UNSUPPORTED, "'I32'");
 }
 
-static void test_activations_that_fit_no_memory_are_refused_before_anything_is_taken(void **state)
+static void test_activations_too_large_for_any_memory_are_refused_before_allocation(void **state)
 {
     dt_model_config config = harness_config();
 
@@ -314,7 +314,7 @@ int main(void)
         cmocka_unit_test(test_start_values_depend_on_seed_and_place_alone),
         cmocka_unit_test(test_shares_of_a_parameter_by_any_number_of_threads_have_the_same_bits),
         cmocka_unit_test(test_a_config_that_cannot_be_is_refused_with_the_reason),
-        cmocka_unit_test(test_activations_that_fit_no_memory_are_refused_before_anything_is_taken),
+        cmocka_unit_test(test_activations_too_large_for_any_memory_are_refused_before_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

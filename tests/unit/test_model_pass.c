@@ -1,4 +1,4 @@
-/* What a pass promises beyond its numbers: accumulation, hooks, dropout, repeatability, chunks. */
+/* Properties of a pass apart from its numbers: accumulation, hooks, dropout, repeatability, chunks. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,9 +32,9 @@ static void test_eight_sequences_at_once_equal_four_times_two(void **state)
 
     harness_open(&h, &config);
     harness_init(&h, 5);
-    scale = 1.0 / (double)harness_fill_batch(&h, 9); /* of the whole step, both times */
+    scale = 1.0 / (double)harness_fill_batch(&h, 9); /* of the whole step in both cases */
     for (int64_t t = 0; t < 2 * config.tokens; t++)
-        h.targets[t] = -1; /* the first part of four counts nothing at all */
+        h.targets[t] = -1; /* no target of the first quarter counts */
     once = harness_pass(&h, &h.batch, scale);
     whole = harness_copy_grads(&h, &elems);
     harness_zero_grads(&h);
@@ -51,8 +51,8 @@ static void test_eight_sequences_at_once_equal_four_times_two(void **state)
     harness_close(&h);
 }
 
-/* Two symmetric steps give the slope up to their square; the pass itself errs in fp32, hence the
- * long step and the loose bound. The golden test is the sharp one; this one needs no fixture. */
+/* Two symmetric steps give the slope up to their square. The pass itself has fp32 errors, hence
+ * the long step and the loose bound. The golden tests are more exact; this one needs no fixture. */
 static void test_gradients_are_the_slope_of_the_loss(void **state)
 {
     static const struct {
@@ -75,7 +75,7 @@ static void test_gradients_are_the_slope_of_the_loss(void **state)
     double scale;
 
     config.decoder.dropout = config.decoder.attention_dropout =
-        0.1; /* the same masks at every pass */
+        0.1; /* every pass has the same masks */
     open_filled(&h, &config);
     scale = 1.0 / (double)(config.batch * config.tokens);
     for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
@@ -127,7 +127,7 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
     assert_true(fabs(evaluated - once) < 1e-6 * once);
     assert_true(relative_norm(chunks, whole, elems) < 1e-5);
     assert_true(relative_norm(chunk_logits, logits, count) < 1e-5);
-    harness_state(&h)->logits_bytes = 1; /* never less than a row */
+    harness_state(&h)->logits_bytes = 1; /* never less than one row */
     assert_true(fabs(harness_pass(&h, &h.batch, 1) - once) < 1e-6 * once);
     assert_int_equal(harness_state(&h)->logits_rows, 1);
     free(whole);
@@ -137,7 +137,7 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
     harness_close(&h);
 }
 
-/* 352 rows; the scratch has room for the logits of 330 */
+/* 352 rows, with scratch for the logits of 330 */
 static void expect_wide_chunks(dt_model_config config)
 {
     float *whole, *chunks;
@@ -162,7 +162,7 @@ static void expect_wide_chunks(dt_model_config config)
     harness_close(&h);
 }
 
-/* As on a card: as many rows, by the 128, as the blocks' scratch has room for, and no more memory. */
+/* As on a GPU: a multiple of 128 rows, as many as fit into the blocks' scratch, without more memory. */
 static void test_wide_chunks_of_logits_fill_the_scratch(void **state)
 {
     dt_model_config config = harness_config();
@@ -263,12 +263,12 @@ static void test_a_hook_that_fails_ends_the_pass_there(void **state)
         assert_string_equal(err.message, "the recorder fails here");
     }
     r.fail_at = 0;
-    harness_pass(&h, &h.batch, 1); /* and the model is still good */
+    harness_pass(&h, &h.batch, 1); /* the model can still be used */
     dt_strbuf_release(&r.text);
     harness_close(&h);
 }
 
-/* The root's gradients at "ready 0" must be the final ones, the blocks' at theirs. */
+/* Gradients must be final when they are ready: the root's at "ready 0", those of blocks at theirs. */
 typedef struct snapshot {
     harness *h;
     float *grads[3];
@@ -303,7 +303,7 @@ static void test_gradients_do_not_change_once_they_are_ready(void **state)
     harness_close(&h);
 }
 
-/* Gradients after one pass from zero, with dropout by the batch's key. */
+/* Returns the gradients of one pass from zero, with dropout by the batch's key. */
 static float *dropped_grads(harness *h, const dt_batch *batch, int64_t *elems)
 {
     harness_zero_grads(h);
@@ -341,8 +341,8 @@ static void test_dropout_is_the_same_for_the_same_key_and_another_for_another(vo
     harness_close(&h);
 }
 
-/* The embedding's output stays in the state: its zeros are the mask. Of n draws with probability p
- * the count misses by sqrt(n p (1-p)); five of those. */
+/* The embedding's output stays in the state: its zeros are the mask. Of n draws with probability
+ * p the count has an error of sqrt(n p (1-p)); allows five times this. */
 static void test_dropout_keeps_the_share_that_it_should(void **state)
 {
     dt_model_config config = harness_config();
@@ -361,7 +361,7 @@ static void test_dropout_keeps_the_share_that_it_should(void **state)
     harness_close(&h);
 }
 
-/* What the dropout and attention ops were called with, in order. */
+/* The keys that the dropout and attention ops got, in order. */
 static struct {
     dt_philox_key keys[16];
     int count;
@@ -476,7 +476,7 @@ static void test_an_inference_model_gives_the_training_models_logits_and_loss(vo
     harness_init(&h, 5);
     expected = harness_fill_batch(&h, 9);
     config.inference = true;
-    config.decoder.dropout = config.decoder.attention_dropout = 0.5; /* have no part in it */
+    config.decoder.dropout = config.decoder.attention_dropout = 0.5; /* must have no effect */
     open_filled(&inference, &config);
     assert_true(inference.model->activation_bytes < h.model->activation_bytes);
     loss = harness_pass(&h, &h.batch, 1);
@@ -496,7 +496,7 @@ static void test_an_inference_model_gives_the_training_models_logits_and_loss(vo
     harness_close(&h);
 }
 
-/* Causality makes a shorter prompt's logits a part of the longer one's. */
+/* Attention is causal: the logits of a shorter prompt are part of those of a longer one. */
 static void test_a_shorter_batch_gives_the_same_positions(void **state)
 {
     dt_model_config config = harness_config();

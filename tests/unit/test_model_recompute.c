@@ -1,5 +1,4 @@
-/* Activations that are computed again: the same bits, less memory, and no work that is not needed.
- */
+/* Recomputed activations: the same bits, less memory, and no unnecessary work. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +13,7 @@
 
 #include "base/banned.h"
 
-/* Every kind of dropout, and everything that a config can ask for. */
+/* Every kind of dropout, and every other option of a config. */
 static dt_model_config rich_config(dt_dtype dtype)
 {
     dt_model_config config = harness_config();
@@ -71,7 +70,7 @@ static void test_recomputation_needs_weights_only_where_the_hooks_bring_them(voi
     }
 }
 
-/* How often the expensive ops and the cheap ones ran. */
+/* Counts the expensive and the cheap ops. */
 static struct {
     int products, attentions, norms, gelus;
 } counted;
@@ -105,9 +104,9 @@ static dt_status count_gelu(dt_device *device, dt_tensor *y, const dt_tensor *x,
     return dt_ops_cpu.activation_forward(device, y, x, kind, err);
 }
 
-/* Three blocks of four products, and the head; GELU always runs twice. full: two blocks again, less
- * the product behind GELU: nothing has written over the last block's. */
-static void test_only_what_is_said_runs_twice(void **state)
+/* Three blocks of four products, and the head; GELU always runs twice. full: two blocks run
+ * again, without the product after GELU, since the last block's activations are still there. */
+static void test_only_documented_ops_run_twice(void **state)
 {
     static const struct {
         int products, attentions, norms, gelus;
@@ -139,8 +138,9 @@ static void test_only_what_is_said_runs_twice(void **state)
 static void test_the_arena_is_used_to_the_last_byte(void **state)
 {
     for (size_t k = 0; k < 3; k++) {
-        dt_model_config config = rich_config(DT_F32); /* in bf16 a pass without backward, whose */
-        harness h;                                    /* logits are fp32, may take more */
+        dt_model_config config =
+            rich_config(DT_F32); /* a bf16 pass without backward may use more, */
+        harness h;               /* since its logits are fp32 */
 
         config.recompute = harness_recompute_kinds[k];
         harness_open_filled(&h, &config);
@@ -151,10 +151,11 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
     }
 }
 
-/* GPT-2 124M, 4 x 1024 tokens, bf16: every size is a multiple of 64, so the sum has no rounding.
- * Beside the blocks 3 C (embedding; final norm, then the stream's gradient; a narrow gradient), 3
- * statistics and 667 rows of logits, which are more than the blocks' 5 C of scratch. */
-static void test_activation_bytes_are_what_the_header_says(void **state)
+/* GPT-2 124M, 4 x 1024 tokens, bf16: every size is a multiple of 64, so that nothing is rounded.
+ * Besides the blocks: 3 C (embedding; final norm, then the stream's gradient; a narrow
+ * gradient), 3 statistics and 667 rows of logits, which are more than the 5 C of scratch of the
+ * blocks. */
+static void test_activation_bytes_are_as_in_the_header(void **state)
 {
     int64_t C = 768, L = 12, H = 12, N = 4 * 1024, row = 50304 * 2, rows = (64 << 20) / row;
     int64_t beside = N * (3 * C * 2 + 3 * 4) + rows * row;
@@ -178,7 +179,7 @@ static void test_activation_bytes_are_what_the_header_says(void **state)
         assert_int_equal(dt_model_activation_bytes(&config), (expected[k] + 63) / 64 * 64);
         print_message("%d: %.0f MB\n", (int)k, (double)expected[k] / 1e6);
     }
-    config.inference = true; /* keeps nothing, whatever is asked for */
+    config.inference = true; /* keeps nothing, whatever is requested */
     assert_true(dt_model_activation_bytes(&config) < (size_t)expected[0] / 5);
 }
 
@@ -188,9 +189,9 @@ int main(void)
         cmocka_unit_test(test_recomputation_gives_the_same_bits_in_every_type),
         cmocka_unit_test(test_recomputation_gives_the_same_bits_with_one_dropout_or_none),
         cmocka_unit_test(test_recomputation_needs_weights_only_where_the_hooks_bring_them),
-        cmocka_unit_test(test_only_what_is_said_runs_twice),
+        cmocka_unit_test(test_only_documented_ops_run_twice),
         cmocka_unit_test(test_the_arena_is_used_to_the_last_byte),
-        cmocka_unit_test(test_activation_bytes_are_what_the_header_says),
+        cmocka_unit_test(test_activation_bytes_are_as_in_the_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

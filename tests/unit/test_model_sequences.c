@@ -1,4 +1,4 @@
-/* Sequences that grow side by side: each as if it were alone. */
+/* Sequences that grow side by side have the same logits as each alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void open_sequences(harness *h, dt_model_config config)
     harness_fill_batch(h, 9);
 }
 
-/* Sequence k is the batch's tokens from k on; so many of them are read before it grows with the others. */
+/* Sequence k is the batch's tokens from k on. Returns how many are read before it grows with the others. */
 static int64_t read_first(int64_t k)
 {
     return 2 + 3 * k;
@@ -77,7 +77,7 @@ static void start(harness *h, int64_t slot, int64_t k, float *logits)
     assert_int_equal(dt_model_extended(h->model, slot), read_first(k));
 }
 
-/* Token i behind what was read, of sequences ks[0 .. count) in their slots. */
+/* Adds the token i after those that were read to the sequences ks[0 .. count), each in its slot. */
 static void step(harness *h, const int64_t *ks, int64_t count, int64_t i, float *logits)
 {
     dt_error err = DT_ERROR_INIT;
@@ -106,7 +106,7 @@ static void expect_whole(harness *h, int64_t k, int64_t i, const float *logits, 
     free(whole);
 }
 
-/* All of them at once, against whole passes; returns the last logits of each. */
+/* Extends all sequences at once, and compares with whole passes. Returns the last logits of each. */
 static float *expect_each(dt_model_config config, double bound)
 {
     int64_t ks[SEQUENCES], V;
@@ -168,7 +168,7 @@ static void test_each_gives_the_logits_of_its_whole_pass(void **state)
     expect(normed, 1e-5);
 }
 
-static void test_so_it_is_in_narrow_types(void **state)
+static void test_narrow_types_give_the_same(void **state)
 {
     expect(gpt2(DT_BF16), 1e-2);
     expect(gpt2(DT_F16), 3e-3);
@@ -176,7 +176,7 @@ static void test_so_it_is_in_narrow_types(void **state)
     expect(llama(DT_F16), 3e-3);
 }
 
-/* One that ended gives its place to the last; the last is copied over the first. */
+/* A sequence that ended gives its slot to the last one; the last is copied over the first. */
 static void test_a_sequence_takes_the_place_of_another(void **state)
 {
     const dt_model_config configs[] = {gpt2(DT_F32), llama(DT_F32)};
@@ -206,7 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_gives_the_logits_of_its_whole_pass),
-        cmocka_unit_test(test_so_it_is_in_narrow_types),
+        cmocka_unit_test(test_narrow_types_give_the_same),
         cmocka_unit_test(test_a_sequence_takes_the_place_of_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

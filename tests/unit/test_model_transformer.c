@@ -1,5 +1,5 @@
-/* The transformer beyond its numbers, which test_model_golden.c holds to PyTorch: its table, padding, what is
- * computed again, the order of the hooks, and memory. */
+/* The transformer apart from its numbers (see test_model_golden.c): parameter table, padding,
+ * recomputation, order of hooks, memory. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static dt_model_config plain(void)
     return config;
 }
 
-/* Everything that a config can ask for, in sizes that are multiples of nothing. */
+/* Every option of a config, in sizes that are multiples of nothing. */
 static dt_model_config rich(dt_dtype dtype)
 {
     dt_model_config config = plain();
@@ -70,7 +70,7 @@ static dt_model_config both(int which, dt_dtype dtype)
     return config;
 }
 
-/* --- the table */
+/* --- parameter table */
 
 static void expect_name(const harness *h, int unit, int which, const char *name)
 {
@@ -145,7 +145,7 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
 
 /* --- padding */
 
-/* A batch of sentences first .. first+count as they are, but for columns of padding that all have. */
+/* Returns the sentences from `first` to first + count without the columns of padding that all of them have. */
 static dt_batch cut(harness *h, int64_t first, int64_t count, int64_t S, int64_t T, int32_t *room)
 {
     int64_t width = h->model->config.tokens;
@@ -163,7 +163,7 @@ static dt_batch cut(harness *h, int64_t first, int64_t count, int64_t S, int64_t
     return batch;
 }
 
-/* Answers end too: row b of b words less than there is room for. */
+/* Pads the targets too: row b has b words less than the maximum. */
 static void pad_answers(harness *h)
 {
     int64_t width = h->model->config.tokens;
@@ -184,7 +184,7 @@ static int64_t length_of(const harness *h, int64_t b)
     return length;
 }
 
-/* Eight sentences in one batch are as each by itself without any padding. */
+/* A batch of eight sentences has the result of each sentence alone without padding. */
 static void test_padding_costs_the_loss_nothing(void **state)
 {
     for (int which = 0; which < 2; which++) {
@@ -218,7 +218,7 @@ static void test_padding_costs_the_loss_nothing(void **state)
     }
 }
 
-/* --- what is computed again */
+/* --- recomputation */
 
 static dt_batch five_shorter(harness *h, int32_t *room)
 {
@@ -272,7 +272,7 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
         room = calloc((size_t)(3 * config.batch * config.tokens), sizeof *room);
         harness_pass(&h, &h.batch, 1);
         assert_true(own->arena.used_bytes <= h.model->activation_bytes);
-        one = cut(&h, 0, 8, 1, 1, room); /* then as many sentences as there are rows */
+        one = cut(&h, 0, 8, 1, 1, room); /* with as many sentences as rows */
         one.inputs[DT_TRANSFORMER_SOURCE] = dt_tensor_2d(h.tokens, DT_I32, 88, 1);
         one.inputs[DT_TRANSFORMER_PREVIOUS] = one.inputs[DT_TRANSFORMER_SOURCE];
         one.inputs[DT_TRANSFORMER_TARGETS] = dt_tensor_2d(h.targets, DT_I32, 88, 1);
@@ -284,8 +284,8 @@ static void test_the_arena_is_used_to_the_last_byte(void **state)
     }
 }
 
-/* What `dtrun plan` says of it, against what is taken: under by the rounding to 64 bytes of at most
- * twenty-three tensors a block and forty beside. */
+/* Compares the bytes of `dtrun plan` with the allocated ones, which are more by the rounding of
+ * at most twenty-three tensors for each block, and forty others, to 64 bytes. */
 static void test_the_description_is_what_a_model_takes(void **state)
 {
     for (int i = 0; i < 96; i++) {
@@ -315,9 +315,9 @@ static void test_the_description_is_what_a_model_takes(void **state)
     }
 }
 
-/* --- translations that grow */
+/* --- growing translations */
 
-/* Logits behind one version, whose tokens are in `words`, by the whole pass over them. */
+/* Computes the logits of one version, whose tokens are in `words`, by a whole pass. */
 static void whole_logits(harness *h, float *out, int64_t S, const int32_t *words, int64_t count)
 {
     dt_batch batch = {0};
@@ -330,7 +330,7 @@ static void whole_logits(harness *h, float *out, int64_t S, const int32_t *words
     assert_int_equal(dt_model_logits(h->model, &batch, 1, out, &err), DT_OK);
 }
 
-/* The words of three versions, and which each continues at a step: one that others continue stays. */
+/* The words of three versions, and which one each continues at a step; a version that others continue stays. */
 typedef struct versions {
     int32_t words[3][16];
     int64_t count;
@@ -339,7 +339,7 @@ typedef struct versions {
 static const int32_t parents[10][3] = {{0, 1, 2}, {0, 0, 0}, {2, 1, 2}, {0, 1, 1}, {1, 1, 2},
                                        {0, 1, 2}, {0, 2, 2}, {0, 1, 0}, {1, 1, 1}, {0, 0, 2}};
 
-/* A token more of each; row: of the first in the call. */
+/* Adds a token to each version; row: of the first one in the call. */
 static void place(versions *v, int32_t *newest, int32_t *from, int32_t row)
 {
     versions last = *v;
@@ -398,8 +398,8 @@ static dt_model_config growing(dt_model_config config, int64_t sentences)
     return config;
 }
 
-/* Two sentences of three versions each, the second of which begins later, and takes the place of the first when
- * that has ended; beside them the second alone. */
+/* Two sentences of three versions each; the second begins later, and takes the place of the
+ * first after that has ended. Compared with the second sentence alone. */
 static void expect_growth(dt_model_config config, double bound)
 {
     dt_model_config two = growing(config, 2), one = growing(config, 1);

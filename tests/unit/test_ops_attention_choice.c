@@ -1,4 +1,5 @@
-/* Whose attention runs: what is measured, what is kept, and that every failure ends with ours. */
+/* Chooses an attention kernel: what is measured, what is stored, and that every failure ends
+ * with the built-in kernel. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +24,7 @@ static struct {
     float own_ms, cudnn_ms;
     dt_status build, measure;
     int built, measured;
-    dt_tuned *rival; /* keeps the other choice while this one measures */
+    dt_tuned *rival; /* stores the other choice while this process measures */
 } now;
 
 static dt_status build(void *context, dt_error *err)
@@ -72,7 +73,7 @@ static bool ask_with(dt_tuned *tuned, size_t version, int64_t t)
     return dt_attention_choose(&question);
 }
 
-/* A process of its own: what it knows is in the file. */
+/* Simulates a process, which knows only what is in the file. */
 static bool ask(float own_ms, float cudnn_ms)
 {
     dt_tuned *tuned = dt_tuned_open(path);
@@ -106,16 +107,16 @@ static void test_the_faster_one_is_taken_and_remembered(void **state)
 {
     assert_true(ask(0.5f, 0.4f));
     assert_int_equal(now.measured, 1);
-    assert_true(ask(0.4f, 0.5f)); /* another process, another day */
+    assert_true(ask(0.4f, 0.5f)); /* in another process */
     assert_int_equal(now.measured, 0);
     assert_int_equal(now.built, 1);
 }
 
-static void test_ours_is_kept_where_theirs_is_not_two_percent_faster(void **state)
+static void test_the_built_in_kernel_is_kept_unless_cudnn_is_two_percent_faster(void **state)
 {
     assert_false(ask(0.500f, 0.495f));
     assert_false(ask(0.5f, 0.1f));
-    assert_int_equal(now.built + now.measured, 0); /* nothing is compiled for it any more */
+    assert_int_equal(now.built + now.measured, 0); /* it is not built again */
 }
 
 static void test_another_shape_and_another_version_are_other_questions(void **state)
@@ -136,12 +137,12 @@ static void test_the_first_rank_decides_for_all(void **state)
     dt_tuned *rival = dt_tuned_open(path);
 
     now.rival = rival;
-    assert_false(ask(0.5f, 0.4f)); /* the rival has found the opposite */
+    assert_false(ask(0.5f, 0.4f)); /* the other process found the opposite */
     assert_int_equal(now.measured, 2);
     dt_tuned_close(rival);
 }
 
-static void test_every_failure_ends_with_ours_and_is_remembered(void **state)
+static void test_every_failure_ends_with_the_built_in_kernel_and_is_stored(void **state)
 {
     now.build = DT_ERR_UNSUPPORTED;
     assert_false(ask(0.5f, 0.1f));
@@ -151,7 +152,7 @@ static void test_every_failure_ends_with_ours_and_is_remembered(void **state)
     assert_int_equal(now.built, 0);
 }
 
-static void test_want_of_memory_is_not_remembered(void **state)
+static void test_lack_of_memory_is_not_stored(void **state)
 {
     now.measure = DT_ERR_NOMEM;
     assert_false(ask(0.5f, 0.1f));
@@ -159,7 +160,7 @@ static void test_want_of_memory_is_not_remembered(void **state)
     assert_true(ask(0.5f, 0.1f));
 }
 
-static void test_results_that_are_not_ours_are_not_taken(void **state)
+static void test_results_that_differ_are_refused(void **state)
 {
     now.measure = DT_ERR_UNSUPPORTED;
     assert_false(ask(0.5f, 0.1f));
@@ -167,7 +168,7 @@ static void test_results_that_are_not_ours_are_not_taken(void **state)
     assert_false(ask(0.5f, 0.1f));
 }
 
-static void test_what_was_chosen_and_is_gone_is_ours_but_not_forgotten(void **state)
+static void test_a_missing_choice_falls_back_and_stays_stored(void **state)
 {
     assert_true(ask(0.5f, 0.4f));
     now.build = DT_ERR_CUDA;
@@ -176,7 +177,7 @@ static void test_what_was_chosen_and_is_gone_is_ours_but_not_forgotten(void **st
     assert_true(ask(0.5f, 0.4f));
 }
 
-static void test_a_wish_is_neither_measured_by_nor_kept(void **state)
+static void test_a_requested_choice_is_neither_measured_nor_stored(void **state)
 {
     forced = true;
     assert_true(ask(0.4f, 0.5f));
@@ -215,14 +216,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_faster_one_is_taken_and_remembered),
-        TEST(test_ours_is_kept_where_theirs_is_not_two_percent_faster),
+        TEST(test_the_built_in_kernel_is_kept_unless_cudnn_is_two_percent_faster),
         TEST(test_another_shape_and_another_version_are_other_questions),
         TEST(test_the_first_rank_decides_for_all),
-        TEST(test_every_failure_ends_with_ours_and_is_remembered),
-        TEST(test_want_of_memory_is_not_remembered),
-        TEST(test_results_that_are_not_ours_are_not_taken),
-        TEST(test_what_was_chosen_and_is_gone_is_ours_but_not_forgotten),
-        TEST(test_a_wish_is_neither_measured_by_nor_kept),
+        TEST(test_every_failure_ends_with_the_built_in_kernel_and_is_stored),
+        TEST(test_lack_of_memory_is_not_stored),
+        TEST(test_results_that_differ_are_refused),
+        TEST(test_a_missing_choice_falls_back_and_stays_stored),
+        TEST(test_a_requested_choice_is_neither_measured_nor_stored),
         TEST(test_the_switch_has_five_words),
     };
 

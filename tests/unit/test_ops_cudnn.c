@@ -1,5 +1,5 @@
-/* cuDNN's attention against a stand-in for the library (cudnn_standin.h): what is described to it,
- * that this is attention, and what happens when it fails. */
+/* cuDNN's attention with a stand-in for the library (cudnn_standin.h): the described graph, that
+ * it computes attention, and failures. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,14 +42,14 @@ static int start(void **state)
     return 0;
 }
 
-/* Whatever happened, nothing is left. */
+/* Checks after each test that nothing is left. */
 static int end(void **state)
 {
     assert_int_equal(standin->living, 0);
     return 0;
 }
 
-/* From nothing to a plan, and one run of it; closed again. */
+/* Builds a plan from nothing, runs it once, and closes it. */
 static dt_status once(const dt_cudnn_shape *shape, size_t room, void *out, float *lse,
                       const void *qkv, dt_error *err)
 {
@@ -76,7 +76,7 @@ static dt_status once_small(dt_error *err)
     return once(&small, ROOM, out, lse, qkv, err);
 }
 
-/* --- what is described */
+/* --- the described graph */
 
 static void test_attention_is_described_operation_by_operation(void **state)
 {
@@ -118,7 +118,7 @@ static uint16_t to_16(double x, dt_dtype dtype)
     return dtype == DT_BF16 ? to_bf16(x) : bits;
 }
 
-/* Probabilities and out are rounded to the type, once each; numbers are of size 1.5. */
+/* Probabilities and output are rounded to the type once each; numbers are of size 1.5. */
 static void expect_attention(const dt_cudnn_shape *s, double tolerance)
 {
     int64_t c = s->heads * s->d, rows = s->batch * s->t;
@@ -174,7 +174,7 @@ static void test_engines_that_will_not_do_are_passed_over(void **state)
     standin->unbuildable = 0;
     standin->workspace_bytes = (int64_t)ROOM + 1;
     assert_int_equal(once_small(&err), DT_OK);
-    assert_int_equal(err.code, DT_OK); /* and nothing is said of them */
+    assert_int_equal(err.code, DT_OK); /* and no message is recorded */
 }
 
 static void expect_none(const char *words)
@@ -186,7 +186,7 @@ static void expect_none(const char *words)
         fail_msg("'%s' does not say '%s'", err.message, words);
 }
 
-static void test_no_engine_is_said_with_the_reason(void **state)
+static void test_a_missing_engine_is_reported_with_the_reason(void **state)
 {
     standin->engines = 0;
     expect_none("no engine");
@@ -203,7 +203,7 @@ static void test_no_engine_is_said_with_the_reason(void **state)
 
 /* --- failures */
 
-static void test_whichever_call_fails_is_an_error_and_leaves_nothing(void **state)
+static void test_any_failing_call_is_an_error_and_leaves_nothing(void **state)
 {
     dt_error err = DT_ERROR_INIT;
     int calls;
@@ -223,7 +223,7 @@ static void test_whichever_call_fails_is_an_error_and_leaves_nothing(void **stat
     }
 }
 
-static void test_a_handle_without_its_stream_is_none(void **state)
+static void test_a_handle_without_its_stream_is_an_error(void **state)
 {
     dt_error err = DT_ERROR_INIT;
     dt_cudnn cudnn;
@@ -248,8 +248,8 @@ static void test_an_old_library_is_refused_by_its_number(void **state)
     assert_int_equal(standin->calls, 0);
 }
 
-/* Another process, since what is loaded stays. One that is installed may be found. */
-static void test_without_the_library_it_is_said(void **state)
+/* In another process, since a loaded library stays. An installed library may be found. */
+static void test_a_missing_library_is_reported(void **state)
 {
     pid_t child = fork();
     int status;
@@ -281,11 +281,11 @@ int main(int argc, char **argv)
         TEST(test_attention_is_described_operation_by_operation),
         TEST(test_what_is_described_is_causal_attention),
         TEST(test_engines_that_will_not_do_are_passed_over),
-        TEST(test_no_engine_is_said_with_the_reason),
-        TEST(test_whichever_call_fails_is_an_error_and_leaves_nothing),
-        TEST(test_a_handle_without_its_stream_is_none),
+        TEST(test_a_missing_engine_is_reported_with_the_reason),
+        TEST(test_any_failing_call_is_an_error_and_leaves_nothing),
+        TEST(test_a_handle_without_its_stream_is_an_error),
         TEST(test_an_old_library_is_refused_by_its_number),
-        TEST(test_without_the_library_it_is_said),
+        TEST(test_a_missing_library_is_reported),
     };
 
     if (argc > 1)

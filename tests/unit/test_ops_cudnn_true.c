@@ -1,6 +1,6 @@
-/* The true cuDNN, as far as it goes without a card: the names and values that cudnn.h gives are
- * those of its header, and the graph, shown to it with the properties of a card in place of one, is
- * recognised as attention: engines are found. Running one takes a card. */
+/* The real cuDNN, as far as possible without a GPU: the names and values of cudnn.h equal those
+ * of its header, and the graph, with the properties of a GPU in place of one, is recognised as
+ * attention, so that engines are found. Running one needs a GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +106,7 @@ SAME(DT_CUDNN_NOTE_NOT_DETERMINISTIC, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
 _Static_assert((int)CUDNN_NUMERICAL_NOTE_TYPE_COUNT <= (int)DT_CUDNN_NOTES_MOST, "room for notes");
 _Static_assert(sizeof(cudnnStatus_t) == sizeof(int) && sizeof(cudnnDataType_t) == sizeof(int),
                "enumerators are ints");
-#if CUDNN_VERSION >= 90800 /* there are cards in words since */
+#if CUDNN_VERSION >= 90800 /* versions that accept a description of a GPU */
 KIND(CARD, DEVICEPROP);
 NAME(CARD_JSON, DEVICEPROP_JSON_REPRESENTATION);
 NAME(HEURISTICS_CARD, ENGINEHEUR_DEVICEPROP);
@@ -115,7 +115,7 @@ NAME(HEURISTICS_CARD, ENGINEHEUR_DEVICEPROP);
 
 #include "base/banned.h"
 
-/* The keys are those that the library asks for. */
+/* The keys that the library requires. */
 #define CARD                                                                                \
     "{\"deviceName\": \"%s\", \"deviceVer\": %d, \"multiProcessorCount\": %d, "             \
     "\"maxSharedMemoryPerBlockOptin\": %d, \"maxSharedMemoryPerBlock\": 49152, "            \
@@ -141,7 +141,7 @@ static void *open_card(const char *name, int version, int processors, int shared
     return card;
 }
 
-/* Engines look for the driver, or the toolkit's empty one, before they say that they can. */
+/* Engines look for the driver, or the toolkit's stub, before they are offered. */
 static void expect_engines(void *card, dt_dtype dtype, int64_t d, int64_t t)
 {
     dt_cudnn_shape shape = {4, t, 12, d, dtype};

@@ -1,4 +1,4 @@
-/* The file of tuned algorithms: what comes back, who wins, and what is not believed. */
+/* The file of tuned algorithms: what is read back, which process wins, and what is ignored. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void keep(const char *key, int with)
     dt_tuned_close(tuned);
 }
 
-/* -1: there is none; else with what it was filled. */
+/* Returns the byte that the entry is filled with; -1: no entry. */
 static int found(const char *key)
 {
     dt_tuned *tuned = dt_tuned_open(path);
@@ -94,7 +94,7 @@ static void test_what_was_kept_comes_back(void **state)
 
 static void test_the_first_of_two_processes_wins(void **state)
 {
-    dt_tuned *early = dt_tuned_open(path); /* has read the file before the other writes */
+    dt_tuned *early = dt_tuned_open(path); /* reads the file before the other process writes */
     unsigned char algo[BYTES];
 
     keep("key", 7);
@@ -127,7 +127,7 @@ static void test_many_processes_lose_nothing(void **state)
     }
 }
 
-static void test_damaged_lines_are_not_believed_and_go_away(void **state)
+static void test_damaged_lines_are_ignored_and_removed(void **state)
 {
     keep("first", 1);
     keep("second", 2);
@@ -138,7 +138,7 @@ static void test_damaged_lines_are_not_believed_and_go_away(void **state)
     assert_int_equal(found("third"), 3);
     rewrite("first\t", "first ");
     assert_int_equal(found("first"), -1);
-    keep("second", 4); /* writes the good lines alone */
+    keep("second", 4); /* writes only the valid lines */
     assert_int_equal(found("second"), 4);
     assert_int_equal(found("third"), 3);
 }
@@ -154,7 +154,7 @@ static void test_garbage_and_half_a_line_are_ignored(void **state)
     assert_int_equal(found("key"), -1);
     keep("key", 5);
     assert_int_equal(found("key"), 5);
-    tuned = dt_tuned_open(path); /* of another size: of another library */
+    tuned = dt_tuned_open(path); /* another size, as of another library */
     memcpy(algo, other, sizeof(other));
     assert_false(dt_tuned_find(tuned, "key", algo, sizeof(other)));
     dt_tuned_close(tuned);
@@ -179,7 +179,7 @@ int main(void)
         TEST(test_what_was_kept_comes_back),
         TEST(test_the_first_of_two_processes_wins),
         TEST(test_many_processes_lose_nothing),
-        TEST(test_damaged_lines_are_not_believed_and_go_away),
+        TEST(test_damaged_lines_are_ignored_and_removed),
         TEST(test_garbage_and_half_a_line_are_ignored),
         TEST(test_a_folder_that_is_not_there_stops_nothing),
     };

@@ -1,4 +1,4 @@
-/* Steps of the optimizers against what other programs' made of the same gradients
+/* Steps of the optimizers compared with those of other programs for the same gradients
  * (tests/golden/make_optimizer_fixture.py). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ static float *copy_of(const float *from, int64_t elems)
     return out;
 }
 
-/* The largest error of an element, relative to the root mean square of what is expected. */
+/* Returns the largest error of an element, relative to the root mean square of the expected values. */
 static double error_of(const float *got, const float *want, int64_t elems)
 {
     double worst = 0, squares = 0;
@@ -69,7 +69,7 @@ static dt_optimizer_args args_of(dt_optimizer_options options)
     return (dt_optimizer_args){.options = options, .lr = options.lr, .grad_scale = 1};
 }
 
-/* One step of a whole matrix. */
+/* Runs one whole-matrix step. */
 static dt_status step_matrix(const dt_optimizer *optimizer, const matrix *of,
                              const dt_optimizer_args *args, dt_dtype dtype, dt_optimizer_part *part)
 {
@@ -93,7 +93,7 @@ out:
     return st;
 }
 
-/* Parameter and momentum of one matrix through all steps. */
+/* Compares parameter and momentum of one matrix through all steps. */
 static void expect_steps(const char *what, const matrix *of, dt_optimizer_options options,
                          dt_dtype dtype, double bound)
 {
@@ -126,7 +126,7 @@ static void expect_steps(const char *what, const matrix *of, dt_optimizer_option
     free(m);
 }
 
-/* Signs are exact, and a step is one product and two sums of fp32. */
+/* Signs are exact; a step is one product and two sums in fp32. */
 static void test_lion_steps_as_another_program_does(void **state)
 {
     for (size_t i = 0; i < MATRIX_COUNT; i++)
@@ -134,7 +134,7 @@ static void test_lion_steps_as_another_program_does(void **state)
                      DT_F32, 1e-6);
 }
 
-/* Fifteen products of up to 56 terms in fp32, one behind the other. */
+/* Fifteen products of up to 56 terms in fp32, one after the other. */
 static void test_muon_in_fp32_steps_as_pytorch_held_to_it(void **state)
 {
     const dt_optimizer_options options = {.kind = DT_OPTIMIZER_MUON, .nesterov = true};
@@ -147,8 +147,7 @@ static void test_muon_in_fp32_steps_as_pytorch_held_to_it(void **state)
     }
 }
 
-/* bf16 has 8 bits, and rounds at other places: a step is wrong by about 1 % of its size, in either
- * program. */
+/* bf16 has 8 bits and rounds at other places: a step has an error of about 1 % of its size in both programs. */
 static void test_muon_in_bf16_steps_as_pytorch(void **state)
 {
     const dt_optimizer_options options = {.kind = DT_OPTIMIZER_MUON, .nesterov = true};

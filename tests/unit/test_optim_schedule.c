@@ -1,4 +1,4 @@
-/* The learning rate, value by value against the formulas of the header. */
+/* The learning rate, compared with the formulas of the header. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void test_without_warmup_the_first_step_has_the_rate(void **state)
     expect_rate(&r, 0, 1.0);
 }
 
-/* cos at 0, 45, 60, 90, 120, 135 degrees of the half turn, so the values are known by heart */
+/* cos at 0, 45, 60, 90, 120, 135 degrees of the half turn: values that are known exactly */
 static void test_cosine_falls_from_the_rate_to_the_minimum(void **state)
 {
     dt_recipe r = recipe();
@@ -115,7 +115,7 @@ static void test_periods_that_shrink_below_a_step_end_at_the_minimum(void **stat
     expect_rate(&r, 8 + 1000000, 0.2);
 }
 
-static void test_past_the_last_step_the_formula_goes_on(void **state)
+static void test_past_the_last_step_the_formula_continues(void **state)
 {
     dt_recipe r = recipe();
 
@@ -134,7 +134,7 @@ static void test_a_run_that_is_all_warmup_never_divides_by_zero(void **state)
     expect_rate(&r, 500, 0.6);
 }
 
-static void test_very_many_periods_take_no_time(void **state)
+static void test_very_many_periods_are_fast(void **state)
 {
     dt_recipe r = recipe();
 
@@ -242,7 +242,8 @@ static void test_a_run_that_is_all_warmup_ends_at_the_minimum_of_what_falls(void
 static void test_clip_scales_down_to_the_limit_and_never_up(void **state)
 {
     assert_true(fabs(dt_clip_factor(4.0, 1.0) - 0.25) < 1e-6);
-    assert_true(dt_clip_factor(4.0, 1.0) < 0.25); /* the 1e-6 below the line */
+    assert_true(dt_clip_factor(4.0, 1.0) <
+                0.25); /* below 0.25 because of the 1e-6 in the divisor */
     assert_true(dt_clip_factor(0.5, 1.0) == 1.0);
     assert_true(dt_clip_factor(0.0, 1.0) == 1.0);
     assert_true(dt_clip_factor(1e30, 0.0) == 1.0);
@@ -259,9 +260,9 @@ int main(void)
         cmocka_unit_test(test_a_new_period_starts_at_both_ends_shrunk),
         cmocka_unit_test(test_periods_grow_by_the_factor),
         cmocka_unit_test(test_periods_that_shrink_below_a_step_end_at_the_minimum),
-        cmocka_unit_test(test_past_the_last_step_the_formula_goes_on),
+        cmocka_unit_test(test_past_the_last_step_the_formula_continues),
         cmocka_unit_test(test_a_run_that_is_all_warmup_never_divides_by_zero),
-        cmocka_unit_test(test_very_many_periods_take_no_time),
+        cmocka_unit_test(test_very_many_periods_are_fast),
         cmocka_unit_test(test_every_schedule_has_the_values_of_its_formula),
         cmocka_unit_test(test_inverse_sqrt_without_warmup_starts_at_the_rate),
         cmocka_unit_test(test_decay_takes_a_tenth_of_the_run_and_never_starts_within_warmup),

@@ -1,4 +1,4 @@
-/* Whether a run is complete, by what is known of it. */
+/* Whether a run is complete, from what is known about it. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,20 +22,20 @@ static void test_only_what_is_known_completes_a_run(void **state)
         {{.steps = 100}, false, 100},
         {{.saved_step = 99, .steps = 100}, false, 100},
         {{.saved_step = 100, .steps = 100}, true, 100},
-        {{.saved_step = 150, .steps = 100}, true, 100}, /* the recipe was given fewer */
-        /* by epochs: 0 steps in the recipe is no number of steps */
+        {{.saved_step = 150, .steps = 100}, true, 100}, /* the recipe was changed to fewer steps */
+        /* by epochs: 0 steps in the recipe means that none are set */
         {{.epochs = 3}, false, 0},
         {{.saved_step = 48, .epochs = 40}, false, 0},
         {{.saved_step = 48, .told_total = 610, .epochs = 40}, false, 610},
         {{.saved_step = 610, .told_total = 610, .epochs = 40}, true, 610},
         {{.saved_step = 610, .saved_total = 610, .epochs = 40}, true, 610},
         {{.saved_step = 48, .saved_total = 610, .epochs = 40}, false, 610},
-        /* fp16 skipped steps after the engine had said how many there are */
+        /* fp16 skipped steps after the engine had reported the total */
         {{.saved_step = 608, .saved_total = 608, .told_total = 610, .epochs = 40}, true, 608},
-        /* given more epochs: what the checkpoint knows is not asked */
+        /* more epochs than before: the checkpoint's total is not used */
         {{.saved_step = 610, .told_total = 1220, .epochs = 80}, false, 1220},
         {{.saved_step = 610, .epochs = 80}, false, 0},
-        /* both: whichever is over first */
+        /* both: the first to be reached counts */
         {{.saved_step = 100, .steps = 100, .epochs = 40}, true, 0},
         {{.saved_step = 100, .told_total = 610, .steps = 100, .epochs = 40}, true, 610},
         {{.saved_step = 99, .told_total = 100, .steps = 100, .epochs = 40}, false, 100},

@@ -1,4 +1,4 @@
-/* What the silence of a node means: a table of facts. And the clock that silence is measured by. */
+/* What the silence of a node means, by a table of facts; and the clock that measures silence. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +12,9 @@
 #include "runner/supervisor/policy/liveness.h"
 #include "runner/times.h"
 
-#pragma GCC diagnostic ignored "-Woverride-init" /* a row says what is other than usual */
+#pragma GCC diagnostic ignored "-Woverride-init" /* a row lists what differs from the usual */
 
-/* Two nodes train; this one was last heard at 100, and the other is heard. */
+/* Two nodes train; this one was last heard at 100, the other is heard. */
 #define TRAINS                                                                                   \
     .heard = 100, .connected = 90, .started = true, .connection = true, .peers = DT_PEERS_HEARD, \
     .command = -1, .answered = -1, .unknown = -1, .peer_step = 99
@@ -162,7 +162,7 @@ static const struct {
      DT_LIVENESS_RECONNECT},
 };
 
-static void test_facts_give_acts(void **state)
+static void test_facts_determine_actions(void **state)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         dt_liveness_act act = dt_liveness_judge(&rows[i].facts).act;
@@ -172,7 +172,7 @@ static void test_facts_give_acts(void **state)
     }
 }
 
-static void test_doubt_is_probed_and_said(void **state)
+static void test_doubtful_nodes_are_probed_and_reported(void **state)
 {
     dt_liveness_facts facts = {TRAINS, .now = 107};
 
@@ -187,20 +187,21 @@ static void test_doubt_is_probed_and_said(void **state)
     assert_false(dt_liveness_judge(&facts).probe);
 }
 
-static void test_a_probe_that_hung_says_nothing_of_before(void **state)
+static void test_a_hung_probe_proves_nothing_about_earlier_times(void **state)
 {
     assert_true(isinf(dt_liveness_reached(0, 50, 99, 100, false)));
     assert_float_equal(dt_liveness_reached(INFINITY, 99, 99.5, 100, true), 100, 1e-9);
     assert_float_equal(dt_liveness_reached(0, 91, 99.5, 100, true), 0,
-                       1e-9);                                                /* the first, prompt */
-    assert_float_equal(dt_liveness_reached(0, 86, 94, 100, true), 98, 1e-9); /* it hung in a cut */
+                       1e-9); /* the first probe, prompt */
+    assert_float_equal(dt_liveness_reached(0, 86, 94, 100, true), 98,
+                       1e-9); /* a probe that hung during a cut */
     assert_float_equal(dt_liveness_reached(0, 86, 99.5, 100, true), 99.5,
-                       1e-9); /* ... overtook it */
+                       1e-9); /* a later probe overtook it */
     assert_float_equal(dt_liveness_reached(99.5, 100, 94, 103, true), 99.5, 1e-9);
     assert_float_equal(dt_liveness_reached(20, 97, 94, 100, true), 20, 1e-9); /* a slow machine */
 }
 
-static void test_a_pause_is_no_silence(void **state)
+static void test_a_pause_is_not_silence(void **state)
 {
     dt_poll_clock clock = {.seconds = 100, .monotonic_seconds = 100};
     double now = 100;
@@ -208,15 +209,15 @@ static void test_a_pause_is_no_silence(void **state)
     for (int i = 0; i < 10; i++)
         dt_poll_clock_turn(&clock, now += 0.5);
     assert_float_equal(clock.seconds, 105, 1e-9);
-    dt_poll_clock_turn(&clock, now += 3600); /* whatever stood still */
+    dt_poll_clock_turn(&clock, now += 3600); /* whatever caused the pause */
     assert_float_equal(clock.seconds, 105 + dt_times()->clock_turn_seconds, 1e-9);
-    dt_poll_clock_turn(&clock, now); /* nor does it go back */
+    dt_poll_clock_turn(&clock, now); /* the clock does not go back either */
     dt_poll_clock_turn(&clock, now - 5);
     assert_float_equal(clock.seconds, 105 + dt_times()->clock_turn_seconds, 1e-9);
 }
 
-/* A timer that is due after a pause sees the time before it; the input that waited is read, and
- * only then the clock moves. */
+/* After a pause, a due timer sees the time before the pause; the clock moves only after the
+ * waiting input was read. */
 typedef struct turn {
     dt_poll_clock clock;
     uv_timer_t timer;
@@ -232,14 +233,14 @@ static void on_timer(uv_timer_t *timer)
     dt_poll_clock_close(&one->clock);
 }
 
-static void test_timers_after_a_pause_see_no_time(void **state)
+static void test_timers_after_a_pause_see_the_time_before_it(void **state)
 {
     uv_loop_t loop;
     turn one;
 
     uv_loop_init(&loop);
     dt_poll_clock_open(&one.clock, &loop);
-    one.clock.monotonic_seconds -= 1000; /* as if it had been stopped since */
+    one.clock.monotonic_seconds -= 1000; /* as if it had been stopped since then */
     one.before = one.clock.seconds;
     uv_timer_init(&loop, &one.timer);
     one.timer.data = &one;
@@ -252,11 +253,11 @@ static void test_timers_after_a_pause_see_no_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_facts_give_acts),
-        cmocka_unit_test(test_doubt_is_probed_and_said),
-        cmocka_unit_test(test_a_probe_that_hung_says_nothing_of_before),
-        cmocka_unit_test(test_a_pause_is_no_silence),
-        cmocka_unit_test(test_timers_after_a_pause_see_no_time),
+        cmocka_unit_test(test_facts_determine_actions),
+        cmocka_unit_test(test_doubtful_nodes_are_probed_and_reported),
+        cmocka_unit_test(test_a_hung_probe_proves_nothing_about_earlier_times),
+        cmocka_unit_test(test_a_pause_is_not_silence),
+        cmocka_unit_test(test_timers_after_a_pause_see_the_time_before_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

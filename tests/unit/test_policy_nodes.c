@@ -1,4 +1,4 @@
-/* What follows where a node is unavailable: refusals, losses, and how long ranks have to end. */
+/* What follows if a node is unavailable: refusals, losses, and the time for ranks to end. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-#pragma GCC diagnostic ignored "-Woverride-init" /* a row says what is other than usual */
+#pragma GCC diagnostic ignored "-Woverride-init" /* a row lists what differs from the usual */
 
 /* --- refusals */
 
@@ -45,9 +45,9 @@ static void test_an_event_in_between_begins_a_new_count(void **state)
     assert_true(dt_refusal_is_last(&refusals, 99, true));
 }
 
-/* --- a node that cannot be made ready */
+/* --- a node that cannot be prepared */
 
-/* A restart on three nodes, all needed; one has been away for a minute. */
+/* A restart on three nodes, all needed; one has been unreachable for a minute. */
 #define AWAY \
     .failed = DT_ERR_PEER, .preparing = true, .restarts = 1, .nodes = 3, .waited_seconds = 60
 
@@ -77,7 +77,7 @@ static void test_a_node_that_may_be_rebooting_is_waited_for(void **state)
     assert_false(dt_node_loss_is_final(DT_ERR_PEER));
 }
 
-static void test_ranks_may_live_on_a_node_that_is_only_silent(void **state)
+static void test_ranks_may_live_on_a_silent_node(void **state)
 {
     static const struct {
         dt_node_loss_facts facts;
@@ -93,9 +93,9 @@ static void test_ranks_may_live_on_a_node_that_is_only_silent(void **state)
         assert_int_equal(dt_node_loss_leaves_ranks(&rows[i].facts), rows[i].leaves);
 }
 
-/* --- how long ranks have to end */
+/* --- the grace period of ranks */
 
-static void test_grace_is_for_those_who_can_use_it(void **state)
+static void test_only_ranks_that_can_save_get_a_grace_period(void **state)
 {
     static const struct {
         const char *what;
@@ -127,8 +127,8 @@ int main(void)
         cmocka_unit_test(test_refusals_in_a_row_have_an_end),
         cmocka_unit_test(test_an_event_in_between_begins_a_new_count),
         cmocka_unit_test(test_a_node_that_may_be_rebooting_is_waited_for),
-        cmocka_unit_test(test_ranks_may_live_on_a_node_that_is_only_silent),
-        cmocka_unit_test(test_grace_is_for_those_who_can_use_it),
+        cmocka_unit_test(test_ranks_may_live_on_a_silent_node),
+        cmocka_unit_test(test_only_ranks_that_can_save_get_a_grace_period),
         cmocka_unit_test(test_ranks_of_a_lost_launcher_end_by_themselves),
     };
 

@@ -1,4 +1,4 @@
-/* Whether another attempt follows: a table of facts. */
+/* Whether another attempt follows, by a table of facts. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-#pragma GCC diagnostic ignored "-Woverride-init" /* a row says what is other than usual */
+#pragma GCC diagnostic ignored "-Woverride-init" /* a row lists what differs from the usual */
 
 /* Four nodes, all needed; one rank died in the first attempt, at 100 of 1000 steps. */
 #define FAILED                                                                               \
@@ -65,7 +65,7 @@ static const struct {
      {DT_RESTART_AGAIN, 1, 0}},
 };
 
-static void test_what_follows_an_attempt(void **state)
+static void test_facts_determine_the_next_attempt(void **state)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         dt_restart_decision got = dt_restart_decide(&rows[i].facts);
@@ -78,7 +78,7 @@ static void test_what_follows_an_attempt(void **state)
 }
 
 /* Checkpoints are read only where they matter. */
-static void test_what_is_not_possible_ends(void **state)
+static void test_impossible_restarts_end_the_run(void **state)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (!dt_restart_is_possible(&rows[i].facts))
@@ -88,8 +88,8 @@ static void test_what_is_not_possible_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_follows_an_attempt),
-        cmocka_unit_test(test_what_is_not_possible_ends),
+        cmocka_unit_test(test_facts_determine_the_next_attempt),
+        cmocka_unit_test(test_impossible_restarts_end_the_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Which rank holds up the others, by how long each waits. */
+/* Which rank delays the others, by the time that each rank waits. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 enum { RANKS = 4 };
 
-static void test_the_one_that_waits_least(void **state)
+static void test_the_rank_that_waits_least_is_found(void **state)
 {
     static const struct {
         double waited[RANKS];
@@ -39,8 +39,8 @@ static void test_the_one_that_waits_least(void **state)
     }
 }
 
-/* One that speaks twice counts once, as it last spoke. */
-static void test_all_must_have_spoken(void **state)
+/* A rank that reports twice counts once, with its last report. */
+static void test_all_ranks_must_have_reported(void **state)
 {
     dt_straggler_finding found = {0};
     dt_straggler_rank ranks[2];
@@ -57,8 +57,8 @@ static void test_all_must_have_spoken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_one_that_waits_least),
-        cmocka_unit_test(test_all_must_have_spoken),
+        cmocka_unit_test(test_the_rank_that_waits_least_is_found),
+        cmocka_unit_test(test_all_ranks_must_have_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static void test_a_rebooted_node_is_the_systems_failure(void **state)
     check(false, lines, (expected){DT_RUN_FAILED, 3, "node a was rebooted"});
 }
 
-static void test_a_stop_is_told_from_a_failure(void **state)
+static void test_a_stop_is_distinguished_from_a_failure(void **state)
 {
     const char *const good[] = {FINISHED("stopped"), EXITED("0", "0", "", "5"), NULL};
     const char *const killed[] = {
@@ -141,7 +141,7 @@ static void test_a_stop_is_told_from_a_failure(void **state)
         (expected){DT_RUN_STOPPED, 4, "the ranks received a stop signal that dtrun did not send"});
 }
 
-static void test_a_stop_at_once_kills_and_says_no_more(void **state)
+static void test_a_stop_at_once_kills_and_ends_events(void **state)
 {
     const char *const lines[] = {EXITED("0", "null", "stopped", "2"), RELEASED(""), NULL};
     const char *const left[] = {EXITED("0", "null", "stopped", "2"),
@@ -165,7 +165,7 @@ static void test_processes_that_are_left_have_an_exit_code_of_their_own(void **s
     "{\"event\":\"released\",\"left\":[],\"devices\":[{\"index\":1,\"baseline_bytes\":" baseline \
     ",\"used_bytes\":" used "}],\"sequence\":1,\"time_ms\":9}"
 
-static void test_device_memory_that_is_not_back_is_left_too(void **state)
+static void test_unreleased_device_memory_is_reported_as_left(void **state)
 {
     const char *const held[] = {FINISHED("steps"), DEVICES("1048576", "2148532224"), NULL};
     const char *const back[] = {FINISHED("steps"), DEVICES("1048576", "537919488"), NULL};
@@ -204,12 +204,12 @@ static void test_the_kernels_words_are_part_of_the_reason(void **state)
                      "kernel log: Out of memory: Killed process 7"});
 }
 
-/* One node was killed first: on another, which had not heard of the stop yet, a rank lost its peer. */
+/* One node was killed first; on another, which did not know of the stop yet, a rank lost its peer. */
 #define STOPPING(person)                                                                         \
     "{\"event\":\"stopping\",\"grace_seconds\":10,\"reason\":\"stopped\",\"asked\":false" person \
     ",\"sequence\":1,\"time_ms\":1}"
 
-static void test_a_peer_that_a_stop_took_is_no_failure(void **state)
+static void test_a_peer_ended_by_a_stop_is_not_a_failure(void **state)
 {
     const char *const lines[] = {EXITED("0", "null", "stopped", "1"),
                                  FAILED("1", "peer", "connection closed"),
@@ -229,8 +229,8 @@ static void test_a_peer_that_a_stop_took_is_no_failure(void **state)
     (void)state;
 }
 
-/* A stop was answered while the disk was full, and its supervisor killed; another stop was asked of the next, before
- * a journal told it of the first. */
+/* A stop was answered while the disk was full, and its supervisor was killed. The next
+ * supervisor got another stop before it read of the first one in a journal. */
 static void test_two_stops_and_the_first_took_the_peer(void **state)
 {
     static const struct {
@@ -240,7 +240,7 @@ static void test_two_stops_and_the_first_took_the_peer(void **state)
         {STOPPING(",\"person\":true"), false},
         {"{\"event\":\"stopping\",\"grace_seconds\":10,\"reason\":\"stopped\",\"asked\":false,"
          "\"person\":true,\"sequence\":1,\"time_ms\":30000}",
-         true}, /* ours, after the loss */
+         true}, /* this supervisor's stop, after the loss */
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -257,8 +257,8 @@ static void test_two_stops_and_the_first_took_the_peer(void **state)
     }
 }
 
-/* A supervisor ended the ranks for a failure, and the store was deleted before it had noted which. */
-static void test_an_end_by_a_supervisor_is_no_signal_from_elsewhere(void **state)
+/* A supervisor ended the ranks because of a failure; the store was deleted before the failure was recorded. */
+static void test_an_end_by_a_supervisor_is_not_a_foreign_signal(void **state)
 {
     static const struct {
         const char *lines[4];
@@ -271,7 +271,9 @@ static void test_an_end_by_a_supervisor_is_no_signal_from_elsewhere(void **state
         {{STOPPING(",\"person\":false"), FINISHED("time_limit")}, false, false},
         {{STOPPING(",\"person\":false"), KILLED("1", "5")}, false, false},
         {{STOPPING(",\"person\":true"), FINISHED("stopped")}, false, false},
-        {{STOPPING(""), FINISHED("stopped")}, false, false}, /* of 0.1.0, which does not tell */
+        {{STOPPING(""), FINISHED("stopped")},
+         false,
+         false}, /* an event of 0.1.0, which does not say who asked */
         {{FINISHED("stopped")}, false, false},
     };
 
@@ -289,7 +291,7 @@ static void test_an_end_by_a_supervisor_is_no_signal_from_elsewhere(void **state
     }
 }
 
-/* It was answered while the disk was full, and the supervisor that knew of it was killed. */
+/* A stop was answered while the disk was full, and the supervisor that knew of it was killed. */
 static void test_a_stop_that_the_history_lacks_is_in_a_journal(void **state)
 {
     const char *const lines[] = {
@@ -315,7 +317,7 @@ static bool restarts(const char *line, bool stop_asked)
     return may;
 }
 
-static void test_only_what_may_go_better_is_tried_again(void **state)
+static void test_only_failures_that_may_pass_are_retried(void **state)
 {
     assert_true(restarts(KILLED("1", "5"), false));
     assert_true(restarts(EXITED("1", "1", "failed", "5"), false));
@@ -327,7 +329,7 @@ static void test_only_what_may_go_better_is_tried_again(void **state)
     assert_false(restarts(EXITED("1", "0", "", "5"), false));
 }
 
-static void test_ranks_that_end_without_a_word_have_not_finished(void **state)
+static void test_ranks_that_end_silently_have_not_finished(void **state)
 {
     const char *const lines[] = {EXITED("0", "0", "", "5"), RELEASED(""), NULL};
 
@@ -336,8 +338,8 @@ static void test_ranks_that_end_without_a_word_have_not_finished(void **state)
         (expected){DT_RUN_FAILED, 1, "every rank exited with code 0 before training was finished"});
 }
 
-/* Where it is not, and events were lost or a rank's end is not told, nobody may call it an end. */
-static void test_an_end_is_explained_by_what_was_told(void **state)
+/* If events were lost, or the end of a rank is unknown, the end is not explained. */
+static void test_an_end_is_explained_by_reported_events(void **state)
 {
     static const struct {
         const char *line;
@@ -389,24 +391,24 @@ static void test_messages_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_peer_that_a_stop_took_is_no_failure),
+        cmocka_unit_test(test_a_peer_ended_by_a_stop_is_not_a_failure),
         cmocka_unit_test(test_two_stops_and_the_first_took_the_peer),
         cmocka_unit_test(test_all_steps_are_done),
         cmocka_unit_test(test_the_first_cause_is_not_the_first_to_arrive),
         cmocka_unit_test(test_the_message_of_the_rank_is_the_reason),
         cmocka_unit_test(test_a_lost_agent_is_the_systems_failure),
         cmocka_unit_test(test_a_rebooted_node_is_the_systems_failure),
-        cmocka_unit_test(test_a_stop_is_told_from_a_failure),
-        cmocka_unit_test(test_a_stop_at_once_kills_and_says_no_more),
+        cmocka_unit_test(test_a_stop_is_distinguished_from_a_failure),
+        cmocka_unit_test(test_a_stop_at_once_kills_and_ends_events),
         cmocka_unit_test(test_processes_that_are_left_have_an_exit_code_of_their_own),
-        cmocka_unit_test(test_device_memory_that_is_not_back_is_left_too),
+        cmocka_unit_test(test_unreleased_device_memory_is_reported_as_left),
         cmocka_unit_test(test_a_time_limit_and_a_lost_launcher_are_stops_of_their_own),
         cmocka_unit_test(test_the_kernels_words_are_part_of_the_reason),
-        cmocka_unit_test(test_an_end_by_a_supervisor_is_no_signal_from_elsewhere),
+        cmocka_unit_test(test_an_end_by_a_supervisor_is_not_a_foreign_signal),
         cmocka_unit_test(test_a_stop_that_the_history_lacks_is_in_a_journal),
-        cmocka_unit_test(test_only_what_may_go_better_is_tried_again),
-        cmocka_unit_test(test_ranks_that_end_without_a_word_have_not_finished),
-        cmocka_unit_test(test_an_end_is_explained_by_what_was_told),
+        cmocka_unit_test(test_only_failures_that_may_pass_are_retried),
+        cmocka_unit_test(test_ranks_that_end_silently_have_not_finished),
+        cmocka_unit_test(test_an_end_is_explained_by_reported_events),
         cmocka_unit_test(test_messages_are_checked),
     };
 

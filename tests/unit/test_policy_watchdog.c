@@ -1,4 +1,4 @@
-/* Each row is a story told in facts, two seconds apart, by two ranks; and how it must end. */
+/* Each row describes the behaviour of two ranks by facts, two seconds apart, and the verdict that must follow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,14 +14,14 @@
 #define LIMIT 30.0
 #define BEAT  2.0
 
-/* What a rank does, as it looks from outside in each beat. */
+/* Behaviour of a rank, as observed in each beat. */
 typedef struct behaviour {
-    const char *states; /* one letter a beat, again and again */
+    const char *states; /* one letter a beat, repeated */
     double cpu_share;   /* of a processor; used in beats whose letter is not T */
     int advances_every; /* beats; 0: never */
-    int works_every;    /* beats in which a disk serves it; 0: none */
+    int works_every;    /* beats between I/O; 0: none */
     bool waiting;       /* for other ranks */
-    bool silent;        /* its engine never says how far it is */
+    bool silent;        /* its engine never reports progress */
 } behaviour;
 
 static const behaviour computing = {"R", 1.0, 1, 0, false, false};
@@ -40,22 +40,22 @@ static const behaviour starved_at_times = {"RS", 0, 0, 0, false, false};
 static const behaviour stopped_at_times = {"TTTTR", 1.0, 0, 0, false, false};
 static const behaviour stopped_and_advancing = {"TTTTTTTTTR", 1.0, 10, 0, false, false};
 static const behaviour halted_waiter = {"T", 0, 0, 0, true, false};
-static const behaviour duty_cycle = {"T", 0.1, 0, 0, false, false}; /* always caught halted */
+static const behaviour duty_cycle = {"T", 0.1, 0, 0, false, false}; /* always observed halted */
 static const behaviour slow_op = {"R", 0.1, 8, 0, false, false};
 static const behaviour silent_engine = {"R", 1.0, 0, 0, false, true};
 static const behaviour silent_asleep = {"S", 0, 0, 0, false, true};
 static const behaviour silent_stopped = {"T", 0, 0, 0, false, true};
-static const behaviour polling = {"S", 0.3, 0, 0, true, false}; /* a transport that spins */
+static const behaviour polling = {"S", 0.3, 0, 0, true, false}; /* a transport that polls */
 static const behaviour slow_network = {"S", 0.001, 10, 0, true, false};
 
 typedef struct story {
     const char *name;
-    const behaviour *ranks[2]; /* the second may be NULL: there is one rank */
-    double seconds;            /* the story lasts so long */
+    const behaviour *ranks[2]; /* the second is NULL if there is one rank */
+    double seconds;            /* duration of the story */
     dt_watchdog_verdict verdict;
-    double after, before;                      /* where it hangs: the verdict comes between these */
-    int64_t rank;                              /* where it hangs: whose evidence */
-    double ideal_step_seconds, threads, limit; /* 0: the usual */
+    double after, before; /* if it hangs: the verdict comes between these times */
+    int64_t rank;         /* if it hangs: the rank named in the verdict */
+    double ideal_step_seconds, threads, limit; /* 0: the usual values */
     bool device;
     int exits_at; /* beat at which rank 1 exits; 0: never */
 } story;
@@ -68,7 +68,7 @@ static const story stories[] = {
     /* nothing is unusual yet */
     {"not silent for long", {&stopped, &waiting}, 28, FINE, .rank = -1},
 
-    /* honest: however long it lasts, it is slow */
+    /* slow but working, however long */
     {"both compute, and a step takes an hour", {&computing, &computing}, 3600, SLOW, .rank = -1},
     {"one computes, the other waits for it", {&computing, &waiting}, 3600, SLOW, .rank = -1},
     {"one that waits comes first", {&waiting, &computing}, 3600, SLOW, .rank = -1},
@@ -426,13 +426,13 @@ static void run_story(const story *s)
                  (long long)s->rank);
 }
 
-static void test_every_story_ends_as_it_must(void **state)
+static void test_every_story_ends_as_listed(void **state)
 {
     for (size_t i = 0; i < sizeof(stories) / sizeof(stories[0]); i++)
         run_story(&stories[i]);
 }
 
-/* --- what the table does not say */
+/* --- cases that the table cannot express */
 
 static void beats(dt_watchdog *dog, teller *t, const behaviour *b, int from, int to, double passed)
 {
@@ -443,7 +443,7 @@ static void beats(dt_watchdog *dog, teller *t, const behaviour *b, int from, int
     }
 }
 
-static void test_nothing_is_decided_of_a_rank_that_was_not_heard(void **state)
+static void test_nothing_is_decided_about_a_silent_rank(void **state)
 {
     dt_watchdog_rank ranks[2];
     teller one = {0};
@@ -456,7 +456,7 @@ static void test_nothing_is_decided_of_a_rank_that_was_not_heard(void **state)
     assert_int_equal(ranks[1].condition, DT_WATCHDOG_UNKNOWN);
 }
 
-static void test_a_pause_of_everything_is_no_silence(void **state)
+static void test_a_pause_of_everything_is_not_silence(void **state)
 {
     dt_watchdog_rank ranks[1];
     teller one = {0};
@@ -465,7 +465,7 @@ static void test_a_pause_of_everything_is_no_silence(void **state)
 
     dt_watchdog_init(&dog, ranks, 1, HANG);
     beats(&dog, &one, &sleeping, 0, 10, BEAT);
-    beats(&dog, &one, &sleeping, 10, 11, 0); /* an hour later: no time was seen to pass */
+    beats(&dog, &one, &sleeping, 10, 11, 0); /* an hour later, but no time was observed */
     assert_int_equal(dt_watchdog_decide(&dog, 3600, LIMIT, &rank), SLOW);
     assert_float_equal(ranks[0].still_seconds, 18, 1e-9);
 }
@@ -486,7 +486,8 @@ static void test_a_step_clears_everything(void **state)
 
 static void test_an_op_as_long_as_one_that_was_seen_is_honest(void **state)
 {
-    static const behaviour compiles = {"R", 1.0, 100, 0, false, false}; /* one op: 200 s */
+    static const behaviour compiles = {"R", 1.0,   100,
+                                       0,   false, false}; /* one operation takes 200 s */
     dt_watchdog_rank ranks[1];
     teller one = {0};
     dt_watchdog dog;
@@ -501,8 +502,8 @@ static void test_an_op_as_long_as_one_that_was_seen_is_honest(void **state)
     assert_int_equal(dt_watchdog_decide(&dog, 2000, LIMIT, &rank), HANGS);
 }
 
-/* An engine that answers late keeps what it last said: its counter has not moved. */
-static void test_an_answer_that_is_missing_is_no_progress(void **state)
+/* An engine that answers late keeps its last report: its counter has not moved. */
+static void test_a_missing_answer_is_not_progress(void **state)
 {
     dt_watchdog_rank ranks[1];
     dt_watchdog_fact fact = {'S', 1, 0, 41, false}, none = {'S', 1, 0, -1, false};
@@ -510,7 +511,7 @@ static void test_an_answer_that_is_missing_is_no_progress(void **state)
 
     dt_watchdog_init(&dog, ranks, 1, HANG);
     dt_watchdog_observe(&dog, 0, &none, 0);
-    dt_watchdog_observe(&dog, 0, &fact, BEAT); /* its first word is no progress either */
+    dt_watchdog_observe(&dog, 0, &fact, BEAT); /* its first report is not progress either */
     assert_int_equal(ranks[0].condition, DT_WATCHDOG_SLEEPS);
     dt_watchdog_observe(&dog, 0, &none, BEAT);
     assert_int_equal(ranks[0].condition, DT_WATCHDOG_SLEEPS);
@@ -525,12 +526,12 @@ static void test_an_answer_that_is_missing_is_no_progress(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_story_ends_as_it_must),
-        cmocka_unit_test(test_nothing_is_decided_of_a_rank_that_was_not_heard),
-        cmocka_unit_test(test_a_pause_of_everything_is_no_silence),
+        cmocka_unit_test(test_every_story_ends_as_listed),
+        cmocka_unit_test(test_nothing_is_decided_about_a_silent_rank),
+        cmocka_unit_test(test_a_pause_of_everything_is_not_silence),
         cmocka_unit_test(test_a_step_clears_everything),
         cmocka_unit_test(test_an_op_as_long_as_one_that_was_seen_is_honest),
-        cmocka_unit_test(test_an_answer_that_is_missing_is_no_progress),
+        cmocka_unit_test(test_a_missing_answer_is_not_progress),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

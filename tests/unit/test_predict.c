@@ -1,4 +1,4 @@
-/* Times of messages and of steps, against numbers worked out by hand. */
+/* Predicted times of messages and steps, compared with numbers calculated by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static void test_the_slowest_link_sets_the_bandwidth(void **state)
 
     expect_near(dt_fabric_bus_gbs(&one_node), 360);
     expect_near(dt_fabric_bus_gbs(&slow), 11);
-    single.node_gbs = 5; /* no second GPU in a node to talk to */
+    single.node_gbs = 5; /* a node has one GPU */
     expect_near(dt_fabric_bus_gbs(&single), 11);
     expect_near(dt_collective_seconds(&alone, DT_TRAFFIC_ALL_REDUCE, 1 << 20), 0);
 }
@@ -97,9 +97,9 @@ static void predict(dt_prediction *out, const dt_recipe *recipe, const dt_machin
     dt_arena_release(&arena);
 }
 
-/* 6 (12 * 12 * 768^2 + 50257 * 768) + 12 * 12 * 768 * 1024 = 854,438,400 a token: the engine's own
- * number. Times 32,768 tokens over 5e14 a second: 55.996 ms. The update: 124,475,904 elements x 38
- * bytes over 0.85 * 3350 GB/s. */
+/* 6 (12 * 12 * 768^2 + 50257 * 768) + 12 * 12 * 768 * 1024 = 854,438,400 FLOPs a token, as the
+ * engine counts them. Times 32,768 tokens over 5e14 a second: 55.996 ms. The update: 124,475,904
+ * elements x 38 bytes over 0.85 * 3350 GB/s. */
 static void test_one_card_takes_its_flops_and_its_update(void **state)
 {
     dt_model_config config = {.decoder.layers = 12,
@@ -125,10 +125,7 @@ static void test_one_card_takes_its_flops_and_its_update(void **state)
     expect_near(out.exposed_seconds, 0);
 }
 
-/* Blocks of 7,087,872 elements take 28.4 MB, 0.14 ms on the bus, and 2.9 ms to compute: all but the
- * root's 39,421,440 elements (6 buckets of 25 MB and one of 7.7 MB) hide, and those of block 1,
- * which is the last to be done. */
-/* 5 (4 S^2 L + 2 S^3) of a matrix: 280 C^3 of a block; fp32 has a rate of its own. */
+/* 5 (4 S^2 L + 2 S^3) of a matrix: 280 C^3 of a block; fp32 has its own rate. */
 static void test_whole_matrices_take_their_flops_and_are_divided(void **state)
 {
     double block = 280.0 * 768 * 768 * 768;
@@ -153,11 +150,14 @@ static void test_whole_matrices_take_their_flops_and_are_divided(void **state)
     assert_true(eight.matrix_flops >= 1.5 * block && eight.matrix_flops < 1.9 * block);
     assert_int_equal(eight.messages[DT_TRAFFIC_BROADCAST].count, 4 * 12);
     expect_near(eight.messages[DT_TRAFFIC_BROADCAST].bytes, 4.0 * 12 * 12 * 768 * 768);
-    recipe.strategy.kind = DT_STRATEGY_FSDP; /* of every block, those of which it has a part */
+    recipe.strategy.kind = DT_STRATEGY_FSDP; /* a part of every block */
     predict(&sharded, &recipe, &machine);
     assert_true(sharded.matrix_flops > 12 * block / 8 && sharded.matrix_flops < 12 * block);
 }
 
+/* Gradients of a block, 7,087,872 elements, are 28.4 MB: 0.14 ms on the bus, against 2.9 ms of computation. All are
+ * hidden except those of the root (39,421,440 elements: 6 buckets of 25 MB and one of 7.7 MB) and of block 1, which
+ * is computed last. */
 static void test_ddp_waits_for_the_root_and_the_first_block(void **state)
 {
     double bucket, rest, tail;
@@ -172,11 +172,11 @@ static void test_ddp_waits_for_the_root_and_the_first_block(void **state)
     tail = dt_collective_seconds(&one_node, DT_TRAFFIC_ALL_REDUCE, 4 * 39421440 - 6 * 25000000);
     expect_near(out.exposed_seconds, bucket + rest + 6 * bucket + tail);
     expect_near(out.messages[DT_TRAFFIC_ALL_REDUCE].bytes, 4 * 124475904.0);
-    /* 12 blocks of two buckets, one of them with a first bucket of its own: 3; the root: 7 */
+    /* 12 blocks of two buckets, one of them with a smaller first bucket: 3; the root: 7 */
     assert_int_equal(out.messages[DT_TRAFFIC_ALL_REDUCE].count, 11 * 2 + 3 + 7);
 }
 
-/* Every micro-step after the second costs the same: what is extrapolated is what is simulated. */
+/* Every micro-step after the second costs the same: extrapolation equals simulation. */
 static void test_many_micro_steps_are_as_their_sum(void **state)
 {
     dt_prediction few, more, most;
@@ -199,8 +199,7 @@ static void test_many_micro_steps_are_as_their_sum(void **state)
     assert_int_equal(most.messages[DT_TRAFFIC_ALL_GATHER].count, 13 + 207 * 10);
 }
 
-/* All blocks but the last compute (16 C^2 + 4 T C) rows again; nothing is added to the MFU's count.
- */
+/* All blocks but the last compute (16 C^2 + 4 T C) rows again; the MFU does not count this. */
 static void test_recomputation_takes_time_and_counts_for_nothing(void **state)
 {
     double again = 11.0 * 32768 * (16 * 768.0 * 768 + 4 * 1024.0 * 768) / 5e14;

@@ -1,4 +1,4 @@
-/* Every way in which a recipe can be wrong, and the message that says so. */
+/* Every kind of error in a recipe, with its message. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void expect_all(const bad *cases, size_t count)
 
 #define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof(cases[0]))
 
-static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
+static void test_an_unknown_key_names_the_line_and_the_likely_key(void **state)
 {
     static const bad cases[] = {
         {LEAST "optimizer:\n        batchsize: 8\n",
@@ -50,7 +50,7 @@ static void test_an_unknown_key_names_the_line_and_what_was_meant(void **state)
     EXPECT_ALL(cases);
 }
 
-static void test_a_wrong_type_says_what_was_expected(void **state)
+static void test_a_wrong_type_reports_the_expected_one(void **state)
 {
     static const bad cases[] = {
         {LEAST "tensor: 2\n",
@@ -112,7 +112,7 @@ static void test_a_wrong_type_says_what_was_expected(void **state)
     EXPECT_ALL(cases);
 }
 
-static void test_a_value_out_of_range_tells_the_range_and_the_unit(void **state)
+static void test_a_value_out_of_range_reports_range_and_unit(void **state)
 {
     static const bad cases[] = {
         {LEAST "ranks: 0\n",
@@ -129,7 +129,7 @@ static void test_a_value_out_of_range_tells_the_range_and_the_unit(void **state)
     EXPECT_ALL(cases);
 }
 
-static void test_a_newer_version_is_refused_where_it_stands(void **state)
+static void test_a_newer_version_is_refused_at_its_line(void **state)
 {
     static const bad cases[] = {
         {LEAST "recipe: 2\n",
@@ -235,7 +235,7 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
     EXPECT_ALL(cases);
 }
 
-static void test_text_that_is_no_plain_yaml_is_refused(void **state)
+static void test_text_that_is_not_plain_yaml_is_refused(void **state)
 {
     static const bad cases[] = {
         {"", "/r/gpt.yaml:1:1: the recipe is empty (the least it needs: model, data, schedule)"},
@@ -294,7 +294,7 @@ static void test_what_is_not_closed_is_reported_where_it_opens(void **state)
     EXPECT_ALL(cases);
 }
 
-/* YAML 1.1 reads 010 as eight, YAML 1.2 as ten: neither is guessed. */
+/* YAML 1.1 reads 010 as eight, YAML 1.2 as ten: it is refused. */
 static void test_a_leading_zero_is_refused(void **state)
 {
 #define ZERO " a leading zero means octal to some YAML parsers: write "
@@ -350,7 +350,7 @@ static void test_an_anchor_bomb_is_refused_at_its_first_anchor(void **state)
                    "/r/gpt.yaml:1:4: anchors are not supported in a recipe: write the value out");
 }
 
-/* A terminal must not be steered by a recipe, and a message stays short. */
+/* A recipe must not control a terminal, and messages stay short. */
 static void test_wrong_values_are_shown_short_and_harmless(void **state)
 {
     char text[4096];
@@ -366,7 +366,7 @@ static void test_wrong_values_are_shown_short_and_harmless(void **state)
     reading_close(&r);
 }
 
-/* 1 MiB of brackets, of keys and of entries: each is refused at its first fault, at once. */
+/* 1 MiB of brackets, of keys and of entries: each is refused at its first error, at once. */
 static void test_large_hostile_texts_are_refused_quickly(void **state)
 {
     static const char *const pieces[] = {"[", "{a: ", "- ", "a: 1\n", "? ", "\"a\": "};
@@ -391,14 +391,14 @@ static void test_large_hostile_texts_are_refused_quickly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_unknown_key_names_the_line_and_what_was_meant),
-        cmocka_unit_test(test_a_wrong_type_says_what_was_expected),
-        cmocka_unit_test(test_a_value_out_of_range_tells_the_range_and_the_unit),
-        cmocka_unit_test(test_a_newer_version_is_refused_where_it_stands),
+        cmocka_unit_test(test_an_unknown_key_names_the_line_and_the_likely_key),
+        cmocka_unit_test(test_a_wrong_type_reports_the_expected_one),
+        cmocka_unit_test(test_a_value_out_of_range_reports_range_and_unit),
+        cmocka_unit_test(test_a_newer_version_is_refused_at_its_line),
         cmocka_unit_test(test_a_key_that_is_there_twice_is_refused),
         cmocka_unit_test(test_what_is_missing_is_asked_for_where_its_map_begins),
         cmocka_unit_test(test_fields_that_contradict_each_other_are_refused),
-        cmocka_unit_test(test_text_that_is_no_plain_yaml_is_refused),
+        cmocka_unit_test(test_text_that_is_not_plain_yaml_is_refused),
         cmocka_unit_test(test_what_is_not_closed_is_reported_where_it_opens),
         cmocka_unit_test(test_a_leading_zero_is_refused),
         cmocka_unit_test(test_what_looks_like_a_space_or_a_letter_is_named),

@@ -10,7 +10,7 @@
 
 #include "recipes/fields/values.h"
 
-/* Every default, and something valid where there is none. */
+/* Fills every default, and a valid value where there is none. */
 static void fill(dt_recipe *recipe)
 {
     static const char *train[] = {"/data/a.txt", "/data/\xc3\xa9.txt"};
@@ -48,7 +48,7 @@ static void test_every_row_is_complete_and_has_its_own_place(void **state)
     }
 }
 
-static void test_an_alias_means_one_field_and_is_no_key(void **state)
+static void test_an_alias_means_one_field_and_is_not_a_key(void **state)
 {
     for (size_t i = 0; i < dt_fields_count; i++)
         for (const char *const *alias = dt_fields[i].aliases; alias != NULL && *alias != NULL;
@@ -174,7 +174,7 @@ static json_t *good_json(void)
     return dt_recipe_to_json(&recipe);
 }
 
-/* The object that the field stands in, and its key there. */
+/* Returns the object that contains the field, and the field's key in it. */
 static json_t *object_of(json_t *json, const dt_field *field, const char **key)
 {
     size_t length = dt_field_group_length(field);
@@ -211,7 +211,7 @@ static void test_a_missing_field_has_its_default_or_is_damage(void **state)
         }
         assert_int_equal(dt_recipe_from_json(&back, json, &arena, &err), DT_OK);
         given = dt_field_to_json(&back, field);
-        want = dt_field_to_json(&recipe, field); /* fill leaves these as they are by default */
+        want = dt_field_to_json(&recipe, field); /* fill() leaves these at their defaults */
         if (strcmp(field->path, "schedule.steps") != 0)
             assert_true(json_equal(given, want));
         json_decref(given);
@@ -267,7 +267,7 @@ static void test_what_another_build_wrote_is_unsupported(void **state)
     dt_arena_release(&arena);
 }
 
-/* A later build gives a recipe the hash that 0.1.0 gave it. */
+/* A later version must give a recipe the same hash as 0.1.0. */
 static void test_the_hash_of_a_recipe_stays(void **state)
 {
     dt_recipe recipe;
@@ -313,7 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_row_is_complete_and_has_its_own_place),
-        cmocka_unit_test(test_an_alias_means_one_field_and_is_no_key),
+        cmocka_unit_test(test_an_alias_means_one_field_and_is_not_a_key),
         cmocka_unit_test(test_rows_of_a_map_stand_together),
         cmocka_unit_test(test_the_json_comes_back_as_the_same_recipe),
         cmocka_unit_test(test_the_json_survives_being_written_and_parsed),

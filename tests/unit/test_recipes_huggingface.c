@@ -1,5 +1,4 @@
-/* huggingface: what config.json says becomes fields of a recipe, and is written again; what is not known
- * is refused by its name. */
+/* huggingface: config.json becomes fields of a recipe, and is written again; unknown fields are refused by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +13,7 @@
 
 #include "base/banned.h"
 
-/* As transformers save it, without what is of the generation. */
+/* As saved by transformers, without the fields about generation. */
 static const char gpt2[] =
     "{\"activation_function\": \"gelu_new\", \"architectures\": [\"GPT2LMHeadModel\"],"
     " \"attn_pdrop\": 0.1, \"bos_token_id\": 50256, \"embd_pdrop\": 0.1, \"eos_token_id\": 50256,"
@@ -63,7 +62,7 @@ static void test_gpt2_is_read(void **state)
     dt_arena_release(&arena);
 }
 
-/* The file with one field more, or another value. */
+/* Changes or adds one field of the file, which must then be refused. */
 static void expect_refusal(const char *key, const char *value, const char *said)
 {
     json_t *config = parse(gpt2), *changed = json_loads(value, JSON_DECODE_ANY, NULL);
@@ -99,7 +98,7 @@ static void test_what_is_not_known_is_refused_by_name(void **state)
     expect_refusal("add_cross_attention", "true", "'add_cross_attention' is true");
 }
 
-/* A line of config.json of Llama 3.2, and what newer versions write for it. */
+/* Reads config.json of Llama 3.2 with this line, as several versions write it. */
 static void expect_llama(const char *rope)
 {
     static const char rest[] =
@@ -144,7 +143,7 @@ static void test_llama_is_read_as_all_versions_write_it(void **state)
                  ", \"rope_type\": \"llama3\", \"rope_theta\": 500000.0}");
 }
 
-static void test_it_is_written_again(void **state)
+static void test_gpt2_is_written_again(void **state)
 {
     json_t *config = parse(gpt2), *written = NULL, *value;
     dt_error err = DT_ERROR_INIT;
@@ -162,7 +161,7 @@ static void test_it_is_written_again(void **state)
             fail_msg("'%s' is another", key);
     assert_true(json_is_true(json_object_get(written, "tie_word_embeddings")));
     json_decref(written);
-    /* without a file to continue from, and of a vocabulary that lacks the class's tokens */
+    /* without an original file, and with a vocabulary that lacks the class's tokens */
     assert_int_equal(dt_huggingface_write(&written, &recipe, 65, NULL, &err), DT_OK);
     assert_true(json_is_null(json_object_get(written, "eos_token_id")));
     assert_int_equal(json_integer_value(json_object_get(written, "vocab_size")), 65);
@@ -172,7 +171,7 @@ static void test_it_is_written_again(void **state)
     json_decref(config);
 }
 
-static void test_what_has_no_form_there_is_refused(void **state)
+static void test_models_without_a_published_form_are_refused(void **state)
 {
     dt_error err = DT_ERROR_INIT;
     const dt_published *family;
@@ -195,8 +194,8 @@ int main(void)
         cmocka_unit_test(test_gpt2_is_read),
         cmocka_unit_test(test_what_is_not_known_is_refused_by_name),
         cmocka_unit_test(test_llama_is_read_as_all_versions_write_it),
-        cmocka_unit_test(test_it_is_written_again),
-        cmocka_unit_test(test_what_has_no_form_there_is_refused),
+        cmocka_unit_test(test_gpt2_is_written_again),
+        cmocka_unit_test(test_models_without_a_published_form_are_refused),
     };
 
     return cmocka_run_group_tests_name("recipes: huggingface", tests, NULL, NULL);

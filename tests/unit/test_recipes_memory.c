@@ -1,4 +1,4 @@
-/* The arithmetic of memory. */
+/* The memory forecast. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static void fill(dt_recipe *recipe)
     recipe->schedule.steps = 1;
 }
 
-/* On one node. */
+/* Estimates for one node. */
 static void estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab)
 {
     const dt_memory_ranks ranks = {.world_size = recipe->ranks, .replicas = 1};
@@ -39,11 +39,11 @@ static void test_gpt2_small_has_its_published_number_of_parameters(void **state)
 
     fill(&recipe);
     estimate(&memory, &recipe, 0);
-    /* 124,439,808 of the published model, and 47 rows of padding */
+    /* 124,439,808 as published, plus 47 rows of padding */
     assert_int_equal(memory.parameter_count, 124439808 + 47 * 768);
 }
 
-/* Of dp on a CPU: 16 + 8 bytes an element in fp32, 18 + 6 in bf16 (strategy/dp.c). */
+/* dp on a CPU: 16 + 8 bytes an element in fp32, 18 + 6 in bf16 (strategy/dp.c). */
 static void test_replicas_of_a_process_count(void **state)
 {
     const dt_memory_ranks four = {.world_size = 1, .replicas = 4},
@@ -79,8 +79,8 @@ static void test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16(void **st
                      18 * memory.parameter_count);
 }
 
-/* Held by a rank of W = 8: the table of bytes a parameter that the strategies open with. */
-static void test_fsdp_holds_what_its_shard_says(void **state)
+/* Bytes per parameter of a rank of W = 8, as in the tables at the top of the strategies. */
+static void test_fsdp_holds_the_parts_of_its_shard_mode(void **state)
 {
     static const struct {
         dt_shard_kind shard;
@@ -111,7 +111,7 @@ static void test_fsdp_holds_what_its_shard_says(void **state)
         expected = (cases[i].whole + cases[i].divided / 8) * (double)memory.parameter_count;
         assert_true((double)held >= expected && (double)held <= expected + 64);
     }
-    recipe.strategy.reduce_each_micro_step = false; /* whole gradients until the last one */
+    recipe.strategy.reduce_each_micro_step = false; /* whole gradients until the last micro-step */
     estimate(&memory, &recipe, 0);
     assert_int_equal(memory.gradients_bytes, 4 * memory.parameter_count);
 }
@@ -179,7 +179,7 @@ static void test_activations_follow_the_formula(void **state)
                                              memory.buffers_bytes);
 }
 
-/* Values and both moments of AdamW, where the memory is the host's and a save comes before the end. */
+/* If a save comes before the end and the memory is the host's: values and both moments of AdamW. */
 static void test_a_save_beside_training_takes_a_copy(void **state)
 {
     static const dt_memory_ranks hosts = {.world_size = 4, .replicas = 1, .host = true},
@@ -198,7 +198,7 @@ static void test_a_save_beside_training_takes_a_copy(void **state)
     recipe.strategy.kind = DT_STRATEGY_FSDP;
     dt_memory_estimate(&memory, &recipe, 0, &hosts);
     assert_int_equal(memory.copy_bytes, 12 * ((memory.parameter_count + 3) / 4));
-    recipe.checkpoint.every = 100; /* the last is waited for */
+    recipe.checkpoint.every = 100; /* the last save is not in the background */
     recipe.checkpoint.keep_best = 0;
     dt_memory_estimate(&memory, &recipe, 0, &hosts);
     assert_int_equal(memory.copy_bytes, 0);
@@ -212,8 +212,8 @@ static int64_t runtime_of(const dt_recipe *recipe, const dt_memory_ranks *ranks)
     return memory.runtime_bytes;
 }
 
-/* A segment for those of a node, a message more between nodes, packed operands for each thread, and
- * fp32 copies where products of 16 bits go by way of fp32. */
+/* A shared segment for the ranks of a node, one more message between nodes, packed operands for
+ * each thread, and fp32 copies where products of 16-bit numbers are computed in fp32. */
 static void test_a_rank_on_the_host_counts_what_it_works_in(void **state)
 {
     static const dt_memory_ranks one = {.world_size = 1, .replicas = 1, .host = true},
@@ -236,11 +236,11 @@ static void test_a_rank_on_the_host_counts_what_it_works_in(void **state)
     assert_int_equal(runtime_of(&recipe, &many) - alone, 7 * (7 << 20));
     recipe.precision.kind = DT_PRECISION_BF16;
     wide = runtime_of(&recipe, &one) - alone;
-    assert_true(wide >= 4 * 50304 * recipe.model.embed); /* the head's weight at least */
+    assert_true(wide >= 4 * 50304 * recipe.model.embed); /* at least the head's weight */
     assert_true(wide <= 2 * 4 * 50304 * recipe.model.embed + (1 << 20));
 }
 
-/* NCCL keeps its channels' buffers, whatever is sent, and from wherever. */
+/* The buffers of NCCL's channels do not depend on the messages. */
 static void test_a_rank_on_a_gpu_counts_channels_and_no_message(void **state)
 {
     static const dt_memory_ranks one = {.world_size = 1, .replicas = 1},
@@ -257,7 +257,7 @@ static void test_a_rank_on_a_gpu_counts_channels_and_no_message(void **state)
     assert_int_equal(runtime_of(&recipe, &two) - alone, ring);
     recipe.model.embed *= 8; /* its largest unit is 1.6 GB */
     assert_int_equal(runtime_of(&recipe, &node) - alone, ring);
-    recipe.strategy.kind = DT_STRATEGY_DDP; /* a tree's two neighbours too */
+    recipe.strategy.kind = DT_STRATEGY_DDP; /* a tree has two neighbours */
     assert_int_equal(runtime_of(&recipe, &node) - alone, 3 * ring);
 }
 
@@ -277,7 +277,7 @@ static void test_the_vocabulary_is_the_recipes_or_the_datas(void **state)
     assert_int_equal(unknown.parameter_count - small.parameter_count, (256 - 128) * 768);
 }
 
-static void test_what_fits_passes_and_what_does_not_is_told_with_the_table(void **state)
+static void test_what_does_not_fit_is_refused_with_the_table(void **state)
 {
     const dt_memory_ranks alone = {.world_size = 1, .replicas = 1};
     dt_error err = DT_ERROR_INIT;
@@ -330,7 +330,7 @@ int main(void)
         cmocka_unit_test(test_gpt2_small_has_its_published_number_of_parameters),
         cmocka_unit_test(test_replicas_of_a_process_count),
         cmocka_unit_test(test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16),
-        cmocka_unit_test(test_fsdp_holds_what_its_shard_says),
+        cmocka_unit_test(test_fsdp_holds_the_parts_of_its_shard_mode),
         cmocka_unit_test(test_full_sharding_gathers_the_root_and_two_blocks_or_all),
         cmocka_unit_test(test_the_optimizer_holds_its_moments),
         cmocka_unit_test(test_a_head_of_its_own_counts_and_sinusoidal_positions_do_not),
@@ -339,7 +339,7 @@ int main(void)
         cmocka_unit_test(test_a_rank_on_the_host_counts_what_it_works_in),
         cmocka_unit_test(test_a_rank_on_a_gpu_counts_channels_and_no_message),
         cmocka_unit_test(test_the_vocabulary_is_the_recipes_or_the_datas),
-        cmocka_unit_test(test_what_fits_passes_and_what_does_not_is_told_with_the_table),
+        cmocka_unit_test(test_what_does_not_fit_is_refused_with_the_table),
         cmocka_unit_test(test_the_largest_recipe_does_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* How machines are named: items, ranges, hostfiles. */
+/* How machines are written in a recipe: items, ranges, hostfiles. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void open_fixture(fixture *f)
     f->err = none;
 }
 
-/* The expanded list, joined by spaces. */
+/* Compares the expanded list, joined by spaces. */
 static void expect_expanded(const char *item, const char *want)
 {
     const dt_string_list items = {.items = &item, .count = 1};
@@ -69,7 +69,7 @@ static void test_ranges_become_machines(void **state)
     expect_expanded("slurm", "slurm");
 }
 
-static void test_what_is_no_list_of_machines_is_refused(void **state)
+static void test_invalid_lists_of_machines_are_refused(void **state)
 {
     expect_refused("gpu[3-1]", "a span must ascend");
     expect_refused("gpu[]", "expected numbers and spans in the brackets");
@@ -167,7 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges_become_machines),
-        cmocka_unit_test(test_what_is_no_list_of_machines_is_refused),
+        cmocka_unit_test(test_invalid_lists_of_machines_are_refused),
         cmocka_unit_test(test_a_machine_may_have_its_own_share),
         cmocka_unit_test(test_a_hostfile_is_read_line_by_line),
         cmocka_unit_test(test_this_machine_is_known_by_its_names),

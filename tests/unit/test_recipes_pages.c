@@ -8,7 +8,7 @@
 #include "recipes/fields/values.h"
 #include "recipes_support.h"
 
-static void test_the_reference_page_is_what_the_table_says(void **state)
+static void test_the_reference_page_agrees_with_the_table(void **state)
 {
     dt_strbuf expected, page;
 
@@ -33,7 +33,7 @@ static void test_the_table_offers_every_preset_and_no_other(void **state)
     assert_null(dt_preset_find(""));
 }
 
-/* The weights that it names are what its reader puts there. */
+/* Puts the weights that the example names in place. */
 static void put_weights(dt_recipe_source *source)
 {
     static const char *const sets[] = {"model.from=tests/golden/huggingface/gpt2",
@@ -60,7 +60,7 @@ static void test_every_example_is_a_good_recipe(void **state)
         put_weights(&source);
         dt_recipe_read(&r.recipe, &source, &r.arena, &r.err);
         assert_string_equal(r.err.message, "");
-        assert_int_equal(source.text[0], '#'); /* opens by saying what it is for */
+        assert_int_equal(source.text[0], '#'); /* begins with a comment that says what it is for */
         reading_close(&r);
     }
     globfree(&found);
@@ -69,7 +69,7 @@ static void test_every_example_is_a_good_recipe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_reference_page_is_what_the_table_says),
+        cmocka_unit_test(test_the_reference_page_agrees_with_the_table),
         cmocka_unit_test(test_the_table_offers_every_preset_and_no_other),
         cmocka_unit_test(test_every_example_is_a_good_recipe),
     };

@@ -1,4 +1,4 @@
-/* The plan: made from a recipe, and read back with nothing taken on trust. */
+/* The plan: made from a recipe, and read back with every value checked. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static int clean(void **state)
     return 0;
 }
 
-/* Two ranks on each of `nodes` nodes. */
+/* Makes a plan with two ranks on each of `nodes` nodes. */
 static void make_plan(dt_plan *plan, int64_t nodes, dt_arena *arena)
 {
     static const char *names[] = {"localhost", "other"}, *train[] = {"/a.txt"};
@@ -94,7 +94,7 @@ static void test_a_node_may_have_its_own_ranks_and_dp_has_one_process(void **sta
     assert_int_equal(again.ranks[0].threads, 2);
 }
 
-static void test_threads_of_the_recipe_win_and_are_never_none(void **state)
+static void test_threads_of_the_recipe_win_and_are_at_least_one(void **state)
 {
     dt_plan plan, again;
 
@@ -118,7 +118,7 @@ static void test_ranks_get_the_devices_that_are_found_or_asked_for(void **state)
     assert_int_equal(dt_plan_make(&again, &plan.recipe, 4, *state, NULL), DT_OK);
     assert_int_equal(dt_plan_use_devices(&again, found, *state, NULL), DT_OK);
     assert_int_equal(again.world_size, 2 + 3 + 2);
-    assert_string_equal(again.ranks[0].device, "cuda:0"); /* shared */
+    assert_string_equal(again.ranks[0].device, "cuda:0"); /* shared by two ranks */
     assert_string_equal(again.ranks[1].device, "cuda:0");
     assert_string_equal(again.ranks[4].device, "cuda:2");
     assert_int_equal(again.ranks[4].node, 1);
@@ -188,7 +188,7 @@ static json_t *good_json(dt_arena *arena)
     return dt_plan_to_json(&plan);
 }
 
-/* A good plan whose `key` is `value` (NULL: taken out) must fail with the message. */
+/* Changes `key` of a valid plan to `value` (NULL: removes it); reading must fail with the message. */
 static void expect_corrupt_key(void **state, const char *key, json_t *value, const char *message)
 {
     json_t *json = good_json(*state);
@@ -200,7 +200,7 @@ static void expect_corrupt_key(void **state, const char *key, json_t *value, con
     expect_corrupt(json, *state, message);
 }
 
-/* The same for a key of its second rank. */
+/* The same for a key of the plan's second rank. */
 static void expect_corrupt_rank(void **state, const char *key, json_t *value, const char *message)
 {
     json_t *json = good_json(*state);
@@ -363,7 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided),
         TEST(test_a_node_may_have_its_own_ranks_and_dp_has_one_process),
-        TEST(test_threads_of_the_recipe_win_and_are_never_none),
+        TEST(test_threads_of_the_recipe_win_and_are_at_least_one),
         TEST(test_ranks_get_the_devices_that_are_found_or_asked_for),
         TEST(test_a_plan_comes_back_from_its_json),
         TEST(test_damage_at_the_top_is_refused),

@@ -1,4 +1,4 @@
-/* The presets against the models that they are named after. */
+/* The presets compared with the models that they are named after. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,8 @@
 #include "recipes/fields/presets.h"
 #include "recipes/fields/values.h"
 
-/* As published, with the padding to a multiple of 128 on top. fairseq's model has a head of its own
- * and no learned positions. */
+/* Published sizes, plus padding to a multiple of 128. fairseq's model has a separate head and no
+ * learned positions. */
 static void apply(dt_recipe *recipe, const char *name)
 {
     const dt_preset *preset = dt_preset_find(name);
@@ -54,7 +54,7 @@ static void test_every_gpt2_preset_has_its_published_number_of_parameters(void *
     }
 }
 
-/* What the published weights hold, a tied head once; their vocabularies need no padding. */
+/* The parameters of the published weights, counting a tied head once; their vocabularies need no padding. */
 static void test_every_llama_preset_has_its_published_number_of_parameters(void **state)
 {
     static const struct {
@@ -80,9 +80,9 @@ static void test_every_llama_preset_has_its_published_number_of_parameters(void 
     }
 }
 
-/* iwslt_de_en: what fairseq says of the model that its page on IWSLT'14 trains, 8848 German and 6632
- * English words, head and embedding apart. The others: 12 E + 16 D squares of the width, F as given,
- * biases and norms, with 32768 joint words and one matrix for all. */
+/* iwslt_de_en: the number that fairseq's page on IWSLT'14 gives, for 8848 German and 6632
+ * English words, with separate head and embedding. The others: 12 E + 16 D squares of the width,
+ * F as given, biases and norms, with 32768 joint words and one shared matrix. */
 static void test_every_preset_of_translation_has_its_number_of_parameters(void **state)
 {
     static const struct {

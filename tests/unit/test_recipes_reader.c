@@ -1,4 +1,4 @@
-/* What good recipes mean. */
+/* How valid recipes are read. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void test_the_smallest_recipe_gets_every_default(void **state)
     reading_close(&r);
 }
 
-static void test_a_hostfile_stands_for_nodes(void **state)
+static void test_a_hostfile_replaces_nodes(void **state)
 {
     static const char hosts[] = "gpu-a slots=2\ngpu-[1-2]\n";
     char path[] = "/tmp/dt-hostfile-XXXXXX", text[512];
@@ -99,7 +99,7 @@ static void test_a_preset_fills_only_what_is_left_out(void **state)
     reading_close(&r);
 }
 
-static void test_warm_up_starts_at_min_lr_unless_told(void **state)
+static void test_warm_up_starts_at_min_lr_by_default(void **state)
 {
     reading r;
 
@@ -165,7 +165,7 @@ static void test_relative_paths_start_at_the_recipe_and_home(void **state)
     reading_close(&r);
 }
 
-static void test_a_byte_order_mark_and_windows_line_ends_do_no_harm(void **state)
+static void test_a_byte_order_mark_and_windows_line_ends_are_accepted(void **state)
 {
     reading r;
 
@@ -187,7 +187,7 @@ static void test_this_machine_may_be_named_in_several_ways(void **state)
     }
 }
 
-/* What messages quote as a line to write must be one that the reader takes. */
+/* Lines that messages advise to write must be accepted. */
 static void test_what_messages_advise_is_taken(void **state)
 {
     static const char *const advised[] = {
@@ -220,15 +220,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_smallest_recipe_gets_every_default),
         cmocka_unit_test(test_what_messages_advise_is_taken),
-        cmocka_unit_test(test_a_hostfile_stands_for_nodes),
+        cmocka_unit_test(test_a_hostfile_replaces_nodes),
         cmocka_unit_test(test_a_scalar_means_the_shorthand_field_of_a_map),
         cmocka_unit_test(test_a_model_may_be_its_kind_or_a_preset),
         cmocka_unit_test(test_a_preset_fills_only_what_is_left_out),
-        cmocka_unit_test(test_warm_up_starts_at_min_lr_unless_told),
+        cmocka_unit_test(test_warm_up_starts_at_min_lr_by_default),
         cmocka_unit_test(test_numbers_are_read_as_people_write_them),
         cmocka_unit_test(test_a_number_for_validation_is_the_split),
         cmocka_unit_test(test_relative_paths_start_at_the_recipe_and_home),
-        cmocka_unit_test(test_a_byte_order_mark_and_windows_line_ends_do_no_harm),
+        cmocka_unit_test(test_a_byte_order_mark_and_windows_line_ends_are_accepted),
         cmocka_unit_test(test_this_machine_may_be_named_in_several_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

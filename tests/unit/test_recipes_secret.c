@@ -1,4 +1,4 @@
-/* Which URLs hold a secret as they are written. */
+/* Which URLs contain a secret. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 static const struct {
     const char *url;
-    const char *webhook, *data; /* a word of what is said; NULL: nothing */
+    const char *webhook, *data; /* part of the message; NULL: no secret */
 } cases[] = {
     {"", NULL, NULL},
     {"http://127.0.0.1:8080/hook", NULL, NULL},
@@ -42,7 +42,7 @@ static const struct {
      NULL},
     {"https://x.example.com/550e8400-e29b-41d4-a716-446655440000", "key in its path", NULL},
     {"https://example.org/resolve/" COMMIT "/corpus.txt#sha256=" COMMIT, "key in its path", NULL},
-    {"https://example.org/corpus.txt#sha256=" COMMIT, NULL, NULL}, /* the digest of data */
+    {"https://example.org/corpus.txt#sha256=" COMMIT, NULL, NULL}, /* a digest of data */
     {"${env:HOOK}", NULL, NULL},
     {"https://example.org/${env:A_VERY_LONG_NAME_OF_A_VARIABLE_2}", NULL, NULL},
     {"https://${env:USER}:${env:PASS}@example.org/", NULL, NULL},

@@ -1,4 +1,4 @@
-/* `--set` on a recipe, and on the recipe of a run that is resumed. */
+/* `--set` on a recipe, and on the recipe of a resumed run. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void test_a_set_wins_over_the_file(void **state)
     reading_close(&r);
 }
 
-static void test_a_set_takes_lists_maps_and_text_as_it_stands(void **state)
+static void test_a_set_takes_lists_maps_and_plain_text(void **state)
 {
     reading r;
 
@@ -49,7 +49,7 @@ static void test_other_names_of_a_field_are_read_as_the_field(void **state)
     assert_int_equal(r.recipe.model.embed, 8);
     assert_int_equal(r.recipe.schedule.steps, 9);
     assert_int_equal(r.recipe.batch.sequences, 5);
-    assert_int_equal(r.recipe.batch.tokens, 6); /* --set is on top, by whichever name */
+    assert_int_equal(r.recipe.batch.tokens, 6); /* --set overrides, by any of the names */
     assert_true(r.recipe.clip == 2);
     reading_close(&r);
     expect_good(&r, LEAST "d_model: 24\n", "optimizer.learning_rate=0.5");
@@ -135,13 +135,13 @@ static void test_a_change_of_nothing_is_the_same_recipe(void **state)
     change(&to, &from, NULL);
     assert_string_equal(to.err.message, "");
     dt_recipe_hash(before, &from.recipe);
-    reading_close(&from); /* nothing of it is borrowed */
+    reading_close(&from); /* nothing is borrowed from it */
     dt_recipe_hash(after, &to.recipe);
     assert_string_equal(before, after);
     reading_close(&to);
 }
 
-static void test_changes_are_told_by_field_and_without_secrets(void **state)
+static void test_changes_are_listed_by_field_without_secrets(void **state)
 {
     reading before, after;
     json_t *changes;
@@ -207,13 +207,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_set_wins_over_the_file),
-        cmocka_unit_test(test_a_set_takes_lists_maps_and_text_as_it_stands),
+        cmocka_unit_test(test_a_set_takes_lists_maps_and_plain_text),
         cmocka_unit_test(test_other_names_of_a_field_are_read_as_the_field),
         cmocka_unit_test(test_paths_of_a_set_start_at_the_current_folder),
         cmocka_unit_test(test_a_wrong_set_is_named_in_the_message),
         cmocka_unit_test(test_the_last_set_of_a_field_wins),
         cmocka_unit_test(test_a_change_of_nothing_is_the_same_recipe),
-        cmocka_unit_test(test_changes_are_told_by_field_and_without_secrets),
+        cmocka_unit_test(test_changes_are_listed_by_field_without_secrets),
         cmocka_unit_test(test_a_change_is_checked_like_a_recipe),
         cmocka_unit_test(test_a_changed_preset_brings_its_dimensions),
     };

@@ -1,6 +1,6 @@
-/* Shapes of fields that no field of the product has yet, or not for long: maps within maps, lists of maps,
- * defaults that changed with a version, fields that were added. The table below stands in the place of
- * fields.c, so that whatever the table drives is tried on it. */
+/* Shapes of fields that no or only new fields have: nested maps, lists of maps, defaults that
+ * changed with a version, added fields. A table here replaces that of fields.c, so that all code
+ * driven by the table is tested. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ typedef struct filter {
     bool keep;
 } filter;
 
-/* Places of a dt_recipe that have the type which the row wants. */
+/* Members of dt_recipe with the type that the row needs. */
 #define AT(member)    .offset = offsetof(dt_recipe, member)
 #define IN(t, member) .offset = offsetof(t, member)
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
@@ -159,7 +159,7 @@ static void test_a_map_is_a_list_of_one_and_sets_reach_all(void **state)
     assert_int_equal(count_parts(&r), 1);
     assert_int_equal(r.recipe.seed, 9);
     assert_int_equal(apply(&r, "mix: [{files: x}, {files: y}]\n", "mix_seed=4"), DT_OK);
-    assert_int_equal(count_parts(&r), 2); /* the map's shorthand */
+    assert_int_equal(count_parts(&r), 2); /* a scalar sets the shorthand field of the map */
     assert_int_equal(r.recipe.seed, 4);
     assert_int_equal(apply(&r, deep, "mix.parts=[{files: z, repeat: 2}]"), DT_OK);
     assert_int_equal(count_parts(&r), 1);
@@ -167,7 +167,7 @@ static void test_a_map_is_a_list_of_one_and_sets_reach_all(void **state)
     dt_arena_release(&r.arena);
 }
 
-static void test_what_is_wrong_in_them_is_told_where_it_stands(void **state)
+static void test_errors_in_them_are_reported_at_their_position(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -219,7 +219,7 @@ static void test_the_json_has_them_and_comes_back(void **state)
     assert_int_equal(apply(&r, deep, NULL), DT_OK);
     json = dt_recipe_to_json(&r.recipe);
     assert_int_equal(dt_recipe_from_json(&back.recipe, json, &back.arena, &back.err), DT_OK);
-    dt_arena_release(&r.arena); /* nothing of it is borrowed */
+    dt_arena_release(&r.arena); /* nothing is borrowed from it */
     expect_deep(&back);
     json_decref(json);
     dt_arena_release(&back.arena);
@@ -310,7 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps_in_lists_and_in_maps_are_read),
         cmocka_unit_test(test_a_map_is_a_list_of_one_and_sets_reach_all),
-        cmocka_unit_test(test_what_is_wrong_in_them_is_told_where_it_stands),
+        cmocka_unit_test(test_errors_in_them_are_reported_at_their_position),
         cmocka_unit_test(test_the_json_has_them_and_comes_back),
         cmocka_unit_test(test_items_are_read_as_the_recipe_is),
         cmocka_unit_test(test_the_hash_covers_what_differs_from_the_defaults),

@@ -1,4 +1,4 @@
-/* The file of a recipe. */
+/* Reads the file of a recipe. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void test_a_missing_file_is_named(void **state)
     expect_unread(f, f->file, "No such file");
 }
 
-/* "file:line:column" of the file at fault, whatever it was found by. */
+/* "file:line:column" of the file in the message, matched by name or pattern. */
 static void test_a_message_about_data_gets_their_line(void **state)
 {
     static const struct {
@@ -114,7 +114,7 @@ static void test_a_message_about_data_gets_their_line(void **state)
     }
 }
 
-static void test_a_directory_is_no_recipe(void **state)
+static void test_a_directory_is_not_a_recipe(void **state)
 {
     folder *f = *state;
 
@@ -126,7 +126,7 @@ static void test_an_unreadable_file_is_named(void **state)
     folder *f = *state;
 
     if (geteuid() == 0)
-        skip(); /* root reads everything */
+        skip(); /* root can read everything */
     write_file(f, LEAST, strlen(LEAST));
     assert_int_equal(chmod(f->file, 0), 0);
     expect_unread(f, f->file, "denied");
@@ -158,7 +158,7 @@ static void test_a_zero_byte_is_found_before_it_cuts_the_text(void **state)
     expect_unread(f, f->file, "gpt.yaml:2:4: control character U+0000");
 }
 
-static void test_a_file_name_that_is_no_name_asks_for_one(void **state)
+static void test_an_invalid_file_name_requires_a_name(void **state)
 {
     const dt_recipe_source source = {.path = "/r/my recipe.yaml", .text = LEAST};
     reading r;
@@ -191,12 +191,12 @@ int main(void)
         TEST(test_a_file_is_read_as_written_and_its_paths_start_at_its_folder),
         TEST(test_a_missing_file_is_named),
         TEST(test_a_message_about_data_gets_their_line),
-        TEST(test_a_directory_is_no_recipe),
+        TEST(test_a_directory_is_not_a_recipe),
         TEST(test_an_unreadable_file_is_named),
         TEST(test_a_recipe_of_100_megabytes_is_refused_at_once),
         TEST(test_a_recipe_without_end_is_refused),
         TEST(test_a_zero_byte_is_found_before_it_cuts_the_text),
-        cmocka_unit_test(test_a_file_name_that_is_no_name_asks_for_one),
+        cmocka_unit_test(test_an_invalid_file_name_requires_a_name),
         cmocka_unit_test(test_a_folder_that_is_not_utf8_asks_for_absolute_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

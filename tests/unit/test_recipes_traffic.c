@@ -1,4 +1,4 @@
-/* The messages of a step, against lists written down by hand. */
+/* The messages of a step, compared with lists written by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,9 +89,9 @@ static void test_ddp_sends_buckets_from_the_last_block_to_the_root(void **state)
     EXPECT(&recipe, 4, 2, wanted);
 }
 
-/* Two places for three blocks: block 1 has lost its own when the backward pass comes to it. On four
- * ranks parts are multiples of 64: the root is 10,368, a block 49,984 already. Gradients go in
- * fp32, and their memory is wanted by the block two further down. */
+/* Two slots for three blocks: block 1 has lost its slot when the backward pass comes to it. On
+ * four ranks parts are multiples of 64: 10,368 and 49,984 already are. Gradients are sent in
+ * fp32; the block two further down needs their memory. */
 static void test_full_shards_are_gathered_ahead_and_reduced_behind(void **state)
 {
     static const dt_traffic_message wanted[] = {

@@ -1,4 +1,4 @@
-/* frames: what a server says of a command, in pieces of any size, and what is none. */
+/* frames: the output of a remote command, in pieces of any size, and invalid frames. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 typedef struct heard {
     dt_strbuf out, errors;
-    int signs; /* of life */
+    int signs; /* keep-alives */
 } heard;
 
 static dt_status take(void *context, char what, const char *bytes, size_t length, dt_error *err)
@@ -65,7 +65,7 @@ static void test_pieces_of_every_size(void **state)
     }
 }
 
-static void test_what_is_none_is_refused(void **state)
+static void test_invalid_frames_are_refused(void **state)
 {
     static const char *const bad[] = {
         "o\n", "o 1x\n", "o  1\n", "o -1\n",  "o 16385\n",         "x 256\n", "x -1\n",   "y 1\n",
@@ -80,7 +80,7 @@ static void test_what_is_none_is_refused(void **state)
         begin(&frames, &h);
         st = dt_frames_add(&frames, bad[i], strlen(bad[i]), &err);
         if (strcmp(bad[i], "hello") == 0)
-            assert_int_equal(st, DT_OK); /* not a line yet */
+            assert_int_equal(st, DT_OK); /* an incomplete line */
         else
             assert_int_equal(st, DT_ERR_CORRUPT);
         assert_false(frames.ended && st == DT_OK);
@@ -92,7 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces_of_every_size),
-        cmocka_unit_test(test_what_is_none_is_refused),
+        cmocka_unit_test(test_invalid_frames_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* slice: boxes and runs against counting every element of small parameters by itself. */
+/* slice: boxes and runs compared with counting each element of small parameters. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static dt_box draw_whole(void)
     return dt_box_whole(dim, ndim);
 }
 
-/* A box within, often as wide as the whole, and a range of it. */
+/* Draws a box inside the whole, often as wide, and a range of it. */
 static dt_slice draw_slice(const dt_box *whole)
 {
     dt_slice out = {.box = *whole};
@@ -54,7 +54,7 @@ static dt_slice draw_slice(const dt_box *whole)
     return out;
 }
 
-/* Of the parameter's element `index`: its place in the slice, or -1. */
+/* Returns the place of the parameter's element `index` in the slice, or -1. */
 static int64_t place_in(const dt_slice *slice, const dt_box *whole, int64_t index)
 {
     int64_t at[DT_BOX_DIMS], place = 0;
@@ -123,7 +123,7 @@ static void test_boxes_meet_where_both_have_elements(void **state)
     }
 }
 
-/* What checkpoints without boxes are read by: as few reads as there are pieces. */
+/* Checkpoints without boxes are read with one read for each piece. */
 static void test_ranges_of_one_box_share_one_run(void **state)
 {
     dt_box whole = dt_box_whole((const int64_t[]){4, 6}, 2);
@@ -137,7 +137,7 @@ static void test_ranges_of_one_box_share_one_run(void **state)
     assert_false(dt_overlap_next(&run));
 }
 
-/* Rows of a box that is as wide as the parameter, too. */
+/* The same for rows of a box that is as wide as the parameter. */
 static void test_rows_of_a_parameter_share_one_run_with_it(void **state)
 {
     dt_box whole = dt_box_whole((const int64_t[]){4, 6}, 2), rows = whole;

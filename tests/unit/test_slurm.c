@@ -1,4 +1,4 @@
-/* Slurm's counts, names of nodes, and what a job's state is in words. */
+/* Slurm's counts, node names, and states of a job in words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,14 +70,14 @@ static void expect_words(const char *job_state, const char *reason, const char *
     dt_strbuf_release(&text);
 }
 
-static void test_states_are_told_in_words(void **state)
+static void test_states_are_described_in_words(void **state)
 {
     (void)state;
     expect_words("PENDING", "None", "Slurm job 12 waits");
     expect_words("PENDING", "Resources",
                  "Slurm job 12 waits: waiting for free resources (Resources)");
     expect_words("PENDING", "Licenses", "Slurm job 12 waits: Licenses");
-    expect_words("SIGNALING", "None", "Slurm job 12 runs"); /* and is not over */
+    expect_words("SIGNALING", "None", "Slurm job 12 runs"); /* the job has not ended */
     expect_words("CANCELLED", "None", "Slurm job 12 was cancelled (scancel)");
     expect_words("TIMEOUT", "TimeLimit", "Slurm job 12 reached its time limit");
     expect_words("BOOT_FAIL", "None", "Slurm job 12 is over (BOOT_FAIL)");
@@ -89,7 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_are_as_many_as_nodes),
         cmocka_unit_test(test_names_are_hosts_or_places),
-        cmocka_unit_test(test_states_are_told_in_words),
+        cmocka_unit_test(test_states_are_described_in_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What a smoke test makes of a recipe, and how faults are read. */
+/* How a smoke test changes a recipe, and how faults are parsed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

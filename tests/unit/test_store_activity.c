@@ -1,4 +1,4 @@
-/* activity: what a run is shown as doing, and its ranks. */
+/* activity: the words for what a run and its ranks do. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static const char away_state[] = "not reachable (connect to host b port 22: No route to host)";
 
-/* A letter a node: which state it is in. */
+/* Returns the state of a node by a letter. */
 static const char *state_of(char letter)
 {
     return letter == 'R'   ? "running"
@@ -22,13 +22,13 @@ static const char *state_of(char letter)
 typedef struct activity_case {
     dt_run_state state;
     int64_t attempt;
-    const char *nodes, *ending; /* nodes a, b, c by state_of */
+    const char *nodes, *ending; /* states of the nodes a, b, c as letters */
     int64_t silent_ms, usual_ms;
-    const char *words, *ranks; /* of each node one, all in state ready */
+    const char *words, *ranks; /* words for one rank on each node, all in state ready */
     bool steps;
 } activity_case;
 
-static void test_a_run_waits_for_a_node_only_if_no_step_comes(void **state)
+static void test_a_run_waits_for_a_node_only_without_steps(void **state)
 {
     static const char restarting[] = DT_EVENT_RESTARTING, failing[] = DT_EVENT_FAILING;
     static const activity_case cases[] = {
@@ -142,7 +142,7 @@ static void note(test_store *t, const char *kind)
     assert_good(t, dt_store_event_add(t->store, "r", &event, &t->err));
 }
 
-static void test_rows_say_since_when_no_step_came_and_why_ranks_are_ended(void **state)
+static void test_rows_give_the_last_step_time_and_the_reason_of_the_end(void **state)
 {
     const dt_node a = {.node = 0, .name = "a", .state = "running"};
     const dt_node b = {.node = 1, .name = "b", .state = away_state};
@@ -166,7 +166,7 @@ static void test_rows_say_since_when_no_step_came_and_why_ranks_are_ended(void *
     assert_string_equal(words_at(t, 25000, &steps), "stopping");
     note(t, DT_EVENT_RESTARTING);
     assert_string_equal(words_at(t, 25000, &steps), "restarting");
-    note(t, "stop"); /* a person does not want the restart */
+    note(t, "stop"); /* a person requested a stop during the restart */
     assert_string_equal(words_at(t, 25000, &steps), "stopping");
 }
 
@@ -199,15 +199,14 @@ static void test_only_points_of_the_attempt_itself_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_run_waits_for_a_node_only_if_no_step_comes,
+        cmocka_unit_test_setup_teardown(test_a_run_waits_for_a_node_only_without_steps,
                                         test_store_setup, test_store_teardown),
         cmocka_unit_test_setup_teardown(test_a_rank_that_a_stop_killed_did_not_fail,
                                         test_store_setup, test_store_teardown),
         cmocka_unit_test_setup_teardown(test_ranks_of_a_task_do_not_train, test_store_setup,
                                         test_store_teardown),
-        cmocka_unit_test_setup_teardown(
-            test_rows_say_since_when_no_step_came_and_why_ranks_are_ended, test_store_setup,
-            test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_rows_give_the_last_step_time_and_the_reason_of_the_end,
+                                        test_store_setup, test_store_teardown),
         cmocka_unit_test_setup_teardown(test_only_points_of_the_attempt_itself_count,
                                         test_store_setup, test_store_teardown),
     };

@@ -46,7 +46,7 @@ static void test_an_attempt_starts_when_it_leaves_the_queue_and_ends_once(void *
                  DT_ERR_NOT_FOUND, "'zz'");
 }
 
-/* Between the start and the end somebody set the clock three hours on. */
+/* The clock is set forward by three hours between start and end. */
 static void test_a_clock_that_is_set_changes_nothing_of_what_a_run_took(void **state)
 {
     test_store *t = *state;
@@ -65,7 +65,7 @@ static void test_a_clock_that_is_set_changes_nothing_of_what_a_run_took(void **s
     elapsed = dt_run_elapsed_seconds(&run, dt_clock_wall_ms() + hours_ms);
     assert_true(elapsed >= 0 && elapsed < 3600);
 
-    /* another boot, or a row of an older dtrun: the wall clock is all there is */
+    /* another boot, or an old row: only the wall clock is known */
     assert_good(t, dt_store_attempt_add(t->store, "aa", 0, 9, "{}", "h", 50, &attempt, &t->err));
     set(t, DT_RUN_RUNNING, -1, "", 1000);
     run = get(t);
@@ -121,14 +121,14 @@ static void step_done(test_store *t, int64_t step)
     assert_good(t, dt_store_run_set_progress(t->store, "aa", step, 1, NAN, NAN, 20, &t->err));
 }
 
-static void test_what_failed_before_its_first_step_leaves_no_recipe(void **state)
+static void test_an_attempt_that_failed_before_its_first_step_leaves_no_recipe(void **state)
 {
     test_store *t = *state;
     dt_attempt *attempts;
     int64_t count;
 
     test_store_run(t, "aa", "n");
-    standing_is(t, 1, get(t).recipe_json); /* whatever becomes of it */
+    standing_is(t, 1, get(t).recipe_json); /* whatever its end is */
     step_done(t, 100);
     set(t, DT_RUN_FINISHED, 0, "", 40);
     restore(t, false);
@@ -140,9 +140,9 @@ static void test_what_failed_before_its_first_step_leaves_no_recipe(void **state
     assert_int_equal(get(t).attempt, 1);
     assert_int_equal(get(t).step, 100);
     assert_int_equal(get(t).steps_total, 100);
-    restore(t, false); /* once */
+    restore(t, false); /* only once */
 
-    add_attempt(t, 100, 200, "good"); /* numbers are not used twice */
+    add_attempt(t, 100, 200, "good"); /* numbers are not reused */
     assert_int_equal(get(t).attempt, 3);
     step_done(t, 110);
     set(t, DT_RUN_FAILED, 1, "killed", 80);
@@ -266,7 +266,7 @@ static void test_nodes_and_ranks_are_replaced_and_belong_to_an_attempt(void **st
     assert_good(t, dt_store_rank_list(t->store, &ranks, &count, "aa", 2, &t->arena, &t->err));
     assert_int_equal(count, 0);
     assert_fails(t, dt_store_node_set(t->store, "aa", 2, &node, &t->err), DT_ERR_IO,
-                 "FOREIGN KEY"); /* there is no attempt 2 */
+                 "FOREIGN KEY"); /* attempt 2 does not exist */
     assert_fails(t, dt_store_node_set(t->store, "zz", 1, &node, &t->err), DT_ERR_NOT_FOUND, "'zz'");
 }
 
@@ -305,7 +305,7 @@ int main(void)
         WITH_STORE(test_an_attempt_starts_when_it_leaves_the_queue_and_ends_once),
         WITH_STORE(test_a_clock_that_is_set_changes_nothing_of_what_a_run_took),
         WITH_STORE(test_what_set_changed_is_kept_with_the_attempt),
-        WITH_STORE(test_what_failed_before_its_first_step_leaves_no_recipe),
+        WITH_STORE(test_an_attempt_that_failed_before_its_first_step_leaves_no_recipe),
         WITH_STORE(test_a_run_may_end_before_it_starts),
         WITH_STORE(test_only_an_ended_run_gets_another_attempt),
         WITH_STORE(test_nodes_and_ranks_are_replaced_and_belong_to_an_attempt),

@@ -104,7 +104,7 @@ static void test_checkpoints_are_newest_first_and_one_a_path(void **state)
     assert_int_equal(list[0].bytes, (int64_t)5 << 32);
     assert_int_equal(list[0].time_ms, 77);
     assert_true(list[0].valid_loss == 1.25 && list[0].seconds == 0.5);
-    assert_true(list[0].score == 1.25); /* where none is said */
+    assert_true(list[0].score == 1.25); /* of checkpoints without a score */
     assert_true(list[1].score == -31.5);
     assert_int_equal(list[1].step, 100);
     assert_string_equal(list[1].digest, "d2");
@@ -113,7 +113,7 @@ static void test_checkpoints_are_newest_first_and_one_a_path(void **state)
                  "'zz'");
 }
 
-/* Somebody moved the folder, then continued with the run there. */
+/* The folder was moved, and the run continued there. */
 static void test_checkpoints_of_a_folder_that_was_moved_are_found(void **state)
 {
     test_store *t = *state;
@@ -130,7 +130,7 @@ static void test_checkpoints_of_a_folder_that_was_moved_are_found(void **state)
     checkpoint.path = "/old/dtrun/runs/aa/checkpoints/step-5"; /* removed since */
     checkpoint.step = 5;
     assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
-    checkpoint.path = "/else/where/step-7"; /* not of the run's folder */
+    checkpoint.path = "/else/where/step-7"; /* outside of the run's folder */
     checkpoint.step = 3;
     assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
     assert_good(t, dt_store_checkpoint_list(t->store, &list, &count, "aa", &t->arena, &t->err));
@@ -139,7 +139,7 @@ static void test_checkpoints_of_a_folder_that_was_moved_are_found(void **state)
     assert_string_equal(list[1].path, "/old/dtrun/runs/aa/checkpoints/step-5");
     assert_string_equal(list[2].path, "/else/where/step-7");
 
-    checkpoint.path = folder; /* saved again: one checkpoint */
+    checkpoint.path = folder; /* the same checkpoint, saved again */
     checkpoint.step = 7;
     assert_good(t, dt_store_checkpoint_add(t->store, "aa", &checkpoint, &t->err));
     snprintf(gone, sizeof(gone), "%s/runs/aa/checkpoints/step-5", t->folder);
@@ -160,11 +160,12 @@ static void test_a_transaction_holds_all_or_nothing(void **state)
     test_store_run(t, "aa", "n");
     assert_good(t, dt_store_begin(t->store, &t->err));
     add(t, 0, 0, "started");
-    /* a change of several rows that fails inside takes back itself, not what was before it */
+    /* if a nested change fails, only that change is rolled back */
     assert_fails(t, dt_store_metric_add(t->store, "aa", 1, 1, "", 1, 1, &t->err), DT_ERR_IO,
                  "CHECK");
     assert_good(t, dt_store_metric_add(t->store, "aa", 1, 1, "loss", 1, 1, &t->err));
-    assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"), 0); /* nobody else's */
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"),
+                     0); /* nothing of other changes */
     assert_good(t, dt_store_commit(t->store, &t->err));
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"), 1);
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 1);
@@ -172,7 +173,7 @@ static void test_a_transaction_holds_all_or_nothing(void **state)
     assert_good(t, dt_store_begin(t->store, &t->err));
     add(t, 0, 1, "ready");
     dt_store_rollback(t->store);
-    dt_store_rollback(t->store); /* harmless */
+    dt_store_rollback(t->store); /* has no effect */
     assert_good(t, dt_store_event_list(t->store, &events, &count, "aa", 0, 0, &t->arena, &t->err));
     assert_int_equal(count, 1);
 }

@@ -1,9 +1,9 @@
-/* Every change of the store with memory that runs out, and a disk that fails, at each place in turn: it says that it
- * failed and nothing of it is there, or that it was done and all of it is. So do opening and backing up.
+/* Every change of the store with memory or the disk failing at each call in turn: it reports failure and leaves
+ * nothing, or reports success and is complete. The same for opening and backing up.
  *
- * Memory   SQLite's own allocations (SQLITE_CONFIG_MALLOC); from number N on none succeeds
- * Disk     a VFS over the usual one; from number N on no write, sync or extension succeeds (SQLITE_FULL, or
- *          SQLITE_IOERR_WRITE), until it is well again
+ * Memory   SQLite's own allocations (SQLITE_CONFIG_MALLOC); all fail from number N on
+ * Disk     a VFS over the usual one; all writes, syncs and extensions fail from number N on (SQLITE_FULL or
+ *          SQLITE_IOERR_WRITE), until the fault ends
  */
 #define _GNU_SOURCE
 #include "store_support.h"
@@ -20,9 +20,9 @@
 
 #include "base/banned.h"
 
-/* --- what fails, and from which call on */
+/* --- the fault, and from which call on */
 
-static int64_t calls, fails_from = INT64_MAX; /* of the kind that is tried */
+static int64_t calls, fails_from = INT64_MAX; /* calls of the tested kind */
 static enum { NOTHING, MEMORY, DISK_FULL, DISK_BROKEN } fault = NOTHING;
 
 static bool fails_now(bool memory)
@@ -166,7 +166,7 @@ static int faults_begin(void **state)
     sqlite3_mem_methods ours;
 
     (void)state;
-    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0); /* else small pieces are no allocations */
+    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0); /* else small pieces are not allocated singly */
     if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &usual_memory) != SQLITE_OK)
         return -1;
     ours = usual_memory;
@@ -184,7 +184,7 @@ static int faults_begin(void **state)
     return sqlite3_vfs_register(&faulty_disk, 1) == SQLITE_OK ? 0 : -1;
 }
 
-/* --- what is done */
+/* --- operations */
 
 typedef dt_status (*operation)(test_store *t);
 
@@ -303,7 +303,7 @@ static const struct {
     {"a plan is kept", set_plan},
 };
 
-/* A run that is active, and one that has ended. */
+/* An active run, and one that has ended. */
 static void fill(test_store *t)
 {
     test_store_run(t, "old", "o");
@@ -316,7 +316,7 @@ static void fill(test_store *t)
     assert_good(t, dt_store_commit(t->store, &t->err));
 }
 
-/* All that a store says, as text; the caller's to free. */
+/* Returns the contents of a store as text, to be freed by the caller. */
 static char *contents_of(const char *path)
 {
     static const char tables[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT "
@@ -375,8 +375,8 @@ static void assert_nothing_partial(test_store *t)
     closedir(dir);
 }
 
-/* One operation, with the fault at its call number `from`; false: it needed fewer calls. A store that failed
- * continues: the same operation succeeds once the fault is over. */
+/* Runs one operation with the fault from call `from` on; false: it needed fewer calls. After the
+ * fault, the same operation must succeed. */
 static bool try_at(operation run, int kind, int64_t from)
 {
     char *before, *after;
@@ -413,7 +413,7 @@ static bool try_at(operation run, int kind, int64_t from)
     return reached;
 }
 
-/* Each place of an operation; of long ones those at the beginning, and then ever wider apart. */
+/* Tries each call of an operation; of long ones all at the beginning, and then at growing distances. */
 static void try_all(int kind)
 {
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
@@ -430,7 +430,7 @@ static void try_all(int kind)
 
 /* --- the file as a whole */
 
-/* Opening a store that is not there yet, with the fault at call number `from`. */
+/* Opens a store that does not exist yet, with the fault from call `from` on. */
 static bool open_at(int kind, int64_t from)
 {
     bool reached;
@@ -465,7 +465,7 @@ static bool open_at(int kind, int64_t from)
     return reached;
 }
 
-/* A backup that fails leaves no file, and the store as it was. */
+/* A failed backup leaves no file, and does not change the store. */
 static bool back_up_at(int kind, int64_t from)
 {
     char *before, *after;

@@ -53,7 +53,7 @@ static void test_points_come_back_by_name_and_step(void **state)
     assert_int_equal(points[2].time_ms, 20);
     assert_string_equal(points[3].name, "valid_loss");
     list(t, "loss", 0, 0, &count);
-    assert_int_equal(count, 2); /* after is exclusive */
+    assert_int_equal(count, 2); /* after_step is exclusive */
     list(t, "unknown", -1, 0, &count);
     assert_int_equal(count, 0);
 
@@ -96,10 +96,10 @@ static void test_nan_and_infinity_survive(void **state)
     assert_int_equal(count, 3);
     assert_true(isnan(points[0].value));
     assert_true(isinf(points[1].value));
-    assert_true(points[2].value == 0.1); /* the same bits */
+    assert_true(points[2].value == 0.1); /* exactly equal */
 }
 
-/* Attempt 1 did 1..60 and was resumed from 40, attempt 2 did 40..80 and was resumed from 20. */
+/* Attempt 1 did steps 1 to 60; attempt 2 resumed from 40 and did 40 to 80; attempt 3 resumed from 20. */
 static void test_the_history_of_several_attempts_is_one_line(void **state)
 {
     test_store *t = *state;
@@ -122,7 +122,7 @@ static void test_the_history_of_several_attempts_is_one_line(void **state)
 
     next_attempt(t, 20);
     points = list(t, "loss", -1, 0, &count);
-    assert_int_equal(count, 20); /* what was undone is gone before anything replaces it */
+    assert_int_equal(count, 20); /* undone points are gone even before they are replaced */
     for (int64_t step = 21; step <= 30; step++)
         add(t, 3, step, "loss", 3);
     points = list(t, "loss", 15, 0, &count);

@@ -1,4 +1,4 @@
-/* How a store is opened, and the messages about files that are none. */
+/* Opening stores, and messages about files that are not stores. */
 #define _GNU_SOURCE
 #include "store_support.h"
 
@@ -39,7 +39,7 @@ static int mode_of(const char *path, const char *suffix)
     return stat(name, &info) == 0 ? (int)(info.st_mode & 0777) : -1;
 }
 
-static void test_nobody_else_may_read_it_whatever_the_umask(void **state)
+static void test_the_store_is_private_with_any_umask(void **state)
 {
     test_store *t = *state;
     mode_t old = umask(0);
@@ -126,7 +126,7 @@ static void write_file(test_store *t, const void *bytes, size_t length)
     assert_good(t, dt_file_write_atomic(t->path, bytes, length, 0600, &t->err));
 }
 
-static void test_a_file_that_is_no_database_is_refused(void **state)
+static void test_a_file_that_is_not_a_database_is_refused(void **state)
 {
     test_store *t = *state;
     char text[8192];
@@ -183,7 +183,7 @@ static void test_a_folder_of_somebody_else_is_named(void **state)
     assert_int_equal(status, 0);
 }
 
-/* Enough rows for a few hundred pages. */
+/* Adds rows for a few hundred pages. */
 static void fill(test_store *t)
 {
     char json[1024];
@@ -201,7 +201,7 @@ static void fill(test_store *t)
     assert_good(t, dt_store_commit(t->store, &t->err));
 }
 
-/* Opens and reads all; the first status that is not good. */
+/* Opens the store and reads everything; returns the first error. */
 static dt_status read_all(test_store *t)
 {
     dt_store_event *events;
@@ -267,7 +267,7 @@ static void test_overwritten_pages_never_do_worse_than_an_error(void **state)
         dt_arena_reset(&t->arena);
     }
     dt_strbuf_release(&good);
-    assert_true(errors > 10); /* most of such damage is seen */
+    assert_true(errors > 10); /* most damage is noticed */
 }
 
 static void test_network_file_systems_are_refused_by_name(void **state)
@@ -284,7 +284,7 @@ static void test_network_file_systems_are_refused_by_name(void **state)
     assert_null(dt_store_file_system_refused(0x9123683E, "")); /* btrfs */
 }
 
-/* A folder that is seen a second time, for reading only: 0 good, 77 where that cannot be made. */
+/* Mounts a folder a second time, read-only. Returns 0 on success, 77 if this is not possible here. */
 static int read_only_child(test_store *t)
 {
     char written[128], read[128], path[160];
@@ -297,21 +297,21 @@ static int read_only_child(test_store *t)
         mount("small", t->folder, "tmpfs", 0, "mode=700") != 0)
         return 77;
     snprintf(written, sizeof(written), "%s/written", t->folder);
-    snprintf(read, sizeof(read), "%s/read?#%%41", t->folder); /* a name that is no good URI */
+    snprintf(read, sizeof(read), "%s/read?#%%41", t->folder); /* the name needs quoting in a URI */
     if (mkdir(written, 0700) != 0 || mkdir(read, 0700) != 0 ||
         mount(written, read, NULL, MS_BIND, NULL) != 0 ||
         mount(NULL, read, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) != 0)
         return 77;
     snprintf(path, sizeof(path), "%s/store.db", read);
     if (dt_store_open_to_read(&reader, path, &err) == DT_OK)
-        return 1; /* there is none yet */
+        return 1; /* there is no store yet */
     dt_error_clear(&err);
     snprintf(path, sizeof(path), "%s/store.db", written);
     if (dt_store_open(&t->store, path, &err) != DT_OK)
         return 2;
     test_store_run(t, "aa", "n");
     snprintf(path, sizeof(path), "%s/store.db", read);
-    for (int i = 0; i < 2; i++) { /* while somebody writes it, and when nobody does */
+    for (int i = 0; i < 2; i++) { /* while it is written, and when it is closed */
         if (dt_store_open_to_read(&reader, path, &err) != DT_OK)
             return 3 + i;
         if (dt_store_run_find(reader, &run, "aa", &t->arena, &err) != DT_OK)
@@ -323,10 +323,10 @@ static int read_only_child(test_store *t)
         dt_store_close(t->store);
         t->store = NULL;
     }
-    return dt_store_open(&reader, path, NULL) == DT_OK ? 9 : 0; /* to write it is not opened */
+    return dt_store_open(&reader, path, NULL) == DT_OK ? 9 : 0; /* opening for writing must fail */
 }
 
-/* On a disk of its own of 600 KB: 0 good, 77 where none can be made. */
+/* Runs on a separate disk of 600 KB. Returns 0 on success, 77 if it cannot be made here. */
 static int full_disk_child(test_store *t)
 {
     char json[4096], path[128];
@@ -356,7 +356,7 @@ static int full_disk_child(test_store *t)
     if (st != DT_ERR_IO || strstr(err.message, "is full") == NULL)
         return 2;
     dt_error_clear(&err);
-    /* what was committed is all there, and it can still be read */
+    /* all committed events can still be read */
     if (dt_store_event_list(t->store, &events, &count, "aa", 0, 0, &t->arena, &err) != DT_OK)
         return 3;
     if (count != stored || stored < 10)
@@ -381,7 +381,7 @@ static void check_in_child(test_store *t, int (*child_of)(test_store *t))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_a_full_disk_is_said_and_loses_nothing_that_was_committed(void **state)
+static void test_a_full_disk_is_reported_and_loses_nothing_committed(void **state)
 {
     check_in_child(*state, full_disk_child);
 }
@@ -393,13 +393,13 @@ static void test_what_cannot_be_written_is_read(void **state)
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
-static void test_who_looks_at_a_file_that_was_replaced_sees_the_new_one(void **state)
+static void test_readers_of_a_replaced_file_see_the_new_one(void **state)
 {
     static const char *const files[] = {"", "-wal", "-shm"};
     test_store *t = *state, other = *t;
 
     test_store_run(t, "aa", "old");
-    assert_false(dt_store_renew(t->store, "aa")); /* it is the one that is there */
+    assert_false(dt_store_renew(t->store, "aa")); /* it is the file at the path */
     for (int i = 0; i < 3; i++) {
         char name[128];
 
@@ -407,9 +407,9 @@ static void test_who_looks_at_a_file_that_was_replaced_sees_the_new_one(void **s
         assert_int_equal(unlink(name), 0);
     }
     assert_false(dt_store_is_current(t->store));
-    assert_false(dt_store_renew(t->store, "aa")); /* none is there, */
+    assert_false(dt_store_renew(t->store, "aa")); /* there is no file at the path */
     assert_good(t, dt_store_open(&other.store, t->path, &t->err));
-    assert_false(dt_store_renew(t->store, "aa")); /* or it does not have the run yet */
+    assert_false(dt_store_renew(t->store, "aa")); /* the file does not have the run yet */
     assert_good(t, dt_store_run_find(t->store, &(dt_run){0}, "old", &t->arena, &t->err));
     test_store_run(&other, "aa", "new");
     assert_true(dt_store_renew(t->store, "aa"));
@@ -421,22 +421,22 @@ static void test_who_looks_at_a_file_that_was_replaced_sees_the_new_one(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_STORE(test_nobody_else_may_read_it_whatever_the_umask),
+        WITH_STORE(test_the_store_is_private_with_any_umask),
         WITH_STORE(test_it_is_in_wal_mode_with_the_version_of_the_schema),
         WITH_STORE(test_the_default_place_is_the_state_folder),
         WITH_STORE(test_another_version_is_refused_and_left_alone),
         WITH_STORE(test_a_version_that_never_was_is_called_damaged),
         WITH_STORE(test_another_programs_database_is_refused_and_left_alone),
-        WITH_STORE(test_a_file_that_is_no_database_is_refused),
+        WITH_STORE(test_a_file_that_is_not_a_database_is_refused),
         WITH_STORE(test_an_empty_file_becomes_a_store),
         WITH_STORE(test_what_is_in_the_way_is_named),
         WITH_STORE(test_a_folder_of_somebody_else_is_named),
         WITH_STORE(test_a_file_that_is_cut_short_is_called_damaged),
         WITH_STORE(test_overwritten_pages_never_do_worse_than_an_error),
         cmocka_unit_test(test_network_file_systems_are_refused_by_name),
-        WITH_STORE(test_a_full_disk_is_said_and_loses_nothing_that_was_committed),
+        WITH_STORE(test_a_full_disk_is_reported_and_loses_nothing_committed),
         WITH_STORE(test_what_cannot_be_written_is_read),
-        WITH_STORE(test_who_looks_at_a_file_that_was_replaced_sees_the_new_one),
+        WITH_STORE(test_readers_of_a_replaced_file_see_the_new_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

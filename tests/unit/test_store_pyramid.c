@@ -1,4 +1,4 @@
-/* Buckets of random curves against all of their points. */
+/* Buckets of random curves compared with their points. */
 #include "store_support.h"
 
 #include <math.h>
@@ -41,8 +41,7 @@ static void add(test_store *t, const char *run, int64_t attempt, int64_t step, d
         t, dt_store_metric_add(t->store, run, attempt, step, "loss", value, step * 10, &t->err));
 }
 
-/* Some hundreds of points an attempt: every so many steps with gaps, some late, some twice, in one
- * transaction or several. */
+/* Adds some hundreds of points: at regular steps with gaps, some late, some twice, in one or several transactions. */
 static void add_attempt(test_store *t, const char *run, int64_t attempt, int64_t from)
 {
     int64_t every = 1 + dice(2) * dice(300), points = dice(1500), step = from;
@@ -61,7 +60,7 @@ static void add_attempt(test_store *t, const char *run, int64_t attempt, int64_t
             add(t, run, attempt, step, any_value());
     }
     if (dice(3) == 0)
-        add(t, run, attempt, from, any_value()); /* at the step that it starts from */
+        add(t, run, attempt, from, any_value()); /* at its start step */
     assert_good(t, dt_store_commit(t->store, &t->err));
 }
 
@@ -87,7 +86,7 @@ static void add_run(test_store *t, const char *run)
     }
 }
 
-/* The bucket says what `points`, which are its own, say. */
+/* Compares a bucket with its points. */
 static void assert_bucket(const dt_bucket *bucket, const dt_metric *points, int64_t count)
 {
     double low = INFINITY, high = -INFINITY, total = 0;
@@ -171,7 +170,7 @@ static void assert_run(test_store *t, const char *run)
     dt_arena_reset(&t->arena);
 }
 
-static void test_any_zoom_of_any_curve_is_what_its_points_say(void **state)
+static void test_any_zoom_of_any_curve_agrees_with_its_points(void **state)
 {
     test_store *t = *state;
 
@@ -190,7 +189,7 @@ static void test_any_zoom_of_any_curve_is_what_its_points_say(void **state)
 
 #define BANDED 5
 
-/* What all points of the runs say of a part. */
+/* Compares a part of a band with all points of the runs. */
 static void assert_band(const dt_band *band, dt_metric *const *points, const int64_t *counts)
 {
     int64_t all = 0, finite = 0, runs = 0;
@@ -257,7 +256,7 @@ static void assert_bands(test_store *t, const char *const *runs, int64_t from, i
     dt_arena_reset(&t->arena);
 }
 
-static void test_any_zoom_of_a_band_is_what_the_points_of_its_runs_say(void **state)
+static void test_any_zoom_of_a_band_agrees_with_the_points_of_its_runs(void **state)
 {
     static const char *const runs[BANDED] = {"a", "b", "c", "d", "e"};
     test_store *t = *state;
@@ -311,13 +310,13 @@ static void test_what_is_taken_back_leaves_nothing_in_the_pyramid(void **state)
     assert_rows(t);
     assert_good(t, dt_store_begin(t->store, &t->err));
     add(t, "aa", 1, 2, 3);
-    add(t, "aa", 1, 1, 9); /* is there already */
+    add(t, "aa", 1, 1, 9); /* exists already */
     assert_good(t, dt_store_commit(t->store, &t->err));
     assert_rows(t);
     assert_run(t, "aa");
 }
 
-/* As SQLite does by itself where the disk is full. */
+/* SQLite rolls back by itself when the disk is full. */
 static void test_a_transaction_that_ended_by_itself_leaves_nothing(void **state)
 {
     test_store *t = *state;
@@ -364,7 +363,7 @@ static void test_a_run_that_moves_takes_its_pyramid_along(void **state)
     add_run(t, "bb");
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof(path), "%s%s", t->path, files[i]);
-        assert_int_equal(unlink(path), 0); /* its store stays, open */
+        assert_int_equal(unlink(path), 0); /* the open store keeps the file */
     }
     assert_good(t, dt_store_move_run(t->store, "bb", &t->err));
     test_store_reopen(t);
@@ -372,7 +371,7 @@ static void test_a_run_that_moves_takes_its_pyramid_along(void **state)
     assert_run(t, "bb");
 }
 
-/* What the check says after a statement past the library. */
+/* Returns the problems that verify finds after a statement on a separate connection. */
 static int64_t problems_after(test_store *t, const char *sql, const char *words)
 {
     const char **problems;
@@ -436,8 +435,8 @@ static void test_the_check_finds_each_bucket_that_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_STORE(test_any_zoom_of_any_curve_is_what_its_points_say),
-        WITH_STORE(test_any_zoom_of_a_band_is_what_the_points_of_its_runs_say),
+        WITH_STORE(test_any_zoom_of_any_curve_agrees_with_its_points),
+        WITH_STORE(test_any_zoom_of_a_band_agrees_with_the_points_of_its_runs),
         WITH_STORE(test_what_is_taken_back_leaves_nothing_in_the_pyramid),
         WITH_STORE(test_a_transaction_that_ended_by_itself_leaves_nothing),
         WITH_STORE(test_points_of_an_open_transaction_count),

@@ -74,7 +74,7 @@ static void test_a_run_is_found_by_id_last_name_and_unique_prefix(void **state)
     assert_finds(t, "abc123", "abc123");
     assert_finds(t, "abc", "abc123");
     assert_finds(t, "x", "xyz789");
-    assert_finds(t, "one", "xyz789"); /* the newest of that name */
+    assert_finds(t, "one", "xyz789"); /* the newest run of that name */
     assert_finds(t, "two", "two");    /* an id before a name */
     assert_finds(t, "last", "two");
     assert_fails(t, dt_store_run_find(t->store, &run, "ab", &t->arena, &t->err), DT_ERR_USAGE,
@@ -163,7 +163,7 @@ static void test_progress_leaves_alone_what_is_not_a_number(void **state)
     assert_good(t, dt_store_run_find(t->store, &run, "aa", &t->arena, &t->err));
     assert_int_equal(run.step, 10);
     assert_true(run.loss == 2.5 && run.valid_loss == 2.75 && run.tokens_per_second == 900);
-    assert_int_equal(run.first_step_ms, 7000); /* of the first, and stays */
+    assert_int_equal(run.first_step_ms, 7000); /* of the first report; it stays */
     assert_fails(t, dt_store_run_set_progress(t->store, "zz", 1, 1, 1, 1, 1, &t->err),
                  DT_ERR_NOT_FOUND, "'zz'");
 }

@@ -19,7 +19,7 @@
 #define TRANSACTIONS 150
 #define KILLS        100
 
-/* One journal event as the supervisor stores it: the row, its metric, the acknowledged number. */
+/* Stores one journal event as the supervisor does: the row, its metric, the acknowledged number. */
 static dt_status store_event(dt_store *store, const char *run, int64_t sequence, dt_error *err)
 {
     dt_store_event event = {.attempt = 1,
@@ -59,7 +59,7 @@ out:
     return st;
 }
 
-/* Until every writer has finished; each run must look whole whenever it is looked at. */
+/* Reads until every writer has finished; each run must be consistent at any time. */
 static dt_status read_much(const char *path, dt_error *err)
 {
     double give_up = dt_clock_monotonic_seconds() + 60;
@@ -85,7 +85,7 @@ static dt_status read_much(const char *path, dt_error *err)
             DT_TRY(dt_store_metric_list(store, &list, &points, runs[i].id, "loss", -1, 0, &arena,
                                         err));
             if (points > 0 && (list[points - 1].step != points - 1 ||
-                               points < runs[i].step)) /* points were read after the run */
+                               points < runs[i].step)) /* the points were read after the run */
                 DT_THROW(err, DT_ERR_CORRUPT, "run '%s' has %lld points at step %lld", runs[i].id,
                          (long long)points, (long long)runs[i].step);
         }
@@ -104,7 +104,7 @@ static void test_eight_writers_and_readers_on_a_fresh_store_never_meet_a_lock(vo
 
     dt_store_close(t->store);
     t->store = NULL;
-    assert_int_equal(unlink(t->path), 0); /* all of them open, and create it at once */
+    assert_int_equal(unlink(t->path), 0); /* all open and create it at once */
     assert_int_equal(pipe(go), 0);
     for (int i = 0; i < PROCESSES; i++) {
         children[i] = fork();
@@ -123,7 +123,7 @@ static void test_eight_writers_and_readers_on_a_fresh_store_never_meet_a_lock(vo
         }
     }
     close(go[0]);
-    close(go[1]); /* go */
+    close(go[1]); /* starts them */
     for (int i = 0; i < PROCESSES; i++) {
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
         assert_int_equal(status, 0);
@@ -135,7 +135,7 @@ static void test_eight_writers_and_readers_on_a_fresh_store_never_meet_a_lock(vo
                      PROCESSES / 2 * TRANSACTIONS);
 }
 
-/* Stores event after event from where the store stands; tells each that is committed. */
+/* Stores events from where the store ends, and reports each commit. */
 static void write_until_killed(const char *path, int told)
 {
     dt_error err = DT_ERROR_INIT;
@@ -176,7 +176,7 @@ static void test_a_writer_that_is_killed_a_hundred_times_loses_and_doubles_nothi
 
         if (child == 0)
             write_until_killed(t->path, told[1]);
-        /* until it writes, then some moment within a few transactions */
+        /* waits until it writes, then for a random time of a few transactions */
         assert_int_equal(read(told[0], &last_told, sizeof(last_told)), sizeof(last_told));
         seed = seed * 1103515245 + 12345;
         pause.tv_nsec = (long)(seed >> 16) % 8000 * 1000;
@@ -188,7 +188,7 @@ static void test_a_writer_that_is_killed_a_hundred_times_loses_and_doubles_nothi
             assert_int_equal(read(told[0], &last_told, sizeof(last_told)), sizeof(last_told));
 
         acknowledged = test_store_number(t, "SELECT acknowledged FROM nodes");
-        assert_true(acknowledged > last_told); /* what was told is there */
+        assert_true(acknowledged > last_told); /* reported events are there */
         assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"), acknowledged);
         assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), acknowledged);
         assert_int_equal(test_store_number(t, "SELECT max(step) FROM runs"), acknowledged - 1);

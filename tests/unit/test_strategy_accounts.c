@@ -1,5 +1,5 @@
-/* What each strategy says that it holds and sends, against the formulas of its file, on 1 to 4
- * ranks. Padding makes up the difference: 5 % is allowed, for a model of 55 thousand parameters.
+/* Compares the memory and traffic that each strategy reports with the formulas of its file, on 1 to 4 ranks. 5 % are
+ * allowed for padding, in a model of 55 thousand parameters.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static bool near(double value, double expected)
     return fabs(value - expected) <= 0.05 * expected;
 }
 
-/* Bytes that cross in a step of `micro_steps`, before the factor (W-1)/W. */
+/* Returns the bytes sent in a step of `micro_steps`, before the factor (W-1)/W. */
 static double expected_traffic(const row *r, const trainee *t, int64_t micro_steps)
 {
     double weight_bytes = (double)dt_dtype_bytes(r->dtype), root, block, all, gathered, reduced;
@@ -60,13 +60,13 @@ static double expected_traffic(const row *r, const trainee *t, int64_t micro_ste
     if (r->strategy == &dt_strategy_ddp)
         return 2 * 4 * all;
     gathered = all;
-    if (r->shard == DT_SHARD_FULL && r->reshard) /* each further pass finds two blocks there */
+    if (r->shard == DT_SHARD_FULL && r->reshard) /* each further pass finds two blocks gathered */
         gathered += (double)(2 * micro_steps - 1) * (LAYERS - 2) * block;
     reduced = r->shard == DT_SHARD_OPTIMIZER || !r->each ? all : (double)micro_steps * all;
     return weight_bytes * gathered + 4 * reduced;
 }
 
-/* Of all ranks. */
+/* Returns the bytes that all ranks send for a message. */
 static int64_t message_bytes(const dt_traffic_message *message, int64_t world_size)
 {
     if (message->kind == DT_TRAFFIC_ALL_REDUCE)
@@ -74,7 +74,7 @@ static int64_t message_bytes(const dt_traffic_message *message, int64_t world_si
     return (world_size - 1) * message->bytes; /* W parts by each, or a broadcast by its root */
 }
 
-/* What `dtrun plan` counts, by the recipe alone, for the same step of all ranks. */
+/* Returns the bytes that `dtrun plan` computes from the recipe for the same step of all ranks. */
 static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int64_t micro_steps)
 {
     const dt_model_config *config = &t->model->config;
@@ -128,7 +128,7 @@ static int check_row(const row *r, dt_events *events, int rank, int world_size)
         CHECK(near((double)(t.state.sent_bytes - sent), shard * traffic));
         CHECK(world_size * (t.state.sent_bytes - sent) ==
               planned_bytes(r, &t, world_size, micro_steps));
-        /* 2 S, and 3 S where blocks are gathered twice */
+        /* 2 S, or 3 S if blocks are gathered twice */
         if (r->dtype == DT_F32 && micro_steps == 1)
             CHECK(traffic <= (r->shard == DT_SHARD_FULL && r->reshard ? 3 : 2) * 4 * elems);
     }
@@ -136,8 +136,7 @@ static int check_row(const row *r, dt_events *events, int rank, int world_size)
     return 0;
 }
 
-/* One moment of the matrices that are stepped whole, two of the rest; the blocks are gathered once
- * more. */
+/* One moment for matrices with whole-matrix updates, two for the rest; the blocks are gathered once more. */
 static int check_gathered_matrices(dt_events *events, int rank, int world_size)
 {
     const row r = {"muon", &dt_strategy_fsdp, DT_F32, DT_SHARD_FULL, true, true, 0, 0};
@@ -159,7 +158,7 @@ static int check_gathered_matrices(dt_events *events, int rank, int world_size)
     return 0;
 }
 
-/* Every rank shapes some matrices and gives them to the others. */
+/* Every rank updates some matrices and broadcasts them. */
 static int check_given_matrices(dt_events *events, int rank, int world_size)
 {
     const row r = {"muon", &dt_strategy_ddp, DT_F32, 0, true, true, 0, 0};
@@ -195,7 +194,7 @@ static int body(int rank, void *self)
     return 0;
 }
 
-static void test_a_rank_holds_and_sends_what_the_tables_say(void **state)
+static void test_a_rank_holds_and_sends_as_in_the_tables(void **state)
 {
     for (int world_size = 1; world_size <= 4; world_size++) {
         ranks all = {
@@ -205,7 +204,7 @@ static void test_a_rank_holds_and_sends_what_the_tables_say(void **state)
     }
 }
 
-/* The gathered root and two blocks, and as much in fp32 for gradients on their way. */
+/* The gathered root and two blocks, and as much in fp32 for gradients being sent. */
 static void test_full_sharding_has_buffers_for_the_root_and_two_blocks(void **state)
 {
     dt_strategy_options options = default_options();
@@ -240,7 +239,7 @@ static void test_dp_holds_a_copy_per_replica(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_rank_holds_and_sends_what_the_tables_say),
+        cmocka_unit_test(test_a_rank_holds_and_sends_as_in_the_tables),
         cmocka_unit_test(test_full_sharding_has_buffers_for_the_root_and_two_blocks),
         cmocka_unit_test(test_dp_holds_a_copy_per_replica),
     };

@@ -1,4 +1,4 @@
-/* The communication thread, on a communicator that only writes down what it is asked for. */
+/* The communication thread, with a communicator that only records its calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,13 +17,13 @@
 
 #define MANY 64
 
-/* Doubles what it reduces, as if there were two ranks alike. */
+/* Doubles what it reduces, like two equal ranks. */
 typedef struct recorder {
     const float *asked[MANY];
     int count, closed;
     int fail_at; /* the call that fails, from 1; 0: none */
     double slow_seconds;
-    sem_t *go; /* each call waits for it; NULL: none does */
+    sem_t *go; /* each call waits for it; NULL: no waiting */
     dt_device device;
 } recorder;
 
@@ -34,7 +34,7 @@ static dt_status record(dt_comm *comm, void *given, int64_t elems, dt_dtype dtyp
 
     if (r->slow_seconds > 0)
         dt_clock_sleep_seconds(r->slow_seconds);
-    while (r->go != NULL && sem_wait(r->go) != 0) /* a signal */
+    while (r->go != NULL && sem_wait(r->go) != 0) /* interrupted by a signal */
         ;
     r->asked[r->count++ % MANY] = data;
     if (r->count == r->fail_at)
@@ -61,7 +61,7 @@ static dt_async_comm *open_exchange(recorder *r, int64_t capacity)
 
     assert_int_equal(dt_device_open_cpu(&r->device, 1, NULL), DT_OK);
     assert_int_equal(dt_async_comm_open(&async_comm, &comm, &r->device, capacity, NULL), DT_OK);
-    assert_null(comm.state); /* taken */
+    assert_null(comm.state); /* taken over */
     return async_comm;
 }
 
@@ -116,7 +116,7 @@ static void test_a_ticket_is_waited_for_alone(void **state)
     close_exchange(async_comm, &r);
 }
 
-/* If it did, it would wait for ever. */
+/* If launching waited, the test would never end. */
 static void test_launching_does_not_wait_for_the_reduction(void **state)
 {
     sem_t go;
@@ -137,7 +137,7 @@ static void test_launching_does_not_wait_for_the_reduction(void **state)
     sem_destroy(&go);
 }
 
-static void test_a_failure_is_told_by_all_that_follows(void **state)
+static void test_a_failure_is_returned_by_all_later_calls(void **state)
 {
     recorder r = {.fail_at = 2};
     dt_error err = DT_ERROR_INIT;
@@ -151,7 +151,7 @@ static void test_a_failure_is_told_by_all_that_follows(void **state)
     assert_int_equal(dt_async_comm_wait_all(async_comm, NULL), DT_ERR_COMM);
     assert_int_equal(dt_async_comm_all_reduce(async_comm, NULL, data, 1, DT_F32, NULL),
                      DT_ERR_COMM);
-    assert_int_equal(r.count, 2); /* those behind it were not tried */
+    assert_int_equal(r.count, 2); /* the calls after it were not made */
     close_exchange(async_comm, &r);
 }
 
@@ -175,7 +175,7 @@ int main(void)
         cmocka_unit_test(test_buckets_are_reduced_in_the_order_of_launch),
         cmocka_unit_test(test_a_ticket_is_waited_for_alone),
         cmocka_unit_test(test_launching_does_not_wait_for_the_reduction),
-        cmocka_unit_test(test_a_failure_is_told_by_all_that_follows),
+        cmocka_unit_test(test_a_failure_is_returned_by_all_later_calls),
         cmocka_unit_test(test_closing_with_buckets_under_way_ends),
     };
 

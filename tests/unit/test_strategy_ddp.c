@@ -1,4 +1,4 @@
-/* ddp on one rank, with a small real model; several ranks are tests/dist. */
+/* ddp on one rank, with a small real model; tests/dist covers several ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void open_fixture(fixture *f, dt_dtype dtype)
 static void close_fixture(fixture *f)
 {
     dt_strategy_ddp.teardown(&f->state);
-    dt_strategy_ddp.teardown(&f->state); /* twice is once */
+    dt_strategy_ddp.teardown(&f->state); /* a second call has no effect */
     dt_comm_close(&f->comm);
     dt_model_close(f->model);
     dt_device_close(&f->device);
@@ -90,7 +90,7 @@ static double step(fixture *f, int64_t number, double lr, double weight_decay)
     return loss / (B * T);
 }
 
-static void test_a_rank_holds_what_the_table_says(void **state)
+static void test_a_rank_holds_as_in_the_table(void **state)
 {
     static const struct {
         dt_dtype dtype;
@@ -130,7 +130,7 @@ static void test_steps_bring_the_loss_down(void **state)
     }
 }
 
-/* Drawing them takes a minute for a large model, and the checkpoint has others. */
+/* Drawing start values takes a minute for a large model, and the checkpoint replaces them. */
 static void test_first_values_are_not_drawn_where_a_checkpoint_follows(void **state)
 {
     const dt_state_chunk *chunks;
@@ -146,8 +146,8 @@ static void test_first_values_are_not_drawn_where_a_checkpoint_follows(void **st
     close_fixture(&f);
 }
 
-/* With a learning rate that moves nothing but by decay, what decays shrinks by 1 - lr * decay and
- * what does not stays within the step of Adam. */
+/* With a learning rate that has an effect only by decay, decayed parameters shrink by 1 - lr *
+ * decay; the others move by at most Adam's step. */
 static void test_decay_falls_on_matrices_alone(void **state)
 {
     const double lr = 1e-6, decay = 1e5; /* lr * decay = 0.1 */
@@ -179,8 +179,8 @@ static void test_decay_falls_on_matrices_alone(void **state)
     close_fixture(&f);
 }
 
-/* Exported and imported, another rank's state continues to the same bits. */
-static void test_an_imported_state_goes_on_alike(void **state)
+/* An exported and imported state continues to the same bits. */
+static void test_an_imported_state_continues_equally(void **state)
 {
     static const dt_dtype dtypes[] = {DT_F32, DT_BF16};
 
@@ -214,11 +214,11 @@ static void test_an_imported_state_goes_on_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_rank_holds_what_the_table_says),
+        cmocka_unit_test(test_a_rank_holds_as_in_the_table),
         cmocka_unit_test(test_steps_bring_the_loss_down),
         cmocka_unit_test(test_first_values_are_not_drawn_where_a_checkpoint_follows),
         cmocka_unit_test(test_decay_falls_on_matrices_alone),
-        cmocka_unit_test(test_an_imported_state_goes_on_alike),
+        cmocka_unit_test(test_an_imported_state_continues_equally),
     };
 
     return cmocka_run_group_tests_name("strategy: ddp on one rank", tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* What is recorded and when, on a stand-in for a device that writes down what it is asked for: no
- * card is needed to see the order of things. */
+/* When ops are recorded and replayed, on a stand-in for a device that records its calls; no GPU is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +15,7 @@
 
 #include "base/banned.h"
 
-/* --- the device: ops have a letter; one that is recorded runs when its graph is launched */
+/* --- the device: each op is a letter; a recorded op runs when its graph is launched */
 
 struct dt_graph {
     char ops[16];
@@ -28,7 +27,7 @@ static char recorded[16];
 static bool recording;
 static int graphs_open, moves;
 static int fail_begin, fail_end; /* at the n-th call from now; 0: never */
-static char fail_op;             /* cannot be recorded */
+static char fail_op;             /* an op that cannot be recorded */
 
 #define NOTE(...)                                                    \
     do {                                                             \
@@ -107,7 +106,7 @@ static const dt_graphs graphs = {
     .begin = begin, .end = end, .launch = launch, .valid = valid, .free = free_graph};
 static dt_device device = {.name = "stand-in", .graphs = &graphs};
 
-/* --- what runs on it: ops a and b, the host, op c */
+/* --- the work: ops a and b, the host, op c */
 
 static dt_status graph_break(void *self, int64_t which, dt_error *err)
 {
@@ -166,7 +165,7 @@ static void close_steady(dt_graph_cache *graph_cache)
     assert_int_equal(graphs_open, 0);
 }
 
-/* Runs once for each letter, which is the key. */
+/* Runs the work once for each letter, which is the key. */
 static const char *run_keys(dt_graph_cache *graph_cache, const char *keys)
 {
     trace[0] = '\0';
@@ -194,9 +193,10 @@ static void test_another_key_is_given_and_recorded_once_it_is_steady(void **stat
     dt_graph_cache *graph_cache = open_steady();
 
     (void)run_keys(graph_cache, "xxx");
-    assert_string_equal(run_keys(graph_cache, "yx"), GIVEN GRAPHS); /* an odd one costs nothing */
+    assert_string_equal(run_keys(graph_cache, "yx"),
+                        GIVEN GRAPHS); /* a single other key costs nothing */
     assert_string_equal(run_keys(graph_cache, "yyyy"), GIVEN GIVEN GRAPHS GRAPHS);
-    assert_int_equal(graphs_open, 2); /* those of the last key alone */
+    assert_int_equal(graphs_open, 2); /* only those of the last key */
     assert_string_equal(run_keys(graph_cache, "xyxy"), GIVEN GRAPHS GIVEN GRAPHS);
     close_steady(graph_cache);
 }
@@ -209,8 +209,8 @@ static void test_keys_that_take_turns_are_never_recorded(void **state)
     close_steady(graph_cache);
 }
 
-/* As when an evaluation's shapes made the device's working memory grow. */
-static void test_memory_that_moved_is_recorded_anew(void **state)
+/* Recorded again after memory moved, as when the shapes of an evaluation enlarge the device's workspace. */
+static void test_moved_memory_is_recorded_again(void **state)
 {
     dt_graph_cache *graph_cache = open_steady();
 
@@ -223,7 +223,7 @@ static void test_memory_that_moved_is_recorded_anew(void **state)
 
 #define TEN(x) x x x x x x x x x x
 
-/* What failed once, for a reason that has gone, is recorded after a rest. */
+/* After a failure whose cause is gone, recording is tried again after a pause. */
 static void fails_once_and_is_recorded_later(dt_graph_cache *graph_cache)
 {
     assert_string_equal(run_keys(graph_cache, "xxxxxx"), GIVEN GIVEN GIVEN GIVEN GIVEN GIVEN);
@@ -239,7 +239,7 @@ static void fails_once_and_is_recorded_later(dt_graph_cache *graph_cache)
 
 static void test_a_recording_that_fails_leaves_ops_as_they_were(void **state)
 {
-    for (int at = 1; at <= 2; at++) { /* the first part, and the one behind the cut */
+    for (int at = 1; at <= 2; at++) { /* the first part, and the one after the cut */
         dt_graph_cache *graph_cache = open_steady();
 
         fail_begin = at;
@@ -303,7 +303,7 @@ int main(void)
         cmocka_unit_test(test_the_third_run_alike_is_recorded_and_the_host_keeps_its_place),
         cmocka_unit_test(test_another_key_is_given_and_recorded_once_it_is_steady),
         cmocka_unit_test(test_keys_that_take_turns_are_never_recorded),
-        cmocka_unit_test(test_memory_that_moved_is_recorded_anew),
+        cmocka_unit_test(test_moved_memory_is_recorded_again),
         cmocka_unit_test(test_a_recording_that_fails_leaves_ops_as_they_were),
         cmocka_unit_test(test_a_recording_that_fails_again_and_again_is_left_alone),
         cmocka_unit_test(test_what_fails_at_a_cut_ends_the_run),

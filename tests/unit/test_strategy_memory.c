@@ -129,7 +129,7 @@ static dt_recipe recipe_of(dt_architecture_kind kind, int row, int precision, in
     return recipe;
 }
 
-/* Parameters begin at multiples of 16 elements, fsdp's parts too: 2 %. */
+/* Allows 2 %, since parameters and fsdp's parts begin at multiples of 16 elements. */
 static bool near(const char *what, int64_t said, int64_t taken)
 {
     if (fabs((double)(said - taken)) <= 0.02 * (double)taken + 4096)
@@ -189,7 +189,7 @@ static bool is_wanted(int row, int precision, int optimizer)
            optimizer == 1 + (row + precision) % (OPTIMIZERS - 1);
 }
 
-/* All of them in one process: starting ranks is what takes time. */
+/* All combinations in one process, since starting ranks takes most of the time. */
 static int check_row(const combination *c, int row, dt_events *events, int rank)
 {
     for (int precision = 0; precision < 2; precision++)

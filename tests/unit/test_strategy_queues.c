@@ -1,5 +1,5 @@
-/* The order in which an exchange lets a device's ops and a communicator that queues (NCCL) wait for
- * each other, on stand-ins that write down what they are asked for. */
+/* The order in which an exchange makes a device's ops and a queuing communicator (NCCL) wait for
+ * each other, on stand-ins that record their calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +116,7 @@ static dt_async_comm *open_exchange(dt_device *device, int64_t capacity)
     return async_comm;
 }
 
-/* Marks 1 and 2 are the first job's, 3 and 4 the second's. */
+/* Events 1 and 2 belong to the first job, 3 and 4 to the second. */
 static void test_ops_and_collectives_wait_for_each_other_and_the_host_for_none(void **state)
 {
     dt_device device;
@@ -131,14 +131,15 @@ static void test_ops_and_collectives_wait_for_each_other_and_the_host_for_none(v
                                "mark 3 in ops; comm after 3; sum 8; mark 4 in comm; "
                                "ops after 2; ");
     trace[0] = '\0';
-    assert_int_equal(dt_async_comm_wait(async_comm, 0, NULL), DT_OK); /* nothing to wait for */
+    assert_int_equal(dt_async_comm_wait(async_comm, 0, NULL),
+                     DT_OK); /* there is nothing to wait for */
     assert_int_equal(dt_async_comm_wait_all(async_comm, NULL), DT_OK);
     assert_string_equal(trace, "ops after 4; finish; ");
     dt_async_comm_close(async_comm);
     assert_int_equal(events_open, 0);
 }
 
-/* The third job takes the events of the first: who waits for the first then waits for longer. */
+/* The third job reuses the events of the first: waiting for the first then takes longer. */
 static void test_marks_go_around(void **state)
 {
     dt_device device;
@@ -155,7 +156,7 @@ static void test_marks_go_around(void **state)
     dt_async_comm_close(async_comm);
 }
 
-static void test_a_collective_that_was_cut_short_is_no_result(void **state)
+static void test_an_interrupted_collective_is_not_a_result(void **state)
 {
     dt_error err = DT_ERROR_INIT, late = DT_ERROR_INIT;
     dt_device device;
@@ -176,7 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ops_and_collectives_wait_for_each_other_and_the_host_for_none),
         cmocka_unit_test(test_marks_go_around),
-        cmocka_unit_test(test_a_collective_that_was_cut_short_is_no_result),
+        cmocka_unit_test(test_an_interrupted_collective_is_not_a_result),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Batches of all sizes: ranks, micro-steps and steps whose batches have other numbers of samples, other
- * lengths and other shares of targets that count train as one process that sees all of them, since a
- * step is divided by the targets of all. All kinds of models, every strategy, 1 to 3 ranks.
+/* Batches of all sizes: ranks, micro-steps and steps whose batches differ in samples, lengths and counted targets train
+ * like one process with all of them, since a step is divided by the targets of all ranks. All kinds of models, every
+ * strategy, 1 to 3 ranks.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #include "base/banned.h"
 
 #define STEPS   4
-#define PIECES  3 /* batches of a step; a rank has one, or one process all of them */
+#define PIECES  3 /* batches of a step: one for each of three ranks, or all for one process */
 #define MOST    5 /* samples of a batch */
 #define WIDTH   8 /* tokens, or inputs of a row */
 #define CLASSES 11
@@ -42,8 +42,8 @@ static uint32_t mix(uint32_t x)
     return x ^ (x >> 15);
 }
 
-/* Samples 1 to MOST, lengths 2 to WIDTH, a third of the targets masked; in every third step the last
- * batch counts nothing at all. */
+/* Samples 1 to MOST, lengths 2 to WIDTH, a third of the targets masked; in every third step no
+ * target of the last batch counts. */
 static piece make_piece(dt_architecture_kind kind, int step, int index)
 {
     uint32_t seed = (uint32_t)(step * PIECES + index + 1);
@@ -120,8 +120,8 @@ out:
     return st;
 }
 
-/* Pieces rank, rank + world_size, ...: of three ranks one each, of two one has two, and the other a
- * batch none of whose targets counts in the second micro-step. */
+/* Runs the pieces rank, rank + world_size, ...: of three ranks each has one; of two ranks one
+ * has two, and the other a second batch without targets that count. */
 static dt_status step(trainee *t, dt_architecture_kind kind, int number, double *loss, double *norm)
 {
     const dt_strategy *strategy = t->state.strategy;
@@ -212,7 +212,7 @@ static void test_ranks_whose_batches_differ_are_as_one_process(void **state)
     }
 }
 
-/* Of 1 to 5 samples two or four replicas have unequal parts, or none. */
+/* Two or four replicas have unequal parts of 1 to 5 samples, or none. */
 static void test_replicas_share_what_they_cannot_divide(void **state)
 {
     static const dt_architecture_kind kinds[] = {DT_MODEL_GPT2, DT_MODEL_MLP, DT_MODEL_LLAMA};

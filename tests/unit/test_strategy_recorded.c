@@ -1,6 +1,6 @@
-/* What a strategy gives to a device that records: whatever changes goes ahead of every launch, and
- * what is not a training step is never taken from a graph. The CPU, with queues, graphs and two ops
- * that write down what they are asked for. */
+/* What a strategy gives to a device that records graphs: changing values are set before every
+ * launch, and only training steps are replayed. The device is the CPU with queues, graphs and
+ * two ops that record their calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static dt_ops ops;
 static char trace[1024];
 static int graphs_open;
 
-/* Once for ops that follow one another. */
+/* Notes repeated ops once. */
 static void note(const char *what)
 {
     size_t used = strlen(trace), length = strlen(what);
@@ -66,7 +66,7 @@ static dt_status begin(dt_device *device, dt_error *err)
 static dt_status end(dt_device *device, dt_graph **out, int64_t *nodes, dt_error *err)
 {
     note("} ");
-    *out = (dt_graph *)(void *)trace; /* any place */
+    *out = (dt_graph *)(void *)trace; /* any address */
     *nodes = 1;
     graphs_open++;
     return DT_OK;
@@ -138,7 +138,7 @@ static dt_micro_batch batch_of(int32_t *numbers)
                             .samples = SEQUENCES};
 }
 
-/* Without a norm: what a graph stands for is not computed here. */
+/* Skips the norm, since a replayed graph computes nothing here. */
 static const char *step(trainee *t)
 {
     const dt_strategy *strategy = t->state.strategy;
@@ -184,8 +184,8 @@ static void test_what_changes_goes_ahead_of_every_launch(void **state)
     assert_int_equal(graphs_open, 0);
 }
 
-/* Of fsdp: the graphs of one pass, as many as there are pieces between gathers and reductions; the
- * weights and gradients that a pass left without a place are without one after a recording. */
+/* fsdp: the graphs of one pass, one for each piece between gathers and reductions. Weights and
+ * gradients that a pass left unset are unset after a recording too. */
 static void test_a_recording_leaves_units_where_they_were(void **state)
 {
     dt_error err = DT_ERROR_INIT;

@@ -1,4 +1,4 @@
-/* The strategies against each other on 1 to 3 ranks: losses, checkpoints, what is sent in bf16. */
+/* The strategies compared with each other on 1 to 3 ranks: losses, checkpoints, gradients sent in bf16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,8 +66,8 @@ static bool agree(const double *a, const double *b, double relative)
     return true;
 }
 
-/* What is computed is the same to the bit wherever it is held; where gradients are added up, over
- * micro-steps or over ranks first, decides about roundings. */
+/* Results are equal to the bit however the state is divided. Only the order of summation of
+ * gradients, over micro-steps or over ranks first, affects rounding. */
 static int check_shardings(dt_events *events, int rank, int world_size)
 {
     static const dt_dtype dtypes[] = {DT_F32, DT_BF16};
@@ -101,7 +101,7 @@ static void test_shardings_train_to_the_same_bits(void **state)
     on_ranks(1, 3, check_shardings);
 }
 
-/* Matrices that are put together from the ranks' parts are stepped as those that every rank holds. */
+/* Matrices gathered from the ranks' parts are updated like those that every rank holds. */
 static int check_whole_matrices(dt_events *events, int rank, int world_size)
 {
     for (int kind = 0; kind < DT_OPTIMIZER_KINDS; kind++) {
@@ -128,7 +128,7 @@ static void test_matrices_are_stepped_whole_wherever_they_lie(void **state)
     on_ranks(1, 3, check_whole_matrices);
 }
 
-/* bf16 has 8 bits of precision: gradients are wrong by up to 0.4 %, and Adam's steps by less. */
+/* bf16 has 8 bits of precision: gradients have errors of up to 0.4 %, Adam's steps less. */
 static int check_bf16_reduction(dt_events *events, int rank, int world_size)
 {
     dt_strategy_options options = default_options();
@@ -173,8 +173,8 @@ static double chunk_elems(trainee *t, int *bad)
     return (double)elems;
 }
 
-/* Of every optimizer, sgd with momentum and without: what was exported is all, and whoever imports
- * it continues alike. */
+/* For every optimizer, sgd with and without momentum: the exported state is complete, and an
+ * importing trainee continues equally. */
 static int check_hand_over(dt_events *events, int rank, int world_size)
 {
     static const dt_strategy *const strategies[] = {&dt_strategy_ddp, &dt_strategy_fsdp};
@@ -217,14 +217,14 @@ static int check_hand_over(dt_events *events, int rank, int world_size)
     return 0;
 }
 
-static void test_an_imported_state_goes_on_to_the_same_bits(void **state)
+static void test_an_imported_state_continues_to_the_same_bits(void **state)
 {
     on_ranks(1, 3, check_hand_over);
 }
 
 /* --- fp16: one rank overflows */
 
-/* Gradients of a micro-step whose loss is multiplied by `scale` on this rank; the norm of all. */
+/* Computes gradients of a micro-step whose loss is multiplied by `scale` on this rank; returns the global norm. */
 static dt_status scaled_norm(trainee *t, double scale, double *norm)
 {
     const dt_strategy *strategy = t->state.strategy;
@@ -243,8 +243,7 @@ out:
     return st;
 }
 
-/* Whoever it is, all see it in the norm, and leave out the same step: what follows is as if it had
- * not been. */
+/* Whichever rank overflows, all ranks see it in the norm and skip the same step, without any other effect. */
 static int check_overflow(dt_events *events, int rank, int world_size)
 {
     static const dt_shard_kind shards[] = {DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER};
@@ -317,7 +316,7 @@ static void test_dp_hands_its_state_over(void **state)
     close_trainee(&b);
 }
 
-/* --- a device whose memory the host cannot read: stood in for by the CPU */
+/* --- a device whose memory the host cannot read, simulated by the CPU */
 
 static void test_state_of_a_far_device_goes_through_copies(void **state)
 {
@@ -333,7 +332,7 @@ static void test_state_of_a_far_device_goes_through_copies(void **state)
 
         assert_int_equal(open_trainee(&near, strategies[i], &options, DT_F32, NULL, 0, 1, NULL), 0);
         assert_int_equal(open_trainee(&far, strategies[i], &options, DT_F32, NULL, 0, 1, NULL), 0);
-        /* set up again, from the far device's first byte on */
+        /* sets it up again, starting at the far device's first byte */
         far.state.strategy->teardown(&far.state);
         far.device.host_reads = false;
         assert_int_equal(far.state.strategy->setup(&far.state, 7, NULL), 0);
@@ -344,7 +343,7 @@ static void test_state_of_a_far_device_goes_through_copies(void **state)
         assert_int_equal(strategies[i]->export_state(&far.state, &chunks, &count, NULL), 0);
         before = chunks[0].value[3];
         assert_int_equal(train_step(&far, 1, &far_loss, NULL), 0);
-        assert_true(chunks[0].value[3] == before); /* a copy, of that time */
+        assert_true(chunks[0].value[3] == before); /* a copy made before the change */
         assert_int_equal(hand_over(&near, &far, NULL), 0);
         assert_int_equal(train_step(&near, 1, &near_loss, NULL), 0);
         assert_int_equal(train_step(&far, 1, &far_loss, NULL), 0);
@@ -360,7 +359,7 @@ int main(void)
         cmocka_unit_test(test_shardings_train_to_the_same_bits),
         cmocka_unit_test(test_matrices_are_stepped_whole_wherever_they_lie),
         cmocka_unit_test(test_gradients_sent_in_bf16_train_alike),
-        cmocka_unit_test(test_an_imported_state_goes_on_to_the_same_bits),
+        cmocka_unit_test(test_an_imported_state_continues_to_the_same_bits),
         cmocka_unit_test(test_an_overflow_of_one_rank_is_met_by_all),
         cmocka_unit_test(test_dp_on_two_processes_names_ddp),
         cmocka_unit_test(test_dp_hands_its_state_over),

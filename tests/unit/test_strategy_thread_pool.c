@@ -1,4 +1,4 @@
-/* Threads that do the same thing. */
+/* A pool of threads that all do the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 typedef struct task {
     int runs[MEMBERS];
     pthread_t thread[MEMBERS];
-    int64_t fail_from; /* members from here on fail */
+    int64_t fail_from; /* members from this one on fail */
 } task;
 
 static dt_status count(void *self, int64_t member, dt_error *err)
@@ -48,7 +48,7 @@ static void test_each_member_runs_once_per_task_in_its_own_thread(void **state)
     dt_thread_pool_close(thread_pool);
 }
 
-static void test_the_first_failing_member_is_told_and_the_next_task_is_clean(void **state)
+static void test_the_first_failing_member_is_reported_and_the_next_task_is_clean(void **state)
 {
     task t = {.fail_from = 2};
     dt_error err = DT_ERROR_INIT;
@@ -81,7 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_member_runs_once_per_task_in_its_own_thread),
-        cmocka_unit_test(test_the_first_failing_member_is_told_and_the_next_task_is_clean),
+        cmocka_unit_test(test_the_first_failing_member_is_reported_and_the_next_task_is_clean),
         cmocka_unit_test(test_a_team_of_one_is_the_caller),
     };
 

@@ -1,4 +1,4 @@
-/* What of a launch's environment is kept with the run, and what a later supervisor gets. */
+/* Which environment variables of a launch are stored with the run, and which a later supervisor gets. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void test_what_matters_is_kept_and_secrets_are_not(void **state)
         {"DTRUN_TEST_TIMES=0.5", NULL, true},
         {"DTRUN_READY_FD=3", NULL, false},
         {"DTRUN_RUN_SECRET=ab", NULL, false},
-        {"DTRUN_LAUNCH_UMASK=0000", NULL, false}, /* would be read as ours */
+        {"DTRUN_LAUNCH_UMASK=0000", NULL, false}, /* would be read as dtrun's own */
         {"AWS_SECRET_ACCESS_KEY=x", NULL, false},
         {"HF_TOKEN=x", NULL, false},
         {"PATHOLOGY=x", NULL, false},
@@ -104,7 +104,7 @@ static const char *value(const dt_launch_env *env, const char *name)
     for (size_t i = 0; i < env->count; i++) {
         assert_non_null(strchr(env->items[i], '='));
         if (strncmp(env->items[i], name, strlen(name)) == 0 && env->items[i][strlen(name)] == '=') {
-            assert_null(found); /* once */
+            assert_null(found); /* only once */
             found = env->items[i] + strlen(name) + 1;
         }
     }
@@ -142,7 +142,7 @@ static void save_as_launch(const char *agent)
     setenv("SSH_AUTH_SOCK", agent, 1);
     setenv("HOOK", "secret", 1);
     setenv("TOKEN", "secret", 1);
-    setenv("DTRUN_KEEP_ENV", "HOOK,LINES", 1); /* not even then */
+    setenv("DTRUN_KEEP_ENV", "HOOK,LINES", 1); /* not even if listed in DTRUN_KEEP_ENV */
     setenv("LINES", "a\nb=c", 1);
     umask(027);
     assert_int_equal(chdir("/usr"), 0);
@@ -163,7 +163,7 @@ static void test_another_process_gets_what_the_launch_had(void **state)
     mine = listen_at(ours);
     save_as_launch(path);
 
-    clearenv(); /* somebody else, elsewhere */
+    clearenv(); /* as if started by another user, elsewhere */
     setenv("PATH", "/caller/bin", 1);
     setenv("SSH_AUTH_SOCK", ours, 1);
     setenv("TOKEN", "another", 1);
@@ -191,7 +191,7 @@ static void test_another_process_gets_what_the_launch_had(void **state)
     env = revive(false);
     assert_string_equal(value(&env, "HOOK"), "from here");
 
-    /* an ssh-agent is handed over by a person's act, and only where that of the launch is gone */
+    /* an ssh-agent of a later command is used only if that of the launch is gone */
     env = revive(true);
     assert_string_not_equal(value(&env, "SSH_AUTH_SOCK"), ours);
     close(fd);

@@ -1,4 +1,4 @@
-/* rebuild: the rows of a run from what its folder says, where the store has none or older ones. */
+/* rebuild: restores the rows of a run from its folder, if the store has none or older ones. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static void put(test_store *t, const char *name, const char *text)
     assert_good(t, dt_file_write_atomic(path, text, strlen(text), 0600, &t->err));
 }
 
-/* An attempt that is at `step`; it resumes from where the one before was. */
+/* Records an attempt at `step`, resumed from where the previous one was. */
 static void keep(test_store *t, int64_t attempt, dt_run_state state, int64_t step)
 {
     static const dt_node nodes[] = {
@@ -109,7 +109,7 @@ static int64_t count_nodes(test_store *t, int64_t attempt, const char *state)
     return found;
 }
 
-/* Whether anything is left there is asked again by the next attempt, or by a stop. */
+/* The next attempt, or a stop, asks again whether processes are left there. */
 static void test_nodes_of_an_attempt_whose_end_is_not_known_are_lost(void **state)
 {
     test_store *t = *state;
@@ -152,17 +152,17 @@ static void test_a_run_that_the_store_lacks_is_there_again(void **state)
     assert_string_equal(attempts[0].provenance_json, "{\"host\": \"h\"}");
     assert_int_equal(attempts[1].start_step, 10);
     assert_int_equal(count_gaps(t), 1);
-    assert_false(rebuild(t)); /* once */
+    assert_false(rebuild(t)); /* only once */
     assert_int_equal(count_gaps(t), 1);
 }
 
-static void test_one_that_was_active_goes_on(void **state)
+static void test_an_active_run_continues(void **state)
 {
     test_store *t = *state;
 
     keep(t, 1, DT_RUN_RUNNING, 0);
     assert_true(rebuild(t));
-    assert_int_equal(find(t).state, DT_RUN_QUEUED); /* nothing was begun on a node */
+    assert_int_equal(find(t).state, DT_RUN_QUEUED); /* nothing was started on a node */
 }
 
 static void test_one_whose_nodes_were_begun_is_followed(void **state)
@@ -216,12 +216,12 @@ static void test_an_older_store_is_brought_forward(void **state)
     keep(t, 1, DT_RUN_RUNNING, 5);
     assert_false(rebuild(t)); /* they agree */
     keep(t, 1, DT_RUN_FAILED, 10);
-    keep(t, 3, DT_RUN_RUNNING, 30); /* of 2 nobody ever wrote anything */
+    keep(t, 3, DT_RUN_RUNNING, 30); /* attempt 2 wrote nothing */
     assert_true(rebuild(t));
     assert_good(t, dt_store_attempt_list(t->store, &attempts, &count, "aa", &t->arena, &t->err));
     assert_int_equal(count, 3);
-    assert_int_equal(count_nodes(t, 2, "lost"), 0); /* nobody knows of any */
-    assert_int_equal(count_nodes(t, 3, "lost"), 0); /* it is followed anew */
+    assert_int_equal(count_nodes(t, 2, "lost"), 0); /* none is known */
+    assert_int_equal(count_nodes(t, 3, "lost"), 0); /* it is followed again */
     assert_int_equal(attempts[0].state, DT_RUN_FAILED);
     assert_string_equal(attempts[0].reason, "why");
     assert_int_equal(attempts[1].state, DT_RUN_FAILED);
@@ -279,7 +279,7 @@ static int64_t count_checkpoints(test_store *t)
 }
 
 /* A supervisor was killed between the two writes of an end. */
-static void test_a_store_that_lacks_the_end_alone_is_no_older_one(void **state)
+static void test_a_store_that_lacks_only_the_end_is_not_an_older_copy(void **state)
 {
     test_store *t = *state;
     fake_world world;
@@ -289,7 +289,7 @@ static void test_a_store_that_lacks_the_end_alone_is_no_older_one(void **state)
     store_nodes(t, 7, 9);
     keep(t, 1, DT_RUN_FAILED, 100);
     fake_world_init(&world, folder_of(t));
-    fake_must_save(&world); /* nobody reported it */
+    fake_must_save(&world); /* it was not reported */
     assert_true(rebuild(t));
     assert_int_equal(find(t).state, DT_RUN_FAILED);
     assert_int_equal(find(t).exit_code, 3);
@@ -339,7 +339,7 @@ static void test_checkpoints_of_the_folder_are_known_again(void **state)
     fake_world_release(&world);
 }
 
-/* The journal of node 0 of attempt 1: every kind of row, a damaged line, and a hole. */
+/* Writes the journal of node 0 of attempt 1: every kind of row, a damaged line, and a gap. */
 static void put_journal(test_store *t)
 {
     static const char *const lines[] = {
@@ -356,7 +356,7 @@ static void put_journal(test_store *t)
         "{\"event\":\"checkpoint\",\"step\":3,\"directory\":\"step-00000003\",\"bytes\":8,"
         "\"digest\":\"d\",\"seconds\":1,\"rank\":0,\"time_ms\":6,\"sequence\":5}",
         "{\"event\":\"metrics\",\"step\":4,\"values\":{\"loss\":1},\"rank\":0,\"time_ms\":7,"
-        "\"sequence\":5}", /* a number that was there */
+        "\"sequence\":5}", /* a repeated number */
         "{\"event\":\"exited\",\"rank\":0,\"code\":0,\"signal\":null,\"signal_name\":\"\","
         "\"reason\":\"\",\"lines\":[],\"time_ms\":8,\"sequence\":6}",
     };
@@ -373,7 +373,7 @@ static void put_journal(test_store *t)
         dt_strbuf_add_char(&text, '\n');
     }
     *strstr(text.data, "values\":{\"loss\":9") = '\0';
-    dt_strbuf_add_str(&text, "{\"event\":\"metrics\",\"step\":5"); /* and its end is missing */
+    dt_strbuf_add_str(&text, "{\"event\":\"metrics\",\"step\":5"); /* cut off */
     put(t, "attempt-1/node-0/place.json", "{}");
     assert_good(t, dt_file_write_atomic(path, text.data, text.length, 0600, &t->err));
     dt_strbuf_release(&text);
@@ -395,7 +395,7 @@ static void test_journals_of_an_attempt_that_ended_give_their_rows_once(void **s
         assert_int_equal(test_store_number(t, "SELECT step FROM metrics WHERE value = 1.5"), 3);
         assert_int_equal(test_store_number(t, "SELECT count(*) FROM events WHERE node = 0"), 4);
         assert_int_equal(test_store_number(t, "SELECT count(*) FROM checkpoints"),
-                         0); /* not here */
+                         0); /* missing here */
         assert_int_equal(test_store_number(t, "SELECT pid FROM ranks WHERE state = 'exited'"), 77);
         assert_good(t, dt_fill_run(&filled, t->store, "aa", true, &t->err));
         assert_int_equal(filled, 0);
@@ -413,7 +413,7 @@ static void test_journals_of_an_attempt_that_ended_give_their_rows_once(void **s
     assert_int_equal(test_store_number(t, "SELECT step FROM metrics WHERE value = 1.5"), 3);
 }
 
-static void test_a_folder_that_says_nothing_changes_nothing(void **state)
+static void test_an_empty_folder_changes_nothing(void **state)
 {
     test_store *t = *state;
     bool rebuilt;
@@ -432,7 +432,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_run_that_the_store_lacks_is_there_again),
-        TEST(test_one_that_was_active_goes_on),
+        TEST(test_an_active_run_continues),
         TEST(test_nodes_of_an_attempt_whose_end_is_not_known_are_lost),
         TEST(test_one_whose_nodes_were_begun_is_followed),
         TEST(test_one_that_ran_is_running),
@@ -441,11 +441,11 @@ int main(void)
         TEST(test_attempts_of_which_nothing_is_known_keep_their_numbers),
         TEST(test_what_a_newer_dtrun_kept_is_left_alone),
         TEST(test_an_end_that_an_older_store_does_not_know),
-        TEST(test_a_store_that_lacks_the_end_alone_is_no_older_one),
+        TEST(test_a_store_that_lacks_only_the_end_is_not_an_older_copy),
         TEST(test_a_store_that_lacks_events_of_one_node_is_an_older_one),
         TEST(test_checkpoints_of_the_folder_are_known_again),
         TEST(test_journals_of_an_attempt_that_ended_give_their_rows_once),
-        TEST(test_a_folder_that_says_nothing_changes_nothing),
+        TEST(test_an_empty_folder_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

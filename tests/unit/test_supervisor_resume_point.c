@@ -1,4 +1,4 @@
-/* resume_point: which checkpoint the next attempt resumes from. */
+/* resume_point: selects the checkpoint from which the next attempt resumes. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,26 +43,26 @@ static int64_t newest(test_store *t, const char *parent)
     return found.step;
 }
 
-static void test_only_what_the_history_knows_of_is_gone_on_from(void **state)
+static void test_only_checkpoints_in_the_history_are_resumed_from(void **state)
 {
     test_store *t = *state;
     char parent[128];
 
     test_store_run(t, "aa", "n");
     snprintf(parent, sizeof(parent), "%s/checkpoints", t->folder);
-    assert_int_equal(newest(t, parent), 0); /* no folder */
+    assert_int_equal(newest(t, parent), 0); /* the folder is missing */
     save(t->folder, 100);
     save(t->folder, 200);
     assert_int_equal(newest(t, parent), 0);
     tell(t, "/elsewhere/step-00000100", 100);
-    assert_int_equal(newest(t, parent), 100); /* 200 was never reported */
+    assert_int_equal(newest(t, parent), 100); /* 200 was not reported */
     tell(t, "/elsewhere/step-00000200", 200);
     assert_int_equal(newest(t, parent), 200);
-    tell(t, "/elsewhere/step-00000300", 300); /* reported, and not there */
+    tell(t, "/elsewhere/step-00000300", 300); /* reported, but missing */
     assert_int_equal(newest(t, parent), 200);
 }
 
-/* resume --from 100: what attempt 1 saved beyond is of a line that was left. */
+/* After resume --from 100, later checkpoints of attempt 1 are not used. */
 static void test_what_a_later_attempt_left_behind_is_not_resumed_from(void **state)
 {
     test_store *t = *state;
@@ -86,7 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_a_later_attempt_left_behind_is_not_resumed_from,
                                         test_store_setup, test_store_teardown),
-        cmocka_unit_test_setup_teardown(test_only_what_the_history_knows_of_is_gone_on_from,
+        cmocka_unit_test_setup_teardown(test_only_checkpoints_in_the_history_are_resumed_from,
                                         test_store_setup, test_store_teardown),
     };
 

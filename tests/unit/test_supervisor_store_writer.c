@@ -1,5 +1,6 @@
-/* The store is written on a thread: the loop turns while somebody holds it, and all is stored in
- * its order once it is let go of. What is told to be durable is on the disk: fdatasync is this file's. */
+/* The store is written on a thread: the loop runs while another process locks the store, and
+ * everything is stored in order afterwards. Events reported as durable are on the disk: this
+ * file wraps fdatasync. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
@@ -138,7 +139,7 @@ static void test_the_loop_turns_while_the_store_is_held(void **state)
     test_store_run(t, "held", "held");
     begin(&all, t);
     assert_int_equal(dt_store_begin(t->store, NULL), DT_OK);
-    for (int64_t step = 1; step <= 700; step++) /* more than one transaction takes */
+    for (int64_t step = 1; step <= 700; step++) /* more than fit into one transaction */
         last = add(&all, "held", step, DT_OK);
     uv_timer_init(&all.loop, &all.pulse);
     all.pulse.data = &all;
@@ -156,7 +157,7 @@ static void test_the_loop_turns_while_the_store_is_held(void **state)
     end(&all);
 }
 
-static void test_what_does_not_pass_is_told_once_and_nothing_of_it_is_kept(void **state)
+static void test_refused_variables_are_reported_once_and_not_stored(void **state)
 {
     test_store *t = *state;
     watch all;
@@ -259,7 +260,7 @@ static void test_durable_is_what_the_disk_has_taken(void **state)
     uv_run(&all.loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&all.pulse, NULL);
     assert_int_equal(count_points(t->store, "safe"), 2); /* stored, */
-    assert_int_equal(all.durable, 0);                    /* and nobody may be told */
+    assert_int_equal(all.durable, 0);                    /* but not reported as durable */
     atomic_store(&synced, 0);
     atomic_store(&disk_fails, false);
     all.until_durable = last;
@@ -275,9 +276,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_loop_turns_while_the_store_is_held,
                                         test_store_setup, test_store_teardown),
-        cmocka_unit_test_setup_teardown(
-            test_what_does_not_pass_is_told_once_and_nothing_of_it_is_kept, test_store_setup,
-            test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_variables_are_reported_once_and_not_stored,
+                                        test_store_setup, test_store_teardown),
         cmocka_unit_test_setup_teardown(test_close_lets_go_of_what_waits, test_store_setup,
                                         test_store_teardown),
         cmocka_unit_test_setup_teardown(test_durable_is_what_the_disk_has_taken, test_store_setup,

@@ -10,7 +10,7 @@
 
 enum { RUNG = 100 };
 
-/* As dt_halving_cuts, of runs of which none was cut before. */
+/* Calls dt_halving_cuts for runs that were not cut before. */
 static bool cuts(const double *values, const bool *there, int64_t count, int64_t which, double keep)
 {
     dt_halving_run runs[8];
@@ -30,7 +30,7 @@ static void test_the_first_to_come_is_never_cut(void **state)
     assert_false(cuts(values, there, 3, 1, 0.5));
 }
 
-static void test_the_better_half_goes_on(void **state)
+static void test_the_better_half_continues(void **state)
 {
     const double values[] = {3, 1, 4, 2, 9};
     const bool there[] = {true, true, true, true, false};
@@ -55,7 +55,7 @@ static void test_what_is_kept_is_rounded_up(void **state)
         assert_false(cuts(values, there, 3, i, 1));
 }
 
-static void test_of_equals_the_earlier_wins_and_no_number_is_the_worst(void **state)
+static void test_the_earlier_of_equals_wins_and_nan_is_the_worst(void **state)
 {
     const double values[] = {NAN, 2, 2, NAN};
     const bool there[] = {true, true, true, true};
@@ -80,7 +80,7 @@ static void test_who_was_cut_at_an_earlier_rung_does_not_compete(void **state)
 
 static void test_of_a_circle_of_better_ones_one_continues(void **state)
 {
-    /* 0 was cut at 200 by 1, which was cut at 100 by 2, which is worse than 0 at 200. */
+    /* Run 0 was cut at 200 by run 1, which was cut at 100 by run 2, which is worse than run 0 at 200. */
     const dt_halving_run runs[] = {{.value = 2, .there = true, .cut = 2 * RUNG},
                                    {.value = 1, .there = true, .cut = RUNG},
                                    {.value = 3, .there = true}};
@@ -89,14 +89,14 @@ static void test_of_a_circle_of_better_ones_one_continues(void **state)
     assert_false(dt_halving_cuts(runs, 3, 2, 2 * RUNG, 0.5));
 }
 
-/* --- schedules by chance */
+/* --- random schedules */
 
 enum { RUNS_MOST = 8, LAST = 8 * RUNG };
 
 typedef struct point {
     double values[LAST / RUNG + 1];
     int64_t step, cut;
-    int begins, lag; /* looks until it begins; steps that it makes after it was cut */
+    int begins, lag; /* checks before it begins; steps that it makes after it was cut */
 } point;
 
 static uint64_t seed;
@@ -120,7 +120,7 @@ static int64_t look(dt_halving_run *runs, const point *points, int64_t count, in
     return uncut;
 }
 
-/* As the driver's look: every rung, every run that was not cut. Of those at a rung one is left. */
+/* Checks every rung and every run that was not cut, as the driver does. One run at a rung stays. */
 static void cut_all(point *points, int64_t count, double keep)
 {
     dt_halving_run runs[RUNS_MOST];
@@ -171,7 +171,7 @@ static void test_never_all_are_cut(void **state)
     }
 }
 
-static void test_as_many_are_cut_as_the_rule_says(void **state)
+static void test_the_rule_gives_the_number_of_cuts(void **state)
 {
     (void)state;
     for (int round = 0; round < 2000; round++) {
@@ -198,13 +198,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_to_come_is_never_cut),
-        cmocka_unit_test(test_the_better_half_goes_on),
+        cmocka_unit_test(test_the_better_half_continues),
         cmocka_unit_test(test_what_is_kept_is_rounded_up),
-        cmocka_unit_test(test_of_equals_the_earlier_wins_and_no_number_is_the_worst),
+        cmocka_unit_test(test_the_earlier_of_equals_wins_and_nan_is_the_worst),
         cmocka_unit_test(test_who_was_cut_at_an_earlier_rung_does_not_compete),
         cmocka_unit_test(test_of_a_circle_of_better_ones_one_continues),
         cmocka_unit_test(test_never_all_are_cut),
-        cmocka_unit_test(test_as_many_are_cut_as_the_rule_says),
+        cmocka_unit_test(test_the_rule_gives_the_number_of_cuts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

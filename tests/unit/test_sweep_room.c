@@ -54,7 +54,7 @@ static void test_nodes_that_are_full_are_passed_over(void **state)
     assert_true(machines[0].used[0] && !machines[0].used[1]);
 }
 
-static void test_no_room_on_one_of_two_takes_nothing_of_the_other(void **state)
+static void test_a_full_node_takes_nothing_of_the_other(void **state)
 {
     dt_room_machine machines[2] = {{.gpus = 4}, {.gpus = 4, .used = {false, true, false, true}}};
     dt_room_machine before[2];
@@ -85,7 +85,7 @@ static void test_a_node_without_gpus_has_one_run_where_some_nodes_are_wanted(voi
     assert_true(!nodes[0].chosen && nodes[1].chosen);
     machines[1].busy = true;
     assert_false(dt_room_find(nodes, 2, 1));
-    assert_true(dt_room_find(nodes, 2, 2)); /* all of them: processors are shared */
+    assert_true(dt_room_find(nodes, 2, 2)); /* all nodes: processors are shared */
 }
 
 int main(void)
@@ -95,7 +95,7 @@ int main(void)
         cmocka_unit_test(test_a_gap_too_small_is_passed_over),
         cmocka_unit_test(test_gpus_before_the_first_that_may_be_had_are_left),
         cmocka_unit_test(test_nodes_that_are_full_are_passed_over),
-        cmocka_unit_test(test_no_room_on_one_of_two_takes_nothing_of_the_other),
+        cmocka_unit_test(test_a_full_node_takes_nothing_of_the_other),
         cmocka_unit_test(test_two_nodes_on_one_machine_share_no_gpu),
         cmocka_unit_test(test_a_node_without_gpus_has_one_run_where_some_nodes_are_wanted),
     };

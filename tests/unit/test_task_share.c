@@ -1,4 +1,4 @@
-/* Which lines of a task each rank takes: every line of the parts that are missing once, whatever the ranks are. */
+/* Which lines of a task each rank processes: every line of the missing parts once, for any number of ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

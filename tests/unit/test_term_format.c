@@ -1,4 +1,4 @@
-/* format: numbers as people read them, at the borders where they change shape. */
+/* format: numbers for people, at the limits where their form changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void test_exact_numbers_read_back_the_same(void **state)
     assert_string_equal(dt_format_exact(text, sizeof(text), -INFINITY), "-inf");
 }
 
-/* One digit more at a time, as it is meant. */
+/* Tries one more digit at a time, which is the definition. */
 static void fewest_digits(char *text, size_t size, double value)
 {
     for (int digits = 6; digits <= 17; digits++) {

@@ -1,4 +1,4 @@
-/* live: what is sent to the terminal, byte by byte. */
+/* live: the bytes sent to the terminal. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static void test_lines_are_cut_before_they_wrap(void **state)
     close_screen(&s);
 }
 
-static void test_closing_what_never_drew_says_nothing(void **state)
+static void test_closing_without_drawing_writes_nothing(void **state)
 {
     screen s;
     char byte;
@@ -92,7 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_block_is_drawn_over_the_one_before),
         cmocka_unit_test(test_lines_are_cut_before_they_wrap),
-        cmocka_unit_test(test_closing_what_never_drew_says_nothing),
+        cmocka_unit_test(test_closing_without_drawing_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Curves as text: how high a value stands, where it is joined, what terminals without dots get. */
+/* Curves as text: the height of a value, how points are joined, and terminals without Braille dots. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void add(dt_strbuf *out, const dt_term *term, const double *const *curves
     dt_arena_release(&arena);
 }
 
-static void test_letters_stand_where_there_are_no_dots(void **state)
+static void test_letters_replace_missing_dots(void **state)
 {
     const double falling[] = {4, 3, 2, 1, 0}, flat[] = {4, NAN, NAN, NAN, 4};
     const double *const curves[] = {falling, flat};
@@ -54,7 +54,7 @@ static void test_one_curve_is_dots_without_colour_too(void **state)
     dt_strbuf text;
 
     add(&text, &dots, curves, 1, 2);
-    assert_non_null(strstr(text.data, "\xe2\xa0")); /* U+2800 and on */
+    assert_non_null(strstr(text.data, "\xe2\xa0")); /* characters from U+2800 on */
     assert_null(strchr(text.data, 'a'));
     dt_strbuf_release(&text);
 }
@@ -69,7 +69,7 @@ static void test_nothing_is_drawn_of_nothing(void **state)
     assert_string_equal(text.data, "");
     dt_strbuf_release(&text);
     curves[0] = same;
-    add(&text, &plain, curves, 1, 3); /* one value is a line */
+    add(&text, &plain, curves, 1, 3); /* a single value gives a line */
     assert_non_null(strstr(text.data, "aaaaaaaaaaaaaaaaaaaa\n"));
     dt_strbuf_release(&text);
 }
@@ -91,7 +91,7 @@ static void test_a_spark_goes_from_the_lowest_to_the_highest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_letters_stand_where_there_are_no_dots),
+        cmocka_unit_test(test_letters_replace_missing_dots),
         cmocka_unit_test(test_one_curve_is_dots_without_colour_too),
         cmocka_unit_test(test_nothing_is_drawn_of_nothing),
         cmocka_unit_test(test_a_spark_goes_from_the_lowest_to_the_highest),

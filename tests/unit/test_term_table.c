@@ -1,4 +1,4 @@
-/* table: columns line up whatever the cells hold. */
+/* table: columns are aligned whatever the cells contain. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void test_columns_line_up_and_lines_end_without_blanks(void **state)
     dt_arena_release(&arena);
 }
 
-static void test_a_table_without_titles_has_no_line_of_them(void **state)
+static void test_a_table_without_titles_has_no_title_line(void **state)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     dt_arena arena;
@@ -121,7 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_columns_line_up_and_lines_end_without_blanks),
-        cmocka_unit_test(test_a_table_without_titles_has_no_line_of_them),
+        cmocka_unit_test(test_a_table_without_titles_has_no_title_line),
         cmocka_unit_test(test_colour_does_not_move_columns),
         cmocka_unit_test(test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all),
     };

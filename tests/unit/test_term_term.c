@@ -1,4 +1,4 @@
-/* term: styles, widths and cuts; what text may do to a terminal. */
+/* term: styles, widths and cuts; escape sequences in text. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static void test_wide_characters_take_two_columns(void **state)
     dt_term_add_clipped(&out, &plain, "\xe6\x97\xa5\xe6\x9c\xac x", 3);
     assert_string_equal(out.data, "\xe6\x97\xa5");
     dt_strbuf_reset(&out);
-    dt_term_add_clipped(&out, &plain, "e\xcc\x81x", 1); /* a mark upon the e takes none */
+    dt_term_add_clipped(&out, &plain, "e\xcc\x81x", 1); /* a combining mark has no width */
     assert_string_equal(out.data, "e\xcc\x81");
     dt_strbuf_release(&out);
 }
@@ -94,8 +94,8 @@ static void test_text_cannot_steer_the_terminal(void **state)
     dt_strbuf_release(&out);
 }
 
-/* Whoever composed it: of escape sequences only our styles pass, where there is colour. */
-static void test_what_is_printed_whole_has_no_sequences_but_our_styles(void **state)
+/* Only dtrun's own escape sequences for styles are kept, and only with colour. */
+static void test_printed_text_has_no_sequences_but_dtruns_styles(void **state)
 {
     static const char text[] = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J \xc2\x9b"
                                "2J \xe2\x80\xae"
@@ -139,7 +139,7 @@ static void test_width_counts_characters_and_no_escapes(void **state)
     assert_int_equal(dt_term_width("abc"), 3);
     assert_int_equal(dt_term_width("\x1b[31mabc\x1b[0m"), 3);
     assert_int_equal(dt_term_width("━━╸"), 3);
-    assert_int_equal(dt_term_width("\x1b[3"), 3); /* no style of ours: shown as ?[3 */
+    assert_int_equal(dt_term_width("\x1b[3"), 3); /* not a complete style: shown as ?[3 */
     assert_int_equal(dt_term_width("\x1b]0;x\x07"), 6);
     assert_int_equal(dt_term_width("\xff\xff"), 2);
 }
@@ -182,7 +182,7 @@ static void test_a_bar_is_as_wide_as_asked(void **state)
     dt_strbuf_release(&out);
 }
 
-static void test_a_pipe_is_no_terminal(void **state)
+static void test_a_pipe_is_not_a_terminal(void **state)
 {
     int ends[2];
     dt_term term;
@@ -239,12 +239,12 @@ int main(void)
         cmocka_unit_test(test_a_long_text_is_wrapped_at_blanks_and_whole),
         cmocka_unit_test(test_a_style_ends_where_its_text_ends),
         cmocka_unit_test(test_text_cannot_steer_the_terminal),
-        cmocka_unit_test(test_what_is_printed_whole_has_no_sequences_but_our_styles),
+        cmocka_unit_test(test_printed_text_has_no_sequences_but_dtruns_styles),
         cmocka_unit_test(test_text_of_any_length_is_added_whole),
         cmocka_unit_test(test_width_counts_characters_and_no_escapes),
         cmocka_unit_test(test_a_cut_keeps_escapes_whole_and_ends_styles),
         cmocka_unit_test(test_a_bar_is_as_wide_as_asked),
-        cmocka_unit_test(test_a_pipe_is_no_terminal),
+        cmocka_unit_test(test_a_pipe_is_not_a_terminal),
         cmocka_unit_test(test_no_color_and_dumb_terminals_are_respected),
         cmocka_unit_test(test_unicode_follows_the_locale),
     };

@@ -1,4 +1,4 @@
-/* What a post-processor puts around a text, as the library `tokenizers` has it. */
+/* Tokens that a post-processor adds around a text, as in the library `tokenizers`. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 
 typedef struct around_case {
     const char *post_processor;
-    int32_t before[4], after[4]; /* end with -1 */
+    int32_t before[4], after[4]; /* ended by -1 */
 } around_case;
 
 static const around_case cases[] = {
@@ -39,7 +39,7 @@ static const around_case cases[] = {
     {"{\"type\": \"Sequence\", \"processors\": [{\"type\": \"ByteLevel\"}, " BERT "]}",
      {0, -1},
      {1, -1}},
-    /* the second goes around the first */
+    /* the second processor encloses the first */
     {"{\"type\": \"Sequence\", \"processors\": [" BERT ", " TEMPLATE "]}",
      {0, 2, 0, -1},
      {1, 1, -1}},

@@ -1,5 +1,5 @@
-/* Tiny tokenizers of each family: the ids of the libraries that everybody has, and text back. The
- * fixtures come from tests/golden/make_tokens_fixture.py. */
+/* Small tokenizers of each family: the ids of the common libraries, and text back. The fixtures
+ * come from tests/golden/make_tokens_fixture.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static dt_bpe *load(const char *name)
     return bpe;
 }
 
-/* The text that the ids are, which is the one that went in where nothing is normalized. */
+/* Decodes the ids; without normalization this gives the original text. */
 static void compare_back(const dt_bpe *bpe, const dt_ids *ids, const char *text, size_t length)
 {
     dt_strbuf back;
@@ -67,7 +67,7 @@ static void compare(const char *name, dt_bpe_encoder *encoder, const dt_bpe *bpe
     dt_ids_release(&ids);
 }
 
-/* Twice, so that remembered words are compared too. */
+/* Twice, so that cached words are compared too. */
 static void test_ids_are_those_of_the_libraries(void **state)
 {
     json_t *all, *cases, *one;

@@ -26,7 +26,7 @@
     "\"Isolated\", \"invert\": false}, " MODEL "}"
 
 typedef struct wrong_file {
-    const char *text, *word; /* `word`: in the message */
+    const char *text, *word; /* `word`: part of the message */
     dt_status st;
 } wrong_file;
 
@@ -194,7 +194,7 @@ static void test_a_byte_without_a_token_is_an_error(void **state)
     dt_ids_release(&ids);
 }
 
-/* Numbers may have holes, and the longest of overlapping added tokens counts. */
+/* Numbers may have gaps, and the longest of overlapping added tokens is used. */
 static void test_added_tokens_may_overlap(void **state)
 {
     static const char file[] = "{" BYTES ", \"added_tokens\": ["

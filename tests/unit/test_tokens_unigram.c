@@ -1,5 +1,5 @@
-/* Unigram tokenizers beyond the fixtures: unknown characters, long texts, parts of a text; and normal forms of long
- * runs of marks. */
+/* Unigram tokenizers apart from the fixtures: unknown characters, long texts, parts of a text;
+ * and normal forms of long runs of marks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void test_unknown_characters_are_one_token_or_bytes(void **state)
                (const int32_t[]){3, 4, 5, 1, 0, 1}, 6);
 }
 
-/* The sums of both orders are equal, but not as the library reads these numbers. */
+/* The sums in both orders are equal, but not with the library's rounding. */
 static void test_the_last_place_of_a_score_is_the_librarys(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static char *repeated(const char *text, size_t length)
     return out;
 }
 
-static void test_a_million_bytes_without_a_space_take_no_second(void **state)
+static void test_a_million_bytes_without_a_space_take_less_than_a_second(void **state)
 {
     dt_bpe *bpe =
         parse("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": " PIECES "}}");
@@ -125,7 +125,7 @@ static void test_a_million_bytes_without_a_space_take_no_second(void **state)
 
 /* A million bytes of marks of two combining classes in alternation, without a letter before them: each form sorts
  * them by class. */
-static void test_a_million_marks_in_a_row_take_no_second(void **state)
+static void test_a_million_marks_in_a_row_take_less_than_a_second(void **state)
 {
     static const char *const forms[] = {"NFC", "NFD", "NFKC", "NFKD"};
     char *text = repeated("\xcc\x81\xcc\xa3", MILLION);
@@ -154,8 +154,8 @@ static void test_a_million_marks_in_a_row_take_no_second(void **state)
     free(text);
 }
 
-/* Spaces in a row, which a stage looks for at the end of a piece, and characters that no stage matches. */
-static void test_long_pieces_between_matches_take_no_second(void **state)
+/* Rows of spaces, which a stage searches at the end of a piece, and characters that no stage matches. */
+static void test_long_pieces_between_matches_take_less_than_a_second(void **state)
 {
     dt_bpe *bpe = parse("{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": ["
                         "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"[\\r\\n]\"}, "
@@ -219,7 +219,7 @@ static void test_parts_have_the_tokens_of_the_whole(void **state)
     dt_bpe_free(bpe);
 }
 
-/* The place of the first cut of a text by a fixture whose `key` is replaced, or extended if it is a list. */
+/* Returns where a text is first cut by a fixture in which `key` was replaced, or extended if it is a list. */
 static size_t cut_with(const char *path, const char *key, const char *json, const char *text)
 {
     json_t *file = json_load_file(path, 0, NULL), *value = json_loads(json, JSON_DECODE_ANY, NULL);
@@ -241,7 +241,7 @@ static size_t cut_with(const char *path, const char *key, const char *json, cons
     return at;
 }
 
-/* A cut would change the ids: of a step that looks at a text's ends, and of an added token over a line's end. */
+/* A cut would change the ids of a step that depends on the ends of a text, or of an added token across lines. */
 static void test_a_text_is_not_cut_where_its_ids_depend_on_both_lines(void **state)
 {
     static const char gpt2[] = "tests/golden/tokens/gpt2.json",
@@ -278,7 +278,7 @@ static void test_text_comes_back_and_ends_with_the_end(void **state)
     for (size_t i = 0; i < ids.count; i++)
         dt_bpe_decode(&back, bpe, ids.items[i]);
     assert_true(dt_bpe_drops_first_space(bpe));
-    assert_string_equal(back.data + 1, text); /* the mark of the first word is a space */
+    assert_string_equal(back.data + 1, text); /* the first word's mark becomes a space */
     assert_int_equal(around.before_count, 0);
     assert_int_equal(around.after_count, 1);
     assert_int_equal(around.after[0], dt_bpe_end_of_text(bpe));
@@ -293,9 +293,9 @@ int main(void)
         cmocka_unit_test(test_unknown_characters_are_one_token_or_bytes),
         cmocka_unit_test(test_the_last_place_of_a_score_is_the_librarys),
         cmocka_unit_test(test_without_an_unknown_token_the_text_is_named),
-        cmocka_unit_test(test_a_million_bytes_without_a_space_take_no_second),
-        cmocka_unit_test(test_a_million_marks_in_a_row_take_no_second),
-        cmocka_unit_test(test_long_pieces_between_matches_take_no_second),
+        cmocka_unit_test(test_a_million_bytes_without_a_space_take_less_than_a_second),
+        cmocka_unit_test(test_a_million_marks_in_a_row_take_less_than_a_second),
+        cmocka_unit_test(test_long_pieces_between_matches_take_less_than_a_second),
         cmocka_unit_test(test_parts_have_the_tokens_of_the_whole),
         cmocka_unit_test(test_a_text_is_not_cut_where_its_ids_depend_on_both_lines),
         cmocka_unit_test(test_text_comes_back_and_ends_with_the_end),

@@ -1,5 +1,5 @@
-/* fairseq's dictionaries and subword-nmt's codes: the words, pieces and ids of those programs, and files
- * that are refused by line. The fixtures come from tests/golden/make_words_fixture.py. */
+/* fairseq's dictionaries and subword-nmt's codes: words, pieces and ids as in those programs;
+ * errors with lines. The fixtures come from tests/golden/make_words_fixture.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,7 +148,7 @@ static void test_pieces_become_words_again(void **state)
 }
 
 typedef struct wrong_file {
-    const char *text, *words[2]; /* in the message */
+    const char *text, *words[2]; /* parts of the message */
 } wrong_file;
 
 static void test_wrong_dictionaries_are_refused_by_line(void **state)

@@ -24,7 +24,7 @@ static void test_answers_by_what_is_saved_and_what_is_being_saved(void **state)
         {2.0, NAN, 2.1, false, false}, /* higher */
         {2.0, NAN, NAN, false, false}, /* no loss */
         {NAN, NAN, NAN, false, false},
-        {2.0, 1.5, 1.4, true, false}, /* lower than both: whatever becomes of that save */
+        {2.0, 1.5, 1.4, true, false}, /* lower than both: the best, even if that save fails */
         {2.0, 1.5, 1.5, true, false},
         {2.0, 1.5, 2.1, false, false}, /* higher than both */
         {2.0, 1.5, 1.7, false, true},  /* between them */
@@ -45,7 +45,7 @@ static void test_a_save_that_failed_leaves_the_best_as_it_was(void **state)
 {
     dt_best best = {NAN, NAN};
 
-    dt_best_end(&best, true); /* a save of another reason */
+    dt_best_end(&best, true); /* a save for another reason */
     assert_true(isnan(best.score));
     dt_best_begin(&best, 2.0);
     dt_best_end(&best, false);

@@ -1,4 +1,4 @@
-/* How many steps are left of epochs, from wherever a run continues. */
+/* How many steps the remaining epochs have, from any position. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,15 +15,15 @@
 #define T      4
 #define EPOCHS 3
 
-/* A run of EPOCHS, as far as it has come. */
+/* A run of EPOCHS at some point. */
 typedef struct progress {
     dt_sampler sampler;
     dt_recipe recipe;
     dt_budget_place place;
-    int64_t step_samples; /* of its last steps; 0: it has not begun */
+    int64_t step_samples; /* of the last steps; 0: it has not begun */
 } progress;
 
-/* What a start from here would find. */
+/* Returns the steps that a start from here would compute. */
 static int64_t budget(const progress *run, int64_t step_samples)
 {
     dt_sampler sampler = run->sampler;
@@ -33,7 +33,7 @@ static int64_t budget(const progress *run, int64_t step_samples)
                            run->step_samples > 0 ? &run->place : NULL);
 }
 
-/* `steps` more, the last `skipped` of which do not count; then a checkpoint. */
+/* Makes `steps` more steps, of which the last `skipped` do not count; then saves. */
 static void advance(progress *run, int64_t step_samples, int64_t steps, int64_t skipped)
 {
     assert_int_equal(dt_sampler_set_tail(&run->sampler, run->sampler.tail, step_samples, NULL),
@@ -53,7 +53,7 @@ static void start(progress *out, const dt_dataset *dataset, dt_tail_kind tail)
     out->sampler.tail = tail;
 }
 
-/* Steps from here until the epochs are over. */
+/* Counts the steps until the epochs are over. */
 static int64_t walk(const progress *run, int64_t step_samples)
 {
     dt_sampler sampler = run->sampler;
@@ -85,7 +85,7 @@ static void test_epochs_end_where_they_end_however_steps_are_cut(void **state)
     dt_dataset_close(dataset);
 }
 
-static void test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps(void **state)
+static void test_an_unchanged_resume_keeps_the_number_of_steps(void **state)
 {
     dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
 
@@ -104,7 +104,7 @@ static void test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps(void **s
     dt_dataset_close(dataset);
 }
 
-static void test_steps_that_fp16_skips_are_off_the_epochs(void **state)
+static void test_steps_that_fp16_skips_count_in_epochs(void **state)
 {
     dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
 
@@ -116,7 +116,7 @@ static void test_steps_that_fp16_skips_are_off_the_epochs(void **state)
         all = budget(&run, 8);
         advance(&run, 8, 5, 2);
         assert_int_equal(budget(&run, 8), all - 2);
-        advance(&run, 8, all - 5, 1); /* the last step of all: nothing is left to make up for it */
+        advance(&run, 8, all - 5, 1); /* the very last step: none is left to compensate it */
         assert_int_equal(run.place.step, all - 3);
         assert_int_equal(budget(&run, 8), run.place.step);
         dt_sampler_release(&run.sampler);
@@ -124,7 +124,7 @@ static void test_steps_that_fp16_skips_are_off_the_epochs(void **state)
     dt_dataset_close(dataset);
 }
 
-static void test_steps_that_fp16_skips_are_not_off_the_steps(void **state)
+static void test_steps_that_fp16_skips_do_not_count_as_steps(void **state)
 {
     dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
     progress run;
@@ -143,11 +143,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_epochs_end_where_they_end_however_steps_are_cut,
                                         data_folder_make, data_folder_remove),
-        cmocka_unit_test_setup_teardown(test_a_run_that_goes_on_as_it_was_keeps_its_number_of_steps,
+        cmocka_unit_test_setup_teardown(test_an_unchanged_resume_keeps_the_number_of_steps,
                                         data_folder_make, data_folder_remove),
-        cmocka_unit_test_setup_teardown(test_steps_that_fp16_skips_are_off_the_epochs,
+        cmocka_unit_test_setup_teardown(test_steps_that_fp16_skips_count_in_epochs,
                                         data_folder_make, data_folder_remove),
-        cmocka_unit_test_setup_teardown(test_steps_that_fp16_skips_are_not_off_the_steps,
+        cmocka_unit_test_setup_teardown(test_steps_that_fp16_skips_do_not_count_as_steps,
                                         data_folder_make, data_folder_remove),
     };
 

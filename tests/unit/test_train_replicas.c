@@ -1,4 +1,4 @@
-/* Which rank holds other parameters than those that should hold the same. */
+/* Which rank has other parameters than the ranks that should have the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +19,8 @@ static void test_the_odd_one_is_found_among_its_own_kind(void **state)
         {{5, 5, 5, 5}, {1, 1, 1, 1}, -1, 0},
         {{5, 5, 6, 5}, {1, 1, 1, 1}, 2, 3},
         {{5, 6, 7, 5}, {1, 1, 1, 1}, 1, 3},
-        {{6, 6, 5, 5}, {1, 1, 1, 1}, 0, 2},  /* nobody can say which of them */
-        {{5, 6, 7, 8}, {1, 2, 3, 4}, -1, 0}, /* none rounds as another does */
+        {{6, 6, 5, 5}, {1, 1, 1, 1}, 0, 2},  /* it is unknown which of them is wrong */
+        {{5, 6, 7, 8}, {1, 2, 3, 4}, -1, 0}, /* all round differently */
         {{5, 5, 6, 6}, {1, 1, 2, 2}, -1, 0},
         {{5, 5, 6, 7}, {1, 1, 2, 2}, 2, 1},
     };

@@ -1,4 +1,4 @@
-/* Drawing a token from logits, and where a text that is written piece by piece ends. */
+/* Drawing a token from logits, and where a text written piece by piece ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void test_top_k_leaves_the_others_out(void **state)
     count(counts, 1000, 5, 3);
     assert_int_equal(counts[0] + counts[2], 0);
     assert_true(counts[1] > 0 && counts[3] > 0 && counts[4] > 0);
-    count(counts, 1000, 5, 1); /* two are the largest: both stay */
+    count(counts, 1000, 5, 1); /* two are equally large: both stay */
     assert_int_equal(counts[1] + counts[3], 1000);
     count(counts, 1000, 50, V);
     assert_true(counts[2] > 0);
@@ -107,7 +107,7 @@ static void test_top_p_keeps_the_fewest_that_add_up_to_it(void **state)
     count_top_p(counts, two + 0.01, 1);
     assert_true(counts[4] > 0);
     assert_int_equal(counts[0] + counts[2], 0);
-    count_top_p(counts, 1e-9, 1); /* equals of the largest stay */
+    count_top_p(counts, 1e-9, 1); /* tokens as likely as the best stay */
     assert_true(counts[1] > 300 && counts[3] > 300);
     count_top_p(counts, 1, 5);
     assert_true(counts[2] > 0);
@@ -130,7 +130,7 @@ static void test_a_penalty_makes_what_was_there_less_likely(void **state)
 
 /* --- stop texts */
 
-/* The pieces that are given out, one after the other with a bar behind each. */
+/* Writes the pieces that are passed on, each followed by a bar. */
 static void write_pieces(dt_strbuf *out, const char *const *pieces, const char *const *stops,
                          size_t stop_count)
 {

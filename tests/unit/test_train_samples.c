@@ -1,5 +1,5 @@
-/* Which samples of a step a rank of a mesh reads: the data ranks divide them, the tensor ranks of a
- * row read the same. The text is 0, 1, 2, ..., so that a token tells its own place. */
+/* Which samples of a step a rank of a mesh reads: the data ranks divide them, the tensor ranks
+ * of a row read the same. The text is 0, 1, 2, ..., so that each token equals its place. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -41,7 +41,7 @@ static void test_a_window_of_clean_steps_doubles_it(void **state)
     assert_true(scaler.scale == 2048 && scaler.clean_steps == 0);
 }
 
-static void test_an_overflow_is_skipped_halves_it_and_starts_the_window_anew(void **state)
+static void test_an_overflow_is_skipped_halves_it_and_restarts_the_window(void **state)
 {
     dt_scaler scaler = scaler_of(DT_PRECISION_FP16);
 
@@ -69,14 +69,14 @@ static void test_below_its_floor_the_run_fails(void **state)
     assert_non_null(strstr(err.message, "fallen to 64, below 'precision.min_loss_scale' 100"));
 }
 
-static void test_it_stays_finite_when_no_gradient_ever_is_large(void **state)
+static void test_the_scale_stays_finite_if_gradients_stay_small(void **state)
 {
     dt_scaler scaler = scaler_of(DT_PRECISION_FP16);
 
     for (int i = 0; i < 1000; i++)
         assert_false(skipped(&scaler, 0));
     assert_true(isfinite((float)scaler.scale));
-    assert_true(skipped(&scaler, INFINITY)); /* and comes down from there */
+    assert_true(skipped(&scaler, INFINITY)); /* it decreases again from there */
     assert_true(scaler.scale < 0x1p60);
 }
 
@@ -93,9 +93,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_window_of_clean_steps_doubles_it),
-        cmocka_unit_test(test_an_overflow_is_skipped_halves_it_and_starts_the_window_anew),
+        cmocka_unit_test(test_an_overflow_is_skipped_halves_it_and_restarts_the_window),
         cmocka_unit_test(test_below_its_floor_the_run_fails),
-        cmocka_unit_test(test_it_stays_finite_when_no_gradient_ever_is_large),
+        cmocka_unit_test(test_the_scale_stays_finite_if_gradients_stay_small),
         cmocka_unit_test(test_other_precisions_have_none),
     };
 

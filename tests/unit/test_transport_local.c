@@ -62,7 +62,7 @@ static void test_a_socket_works_in_a_folder_with_a_very_long_path(void **state)
     close(there);
     close(listener);
     assert_int_equal(dt_socket_connect(&here, folder, "s", NULL), DT_ERR_NOT_FOUND);
-    assert_int_equal(dt_socket_listen(&listener, folder, "s", NULL), DT_OK); /* after a crash */
+    assert_int_equal(dt_socket_listen(&listener, folder, "s", NULL), DT_OK); /* as after a crash */
     close(listener);
     assert_int_equal(dt_file_remove_tree(root, NULL), DT_OK);
     free(folder);

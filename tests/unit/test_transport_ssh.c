@@ -1,5 +1,5 @@
-/* Words through every login shell, what ssh complains of, and one command on a "node": the ssh here
- * is a script that is first in PATH, the shells are real. */
+/* Words through every login shell, errors of ssh, and one command on a "node": ssh is a script
+ * that is first in PATH, the shells are real. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,8 +45,8 @@ static const char *const nasty[] = {"/usr/bin/printf",
                                     "ends\n",
                                     NULL};
 
-/* The ssh of these tests: the last word of its command line, as sshd would hand it to $LOGIN_SHELL. It resolves
- * no configuration (-G), or that of the file `config` beside it. */
+/* Writes the script that replaces ssh: it passes the last word of its command line to
+ * $LOGIN_SHELL, as sshd would. With -G it prints nothing, or the file `config` next to it. */
 static void write_ssh(const char *body)
 {
     char path[64], text[1024];
@@ -133,7 +133,7 @@ static void test_a_name_that_ssh_would_take_for_an_option_is_refused(void **stat
     dt_arena_release(&arena);
 }
 
-/* The value of ControlPath in the command for a node. */
+/* Finds the value of ControlPath in the command for a node. */
 static void socket_of(char *out, size_t size, const char *node)
 {
     const char *const words[] = {"/bin/true", NULL};
@@ -166,7 +166,7 @@ static void write_config(const char *jump_address)
     assert_int_equal(dt_file_write_atomic("config", text, strlen(text), 0600, NULL), DT_OK);
 }
 
-/* ssh's own %C is the same for both nodes: it covers neither the jump host nor the alias. */
+/* ssh's own %C is equal for both nodes: it includes neither the jump host nor the alias. */
 static void test_nodes_that_end_elsewhere_do_not_share_a_connection(void **state)
 {
     char west[128], east[128], again[128], by_url[128], moved[128];
@@ -182,7 +182,7 @@ static void test_nodes_that_end_elsewhere_do_not_share_a_connection(void **state
     assert_string_not_equal(west, east);
     assert_string_equal(west, again);
     assert_string_not_equal(west, by_url);
-    write_config("192.0.2.10"); /* the jump host's alias is another machine now */
+    write_config("192.0.2.10"); /* the alias of the jump host is now another machine */
     socket_of(moved, sizeof(moved), "west");
     assert_string_not_equal(west, moved);
     assert_int_equal(unlink("config"), 0);
@@ -207,7 +207,7 @@ static void ask_expecting(const char *ssh, dt_status wanted, const char *part)
     dt_strbuf_release(&answer);
 }
 
-static void test_a_banner_is_skipped_and_one_without_end_is_an_error(void **state)
+static void test_a_banner_is_skipped_and_an_endless_one_is_an_error(void **state)
 {
     ask_expecting("echo Welcome; echo; printf 'no newline'; exec sh -c \"$last\"", DT_OK,
                   "hello\n");
@@ -219,7 +219,7 @@ static void test_a_banner_is_skipped_and_one_without_end_is_an_error(void **stat
                   DT_ERR_PEER, "no such file");
 }
 
-static void test_every_complaint_says_what_helps(void **state)
+static void test_every_error_of_ssh_has_a_remedy(void **state)
 {
     static const struct {
         const char *says;
@@ -292,8 +292,8 @@ static void test_every_complaint_says_what_helps(void **state)
     }
 }
 
-/* The ssh that is asked whether the machine answers at all is told not to sign in. */
-static void test_a_probe_tells_what_is_proved(void **state)
+/* The ssh that only checks whether the machine answers must not sign in. */
+static void test_a_probe_returns_what_it_proved(void **state)
 {
     static const struct {
         const char *signs_in, *knocks;
@@ -302,7 +302,7 @@ static void test_a_probe_tells_what_is_proved(void **state)
         {"exit 0", "exec sleep 60", DT_CONTACT_COMMAND},
         {"echo 'Permission denied (publickey).' >&2; exit 255", "exit 255", DT_CONTACT_HOST},
         {"exec sleep 60", "echo 'debug1: Remote protocol version 2.0' >&2; exec sleep 60",
-         DT_CONTACT_HOST}, /* a home that stalls */
+         DT_CONTACT_HOST}, /* a home directory that hangs */
         {"exit 127", "exit 255", DT_CONTACT_HOST},
         {"echo 'ssh: Could not resolve hostname gpu-a: x' >&2; exit 255", "exit 255",
          DT_CONTACT_UNKNOWN},
@@ -361,9 +361,9 @@ int main(void)
         cmocka_unit_test(test_words_arrive_as_they_are_through_every_login_shell),
         cmocka_unit_test(test_nodes_that_end_elsewhere_do_not_share_a_connection),
         cmocka_unit_test(test_a_name_that_ssh_would_take_for_an_option_is_refused),
-        cmocka_unit_test(test_a_banner_is_skipped_and_one_without_end_is_an_error),
-        cmocka_unit_test(test_every_complaint_says_what_helps),
-        cmocka_unit_test(test_a_probe_tells_what_is_proved),
+        cmocka_unit_test(test_a_banner_is_skipped_and_an_endless_one_is_an_error),
+        cmocka_unit_test(test_every_error_of_ssh_has_a_remedy),
+        cmocka_unit_test(test_a_probe_returns_what_it_proved),
         cmocka_unit_test(test_ten_connections_are_opened_at_once_and_no_more),
         cmocka_unit_test(test_a_folder_for_sockets_that_others_can_enter_is_refused),
     };

@@ -60,7 +60,7 @@ static void say(int64_t attempt, int64_t node, const char *name, int64_t rank, i
     have(attempt, node, name, rank);
 }
 
-/* "1@a:07 ": rank, node and second of each line. */
+/* Returns "1@a:07 ", the rank, node and second of each line. */
 static const char *read_all(dt_log_tail *tail, dt_log_amount amount, int64_t most)
 {
     static char text[512];
@@ -88,7 +88,7 @@ static void test_lines_of_nodes_are_merged_by_time(void **state)
     assert_string_equal(read_all(&tail, DT_LOG_LAST, 2), "1@b:02 0@a:03 ");
 }
 
-static void test_a_line_that_comes_late_still_stands_before_later_ones(void **state)
+static void test_a_late_line_is_ordered_before_later_ones(void **state)
 {
     dt_log_tail tail;
 
@@ -124,7 +124,7 @@ static void test_a_new_attempt_brings_ranks_and_other_nodes(void **state)
     say(2, 0, "c", 0, 2);
     say(2, 0, "c", 2, 3);
     assert_string_equal(read_all(&tail, DT_LOG_REST, 0), "0@c:02 2@c:03 ");
-    /* and who comes later sees those of the attempt before too */
+    /* a later reader also sees those of the previous attempt */
     assert_good(t, dt_log_tail_init(&tail, t->store, &run, -1, &t->arena, &t->err));
     assert_string_equal(read_all(&tail, DT_LOG_LAST, 0), "0@c:01 1@b:01 0@c:02 2@c:03 ");
     assert_good(t, dt_log_tail_init(&tail, t->store, &run, 1, &t->arena, &t->err));
@@ -133,8 +133,7 @@ static void test_a_new_attempt_brings_ranks_and_other_nodes(void **state)
                  "5");
 }
 
-/* What a rank has said is bounded: the oldest is given back, and what is left is read from its first
- * whole line on. */
+/* The kept log of a rank is limited: the oldest part is removed, and the rest is read from its first whole line. */
 static void test_of_a_long_log_the_oldest_is_dropped(void **state)
 {
     enum { PIECE = 1 << 20, LINE = 64 };
@@ -162,7 +161,7 @@ static void test_of_a_long_log_the_oldest_is_dropped(void **state)
     free(piece);
     assert_int_equal(info.st_size, 100 * PIECE);
     if ((int64_t)info.st_blocks * 512 > 90 * PIECE)
-        skip(); /* a file system without holes */
+        skip(); /* the file system does not support holes */
 
     bytes_of[0] = 100 * PIECE;
     have(1, 0, "a", 0);
@@ -170,7 +169,7 @@ static void test_of_a_long_log_the_oldest_is_dropped(void **state)
     assert_good(t, dt_log_tail_read(&tail, &lines, &count, DT_LOG_LAST, 0, t->store, &run,
                                     &t->arena, &t->err));
     assert_int_equal(tail.readers[0].dropped, 32 * PIECE);
-    assert_int_equal(count, 68 * PIECE / LINE - 1); /* the first may be the end of one */
+    assert_int_equal(count, 68 * PIECE / LINE - 1); /* the first line may be incomplete */
     assert_memory_equal(lines[0].text, "2026-11-21", 10);
     assert_good(t, dt_log_tail_init(&tail, t->store, &run, -1, &t->arena, &t->err));
     assert_good(t, dt_log_tail_read(&tail, &lines, &count, DT_LOG_LAST, 5, t->store, &run,
@@ -185,8 +184,8 @@ int main(void)
                                         test_store_teardown),
         cmocka_unit_test_setup_teardown(test_of_a_long_log_the_oldest_is_dropped, setup,
                                         test_store_teardown),
-        cmocka_unit_test_setup_teardown(test_a_line_that_comes_late_still_stands_before_later_ones,
-                                        setup, test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_a_late_line_is_ordered_before_later_ones, setup,
+                                        test_store_teardown),
         cmocka_unit_test_setup_teardown(test_a_new_attempt_brings_ranks_and_other_nodes, setup,
                                         test_store_teardown),
     };

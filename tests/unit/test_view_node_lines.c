@@ -1,4 +1,4 @@
-/* node_lines: a run's nodes in words, and when a slow rank is named; timing: when time left is known. */
+/* node_lines: a run's nodes in words, and when a slow rank is named; timing: when the remaining time is known. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void add_point(test_store *t, int64_t step, const char *name, double valu
     assert_good(t, dt_store_metric_add(t->store, "r", 1, step, name, value, step * 1000, &t->err));
 }
 
-/* A run that has made 10 steps of a second each. */
+/* Makes a run with 10 steps of a second each. */
 static int setup(void **state)
 {
     test_store *t;
@@ -85,7 +85,7 @@ static void expect_lines(test_store *t, int64_t now_ms, const char *expected)
     dt_strbuf_release(&out);
 }
 
-static void test_ranks_are_said_to_do_what_they_do(void **state)
+static void test_the_activity_of_ranks_is_shown(void **state)
 {
     test_store *t = *state;
 
@@ -98,7 +98,7 @@ static void test_ranks_are_said_to_do_what_they_do(void **state)
                  "  b  running        1 rank failed\n");
 }
 
-static void test_a_node_that_is_away_says_so_and_why_in_full(void **state)
+static void test_an_unreachable_node_is_shown_with_the_whole_reason(void **state)
 {
     test_store *t = *state;
 
@@ -128,7 +128,7 @@ static void test_the_slowest_rank_costs_more_than_a_twentieth_of_a_step(void **s
     assert_int_equal(read_lines(t, 10500).slowest_rank, 1);
 }
 
-static void test_time_left_stands_once_the_next_step_is_late(void **state)
+static void test_time_left_is_kept_while_the_next_step_is_late(void **state)
 {
     test_store *t = *state;
 
@@ -139,7 +139,7 @@ static void test_time_left_stands_once_the_next_step_is_late(void **state)
     assert_float_equal(timing_at(t, 60000).tokens_per_second, 64, 0);
 }
 
-/* Points that a resume undid lie above the current step. */
+/* Points that a resume undid are above the current step. */
 static void test_time_left_does_not_count_undone_steps(void **state)
 {
     test_store *t = *state;
@@ -163,7 +163,7 @@ static void test_speed_and_time_left_are_unknown_while_a_node_is_away(void **sta
     test_store *t = *state;
 
     add_node(t, 1, "b", "not reachable", "ready");
-    assert_float_equal(timing_at(t, 11000).tokens_per_second, 64, 0); /* steps still come in */
+    assert_float_equal(timing_at(t, 11000).tokens_per_second, 64, 0); /* steps still arrive */
     assert_true(isnan(timing_at(t, 20000).eta_seconds));
     assert_true(isnan(timing_at(t, 20000).tokens_per_second));
     add_node(t, 1, "b", "running", "ready");
@@ -195,13 +195,13 @@ static void test_an_evaluation_is_one_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_ranks_are_said_to_do_what_they_do, setup,
+        cmocka_unit_test_setup_teardown(test_the_activity_of_ranks_is_shown, setup,
                                         test_store_teardown),
-        cmocka_unit_test_setup_teardown(test_a_node_that_is_away_says_so_and_why_in_full, setup,
-                                        test_store_teardown),
+        cmocka_unit_test_setup_teardown(test_an_unreachable_node_is_shown_with_the_whole_reason,
+                                        setup, test_store_teardown),
         cmocka_unit_test_setup_teardown(test_the_slowest_rank_costs_more_than_a_twentieth_of_a_step,
                                         setup, test_store_teardown),
-        cmocka_unit_test_setup_teardown(test_time_left_stands_once_the_next_step_is_late, setup,
+        cmocka_unit_test_setup_teardown(test_time_left_is_kept_while_the_next_step_is_late, setup,
                                         test_store_teardown),
         cmocka_unit_test_setup_teardown(test_time_left_does_not_count_undone_steps, setup,
                                         test_store_teardown),

@@ -1,4 +1,4 @@
-/* Who may see what: the rules by a table, the token's file, then through a socket. */
+/* Access: the rules by a table, the token file, then requests through a socket. */
 #define _GNU_SOURCE
 #include "web_support.h"
 
@@ -36,7 +36,7 @@ static void test_only_who_knows_the_token_enters(void **state)
         {{.authorization = "Basic " TOKEN}, DT_WEB_WRONG_TOKEN},
         {{.authorization = TOKEN}, DT_WEB_WRONG_TOKEN},
         {{.authorization = "Bearer " WRONG, .cookie = TOKEN}, DT_WEB_ENTER},
-        {{.link = TOKEN}, DT_WEB_ANONYMOUS}, /* not in the address of what is no page */
+        {{.link = TOKEN}, DT_WEB_ANONYMOUS}, /* not accepted in the address of other resources */
         {{.link = TOKEN, .page = true}, DT_WEB_SET_COOKIE},
         {{.link = WRONG, .page = true}, DT_WEB_WRONG_TOKEN},
         {{.link = "", .page = true}, DT_WEB_WRONG_TOKEN},
@@ -86,7 +86,7 @@ static void test_the_token_stays_unless_others_may_have_read_it(void **state)
     get(&first, folder, false);
     snprintf(other, sizeof(other), "%s/other", folder);
     assert_int_equal(rename(path, other), 0);
-    assert_int_equal(symlink(other, path), 0); /* a link is not followed, and makes way */
+    assert_int_equal(symlink(other, path), 0); /* a link is not followed but replaced */
     get(&again, folder, false);
     assert_string_not_equal(first.text, again.text);
     assert_int_equal(lstat(path, &info), 0);
@@ -108,7 +108,7 @@ static int ask(test_web *web, test_answer *answer, const char *path, const char 
     return answer->status;
 }
 
-static void test_without_the_token_nothing_of_a_run_is_said(void **state)
+static void test_without_the_token_nothing_of_a_run_is_shown(void **state)
 {
     static const char *const paths[] = {"/",
                                         "/runs/aa",
@@ -136,7 +136,7 @@ static void test_without_the_token_nothing_of_a_run_is_said(void **state)
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         assert_int_equal(ask(web, &answer, paths[i], ""), 401);
         assert_non_null(strstr(answer.head.data, "WWW-Authenticate: Bearer"));
-        assert_non_null(strstr(answer.body.data, "serve --link")); /* what to do */
+        assert_non_null(strstr(answer.body.data, "serve --link")); /* tells the remedy */
         assert_null(strstr(answer.body.data, "secretname"));
         assert_int_equal(ask(web, &answer, paths[i], "Authorization: Bearer " WRONG "\r\n"), 403);
         assert_int_not_equal(ask(web, &answer, paths[i], cookie) / 100, 3);
@@ -147,7 +147,7 @@ static void test_without_the_token_nothing_of_a_run_is_said(void **state)
     for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
         assert_int_equal(ask(web, &answer, open[i], ""), 200);
     snprintf(cookie, sizeof(cookie), "Cookie: dtrun-%d=" TOKEN "\r\n", web->port + 1);
-    assert_int_equal(ask(web, &answer, "/", cookie), 401); /* of another server */
+    assert_int_equal(ask(web, &answer, "/", cookie), 401); /* the cookie of another server */
     test_answer_release(&answer);
 }
 
@@ -197,7 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_who_knows_the_token_enters),
         cmocka_unit_test(test_the_token_stays_unless_others_may_have_read_it),
-        LOCKED(test_without_the_token_nothing_of_a_run_is_said),
+        LOCKED(test_without_the_token_nothing_of_a_run_is_shown),
         LOCKED(test_a_link_becomes_a_cookie_and_leads_nowhere_else),
     };
 

@@ -1,4 +1,4 @@
-/* A run that waits for a node, in the API: it has no speed and no time left. */
+/* A run that waits for a node, in the API: speed and remaining time are unknown. */
 #include "web_support.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static void check_run(const json_t *run)
     assert_true(json_is_null(json_object_get(run, "tokens_per_second")));
 }
 
-static void test_a_run_that_waits_for_a_node_has_no_speed_and_no_time_left(void **state)
+static void test_a_run_that_waits_for_a_node_has_neither_speed_nor_time_left(void **state)
 {
     test_web *web = *state;
     json_t *answer, *run, *node, *rank;
@@ -62,7 +62,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            test_a_run_that_waits_for_a_node_has_no_speed_and_no_time_left, test_web_setup,
+            test_a_run_that_waits_for_a_node_has_neither_speed_nor_time_left, test_web_setup,
             test_web_teardown),
     };
 

@@ -1,4 +1,4 @@
-/* Who comes in and who has to leave, by tables and a clock of our own. */
+/* Which connections are accepted and which are closed, by tables and a simulated clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static struct in6_addr address(int number)
     return out;
 }
 
-/* `age` seconds ago it came into its phase. */
+/* Returns a client that entered its phase `age` seconds ago. */
 static dt_web_client client(dt_web_phase phase, int of, double age)
 {
     return (dt_web_client){.phase = phase, .since = NOW - age, .address = address(of), .fd = -1};
@@ -159,8 +159,8 @@ static void test_the_limits_follow_from_the_descriptors(void **state)
     assert_int_equal(dt_web_limits_of(8).all, 4);
 }
 
-/* The health check has handles of its own. */
-static void test_what_is_cheap_never_waits_for_what_is_dear(void **state)
+/* The health check has its own handles. */
+static void test_cheap_requests_never_wait_for_expensive_ones(void **state)
 {
     test_web *web = *state;
     dt_web_handle *expensive[DT_WEB_HANDLES], *cheap;
@@ -172,14 +172,14 @@ static void test_what_is_cheap_never_waits_for_what_is_dear(void **state)
         assert_int_equal(dt_web_stores_take(&expensive[i], &stores, DT_WEB_EXPENSIVE, &err), DT_OK);
     assert_int_equal(dt_web_stores_take(&cheap, &stores, DT_WEB_CHEAP, &err), DT_OK);
     dt_web_stores_give_back(&stores, cheap);
-    dt_web_stores_end_waits(&stores); /* who would wait is refused at once */
+    dt_web_stores_end_waits(&stores); /* waiting is refused at once */
     assert_int_equal(dt_web_stores_take(&cheap, &stores, DT_WEB_EXPENSIVE, &err), DT_ERR_BUSY);
     for (int i = 0; i < DT_WEB_HANDLES; i++)
         dt_web_stores_give_back(&stores, expensive[i]);
     dt_web_stores_close(&stores);
 }
 
-/* Moved away, then another in its place: each answer is of the store that lies there. */
+/* The store is moved away, then replaced: each answer is from the store at the path. */
 static void test_a_store_that_is_replaced_is_seen(void **state)
 {
     test_web *web = *state;
@@ -193,7 +193,7 @@ static void test_a_store_that_is_replaced_is_seen(void **state)
     dt_store_close(t->store);
     t->store = NULL;
     assert_int_equal(rename(t->path, aside), 0);
-    answer = test_web_json(web, 503, "/healthz"); /* which is for everybody: no path in it */
+    answer = test_web_json(web, 503, "/healthz"); /* a public route: the message has no path */
     assert_string_equal(
         json_string_value(json_object_get(json_object_get(answer, "error"), "message")),
         "the run store cannot be read");
@@ -214,7 +214,7 @@ int main(void)
         cmocka_unit_test(test_those_who_leave_take_room_until_they_are_gone),
         cmocka_unit_test(test_a_request_and_an_answer_have_their_time_however_they_trickle),
         cmocka_unit_test(test_the_limits_follow_from_the_descriptors),
-        cmocka_unit_test_setup_teardown(test_what_is_cheap_never_waits_for_what_is_dear,
+        cmocka_unit_test_setup_teardown(test_cheap_requests_never_wait_for_expensive_ones,
                                         test_web_setup, test_web_teardown),
         cmocka_unit_test_setup_teardown(test_a_store_that_is_replaced_is_seen, test_web_setup,
                                         test_web_teardown),

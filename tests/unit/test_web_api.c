@@ -1,4 +1,4 @@
-/* The routes through a real server. */
+/* The routes, through a real server. */
 #include "web_support.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static void add_running(test_web *web, const char *id, const char *name)
     assert_good(t, dt_store_run_set_progress(t->store, id, 20, 0.25, NAN, 1234.5, 3000, &t->err));
 }
 
-static void test_the_list_is_newest_first_and_says_null_for_what_is_unknown(void **state)
+static void test_the_list_is_newest_first_with_null_for_unknown_values(void **state)
 {
     test_web *web = *state;
     json_t *answer, *run;
@@ -175,7 +175,7 @@ static void test_metrics_are_columns_with_a_cursor_and_a_bound(void **state)
     json_decref(answer);
 }
 
-/* All that the store says of a curve, thinned or not, in as many parts as it takes. */
+/* Compares a curve with all its points in the store, thinned or not, in one or several parts. */
 static void assert_curve(test_web *web, const char *name, int64_t after, int64_t most)
 {
     test_store *t = &web->rows;
@@ -187,7 +187,7 @@ static void assert_curve(test_web *web, const char *name, int64_t after, int64_t
     assert_good(t, dt_store_metric_list(t->store, &points, &all, "bb", name, after, false,
                                         &t->arena, &t->err));
     count = all < most ? all : most;
-    for (int64_t i = 0; i < count; i++) /* evenly, the first and the last among them */
+    for (int64_t i = 0; i < count; i++) /* evenly spaced, including the first and the last */
         points[i] =
             points[count == 1
                        ? all - 1
@@ -232,7 +232,8 @@ static void test_a_long_curve_comes_in_parts_and_whole(void **state)
     assert_good(t, dt_store_run_set_state(t->store, "bb", DT_RUN_STOPPED, 4, "", 1, &t->err));
     assert_good(t,
                 dt_store_attempt_add(t->store, "bb", 3000, 9000, "{}", "h", 2, &attempt, &t->err));
-    for (int64_t step = 3000; step <= 5010; step++) /* 1000 points of the first are undone */
+    for (int64_t step = 3000; step <= 5010;
+         step++) /* 1000 points of the first attempt are undone */
         assert_good(t, dt_store_metric_add(t->store, "bb", 2, step, "loss", (double)step, step * 2,
                                            &t->err));
     assert_good(t, dt_store_commit(t->store, &t->err));
@@ -264,7 +265,7 @@ static void test_the_tail_of_a_log_is_served_and_any_bytes_become_text(void **st
     json_t *answer, *lines;
 
     add_running(web, "bb", "n");
-    answer = test_web_json(web, 200, "/api/v1/runs/bb/logs?rank=0"); /* no file yet */
+    answer = test_web_json(web, 200, "/api/v1/runs/bb/logs?rank=0"); /* the file is missing */
     assert_int_equal(json_array_size(json_object_get(answer, "lines")), 0);
     json_decref(answer);
 
@@ -283,7 +284,7 @@ static void test_the_tail_of_a_log_is_served_and_any_bytes_become_text(void **st
     json_decref(test_web_json(web, 400, "/api/v1/runs/bb/logs?rank=-1"));
 }
 
-static void test_checkpoints_say_whether_they_are_still_there(void **state)
+static void test_checkpoints_show_whether_they_still_exist(void **state)
 {
     dt_store_checkpoint checkpoint = {.attempt = 1,
                                       .step = 10,
@@ -338,7 +339,7 @@ static void test_events_leave_out_what_has_its_own_view_but_count_it(void **stat
     assert_int_equal(json_array_size(list), 2);
     assert_null_at(json_array_get(list, 0), "rank");
     assert_int_equal(int_at(json_object_get(json_array_get(list, 0), "detail"), "step"), 7);
-    assert_null_at(json_array_get(list, 1), "detail"); /* damaged: shown without */
+    assert_null_at(json_array_get(list, 1), "detail"); /* damaged: shown without details */
     assert_int_equal(int_at(answer, "next"), 5);
     assert_true(json_is_false(json_object_get(answer, "more")));
     json_decref(answer);
@@ -466,7 +467,7 @@ static void test_runs_are_searched_sorted_and_paged(void **state)
     assert_good(t, dt_store_run_set_state(t->store, "r1", DT_RUN_FINISHED, 0, "", 6, &t->err));
     json_decref(runs_at(web, "state=active&limit=2", 3, "r3 r2"));
     answer = runs_at(web, "limit=1&q=gamma", 1, "r2");
-    assert_int_equal(int_at(answer, "active"), 3); /* of the store, whatever is asked for */
+    assert_int_equal(int_at(answer, "active"), 3); /* of the whole store, whatever is requested */
     json_decref(answer);
     json_decref(runs_at(web, "sort=loss", 4, "r1 r3 r0 r2"));
     json_decref(runs_at(web, "sort=-loss", 4, "r0 r3 r1 r2"));
@@ -509,7 +510,8 @@ static void test_a_chart_is_asked_for_in_buckets(void **state)
     assert_int_equal(json_integer_value(bucket_at(answer, "loss", "last_step", 2)), 3001);
     assert_null(bucket_at(answer, "loss", "last_step", 3));
     assert_true(json_is_null(bucket_at(answer, "loss", "mean", 2)));
-    assert_null(json_object_get(json_object_get(answer, "series"), "valid_loss")); /* none there */
+    assert_null(
+        json_object_get(json_object_get(answer, "series"), "valid_loss")); /* it has no points */
     json_decref(answer);
 }
 
@@ -523,7 +525,7 @@ static void test_points_come_as_csv_and_whole(void **state)
     add_running(web, "bb", "n");
     assert_good(t, dt_store_run_label(t->store, "bb", &(dt_labels){.name = "=a,b"}, &t->err));
     assert_good(t, dt_store_begin(t->store, &t->err));
-    for (int64_t step = 0; step < 1536; step++) /* whole blocks */
+    for (int64_t step = 0; step < 1536; step++) /* fills whole blocks */
         assert_good(t, dt_store_metric_add(t->store, "bb", 1, 100 + step, "gradient_norm",
                                            step == 7 ? NAN : 0.1, 0, &t->err));
     assert_good(t, dt_store_commit(t->store, &t->err));
@@ -548,13 +550,13 @@ int main(void)
 {
 #define WITH_WEB(f) cmocka_unit_test_setup_teardown(f, test_web_setup, test_web_teardown)
     const struct CMUnitTest tests[] = {
-        WITH_WEB(test_the_list_is_newest_first_and_says_null_for_what_is_unknown),
+        WITH_WEB(test_the_list_is_newest_first_with_null_for_unknown_values),
         WITH_WEB(test_a_long_list_and_many_events_come_in_parts_and_whole),
         WITH_WEB(test_a_run_is_shown_with_attempts_nodes_and_metric_names),
         WITH_WEB(test_metrics_are_columns_with_a_cursor_and_a_bound),
         WITH_WEB(test_a_long_curve_comes_in_parts_and_whole),
         WITH_WEB(test_the_tail_of_a_log_is_served_and_any_bytes_become_text),
-        WITH_WEB(test_checkpoints_say_whether_they_are_still_there),
+        WITH_WEB(test_checkpoints_show_whether_they_still_exist),
         WITH_WEB(test_events_leave_out_what_has_its_own_view_but_count_it),
         WITH_WEB(test_the_recipe_is_served_as_written_and_resolved),
         WITH_WEB(test_bad_arguments_are_named),

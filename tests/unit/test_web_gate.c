@@ -1,4 +1,4 @@
-/* What is refused, before any page is asked: rules alone, then through a socket. */
+/* Requests that are refused before any page is called: by the rules alone, then through a socket. */
 #define _GNU_SOURCE
 #include "web_support.h"
 
@@ -102,7 +102,7 @@ static void test_at_a_unix_socket_any_port_of_this_machine_passes(void **state)
     assert_int_equal(gate_unix("localhost:8642", "null"), 403);
 }
 
-static void test_a_unix_socket_is_ours_alone_and_goes_when_it_is_closed(void **state)
+static void test_a_unix_socket_is_private_and_removed_on_close(void **state)
 {
     char folder[] = "/tmp/dtrun-listen-XXXXXX", text[160], file[128];
     dt_web_listener one, two;
@@ -116,7 +116,7 @@ static void test_a_unix_socket_is_ours_alone_and_goes_when_it_is_closed(void **s
     assert_true(S_ISSOCK(info.st_mode) && (info.st_mode & 0777) == 0600);
     assert_int_equal(dt_web_listen(&two, text, &err), DT_ERR_BUSY);
     dt_error_clear(&err);
-    close(one.fd); /* as if it was killed: the next one takes its place */
+    close(one.fd); /* as if it was killed: the next one replaces it */
     assert_int_equal(dt_web_listen(&two, text, &err), DT_OK);
     dt_web_listener_close(&two);
     assert_int_equal(lstat(text + 5, &info), -1);
@@ -183,7 +183,7 @@ static void ask(test_web *web, test_answer *answer, const char *method, const ch
     dt_strbuf_release(&request);
 }
 
-static void test_the_gate_stands_before_the_routes(void **state)
+static void test_the_gate_comes_before_the_routes(void **state)
 {
     test_web *web = *state;
     char headers[256];
@@ -222,7 +222,7 @@ static void add_times(dt_strbuf *out, const char *text, int times)
         dt_strbuf_add_str(out, text);
 }
 
-/* The status of a GET with this target and these headers beside Host. */
+/* Returns the status of a GET with this target, and these headers in addition to Host. */
 static int status_of(test_web *web, const char *target, const char *headers, size_t headers_bytes)
 {
     test_answer answer;
@@ -323,7 +323,7 @@ static void test_malformed_addresses_are_refused(void **state)
     dt_strbuf_release(&uri);
 }
 
-static void test_a_second_server_says_that_the_port_is_taken(void **state)
+static void test_a_second_server_reports_that_the_port_is_taken(void **state)
 {
     test_web *web = *state;
     dt_error err = DT_ERROR_INIT;
@@ -342,15 +342,15 @@ int main(void)
         cmocka_unit_test(test_only_hosts_that_name_this_machine_and_port_pass),
         cmocka_unit_test(test_pages_of_other_sites_do_not_pass),
         cmocka_unit_test(test_at_a_unix_socket_any_port_of_this_machine_passes),
-        cmocka_unit_test(test_a_unix_socket_is_ours_alone_and_goes_when_it_is_closed),
+        cmocka_unit_test(test_a_unix_socket_is_private_and_removed_on_close),
         cmocka_unit_test(test_only_this_machines_addresses_are_listened_on),
-        cmocka_unit_test_setup_teardown(test_the_gate_stands_before_the_routes, test_web_setup,
+        cmocka_unit_test_setup_teardown(test_the_gate_comes_before_the_routes, test_web_setup,
                                         test_web_teardown),
         cmocka_unit_test_setup_teardown(test_malformed_headers_are_refused, test_web_setup,
                                         test_web_teardown),
         cmocka_unit_test_setup_teardown(test_malformed_addresses_are_refused, test_web_setup,
                                         test_web_teardown),
-        cmocka_unit_test_setup_teardown(test_a_second_server_says_that_the_port_is_taken,
+        cmocka_unit_test_setup_teardown(test_a_second_server_reports_that_the_port_is_taken,
                                         test_web_setup, test_web_teardown),
     };
 

@@ -1,5 +1,5 @@
-/* A run that is followed: nothing is lost or told twice, however often the connection breaks; a cursor is
- * understood or refused, and never more than that. */
+/* Following a run: nothing is lost or sent twice, however often the connection breaks; a cursor
+ * is accepted or refused, without other effects. */
 #include <arpa/inet.h>
 #include <math.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@
 
 typedef struct follower {
     int fd;
-    dt_strbuf seen; /* what came and was not taken yet */
+    dt_strbuf seen; /* received, but not used yet */
     char cursor[512];
 } follower;
 
@@ -56,8 +56,9 @@ static void leave(follower *f)
     dt_strbuf_release(&f->seen);
 }
 
-/* query: of a run, or a path of its own. Those who left have their places until the server has looked, which on a
- * busy machine is later than the next one comes: that one is told to ask again, and does. */
+/* query: of a run, or a whole path. Clients that left keep their places until the server
+ * notices, on a busy machine later than the next one arrives: that one gets 503, and tries
+ * again. */
 static void follow(follower *f, const test_web *web, const char *query)
 {
     static const char full[] = "HTTP/1.1 503";
@@ -78,7 +79,7 @@ static void follow(follower *f, const test_web *web, const char *query)
     }
 }
 
-/* The next event of a kind; its cursor is the follower's then. New reference. */
+/* Returns the next event of a kind, and stores its cursor in the follower. New reference. */
 static json_t *next_event(follower *f, const char *kind)
 {
     char wanted[64], chunk[4096];
@@ -139,7 +140,7 @@ static void add_step(test_store *t, int64_t attempt, int64_t step)
 
 typedef struct heard {
     int64_t attempt;
-    int points[3][200], valid[3][200]; /* how often each was told, by attempt and step */
+    int points[3][200], valid[3][200]; /* how often each was sent, by attempt and step */
     int events;
 } heard;
 
@@ -192,7 +193,7 @@ static void test_who_follows_hears_of_each_point_once_however_often_he_is_cut_of
         add_step(t, 1, step);
         if (step % 2 == 0)
             take(&told, next_event(&f, "news"));
-        if (step % 5 == 0) { /* cut off in the middle, and a step goes by */
+        if (step % 5 == 0) { /* disconnects, and a step passes */
             leave(&f);
             add_step(t, 1, ++step);
             follow(&f, web, "");
@@ -209,13 +210,13 @@ static void test_who_follows_hears_of_each_point_once_however_often_he_is_cut_of
         follow(&f, web, "");
     }
     leave(&f);
-    assert_int_equal(sum(told.points, 1), 21); /* of steps 1 to 21 */
+    assert_int_equal(sum(told.points, 1), 21); /* steps 1 to 21 */
     assert_int_equal(sum(told.valid, 1), 7);
     assert_int_equal(sum(told.points, 2), 3);
     assert_int_equal(told.events, 8);
 }
 
-static void test_a_run_is_told_from_its_beginning_on_demand(void **state)
+static void test_a_run_is_sent_from_its_beginning_on_request(void **state)
 {
     test_web *web = *state;
     test_store *t = &web->rows;
@@ -276,7 +277,7 @@ static void test_the_log_of_a_rank_comes_line_by_line(void **state)
     leave(&f);
 }
 
-static void test_a_cursor_of_another_store_begins_anew(void **state)
+static void test_a_cursor_of_another_store_is_replaced(void **state)
 {
     test_web *web = *state;
     follower f = {.cursor = "1.1.0.0"};
@@ -286,7 +287,7 @@ static void test_a_cursor_of_another_store_begins_anew(void **state)
     json_decref(next_event(&f, "open"));
     assert_string_not_equal(f.cursor, "1.1.0.0");
     leave(&f);
-    follow(&f, web, ""); /* and that one is taken */
+    follow(&f, web, ""); /* accepted */
     add_step(&web->rows, 1, 0);
     json_decref(next_event(&f, "news"));
     leave(&f);
@@ -300,7 +301,7 @@ static void set_step(test_store *t, const char *run, int64_t step)
                 dt_store_run_set_progress(t->store, run, step, (double)step, NAN, NAN, 1, &t->err));
 }
 
-/* The step that a run has in a list's news; -1: it is not among what changed. */
+/* Returns the step of a run in a list's news; -1: the run is not among the changes. */
 static int64_t step_told(const json_t *news, const char *run)
 {
     const json_t *one;
@@ -313,7 +314,7 @@ static int64_t step_told(const json_t *news, const char *run)
     return -1;
 }
 
-static void test_a_list_tells_of_the_runs_that_changed_alone(void **state)
+static void test_a_list_sends_only_changed_runs(void **state)
 {
     test_web *web = *state;
     test_store *t = &web->rows;
@@ -331,7 +332,7 @@ static void test_a_list_tells_of_the_runs_that_changed_alone(void **state)
     assert_int_equal(json_array_size(json_object_get(news, "order")), 2);
     json_decref(news);
     leave(&f);
-    set_step(t, "bb", 3); /* while nobody listens */
+    set_step(t, "bb", 3); /* without a client */
     test_store_run(t, "cc", "third");
     follow(&f, web, "/api/v1/live?sort=name");
     for (news = next_event(&f, "news"); json_integer_value(json_object_get(news, "total")) < 3;
@@ -343,7 +344,8 @@ static void test_a_list_tells_of_the_runs_that_changed_alone(void **state)
     assert_string_equal(json_string_value(json_array_get(json_object_get(news, "order"), 2)), "cc");
     json_decref(news);
     leave(&f);
-    follow(&f, web, "/api/v1/live?q=third"); /* another list: what one has of `cc` still holds */
+    follow(&f, web,
+           "/api/v1/live?q=third"); /* another list: what the client has of `cc` is still valid */
     set_step(t, "aa", 8);
     set_step(t, "cc", 5);
     do {
@@ -355,7 +357,7 @@ static void test_a_list_tells_of_the_runs_that_changed_alone(void **state)
     leave(&f);
 }
 
-static void test_several_runs_are_told_in_one_stream(void **state)
+static void test_several_runs_are_sent_in_one_stream(void **state)
 {
     test_web *web = *state;
     test_store *t = &web->rows;
@@ -373,7 +375,7 @@ static void test_several_runs_are_told_in_one_stream(void **state)
     for (int64_t step = 1; step <= 9; step++) {
         add_step(t, 1, step);
         set_step(t, "bb", step);
-        if (step % 3 == 0) { /* the cursor is that of both */
+        if (step % 3 == 0) { /* the cursor is of both */
             leave(&f);
             follow(&f, web, "/api/v1/live?runs=aa,bb");
         }
@@ -393,11 +395,11 @@ static void test_several_runs_are_told_in_one_stream(void **state)
     }
     assert_int_equal(sum(told.points, 1), 9);
     leave(&f);
-    snprintf(f.cursor, sizeof(f.cursor), "1.1.0.0"); /* one for two */
+    snprintf(f.cursor, sizeof(f.cursor), "1.1.0.0"); /* one cursor for two runs */
     follow(&f, web, "/api/v1/live?runs=aa,bb");
     json_decref(next_event(&f, "open"));
     leave(&f);
-    f.cursor[0] = '\0'; /* an event of somebody else's */
+    f.cursor[0] = '\0'; /* no event of another client */
     follow(&f, web, "/api/v1/live?runs=aa,bb&after=1.1.0.0,x%0Aevent:%20news%0Adata:%20{}");
     json_decref(next_event(&f, "open"));
     assert_null(strchr(f.cursor, 'x'));
@@ -489,7 +491,7 @@ static void test_a_cursor_comes_back_as_it_was(void **state)
     dt_arena_release(&arena);
 }
 
-static void test_what_is_no_cursor_is_refused(void **state)
+static void test_invalid_cursors_are_refused(void **state)
 {
     static const char *const wrong[] = {"",
                                         "x",
@@ -524,17 +526,17 @@ int main(void)
 #define WITH_WEB(f) cmocka_unit_test_setup_teardown(f, test_web_setup, test_web_teardown)
     const struct CMUnitTest tests[] = {
         WITH_WEB(test_who_follows_hears_of_each_point_once_however_often_he_is_cut_off),
-        WITH_WEB(test_a_run_is_told_from_its_beginning_on_demand),
+        WITH_WEB(test_a_run_is_sent_from_its_beginning_on_request),
         WITH_WEB(test_the_log_of_a_rank_comes_line_by_line),
-        WITH_WEB(test_a_cursor_of_another_store_begins_anew),
+        WITH_WEB(test_a_cursor_of_another_store_is_replaced),
         WITH_WEB(test_there_is_a_limit_to_those_who_follow_and_not_to_others),
-        WITH_WEB(test_a_list_tells_of_the_runs_that_changed_alone),
-        WITH_WEB(test_several_runs_are_told_in_one_stream),
+        WITH_WEB(test_a_list_sends_only_changed_runs),
+        WITH_WEB(test_several_runs_are_sent_in_one_stream),
         WITH_WEB(test_what_cannot_be_followed_is_refused),
         cmocka_unit_test_setup_teardown(test_only_who_may_read_may_follow, test_web_setup_locked,
                                         test_web_teardown),
         cmocka_unit_test(test_a_cursor_comes_back_as_it_was),
-        cmocka_unit_test(test_what_is_no_cursor_is_refused),
+        cmocka_unit_test(test_invalid_cursors_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

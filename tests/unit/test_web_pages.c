@@ -1,4 +1,4 @@
-/* Pages, headers, odd requests, and the reading of logs. */
+/* Pages, headers, malformed requests, and reading logs. */
 #define _GNU_SOURCE
 #include "web_support.h"
 
@@ -118,7 +118,7 @@ static void test_what_is_not_there_is_a_page_or_json(void **state)
     test_answer_release(&answer);
 }
 
-static void test_head_says_the_same_without_a_body(void **state)
+static void test_head_gives_the_same_headers_without_a_body(void **state)
 {
     test_web *web = *state;
     test_answer get, head;
@@ -140,8 +140,8 @@ static void test_head_says_the_same_without_a_body(void **state)
     test_answer_release(&head);
 }
 
-/* None of them may be answered with a page or end the server. */
-static void test_odd_and_huge_requests_do_no_harm(void **state)
+/* None of them may get a page or end the server. */
+static void test_malformed_and_huge_requests_are_refused(void **state)
 {
     static const char *const odd[] = {
         "",
@@ -161,12 +161,12 @@ static void test_odd_and_huge_requests_do_no_harm(void **state)
 
     test_answer_init(&answer);
     dt_strbuf_init(&huge);
-    web->patience_ms = 300; /* to half a request no answer is due */
+    web->patience_ms = 300; /* half a request gets no answer */
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         test_web_send(web, &answer, odd[i], strlen(odd[i]));
         assert_true(answer.status != 200);
     }
-    for (int part = 0; part < 3; part++) { /* the path, one header, many headers */
+    for (int part = 0; part < 3; part++) { /* a long path, one long header, many headers */
         dt_strbuf_reset(&huge);
         dt_strbuf_add_fmt(&huge, "GET /%s", part == 0 ? "" : " HTTP/1.1\r\n");
         for (int i = 0; i < 100000; i++)
@@ -181,7 +181,7 @@ static void test_odd_and_huge_requests_do_no_harm(void **state)
     test_answer_release(&answer);
 }
 
-static void test_a_store_that_is_damaged_meanwhile_is_an_error_and_no_end(void **state)
+static void test_a_store_damaged_meanwhile_is_an_error_and_not_an_end(void **state)
 {
     test_web *web = *state;
     json_t *answer;
@@ -195,7 +195,7 @@ static void test_a_store_that_is_damaged_meanwhile_is_an_error_and_no_end(void *
     json_decref(test_web_json(web, 200, "/healthz"));
 }
 
-/* All of the tail, in parts of `bytes`. */
+/* Reads the whole tail, in parts of `bytes`. */
 static dt_status read_tail(dt_strbuf *out, const char *path, int64_t lines, int64_t valid_bytes,
                            size_t bytes, dt_error *err)
 {
@@ -251,9 +251,9 @@ static void test_the_tail_is_whole_lines_from_the_end(void **state)
     assert_tail(&f, large.data, 1, 0, "line 199999 of many\n");
     assert_int_equal(read_tail(&f.out, f.path, 1000000, 0, 1000, &f.err), DT_OK);
     assert_true((int64_t)f.out.length <= DT_LOG_TAIL_BYTES);
-    assert_memory_equal(f.out.data, "line ", 5); /* not half of one */
+    assert_memory_equal(f.out.data, "line ", 5); /* not an incomplete line */
 
-    dt_strbuf_reset(&large); /* one line that is larger than what is read */
+    dt_strbuf_reset(&large); /* one line larger than a read */
     for (int i = 0; i < 200000; i++)
         dt_strbuf_add_str(&large, "0123456789");
     dt_strbuf_add_str(&large, "\nend\n");
@@ -281,9 +281,9 @@ int main(void)
         WITH_WEB(test_pages_and_what_they_load_are_served_with_their_types),
         WITH_WEB(test_every_answer_carries_the_security_headers),
         WITH_WEB(test_what_is_not_there_is_a_page_or_json),
-        WITH_WEB(test_head_says_the_same_without_a_body),
-        WITH_WEB(test_odd_and_huge_requests_do_no_harm),
-        WITH_WEB(test_a_store_that_is_damaged_meanwhile_is_an_error_and_no_end),
+        WITH_WEB(test_head_gives_the_same_headers_without_a_body),
+        WITH_WEB(test_malformed_and_huge_requests_are_refused),
+        WITH_WEB(test_a_store_damaged_meanwhile_is_an_error_and_not_an_end),
         cmocka_unit_test(test_the_tail_is_whole_lines_from_the_end),
     };
 

@@ -1,5 +1,6 @@
-/* weights: .bin files of llm.c and llama2.c (tests/golden/make_bin_fixture.py) hold the models that they were made
- * of; a header that lies, of another version or cut off is refused by what is wrong. */
+/* weights: .bin files of llm.c and llama2.c (tests/golden/make_bin_fixture.py) give the models
+ * that they were made from; a header with wrong sizes, another version or a truncated file is
+ * refused with the reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,7 @@ static void test_every_slice_is_of_the_whole(void **state)
     weights_expect_slices(BIN "llama2c_v1.bin");
 }
 
-static void test_a_bin_says_its_dimensions(void **state)
+static void test_a_bin_has_its_dimensions(void **state)
 {
     dt_arena arena;
     dt_recipe recipe;
@@ -109,7 +110,7 @@ static void expect_refusal(const file_start *start, const char *said)
     assert_null(bin.tensors);
 }
 
-/* The file with another number at byte `at`. */
+/* Changes the number at byte `at` of the file, which must then be refused. */
 static void expect_number_refused(const char *path, size_t at, int32_t number, const char *said)
 {
     file_start start = start_of(path);
@@ -124,23 +125,22 @@ static void test_a_header_that_lies_is_refused(void **state)
     for (size_t at = 8; at < 32; at += 4) {
         expect_number_refused(BIN "llmc.bin", at, 0, "a dimension of 0");
         expect_number_refused(BIN "llmc.bin", at, -5, "a dimension of -5");
-        if (at != 12 && at != 20) /* V within Vp, and heads, say nothing of sizes */
+        if (at != 12 && at != 20) /* V within Vp, and heads, do not affect sizes */
             expect_number_refused(BIN "llmc.bin", at, INT32_MAX, "cut off or damaged");
     }
     expect_number_refused(BIN "llmc.bin", 12, 65, "a vocabulary of 65 in 64 rows");
-    expect_number_refused(BIN "llmc.bin", 4, 5, "cut off or damaged"); /* fp32 said to be bf16 */
+    expect_number_refused(BIN "llmc.bin", 4, 5, "cut off or damaged"); /* fp32 marked as bf16 */
     expect_number_refused(BIN "llama2c_v1.bin", 4, 3,
                           "version 3 of llama2.c's models is not supported");
     expect_number_refused(BIN "llama2c_v1.bin", 4, 2, "rounded to 8 bits");
-    expect_number_refused(BIN "llama2c_v1.bin", 36, 0,
-                          "cut off or damaged"); /* a head of its own */
+    expect_number_refused(BIN "llama2c_v1.bin", 36, 0, "cut off or damaged"); /* a separate head */
     expect_number_refused(BIN "llama2c_v1.bin", 36, 7, "damaged at byte 36");
     for (size_t at = 8; at < 36; at += 4)
         expect_number_refused(BIN "llama2c_v1.bin", at, at < 32 ? INT32_MAX : -1, "damaged");
     for (size_t at = 0; at < 28; at += 4)
         expect_number_refused(BIN "llama2c_v0.bin", at, 0, "is not a .bin file of llm.c");
     expect_number_refused(BIN "llama2c_v0.bin", 20, 61,
-                          "cut off or damaged"); /* the head left over */
+                          "cut off or damaged"); /* the head is left over */
     expect_number_refused(BIN "llama2c_v0.bin", 12, 5, "is not a .bin file of llm.c");
     expect_number_refused(BIN "llama2c_v1.bin", 20, 5, "5 heads for a width of 12");
 }
@@ -166,7 +166,7 @@ static void test_a_file_that_is_cut_off_is_refused(void **state)
     }
 }
 
-static void test_what_is_no_model_is_told_apart(void **state)
+static void test_files_that_are_not_models_are_distinguished(void **state)
 {
     expect_number_refused(BIN "llmc.bin", 0, 20240520, "contains tokens, not weights");
     expect_number_refused(BIN "llmc.bin", 0, 20240803, "is a Llama 3 of llm.c");
@@ -179,11 +179,11 @@ int main(void)
         cmocka_unit_test(test_llmc_is_the_model_that_it_was_made_of),
         cmocka_unit_test(test_llama2c_computes_what_its_own_positions_do),
         cmocka_unit_test(test_every_slice_is_of_the_whole),
-        cmocka_unit_test(test_a_bin_says_its_dimensions),
+        cmocka_unit_test(test_a_bin_has_its_dimensions),
         cmocka_unit_test(test_a_shape_that_differs_is_named),
         cmocka_unit_test(test_a_header_that_lies_is_refused),
         cmocka_unit_test(test_a_file_that_is_cut_off_is_refused),
-        cmocka_unit_test(test_what_is_no_model_is_told_apart),
+        cmocka_unit_test(test_files_that_are_not_models_are_distinguished),
     };
 
     return cmocka_run_group_tests_name("weights: bin", tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* weights: a folder that transformers saved (tests/golden/make_huggingface_fixture.py) gives the logits
- * that transformers compute; every slice is the whole's; what does not fit is named. */
+/* weights: a folder saved by transformers (tests/golden/make_huggingface_fixture.py) gives the
+ * logits that transformers compute; every slice equals that part of the whole; mismatches are
+ * named. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static dt_recipe recipe_of_fixture(void)
 
     dt_arena_init(&arena, 0);
     recipe = weights_recipe(FOLDER "gpt2", &arena);
-    dt_arena_release(&arena); /* it has no text of its own */
+    dt_arena_release(&arena); /* it does not own text */
     return recipe;
 }
 
@@ -73,7 +74,7 @@ static void test_rows_of_padding_are_zero(void **state)
     dt_arena_release(&arena);
 }
 
-/* bf16 keeps 8 bits: what is read differs from the fp32 by half of its last one at most. */
+/* bf16 keeps 8 bits: values differ from fp32 by at most half of the last bit. */
 static void test_bf16_in_several_files_is_the_same_model(void **state)
 {
     dt_weights_files files, halves;
@@ -103,7 +104,7 @@ static void test_bf16_in_several_files_is_the_same_model(void **state)
     dt_arena_release(&arena);
 }
 
-/* --- what does not fit */
+/* --- mismatches */
 
 static void expect_refusal(const dt_recipe *recipe, const char *said)
 {
@@ -145,7 +146,7 @@ static void test_what_does_not_fit_is_named(void **state)
     expect_refusal(&recipe, "has no tensor 'lm_head.weight'");
 }
 
-/* Positions are taken from the front. */
+/* Fewer positions are the first ones. */
 static void test_fewer_positions_are_the_first(void **state)
 {
     dt_recipe recipe = recipe_of_fixture();

@@ -1,6 +1,6 @@
-/* tokens_show TOKENIZER: texts on stdin, each a uint32 of its bytes and these, become lists of ids on
- * stdout, each a uint32 of their number and these as int32.
- * tokens_show TOKENIZER FILE: how fast a file becomes tokens on one core, by seconds of the processor. */
+/* tokens_show TOKENIZER: reads texts from stdin (each a uint32 with its bytes, then the text), and writes their ids to
+ * stdout (each a uint32 with their number, then the ids as int32).
+ * tokens_show TOKENIZER FILE: measures how fast a file becomes tokens on one core, in processor time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

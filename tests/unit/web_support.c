@@ -17,7 +17,7 @@
 #include "base/banned.h"
 
 typedef struct running {
-    test_web web; /* first: the state that tests see */
+    test_web web; /* first: the state that tests get */
     pthread_t thread;
     int stop[2], ready[2];
     dt_status ended;
@@ -111,7 +111,7 @@ void test_answer_release(test_answer *answer)
     dt_strbuf_release(&answer->body);
 }
 
-/* The body of an answer in chunks; that it is whole is told by its last chunk, which is empty. */
+/* Decodes a chunked body; the empty last chunk shows that it is complete. */
 static void unchunk(dt_strbuf *body)
 {
     dt_strbuf whole;
@@ -146,7 +146,7 @@ void test_web_send(const test_web *web, test_answer *answer, const char *request
     assert_true(fd >= 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    /* the server may refuse and hang up before it has read all */
+    /* the server may refuse and close before it has read everything */
     for (size_t sent = 0; sent < length;) {
         ssize_t put = send(fd, request + sent, length - sent, MSG_NOSIGNAL);
         if (put <= 0)

@@ -100,7 +100,7 @@ void weights_fill(harness *h, dt_weights *weights)
     harness_values_changed(h);
 }
 
-/* fp32: a sum of some dozens of products errs by 1e-7 of its size. */
+/* fp32: a sum of some dozens of products has an error of 1e-7 of its size. */
 void weights_expect_logits(const char *from, const char *path)
 {
     dt_error err = DT_ERROR_INIT;
