@@ -84,7 +84,7 @@ static struct in6_addr address_of(const struct sockaddr_storage *any)
     return out;
 }
 
-/* Gives the pending connection to the library. Returns false if there is no free place yet. */
+/* Gives the pending connection to the library. Returns false while all places are taken. */
 static bool pending_enter(server *web)
 {
     struct in6_addr address = address_of(&web->address);

@@ -116,8 +116,8 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 /* --- FLOPs of a token */
 
 /* Total 6 N + 12 L C T (Chowdhery et al. 2022, appendix B). N counts the matrices that a token is
- * multiplied with: per block c_attn 3 C^2, c_proj C^2, c_fc C F, c_proj C F; the head once, without its padding, tied or not; not what is only
- * looked up: positions, and the token embedding of an untied model. The second term is
+ * multiplied with: per block c_attn 3 C^2, c_proj C^2, c_fc C F, c_proj C F; the head once, without its padding,
+ * tied or not; not what is only looked up: positions, and the token embedding of an untied model. The second term is
  * attention's two products, counted without the causal mask as is usual. Backward is twice forward.
  * Recomputed under full: all of a block except its last product, 2 C F of 8 C^2 + 4 C F FLOPs. */
 static dt_unit_flops flops(const dt_model_config *config, int unit)

@@ -26,7 +26,8 @@ static const dt_published_word scalings[] = {
      .also = {"rope_parameters.original_max_position_embeddings"},                                    \
      .path = "model.rope_original_tokens", .when = "llama3"}
 
-/* kv_heads: 0 is num_attention_heads. head_dim: 0 is hidden_size / num_attention_heads. These are the defaults of the class. */
+/* kv_heads: 0 is num_attention_heads. head_dim: 0 is hidden_size / num_attention_heads. These are the defaults of
+ * the class. */
 #define COMMON(kv_heads_absent, head_dim_absent)                                                                       \
     {.key = "vocab_size",              .path = "model.vocab"},                                        \
     {.key = "hidden_size",             .path = "model.embed"},                                        \

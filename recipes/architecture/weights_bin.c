@@ -51,7 +51,7 @@ typedef struct layout {
     const char *where;
 } layout;
 
-/* clang-format off */ /* a row a tensor */
+/* one row for each tensor */ /* a row a tensor */
 static const row llmc_rows[] = {
     {"transformer.wte.weight", VOCAB_ROWS, EMBED, false},
     {"transformer.wpe.weight", CONTEXT, EMBED, false},

@@ -14,7 +14,7 @@ static int unit_count(const dt_model_config *config)
     return dt_architecture_find(config->kind)->units(config);
 }
 
-/* --- what a strategy divides --- */
+/* --- parts that a strategy divides --- */
 
 bool dt_memory_is_full_shard(const dt_recipe *recipe)
 {
@@ -136,8 +136,8 @@ static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *con
 
 /* NCCL's memory on a GPU does not depend on the size of messages: in a ring each channel has 10 MiB that its
  * neighbour writes to (three protocols) and 2 MiB of counters for the next rank, with at most 32 channels in
- * a node (its developers, NVIDIA/nccl issues 864 and 1685). All-reduces also use trees, which have two neighbours. Cards without NCCL use pinned host
- * memory (engine/comm/staged.c). */
+ * a node (its developers, NVIDIA/nccl issues 864 and 1685). All-reduces also use trees, which have two neighbours.
+ * Cards without NCCL use pinned host memory (engine/comm/staged.c). */
 static int64_t card_communicator_bytes(const dt_recipe *recipe)
 {
     int64_t neighbours = recipe->strategy.kind == DT_STRATEGY_FSDP ? 1 : 3;
@@ -232,7 +232,7 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
     copy = config.dtype == DT_F32 || dt_memory_is_full_shard(recipe) ? 0 : type_bytes;
     out->ranks = *ranks;
     out->parameter_count = count;
-    /* fp32, and a copy in the compute type; other replicas have only the latter */
+    /* fp32, and a copy in the compute type; other replicas have only the copy */
     out->parameters_bytes = dt_size_plus(
         dt_size_plus(dt_size_times(share(count, part.masters), 4), dt_size_times(count, copy)),
         dt_size_times(others, dt_size_times(count, type_bytes)));

@@ -26,8 +26,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* c(m,n) = a(m,k) b(k,n) of 16-bit numbers computed in fp32: all of b, and rows of a and c of the same size
- * (engine/ops/cpu/matmul_int.h). */
+/* Returns the elements used by c(m,n) = a(m,k) b(k,n) of 16-bit numbers computed in fp32: all of
+ * b, and rows of a and c of the same size (engine/ops/cpu/matmul_int.h). */
 static int64_t wide_elems(int64_t m, int64_t n, int64_t k)
 {
     int64_t b = dt_size_times(k, n), both = dt_size_plus(k, n);
@@ -36,7 +36,7 @@ static int64_t wide_elems(int64_t m, int64_t n, int64_t k)
     return dt_size_plus(dt_size_plus(b, n), dt_size_times(rows, both));
 }
 
-/* Adds the forward product, and the backward products to the input and the weight. */
+/* Adds the forward product, and the backward products of input and weight. */
 static void add_matrix(products *of, int64_t rows, int64_t out, int64_t in)
 {
     int64_t operands =
@@ -88,7 +88,7 @@ static int64_t product_bytes(const dt_recipe *recipe, const dt_model_config *con
     return dt_size_plus(packed, dt_size_times(4, of.wide_elems));
 }
 
-/* Two slots for each rank, and two more (engine/comm/shm/segment.h). */
+/* Returns the bytes of the shared segment: two slots for each rank, and two more (engine/comm/shm/segment.h). */
 static int64_t segment_bytes(const dt_memory_ranks *ranks)
 {
     int64_t members = ranks->node_ranks > 0 ? ranks->node_ranks : ranks->world_size;

@@ -7,7 +7,7 @@
 
 #define SIZE_TEXT 32
 
-/* "1.2 GB", decimal; returns out. */
+/* Formats bytes as "1.2 GB", decimal; returns out. */
 static const char *size_text(char *out, int64_t bytes)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
@@ -29,7 +29,7 @@ static void add_line(dt_strbuf *out, const char *part, int64_t bytes)
     dt_strbuf_add_fmt(out, "  %-12s %10s  ", part, size_text(size, bytes));
 }
 
-/* "124475904 x 4 bytes, divided among 8\n" */
+/* Adds a line like "124475904 x 4 bytes, divided among 8\n". */
 static void add_elements(dt_strbuf *out, int64_t count, const char *each, int64_t ways)
 {
     dt_strbuf_add_fmt(out, "%lld x %s", (long long)count, each);

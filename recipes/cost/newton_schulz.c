@@ -8,7 +8,7 @@
 
 #define STEPS 5
 
-/* bf16 if the model computes in bf16, as published, else fp32. */
+/* Returns bf16 if the model computes in bf16, as in the published method, else fp32. */
 static dt_dtype dtype_of(dt_dtype of_model)
 {
     return of_model == DT_BF16 ? DT_BF16 : DT_F32;
@@ -21,7 +21,7 @@ static int64_t line(int64_t elems, dt_dtype dtype)
     return dt_size_plus(bytes, 63) / 64 * 64;
 }
 
-/* X and the next X, A and A^2; for a tall matrix also A in fp32, in which it is summed. */
+/* Returns the bytes of X and the next X, A and A^2; for a tall matrix also of A in fp32, in which it is summed. */
 static int64_t work_bytes(int64_t rows, int64_t columns, dt_dtype dtype)
 {
     int64_t side = rows < columns ? rows : columns;
@@ -31,7 +31,7 @@ static int64_t work_bytes(int64_t rows, int64_t columns, dt_dtype dtype)
     return rows > columns && dtype != DT_F32 ? dt_size_plus(bytes, line(square, DT_F32)) : bytes;
 }
 
-/* X X^T and its product with X 2 S^2 L each, A A 2 S^3. */
+/* Returns the FLOPs: X X^T and its product with X are 2 S^2 L each, A A is 2 S^3. */
 static double flops(int64_t rows, int64_t columns)
 {
     double side = (double)(rows < columns ? rows : columns);

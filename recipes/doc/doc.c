@@ -100,7 +100,7 @@ static void add_takes(dt_strbuf *out, const dt_field *field)
     dt_field_range(out, field);
 }
 
-/* `inside`: "mixture[]." for fields of items, "" else. */
+/* Adds a row of a table of fields. inside: "mixture[]." for fields of items, else "". */
 static void add_row(dt_strbuf *out, const dt_field *field, const char *inside)
 {
     size_t length = dt_field_group_length(field);

@@ -1,4 +1,4 @@
-/* dtrun-recipe-doc: the reference page of the recipe on stdout. */
+/* dtrun-recipe-doc: writes the reference page of the recipe to stdout. */
 #include <stdio.h>
 
 #include "recipes/doc/doc.h"

@@ -45,7 +45,7 @@ static json_t *definitions(void)
 
 static json_t *map_of(const dt_field_table *items);
 
-/* --- what a field takes --- */
+/* --- values of fields --- */
 
 static json_t *number_schema(const dt_field *field)
 {
@@ -68,7 +68,7 @@ static json_t *choices_schema(const dt_field *field)
     return json_pack("{s:o}", "enum", words);
 }
 
-/* {host: gpu-a, gpus: 4} among nodes. */
+/* Returns the schema of {host: gpu-a, gpus: 4} in `nodes`. */
 static json_t *node_schema(void)
 {
     return json_pack("{s:s, s:{s:o, s:{s:s}, s:{s:s}, s:{s:s}}, s:[s], s:b}", "type", "object",
@@ -215,7 +215,7 @@ static json_t *properties_of(const char *group, json_t *top)
     return properties;
 }
 
-/* A map in a list. */
+/* Returns the schema of a map in a list. */
 static json_t *map_of(const dt_field_table *items)
 {
     json_t *properties = json_object();

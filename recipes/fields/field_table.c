@@ -73,7 +73,7 @@ const dt_field *dt_field_find_item(const dt_field_table *items, const char *key)
     return NULL;
 }
 
-/* --- what a field takes, in words --- */
+/* --- descriptions of valid values --- */
 
 void dt_field_range(dt_strbuf *out, const dt_field *field)
 {

@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-/* The row of a path, or NULL. */
+/* Returns the row of a path, or NULL. */
 const dt_field *dt_field_find(const char *path);
 
 /* Returns the path of the field that `path` names by an alias ("d_model", "model.d_model"), else `path`. */
 const char *dt_field_unalias(const char *path);
 
-/* Length of the part before the last dot: 0 for a field of the top level. */
+/* Returns the length of the part before the last dot: 0 for a field of the top level. */
 size_t dt_field_group_length(const dt_field *field);
 
 /* Returns whether the map `group` ("optimizer") directly contains the field. */
@@ -28,11 +28,11 @@ bool dt_field_below(const dt_field *field, const char *map);
 /* Returns whether the path is a map of fields. */
 bool dt_field_is_map(const char *path);
 
-/* "a whole number", "one of 'fp32', 'bf16'", "a number above 0 and up to 100": for messages and
- * the reference page. */
+/* Describes the valid values for messages and the reference page: "a whole number", "one of
+ * 'fp32', 'bf16'", "a number above 0 and up to 100". */
 void dt_field_expected(dt_strbuf *out, const dt_field *field);
 
-/* "0 to 1000000 steps"; adds nothing if the field has no range. */
+/* Adds the range, "0 to 1000000 steps"; adds nothing if the field has no range. */
 void dt_field_range(dt_strbuf *out, const dt_field *field);
 
 /* Returns the item's field of this name, or NULL. */

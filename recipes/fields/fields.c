@@ -35,7 +35,7 @@ static const char *const ships[] = {"auto", "never", NULL};
 #define NAME(preset, ...) preset,
 static const char *const presets[] = {DT_PRESETS(NAME) NULL};
 
-/* Other names for a field, which recipes of other programs use. */
+/* Other names of a field, as in recipes of other programs. */
 #define ALSO(...)                    \
     .aliases = (const char *const[]) \
     {                                \
@@ -47,7 +47,7 @@ static const char *const presets[] = {DT_PRESETS(NAME) NULL};
 #define MILLION 1e6
 #define BILLION 1e9
 
-/* clang-format off */ /* one paragraph a field */
+/* one paragraph for each field */ /* one paragraph a field */
 const dt_field dt_fields[] = {
     {.path = "name",
      .type = DT_FIELD_STRING,

@@ -83,15 +83,17 @@ void dt_recipe_init(dt_recipe *recipe);
  * reference. */
 json_t *dt_recipe_to_json(const dt_recipe *recipe);
 
-/* The reverse. A missing field gets its default. DT_ERR_CORRUPT: a required field is missing, an unknown
- * key, a wrong type or range. DT_ERR_UNSUPPORTED: another version (version.h), or an unknown choice. */
+/* Reads what dt_recipe_to_json wrote. A missing field gets its default. DT_ERR_CORRUPT: a
+ * required field is missing, an unknown key, a wrong type or range. DT_ERR_UNSUPPORTED: another
+ * version (version.h), or an unknown choice. */
 dt_status dt_recipe_from_json(dt_recipe *out, const json_t *json, dt_arena *arena, dt_error *err);
 
-/* Returns the fields that differ, as [{"key": "optimizer.lr", "old": 0.0003, "new": 0.001}, ...]; URLs that may contain a secret are left out. New reference. */
+/* Returns the fields that differ, as [{"key": "optimizer.lr", "old": 0.0003, "new": 0.001}, ...]; URLs that may
+ * contain a secret are left out. New reference. */
 json_t *dt_recipe_changes(const dt_recipe *before, const dt_recipe *after);
 
-/* 32 hex digits (XXH3, 128 bits) of the resolved fields that differ from their defaults; out takes 33
- * bytes. Equal hashes mean equal recipes. */
+/* Writes 32 hex digits (XXH3, 128 bits) of the resolved fields that differ from their defaults;
+ * out takes 33 bytes. Equal hashes mean equal recipes. */
 void dt_recipe_hash(char *out, const dt_recipe *recipe);
 
 #ifdef __cplusplus

@@ -59,7 +59,7 @@ static bool read_count(int64_t *out, const char *text, size_t length)
     return true;
 }
 
-/* "gpus=4" */
+/* Parses a setting like "gpus=4". */
 static dt_status read_share(dt_node_spec *out, const char *item, const char *word, size_t length,
                             dt_error *err)
 {
@@ -282,7 +282,7 @@ out:
     return st;
 }
 
-/* --- which they are */
+/* --- kinds of destinations */
 
 bool dt_node_is_here(const char *destination)
 {

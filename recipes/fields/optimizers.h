@@ -6,8 +6,8 @@
  *   2. recipes/fields/fields.c: a row for each of these members
  *   3. engine/optim/NAME.c: dt_optimizer_NAME (engine/optim/optimizer.h)
  *   4. engine/ops/optimizer_rules.h: how it updates one element, unless an existing rule fits
- *   5. tests/golden/make_optimizer_fixture.py: its steps computed by another program, which tests/unit/test_optim_golden.c
- *      then requires
+ *   5. tests/golden/make_optimizer_fixture.py: its steps computed by another program, which
+ *      tests/unit/test_optim_golden.c then requires
  *   6. docs: `dtrun-recipe-doc` into docs/recipe.md, its states in docs/checkpoint.md, CHANGES.md
  * No other code may name an optimizer; unit.optimizers_stand_in_one_table checks this.
  */
@@ -27,8 +27,8 @@ extern "C" {
 #define DT_OPTIMIZER_STATES      2
 #define DT_OPTIMIZER_STATE_NAMES "m", "v"
 
-/* X(KIND, name, facts): the facts of dt_optimizer_facts except the name. Checkpoints and resolved recipes store the name: the
- * order may change, a name must not. */
+/* X(KIND, name, facts): the facts of dt_optimizer_facts except the name. Checkpoints and resolved recipes store the
+ * name: the order may change, a name must not. */
 #define DT_OPTIMIZERS(X)                                                                    \
     X(ADAMW, adamw, .family = "adam", .states = 2)                                          \
     X(ADAM, adam, .family = "adam", .states = 2)                                            \
@@ -82,7 +82,7 @@ typedef struct dt_whole_matrices {
 
 extern const dt_whole_matrices dt_newton_schulz;
 
-/* A field's default that differs from the one in fields.c. */
+/* A field's default for an optimizer that differs from the one in fields.c. */
 typedef struct dt_optimizer_default {
     const char *path, *text; /* as in a recipe; a NULL path ends the list */
 } dt_optimizer_default;

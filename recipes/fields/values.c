@@ -12,7 +12,6 @@
 
 #include "base/banned.h"
 
-/* `shown` is the value as a message repeats it, quoted where it is text. */
 dt_status dt_value_refuse(const dt_field *field, const char *shown, dt_status code, dt_error *err)
 {
     dt_strbuf expected;
@@ -70,7 +69,7 @@ dt_status dt_value_set_bool(void *record, const dt_field *field, const char *tex
     return DT_OK;
 }
 
-/* Index of the choice, or -1. */
+/* Returns the index of the choice, or -1. */
 static int choice_index(const dt_field *field, const char *text)
 {
     for (int i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
@@ -133,7 +132,7 @@ dt_status dt_value_set_list(void *record, const dt_field *field, const char **it
 
 /* --- from text --- */
 
-/* "010", "-007", "0_1", "010m": decimal in dtrun, octal in YAML 1.1. */
+/* Returns true for "010", "-007", "0_1", "010m": decimal in dtrun, octal in YAML 1.1. */
 static bool has_leading_zero(const char *text)
 {
     text += text[0] == '+' || text[0] == '-';
@@ -190,7 +189,7 @@ dt_status dt_field_set_text(void *record, const dt_field *field, const char *tex
     case DT_FIELD_CHOICE:
         return dt_value_set_choice(record, field, text, DT_ERR_RECIPE, err);
     case DT_FIELD_STRING:
-    case DT_FIELD_STRINGS: /* the reader makes a list of one */
+    case DT_FIELD_STRINGS: /* handled by the reader */
     case DT_FIELD_MAPS:
         break;
     }

@@ -26,7 +26,7 @@ static const char *json_kind(const json_t *value)
     return "null";
 }
 
-/* An integer that a double cannot represent exactly is outside of every range. */
+/* Sets an integer. One that a double cannot represent exactly is outside of every range. */
 static dt_status set_int(void *record, const dt_field *field, int64_t value, dt_status code,
                          dt_error *err)
 {

@@ -47,7 +47,6 @@ static const dt_published_key *find_key(const dt_published_key *keys, const char
     return NULL;
 }
 
-/* "map" of "map.key"; "key" of itself. */
 const char *dt_huggingface_map_of(char *room, const char *key)
 {
     snprintf(room, DT_HUGGINGFACE_NAME_SIZE, "%.*s", (int)strcspn(key, "."), key);
@@ -74,7 +73,6 @@ static const json_t *value_of(const json_t *config, const dt_published_key *key)
     return json_is_null(value) ? NULL : value;
 }
 
-/* The key that says of what kind the object is which this one stands in: the first of it. */
 const dt_published_key *dt_huggingface_kind_key(const dt_published_key *keys,
                                                 const dt_published_key *key)
 {
@@ -85,7 +83,6 @@ const dt_published_key *dt_huggingface_kind_key(const dt_published_key *keys,
     return keys;
 }
 
-/* Whether the word is one of those in a text. */
 bool dt_huggingface_has_word(const char *words, const char *word)
 {
     size_t length = strlen(word), each;
@@ -179,7 +176,6 @@ static const char *shortest(double value, dt_arena *arena)
     return dt_arena_strdup(arena, text);
 }
 
-/* As it stands in a recipe; NULL: it cannot. */
 const char *dt_huggingface_text_of(const json_t *value, const dt_published_key *key,
                                    dt_arena *arena)
 {

@@ -117,8 +117,8 @@ int64_t dt_recipe_pass(const dt_recipe *recipe, int64_t replicas);
 /* Returns the number of training devices of all ranks. */
 int64_t dt_plan_replicas(const dt_plan *plan);
 /* Sets the micro-steps of plan->recipe so that a step has batch.total on the ranks of the plan; call it
- * after every change of the ranks. No effect without batch.total. DT_ERR_RECIPE if it is not a multiple of what the ranks process at once: the micro-steps are then those
- * of the nearest multiple. */
+ * after every change of the ranks. No effect without batch.total. DT_ERR_RECIPE if it is not a multiple of what the
+ * ranks process at once: the micro-steps are then those of the nearest multiple. */
 dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err);
 
 /* Returns the properties of this rank that its memory depends on. */

@@ -3,8 +3,8 @@
 
 #include "base/banned.h"
 
-/* GPUs and ranks of a node: its own settings, else the recipe's, else what was found. If the recipe sets a
- * number of GPUs and more ranks, the ranks share them. */
+/* GPUs and ranks that a node should use: its own settings, else the recipe's, else what was
+ * found. If the recipe sets a number of GPUs and more ranks, the ranks share them. */
 typedef struct wish {
     int64_t first, gpus, ranks;
 } wish;
@@ -74,7 +74,8 @@ static dt_status spec_of(dt_node_spec *out, const dt_plan *plan, int64_t node, d
                          dt_error *err)
 {
     *out = (dt_node_spec){.gpus = -1, .ranks = -1};
-    if (plan->node_count != plan->recipe.nodes.count) /* a Slurm cluster is one item */
+    if (plan->node_count !=
+        plan->recipe.nodes.count) /* a Slurm cluster is one item with several nodes */
         return DT_OK;
     return dt_node_spec_parse(out, plan->recipe.nodes.items[node], arena, err);
 }

@@ -1,4 +1,4 @@
-/* plan_json: writes a plan as JSON, and reads and checks one, which may be damaged. */
+/* plan_json: writes a plan as JSON, and reads and checks a plan that may be damaged. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* plan_task: writes a plan's task as JSON, and reads and checks one, which may be damaged. */
+/* plan_task: writes a plan's task as JSON, and reads and checks a task that may be damaged. */
 #include <stdint.h>
 #include <string.h>
 

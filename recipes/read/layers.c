@@ -52,7 +52,7 @@ static dt_status refuse_version(const dt_reading *reading, const dt_yaml_node *e
     return dt_reading_refuse(reading, &entry->mark, &text);
 }
 
-/* "recipe: 1" is checked before the other keys, whose meaning it fixes. */
+/* Checks "recipe: 1" before the other keys, since the version defines their meaning. */
 static dt_status check_version(const dt_reading *reading, const dt_yaml_node *root)
 {
     const dt_yaml_node *entry = find_entry(root, DT_RECIPE_VERSION_KEY);
@@ -108,7 +108,8 @@ static dt_status extend_preset(dt_reading *reading, const layer *above, const dt
 {
     dt_yaml_node *value = dt_tree_scalar(node->text, &node->mark, reading->arena);
 
-    if (value != NULL) /* a separate source, so that the text's own fields are not second values */
+    if (value !=
+        NULL) /* a separate source, so that fields of the text do not count as duplicates */
         value->mark.source = dt_arena_strdup(reading->arena, above->path);
     if (value == NULL || value->mark.source == NULL)
         return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
@@ -217,7 +218,7 @@ static dt_status apply(dt_reading *reading, const layer *of)
     DT_TRY(parse(&root, reading, of));
     DT_TRY(check_version(reading, root));
     DT_TRY(extend(reading, of, find_entry(root, DT_RECIPE_EXTENDS_KEY)));
-    reading->layer++; /* lower layers have their numbers already */
+    reading->layer++; /* lower layers already have their numbers */
     DT_TRY(dt_path_folder(&reading->folder, of->path, reading->arena, reading->err));
     if (find_entry(root, DT_RECIPE_SWEEP_KEY) != NULL) {
         reading->sweep = find_entry(root, DT_RECIPE_SWEEP_KEY);

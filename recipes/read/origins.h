@@ -54,7 +54,7 @@ dt_status dt_origins_add(dt_origins *origins, const dt_field *field, const char 
                          const dt_text_mark *mark, const char *from, dt_arena *arena,
                          dt_error *err);
 
-/* {"optimizer.lr": [...], ...}. New reference. */
+/* Returns {"optimizer.lr": [...], ...}. New reference. */
 json_t *dt_origins_to_json(const dt_origins *origins);
 /* Returns the document, with the origins of an earlier attempt (NULL: none) below. New reference. */
 json_t *dt_origins_document(const dt_origins *origins, const json_t *earlier);

@@ -22,7 +22,7 @@ bool dt_problems_full(const dt_problems *problems)
     return problems->count == DT_PROBLEMS_MAX;
 }
 
-/* --- the place --- */
+/* --- positions */
 
 static const char *find_line(const char *text, int line)
 {

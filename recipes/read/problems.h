@@ -27,7 +27,7 @@ typedef struct dt_problem {
     dt_text_mark mark;   /* source NULL: unknown position */
     const char *rule;    /* what was broken: "syntax", "key", "value", or a rule's name (rules.h) */
     bool warning;
-    bool absent;      /* at the map that lacks a field: listed after the problems in the map */
+    bool absent; /* reported at the map that lacks a field: listed after the problems in the map */
     const char *line; /* line of the text for display; NULL: none, or it may contain a secret */
     int caret;        /* terminal column of the mark, from 1 */
 } dt_problem;

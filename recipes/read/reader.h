@@ -3,8 +3,8 @@
  *   gpt.yaml:14:9: unknown key 'batchsize' (did you mean 'batch.sequences'?)
  *
  * Accepts one YAML document of plain maps, lists and scalars, at most 1 MiB. Refused: duplicate
- * keys, tabs in indentation, broken UTF-8, tags, more than one document; aliases are refused rather than expanded, which also rules out anchor bombs.
- * The key "recipe" is the version (fields.h); another version is refused.
+ * keys, tabs in indentation, broken UTF-8, tags, more than one document; aliases are refused rather than expanded,
+ * which also rules out anchor bombs. The key "recipe" is the version (fields.h); another version is refused.
  * The key "extends" names the recipes below this one (layers.h); "${env:NAME}" is filled in
  * (references.h).
  * `--set a.b=value` takes the same values: YAML if the value begins with '[', '{' or a quote, else plain text.

@@ -56,7 +56,7 @@ void dt_reading_derived(dt_reading *reading, const char *path, const char *text,
                              reading->arena, NULL);
 }
 
-/* --- what is wrong --- */
+/* --- errors */
 
 void dt_reading_trouble(dt_reading *reading, const char *path)
 {

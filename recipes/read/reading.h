@@ -2,7 +2,8 @@
  *
  * Private to recipes/. The steps, each a file: tree.c (text → nodes), reader.c (nodes → fields),
  * reading_map.c (maps), reading_value.c (a node → the value of a field),
- * sets.c (`--set` → fields), derive.c (defaults that follow from other fields), rules.c (rules across fields). Errors are reported at the mark of their field.
+ * sets.c (`--set` → fields), derive.c (defaults that follow from other fields), rules.c (rules across fields).
+ * Errors are reported at the mark of their field.
  *
  * One reading finds all errors: a function that finds an error records it in `err` and returns
  * DT_ERR_RECIPE; its caller's loop adds it to the problems and continues (dt_reading_report). To avoid

@@ -33,7 +33,7 @@ static void add_keys(dt_strbuf *text, const char *group)
     }
 }
 
-/* "optimizer.lr" as "optimizer: {lr: ...}". */
+/* Adds a path as nested maps: "optimizer.lr" as "optimizer: {lr: ...}". */
 static void add_nested(dt_strbuf *text, const char *path)
 {
     int depth = 0;
@@ -85,7 +85,7 @@ static dt_status apply_entry(dt_reading *reading, const char *group, dt_yaml_nod
     if (group[0] == '\0' &&
         (strcmp(key, DT_RECIPE_VERSION_KEY) == 0 || strcmp(key, DT_RECIPE_EXTENDS_KEY) == 0 ||
          strcmp(key, DT_RECIPE_SWEEP_KEY) == 0))
-        return DT_OK; /* layers.c has them */
+        return DT_OK; /* handled in layers.c */
     snprintf(written, sizeof(written), "%s%s%s", group, group[0] != '\0' ? "." : "", key);
     path = dt_field_unalias(written);
     if (strchr(key, '.') != NULL || (dt_field_find(path) == NULL && !dt_field_is_map(path)))

@@ -20,7 +20,7 @@ static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,
     return dt_reading_refuse(reading, &node->mark, &text);
 }
 
-/* {host: gpu-a, gpus: 4} becomes the text "gpu-a gpus=4" of recipes/fields/nodes.h. */
+/* Converts {host: gpu-a, gpus: 4} to the text "gpu-a gpus=4" of recipes/fields/nodes.h. */
 static dt_status read_node_map(const char **out, dt_reading *reading, const dt_field *field,
                                const dt_yaml_node *node)
 {

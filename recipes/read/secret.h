@@ -3,8 +3,8 @@
  * A recipe is copied into the history, the run's folder, the plan and the page, and people compare and mail
  * it; it must not contain secrets. The rule is a simple heuristic:
  *   - a name or password before '@';
- *   - a part of its path, or a value after '?', of 20 or more letters, digits, '-' and '_' that mixes upper case, lower case and digits (two of the three), as random keys do;
- *   - for a webhook any value after '?'.
+ *   - a part of its path, or a value after '?', of 20 or more letters, digits, '-' and '_' that mixes upper case,
+ *   lower case and digits (two of the three), as random keys do; - for a webhook any value after '?'.
  * "${env:NAME}" is not a literal; the default in "${env:NAME:-default}" is.
  */
 #ifndef DT_RECIPES_READ_SECRET_H

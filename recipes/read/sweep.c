@@ -29,7 +29,7 @@ static dt_status refuse(const dt_reading *reading, const dt_text_mark *mark, con
     return dt_reading_refuse(reading, mark, &text);
 }
 
-/* --- what is swept */
+/* --- swept fields */
 
 /* Fields that define the sweep itself cannot be swept. */
 static bool is_about_sweeps(const char *path)
@@ -83,7 +83,7 @@ static dt_status read_axis(axis *out, dt_reading *reading, const axis *before, s
     return DT_OK;
 }
 
-/* *bad: an error was reported, and the sweep is unusable. */
+/* Reads the swept fields and their values. *bad: an error was reported, and the sweep is unusable. */
 static dt_status read_axes(axis *axes, size_t *count, bool *bad, dt_reading *reading)
 {
     dt_yaml_node *map = reading->sweep;
@@ -111,7 +111,7 @@ out:
     return st;
 }
 
-/* --- which points there are */
+/* --- points of a sweep */
 
 static dt_status count_points(int64_t *out, int64_t *grid, const dt_reading *reading,
                               const axis *axes, size_t count)
@@ -139,7 +139,7 @@ static dt_status count_points(int64_t *out, int64_t *grid, const dt_reading *rea
     return DT_OK;
 }
 
-/* splitmix64 (Steele et al. 2014). */
+/* Draws a random number by splitmix64 (Steele et al. 2014). */
 static uint64_t draw(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;

@@ -45,7 +45,7 @@ static dt_status refuse_at(builder *b, const yaml_mark_t *at, const char *messag
     return DT_ERR_RECIPE;
 }
 
-/* The text from a mark on; libyaml counts characters. */
+/* Returns the text from a mark on; libyaml counts characters. */
 static const char *text_at(const builder *b, const yaml_mark_t *at)
 {
     const char *text = b->text, *end = b->text + b->length;
@@ -70,8 +70,7 @@ static bool is_end(const char *text)
     return true;
 }
 
-/* A character that looks like a space, in the line of `at` or the one above, outside of comments.
- */
+/* Refuses a character that looks like a space, in the line of `at` or the one above, outside of comments. */
 static bool refuse_unseen(builder *b, const yaml_mark_t *at, const char *problem)
 {
     dt_text_mark mark = {b->start->source, 1, 1};
@@ -220,7 +219,7 @@ out:
 
 static dt_status read_node(dt_yaml_node **out, builder *b, int depth);
 
-/* The children of a list or a map, up to its end event, which stays current. */
+/* Reads the children of a list or a map, up to its end event, which stays current. */
 static dt_status read_children(dt_yaml_node *parent, builder *b, int depth)
 {
     bool map = parent->kind == DT_YAML_MAP;
@@ -257,7 +256,7 @@ out:
     return st;
 }
 
-/* The node that begins with the current event. */
+/* Reads the node that begins with the current event. */
 static dt_status read_node(dt_yaml_node **out, builder *b, int depth)
 {
     dt_status st = DT_OK;
@@ -287,7 +286,7 @@ out:
     return st;
 }
 
-/* Stream start, at most one document, stream end. */
+/* Reads the start of the stream, at most one document, and the end of the stream. */
 static dt_status read_stream(dt_yaml_node **out, builder *b)
 {
     dt_status st = DT_OK;

@@ -39,7 +39,7 @@ dt_yaml_node *dt_tree_scalar(const char *text, const dt_text_mark *mark, dt_aren
 /* Returns whether a scalar is null: "key:", "~", "null". */
 bool dt_yaml_node_is_null(const dt_yaml_node *node);
 
-/* "text", "a list", "a map": for messages. */
+/* Returns "text", "a list" or "a map" for messages. */
 const char *dt_yaml_kind_name(const dt_yaml_node *node);
 
 #ifdef __cplusplus

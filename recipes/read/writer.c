@@ -40,7 +40,7 @@ static bool is_left_out(const dt_recipe *recipe, const dt_recipe *defaults, cons
     return same;
 }
 
-/* "a.b.c" into the maps of `root`. */
+/* Puts the value at "a.b.c" into the nested maps of `root`. */
 static void put(json_t *root, const char *path, json_t *value)
 {
     const char *dot;

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* clang-format off */ /* one paragraph a rule */
+/* one paragraph for each rule */ /* one paragraph a rule */
 const dt_rule dt_rules[] = {
     {.name = "name",
      .says = "a name is valid on the command line and as a folder name",
@@ -237,7 +237,8 @@ const dt_rule dt_rules[] = {
 
 const size_t dt_rules_count = sizeof(dt_rules) / sizeof(dt_rules[0]);
 
-/* Whether the rule applies: none of its fields has an error, and one of them is set (or the rule asks). */
+/* Returns true if the rule applies: none of its fields has an error, and one of them is set (or
+ * the rule checks this itself). */
 static bool applies(const dt_rule *rule, const dt_reading *reading)
 {
     bool written = false;

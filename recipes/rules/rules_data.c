@@ -49,7 +49,8 @@ void dt_rule_urls(const dt_rule_case *c)
 
 /* --- validation --- */
 
-/* Only within one layer; of two layers the later wins (derive.c). An earlier recipe has all fields. */
+/* Checked only within one layer; of two layers the later wins (derive.c). An earlier, resolved
+ * recipe has all fields. */
 void dt_rule_split(const dt_rule_case *c)
 {
     if (c->recipe->data.validation.count > 0 && c->reading->resolved == NULL &&
@@ -137,7 +138,7 @@ void dt_rule_jsonl(const dt_rule_case *c)
     }
 }
 
-/* Ids of characters or bytes have no meaning for a published model. */
+/* Refuses ids of characters or bytes, which mean nothing to a published model. */
 void dt_rule_weights_tokens(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;
@@ -159,7 +160,8 @@ void dt_rule_weights_tokens(const dt_rule_case *c)
 
 /* --- sentence pairs --- */
 
-/* A recipe that was written out completely contains the derived value. */
+/* Returns true if batch.sequences is set to another value than the derived one, which a recipe
+ * that was written out completely contains. */
 static bool says_sequences(const dt_recipe *recipe)
 {
     int64_t tokens = recipe->batch.tokens;
@@ -197,7 +199,7 @@ void dt_rule_pairs(const dt_rule_case *c)
                        "'batch.sequences' and 'batch.max_tokens' cannot be combined: remove one");
 }
 
-/* --- what is measured and kept --- */
+/* --- evaluations and checkpoints */
 
 /* Checks CPU ranks on named nodes, whose number is known. */
 void dt_rule_batch(const dt_rule_case *c)

@@ -84,7 +84,7 @@ static bool tells_documents_apart(const dt_recipe *r)
     return !r->data.cross_documents;
 }
 
-/* "'PATH' has no effect WHERE". */
+/* Fields that have an effect only under a condition; else: "'PATH' has no effect WHERE". */
 static const struct {
     const char *path;
     bool (*counts)(const dt_recipe *);

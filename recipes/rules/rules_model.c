@@ -21,7 +21,7 @@ void dt_rule_model_fields(const dt_rule_case *c)
                            dt_fields[i].path, architecture->name);
 }
 
-/* A preset without a kind has the default kind of recipes. */
+/* Checks that the preset is of the model's kind. A preset without a kind has the default kind of recipes. */
 void dt_rule_preset_kind(const dt_rule_case *c)
 {
     const dt_preset *preset = dt_preset_find(c->recipe->model.preset);
@@ -81,8 +81,9 @@ void dt_rule_head_width(const dt_rule_case *c)
                        "a head has width %lld, which rotary positions require to be even", width);
 }
 
-/* Published models mostly use four times the stream's width, or about 8/3 of it with three matrices in the
- * perceptron, for the same number of parameters. */
+/* Requires model.ffn, and suggests the usual width. Published models mostly use four times the
+ * stream's width, or about 8/3 of it with three matrices in the perceptron, for the same number
+ * of parameters. */
 void dt_rule_ffn(const dt_rule_case *c)
 {
     bool three = rotates(c->recipe);

@@ -208,8 +208,8 @@ void dt_rule_launcher_lost(const dt_rule_case *c)
             "as in 'stop_after 10m'");
 }
 
-/* The address may be a secret, so that messages do not repeat it. A run that was started with one continues,
- * because its history already contains it. */
+/* Checks the webhook's address, without repeating it, since it may be a secret. A run that was
+ * started with one continues, because its history already contains it. */
 void dt_rule_webhook(const dt_rule_case *c)
 {
     static const char *const good[] = {"http://", "https://", "${env:"};

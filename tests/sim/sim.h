@@ -196,7 +196,7 @@ void sim_pair(sim_end *ends[2]);
 void sim_end_deliver(sim_end *end, const void *bytes, size_t length, bool eof);
 size_t sim_end_waiting(const sim_end *end);
 size_t sim_end_read(sim_end *end, void *bytes, size_t most);
-bool sim_end_write(sim_end *end, const void *bytes, size_t length); /* false: there is no reader */
+bool sim_end_write(sim_end *end, const void *bytes, size_t length); /* false: nobody can read it */
 void sim_end_shut(sim_end *end);    /* no more bytes will be written */
 void sim_end_release(sim_end *end); /* by one holder */
 

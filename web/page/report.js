@@ -11,7 +11,7 @@ document.addEventListener('click', (event) => {
   if (event.target.closest('a')) event.preventDefault();
 });
 
-export const keepAddress = null; // no downloads: there is no server
+export const keepAddress = null; // a report cannot download anything
 
 export function isActive() {
   return false;
