@@ -143,8 +143,8 @@ static bool find_in(dt_cgroup_place *out, const char *root, const char *controll
         out->top_bytes = strlen(root) + strlen(mount.point);
         written = snprintf(out->folder, sizeof(out->folder), "%s%s%s", root, mount.point,
                            below(path.data, mount.part));
-        if (written > 0 &&
-            !dt_file_exists(out->folder)) /* the path is in a tree of another namespace */
+        /* The path is in a tree of another namespace. */
+        if (written > 0 && !dt_file_exists(out->folder))
             out->folder[out->top_bytes] = '\0';
     }
     dt_strbuf_release(&path);

@@ -136,8 +136,8 @@ void dt_display_escape_json(dt_strbuf *json, size_t from)
         uint32_t code = 0;
 
         step = dt_utf8_decode(&code, at, (size_t)(end - at));
-        if (step > 0 && code >= 0x7f &&
-            is_hidden(code)) /* such characters occur only inside strings */
+        /* Such characters occur only inside strings. */
+        if (step > 0 && code >= 0x7f && is_hidden(code))
             add_escape(json, code);
         else
             dt_strbuf_add(json, at, step > 0 ? step : 1);

@@ -18,8 +18,8 @@ typedef struct reading {
     int64_t which;
     dt_step_range
         *own; /* for each attempt, from 1: its steps that count, ignoring later attempts */
-    dt_step_range
-        *mixed; /* ranges, disjoint and in order, in which points of several attempts count */
+    /* Ranges, disjoint and in order, in which points of several attempts count. */
+    dt_step_range *mixed;
     int64_t mixed_count;
 } reading;
 

@@ -50,8 +50,8 @@ dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(dt_store_run_number(store, &number, run, err));
     tail = own_tail(checkpoint->path, run, &arena);
-    if (tail !=
-        NULL) /* removes the same checkpoint under the path it had before the folder was moved */
+    /* Removes the same checkpoint under the path it had before the folder was moved. */
+    if (tail != NULL)
         DT_TRY(DT_SQL_RUN(store, err,
                           "DELETE FROM checkpoints WHERE run = ?1 AND path <> ?2"
                           " AND substr(path, -length(?3)) = ?3",

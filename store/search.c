@@ -17,8 +17,8 @@
     " ' ' || r.run_group || ' ' || r.note), lower(?2)) > 0)"
 
 static const struct {
-    const char *name, *rising,
-        *falling; /* unknown values come last in both; equal values: the newer run first */
+    /* Unknown values come last in both; equal values: the newer run first. */
+    const char *name, *rising, *falling;
 } orders[] = {
     /* ordered by the primary key: only the requested page is read */
     {"created", "SELECT r.id" MATCHES " ORDER BY r.run LIMIT ?3 OFFSET ?4",
@@ -95,8 +95,8 @@ dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count
                        DT_INT(search->limit > 0 ? search->limit : -1), DT_INT(search->offset)));
     DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**ids), id_read, err));
     *total = search->offset + *count;
-    if (*count == search->limit ||
-        (*count == 0 && search->offset > 0)) /* the page may not be the only one */
+    /* The page may not be the only one. */
+    if (*count == search->limit || (*count == 0 && search->offset > 0))
         DT_TRY(total_read(store, total, state, search->words, err));
 out:
     *ids = items;

@@ -80,8 +80,8 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
         store->inode = info.st_ino;
     }
     DT_TRY(configure(store, err));
-    DT_TRY(dt_store_check(store, &version,
-                          err)); /* before anything is written to a file of another program */
+    /* Before anything is written to a file of another program. */
+    DT_TRY(dt_store_check(store, &version, err));
     DT_TRY(wal_enable(store, err));
     if (version == 0)
         DT_TRY(dt_store_create(store, err));

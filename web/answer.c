@@ -34,10 +34,10 @@ static int http_status(dt_status st)
 static void reply_error(dt_web_reply *reply, int status, const char *message)
 {
     reply->file_name = NULL;
+    /* The message can repeat any bytes of the request. */
     dt_web_reply_json(
         reply, status,
-        json_pack("{s{si so}}", "error", "status", status, "message",
-                  dt_web_string_json(message)), /* the message can repeat bytes of the request */
+        json_pack("{s{si so}}", "error", "status", status, "message", dt_web_string_json(message)),
         NULL);
 }
 
@@ -265,8 +265,8 @@ enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, 
     dt_web_site *site = context;
     dt_web_reply reply = {0};
 
-    if (*seen !=
-        site) { /* the first call for this request: *seen is what dt_web_uri_seen returned */
+    /* The first call for this request: *seen is what dt_web_uri_seen returned. */
+    if (*seen != site) {
         const dt_web_head_fault *fault = *seen;
 
         *seen = site;

@@ -4,7 +4,8 @@
  *          machine, so that the client's address is no help; but it always sends the name of the server that it
  *          addresses (Host), and the site of the page that makes the request (Origin).
  * Rules    GET or HEAD, else 405; Host names this machine and the port, else 403; Origin absent or that same place,
- *          else 403 On a Unix socket (port 0) the port is that of the proxy in front: any, but Origin must
+ *          else 403
+ *          On a Unix socket (port 0) the port is that of the proxy in front: any, but Origin must
  *          equal Host.
  */
 #ifndef DT_WEB_GATE_H

@@ -182,8 +182,8 @@ static dt_status log_add(dt_strbuf *out, dt_web_cursor *at, bool *more, const dt
     tail.end = end;
     if (tail.fd >= 0)
         DT_TRY(dt_web_log_tail_next(&tail, &text, LOG_BYTES, &rest, err));
-    at->log_bytes =
-        text.length > 0 ? tail.at : end; /* no text: the file was truncated, skip to the end */
+    /* No text: the file was truncated, skip to the end. */
+    at->log_bytes = text.length > 0 ? tail.at : end;
     *more = *more || at->log_bytes < end;
     if (text.length > 0) {
         dt_strbuf_add_fmt(

@@ -69,8 +69,8 @@ static dt_status part_next(dt_web_parts *s, dt_error *err)
     dt_web_handle *handle;
     dt_status st;
 
-    if (s->stream
-            .waits) /* the stream takes a handle of the store when there is something to read */
+    /* The stream takes a handle of the store when there is something to read. */
+    if (s->stream.waits)
         return part_make(s, NULL, err);
     st = dt_web_stores_take(&handle, &s->site->stores, DT_WEB_EXPENSIVE, err);
 

@@ -3,9 +3,10 @@
  *
  * A batch    source ids (B,S), each row ended by `pad`; previous ids (B,T), the targets shifted by one after
  *            the end of sentence, ended by `pad`; targets (B,T), ended by -1. S and T are
- *            config.tokens at most, B S and B T each config.batch * config.tokens at most. A row of source has at
- * least one id that is not padding Padding    attention masks the source's padding, and the loss ignores targets
- * below 0 Positions  fairseq's: padding ids have no position and are not counted
+ *            config.tokens at most, B S and B T each config.batch * config.tokens at most. A row of source has
+ *            at least one id that is not padding
+ * Padding    attention masks the source's padding, and the loss ignores targets below 0
+ * Positions  fairseq's: padding ids have no position and are not counted
  */
 #ifndef DT_RECIPES_ARCHITECTURE_TRANSFORMER_H
 #define DT_RECIPES_ARCHITECTURE_TRANSFORMER_H

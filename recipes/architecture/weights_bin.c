@@ -51,7 +51,7 @@ typedef struct layout {
     const char *where;
 } layout;
 
-/* one row for each tensor */ /* a row a tensor */
+/* clang-format off */ /* one row for each tensor */
 static const row llmc_rows[] = {
     {"transformer.wte.weight", VOCAB_ROWS, EMBED, false},
     {"transformer.wpe.weight", CONTEXT, EMBED, false},

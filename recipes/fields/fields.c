@@ -47,7 +47,7 @@ static const char *const presets[] = {DT_PRESETS(NAME) NULL};
 #define MILLION 1e6
 #define BILLION 1e9
 
-/* one paragraph for each field */ /* one paragraph a field */
+/* clang-format off */ /* one paragraph for each field */
 const dt_field dt_fields[] = {
     {.path = "name",
      .type = DT_FIELD_STRING,

@@ -74,8 +74,8 @@ static dt_status spec_of(dt_node_spec *out, const dt_plan *plan, int64_t node, d
                          dt_error *err)
 {
     *out = (dt_node_spec){.gpus = -1, .ranks = -1};
-    if (plan->node_count !=
-        plan->recipe.nodes.count) /* a Slurm cluster is one item with several nodes */
+    /* A Slurm cluster is one item with several nodes. */
+    if (plan->node_count != plan->recipe.nodes.count)
         return DT_OK;
     return dt_node_spec_parse(out, plan->recipe.nodes.items[node], arena, err);
 }

@@ -108,8 +108,8 @@ static dt_status extend_preset(dt_reading *reading, const layer *above, const dt
 {
     dt_yaml_node *value = dt_tree_scalar(node->text, &node->mark, reading->arena);
 
-    if (value !=
-        NULL) /* a separate source, so that fields of the text do not count as duplicates */
+    /* A separate source, so that fields of the text do not count as duplicates. */
+    if (value != NULL)
         value->mark.source = dt_arena_strdup(reading->arena, above->path);
     if (value == NULL || value->mark.source == NULL)
         return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for a recipe");

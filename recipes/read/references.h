@@ -2,10 +2,10 @@
  *
  * References are filled in when the recipe is read, and the resolved recipe has the values. If a variable is
  * unset or empty, the default is used; without a default this is an error. References in the environment's
- * values are not expanded. A value that is a single reference may be a number, with or without quotes: `lr:
- * "${env:LR:-1e-4}"`; inside of {} and [] YAML wants the quotes. Fields that keep references (notify.webhook) are
- * filled in where they are used, and never stored, because they hold secrets. Reading such a field only checks that
- * its variables are set.
+ * values are not expanded. A value that is a single reference may be a number, with or without quotes:
+ * `lr: "${env:LR:-1e-4}"`; inside {} and [], YAML requires the quotes.
+ * Fields that keep references (notify.webhook) are filled in where they are used, and never stored, because they
+ * hold secrets. Reading such a field only checks that its variables are set.
  */
 #ifndef DT_RECIPES_READ_REFERENCES_H
 #define DT_RECIPES_READ_REFERENCES_H

@@ -4,7 +4,8 @@
  * it; it must not contain secrets. The rule is a simple heuristic:
  *   - a name or password before '@';
  *   - a part of its path, or a value after '?', of 20 or more letters, digits, '-' and '_' that mixes upper case,
- *   lower case and digits (two of the three), as random keys do; - for a webhook any value after '?'.
+ *     lower case and digits (two of the three), as random keys do;
+ *   - for a webhook any value after '?'.
  * "${env:NAME}" is not a literal; the default in "${env:NAME:-default}" is.
  */
 #ifndef DT_RECIPES_READ_SECRET_H

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* one paragraph for each rule */ /* one paragraph a rule */
+/* clang-format off */ /* one paragraph for each rule */
 const dt_rule dt_rules[] = {
     {.name = "name",
      .says = "a name is valid on the command line and as a folder name",

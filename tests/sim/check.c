@@ -513,8 +513,8 @@ void sim_check_end(void)
 {
     check_ending();
     check_nothing_lives();
-    sim.machines[0].full_until_ns =
-        sim_now_ns; /* gives SQLite room for its own files while checking */
+    /* Gives SQLite room for its own files while checking. */
+    sim.machines[0].full_until_ns = sim_now_ns;
     sim_proc_start(&sim.machines[0], NULL, "check", look, NULL);
     sim_run_until(sim_now_ns + 60 * SIM_SECOND, NULL);
 }

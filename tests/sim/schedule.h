@@ -24,8 +24,8 @@ typedef struct sim_schedule {
     bool damaged; /* recorded data were deleted: points may be missing that nobody else had */
     int64_t stop_ns, trouble_until_ns; /* when the stop was accepted; when the last fault is over */
     int64_t harm_until_ns;             /* when the last fault that can end an attempt is over */
-    int64_t trained_ns,
-        trained_attempt; /* when the newest attempt that trained began to train, and its number */
+    /* When the newest attempt that trained began to train, and its number. */
+    int64_t trained_ns, trained_attempt;
     int64_t resumes, attempt_at_stop; /* attempt_at_stop 0: no stop was accepted */
 
     /* what was observed */

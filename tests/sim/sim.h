@@ -122,8 +122,8 @@ struct sim_proc {
     const char *mark;      /* DTRUN_NODE_DIR=... of a rank */
     int64_t attempt, rank; /* of a rank */
     int64_t woken_ns;      /* end of its last pause; 0: never paused */
-    int64_t
-        idle_since_ns; /* of an agent: since when the run has ended and it has no ranks; 0: not so */
+    /* Of an agent: since when the run has ended and it has no ranks; 0: not so. */
+    int64_t idle_since_ns;
     sim_task *tasks[SIM_TASKS];
     int task_count;
     sim_fd fds[SIM_FDS];
@@ -240,9 +240,8 @@ void sim_listener_add(sim_listener *listener);
 /* --- vfs.c */
 void sim_vfs_install(void);
 void sim_vfs_drop(sim_proc *proc); /* drops the locks of a process that has ended */
-void sim_vfs_take(
-    void *file,
-    sim_inode *inode); /* makes SQLite's open file that inode, for the running process */
+/* Makes SQLite's open file that inode, for the running process. */
+void sim_vfs_take(void *file, sim_inode *inode);
 
 /* --- opened.c */
 void sim_opened_prepare(void); /* in a world with an empty store, before all others */

@@ -1,4 +1,7 @@
-/* model_harness: opens a model with storage for its parameters, in the simplest way that a strategy could. */
+/* model_harness: opens a model with storage for its parameters, in the simplest way that a strategy could.
+ *
+ * Errors  a failing call fails the running test
+ */
 #ifndef DT_TESTS_MODEL_HARNESS_H
 #define DT_TESTS_MODEL_HARNESS_H
 

@@ -182,8 +182,8 @@ static void test_a_full_disk_loses_no_event_and_splits_no_line(void **state)
     seen = journal.next_sequence;
     set_file_limit(RLIM_INFINITY);
     assert_int_equal(dt_journal_flush(&journal, NULL), DT_OK);
-    assert_int_equal(journal.next_sequence,
-                     seen + 1); /* the event that reports the dropped lines */
+    /* The event that reports the dropped lines. */
+    assert_int_equal(journal.next_sequence, seen + 1);
     dt_journal_close(&journal);
     assert_int_equal(open_journal(&journal), seen + 1);
     dt_journal_close(&journal);

@@ -287,8 +287,8 @@ static void test_parts_are_pruned_by_the_same_rules(void **state)
     save_one(&world, 10, STEPS, NAN);
     save_one(&world, 20, BEST, 1);
     save_one(&world, 30, STEPS, NAN);
-    save_one(&world, 30, STEPS,
-             NAN); /* a second checkpoint of the step, with the same name on all nodes */
+    /* A second checkpoint of the step, with the same name on all nodes. */
+    save_one(&world, 30, STEPS, NAN);
     assert_string_equal(world.saved[0].directory, "step-00000030-2");
     for (int node = 0; node < 2; node++)
         expect_steps(world.node_parent[node], (dt_checkpoint_keep){1, 0, 1}, "20 30");

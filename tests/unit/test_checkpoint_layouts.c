@@ -264,8 +264,8 @@ static void test_a_whole_model_is_a_plain_safetensors_file(void **state)
     assert_string_equal(checkpoint->index.files[0].name, "model-0.safetensors");
     assert_string_equal(checkpoint->index.files[1].name, "optimizer-0.safetensors");
     assert_int_equal(dt_checkpoint_use_part(&part, checkpoint, 0, NULL), DT_OK);
-    assert_int_equal(json_object_size(part->header.header),
-                     6); /* five parameters and the metadata */
+    /* Five parameters and the metadata. */
+    assert_int_equal(json_object_size(part->header.header), 6);
     assert_true(dt_safetensors_find(&start, &elems, &part->header, "wte.weight"));
     assert_int_equal(elems, FAKE_VOCAB * 3);
     assert_int_equal(start % 8, 0);

@@ -200,8 +200,8 @@ static void test_a_box_that_does_not_fit_is_refused(void **state)
         {"{\"start\":[0,0],\"size\":[4,0]}", "reaches beyond"},
         {"{\"start\":[0,0],\"size\":[4,\"6\"]}", "reaches beyond"},
         {"{\"start\":[1,1],\"size\":[9223372036854775807,9223372036854775807]}", "reaches beyond"},
-        {"{\"start\":[1,1],\"size\":[2,2]}",
-         "a piece reaches beyond"}, /* the range has its 5 elements */
+        /* The range has its 5 elements. */
+        {"{\"start\":[1,1],\"size\":[2,2]}", "a piece reaches beyond"},
     };
     dt_box whole = dt_box_whole((const int64_t[]){4, 6}, 2);
 

@@ -215,8 +215,8 @@ static void test_killed_at_any_time_reported_saves_still_load(void **state)
         world.info.step++;
         done = killed_after(&world, drand48() * KILL_SECONDS, done);
         newest = newest_step(&world);
-        assert_in_range(newest, done,
-                        done + 1); /* the last save may have finished without its report */
+        /* The last save may have finished without its report. */
+        assert_in_range(newest, done, done + 1);
         world.info.step = newest;
         fake_must_load(&world);
     }

@@ -314,8 +314,8 @@ static int body_bad_address(int rank, void *self)
     dt_events *events;
     dt_comm comm;
 
-    setenv("DTRUN_INTERFACE_ADDRESS", "192.0.2.1",
-           1); /* an address for documentation, which no machine has */
+    /* An address for documentation, which no machine has. */
+    setenv("DTRUN_INTERFACE_ADDRESS", "192.0.2.1", 1);
     CHECK(open_with(&events, &comm, rank, s, 5, &err) == DT_ERR_USAGE);
     CHECK(strstr(err.message, "'192.0.2.1'") != NULL);
     dt_events_close(events);

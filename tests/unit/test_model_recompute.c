@@ -138,9 +138,9 @@ static void test_only_documented_ops_run_twice(void **state)
 static void test_the_arena_is_used_to_the_last_byte(void **state)
 {
     for (size_t k = 0; k < 3; k++) {
-        dt_model_config config =
-            rich_config(DT_F32); /* a bf16 pass without backward may use more, */
-        harness h;               /* since its logits are fp32 */
+        /* Not bf16: its pass without backward may use more, since its logits are fp32. */
+        dt_model_config config = rich_config(DT_F32);
+        harness h;
 
         config.recompute = harness_recompute_kinds[k];
         harness_open_filled(&h, &config);

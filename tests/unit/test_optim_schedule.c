@@ -242,8 +242,8 @@ static void test_a_run_that_is_all_warmup_ends_at_the_minimum_of_what_falls(void
 static void test_clip_scales_down_to_the_limit_and_never_up(void **state)
 {
     assert_true(fabs(dt_clip_factor(4.0, 1.0) - 0.25) < 1e-6);
-    assert_true(dt_clip_factor(4.0, 1.0) <
-                0.25); /* below 0.25 because of the 1e-6 in the divisor */
+    /* Below 0.25 because of the 1e-6 in the divisor. */
+    assert_true(dt_clip_factor(4.0, 1.0) < 0.25);
     assert_true(dt_clip_factor(0.5, 1.0) == 1.0);
     assert_true(dt_clip_factor(0.0, 1.0) == 1.0);
     assert_true(dt_clip_factor(1e30, 0.0) == 1.0);

@@ -193,8 +193,8 @@ static void test_a_hung_probe_proves_nothing_about_earlier_times(void **state)
     assert_float_equal(dt_liveness_reached(INFINITY, 99, 99.5, 100, true), 100, 1e-9);
     assert_float_equal(dt_liveness_reached(0, 91, 99.5, 100, true), 0,
                        1e-9); /* the first probe, prompt */
-    assert_float_equal(dt_liveness_reached(0, 86, 94, 100, true), 98,
-                       1e-9); /* a probe that hung during a cut */
+    /* A probe that hung during a cut. */
+    assert_float_equal(dt_liveness_reached(0, 86, 94, 100, true), 98, 1e-9);
     assert_float_equal(dt_liveness_reached(0, 86, 99.5, 100, true), 99.5,
                        1e-9); /* a later probe overtook it */
     assert_float_equal(dt_liveness_reached(99.5, 100, 94, 103, true), 99.5, 1e-9);

@@ -271,9 +271,8 @@ static void test_an_end_by_a_supervisor_is_not_a_foreign_signal(void **state)
         {{STOPPING(",\"person\":false"), FINISHED("time_limit")}, false, false},
         {{STOPPING(",\"person\":false"), KILLED("1", "5")}, false, false},
         {{STOPPING(",\"person\":true"), FINISHED("stopped")}, false, false},
-        {{STOPPING(""), FINISHED("stopped")},
-         false,
-         false}, /* an event of 0.1.0, which does not say who asked */
+        /* An event of 0.1.0, which does not say who asked. */
+        {{STOPPING(""), FINISHED("stopped")}, false, false},
         {{FINISHED("stopped")}, false, false},
     };
 

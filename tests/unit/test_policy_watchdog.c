@@ -486,8 +486,8 @@ static void test_a_step_clears_everything(void **state)
 
 static void test_an_op_as_long_as_one_that_was_seen_is_honest(void **state)
 {
-    static const behaviour compiles = {"R", 1.0,   100,
-                                       0,   false, false}; /* one operation takes 200 s */
+    /* One operation takes 200 s. */
+    static const behaviour compiles = {"R", 1.0, 100, 0, false, false};
     dt_watchdog_rank ranks[1];
     teller one = {0};
     dt_watchdog dog;

@@ -164,8 +164,8 @@ static void test_a_transaction_holds_all_or_nothing(void **state)
     assert_fails(t, dt_store_metric_add(t->store, "aa", 1, 1, "", 1, 1, &t->err), DT_ERR_IO,
                  "CHECK");
     assert_good(t, dt_store_metric_add(t->store, "aa", 1, 1, "loss", 1, 1, &t->err));
-    assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"),
-                     0); /* nothing of other changes */
+    /* Nothing of other changes. */
+    assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"), 0);
     assert_good(t, dt_store_commit(t->store, &t->err));
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM events"), 1);
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 1);

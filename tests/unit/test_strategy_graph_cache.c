@@ -193,8 +193,8 @@ static void test_another_key_is_given_and_recorded_once_it_is_steady(void **stat
     dt_graph_cache *graph_cache = open_steady();
 
     (void)run_keys(graph_cache, "xxx");
-    assert_string_equal(run_keys(graph_cache, "yx"),
-                        GIVEN GRAPHS); /* a single other key costs nothing */
+    /* A single other key costs nothing. */
+    assert_string_equal(run_keys(graph_cache, "yx"), GIVEN GRAPHS);
     assert_string_equal(run_keys(graph_cache, "yyyy"), GIVEN GIVEN GRAPHS GRAPHS);
     assert_int_equal(graphs_open, 2); /* only those of the last key */
     assert_string_equal(run_keys(graph_cache, "xyxy"), GIVEN GRAPHS GIVEN GRAPHS);

@@ -131,8 +131,8 @@ static void test_ops_and_collectives_wait_for_each_other_and_the_host_for_none(v
                                "mark 3 in ops; comm after 3; sum 8; mark 4 in comm; "
                                "ops after 2; ");
     trace[0] = '\0';
-    assert_int_equal(dt_async_comm_wait(async_comm, 0, NULL),
-                     DT_OK); /* there is nothing to wait for */
+    /* There is nothing to wait for. */
+    assert_int_equal(dt_async_comm_wait(async_comm, 0, NULL), DT_OK);
     assert_int_equal(dt_async_comm_wait_all(async_comm, NULL), DT_OK);
     assert_string_equal(trace, "ops after 4; finish; ");
     dt_async_comm_close(async_comm);

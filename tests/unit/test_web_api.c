@@ -232,8 +232,8 @@ static void test_a_long_curve_comes_in_parts_and_whole(void **state)
     assert_good(t, dt_store_run_set_state(t->store, "bb", DT_RUN_STOPPED, 4, "", 1, &t->err));
     assert_good(t,
                 dt_store_attempt_add(t->store, "bb", 3000, 9000, "{}", "h", 2, &attempt, &t->err));
-    for (int64_t step = 3000; step <= 5010;
-         step++) /* 1000 points of the first attempt are undone */
+    /* 1000 points of the first attempt are undone. */
+    for (int64_t step = 3000; step <= 5010; step++)
         assert_good(t, dt_store_metric_add(t->store, "bb", 2, step, "loss", (double)step, step * 2,
                                            &t->err));
     assert_good(t, dt_store_commit(t->store, &t->err));
@@ -510,8 +510,8 @@ static void test_a_chart_is_asked_for_in_buckets(void **state)
     assert_int_equal(json_integer_value(bucket_at(answer, "loss", "last_step", 2)), 3001);
     assert_null(bucket_at(answer, "loss", "last_step", 3));
     assert_true(json_is_null(bucket_at(answer, "loss", "mean", 2)));
-    assert_null(
-        json_object_get(json_object_get(answer, "series"), "valid_loss")); /* it has no points */
+    /* It has no points. */
+    assert_null(json_object_get(json_object_get(answer, "series"), "valid_loss"));
     json_decref(answer);
 }
 

@@ -344,8 +344,8 @@ static void test_a_list_sends_only_changed_runs(void **state)
     assert_string_equal(json_string_value(json_array_get(json_object_get(news, "order"), 2)), "cc");
     json_decref(news);
     leave(&f);
-    follow(&f, web,
-           "/api/v1/live?q=third"); /* another list: what the client has of `cc` is still valid */
+    /* Another list: what the client has of `cc` is still valid. */
+    follow(&f, web, "/api/v1/live?q=third");
     set_step(t, "aa", 8);
     set_step(t, "cc", 5);
     do {
