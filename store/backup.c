@@ -35,7 +35,7 @@ static dt_status copy_pages(sqlite3 *source, sqlite3 *target, dt_error *err)
 
 /* --- check of the copy */
 
-/* Returns the first column of the first row of a query as text; empty if there is no row. */
+/* Returns the first column of the first row of a query as text; empty without a row. */
 static dt_status read_one(dt_strbuf *out, sqlite3 *db, const char *sql, const char *path,
                           dt_error *err)
 {

@@ -107,7 +107,7 @@ static bool pending_enter(server *web)
 }
 
 /* Accepts a waiting connection. Returns false if none is waiting, or if it cannot be accepted now. */
-static bool let_in(server *web)
+static bool accept_next(server *web)
 {
     for (int i = 0; i < ACCEPTS_MOST; i++) {
         if (web->pending < 0) {
@@ -150,7 +150,7 @@ static dt_status loop(server *web, int stop_fd, dt_error *err)
         if (fds[1].revents != 0)
             return DT_OK;
         (void)eventfd_read(web->wake, &gone);
-        open = let_in(web);
+        open = accept_next(web);
     }
 }
 

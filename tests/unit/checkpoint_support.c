@@ -224,7 +224,7 @@ static dt_status may_fail(const dt_strategy_state *state, dt_error *err)
     const fake_state *own = state->own;
 
     if (own->world->failing_rank == state->comm->rank)
-        return DT_FAIL(err, DT_ERR_NOMEM, "this rank has been told to fail");
+        return DT_FAIL(err, DT_ERR_NOMEM, "this rank must fail");
     return DT_OK;
 }
 

@@ -130,7 +130,7 @@ int64_t harness_vocab(const harness *h)
     return h->model->config.decoder.vocab;
 }
 
-/* Row b has b % 3 words less than the maximum; three rows in four, after the first three, have fewer. */
+/* Sets word i of the source. Row b has b % 3 words less than the maximum; from the fourth row on, a quarter of that. */
 static void fill_source(harness *h, int64_t i, uint32_t word)
 {
     const dt_model_config *config = &h->model->config;

@@ -17,7 +17,7 @@
 #define COUNT 503
 #define END   7
 
-/* Writes documents of 0 to 12 tokens, each followed by END, which is no other token. */
+/* Writes documents of 0 to 12 tokens, each followed by END; no other token equals END. */
 static void write_documents(const data_folder *folder, const char *name)
 {
     uint16_t tokens[COUNT];

@@ -19,7 +19,7 @@ typedef struct behaviour {
     const char *states; /* one letter a beat, repeated */
     double cpu_share;   /* of a processor; used in beats whose letter is not T */
     int advances_every; /* beats; 0: never */
-    int works_every;    /* beats between I/O; 0: none */
+    int works_every;    /* interval of I/O in beats; 0: none */
     bool waiting;       /* for other ranks */
     bool silent;        /* its engine never reports progress */
 } behaviour;
