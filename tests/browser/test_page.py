@@ -229,14 +229,14 @@ class Page(Browsing):
                                      ".filter((d) => !d.helper).map((d) => d.label)"), ["rank 0", "rank 1"])
         self.shoot("ranks")
 
-    def test_a_failed_run_says_why(self):
+    def test_a_failed_run_shows_the_reason(self):
         self.open_run("b1d5wn")
         self.assertEqual(self.text("#state"), "failed")
         self.assertIn("rank 1 on localhost was killed by signal 9", self.text("#reason"))
         self.assertIn("signal 9", self.text("#ranks"))
         self.shoot("failed")
 
-    def test_a_running_run_moves_where_nobody_tells(self):
+    def test_a_running_run_is_polled_without_a_stream(self):
         alone = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument",
                                              {"source": "delete globalThis.EventSource"})
         self.addCleanup(self.browser.execute_cdp_cmd, "Page.removeScriptToEvaluateOnNewDocument", alone)
@@ -257,8 +257,8 @@ class Page(Browsing):
         return self.script("return performance.getEntriesByType('resource').filter((e) =>"
                            f" e.name.includes('{part}')).length")
 
-    def test_a_live_chart_moves_by_what_it_is_told(self):
-        """Nothing of a run is asked for again once the server tells what is new."""
+    def test_a_live_chart_follows_the_stream(self):
+        """A run is not read again while the stream sends its news."""
         self.open_run("v6l1ve")
         self.wait(lambda: self.asked("/live") == 1 and self.asked("/metrics") == 2)
         self.wait(lambda: self.points("loss-chart")[-1] == 740)
@@ -273,7 +273,7 @@ class Page(Browsing):
         self.assertEqual(self.asked("/metrics"), 2, "curves were asked for again")
         self.shoot("live")
 
-    def test_the_list_moves_by_what_it_is_told(self):
+    def test_the_list_follows_the_stream(self):
         self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
         self.wait(lambda: self.asked("/api/v1/runs?") == 2)  # the second after the stream has opened
         row = "#runs tbody tr:nth-child(6) .steps"
@@ -290,7 +290,7 @@ class Page(Browsing):
         subprocess.run([FILL, self.store, "live", "1130"], check=True)
         self.wait(lambda: self.texts("#runs tbody .steps") == ["1,130 / 2,000"])
 
-    def test_the_runs_compared_move_by_what_is_told(self):
+    def test_compared_runs_follow_the_stream(self):
         self.open("compare?runs=v6l1ve,m4x9tr", lambda: self.browser.find_elements(By.ID, "loss-chart"))
         self.wait(lambda: self.asked("/metrics") == 4)  # two after the stream has opened
         for step in (1250, 1260):
@@ -299,7 +299,7 @@ class Page(Browsing):
             self.assertEqual(len(self.points("loss-chart")), len(set(self.points("loss-chart"))))
         self.assertEqual(self.asked("/metrics"), 4, "curves were asked for again")
 
-    def test_the_runs_of_a_group_compared_move_by_what_is_told(self):
+    def test_compared_groups_follow_the_stream(self):
         """Its band is asked for when a run of it has changed, and not for what others do."""
         with contextlib.closing(sqlite3.connect(self.store)) as store, store:
             store.execute("UPDATE runs SET run_group = 'growing, \"<i>' WHERE id = 'v6l1ve'")
@@ -394,7 +394,7 @@ class Page(Browsing):
         self.wait(lambda: self.browser.find_element(By.ID, "metric-train/loss-chart").get_attribute("aria-label").startswith(
             "By step: train/loss 2.62 at step 19"))
 
-    def test_what_people_say_of_a_run_is_on_its_page(self):
+    def test_user_labels_of_a_run_are_on_its_page(self):
         self.import_a_run()
         self.open_run("i9mprt")
         self.assertEqual(self.texts("#labels .tag"), ["from elsewhere", "keep", "old"])
@@ -474,7 +474,7 @@ class History(Browsing):
         self.assertEqual(messages(self.browser), [], "the browser's console holds errors")
 
     def helpers(self, canvas):
-        """The highest values of the datasets beside the lines: the bands' edges among them."""
+        """Returns the highest values of the other datasets than the lines, such as the edges of bands."""
         return self.script(f"return Chart.getChart('{canvas}').data.datasets.filter((d) => d.helper)"
                            ".map((d) => Math.max(...d.data.map((p) => p.y).filter(Number.isFinite)))"
                            ".filter(Number.isFinite)")
@@ -504,7 +504,7 @@ class History(Browsing):
                                                     "Memory in use"])
         self.shoot("band")
 
-    def test_dragging_zooms_all_charts_and_the_address_says_so(self):
+    def test_dragging_zooms_all_charts_and_changes_the_address(self):
         self.open_long()
         self.drag("#loss-chart", 0.3, 0.4)
         self.wait(lambda: "from=" in self.browser.current_url)
@@ -600,7 +600,7 @@ class History(Browsing):
         self.browser.find_element(By.ID, "active").click()
         self.wait(lambda: rows() == ["p8s6ze", "k3v9x2", "v6l1ve"])
         self.assertEqual(Select(self.browser.find_element(By.ID, "of-state")).first_selected_option.text, "active")
-        # a run of another page ends: the count is told though the list stays
+        # a run of another page ends: the count changes though the list stays
         self.open("?page=2", lambda: len(rows()) == 100)
         self.wait(lambda: self.text("#active") == "3 active")
         with contextlib.closing(sqlite3.connect(self.store)) as store, store:
@@ -661,7 +661,7 @@ class History(Browsing):
         self.assertIn("internal=1", self.browser.current_url)
         self.assertEqual(labels()[-1], "held_bytes, last")
 
-    def test_what_a_comparison_says_is_true(self):
+    def test_texts_of_a_comparison_are_true(self):
         called = lambda file, name, *arguments: self.browser.execute_async_script(
             "const done = arguments[3]; import(arguments[0]).then((file) => done(file[arguments[1]](...arguments[2])))",
             file, name, arguments)
@@ -740,7 +740,7 @@ class History(Browsing):
         self.assertEqual(self.text("#link"), "")
         self.browser.get_log("browser")  # the 404s are there
 
-    def test_a_run_that_is_removed_while_its_page_is_open_says_so(self):
+    def test_a_run_removed_while_its_page_is_open_is_reported(self):
         subprocess.run([FILL, self.store, "imported", "20"], check=True)
         self.open_run("i9mprt")
         self.wait(lambda: len(self.points("metric-huge-chart") or []) == 20)
@@ -801,7 +801,7 @@ class Access(Browsing):
         self.browser.get(self.link.replace("/?", "/runs/m4x9tr?"))
         self.wait(lambda: self.browser.current_url == self.url + "runs/m4x9tr")
 
-    def test_a_page_whose_token_ended_says_so(self):
+    def test_a_page_whose_token_expired_reports_it(self):
         self.browser.get(self.link)
         self.wait(lambda: len(self.texts("#runs tbody tr")) == 6)
         self.browser.delete_all_cookies()
@@ -811,7 +811,7 @@ class Access(Browsing):
 
 
 class ServerLost(Browsing):
-    def test_a_lost_server_is_said(self):
+    def test_a_lost_server_is_reported(self):
         self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
         note = self.browser.find_element(By.ID, "link")
         self.assertFalse(note.is_displayed())
