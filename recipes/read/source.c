@@ -32,7 +32,7 @@ dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_aren
         DT_THROW(err, DT_ERR_RECIPE, "%s", cause.message);
     if (memchr(text.data, '\0', text.length) != NULL)
         DT_TRY(dt_text_check(text.data, text.length, &(dt_text_mark){path, 1, 1},
-                             err)); /* says where */
+                             err)); /* reports the position */
     out->path = dt_arena_strdup(arena, path);
     out->text = dt_arena_strndup(arena, text.data, text.length);
     if (out->path == NULL || out->text == NULL)

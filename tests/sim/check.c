@@ -288,7 +288,7 @@ static int64_t count_away(void)
     return count > 1 ? count : 1;
 }
 
-/* Checks that each attempt has a cause: a fault that ended before the previous attempt trained is none. */
+/* Checks that each attempt has a cause: a fault that ended before the previous attempt trained does not count. */
 static void check_count(int64_t attempt)
 {
     int64_t most = 1 + schedule.harms + schedule.resumes;

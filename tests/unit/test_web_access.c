@@ -136,7 +136,7 @@ static void test_without_the_token_nothing_of_a_run_is_shown(void **state)
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         assert_int_equal(ask(web, &answer, paths[i], ""), 401);
         assert_non_null(strstr(answer.head.data, "WWW-Authenticate: Bearer"));
-        assert_non_null(strstr(answer.body.data, "serve --link")); /* tells the remedy */
+        assert_non_null(strstr(answer.body.data, "serve --link")); /* names the remedy */
         assert_null(strstr(answer.body.data, "secretname"));
         assert_int_equal(ask(web, &answer, paths[i], "Authorization: Bearer " WRONG "\r\n"), 403);
         assert_int_not_equal(ask(web, &answer, paths[i], cookie) / 100, 3);
