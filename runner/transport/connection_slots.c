@@ -34,7 +34,8 @@ dt_status dt_connection_slots_folder(const char **out, dt_arena *arena, dt_error
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (mkdir(*out, 0700) != 0 && errno != EEXIST)
         return DT_FAIL(err, DT_ERR_IO, "cannot make '%s': %s", *out, strerror(errno));
-    /* /tmp is writable by all users: an owner of the folder could pose as the node. */
+    /* Refuse a folder that another user owns: /tmp is writable by all users, and that user could
+     * pose as the node. */
     if (lstat(*out, &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid() ||
         (info.st_mode & 077) != 0)
         return DT_FAIL(err, DT_ERR_IO,

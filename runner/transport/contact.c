@@ -18,20 +18,21 @@
 
 #include "base/banned.h"
 
-#define COMMAND_SECONDS 6.0 /* after this time the result is that the machine answers, if it does */
+#define COMMAND_SECONDS 6.0 /* after this time the command has failed */
 #define MOST_SECONDS    9.0
 #define SLICE_SECONDS   0.01
 #define COMPLAINT_BYTES 32768
-#define ANSWER_BYTES    131072 /* what a login shell may print, and the command */
+#define ANSWER_BYTES    131072 /* most bytes read of the output of the login shell and the command */
 
-static const char cannot_run[] = "dtrun-reach: cannot run"; /* what should reach the node, here */
+static const char cannot_run[] =
+    "dtrun-reach: cannot run"; /* printed if a child cannot be executed */
 
-/* One try: a child with its stdout and stderr in memory. */
+/* One child process (the command or the ping), with its stdout and stderr in memory files. */
 typedef struct attempt {
-    pid_t pid; /* 0: not there, or it has ended */
+    pid_t pid; /* 0: not started, or it has ended */
     int answer, complaint, status;
     bool ended;
-    char end_mark[DT_REMOTE_END_MARK_SIZE]; /* "": there is none */
+    char end_mark[DT_REMOTE_END_MARK_SIZE]; /* "": the transport prints none */
 } attempt;
 
 static void be_child(const char **argv, int answer, int complaint)
@@ -60,7 +61,8 @@ static void begin(attempt *one, const char **argv)
         one->pid = 0;
 }
 
-/* Whether the command said that it ended well; a program may still hold its stdout open. */
+/* Returns true if the output contains the end mark with exit code 0, even if a background program
+ * still holds stdout open. */
 static bool has_ended_well(const attempt *one)
 {
     static char text[ANSWER_BYTES];
@@ -117,7 +119,7 @@ static dt_contact contact_of(const attempt *one, const dt_transport *transport)
     return transport->contact != NULL ? transport->contact(text) : DT_CONTACT_NONE;
 }
 
-/* Returns what the ended command proves. */
+/* Returns what the result of the ended command proves about the node. */
 static dt_contact judge_command(const attempt *command, const dt_transport *transport)
 {
     int code = WIFEXITED(command->status) ? WEXITSTATUS(command->status) : -1;
@@ -127,7 +129,7 @@ static dt_contact judge_command(const attempt *command, const dt_transport *tran
     if (code == 127 && contact_of(command, transport) == DT_CONTACT_UNKNOWN)
         return DT_CONTACT_UNKNOWN;
     if (code != 255 && code >= 0 && transport->is_transport_line == NULL)
-        return DT_CONTACT_HOST; /* a shell there said so */
+        return DT_CONTACT_HOST; /* the exit code comes from a shell on the node */
     return contact_of(command, transport);
 }
 

@@ -1,4 +1,5 @@
-/* local: this machine, once or several times: "localhost", "localhost#2". */
+/* local: runs commands on this machine. Its nodes are "localhost", "localhost#2" and so on, one
+ * machine used several times. */
 #include <string.h>
 
 #include "runner/transport/transport.h"

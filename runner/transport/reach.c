@@ -1,12 +1,12 @@
 /* dtrun-reach: runs one command on a node, with clean stdin and stdout.
  *
- *   dtrun-reach [--renew] NODE WORD...      --renew: not over a connection that stands already
- *   dtrun-reach --probe NODE WORD...        can it be run there? (contact.h)
+ *   dtrun-reach [--renew] NODE WORD...      --renew: bypass a shared connection that is open
+ *   dtrun-reach --probe NODE WORD...        test whether the node can run the command (contact.h)
  *
- * ssh, with what it needs around it: its turn among the connections that are being opened, the
- * noise of a login shell taken off, and one line on stderr that says what is wrong and what helps.
- * dtrun starts it; it ends with the command's exit code, or 255 where the node was not reached. A
- * node that was taken back is told by DT_TRANSPORT_PREEMPTED before that line.
+ * Adds to plain ssh: a slot that limits how many connections are opened at once, the removal of the
+ * login shell's output, and one line on stderr with the problem and the remedy. dtrun starts this
+ * program. It exits with the command's exit code, or 255 if the node was not reached. For a
+ * preempted node the line on stderr begins with DT_TRANSPORT_PREEMPTED.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +33,7 @@ static out_end copy_out(dt_remote *remote)
 
     dt_status st = dt_remote_read(remote, bytes, sizeof(bytes), &got, 1.0, NULL);
 
-    if (st == DT_ERR_TIMEOUT) /* the beginning of a mark, or what looks like it */
+    if (st == DT_ERR_TIMEOUT) /* the bytes received so far may begin the end mark */
         return OUT_OPEN;
     if (st != DT_OK || got == 0)
         return OUT_ENDED;
@@ -51,8 +51,9 @@ static bool copy_in(dt_remote *remote)
     return got > 0 && dt_remote_write(remote, bytes, (size_t)got, END_SECONDS, NULL) == DT_OK;
 }
 
-/* Copies until the command's output ends; stdin can end before. False: nothing reads stdout, so that a command with more
- * output would never end. */
+/* Copies stdin to the command and its output to stdout until the output ends; stdin may end
+ * first. Returns false if nothing reads stdout any more: a command with more output would then
+ * never end. */
 static bool bridge(dt_remote *remote)
 {
     struct pollfd ends[2] = {{STDIN_FILENO, POLLIN, 0}, {remote->fd, POLLIN, 0}};
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
 out:
     preempted = st != DT_OK && is_preempted(argv[1]);
     if (preempted && argv[3] != NULL && strcmp(argv[3], "end") == 0)
-        return 0; /* all that `dtrun-agent end` could ask to end has been ended */
+        return 0; /* the preemption has ended everything that `dtrun-agent end` would end */
     if (st != DT_OK)
         fprintf(stderr, "%s%s\n", preempted ? DT_TRANSPORT_PREEMPTED : "", err.message);
     else

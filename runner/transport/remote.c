@@ -20,8 +20,8 @@
 #include "base/banned.h"
 
 #define SLOT_SECONDS 60.0
-#define END_SECONDS  5.0 /* that a command which was given up may take to end */
-#define LOOK_SECONDS 0.1 /* between two looks whether a new connection has been let in */
+#define END_SECONDS  5.0 /* time limit for a cancelled command to end */
+#define LOOK_SECONDS 0.1 /* interval of the tests whether a new connection is authenticated */
 
 extern char **environ;
 
@@ -57,7 +57,7 @@ out:
     return st;
 }
 
-/* It ended before our command ran. */
+/* Fails with the reason why the transport or the login shell ended before the command ran. */
 static dt_status ended_early(dt_remote *remote, dt_error *err)
 {
     char complaint[DT_REMOTE_COMPLAINT_BYTES], end[DT_EXIT_WORDS_BYTES];
@@ -79,11 +79,11 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
 
 /* --- slots */
 
-/* A slot among the connections that are being opened (connection_slots.h). */
+/* The slot that a new connection holds (connection_slots.h). */
 typedef struct turn {
-    int slot;           /* -1: none is held */
-    const char *socket; /* of the connection that commands share; NULL: none is shared */
-    bool stood;         /* this connection was there before the command */
+    int slot;           /* -1: no slot is held */
+    const char *socket; /* control socket of the connection that commands share; NULL: not shared */
+    bool stood;         /* the shared connection was open before this command */
 } turn;
 
 /* Returns true if the shared connection is open. */
@@ -124,7 +124,7 @@ static void give_back(turn *one)
     one->slot = -1;
 }
 
-/* Waits for output, and gives the slot back as soon as the connection has been let in. */
+/* Waits for output of the login shell, and releases the slot once the connection is authenticated. */
 static dt_status wait_for_login(dt_remote *remote, turn *one, double deadline)
 {
     for (;;) {
@@ -141,7 +141,7 @@ static dt_status wait_for_login(dt_remote *remote, turn *one, double deadline)
 
 /* --- until the command runs */
 
-/* Reads up to the mark; what came after it stays in `got`. */
+/* Reads and drops output up to the mark; what follows the mark stays in `got`. */
 static dt_status skip_noise(dt_remote *remote, turn *one, double deadline, dt_error *err)
 {
     static const char mark[] = "\n" DT_TRANSPORT_MARK "\n";
@@ -198,14 +198,16 @@ void dt_remote_find_end_mark(char out[DT_REMOTE_END_MARK_SIZE], const char *cons
     const char *found = NULL;
 
     for (; *argv != NULL && found == NULL; argv++)
-        found = strstr(*argv, front + 1); /* its first byte is written as digits there */
+        found =
+            strstr(*argv, front + 1); /* the argv has the mark's first byte as an escape sequence */
     out[0] = '\0';
     if (found != NULL)
         snprintf(out, DT_REMOTE_END_MARK_SIZE, "%c%.*s", front[0],
                  (int)(sizeof(front) - 2 + DT_TRANSPORT_END_DIGITS), found);
 }
 
-/* *shared: whether the command used a connection that another command had opened. */
+/* Opens without a second try. *shared: whether the command used a connection that was already
+ * open. */
 static dt_status open_once(dt_remote *out, bool *shared, const char *node, const char *const *words,
                            bool apart, const atomic_bool *cancelled, dt_error *err)
 {
@@ -236,8 +238,9 @@ out:
     return st;
 }
 
-/* An open shared connection proves nothing: the node can be cut off since, or refuse new sessions. A command that failed
- * over it before it ran is tried once more without it. */
+/* Opens, with a second try. A shared connection that is open may still fail: the node may have
+ * become unreachable, or refuse new sessions. A command that failed over it before it ran is tried
+ * once more over a separate connection. */
 static dt_status open_remote(dt_remote *out, const char *node, const char *const *words, bool apart,
                              const atomic_bool *cancelled, dt_error *err)
 {
@@ -266,8 +269,7 @@ dt_status dt_remote_open_apart(dt_remote *out, const char *node, const char *con
     return open_remote(out, node, words, true, cancelled, err);
 }
 
-/* What is given up there ends because its input does; it is waited for, so that nothing of it is
- * left when we say so. */
+/* Closes the stdin of a cancelled command, which ends it, and waits until it has ended. */
 static void let_end(dt_remote *remote)
 {
     double deadline = dt_clock_monotonic_seconds() + END_SECONDS;

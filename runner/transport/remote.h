@@ -20,8 +20,9 @@
 #include "base/strbuf.h"
 #include "runner/transport/transport.h"
 
-#define DT_REMOTE_OPEN_SECONDS 20.0      /* from the start of ssh until the command runs */
-#define DT_REMOTE_NOISE_BYTES  (1 << 16) /* most that a login shell may print before the command */
+#define DT_REMOTE_OPEN_SECONDS 20.0 /* from the start of ssh until the command runs */
+#define DT_REMOTE_NOISE_BYTES \
+    (1 << 16) /* most bytes that a login shell may print before the command */
 
 #define DT_REMOTE_END_MARK_SIZE (sizeof(DT_TRANSPORT_END) + DT_TRANSPORT_END_DIGITS)
 
@@ -34,19 +35,20 @@ typedef struct dt_remote {
     int problems; /* stderr, in memory */
 
     dt_strbuf got; /* stdout that was received and not read yet */
-    size_t ready; /* the front of it that dt_remote_read can give: nothing of the mark of the end */
-    char end_mark[DT_REMOTE_END_MARK_SIZE]; /* "": there is none */
-    bool ended;   /* the mark came: the command has ended, whoever holds its stdout open */
-    int end_code; /* with that exit code */
+    size_t
+        ready; /* bytes at the front of `got` that dt_remote_read can return; excludes the end mark */
+    char end_mark[DT_REMOTE_END_MARK_SIZE]; /* "": the transport prints none */
+    bool ended;   /* the mark came: the command has ended, though others may hold its stdout */
+    int end_code; /* exit code in the end mark */
 } dt_remote;
 
 /* Runs `words` on the node; returns when the command is about to start. */
 dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *words,
                          const atomic_bool *cancelled, dt_error *err);
-/* The same over a separate connection, which ends with the command. */
+/* As dt_remote_open, over a separate connection, which ends with the command. */
 dt_status dt_remote_open_apart(dt_remote *out, const char *node, const char *const *words,
                                const atomic_bool *cancelled, dt_error *err);
-void dt_remote_close(dt_remote *remote); /* accepts one of zero bytes */
+void dt_remote_close(dt_remote *remote); /* accepts a zeroed struct */
 
 /* Makes later commands to the node bypass a shared connection that is stuck (renew.c). Gives up silently on failure or
  * after two seconds: a new connection may still be possible. */

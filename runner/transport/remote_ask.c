@@ -17,7 +17,8 @@ dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *
     st = dt_remote_open(&remote, node, words, cancelled, err);
     if (st != DT_OK)
         return st;
-    /* A command that ends before it has read all says why by its exit. */
+    /* A write error is ignored: if the command ended before it read everything, its exit code and
+     * stderr have the reason. */
     if (dt_remote_write(&remote, input, input_length, timeout_seconds, NULL) == DT_ERR_BUSY)
         DT_THROW(err, DT_ERR_BUSY, "node '%s': cancelled", node);
     dt_remote_write_end(&remote);

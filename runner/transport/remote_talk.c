@@ -13,10 +13,10 @@
 
 #include "base/banned.h"
 
-#define SLICE_MS 100 /* how soon `cancelled` is seen */
-/* From the mark of the command's end until the transport's program is not waited for any more. */
+#define SLICE_MS 100 /* how often `cancelled` is checked */
+/* How long the transport's program may stay alive after the end mark of the command ... */
 #define HELD_SECONDS         0.25
-#define HELD_PROBLEM_SECONDS 2.0 /* where stderr, which may come later, says why */
+#define HELD_PROBLEM_SECONDS 2.0 /* ... if the command failed: its stderr can come later */
 
 dt_status dt_remote_wait(dt_remote *remote, short events, double deadline, dt_error *err)
 {
@@ -39,7 +39,7 @@ dt_status dt_remote_wait(dt_remote *remote, short events, double deadline, dt_er
 
 /* --- its output */
 
-/* The length of the end of `bytes` with which the mark may begin. */
+/* Returns how many bytes at the end of `bytes` may be the beginning of the mark. */
 static size_t begun_mark(const dt_strbuf *bytes, const char *mark)
 {
     const char *at = memrchr(bytes->data, mark[0], bytes->length);
@@ -116,7 +116,7 @@ dt_status dt_remote_read(dt_remote *remote, void *bytes, size_t size, size_t *go
 
         if (st != DT_OK)
             return st;
-        if (count == 0) { /* no more can come of a mark that has begun */
+        if (count == 0) { /* end of file: an incomplete mark is ordinary output */
             remote->ready = remote->got.length;
             break;
         }
@@ -126,7 +126,7 @@ dt_status dt_remote_read(dt_remote *remote, void *bytes, size_t size, size_t *go
     return DT_OK;
 }
 
-/* Drops what comes, but for the mark. False: nothing was there. */
+/* Reads and drops output, but recognizes the end mark. Returns false if there was nothing to read. */
 static bool drop_output(dt_remote *remote)
 {
     char piece[16384];
@@ -188,7 +188,7 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
                            dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + timeout_seconds;
-    double held_until = 0; /* the transport's program has that long to end after the command */
+    double held_until = 0; /* deadline of the transport's program, set when the mark comes */
     char complaint[DT_REMOTE_COMPLAINT_BYTES], reason[DT_REMOTE_REASON_BYTES];
     int ended = 0;
 

@@ -1,7 +1,8 @@
 /* renew: bypasses a shared connection that is stuck.
  *
- * Commands to a node share one connection. After a cut TCP sends again at growing intervals: one
- * that was cut for ten seconds may say nothing for twenty-five, while a new one is there at once.
+ * Commands to a node share one connection. After an interruption TCP retransmits at growing
+ * intervals: a connection that was cut for ten seconds may stay silent for twenty-five, while a new
+ * one works at once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,7 +66,8 @@ static void run_quietly(const char **argv)
     }
 }
 
-/* "ssh: FOLDER/NAME [mux]", as ssh calls a master. */
+/* Returns true for a stopped process whose title is "ssh: FOLDER/NAME [mux]", which ssh gives to a
+ * master. */
 static bool is_paused_master(const void *context, char state, const char *words, size_t length)
 {
     const char *socket = context;
@@ -74,7 +76,8 @@ static bool is_paused_master(const void *context, char state, const char *words,
            strstr(words, "[mux]") != NULL;
 }
 
-/* A master that is stopped by a signal blocks all runs, and does not answer 'ssh -O stop'. */
+/* Kills ssh masters that a signal has stopped: they block all runs, and do not answer 'ssh -O
+ * stop'. */
 static void end_paused_masters(dt_arena *arena)
 {
     const char *folder, *socket = NULL;

@@ -1,9 +1,9 @@
-/* slurm: a machine of a Slurm job, by a step of it: srun, from any machine that has Slurm's
- * programs.
+/* slurm: runs a command on a node of a Slurm job, as a job step (srun), from any machine with
+ * Slurm's programs.
  *
- * The step shares all that the job has there (--overlap), CPUs, memory and GPUs, beside other
- * steps. What runs in it ends with it: an agent, which must outlive connections, has a step of its
- * own (node_setup/keepalive.c).
+ * The step shares all CPUs, memory and GPUs of the job on the node with other steps (--overlap).
+ * Processes that a step leaves running are killed when it ends. An agent must outlive connections,
+ * and therefore runs in its own step (node_setup/keepalive.c).
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-/* What salloc, sbatch or an outer srun left in the environment, and srun would take for options. */
+/* Variables that salloc, sbatch or an outer srun set, and that srun would read as options. */
 static const char *const unset[] = {
     "SLURM_NTASKS",          "SLURM_NPROCS",         "SLURM_NTASKS_PER_NODE",
     "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU", "SLURM_CPUS_PER_TASK",
@@ -27,7 +27,8 @@ static const char *const unset[] = {
     "SLURM_STDERRMODE",      "SLURM_STDINMODE",      "SLURM_MULTI_PROG",
     "SLURM_PTY_PORT",
 };
-/* In this order, then --jobid and --nodelist. --mem=0: the job's, whatever it is. */
+/* Passed in this order, followed by --jobid and --nodelist. --mem=0: all memory of the job on the
+ * node. */
 static const char *const options[] = {
     "--overlap", "--nodes=1", "--ntasks=1", "--mem=0",      "--cpu-bind=none",
     "--quiet",   "--chdir=/", "--mpi=none", "--export=ALL",
@@ -81,7 +82,7 @@ static dt_status slurm_command(const char ***argv, const char *node, const char 
     return DT_OK;
 }
 
-/* The last line that says anything. */
+/* Returns the last line that is not empty, without its newline. */
 static const char *last_line(const char *text, size_t *length)
 {
     size_t end = strlen(text), start;
@@ -94,7 +95,7 @@ static const char *last_line(const char *text, size_t *length)
     return text + start;
 }
 
-/* srun's words are many and change; the job's state tells what most of them mean. */
+/* srun's messages vary between versions: if the job has ended, report its state instead. */
 static dt_status slurm_explain(const char *node, const char *complaint, dt_error *err)
 {
     dt_status st = DT_ERR_PEER;
@@ -117,13 +118,14 @@ static dt_status slurm_explain(const char *node, const char *complaint, dt_error
     return st;
 }
 
-/* srun adds a line of its own to what a command that fails has said. */
+/* Returns true for the lines that srun adds after the stderr of a failed command. */
 static bool slurm_is_transport_line(const char *line)
 {
     return strncmp(line, "srun: ", 6) == 0 || strncmp(line, "slurmstepd: ", 12) == 0;
 }
 
-/* Messages of a step that was ended from outside; for a task that failed srun prints only "Exited with ...". */
+/* Returns true if the step was ended from outside. For a command that failed, srun prints only
+ * "Exited with ...". */
 static bool slurm_connection_lost(const char *complaint)
 {
     return strstr(complaint, "CANCELLED AT") != NULL ||
@@ -141,7 +143,7 @@ static bool slurm_is_preempted(const char *node)
            dt_slurm_job_look(&now, job, NULL) == DT_OK && now.phase == DT_SLURM_ENDED;
 }
 
-/* Where the controller is away, nothing is known of the node. */
+/* If the Slurm controller does not answer, nothing is known about the node. */
 static dt_contact slurm_contact(const char *complaint)
 {
     static const char *const away[] = {"contact slurm controller",      "contact controller",

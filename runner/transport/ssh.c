@@ -1,8 +1,9 @@
-/* ssh: the system's client with the user's own configuration: jump hosts, keys, ports, users.
+/* ssh: uses the system's ssh client with the user's own configuration: jump hosts, keys, ports,
+ * users.
  *
- * What stands on the command line wins over that configuration, and is therefore little: nothing
- * may ask, nothing but our words may run or be forwarded, a dead peer is noticed in about 12 s, all
- * commands to a node share one connection, and a host key is always checked.
+ * Options on the command line override that configuration, so there are few. They ensure that ssh
+ * asks no questions, runs and forwards nothing else, notices a dead peer in about 12 s, shares one
+ * connection among all commands to a node, and always checks the host key.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -19,19 +20,28 @@
 
 #include "base/banned.h"
 
-/* In this order; the path of the control socket comes after them. */
-static const char *const options[] = {
-    "BatchMode=yes",     "StrictHostKeyChecking=yes", /* never weaker, whatever the configuration
-                                                         says */
-    "ConnectTimeout=8",  "ServerAliveInterval=4",     "ServerAliveCountMax=3", "ControlMaster=auto",
-    "ControlPersist=60", "ClearAllForwardings=yes", /* a forwarded port can be taken once only */
-    "ForwardX11=no",     "RemoteCommand=none",        "PermitLocalCommand=no", "RequestTTY=no",
-    "LogLevel=INFO", /* ssh_errors.c reads it */
+/* Passed in this order, followed by the path of the control socket. */
+static const char *const options[] =
+    {
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes", /* never weaker, whatever the configuration says */
+        "ConnectTimeout=8",
+        "ServerAliveInterval=4",
+        "ServerAliveCountMax=3",
+        "ControlMaster=auto",
+        "ControlPersist=60",
+        "ClearAllForwardings=yes", /* forwarded ports cannot be shared */
+        "ForwardX11=no",
+        "RemoteCommand=none",
+        "PermitLocalCommand=no",
+        "RequestTTY=no",
+        "LogLevel=INFO", /* ssh_errors.c parses messages of this level */
 };
 #define CONTROL_PATH "ControlPath="
 enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]), EXTRA_WORDS = 5 };
 
-/* ProxyCommand and Match exec hand the name to a shell: what a shell knows is not in a name. */
+/* Accepts only characters without a meaning for a shell: ProxyCommand and Match exec pass the name
+ * to one. */
 static bool ssh_reaches(const char *node)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -59,7 +69,7 @@ static const char *script(const char *const *words, dt_arena *arena)
         dt_strbuf_add_char(&plain, ' ');
         dt_quote_word(&plain, words[i]);
     }
-    /* printf knows \036, the first byte of the mark */
+    /* \036 is the first byte of DT_TRANSPORT_END */
     dt_strbuf_add_fmt(&plain, "; code=$?; printf \"\\036%s%s %%d\\n\" $code; exit $code",
                       DT_TRANSPORT_END + 1, digits);
     dt_quote_script(&quoted, plain.data);
@@ -69,7 +79,7 @@ static const char *script(const char *const *words, dt_arena *arena)
     return out;
 }
 
-/* "ssh" and the options, with room for EXTRA_WORDS more. */
+/* Starts an argv with "ssh" and the options; it has room for EXTRA_WORDS more words. */
 static dt_status begin(const char ***argv, size_t *count, const char *node, dt_arena *arena,
                        dt_error *err)
 {
@@ -134,14 +144,14 @@ static dt_status ssh_renew(const char ***argv, const char *node, dt_arena *arena
 
     DT_TRY(begin(argv, &n, node, arena, err));
     (*argv)[n++] = "-O";
-    (*argv)[n++] = "stop"; /* the master takes no new session and ends with its last one */
+    (*argv)[n++] = "stop"; /* the master accepts no new sessions, and exits after its last one */
     (*argv)[n++] = "--";
     (*argv)[n++] = node;
 out:
     return st;
 }
 
-/* Puts options in front of the usual ones; the first value of an option counts. */
+/* Inserts options before the usual ones: ssh uses the first value of an option. */
 static dt_status put_first(const char ***argv, const char *const *own, size_t own_count,
                            dt_arena *arena, dt_error *err)
 {
@@ -156,7 +166,7 @@ static dt_status put_first(const char ***argv, const char *const *own, size_t ow
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     out[0] = usual[0];
     memcpy(out + 1, own, own_count * sizeof(own[0]));
-    memcpy(out + 1 + own_count, usual + 1, count * sizeof(usual[0])); /* with the NULL */
+    memcpy(out + 1 + own_count, usual + 1, count * sizeof(usual[0])); /* includes the final NULL */
     return DT_OK;
 }
 
@@ -169,8 +179,8 @@ static dt_status ssh_command_apart(const char ***argv, const char *node, const c
     return st == DT_OK ? put_first(argv, own, sizeof(own) / sizeof(own[0]), arena, err) : st;
 }
 
-/* As far as the server's banner, and then no way of signing in is tried: what stalls there, stalls
- * later. */
+/* Connects up to the server's banner and tries no authentication: a later step can stall on a
+ * machine that is alive. */
 static dt_status ssh_ping(const char ***argv, const char *node, dt_arena *arena, dt_error *err)
 {
     static const char *const own[] = {

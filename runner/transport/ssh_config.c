@@ -15,13 +15,13 @@
 
 #include "base/banned.h"
 
-#define RESOLVE_SECONDS   10.0 /* a 'Match exec' of the user's configuration may take a while */
+#define RESOLVE_SECONDS   10.0 /* a 'Match exec' of the user's configuration can be slow */
 #define ASK_SECONDS       12.0
 #define RESOLVE_MAX_BYTES ((size_t)1 << 20)
 
 extern char **environ;
 
-/* Adds what fd brings until its end; false if the deadline passes first. */
+/* Appends what `fd` delivers until end of file; false if the deadline passes first. */
 static bool read_until(dt_strbuf *out, int fd, double deadline)
 {
     char bytes[4096];
@@ -50,8 +50,9 @@ static bool read_until(dt_strbuf *out, int fd, double deadline)
     return false;
 }
 
-/* Runs ssh and replaces `out` with what it writes to `fd`, 1 or 2; the others are /dev/null. *status is its wait status.
- * False: it could not be run, or has not ended in time. */
+/* Runs ssh and replaces `out` with what it writes to `fd` (1 or 2); its other descriptors are
+ * /dev/null. *status is its wait status. Returns false if ssh cannot be run, or does not end in
+ * time. */
 static bool run(dt_strbuf *out, int *status, const char *const *argv, int fd, double seconds)
 {
     double deadline = dt_clock_monotonic_seconds() + seconds;
@@ -149,8 +150,9 @@ const char *dt_ssh_jump_url(const char *jump, dt_arena *arena)
                : dt_arena_printf(arena, "%s%s", scheme, jump);
 }
 
-/* Adds the jump hosts of `host` in the order in which a connection passes them: ssh reaches the first by that one's own
- * configuration, and each other one through those before it. */
+/* Adds the jump hosts of `host` in the order in which a connection passes them. ssh reaches the
+ * first jump host with that host's own configuration, and each later one through those before
+ * it. */
 static void add_jumps(dt_ssh_way *out, const char *host, int depth, dt_arena *arena)
 {
     dt_strbuf resolved;

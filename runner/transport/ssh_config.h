@@ -16,16 +16,16 @@
 /* Replaces `out` with what 'ssh -G' prints for a host; false, and `out` empty, if ssh fails or does not end. */
 bool dt_ssh_resolve(dt_strbuf *out, const char *host);
 
-/* The value of the line "KEY ..." of what ssh -G printed; NULL if there is none. */
+/* Returns the value of the line "KEY ..." in the output of ssh -G; NULL if there is none. */
 char *dt_ssh_resolved_value(const char *resolved, const char *key, dt_arena *arena);
 
 /* Returns a jump host, [user@]host[:port] or a URL, as a URL: the only form in which ssh's command line takes a port.
  * NULL: no memory. */
 const char *dt_ssh_jump_url(const char *jump, dt_arena *arena);
 
-/* What a connection to a node passes. */
+/* The hosts, or the command, that a connection to a node passes through. */
 typedef struct dt_ssh_way {
-    const char *jumps[DT_SSH_JUMPS_MAX]; /* in the order in which they are passed */
+    const char *jumps[DT_SSH_JUMPS_MAX]; /* in the order in which a connection passes them */
     int count;
     const char *command; /* a ProxyCommand; NULL: none */
 } dt_ssh_way;

@@ -13,12 +13,12 @@ enum { LINES_MAX = 200, COMPLAINT_BYTES = 8192 };
 typedef struct row {
     const char *text;
     dt_status status;
-    dt_contact contact; /* what it proves */
+    dt_contact contact; /* what the message proves about the machine */
     const char *what, *remedy;
 } row;
 
-/* The first row whose text is in a line of ssh counts; %s is the node. OpenSSH 8 and 9 write these texts, and
- * translate none of them. */
+/* The first row whose text is in a line of ssh counts; %s is the node's name. OpenSSH 8 and 9 print
+ * these texts, and never translate them. */
 static const row rows[] = {
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", DT_ERR_UNSUPPORTED, DT_CONTACT_HOST,
      "its host key has changed: the machine was reinstalled, or another machine answers",
@@ -106,7 +106,7 @@ typedef struct lines {
     int count;
 } lines;
 
-/* The lines that say anything, of the end of `complaint`, without control characters. */
+/* Splits the end of `complaint` into its lines that are not empty, without control characters. */
 static void split(lines *out, const char *complaint)
 {
     size_t length = strlen(complaint);
@@ -134,7 +134,8 @@ static bool begins(const char *line, const char *front)
     return strncmp(line, front, strlen(front)) == 0;
 }
 
-/* Whether ssh itself wrote the line: a banner of the server and a ProxyCommand may say anything. */
+/* Returns true if ssh itself wrote the line: a server's banner and a ProxyCommand can print
+ * anything. */
 static bool is_own(const char *line)
 {
     static const char *const fronts[] = {"ssh: ",
@@ -166,7 +167,7 @@ static bool is_own(const char *line)
            strstr(line, "onfiguration option") != NULL;
 }
 
-/* Nothing but that a connection ended. */
+/* Returns true for a line that only says that a connection ended. */
 static bool is_closing(const char *line)
 {
     return begins(line, "kex_exchange_identification: Connection closed") ||
@@ -183,7 +184,8 @@ static bool is_warning(const char *line)
            begins(line, "Authorized uses only");
 }
 
-/* How ssh ends where what carried its connection, a jump host or a ProxyCommand, ended first. */
+/* Returns true for ssh's message if the jump host or ProxyCommand that carried its connection ended
+ * first. */
 static bool is_carrier_lost(const char *line)
 {
     return strstr(line, "UNKNOWN port") != NULL;
@@ -191,7 +193,7 @@ static bool is_carrier_lost(const char *line)
 
 /* --- what a line means */
 
-/* The row of what ssh said, and the line that has it; NULL: none. */
+/* Returns the first row that matches a line of ssh, and sets *line to that line; NULL: none. */
 static const row *find_row(const char **line, const lines *all)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -213,7 +215,7 @@ static const char *find_cause(const lines *all)
     return all->count > 0 ? all->line[all->count - 1] : "";
 }
 
-/* For a message that says "ssh: " itself. */
+/* Removes a leading "ssh: ", for messages that begin with it themselves. */
 static const char *without_front(const char *line)
 {
     return begins(line, "ssh: ") ? line + 5 : line;
@@ -231,8 +233,8 @@ static const row *find_channel_row(const char *line)
     return &channel_rows[i];
 }
 
-/* "HOST" alone in a remedy is known_hosts' name for it, which only the user's configuration knows.
- */
+/* Replaces "%s" in a remedy by the node's name. A remedy has "HOST" where known_hosts may use
+ * another name, which only the user's configuration knows. */
 static void fill(char *out, size_t size, const char *remedy, const char *node)
 {
     size_t used = 0, length = strlen(node);
@@ -250,8 +252,8 @@ static void fill(char *out, size_t size, const char *remedy, const char *node)
 
 /* --- with a jump host */
 
-/* How many ssh lost what carried them: that to the node, that to its last jump host, and so on. 0: the node's own
- * sshd was reached. */
+/* Returns how many ssh processes lost the connection that carried them: the ssh to the node, the
+ * one to its last jump host, and so on. 0: the node's own sshd was reached. */
 static int count_lost(const lines *all)
 {
     int count = 0;
@@ -263,7 +265,8 @@ static int count_lost(const lines *all)
     return count;
 }
 
-/* Replaces the lines by those of another try, if that fails on the way too. */
+/* Connects once more to get better messages; keeps the old ones if this try does not fail on the
+ * way to the node. */
 static void ask_why(lines *all, int *lost, const char *node)
 {
     dt_strbuf complaint;
@@ -281,7 +284,7 @@ static void ask_why(lines *all, int *lost, const char *node)
     dt_strbuf_release(&complaint);
 }
 
-/* What went wrong on the way to the node, at the jump host that wrote the cause. */
+/* Fails with what went wrong on the way to the node, naming the jump host that wrote the cause. */
 static dt_status explain_way(const char *node, const lines *all, int lost, dt_error *err)
 {
     const char *cause = find_cause(all), *jump, *line;
@@ -325,7 +328,8 @@ static dt_status explain_way(const char *node, const lines *all, int lost, dt_er
     return st;
 }
 
-/* What that proves of the node: of its jump host nothing else than that it could not be asked. */
+/* Returns what a failure on the way to the node proves about the node: an error about a jump host
+ * only proves that the node could not be reached through it. */
 static dt_contact contact_of_way(const lines *all)
 {
     const row *found = find_channel_row(find_cause(all));
@@ -335,7 +339,7 @@ static dt_contact contact_of_way(const lines *all)
         return found->contact;
     found = find_row(&line, all);
     return found == NULL || is_closing(line) || found->contact == DT_CONTACT_NONE
-               ? DT_CONTACT_NONE /* which a `ping` knows better: it shares no connection */
+               ? DT_CONTACT_NONE /* `ping` can correct this: it shares no connection */
                : DT_CONTACT_UNKNOWN;
 }
 
@@ -368,7 +372,8 @@ dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err)
                    without_front(is_closing(line) ? cause : line));
 }
 
-/* The banner comes before any question of who may sign in (DEBUG1, ssh.c). */
+/* The server's banner ("Remote protocol version", of LogLevel DEBUG1, ssh.c) proves that the
+ * machine answers, even if it then refuses the login. */
 dt_contact dt_ssh_error_contact(const char *complaint)
 {
     const row *found;

@@ -18,7 +18,7 @@ static void add(XXH3_state_t *hash, const char *text)
     XXH3_128bits_update(hash, text, strlen(text) + 1);
 }
 
-/* Adds a host's configuration to the hash, and its jump hosts to the end of the list. */
+/* Adds a host's configuration to the hash, and appends its jump hosts to the list. */
 static void add_host(XXH3_state_t *hash, const char *host, const char **jumps, size_t *count,
                      dt_arena *arena)
 {

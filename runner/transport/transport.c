@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-/* The first that reaches it. */
+/* The first transport that accepts the node's name is used. */
 static const dt_transport *const transports[] = {&dt_transport_local, &dt_transport_slurm,
                                                  &dt_transport_ssh};
 
