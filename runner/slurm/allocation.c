@@ -10,7 +10,7 @@
 
 #define COUNT_MAX 1000000
 
-/* NULL where it is not set, or empty. */
+/* Returns NULL if the variable is not set, or empty. */
 static const char *variable(const char *name)
 {
     const char *text = getenv(name);
@@ -59,7 +59,7 @@ bool dt_slurm_counts(int64_t *out, int64_t count, const char *text)
     return filled == count;
 }
 
-/* -1: none. A list of indexes where the number itself is not there. */
+/* Returns the GPUs of each host; -1: unknown. Without the number, counts the list of indexes. */
 static int64_t gpus(void)
 {
     const char *number = variable("SLURM_GPUS_ON_NODE"), *list = variable("SLURM_JOB_GPUS");

@@ -36,7 +36,7 @@ static const struct {
     {"RESIZING", DT_SLURM_RUNS, "runs"},
     {"REQUEUE_HOLD", DT_SLURM_WAITS, "was put back into the queue, and is held"},
     {"RESV_DEL_HOLD", DT_SLURM_WAITS, "is held: its reservation was deleted"},
-    {"COMPLETING", DT_SLURM_WAITS, "is ending"}, /* how it ended is known a moment later */
+    {"COMPLETING", DT_SLURM_WAITS, "is ending"}, /* the final state is known a moment later */
     {"CANCELLED", DT_SLURM_ENDED, "was cancelled (scancel)"},
     {"TIMEOUT", DT_SLURM_ENDED, "reached its time limit"},
     {"DEADLINE", DT_SLURM_ENDED, "reached its deadline"},
@@ -49,7 +49,7 @@ static const struct {
 };
 enum { STATE_COUNT = sizeof(states) / sizeof(states[0]) };
 
-/* Reasons that people ask about most. */
+/* Explanations of the reasons that users see most often. */
 static const struct {
     const char *reason, *words;
 } reasons[] = {
@@ -76,7 +76,7 @@ static int row_of(const char *state)
     return -1;
 }
 
-/* Up to the next '|' of squeue's line. */
+/* Copies a column of squeue's line, up to the next '|'; returns what follows it. */
 static const char *take_column(char *out, size_t size, const char *at)
 {
     size_t length = strcspn(at, "|\n");
@@ -155,7 +155,7 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
     snprintf(gpus, sizeof(gpus), "--gpus-per-node=%" PRId64, wish->gpus_per_node);
     snprintf(name, sizeof(name), "--job-name=%s", wish->name);
     argv[n++] = "sbatch";
-    argv[n++] = name; /* a recipe may name it otherwise */
+    argv[n++] = name; /* overrides a job name in the recipe's options */
     for (int64_t i = 0; i < wish->option_count; i++)
         argv[n++] = wish->options[i];
     argv[n++] = nodes;
@@ -163,7 +163,7 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
     argv[n++] = cpus;
     if (wish->gpus_per_node > 0)
         argv[n++] = gpus;
-    argv[n++] = "--no-requeue"; /* a run that starts again is dtrun's to do */
+    argv[n++] = "--no-requeue"; /* dtrun itself restarts runs */
     argv[n++] = "--output=/dev/null";
     argv[n++] = "--chdir=/";
     argv[n++] = try_only ? "--test-only" : "--parsable";
@@ -177,7 +177,7 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
         DT_THROW(err, st, "%s", problem.message);
     if (try_only)
         goto out;
-    *job = strtoll(answer.data, &end, 10); /* "12", or "12;cluster" */
+    *job = strtoll(answer.data, &end, 10); /* the answer is "12", or "12;cluster" */
     if (*job <= 0 || (*end != '\n' && *end != ';' && *end != '\0'))
         DT_THROW(err, DT_ERR_CORRUPT, "sbatch answered '%.60s' instead of a job's number",
                  answer.data);

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* "slurm:" NUMBER `mark` REST */
+/* Splits "slurm:" NUMBER `mark` REST; false if the name has another form. */
 static bool split(const char *name, char mark, int64_t *number, const char **rest)
 {
     size_t digits;

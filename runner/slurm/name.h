@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* *host is the rest of `name`. */
+/* Accepts "slurm:JOB/HOST"; *host points into `name`. */
 bool dt_slurm_name_is_host(const char *name, int64_t *job, const char **host);
-/* *count nodes, of which this one is *index, from 0. */
+/* Accepts "slurm:COUNT#NUMBER". *index counts from 0. */
 bool dt_slurm_name_is_place(const char *name, int64_t *count, int64_t *index);
 
 #endif

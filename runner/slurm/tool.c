@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-/* Files in memory, which the program can fill without a reader. */
+/* Descriptors of the program: files in memory, which it can fill while nothing reads them. */
 typedef struct ends {
     int in, out, errors;
 } ends;
