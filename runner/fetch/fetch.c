@@ -22,9 +22,9 @@
 #include "base/banned.h"
 
 #define TRIES                8
-#define TRIES_FIRST          3 /* of which none brought a byte: a wrong name is reported soon */
+#define TRIES_FIRST          3 /* without a single byte: a wrong host name is reported soon */
 #define PAUSE_FIRST_SECONDS  1.0
-#define PAUSE_RESUME_SECONDS 0.2 /* after a try that brought something */
+#define PAUSE_RESUME_SECONDS 0.2 /* after a try that made progress */
 #define PAUSE_MOST_SECONDS   30.0
 #define NAP_SECONDS          0.1
 #define PIECE_BYTES          ((size_t)1 << 18)
@@ -69,7 +69,7 @@ static bool take_digest(char *digest, const char *fragment)
     return true;
 }
 
-/* The last part of its path, as a file may be called anywhere. */
+/* Returns the last component of the URL's path, as a name that is valid for a file. */
 static const char *name_of(const char *path, dt_arena *arena)
 {
     const char *slash = strrchr(path, '/');
@@ -78,7 +78,7 @@ static const char *name_of(const char *path, dt_arena *arena)
 
     path = slash != NULL ? slash + 1 : path;
     length = strlen(path);
-    if (length > NAME_BYTES) /* its ending tells what it is */
+    if (length > NAME_BYTES) /* keep the end, which has the file name extension */
         path += length - NAME_BYTES;
     snprintf(name, sizeof(name), "%s", path[0] != '\0' ? path : "data");
     for (char *p = name; *p != '\0'; p++)
@@ -188,8 +188,8 @@ static dt_status open_part(dt_fetch_part *part, const char *etag_path, dt_error 
     return DT_OK;
 }
 
-/* Try after try, as long as each brings something. What it is a part of is noted, for a launch that
- * continues with it. */
+/* Repeats the transfer as long as tries make progress. Saves the ETag of the part, with which a
+ * later launch resumes the download. */
 static dt_status get_all(dt_fetch_part *part, const char *etag_path, const dt_fetch_url *url,
                          const dt_fetch_progress *progress, dt_error *err)
 {
@@ -235,7 +235,8 @@ static dt_status start_anew(dt_fetch_part *part, dt_error *err)
                : DT_FAIL(err, DT_ERR_IO, "cannot empty '%s': %s", part->path, strerror(errno));
 }
 
-/* A part from another time that does not fit is fetched once more, from the beginning. */
+/* Downloads the part and checks its digest. If a part left by an earlier launch turns out wrong,
+ * downloads the whole file once. */
 static dt_status fill(dt_fetch_part *part, const char *etag_path, const dt_fetch_url *url,
                       const dt_fetch_progress *progress, dt_error *err)
 {
@@ -290,7 +291,8 @@ out:
     return st;
 }
 
-/* Another launch may be fetching the same file: then it is there at the end of the wait. */
+/* Takes the lock of the file. Another launch may be fetching it: then it is usually complete after
+ * the wait. */
 static dt_status lock_it(int *fd, const places *at, const dt_fetch_url *url,
                          const dt_fetch_progress *progress, dt_error *err)
 {
@@ -338,7 +340,7 @@ dt_status dt_fetch(const char **path, const char *url, const dt_fetch_progress *
         unlink(at.etag);
         DT_TRY(dt_file_sync_dir(at.folder, err));
     }
-    (void)utimensat(AT_FDCWD, at.folder, NULL, 0); /* in use: remote_helper/prune.c */
+    (void)utimensat(AT_FDCWD, at.folder, NULL, 0); /* marks it as used (remote_helper/prune.c) */
     *path = at.file;
 out:
     if (part.fd >= 0)

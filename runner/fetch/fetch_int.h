@@ -9,9 +9,9 @@
 
 /* Lives in an arena. */
 typedef struct dt_fetch_url {
-    const char *ask;   /* without the digest */
-    const char *shown; /* without query: for people */
-    const char *name;  /* of the file */
+    const char *ask;   /* the URL without the digest */
+    const char *shown; /* the URL without the query, for messages */
+    const char *name;  /* name of the file in the cache */
     char digest[65];   /* lower case */
 } dt_fetch_url;
 

@@ -16,7 +16,7 @@
 #include "base/banned.h"
 
 #define CONNECT_SECONDS 15L
-#define STALL_SECONDS   30L /* without a byte: broken off */
+#define STALL_SECONDS   30L /* abort after this time without a byte */
 #define REDIRECTS_MOST  5L
 #define TELL_SECONDS    2.0
 #define MB(bytes)       ((long long)((bytes) >> 20))
@@ -28,16 +28,16 @@ typedef struct transfer {
     dt_fetch_part *part;
     const dt_fetch_url *url;
     const dt_fetch_progress *progress;
-    long answer; /* of the last response; its headers are seen one after the other */
+    long answer; /* HTTP status of the last response */
     char etag[256];
-    int64_t range_from; /* of a 206; -1: it did not say */
-    bool begun;         /* the first byte of a good answer came */
+    int64_t range_from; /* first byte of a 206 response; -1: not stated */
+    bool begun;         /* the first byte of a successful response was received */
     double told_seconds;
-    dt_status st; /* of what our own side could not do */
+    dt_status st; /* error on this side, such as a full disk */
     dt_error *err;
 } transfer;
 
-/* --- what comes */
+/* --- receiving */
 
 static bool take_header(char *out, size_t size, const char *line, size_t length, const char *name)
 {
@@ -63,11 +63,12 @@ static size_t on_header(char *line, size_t size, size_t count, void *context)
     size_t length = size * count;
     char text[256];
 
-    if (length > 5 && strncmp(line, "HTTP/", 5) == 0) { /* a redirect's are over */
+    if (length > 5 &&
+        strncmp(line, "HTTP/", 5) == 0) { /* a new response: forget a redirect's headers */
         t->etag[0] = '\0';
         t->range_from = -1;
     } else if (take_header(text, sizeof(text), line, length, "etag:")) {
-        /* A weak one ("W/...") promises a like page, not the same bytes. */
+        /* A weak ETag ("W/...") promises an equivalent file, not the same bytes. */
         if (text[0] == '"')
             memcpy(t->etag, text, sizeof(text));
     } else if (take_header(text, sizeof(text), line, length, "content-range:")) {
@@ -116,7 +117,7 @@ static bool begin(transfer *t)
     curl_easy_getinfo(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &more);
     if (t->answer == HTTP_PART && t->range_from != t->part->have_bytes)
         return fails(t, DT_ERR_IO, "the server sends another range than requested");
-    if (t->answer == HTTP_OK) { /* it knows no ranges, or the file has changed */
+    if (t->answer == HTTP_OK) { /* the server does not support ranges, or the file has changed */
         t->part->have_bytes = 0;
         if (ftruncate(t->part->fd, 0) != 0)
             return fails(t, DT_ERR_IO, strerror(errno));
@@ -135,7 +136,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
 
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->answer);
     if (t->answer != HTTP_OK && t->answer != HTTP_PART)
-        return length; /* what the server has to say about an error */
+        return length; /* ignore the body of an error page */
     if (!t->begun && !begin(t))
         return 0;
     while (done < length) {
@@ -201,7 +202,7 @@ static void set_protocols(CURL *curl, bool secure)
 #endif
 }
 
-/* The variables that curl's own program knows; the library does not. */
+/* Uses the variables that the curl program reads, but libcurl does not. */
 static void set_certificates(CURL *curl)
 {
     static const char *const names[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};
@@ -244,16 +245,16 @@ static dt_status set_up(transfer *t, struct curl_slist **headers, dt_error *err)
     if (t->part->have_bytes == 0)
         return DT_OK;
     snprintf(range, sizeof(range), "%lld-", (long long)t->part->have_bytes);
-    curl_easy_setopt(t->curl, CURLOPT_RANGE, range); /* copied */
+    curl_easy_setopt(t->curl, CURLOPT_RANGE, range); /* libcurl copies the string */
     if (t->part->etag[0] == '\0')
-        return DT_OK; /* the digest tells whether the rest belonged to it */
+        return DT_OK; /* without an ETag, the digest shows whether the rest belongs to the part */
     snprintf(line, sizeof(line), "If-Range: %s", t->part->etag);
     *headers = curl_slist_append(*headers, line);
     curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, *headers);
     return *headers != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* --- what became of it */
+/* --- the result */
 
 static dt_status judge_answer(transfer *t, bool *again, dt_error *err)
 {
@@ -262,7 +263,7 @@ static dt_status judge_answer(transfer *t, bool *again, dt_error *err)
     if (t->answer == HTTP_OK || t->answer == HTTP_PART)
         return DT_OK;
     if (t->answer == HTTP_NOT_THAT_FAR && t->part->have_bytes > 0)
-        return DT_OK; /* nothing is missing, or the digest will say that it is not that file */
+        return DT_OK; /* nothing is missing, or the digest check will fail */
     *again = t->answer >= 500 || t->answer == 408 || t->answer == 429;
     if (t->answer == 404 || t->answer == 410)
         remedy = "check the URL in the recipe";

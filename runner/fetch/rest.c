@@ -10,12 +10,12 @@
 #include "base/banned.h"
 
 #define TRIES              5
-#define PAUSE_SECONDS      0.5  /* before the second try; then twice as long each time */
-#define PAUSE_SECONDS_MOST 60.0 /* that a server may ask for */
+#define PAUSE_SECONDS      0.5  /* before the second try; doubled for each further try */
+#define PAUSE_SECONDS_MOST 60.0 /* longest pause that is accepted from a server */
 #define CONNECT_SECONDS    10L
 #define TRY_SECONDS        120.0
 #define ANSWER_BYTES_MOST  ((size_t)64 << 20)
-#define WORDS_MOST         300 /* of what a server says is wrong */
+#define WORDS_MOST         300 /* of a server's error message */
 
 struct dt_rest {
     CURL *curl;
@@ -25,7 +25,7 @@ struct dt_rest {
     char *remedy;
     int tries;
     double try_seconds;
-    double wanted_seconds; /* by the last answer's Retry-After; 0: none */
+    double wanted_seconds; /* Retry-After of the last response; 0: none */
     dt_strbuf answer;
 };
 
@@ -63,7 +63,8 @@ static char *copy(const char *text)
     return out;
 }
 
-/* What a URL below it would lose or a terminal obey, and what would be shown and kept of it. */
+/* Checks the base address. A query, a fragment or spaces would break the URLs made from it, control
+ * characters would reach the terminal, and a password would be shown and stored. */
 static dt_status base_check(const char *base, dt_error *err)
 {
     const char *at = strstr(base, "://");
@@ -131,7 +132,7 @@ static void options_set(dt_rest *rest, const char *url, const char *body)
 {
     CURL *curl = rest->curl;
 
-    curl_easy_reset(curl); /* the connection stays */
+    curl_easy_reset(curl); /* keeps the connection */
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, rest->headers);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrun");
@@ -153,7 +154,7 @@ static void options_set(dt_rest *rest, const char *url, const char *body)
     }
 }
 
-/* A server's text, in a line that no terminal obeys. */
+/* Appends a server's text as one line without control characters. */
 static void line_add(dt_strbuf *out, const char *text, size_t most)
 {
     for (size_t i = 0; i < most && text[i] != '\0'; i++)
@@ -217,7 +218,7 @@ static dt_status try_once(dt_rest *rest, const char *url, const char *body, bool
     dt_strbuf_reset(&rest->answer);
     rest->wanted_seconds = 0;
     options_set(rest, url, body);
-    /* libcurl itself repeats what was sent over an old connection that ends without an answer */
+    /* libcurl itself sends a request again if a reused connection closes without a response */
     curl_easy_setopt(rest->curl, CURLOPT_FRESH_CONNECT, again ? 0L : 1L);
     code = curl_easy_perform(rest->curl);
     if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
@@ -233,8 +234,9 @@ static dt_status try_once(dt_rest *rest, const char *url, const char *body, bool
     return status >= 200 && status < 300 ? DT_OK : refusal(rest, status, err);
 }
 
-/* Whether another try is worth it, and then after a pause. None where the server wants a longer one than anybody
- * waits for, nor where most of a try's time has gone. */
+/* Returns true, after a pause, if another try can succeed. False if the tries are used up, the
+ * server asks for a longer pause than PAUSE_SECONDS_MOST, or most of the time of a try has
+ * passed. */
 static bool pause_before(const dt_rest *rest, int try, double began)
 {
     double pause = PAUSE_SECONDS * (double)(1 << (try < 10 ? try - 1 : 9));

@@ -32,7 +32,8 @@ dt_status dt_rest_get(dt_rest *rest, json_t **answer, const char *path, dt_error
 /* POST; steals `body`. *answer: new reference. */
 dt_status dt_rest_post(dt_rest *rest, json_t **answer, const char *path, json_t *body,
                        dt_error *err);
-/* The same without retries: after DT_ERR_BUSY the server may or may not have carried out the request. */
+/* As dt_rest_post without retries: after DT_ERR_BUSY the server may or may not have carried out the
+ * request. */
 dt_status dt_rest_post_once(dt_rest *rest, json_t **answer, const char *path, json_t *body,
                             dt_error *err);
 /* Sleeps before another try; false, without a pause, if there were enough tries. */
