@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-/* "list, show, ..." */
+/* Appends the names of the commands that a server runs: "list, show, ..." */
 static void list_remote(dt_strbuf *out)
 {
     for (size_t i = 0; dt_commands[i] != NULL; i++)

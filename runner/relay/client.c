@@ -17,23 +17,23 @@
 #define CONNECT_SECONDS    10L
 #define SILENCE_SECONDS    (6 * DT_WEB_COMMAND_SIGN_SECONDS)
 #define REFUSAL_BYTES_MOST ((size_t)64 << 10)
-#define LINE_BYTES_MOST    ((size_t)1 << 20) /* a longer one is shown in pieces */
+#define LINE_BYTES_MOST    ((size_t)1 << 20) /* a longer line is shown in pieces */
 #define LINK_HINT          "'dtrun serve --link' prints it there, after 'token='"
 
 typedef struct relay {
-    const char *url; /* as it was given */
+    const char *url; /* as the user gave it */
     CURL *curl;
-    long status;       /* HTTP's, once it is there */
-    double heard;      /* when something came last */
-    bool silent;       /* for too long */
-    dt_frames frames;  /* of an answer */
-    dt_strbuf refusal; /* what came instead */
-    dt_strbuf line[2]; /* of stdout and stderr: not whole yet */
+    long status;       /* HTTP status of the response; 0 before it arrives */
+    double heard;      /* time of the last byte received */
+    bool silent;       /* nothing was received for SILENCE_SECONDS */
+    dt_frames frames;  /* parser of a successful response */
+    dt_strbuf refusal; /* body of any other response */
+    dt_strbuf line[2]; /* incomplete lines of stdout and stderr */
     bool had_token;
-    dt_error problem; /* of ours, while bytes come */
+    dt_error problem; /* error on this side while bytes are received */
 } relay;
 
-/* --- what is shown */
+/* --- showing the output */
 
 static dt_status show(relay *r, int which, size_t until, dt_error *err)
 {
@@ -52,7 +52,8 @@ static dt_status show(relay *r, int which, size_t until, dt_error *err)
     return st;
 }
 
-/* Whole lines: nothing that spans two frames is torn. */
+/* Shows complete lines only, so that a line that spans two frames is not interleaved with the other
+ * stream. */
 static dt_status take(void *context, char what, const char *bytes, size_t length, dt_error *err)
 {
     relay *r = context;
@@ -64,7 +65,7 @@ static dt_status take(void *context, char what, const char *bytes, size_t length
     last = memrchr(line->data, '\n', line->length);
     if (last != NULL)
         return show(r, which, (size_t)(last - line->data) + 1, err);
-    if (length == 0 || line->length > LINE_BYTES_MOST) /* no more for now */
+    if (length == 0 || line->length > LINE_BYTES_MOST) /* the server has no more output for now */
         return show(r, which, line->length, err);
     return DT_OK;
 }
@@ -92,7 +93,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
     return length;
 }
 
-/* Some times a second; not 0 ends it. */
+/* libcurl calls this about once a second; a result other than 0 aborts the transfer. */
 static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     relay *r = context;
@@ -117,7 +118,7 @@ static size_t host_length(const char *host)
     return strcspn(host, ":/");
 }
 
-/* The part before the path of a URL, or what connects to a socket. */
+/* Checks the server's address. *local: it is on this machine, so that http is safe. */
 static dt_status check_address(bool *local, const char *url, bool has_token, dt_error *err)
 {
     const char *host = strstr(url, "://");
@@ -154,9 +155,9 @@ out:
     return st;
 }
 
-/* --- the question */
+/* --- the request */
 
-/* "NAME", or "NAME=VALUE" where there is a value. */
+/* Appends "&word=" with the escaped "NAME", or "NAME=VALUE" if there is a value. */
 static dt_status add_word(dt_strbuf *out, CURL *curl, const char *dashes, const char *name,
                           const char *value, dt_error *err)
 {
@@ -221,7 +222,7 @@ out:
 
 static void set_options(relay *r, const char *question, struct curl_slist *headers, bool local)
 {
-    const char *authority = getenv("CURL_CA_BUNDLE"); /* as the program curl has it */
+    const char *authority = getenv("CURL_CA_BUNDLE"); /* the variable that the curl program reads */
     CURL *curl = r->curl;
 
     curl_easy_setopt(curl, CURLOPT_URL, question);
@@ -239,7 +240,7 @@ static void set_options(relay *r, const char *question, struct curl_slist *heade
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, r->url + 5);
     if (authority != NULL && authority[0] != '\0')
         curl_easy_setopt(curl, CURLOPT_CAINFO, authority);
-    if (local) /* no proxy is on the way */
+    if (local) /* use no proxy */
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
 #if LIBCURL_VERSION_NUM >= 0x075500
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -248,9 +249,9 @@ static void set_options(relay *r, const char *question, struct curl_slist *heade
 #endif
 }
 
-/* --- the answer */
+/* --- the response */
 
-/* The message of an API's error; "" none. */
+/* Appends the message in a JSON error response; nothing if there is none. */
 static void words_of(dt_strbuf *out, const dt_strbuf *answer)
 {
     json_t *json;

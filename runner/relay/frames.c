@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-#define HEAD_BYTES_MOST 16 /* "o 16384\n" and to spare */
+#define HEAD_BYTES_MOST 16 /* longest header, "o 16384\n", with room to spare */
 #define EXIT_CODE_MOST  255
 
 void dt_frames_init(dt_frames *out,
@@ -28,7 +28,7 @@ static dt_status refuse(dt_error *err)
     return DT_FAIL(err, DT_ERR_CORRUPT, "the server's answer is malformed");
 }
 
-/* "o 12": what it is, and a number. */
+/* Parses a frame's header, such as "o 12": the kind of frame, then its length or the exit code. */
 static dt_status read_head(dt_frames *frames, dt_error *err)
 {
     const char *text = frames->head.data;

@@ -11,7 +11,7 @@
  */
 
 typedef struct dt_frames {
-    /* Bytes of stdout ('o') or stderr ('e'); length 0: the other side is still there. */
+    /* Receives bytes of stdout ('o') or stderr ('e'); length 0: a sign of life. */
     dt_status (*take)(void *context, char what, const char *bytes, size_t length, dt_error *err);
     void *context;
     dt_strbuf head; /* the received part of a frame's header */

@@ -27,7 +27,8 @@ out:
     return st;
 }
 
-/* The token goes into a header: a line break would begin another header. */
+/* Refuses spaces and control characters: the token goes into an HTTP header, where a line break
+ * would begin another one. */
 static dt_status check(const dt_strbuf *token, const char *from, dt_error *err)
 {
     for (size_t i = 0; i < token->length; i++)
