@@ -43,7 +43,8 @@ static bool is_ipv6(const char *address)
     return strchr(address, ':') != NULL;
 }
 
-/* "fe80::1%eth0" of an environment and "fe80::1" of the facts. */
+/* Compares an address from the environment, such as "fe80::1%eth0", with one of the facts, such as
+ * "fe80::1". */
 static bool same_address(const char *scoped, const char *address)
 {
     size_t length = strcspn(scoped, "%");
@@ -61,8 +62,9 @@ static bool is_named(const json_t *item, const char *interface)
            in_subnet(address, interface);
 }
 
-/* The first address that `interface` names; "": the first that is not loopback. families: "4", "6", or "46" for IPv4
- * before IPv6. NULL: none. */
+/* Returns the first address that matches `interface`; for "" the first that is not loopback.
+ * Link-local addresses are skipped. families: "4", "6", or "46" for IPv4 before IPv6. NULL:
+ * none. */
 static const char *find(const json_t *facts, const char *interface, const char *families)
 {
     const json_t *list = json_object_get(facts, "addresses"), *item;
@@ -79,7 +81,7 @@ static const char *find(const json_t *facts, const char *interface, const char *
     return NULL;
 }
 
-/* The name of the interface that has the address; NULL: none has. */
+/* Returns the name of the interface that has the address; NULL: none has. */
 static const char *interface_with(const json_t *facts, const char *address)
 {
     const json_t *list = json_object_get(facts, "addresses"), *item;
@@ -91,7 +93,8 @@ static const char *interface_with(const json_t *facts, const char *address)
     return NULL;
 }
 
-/* The address at which another machine sees this one, or another of that interface if it is link-local. */
+/* Returns `seen`, the address at which another machine sees this one; if it is link-local, another
+ * address of the same interface. NULL: none. */
 static const char *find_seen(const json_t *facts, const char *seen)
 {
     const char *found = seen[0] != '\0' ? find(facts, seen, "46") : NULL;
@@ -112,7 +115,8 @@ static const char *find_preferred(const json_t *facts, const json_t *seen_from,
     return found != NULL ? found : find(facts, interface, "46");
 }
 
-/* Prefers an address of the interface that has the preferred address. */
+/* Returns an address of the family that `preferred` does not have, if possible of the same
+ * interface; NULL: none. */
 static const char *find_other(const json_t *facts, const char *preferred, const char *interface)
 {
     const char *family = is_ipv6(preferred) ? "4" : "6", *name, *found = NULL;
@@ -183,7 +187,7 @@ static const char *in_family(const dt_node_addresses *one, bool ipv6)
     return one->other;
 }
 
-/* The first node that has no address of the family; NULL: all have one. */
+/* Returns the first node without an address of the family; NULL: all have one. */
 static const dt_node_addresses *find_lacking(const dt_node_addresses *all, int64_t count, bool ipv6)
 {
     for (int64_t i = 0; i < count; i++)

@@ -20,7 +20,8 @@
 
 enum { SYSTEM_NEEDS_AGENT = 42, SYSTEM_NO_PLACE = 43, SHELL_CANNOT_RUN = 126 };
 
-/* $1 hash, $2 its size. The size tells a file that a crash cut short. */
+/* Sets $agent, the agent's path on the node. $1 is its hash. Its size, $2, shows whether a crash
+ * left it incomplete. */
 #define FIND_AGENT                                                          \
     "umask 077\n"                                                           \
     "case ${XDG_CACHE_HOME-} in\n"                                          \
@@ -109,7 +110,8 @@ static dt_status put_agent(const dt_bootstrap *bootstrap, const char *node,
     return st == DT_OK ? st : DT_FAIL(err, st, "%s", problem.message);
 }
 
-/* Its answer; *damaged where another program gave it, or it is none. */
+/* Parses the agent's answer. *damaged: it is not JSON, or comes from a program with another
+ * digest. */
 static dt_status read_facts(json_t **facts, bool *damaged, const dt_strbuf *answer,
                             const dt_bootstrap *bootstrap, const char *node, dt_error *err)
 {

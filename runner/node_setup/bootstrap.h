@@ -18,13 +18,13 @@
 
 /* The agent of this installation. */
 typedef struct dt_bootstrap {
-    const char *path; /* here */
+    const char *path; /* on this machine */
     char digest[DT_DIGEST_SIZE];
     dt_strbuf bytes;
 } dt_bootstrap;
 
 dt_status dt_bootstrap_init(dt_bootstrap *out, dt_arena *arena, dt_error *err);
-void dt_bootstrap_release(dt_bootstrap *bootstrap); /* accepts one of zero bytes */
+void dt_bootstrap_release(dt_bootstrap *bootstrap); /* accepts a zeroed struct */
 
 /* Returns the object of remote_helper/probe.c for the node; copies the agent first if it is missing. *skew_ms: the node's
  * clock minus this machine's, within the time of the answer. bundle: "-" for none. */

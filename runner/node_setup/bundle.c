@@ -18,7 +18,7 @@
 
 #define LIST_SECONDS 20.0
 #define GPU_PART     "libdtrun-cuda.so" /* DT_CUDA_LIBRARY of engine/device/device_cuda.h */
-#define NCCL         "libnccl.so.2"     /* which the GPU part loads by name (comm/nccl/link.cu) */
+#define NCCL         "libnccl.so.2"     /* libdtrun-cuda.so loads it by name (comm/nccl/link.cu) */
 #ifdef __aarch64__
 #define LOADER "/lib/ld-linux-aarch64.so.1"
 #else
@@ -27,7 +27,7 @@
 
 enum { FILES_MAX = 256 };
 
-/* What comes with glibc, or with the driver: always the node's own. */
+/* Returns true for libraries of glibc and of the driver: ranks use the node's own. */
 static bool is_the_nodes(const char *name)
 {
     static const char *const names[] = {
@@ -79,7 +79,8 @@ out:
     return st;
 }
 
-/* "libX.so.1" is "lib/libX.so.1" already: engine and GPU part need some in common. */
+/* Returns true if the bundle already has the library, since the engine and the GPU part share
+ * some. */
 static bool has_file(const dt_bundle *bundle, const char *library)
 {
     for (int64_t i = 0; i < bundle->file_count; i++)
@@ -88,13 +89,14 @@ static bool has_file(const dt_bundle *bundle, const char *library)
     return false;
 }
 
-/* A line of the loader's list: "\tlibdnnl.so.2 => /usr/lib/libdnnl.so.2 (0x00007f...)". */
+/* Parses a line of the loader's list, such as "\tlibdnnl.so.2 => /usr/lib/libdnnl.so.2
+ * (0x00007f...)", and adds the library. */
 static dt_status add_library(dt_bundle *bundle, char *line, dt_arena *arena, dt_error *err)
 {
     char *name = line + strspn(line, " \t"), *path = strstr(name, " => "), *end;
 
     if (path == NULL)
-        return DT_OK; /* the kernel's own, the loader, or "statically linked" */
+        return DT_OK; /* the vdso, the loader, or "statically linked" */
     *path = '\0';
     path += 4;
     if (is_the_nodes(name))
@@ -113,7 +115,8 @@ static dt_status add_library(dt_bundle *bundle, char *line, dt_arena *arena, dt_
                : DT_OK;
 }
 
-/* The loader knows best what it will load: it is asked, not the files. */
+/* Runs the loader to list the libraries that it would load: parsing the files could give another
+ * result. */
 static dt_status add_libraries(dt_bundle *bundle, const char *const *words, dt_arena *arena,
                                dt_error *err)
 {
@@ -164,8 +167,9 @@ static bool is_library(const char *name, const char *prefix, int numbers)
     return true;
 }
 
-/* cuBLASLt loads NVRTC by name, from where it is itself, for products that it compiles; without it
- * other algorithms are chosen, and a node's numbers would differ by whether it has a toolkit. */
+/* Adds NVRTC from the folder of cuBLASLt, which loads it by name for kernels that it compiles.
+ * Without NVRTC cuBLASLt uses other algorithms, so that results would depend on whether a node has
+ * a CUDA toolkit. */
 static dt_status add_compiler(dt_bundle *bundle, dt_arena *arena, dt_error *err)
 {
     const char *beside = NULL;
@@ -192,8 +196,8 @@ out:
     return st;
 }
 
-/* The one that is named, where the environment names one; *loads otherwise: what the loader is to
- * look for in front of the GPU part. */
+/* Adds the NCCL that DTRUN_NCCL names. *loads: the loader's variable that makes it preload NCCL if
+ * DTRUN_NCCL names none. */
 static dt_status add_nccl(dt_bundle *bundle, const char **loads, dt_arena *arena, dt_error *err)
 {
     const char *named = getenv("DTRUN_NCCL");
@@ -209,8 +213,9 @@ static dt_status add_nccl(dt_bundle *bundle, const char **loads, dt_arena *arena
                          : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-/* Lists the libraries of the GPU part next to the engine. A library is not a program, so the loader is run on it, with NCCL
- * preloaded from where the GPU part would find it. If there is no NCCL, the loader prints that and continues. */
+/* Adds the GPU part, which is next to the engine, and its libraries. It is a library, so the loader
+ * is run on it, with NCCL preloaded from where the GPU part would find it. Without NCCL, the loader
+ * prints an error and continues. */
 static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *arena, dt_error *err)
 {
     const char *slash = strrchr(engine, '/');

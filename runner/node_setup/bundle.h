@@ -23,7 +23,7 @@
 
 typedef struct dt_bundle_file {
     const char *name; /* "bin/dtrun-engine", "lib/libdnnl.so.2" */
-    const char *path; /* here */
+    const char *path; /* on this machine */
     int64_t bytes;
     char digest[DT_DIGEST_SIZE];
 } dt_bundle_file;
@@ -35,8 +35,8 @@ typedef struct dt_bundle {
     dt_bundle_file *files;
 } dt_bundle;
 
-/* Reads all files: takes some ten milliseconds, a second with `gpus`. DT_ERR_IO: the installation is incomplete;
- * DT_ERR_UNSUPPORTED: it has no GPU part. */
+/* Reads all files, which takes about ten milliseconds, or a second with `gpus`. DT_ERR_IO: the
+ * installation is incomplete; DT_ERR_UNSUPPORTED: it has no GPU part. */
 dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err);
 
 /* Copies the bundle to the node, through the agent on the node. */

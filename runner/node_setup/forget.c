@@ -18,7 +18,7 @@ dt_status dt_node_forget(dt_strbuf *kept, const dt_node_layout *layout, const ch
 
     dt_strbuf_init(&answer);
     if (layout->here)
-        goto out; /* its folders are the run's own */
+        goto out; /* this machine: the run itself has the files */
     DT_TRY(dt_nodes_ask(&answer, layout->node, words, home, strlen(home), FORGET_SECONDS, cancelled,
                         err));
     for (const char *line = answer.data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)

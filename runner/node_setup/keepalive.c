@@ -1,5 +1,6 @@
-/* keepalive: an agent that must outlive the connections to its node, where what a connection leaves
- * running is ended with it: a step of its own, whose srun stands apart from the supervisor. */
+/* keepalive: starts an agent that outlives the connection to its node. Slurm ends the processes
+ * that a step leaves running, so the agent gets a step of its own, whose srun is detached from the
+ * supervisor. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,14 +22,15 @@
 
 extern char **environ;
 
-/* For 15 s: is it there? $1 is the agent's folder. */
+/* Waits up to 15 s for the agent's socket in its folder $1. */
 static const char await_script[] = "i=0\n"
                                    "until [ -S \"$1/agent.sock\" ]; do\n"
                                    "    [ $((i += 1)) -le 150 ] || exit 1\n"
                                    "    sleep 0.1\n"
                                    "done";
 
-/* setsid forks and exits, so that the agent has no parent that could end it. */
+/* Starts the step detached: setsid --fork exits at once, so that srun has no parent that could end
+ * it. */
 static dt_status start_apart(const char *const *argv, const char *log, dt_error *err)
 {
     posix_spawn_file_actions_t actions;
@@ -79,7 +81,7 @@ out:
     return st;
 }
 
-/* What the step has said, of a start that came to nothing. */
+/* Appends what a step that failed to start has written to its log, as one line. */
 static void add_log(dt_strbuf *out, const char *log)
 {
     if (dt_file_read(out, log, LOG_BYTES, NULL) != DT_OK)

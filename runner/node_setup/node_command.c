@@ -1,5 +1,6 @@
-/* node_command: the argv that the supervisor starts. What is not this machine goes through
- * dtrun-reach, which waits its turn, takes the noise off and says what is wrong. */
+/* node_command: returns the argv with which the supervisor runs a command on a node. For another
+ * machine it runs dtrun-reach, which limits concurrent logins, drops the login shell's output, and
+ * explains failures. */
 #include <string.h>
 
 #include "base/dirs.h"
@@ -13,7 +14,7 @@ bool dt_nodes_is_here(const char *node)
     return dt_transport_local.reaches(node);
 }
 
-/* flag: of dtrun-reach, or NULL. */
+/* flag: an option of dtrun-reach, or NULL. */
 static dt_status reach_command(const char ***argv, const char *flag, const char *node,
                                const char *const *words, dt_arena *arena, dt_error *err)
 {

@@ -37,7 +37,7 @@ out:
     return st;
 }
 
-/* Copies into the arena, so that the document can go. */
+/* Copies a string into the arena, so that it outlives the document. */
 static dt_status take_string(const char **out, const json_t *json, const char *key, dt_arena *arena,
                              dt_error *err)
 {

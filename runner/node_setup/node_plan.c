@@ -1,8 +1,8 @@
-/* node_plan: the plan as one node's engine must see it.
+/* node_plan: adapts the plan for the engine of one node.
  *
- * Where all nodes see the run's folder, their ranks write one checkpoint together. Where some do
- * not, every node writes its own ranks' files below a folder of its own, and they are gathered
- * (gather.c); nodes that do see the run's folder then have one each in it.
+ * If all nodes share the run's folder, their ranks write one checkpoint together. Otherwise every
+ * node writes its ranks' files below its own folder, and gather.c copies them; nodes that share the
+ * run's folder then use a separate subfolder of it (node-K).
  */
 #include <string.h>
 
@@ -22,7 +22,8 @@ static json_t *join(const char *folder, const char *name)
     return out;
 }
 
-/* An entry is one of several, or none that is elsewhere. */
+/* Returns the list with each path replaced by its paths on the node, if they differ; a pattern can
+ * become several paths. */
 static json_t *moved(const json_t *list, const json_t *paths)
 {
     json_t *out = json_array();
@@ -49,7 +50,7 @@ static void move_text(json_t *object, const char *key, const json_t *paths)
         json_object_set(object, key, json_array_get(there, 0));
 }
 
-/* Each is one file. */
+/* Replaces the paths of weights, each of which is a single file. */
 static void move_weights(json_t *weights, const json_t *paths)
 {
     if (weights == NULL)
@@ -63,7 +64,7 @@ void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout)
     const char *slash = strrchr(layout->folder, '/');
 
     dt_strbuf_add_fmt(out, "%s/%s", layout->checkpoints,
-                      slash != NULL ? slash + 1 : layout->folder); /* node-K */
+                      slash != NULL ? slash + 1 : layout->folder); /* the last component, node-K */
 }
 
 json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_shared)

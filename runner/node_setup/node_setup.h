@@ -41,11 +41,11 @@ typedef struct dt_node_layout {
     const char *agent;       /* dtrun-agent */
     const char *engine;      /* dtrun-engine, whose run path finds its libraries */
     const char *folder;      /* of this run, attempt and node: the agent's DIR, mode 0700 */
-    const char *checkpoints; /* the run's, for all attempts, on that node */
+    const char *checkpoints; /* of the run and all its attempts, on that node */
     const char *address;     /* of the interface that ranks use; "127.0.0.1" for one node */
     const char *
         other_address; /* of the other family, for nodes that share only that one (address.h); NULL: none */
-    bool checkpoints_shared; /* that folder is the launch machine's own (probed) */
+    bool checkpoints_shared; /* `checkpoints` is the launch machine's folder (tested) */
     json_t *paths; /* {"/here/a.txt": ["/there/cache/..."]}: data with another path on the node */
 } dt_node_layout;
 
@@ -68,7 +68,7 @@ dt_status dt_node_layout_write(const dt_node_layout *layout, const char *here, d
 #define DT_NODE_LAYOUT_FILE "place.json"
 dt_status dt_node_layout_parse(dt_node_layout *out, const char *text, dt_arena *arena,
                                dt_error *err);
-/* DT_ERR_NOT_FOUND: none was written. */
+/* Reads place.json from `here`. DT_ERR_NOT_FOUND: it was not written. */
 dt_status dt_node_layout_read(dt_node_layout *out, const char *here, dt_arena *arena,
                               dt_error *err);
 
@@ -88,7 +88,8 @@ dt_status dt_node_probe_command(const char ***argv, const char *node, const char
 typedef struct dt_gather_request {
     const dt_node_layout *layouts; /* [count] */
     int64_t count;
-    const char *name, *digest;    /* of the event `checkpoint`: "step-00000100", its index's */
+    const char *name,
+        *digest; /* of the event `checkpoint`: its name, and the digest of its index */
     const char *checkpoints_here; /* runs/ID/checkpoints */
     const json_t *plan;           /* its recipe has the rules for old checkpoints */
     const atomic_bool *cancelled;

@@ -14,7 +14,7 @@ dt_status dt_nodes_ask_code(dt_strbuf *answer, int *code, dt_error *problem, con
                             const char *const *words, const void *input, size_t input_length,
                             double timeout_seconds, const atomic_bool *cancelled, dt_error *err);
 
-/* The same, but a command that fails is DT_ERR_IO with the last line of its stderr. */
+/* As dt_nodes_ask_code, but a command that fails is DT_ERR_IO with the last line of its stderr. */
 dt_status dt_nodes_ask(dt_strbuf *answer, const char *node, const char *const *words,
                        const void *input, size_t input_length, double timeout_seconds,
                        const atomic_bool *cancelled, dt_error *err);

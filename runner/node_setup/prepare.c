@@ -31,7 +31,7 @@ static const char *interface_of(const json_t *plan)
     return name != NULL ? name : "";
 }
 
-/* The first node of the plan that is another machine, or NULL. */
+/* Returns the first node of the plan that is another machine, or NULL. */
 static const char *elsewhere(const json_t *plan)
 {
     const json_t *item;
@@ -61,7 +61,8 @@ static dt_status take_addresses(dt_node_layout *out, const dt_prepare_request *r
 
 /* --- this machine: the installed programs, the run's own folders */
 
-/* Where others are part of the run they must reach us: one of them is asked how it sees us. */
+/* Chooses this machine's address. If the run has other nodes they must reach this machine, so one
+ * of them is probed for the address that it sees. */
 static dt_status address_here(dt_node_layout *out, const dt_prepare_request *request,
                               dt_arena *arena, dt_error *err)
 {

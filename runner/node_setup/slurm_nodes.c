@@ -1,7 +1,7 @@
 /* slurm_nodes: submits the Slurm job of a run once, waits for its nodes, and ends it.
  *
- * runs/ID/slurm.json is {"job": 12}. It is there from the submission to the end of the run, so that
- * attempts that follow each other use one job, and a supervisor that comes later knows it.
+ * runs/ID/slurm.json, {"job": 12}, exists from the submission to the end of the run, so that later
+ * attempts use the same job, and a later supervisor finds it.
  */
 #define _GNU_SOURCE
 #include "runner/node_setup/slurm_nodes.h"
@@ -20,10 +20,11 @@
 
 #include "base/banned.h"
 
-#define JOB_FILE      "slurm.json"
-#define LOCK_FILE     "slurm.lock"
-#define LOOK_SECONDS  1.0 /* at a job that waits: no more often, a controller has many to serve */
-#define FIRST_SECONDS 5.0 /* ... but for the beginning */
+#define JOB_FILE  "slurm.json"
+#define LOCK_FILE "slurm.lock"
+#define LOOK_SECONDS \
+    1.0 /* between two queries of a pending job: the controller also serves others */
+#define FIRST_SECONDS 5.0 /* in this first time the pause is a quarter of it */
 #define LOCK_SECONDS  60.0
 #define NAP_SECONDS   0.1
 
@@ -60,7 +61,7 @@ out:
     return st;
 }
 
-/* *job 0: none was submitted. */
+/* Reads slurm.json. *job 0: no job was submitted. */
 static dt_status read_job(int64_t *job, const char *folder, dt_arena *arena, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -94,7 +95,7 @@ out:
     return st;
 }
 
-/* Whether the recipe tells sbatch itself, which may be by a GPU's name. */
+/* Returns true if the recipe's options for sbatch request GPUs themselves, for example by type. */
 static bool says_gpus(const char *const *options, int64_t count)
 {
     bool said = false;
@@ -105,7 +106,7 @@ static bool says_gpus(const char *const *options, int64_t count)
     return said;
 }
 
-/* Ranks may share a GPU: it is the highest number that counts. */
+/* Returns the highest device number plus one, since ranks can share a GPU. */
 static int64_t gpus_per_node(const json_t *plan)
 {
     const json_t *item;
@@ -124,7 +125,7 @@ static int64_t gpus_per_node(const json_t *plan)
     return most;
 }
 
-/* What the plan's ranks need of each node. */
+/* Collects what the plan's ranks need on each node. */
 static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes, dt_arena *arena,
                            dt_error *err)
 {
@@ -170,7 +171,7 @@ out:
     return st;
 }
 
-/* Returns the run's job; the first node submits it. */
+/* Returns the run's job, and submits it if there is none yet. */
 static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
                           const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
@@ -179,7 +180,7 @@ static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
     int fd = -1;
 
     DT_TRY(lock(&fd, folder, arena, err));
-    DT_TRY(check_cancelled(request->cancelled, err)); /* the run may have ended meanwhile */
+    DT_TRY(check_cancelled(request->cancelled, err)); /* the run may have ended */
     DT_TRY(read_job(job, folder, arena, err));
     if (*job != 0)
         goto out;
@@ -188,7 +189,7 @@ static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
     st = write_job(*job, folder, arena, err);
     if (st != DT_OK)
         (void)dt_slurm_job_end(*job, false,
-                               NULL); /* without a record the job could not be found again */
+                               NULL); /* without the record the job could not be found again */
 out:
     if (fd >= 0)
         close(fd);
@@ -278,7 +279,7 @@ void dt_nodes_slurm_end(const char *folder, bool good)
     dt_arena_init(&arena, 1024);
     DT_TRY(below(&path, folder, LOCK_FILE, &arena, &err));
     if (!dt_file_exists(path))
-        goto out; /* Slurm has nothing to do with this run */
+        goto out; /* not a node of a Slurm job */
     DT_TRY(lock(&fd, folder, &arena, &err));
     DT_TRY(read_job(&job, folder, &arena, &err));
     if (job == 0)

@@ -17,7 +17,7 @@
 
 enum {
     ALL_PAIRS_MAX = 8,
-    BLOCK = 32, /* listeners at a time: each costs a process and two descriptors here */
+    BLOCK = 32, /* listeners at a time: each uses a process and two descriptors on this machine */
     WORDS_MAX = 3 + 2 * BLOCK + 1,
     PORT_SIZE = 32
 };
@@ -25,7 +25,7 @@ enum {
 #define PORT_SECONDS 12.0
 #define END_SECONDS  5.0
 
-/* One node in its two roles. */
+/* One node, as listener and as dialer. */
 typedef struct member {
     dt_remote remote; /* of the listener, while it is up */
     bool listens, listen_failed, dial_failed;
@@ -62,7 +62,7 @@ static bool is_pair(const dt_probe_report *report, int64_t from, int64_t to)
 
 /* --- listeners */
 
-/* Reads the listener's "port N". */
+/* Reads the line "port N" of a listener. */
 static dt_status read_port(member *one, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -109,7 +109,7 @@ out:
     dt_arena_release(&arena);
 }
 
-/* A listener that ends with an error has not served all: its error is the cause of what its dialers saw. */
+/* Ends a listener. If it fails, its error is the cause of what its dialers reported. */
 static void end_listener(void *context, int64_t i)
 {
     meetings *all = context;
@@ -134,7 +134,7 @@ static bool is_in_block(const meetings *all, const meeting *one)
     return one->to >= all->first && one->to < all->end && !all->members[one->to].listen_failed;
 }
 
-/* One line of the dialer. */
+/* Parses one line of a dialer's answer. */
 static void take_answer(meeting *one, const char *line, size_t length)
 {
     static const char unreachable[] = "unreachable ", failed[] = "failed ";
@@ -199,7 +199,7 @@ out:
     dt_arena_release(&arena);
 }
 
-/* --- what came of it */
+/* --- the results */
 
 static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *arena)
 {
@@ -251,9 +251,9 @@ dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wi
             }
     for (all.first = 0; all.first < report->count; all.first += BLOCK) {
         all.end = all.first + BLOCK < report->count ? all.first + BLOCK : report->count;
-        dt_probe_spread(all.end - all.first, begin_listener, &all);
-        dt_probe_spread(report->count, dial, &all);
-        dt_probe_spread(all.end - all.first, end_listener, &all);
+        dt_probe_parallel(all.end - all.first, begin_listener, &all);
+        dt_probe_parallel(report->count, dial, &all);
+        dt_probe_parallel(all.end - all.first, end_listener, &all);
     }
     add_faults(report, &all, arena);
 out:

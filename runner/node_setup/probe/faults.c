@@ -9,7 +9,8 @@
 
 #include "base/banned.h"
 
-#define SKEW_MS    5000 /* journals are put in order by corrected clocks; people are not */
+#define SKEW_MS \
+    5000 /* events are ordered with corrected clocks, but people read the times in logs */
 #define ROOM_BYTES ((int64_t)16 << 20) /* journal and logs */
 #define MB(bytes)  ((bytes) >> 20)
 
@@ -20,7 +21,7 @@ static const char *text_of(const json_t *facts, const char *key)
     return text != NULL ? text : "";
 }
 
-/* -1: the node could not tell. */
+/* Returns -1 if the node did not report the number. */
 static int64_t number_of(const json_t *facts, const char *key)
 {
     const json_t *value = json_object_get(facts, key);
@@ -28,7 +29,7 @@ static int64_t number_of(const json_t *facts, const char *key)
     return json_is_integer(value) ? (int64_t)json_integer_value(value) : -1;
 }
 
-/* Two names of one machine would start every rank of it twice. */
+/* Finds two names of one machine, which would start all of its ranks twice. */
 static void judge_names(dt_probe_report *report, const json_t *here, dt_arena *arena)
 {
     for (int64_t i = 0; i < report->count; i++) {

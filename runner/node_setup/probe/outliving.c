@@ -16,10 +16,11 @@ typedef struct tests {
     const dt_probe_report *report;
     const dt_probe_wish *wish;
     const dt_bootstrap *bootstrap;
-    bool *ended; /* [count]: what was left there was gone in the next login */
+    bool *ended; /* [count]: the process was gone in the next login */
 } tests;
 
-/* Leaves a process there, over a connection that ends with the command; false: that cannot be tested. */
+/* Starts a process on the node over a connection that ends with the command, and reads its pid and
+ * start time. Returns false if this fails; the node is then not tested. */
 static bool leave(char *pid, char *start, const tests *all, const char *node, const char *agent)
 {
     const char *const words[] = {agent, "node", "leave", NULL};
@@ -70,7 +71,7 @@ dt_status dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
 
     if (all.ended == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    dt_probe_spread(report->count, test, &all);
+    dt_probe_parallel(report->count, test, &all);
     for (int64_t i = 0; i < report->count; i++)
         if (all.ended[i])
             dt_probe_add_fault(report, arena, report->probes[i].node, false, DT_OK,

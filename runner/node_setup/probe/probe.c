@@ -36,7 +36,8 @@ static void ask_node(void *context, int64_t i)
     probe->seconds += dt_clock_monotonic_seconds() - start;
 }
 
-/* Has GPUs, and was asked for the bundle of nodes that have none. */
+/* Returns true if a node has GPUs although the recipe sets no number, so that it was probed with
+ * the bundle without the GPU part. */
 static bool is_surprise(const question *ask, int64_t i)
 {
     const dt_node_probe *probe = &ask->probes[i];
@@ -54,12 +55,12 @@ static void ask_surprise(void *context, int64_t i)
         return;
     probe->gpus = true;
     if (dt_nodes_is_here(probe->node))
-        return; /* which needs no bundle */
+        return; /* this machine needs no bundle */
     json_decref(probe->facts);
     ask_node(ask, i);
 }
 
-/* All nodes at once; those that turn out to use GPUs once more. */
+/* Probes all nodes in parallel, and again those that turn out to use GPUs. */
 static dt_status ask_all(question *ask, dt_arena *arena, dt_error *err)
 {
     int64_t count = ask->wish->count;
@@ -74,7 +75,7 @@ static dt_status ask_all(question *ask, dt_arena *arena, dt_error *err)
     DT_TRY(dt_bundle_make(&ask->bundles.plain, false, arena, err));
     if (gpus)
         DT_TRY(dt_bundle_make(&ask->bundles.gpus, true, arena, err));
-    dt_probe_spread(count, ask_node, ask);
+    dt_probe_parallel(count, ask_node, ask);
     for (int64_t i = 0; i < count && surprise == NULL; i++)
         if (is_surprise(ask, i) && !dt_nodes_is_here(ask->probes[i].node))
             surprise = ask->probes[i].node;
@@ -84,12 +85,13 @@ static dt_status ask_all(question *ask, dt_arena *arena, dt_error *err)
             dt_error_prefix(err, "node '%s' has GPUs", surprise);
         DT_TRY(st);
     }
-    dt_probe_spread(count, ask_surprise, ask);
+    dt_probe_parallel(count, ask_surprise, ask);
 out:
     return st;
 }
 
-/* A node that sees us tells which of our addresses others use. */
+/* Chooses the nodes' addresses. Another node's facts have the address of this machine that it
+ * sees. */
 static dt_status find_addresses(dt_probe_report *report, const dt_probe_wish *wish, dt_arena *arena,
                                 dt_error *err)
 {

@@ -39,7 +39,7 @@ typedef struct dt_node_probe {
     int64_t skew_ms;     /* its clock minus this machine's */
     double seconds;      /* time until it answered */
     bool gpus;           /* its ranks will use GPUs: it needs the bundle with the GPU part */
-    const char *address; /* that its ranks use; NULL: none */
+    const char *address; /* the address that its ranks use; NULL: none */
 } dt_node_probe;
 
 typedef struct dt_probe_fault {
@@ -59,6 +59,6 @@ typedef struct dt_probe_report {
 
 dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena *arena,
                        dt_error *err);
-void dt_probe_release(dt_probe_report *report); /* accepts one of zero bytes */
+void dt_probe_release(dt_probe_report *report); /* accepts a zeroed struct */
 
 #endif

@@ -6,9 +6,9 @@
 #include "runner/node_setup/bundle.h"
 #include "runner/node_setup/probe/probe.h"
 
-/* --- spread.c */
+/* --- parallel.c */
 /* Calls `work` for 0 to count - 1, on at most 32 threads at once, and waits for all. */
-void dt_probe_spread(int64_t count, void (*work)(void *context, int64_t i), void *context);
+void dt_probe_parallel(int64_t count, void (*work)(void *context, int64_t i), void *context);
 
 /* --- report.c */
 int64_t dt_probe_faults_max(int64_t nodes); /* capacity of `faults`; more are left out */

@@ -31,7 +31,8 @@ static void host_name(char *out, size_t size)
             *p = '_';
 }
 
-/* Returns "KIND-NAME." for CACHE/KIND/NAME and paths in it; "" for other paths. */
+/* Returns the prefix of marks, "KIND-NAME.", for CACHE/KIND/NAME and paths in it; "" for other
+ * paths. */
 static void front_of(char *out, size_t size, const char *cache, const char *path)
 {
     static const char *const kinds[] = {"agents", "bundles", "data"};
@@ -92,8 +93,8 @@ void dt_cache_pin_release(char *mark)
     free(mark);
 }
 
-/* Whether the mark has this machine's host name and was made in another boot. It was then left by a crash of
- * this machine, or it belongs to another machine with the same host name. */
+/* Returns true if the mark has this machine's host name but another boot id. Either a crash of this
+ * machine left it, or another machine has the same host name. */
 static bool is_of_another_boot(const char *path, const char *name)
 {
     char host[65], boot[DT_BOOT_ID_SIZE];

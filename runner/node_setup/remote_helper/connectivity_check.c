@@ -1,15 +1,16 @@
-/* connectivity_check: tests whether connections between two nodes come about, as the ranks will make theirs.
+/* connectivity_check: tests whether two nodes can connect to each other in the way that their ranks
+ * will.
  *
- * listen prints "port N" and echoes the eight bytes that come on each connection. It ends when its stdin ends: the
- * launch machine closes that once every dialer has answered, however long their logins take.
+ * listen prints "port N" and echoes eight bytes of each connection. It ends when its stdin ends:
+ * the launch machine closes it after every dialer has answered, however long their logins take.
  *
  * dial connects to all peers at once and prints one line for each, in their order:
  *   met
  *   unreachable REASON   refused, dropped or without a route
  *   failed REASON        anything else
  *
- * A peer without a route to it is tried again for a while: where a link has only just come back, the kernel may
- * still be at the end of a search for its neighbour that began before.
+ * A peer without a route is tried again for a while: if a link has just come back, the kernel may
+ * still be finishing a neighbour lookup from before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -49,7 +50,7 @@ static dt_status look_up(struct addrinfo **out, const char *address, const char 
 
 typedef struct client {
     int fd;
-    size_t have; /* bytes of the token */
+    size_t have; /* bytes of the token received so far */
     char bytes[TOKEN_BYTES];
 } client;
 
@@ -95,7 +96,8 @@ static dt_status add_client(listener *all, dt_error *err)
     return DT_OK;
 }
 
-/* Reads what a client sent, and sends the token back once it is whole. False: the client is done. */
+/* Reads what a client sent, and echoes the token once it is complete. Returns false if the client
+ * is done. */
 static bool serve_client(client *one)
 {
     ssize_t got = read(one->fd, one->bytes + one->have, TOKEN_BYTES - one->have);
@@ -171,7 +173,7 @@ static bool is_unreachable(int problem)
     return false;
 }
 
-/* Waits for one event; 0: the time is over. */
+/* Waits for one event; returns 0 on timeout. */
 static int wait_for(int fd, short events)
 {
     struct pollfd end = {fd, events, 0};
@@ -183,7 +185,7 @@ static int wait_for(int fd, short events)
     return count;
 }
 
-/* One try; *problem is the errno of a refusal and 0 for a connection, which is then in *fd. */
+/* Tries once to connect. *problem: 0 if connected, with the socket in *fd; else the errno. */
 static dt_status try_to_connect(int *fd, int *problem, const struct addrinfo *at, dt_error *err)
 {
     socklen_t length = sizeof(*problem);

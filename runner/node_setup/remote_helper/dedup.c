@@ -1,7 +1,8 @@
-/* dedup: which files of a bundle are here already, in another bundle.
+/* dedup: finds files of a new bundle that another bundle in the cache already has.
  *
- * A new dtrun is a new bundle, and CUDA's libraries in it, nearly all of its bytes, are the ones of
- * before: receive links them. What a bundle has is in its `files`, as it was sent.
+ * A new version of dtrun is a new bundle, but CUDA's libraries, which are nearly all of its bytes,
+ * rarely change: `receive` links them instead of storing them again. The header of each bundle is
+ * kept in its file `files`.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -15,7 +16,8 @@
 
 #include "base/banned.h"
 
-/* The bundle of which these are the files has this one too, whole as far as its size tells. */
+/* Returns true if the other bundle's header lists the same file, and the file exists with the right
+ * size. Its content is not read. */
 static bool has(const json_t *files, const json_t *wanted, const char *bundle)
 {
     const char *name = json_string_value(json_object_get(wanted, "name"));

@@ -1,5 +1,5 @@
-/* devices: NVIDIA GPUs, as nvidia-smi tells them; where it tells nothing, as the driver's own files
- * do, which have no memory in them:
+/* devices: lists the NVIDIA GPUs that nvidia-smi reports; if it fails, those in the driver's files,
+ * which do not have the memory sizes:
  *
  *   /proc/driver/nvidia/version
  *       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  ..."
@@ -27,14 +27,14 @@
 
 #include "base/banned.h"
 
-#define ASK_SECONDS  6.0 /* without persistence mode the driver starts first */
+#define ASK_SECONDS  6.0 /* without persistence mode nvidia-smi first loads the driver */
 #define ANSWER_BYTES ((size_t)64 << 10)
 #define FILE_BYTES   ((size_t)64 << 10)
 #define DRIVER       "/proc/driver/nvidia"
 
 extern char **environ;
 
-/* Its stdout; false where it cannot be run, fails or takes too long. */
+/* Runs a program and appends its stdout; false if it cannot be run, fails or takes too long. */
 static bool ask(dt_strbuf *out, const char *const *argv)
 {
     double deadline = dt_clock_monotonic_seconds() + ASK_SECONDS;
@@ -82,7 +82,8 @@ static bool ask(dt_strbuf *out, const char *const *argv)
     return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* "535.104.05, 81559, 80000, NVIDIA H100 80GB HBM3": megabytes. */
+/* Parses a line of nvidia-smi, "535.104.05, 81559, 80000, NVIDIA H100 80GB HBM3": driver, total and
+ * free MiB, name. */
 static void add_device(json_t *devices, char *line, char *driver, size_t size)
 {
     char *field[4] = {line, NULL, NULL, NULL};
@@ -102,7 +103,7 @@ static void add_device(json_t *devices, char *line, char *driver, size_t size)
                                     (json_int_t)strtoll(field[2], NULL, 10) << 20));
 }
 
-/* The first of its words that is a number with a point in it: "535.104.05". */
+/* Copies the first word that is a number with a point, such as "535.104.05". */
 static void read_driver_version(char *driver, size_t size)
 {
     dt_strbuf text;
@@ -121,7 +122,7 @@ static void read_driver_version(char *driver, size_t size)
     dt_strbuf_release(&text);
 }
 
-/* A folder for each GPU that this machine, or container, may use. */
+/* Adds a device for each folder in gpus/: one per GPU that this machine, or container, may use. */
 static void add_driver_files(json_t *devices)
 {
     static const char model[] = "Model:";

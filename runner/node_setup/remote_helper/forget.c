@@ -1,10 +1,11 @@
 /* forget: removes the files of an ended run on this machine.
  *
- * FOLDER is STATE/nodes/RUN/attempt-N/node-K, all of which is known elsewhere. CHECKPOINTS is
- * STATE/nodes/RUN/checkpoints-K, or "-"; those that lie elsewhere too are named on stdin, a line
- * each. A checkpoint that is marked, as a whole or as this node's part of one, and not named may be
- * the only one, and stays: "kept NAME". What was never finished goes: "gone NAME". Folders above go
- * once they are empty. Where nobody listens any more the rest stays.
+ * FOLDER is STATE/nodes/RUN/attempt-N/node-K; the launch machine has copies of all its contents.
+ * CHECKPOINTS is STATE/nodes/RUN/checkpoints-K, or "-". Stdin has the names of checkpoints that
+ * exist elsewhere, one per line. A complete checkpoint, or this node's complete part of one, that
+ * is not named may be the only copy: it is kept, and "kept NAME" is printed. Others are removed,
+ * and "gone NAME" is printed. Parent folders are removed once they are empty. If nothing reads the
+ * output any more, the rest is kept.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -24,7 +25,8 @@
     12.0 /* time limit for an agent to exit; without a supervisor it exits after 10 s */
 #define NAMES_BYTES ((size_t)16 << 20)
 
-/* path is FRONTn or FRONTn/BACKm, below .../nodes/RUN: nothing else is ever removed. */
+/* Returns true for a path of the form FRONTn or FRONTn/BACKm below .../nodes/RUN; other paths are
+ * refused. */
 static bool is_ours(const char *path, const char *front, const char *back)
 {
     const char *at = path[0] == '/' ? strstr(path, "/nodes/") : NULL, *run;
@@ -51,7 +53,7 @@ static bool is_ours(const char *path, const char *front, const char *back)
            at[1 + strlen(back) + (size_t)used] == '\0';
 }
 
-/* The lock of a folder that an agent serves is held. */
+/* Waits until no agent holds the lock of the folder. */
 static dt_status await_agent(const char *folder, dt_error *err)
 {
     double deadline = dt_clock_monotonic_seconds() + LEAVE_SECONDS;
@@ -83,7 +85,7 @@ static void remove_if_empty(const char *path, int up)
         char *slash;
 
         if (rmdir(at.data) != 0 && errno != ENOENT)
-            break; /* another attempt's, or what stays, is in it */
+            break; /* it has files of another attempt, or kept checkpoints */
         slash = strrchr(at.data, '/');
         if (slash == NULL)
             break;
@@ -105,7 +107,7 @@ static dt_status read_names(dt_strbuf *names, dt_error *err)
             return DT_FAIL(err, DT_ERR_IO, "cannot read the names of checkpoints");
         dt_strbuf_add(names, bytes, (size_t)got);
     }
-    /* An incomplete line would not name a checkpoint, and never another one. */
+    /* An incomplete last line names nothing, so that at most too much is kept. */
     return DT_OK;
 }
 
@@ -121,7 +123,8 @@ static bool is_named(const dt_strbuf *names, const char *name)
     return found;
 }
 
-/* A failure counts as marked. */
+/* Returns true if the checkpoint, or this node's part of it, is complete; also if this cannot be
+ * tested. */
 static bool is_marked(const char *folder, const char *name)
 {
     static const char *const markers[] = {DT_CHECKPOINT_MARKER, DT_CHECKPOINT_PART};

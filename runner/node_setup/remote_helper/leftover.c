@@ -1,7 +1,7 @@
-/* leftover: tests whether what a login leaves running outlives it, as an agent has to.
+/* leftover: tests whether a process outlives the login that started it, as an agent must.
  *
- * leave starts a process that is detached as an agent is and prints "PID START". look, in another login, waits for a
- * while whether that process is still there, prints "alive" or "gone", and ends it.
+ * leave starts a process that is detached like an agent, and prints "PID START". look, in another
+ * login, watches this process for a while, prints "alive" or "gone", and ends it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,10 +20,11 @@
 
 #define LIFE_SECONDS \
     120 /* longer than a slow login; the process exits by then if it is not ended */
-#define LOOK_SECONDS 1.5 /* what ends a session's processes begins as the connection closes */
+#define LOOK_SECONDS \
+    1.5 /* a session's processes are killed some time after the connection closes */
 #define WAIT_SECONDS 0.05
 
-/* In a child of the child that leads a new session: its parent is init. */
+/* Waits in a grandchild whose parent has started a session and exited, so that init is its parent. */
 static void stay(int report)
 {
     int nothing = open("/dev/null", O_RDWR);

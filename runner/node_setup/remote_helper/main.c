@@ -62,7 +62,8 @@ out:
     return st;
 }
 
-/* A file that the launch machine has just written: whether its folder is this machine's too. */
+/* Prints whether this machine sees a file that the launch machine has just written, and can write
+ * to its folder. */
 static void print_same(const char *path, const char *text)
 {
     dt_strbuf found, folder;

@@ -58,8 +58,9 @@ static json_t *addresses(void)
     return out;
 }
 
-/* Which kernel, and which network of it: the same in two answers means the same machine under two
- * names. Containers with networks of their own are machines of their own here. */
+/* Appends an identity: the boot id and the network namespace. Two answers with the same identity
+ * come from one machine with two names. A container with its own network counts as a separate
+ * machine. */
 static void identity(dt_strbuf *out)
 {
     char space[64];
@@ -94,7 +95,7 @@ static void touch_program(const char *cache)
         (void)utimensat(AT_FDCWD, path, NULL, 0);
 }
 
-/* Returns the free bytes of the file system that `path` is on, or would be on. */
+/* Adds the free bytes of the file system that `path` is on, or would be on. */
 static void add_free(json_t *out, const char *key, const char *path)
 {
     char at[PATH_MAX];
@@ -111,7 +112,7 @@ static void add_free(json_t *out, const char *key, const char *path)
     json_object_set_new(out, key, json_integer((json_int_t)(info.f_bavail * info.f_frsize)));
 }
 
-/* Where runs keep their things on this machine. */
+/* Adds the folder in which runs keep their state on this machine, and its free space. */
 static void add_state(json_t *out)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -129,7 +130,8 @@ static void add_state(json_t *out)
     dt_strbuf_release(&path);
 }
 
-/* The address at which ssh reached us: one that others reach too. "CLIENT PORT SERVER PORT". */
+/* Adds both ends of the ssh connection. Other nodes can probably reach the server's address too.
+ * SSH_CONNECTION is "CLIENT PORT SERVER PORT". */
 static void add_ssh_address(json_t *out)
 {
     const char *text = getenv("SSH_CONNECTION");
@@ -191,7 +193,7 @@ dt_status dt_remote_helper_probe(const char *bundle, dt_error *err)
     dt_strbuf_reset(&text);
     dt_strbuf_add_fmt(&text, "%s/bundles/%s", cache.data, bundle);
     json_object_set_new(out, "bundle", json_boolean(utimensat(AT_FDCWD, text.data, NULL, 0) == 0));
-    touch_program(cache.data); /* prune.c: both are in use */
+    touch_program(cache.data); /* so that prune.c sees them as used */
     json_object_set_new(out, "time_ms", json_integer(dt_clock_wall_ms()));
     dt_strbuf_reset(&text);
     dt_json_write(&text, out);

@@ -1,10 +1,9 @@
-/* prune: removes what the cache no longer needs.
+/* prune: removes old files from the cache.
  *
- * A bundle or an agent goes when no process of this machine runs from it, no agent of any machine
- * with this home has it marked as in use (cache_pin.h), and nobody has asked for it for a day (its
- * folder's time is set whenever a launch finds it); data likewise after thirty days, and what is
- * known of files; what a launch left half done after a day. Nothing here is an error: the next
- * launch tries again.
+ * A bundle or an agent is removed if no process of this machine runs from it, no agent of a machine
+ * with the same home directory has it pinned (cache_pin.h), and no launch has used it for a day
+ * (each launch updates the time of its folder). Data and cached digests are removed after thirty
+ * days without use, incomplete files after a day. Errors are ignored: the next launch tries again.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

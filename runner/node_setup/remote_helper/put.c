@@ -1,8 +1,8 @@
 /* put: stores a data file from stdin in CACHE/data/DIGEST/NAME.
  *
- * Says "have" where it is there already; else "from N", N bytes of it being in
- * CACHE/data/DIGEST.part from a time before, and takes the rest. The whole is checked against
- * DIGEST. One at a time: a second one of the same file waits, and then has it.
+ * Prints "have" if the file already exists. Otherwise prints "from N", where N is the size of the
+ * partial upload in CACHE/data/DIGEST.part, reads the rest from stdin, and checks the complete file
+ * against DIGEST. A second upload of the same file waits for the first, and then finds the file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,8 @@
 
 #define PIECE_BYTES 131072
 
-/* The partial file, locked; another one may have finished and renamed it while we waited. */
+/* Opens and locks the partial file. While this waits for the lock, another upload may rename the
+ * file: then opens a new one. */
 static dt_status open_part(int *fd, const char *part, dt_error *err)
 {
     struct stat ours, there;
@@ -99,8 +100,8 @@ out:
     return st;
 }
 
-/* Of a file, and of no other folder. Data may begin with a dot: they have a folder of their own; a
- * folder of others' has partial files there. */
+/* Returns true for a file name without a path. In a folder that has other files, partial uploads
+ * begin with a dot, so that such names are refused there (among_others). */
 static bool is_name(const char *name, bool among_others)
 {
     return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 &&
@@ -140,7 +141,7 @@ dt_status dt_remote_helper_put(const char *wanted, int64_t bytes, const char *na
         DT_TRY(remove_other(path.data, wanted, bytes, err));
     if (dt_file_exists(path.data)) {
         unlink(part.data);
-        (void)utimensat(AT_FDCWD, folder.data, NULL, 0); /* prune.c: in use */
+        (void)utimensat(AT_FDCWD, folder.data, NULL, 0); /* so that prune.c sees it as used */
         puts("have");
         goto out;
     }
@@ -156,7 +157,7 @@ dt_status dt_remote_helper_put(const char *wanted, int64_t bytes, const char *na
     DT_TRY(take_rest(fd, digest, bytes - have, err));
     dt_digest_get(hex, digest);
     if (strcmp(hex, wanted) != 0) {
-        unlink(part.data); /* which of its bytes are bad is not known */
+        unlink(part.data); /* which bytes are wrong is unknown */
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged in transfer", name);
     }
     if (rename(part.data, path.data) != 0)

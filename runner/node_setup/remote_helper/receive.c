@@ -1,12 +1,12 @@
 /* receive: stores a bundle from stdin in the cache.
  *
- * One zstd stream (zstd checks nothing here: the digests do): a line of JSON,
+ * The input is one zstd stream without a checksum, since each file has a digest. It begins with a
+ * line of JSON,
  *   {"files": [{"name": "bin/dtrun-engine", "bytes": 1, "mode": 493, "digest": "..."}, ...]}
- * then the files' bytes, one after the other; but of a file with "bundle", which says where it is
- * here already (dedup.c), it is linked from there. They are written below
- * CACHE/bundles/.new-XXXXXX, each is checked and synced, and the folder is renamed: whoever finds
- * bundles/HASH finds all of it. Of two launches that send the same one, the later finds it there
- * and takes its own away.
+ * followed by the contents of the files. A file with the key "bundle" is not in the stream: it is
+ * linked from that bundle in the cache (dedup.c). Files are written below
+ * CACHE/bundles/.new-XXXXXX, checked and synced; then the folder is renamed, so that bundles/HASH
+ * is always complete. If two launches send the same bundle, the later one removes its own copy.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,7 +34,7 @@ typedef struct source {
     char raw[PIECE_BYTES];
 } source;
 
-/* Exactly `length` bytes. */
+/* Reads exactly `length` decompressed bytes. */
 static dt_status take(source *from, void *bytes, size_t length, dt_error *err)
 {
     ZSTD_outBuffer out = {bytes, length, 0};
@@ -80,7 +80,7 @@ out:
     return st;
 }
 
-/* bin/NAME or lib/NAME, and nothing that leads elsewhere. */
+/* Accepts bin/NAME and lib/NAME, without a path that leads elsewhere. */
 static bool is_good_name(const char *name)
 {
     static const char letters[] =
@@ -182,7 +182,7 @@ static bool is_linked(const json_t *item)
     return json_object_get(item, "bundle") != NULL;
 }
 
-/* What later bundles are compared with. */
+/* Keeps the header, which later bundles are compared with (dedup.c). */
 static dt_status write_header(const json_t *header, const char *folder, dt_error *err)
 {
     dt_strbuf path, text;
@@ -204,7 +204,8 @@ static void name_part(dt_strbuf *out, const char *folder, int part)
     dt_strbuf_add_fmt(out, "%s/%s", folder, part == 0 ? "bin" : "lib");
 }
 
-/* Links before anything is pruned, which may be what they lead to. */
+/* Stores all files. Links come first, because the pruning could remove the bundles that they link
+ * to. */
 static dt_status take_files(source *from, const char *cache, const char *bundles,
                             const char *folder, dt_error *err)
 {
@@ -236,7 +237,7 @@ static dt_status take_files(source *from, const char *cache, const char *bundles
         if (!is_linked(item))
             DT_TRY(take_file(from, folder, item, err));
     DT_TRY(write_header(header, folder, err));
-    for (int part = 0; part < 2; part++) { /* a link has no fsync of its own */
+    for (int part = 0; part < 2; part++) { /* syncing the folders makes the links durable */
         name_part(&below, folder, part);
         DT_TRY(dt_file_sync_dir(below.data, err));
     }

@@ -44,7 +44,7 @@ dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error
     return DT_OK;
 }
 
-/* A pipe without a reader, a socket whose other end is closed. */
+/* Returns false for a pipe without a reader, and for a socket whose other end is closed. */
 bool dt_remote_helper_is_heard(void)
 {
     struct pollfd out = {STDOUT_FILENO, 0, 0};

@@ -1,9 +1,9 @@
 /* compare: compares a file of the launch machine with the file of the same path on a node.
  *
- * Name and size say little: a corpus that was made anew often has the size that it had. What is one
- * file in a folder that both machines see is known by its inode and the time of its last change,
- * which nobody can set, but which some file systems make up, in whole seconds; all else by the
- * digests of both, which both machines remember (content.h).
+ * Equal name and size prove little: a corpus that was generated again often has the same size. The
+ * two are one file in a shared folder if inode and change time (ctime) agree: users cannot set a
+ * ctime. Some file systems make it up, in whole seconds, and are not trusted. All other files are
+ * compared by their digests, which both machines cache (content.h).
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define STALL_SECONDS  600.0 /* another launch can be reading the same file; this one waits */
 #define SETTLE_SECONDS 20.0
 
-/* "BYTES INODE CHANGED"; bytes -1: there is none. */
+/* The answer to "size", "BYTES INODE CHANGED"; bytes -1: there is no such file. */
 typedef struct look {
     long long bytes, changed_ns;
     unsigned long long inode;

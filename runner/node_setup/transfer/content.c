@@ -31,7 +31,7 @@ static int64_t nanoseconds(const struct timespec *time)
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* All that would be another if the file were: the front of the remembered line. */
+/* Writes the fields that change whenever the file changes; the cached line begins with them. */
 static void describe(char *out, size_t size, const struct stat *info)
 {
     snprintf(out, size, "%lld %llu %llu %lld %lld ", (long long)info->st_size,
@@ -96,7 +96,7 @@ static dt_status open_entry(int *entry, const char *path, const char *cache,
     dt_strbuf_add_fmt(&file, "/%s", name);
     *entry = open(file.data, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     while (*entry >= 0 && flock(*entry, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) { /* a file system without locks */
+        if (errno != EWOULDBLOCK && errno != EINTR) { /* the file system does not support locks */
             close(*entry);
             *entry = -1;
         } else if (is_cancelled(cancelled) || (progress != NULL && !progress(context, 0))) {
@@ -121,13 +121,13 @@ static bool recall(char *hex, int entry, const char *front)
     size_t length = strlen(front);
     ssize_t got = pread(entry, line, sizeof(line) - 1, 0);
 
-    /* The end of the line tells that it was written to its end. */
+    /* A line that was written completely ends with a newline. */
     if (got != (ssize_t)(length + DT_DIGEST_SIZE) || strncmp(line, front, length) != 0 ||
         strspn(line + length, "0123456789abcdef") != DT_DIGEST_SIZE - 1 || line[got - 1] != '\n')
         return false;
     memcpy(hex, line + length, DT_DIGEST_SIZE - 1);
     hex[DT_DIGEST_SIZE - 1] = '\0';
-    (void)futimens(entry, NULL); /* remote_helper/prune.c: in use */
+    (void)futimens(entry, NULL); /* so that prune.c sees it as used */
     return true;
 }
 

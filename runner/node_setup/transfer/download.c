@@ -1,5 +1,5 @@
-/* download: one file of a checkpoint, from the node that has it, to the launch machine; what broke
- * off continues. */
+/* download: copies one file of a checkpoint from the node that has it to the launch machine;
+ * resumes an interrupted copy. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -195,7 +195,8 @@ out:
     return st;
 }
 
-/* Nodes that write below our own folder (node_plan.c): the file is moved, not copied. */
+/* Moves a file of a node that writes below the launch machine's own folder (node_plan.c), instead
+ * of copying it. */
 static dt_status move(bool *moved, const dt_gathering *all, const dt_node_layout *layout,
                       const char *name, dt_error *err)
 {
@@ -216,7 +217,7 @@ static dt_status move(bool *moved, const dt_gathering *all, const dt_node_layout
     return st;
 }
 
-/* The names are a node's word. */
+/* Checks a file name from a node, which is not trusted. */
 static bool is_good_name(const char *name)
 {
     return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL && strlen(name) < 200;

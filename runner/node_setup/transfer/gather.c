@@ -1,15 +1,15 @@
 /* gather: copies a checkpoint's files from the nodes that wrote them to the launch machine.
  *
- * Each node holds the whole index.json and the files of its own ranks; the index has the digest of
- * every file. Nodes that prune by the recipe's rules are kept from removing it meanwhile. Indexes
- * of two nodes may differ in the recipe, which has the node's own paths of data: the event, which
- * is rank 0's, has the digest of that of node 0. All is brought into CHECKPOINTS/NAME.partial,
- * which is renamed; nothing counts until `complete` is there: it comes last. A file that is there
- * and matches is not fetched again. Then the recipe's rules of what stays are kept here as the
- * ranks keep them there.
+ * Each node has the whole index.json and the files of its own ranks; the index has the digest of
+ * every file. While the copy runs, nodes keep the checkpoint even if the recipe's rules would
+ * remove it. The indexes of two nodes may differ, because the recipe in them has the node's own
+ * paths of data. The event `checkpoint` comes from rank 0 and has the digest of node 0's index. All
+ * files go into CHECKPOINTS/NAME.partial, which is then renamed; the checkpoint counts once its
+ * marker `complete` is written, last. A file that already exists and matches is not copied again.
+ * Finally the recipe's rules remove old checkpoints here, as the ranks do on the nodes.
  *
- * Nodes know only the names on their own disks. Where the launch machine has another checkpoint of
- * that name (of an earlier attempt, on other nodes) the new one becomes NAME-2.
+ * Nodes only know the names on their own disks. If the launch machine has another checkpoint of the
+ * same name (of an earlier attempt, on other nodes), the new one is named NAME-2.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +28,8 @@
 
 #define COPIES_MAX 1000
 
-/* Where it will be: the first of its names that is free here, or is it already (*whole). */
+/* Chooses the first of the possible names that is unused on this machine, or already has this
+ * checkpoint (*whole). */
 static dt_status choose_name(char *name, bool *whole, const dt_gather_request *request,
                              dt_error *err)
 {
@@ -84,7 +85,7 @@ out:
     return st;
 }
 
-/* From NAME.partial to a checkpoint. */
+/* Renames NAME.partial, and marks the checkpoint as complete. */
 static dt_status finish(const dt_gathering *all, const char *name, dt_error *err)
 {
     const dt_gather_request *request = all->request;
@@ -98,7 +99,7 @@ static dt_status finish(const dt_gathering *all, const char *name, dt_error *err
     dt_strbuf_add_fmt(&marker, "%s/" DT_CHECKPOINT_MARKER, last.data);
     dt_strbuf_add_fmt(&digest, "%s\n", request->digest);
     DT_TRY(dt_file_sync_dir(all->folder, err));
-    DT_TRY(dt_file_remove_tree(last.data, err)); /* one that was never marked */
+    DT_TRY(dt_file_remove_tree(last.data, err)); /* an incomplete checkpoint */
     if (rename(all->folder, last.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", all->folder, strerror(errno));
     DT_TRY(dt_file_sync_dir(request->checkpoints_here, err));
@@ -110,7 +111,7 @@ out:
     return st;
 }
 
-/* --- what stays */
+/* --- retention */
 
 static int64_t number_of(const json_t *object, const char *key)
 {
@@ -183,7 +184,7 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
     for (int64_t i = 0; i < request->count; i++)
         any_far = any_far || dt_gather_is_far(&request->layouts[i]);
     if (!any_far)
-        goto out; /* it is here */
+        goto out; /* every node shares the folder: nothing to copy */
     DT_TRY(choose_name(name, &whole, request, err));
     if (whole)
         goto out;

@@ -9,7 +9,7 @@
 
 typedef struct dt_gathering {
     const dt_gather_request *request;
-    const char *folder; /* CHECKPOINTS/NAME.partial here */
+    const char *folder; /* CHECKPOINTS/NAME.partial on this machine */
     char *piece;        /* DT_GATHER_PIECE_BYTES */
 } dt_gathering;
 

@@ -1,5 +1,5 @@
-/* stage_inputs: what a node is sent for a run: data and weights that it lacks, to its cache, and the
- * checkpoint that the run resumes from, to its folder of checkpoints. */
+/* stage_inputs: copies data and weights that a node lacks to its cache, and the checkpoint that the
+ * run resumes from to its folder of checkpoints. */
 #define _GNU_SOURCE
 #include <glob.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ typedef struct staging {
     dt_arena *arena;
 } staging;
 
-/* A name as a pattern that matches it alone: without a wildcard it is one, backslashes and all. */
+/* Escapes a name so that, as a pattern, it matches only itself. A name without a wildcard is not a
+ * pattern, and stays unchanged even if it has backslashes. */
 static json_t *as_pattern(const char *name)
 {
     dt_strbuf text;
@@ -42,7 +43,8 @@ static json_t *as_pattern(const char *name)
     return out;
 }
 
-/* Where the file is on the node; *there as `path` where it is in the same place. */
+/* Copies the file to the node if the node lacks it. *there: its path on the node; equal to `path`
+ * if nothing was copied. */
 static dt_status place_file(const char **there, const char *path, const staging *all, dt_error *err)
 {
     const dt_prepare_request *request = all->request;
@@ -55,7 +57,7 @@ static dt_status place_file(const char **there, const char *path, const staging 
         DT_TRY(dt_nodes_size(&bytes, request->node, all->agent, path, request->cancelled, err));
         if (bytes < 0)
             DT_THROW(err, DT_ERR_IO, "'%s' is neither here nor on node '%s'", path, request->node);
-        return DT_OK; /* it lives on the nodes only */
+        return DT_OK; /* the file exists on the nodes only */
     }
     DT_TRY(dt_nodes_compare(&same, path, all->agent, request, all->arena, err));
     if (same == DT_SAME)
@@ -75,8 +77,9 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The files of one entry, which may be a pattern, in the order in which the engine reads them. A
- * pattern becomes the names of this machine: a node may have more that match. */
+/* Copies the files of one entry, which can be a pattern, in the order in which the engine reads
+ * them. A pattern is replaced by the names on this machine, since the node may have more files that
+ * match it. */
 static dt_status place_entry(const char *entry, const staging *all, dt_error *err)
 {
     json_t *names = json_array();
@@ -122,7 +125,7 @@ out:
     return st;
 }
 
-/* One file, as it is called. */
+/* Copies one file, whose name is not a pattern. */
 static dt_status place_weight(const json_t *path, const staging *all, dt_error *err)
 {
     const char *here = json_string_value(path), *there;
@@ -137,7 +140,7 @@ out:
     return st;
 }
 
-/* What the parameters begin from, unless the run continues from a checkpoint: it is not read again. */
+/* Copies the initial weights, unless the run resumes from a checkpoint. */
 static dt_status place_weights(const staging *all, dt_error *err)
 {
     const json_t *plan = all->request->plan, *weights = json_object_get(plan, "weights"), *file;
@@ -161,7 +164,7 @@ static dt_status place_task(staging *all, dt_error *err)
     const char *target = json_string_value(json_object_get(task, "target"));
     dt_status st = DT_OK;
 
-    all->never = false; /* of the data; these are on this machine alone */
+    all->never = false; /* data.ship does not apply: these files exist on this machine only */
     DT_TRY(place_weight(json_object_get(task, "input"), all, err));
     if (target != NULL && target[0] != '\0')
         DT_TRY(place_weight(json_object_get(task, "target"), all, err));

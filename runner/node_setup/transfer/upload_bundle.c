@@ -17,11 +17,11 @@
 #include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
-#define LEVEL          1 /* as quick as a fast network, a third of the size */
+#define LEVEL          1 /* as fast as a fast network, and packs to a third of the size */
 #define ASK_SECONDS    20.0
-#define STALL_SECONDS  30.0  /* no byte was taken for so long */
-#define SETTLE_SECONDS 120.0 /* all was sent: the node writes and checks */
-#define LINKS_SECONDS  600.0 /* either, where the node first reads what it links */
+#define STALL_SECONDS  30.0  /* time limit for the node to accept more bytes */
+#define SETTLE_SECONDS 120.0 /* time limit for the node to write and check, after the last byte */
+#define LINKS_SECONDS  600.0 /* both limits if the node first reads files that it links */
 
 typedef struct sink {
     dt_remote remote;
@@ -53,7 +53,8 @@ static dt_status put(sink *to, const void *bytes, size_t length, ZSTD_EndDirecti
     return DT_OK;
 }
 
-/* A line of JSON. alike: {name: bundle}, what the node has already and links. */
+/* Appends the header, a line of JSON. alike: {name: bundle} of files that the node links from
+ * another bundle. */
 static void write_header(dt_strbuf *out, const dt_bundle *bundle, const json_t *alike)
 {
     json_t *files = json_array(), *header;
@@ -101,7 +102,7 @@ static json_t *ask_alike(const dt_bundle *bundle, const char *node, const char *
     return alike;
 }
 
-/* Each tenth is reported. */
+/* Counts bytes, and reports each tenth of the total. */
 static void add_done(sink *to, int64_t bytes)
 {
     int64_t told = to->done * 10 / to->all;
@@ -182,7 +183,7 @@ static dt_status send_all_but(const json_t *alike, const dt_bundle *bundle, cons
     sent = put_all(&to, bundle, alike, &cause);
     if (sent != DT_OK && sent != DT_ERR_PEER)
         DT_THROW(err, sent, "%s", cause.message);
-    /* A reader that went away says why. */
+    /* If the node stopped reading, its exit code and stderr have the reason. */
     DT_TRY(
         dt_remote_finish(&to.remote, &code, &problem, links ? LINKS_SECONDS : SETTLE_SECONDS, err));
     if (code != 0 || sent != DT_OK)
@@ -205,7 +206,8 @@ dt_status dt_upload_bundle(const dt_bundle *bundle, const char *node, const char
     dt_status st;
 
     st = send_all_but(alike, bundle, node, agent, progress, context, cancelled, &problem);
-    /* One of them was damaged, or pruned, or is too slow to read. */
+    /* A bundle that files were to be linked from was damaged, removed, or is too slow to read: send
+     * all files. */
     if ((st == DT_ERR_IO || st == DT_ERR_TIMEOUT) && json_object_size(alike) > 0) {
         json_object_clear(alike);
         dt_error_clear(&problem);

@@ -48,7 +48,8 @@ out:
     return st;
 }
 
-/* The agent is CACHE/agents/HASH. */
+/* Returns the path of the file on the node. CACHE is derived from the agent's path,
+ * CACHE/agents/HASH. */
 static dt_status path_there(const char **out, const char *digest, const char *name,
                             const char *into, const char *agent, dt_arena *arena, dt_error *err)
 {
