@@ -18,7 +18,7 @@ static dt_status remark(dt_shell_scanner *s, const char *text)
                            s->err);
 }
 
-/* A word of "export": NAME=value, or the NAME of a variable that is there. */
+/* Processes a word of "export": NAME=value, or the NAME of a variable that is already defined. */
 static dt_status export_word(dt_shell_script *script, const dt_shell_word *word, dt_error *err)
 {
     const dt_shell_variable *variable = dt_shell_find(script, word->text, strlen(word->text));
@@ -39,7 +39,8 @@ static bool is_assignments(const dt_shell_command *command)
     return true;
 }
 
-/* Lines that begin with a flag continue the command before: a backslash is missing there. */
+/* Appends a line that begins with a flag to the command before it, which lacks a backslash at its
+ * end. */
 static dt_status continue_last(dt_shell_scanner *s)
 {
     dt_shell_command *last = &s->script->commands[s->script->count - 1];
@@ -52,7 +53,8 @@ static dt_status continue_last(dt_shell_scanner *s)
     return st;
 }
 
-/* Variables of a command that only assigns, or exports, are known from here on. */
+/* Ends a command. One that only assigns or exports defines variables; any other is added to the
+ * script. */
 static dt_status end_command(dt_shell_scanner *s)
 {
     const dt_shell_command *command = &s->command;
@@ -146,8 +148,8 @@ static dt_status take_quotes(dt_shell_scanner *s)
     return DT_OK;
 }
 
-/* Returns the bytes of a placeholder, "<DATA>" or "<path to data>"; 0: not a placeholder. "<in 2>out", with a number
- * before '>', and "<in >out", with a blank, are redirections. */
+/* Returns the length of a placeholder such as "<DATA>" or "<path to data>"; 0: not a placeholder.
+ * "<in 2>out", with a number before '>', and "<in >out", with a blank, are redirections. */
 static size_t placeholder_length(const dt_shell_scanner *s)
 {
     size_t length = 1, word = 1;
@@ -173,7 +175,7 @@ static dt_status take_placeholder(dt_shell_scanner *s, size_t length)
     return remark(s, "a name in <> is read as a placeholder to fill in, not as a redirection");
 }
 
-/* "> FILE", "2>&1", "<<END": the word after it belongs to it. */
+/* Skips a redirection ("> FILE", "2>&1", "<<END") together with the word that follows it. */
 static dt_status skip_redirection(dt_shell_scanner *s)
 {
     const char *start = s->at;
@@ -185,7 +187,7 @@ static dt_status skip_redirection(dt_shell_scanner *s)
         return take_placeholder(s, count);
     if (s->in_word && s->word.data[strspn(s->word.data, "0123456789")] == '\0') {
         start -= s->word.length;
-        dt_strbuf_reset(&s->word); /* the number of a file */
+        dt_strbuf_reset(&s->word); /* the number of a file descriptor */
         s->in_word = s->open = false;
     }
     if ((st = dt_shell_end_word(s)) != DT_OK)
@@ -214,7 +216,7 @@ static dt_status skip_redirection(dt_shell_scanner *s)
                            s->script->arena, s->err);
 }
 
-/* The lines of a here-document, up to the word that ends it. */
+/* Skips the lines of a here-document, and the line that ends it. */
 static void skip_document(dt_shell_scanner *s)
 {
     size_t length = strlen(s->heredoc);
@@ -236,7 +238,7 @@ static void skip_document(dt_shell_scanner *s)
     s->heredoc = NULL;
 }
 
-/* NAME=( words ): at '(' behind "NAME=". */
+/* Reads an array, NAME=( words ), from its '('. */
 static dt_status take_array(dt_shell_scanner *s);
 
 static dt_status take_separator(dt_shell_scanner *s)
@@ -259,7 +261,7 @@ static dt_status take_separator(dt_shell_scanner *s)
     return st;
 }
 
-/* One step: a character, a quoted part, an end of a word or a command. */
+/* Processes one character, quoted part, separator or comment. */
 static dt_status step(dt_shell_scanner *s)
 {
     char c = *s->at;

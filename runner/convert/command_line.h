@@ -33,8 +33,8 @@ typedef struct dt_shell_words {
 typedef struct dt_shell_command {
     dt_shell_word *words;
     size_t count, capacity;
-    dt_shell_words redirections; /* "> train.log" */
-    size_t variables;            /* how many of the script's were defined before it */
+    dt_shell_words redirections; /* such as "> train.log" */
+    size_t variables; /* number of script variables that were defined before the command */
 } dt_shell_command;
 
 typedef struct dt_shell_variable {
@@ -49,8 +49,7 @@ typedef struct dt_shell_script {
     size_t count, capacity;
     dt_shell_variable *variables;
     size_t variables_count, variables_capacity;
-    dt_shell_words
-        remarks; /* where the text was not taken as a shell would: a sentence, with its line */
+    dt_shell_words remarks; /* places that are read in another way than a shell reads them */
 } dt_shell_script;
 
 void dt_shell_init(dt_shell_script *out, dt_arena *arena);
@@ -75,7 +74,7 @@ dt_status dt_shell_add_to(dt_shell_words *words, const char *text, size_t length
 /* DT_ERR_USAGE if text that will be shown and written into a recipe has control characters or is not UTF-8. */
 dt_status dt_shell_check_text(const char *text, size_t length, const char *source, dt_error *err);
 
-/* "NAME=...": the length of NAME, or 0. */
+/* Returns the length of NAME if the word has the form NAME=..., else 0. */
 size_t dt_shell_assigned(const char *word);
 
 #endif

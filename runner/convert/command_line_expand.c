@@ -1,4 +1,4 @@
-/* What begins with '$' or '`' in a script. */
+/* command_line_expand: expands what begins with '$' or '`' in a script. */
 #include <ctype.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-enum { DEEPEST = 32 }; /* parentheses in one another */
+enum { DEEPEST = 32 }; /* levels of nested brackets */
 
 static void begin_word(dt_shell_scanner *s)
 {
@@ -15,7 +15,7 @@ static void begin_word(dt_shell_scanner *s)
     s->in_word = true;
 }
 
-/* As it is written: only a shell knows what it is. */
+/* Adds text that only a shell can expand, unchanged, and marks the word as open. */
 static void add_open(dt_shell_scanner *s, const char *end)
 {
     begin_word(s);
@@ -27,7 +27,7 @@ static void add_open(dt_shell_scanner *s, const char *end)
     s->at = end;
 }
 
-/* Behind the bracket that closes the one at `at`, or `end`. Quotes inside are not looked at. */
+/* Returns the position after the bracket that closes the one at `at`, or `end`. Ignores quotes. */
 static const char *behind_bracket(const char *at, const char *end)
 {
     char open = *at, close = open == '(' ? ')' : '}';
@@ -43,7 +43,7 @@ static const char *behind_bracket(const char *at, const char *end)
     return end;
 }
 
-/* Without quotes around it a value is several words where it has spaces. */
+/* Adds the value of a variable. Outside quotes it is split into words at blanks, as in a shell. */
 static dt_status add_value(dt_shell_scanner *s, const dt_shell_word *value, bool in_quotes)
 {
     dt_status st;
@@ -90,14 +90,14 @@ static size_t name_length(const char *at, const char *end)
     return length;
 }
 
-/* $NAME */
+/* Expands $NAME. */
 static dt_status expand_name(dt_shell_scanner *s, bool in_quotes)
 {
     size_t length = name_length(s->at + 1, s->end);
     const dt_shell_variable *variable = dt_shell_find(s->script, s->at + 1, length);
 
     if (length == 0 || variable == NULL || variable->value.count == 0) {
-        if (length == 0) /* $1, $@, $?: their letter; "$" alone: itself */
+        if (length == 0) /* the character of $1, $@, $? and so on; "$" alone stays */
             length = s->at + 1 < s->end && strchr("@*#?!$-0123456789", s->at[1]) != NULL ? 1 : 0;
         add_open(s, s->at + 1 + length);
         return DT_OK;
@@ -106,7 +106,7 @@ static dt_status expand_name(dt_shell_scanner *s, bool in_quotes)
     return add_value(s, &variable->value.words[0], in_quotes);
 }
 
-/* ${NAME}, ${NAME:-value}, ${NAME[@]} */
+/* Expands ${NAME}, ${NAME:-value} and ${NAME[@]}. */
 static dt_status expand_braces(dt_shell_scanner *s, bool in_quotes)
 {
     const char *end = behind_bracket(s->at + 1, s->end), *name = s->at + 2, *rest;
@@ -136,7 +136,8 @@ static dt_status expand_braces(dt_shell_scanner *s, bool in_quotes)
     return DT_OK;
 }
 
-/* $(which PROGRAM) is the program; all else is not run. */
+/* Replaces $(which PROGRAM) by PROGRAM; any other command is kept unchanged, as only a shell can
+ * run it. */
 static dt_status expand_parentheses(dt_shell_scanner *s)
 {
     static const char which[] = "$(which ";

@@ -1,4 +1,4 @@
-/* The words, commands and variables that a script comes to. */
+/* command_line_words: stores the words, commands and variables of a script. */
 #include <ctype.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* Room for one more; the items, moved where they had to be. */
+/* Returns an array with room for one more item, moved if needed; NULL: out of memory. */
 static void *grow(void *items, size_t count, size_t *capacity, size_t bytes, dt_arena *arena)
 {
     size_t larger = *capacity > 0 ? *capacity * 2 : 16;
@@ -146,7 +146,8 @@ dt_status dt_shell_end_word(dt_shell_scanner *s)
     return dt_shell_add_word(&s->command, &word, s->script->arena, s->err);
 }
 
-/* What a recipe's reader refuses; both programs would show it. */
+/* Returns true for characters that are invalid in a recipe, where both programs would also display
+ * them. */
 static bool is_control(uint32_t code)
 {
     return (code < 0x20 && strchr("\t\n\r", (int)code) == NULL) || code == 0 ||

@@ -1,4 +1,4 @@
-/* Recipes of other programs' command lines: what dtrun import fairseq, llm.c, nanogpt and slurm do. */
+/* convert: runs dtrun import fairseq, llm.c, nanogpt and slurm. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ bool dt_convert_knows(const char *name)
     return strcmp(name, SLURM) == 0 || find_tool(name) != NULL;
 }
 
-/* --- what is given --- */
+/* --- the input --- */
 
 static bool is_folder(const char *path)
 {
@@ -37,7 +37,7 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* One word may be a whole line, or the name of a file with one. */
+/* Reads the script. A single word is "-" for stdin, a whole command line, or the name of a file. */
 static dt_status read_script(dt_strbuf *out, const char **source, const char *word, dt_error *err)
 {
     *source = word;
@@ -59,7 +59,8 @@ static dt_status read_script(dt_strbuf *out, const char **source, const char *wo
     return dt_file_read(out, word, SCRIPT_MOST, err);
 }
 
-/* Files and options of nanoGPT follow its train.py, which can be left out. */
+/* Adds the words of the command. For nanoGPT, "train.py" may be missing before its files and
+ * options. */
 static dt_status take_words(dt_shell_script *script, const dt_convert_tool *tool, char **words,
                             int count, dt_error *err)
 {
@@ -123,7 +124,7 @@ out:
     return st;
 }
 
-/* --- what is made --- */
+/* --- the output --- */
 
 /* Checks that the generated recipe parses. Skips a layer, which is not a complete recipe. */
 static dt_status check(const dt_draft *draft, const char *path, const char *text, dt_error *err)
@@ -189,7 +190,8 @@ static dt_status give(const dt_call *call, const dt_draft *draft, const dt_strbu
     return dt_report_json(object, err);
 }
 
-/* {"flags": [{"name": "--lr", "also": null, "takes": "text", "carried": true, "into": "optimizer.lr"}]} */
+/* Prints the table as {"flags": [{"name": "--lr", "also": null, "takes": "text", "carried": true,
+ * "into": "optimizer.lr"}]}. */
 static dt_status describe_json(const dt_flag_table *table, dt_error *err)
 {
     static const char *const takes[] = {[DT_TAKES_NOTHING] = "nothing",

@@ -35,7 +35,7 @@ static const char *keep_format(dt_draft *draft, const char *fmt, va_list args)
     return text != NULL ? text : "";
 }
 
-/* Room for one more of `bytes`: the items, moved where they had to be; NULL: there is none. */
+/* Returns an array with room for one more item of `bytes`, moved if needed; NULL: out of memory. */
 static void *grow(dt_draft *draft, void *items, size_t count, size_t *capacity, size_t bytes)
 {
     size_t larger = *capacity > 0 ? *capacity * 2 : 32;
@@ -103,7 +103,8 @@ void dt_draft_word(dt_draft *draft, const char *path, const char *word, const ch
     va_end(args);
 }
 
-/* In double quotes, which take any text: what must not be shown is escaped, line ends among it. */
+/* Appends the text in double quotes, where YAML allows any text. Control characters, including line
+ * ends, are escaped. */
 static void add_quoted(dt_strbuf *out, const char *text)
 {
     size_t left = strlen(text), used;
@@ -128,7 +129,8 @@ static void add_quoted(dt_strbuf *out, const char *text)
     dt_strbuf_add_char(out, '"');
 }
 
-/* A name or a path that YAML takes for nothing else; what begins with a digit may be a number. */
+/* Returns true if YAML reads the text as a string without quotes. A text that begins with a digit
+ * may be a number. */
 static bool is_plain(const char *text)
 {
     static const char letters[] =
@@ -185,7 +187,7 @@ void dt_draft_texts(dt_draft *draft, const char *path, const char *const *texts,
     dt_strbuf_release(&yaml);
 }
 
-/* "1e-07" and "1e+20" are "1e-7" and "1e20" in a recipe. */
+/* Appends a number without zeros in its exponent: "1e-07" and "1e+20" become "1e-7" and "1e20". */
 static void add_without_zeros(dt_strbuf *out, const char *text)
 {
     const char *exponent = strchr(text, 'e');
@@ -267,7 +269,7 @@ void dt_draft_same(dt_draft *draft, const char *about, const char *text)
     remark(draft, &draft->same, about, keep(draft, text));
 }
 
-/* --- the account */
+/* --- the account of the command line */
 
 void dt_draft_give(dt_draft *draft, const char *shown, const char *into)
 {
@@ -281,7 +283,7 @@ void dt_draft_give(dt_draft *draft, const char *shown, const char *into)
         (dt_draft_given){.shown = keep(draft, shown), .into = keep(draft, into)};
 }
 
-/* Whether `text` has `part` in it, and not as a part of a longer word. */
+/* Returns true if `text` contains `part`, but not as a part of a longer word. */
 static bool mentions(const char *text, const char *part)
 {
     size_t length = strlen(part);

@@ -16,13 +16,13 @@
 #include "base/strbuf.h"
 
 typedef struct dt_draft_value {
-    const char *path; /* of a field: "optimizer.lr" */
-    const char *yaml; /* as it is written */
-    const char *from; /* "--lr 0.0005" */
+    const char *path; /* of the field, such as "optimizer.lr" */
+    const char *yaml; /* the value as it is written */
+    const char *from; /* the flag, such as "--lr 0.0005" */
 } dt_draft_value;
 
 typedef struct dt_draft_remark {
-    const char *about; /* "--log-format json", "train.py:12: if x:" */
+    const char *about; /* such as "--log-format json" or "train.py:12: if x:" */
     const char *text;  /* one sentence, no full stop */
 } dt_draft_remark;
 
@@ -34,20 +34,21 @@ typedef struct dt_draft_remarks {
 /* A part of the command line, as it is shown: "--lr 0.0005". */
 typedef struct dt_draft_given {
     const char *shown;
-    const char *into; /* the text of the program's table, or the reason why it is not carried */
+    const char
+        *into; /* what the program's table says that the flag becomes, or why it is not carried */
 } dt_draft_given;
 
 typedef struct dt_draft {
     dt_arena *arena;
-    const char *title; /* "fairseq" */
-    const char *said;  /* the source, as lines; NULL: not shown */
+    const char *title; /* name of the program, such as "fairseq" */
+    const char *said;  /* the converted command, as lines; NULL: not shown */
     dt_draft_value *values;
     size_t count, capacity;
     dt_draft_remarks left, notes;
     dt_draft_remarks same; /* parts that need no value, because dtrun does the same anyway */
     dt_draft_given *given;
     size_t given_count, given_capacity;
-    bool is_layer; /* it has only where to train, not what */
+    bool is_layer; /* it has settings of where to train, but no model and data */
     bool no_memory;
 } dt_draft;
 

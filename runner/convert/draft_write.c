@@ -10,7 +10,8 @@
 
 enum { COMMENT_COLUMN = 34 };
 
-/* One line of a comment: what it is about may hold anything, and YAML ends a line at more than \n. */
+/* Writes the rest of a comment as one line: the text may hold any character, and YAML ends lines
+ * not only at \n. */
 static void add_line(dt_strbuf *out, const char *text, size_t length)
 {
     size_t line;
@@ -67,7 +68,7 @@ static void add_field(dt_strbuf *out, const dt_draft *draft, size_t row, const c
     add_value(out, "  ", field->path + length + 1, value);
 }
 
-/* Fields of a group stand together, where the first of them is. */
+/* Writes the fields in the order of their table, where those of a group follow each other. */
 static void add_fields(dt_strbuf *out, const dt_draft *draft)
 {
     const char *group = NULL;

@@ -59,7 +59,7 @@ static dt_status check_language_model(const dt_flags *flags, dt_draft *draft, dt
     return DT_OK;
 }
 
-/* What is trained, its data and its batches. */
+/* Converts the model, the data and the batches of the task. */
 static dt_status set_subject(double *step_tokens, dt_draft *draft, const dt_flags *flags,
                              dt_error *err)
 {
@@ -130,7 +130,7 @@ static bool has(const dt_launcher *launcher, const char *word)
     return false;
 }
 
-/* Older ones are called train.py, as nanoGPT's is. */
+/* Older versions of fairseq are called train.py, as nanoGPT is. */
 static bool knows(const dt_launcher *launcher)
 {
     const char *name = dt_launcher_name(launcher->program);

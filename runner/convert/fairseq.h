@@ -9,9 +9,9 @@ typedef struct dt_fairseq_arch {
     const char *name;
     int layers, heads, embed, ffn;
     double dropout, attention_dropout;
-    const char *activation; /* fairseq's word */
+    const char *activation; /* in fairseq's words */
     bool learned_positions, tied;
-    /* what dtrun does not have */
+    /* settings that dtrun does not support */
     bool adaptive, no_final_norm;
     double activation_dropout;
 } dt_fairseq_arch;
@@ -23,11 +23,11 @@ extern const dt_flag_table dt_fairseq_flags;
 /* Returns the architecture of this name; NULL: unknown; *meant: the closest name, or NULL. */
 const dt_fairseq_arch *dt_fairseq_arch_find(const char *name, const char **meant);
 
-/* fairseq_*.c: parts of a recipe. */
+/* fairseq_*.c: each converts a part of the flags. */
 dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err);
 void dt_fairseq_schedule(dt_draft *draft, const dt_flags *flags);
 dt_status dt_fairseq_optimizer(dt_draft *draft, const dt_flags *flags, dt_error *err);
-/* "--arch transformer, --task translation" */
+/* Returns a description of the task: "--arch transformer, --task translation". */
 const char *dt_fairseq_subject(const dt_flags *flags);
 /* Returns the dimension from its flag, else from the architecture. */
 double dt_fairseq_dimension(dt_draft *draft, const dt_flags *flags, const char *path,
@@ -37,7 +37,7 @@ void dt_fairseq_activation(dt_draft *draft, const dt_flags *flags, const char *o
 /* Lists the architecture's dropout inside the multi-layer perceptron as not carried, unless a flag sets it. */
 void dt_fairseq_activation_dropout(dt_draft *draft, const dt_flags *flags, double of_arch,
                                    const char *from);
-/* *step_tokens: those of a step of one rank. */
+/* *step_tokens: tokens of one rank in a step. */
 dt_status dt_fairseq_batch(double *step_tokens, dt_draft *draft, const dt_flags *flags,
                            dt_error *err);
 void dt_fairseq_precision(dt_draft *draft, const dt_flags *flags, const dt_launcher *launcher,

@@ -1,4 +1,5 @@
-/* What the names of fairseq's language models stand for (fairseq/models/transformer_lm.py). */
+/* fairseq_archs: declares the dimensions of fairseq's language models
+ * (fairseq/models/transformer_lm.py). */
 #include <string.h>
 
 #include "runner/cli/suggest.h"
@@ -6,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* a line an architecture */
+/* one architecture per line */
 /* clang-format off */
 const dt_fairseq_arch dt_fairseq_archs[] = {
     /*                          layers heads embed    ffn  dropout attention activation learned tied   adaptive no_norm dropped */

@@ -1,4 +1,4 @@
-/* Batch, length and precision of a fairseq-train command line. */
+/* fairseq_batch: converts batch, length and precision of a fairseq-train command line. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static double sequences_of(const dt_flags *flags, double tokens, const char **fr
     return fits > 0 ? fits : 1;
 }
 
-/* *step_tokens: those of a rank's step. */
+/* *step_tokens: tokens of one rank in a step. */
 dt_status dt_fairseq_batch(double *step_tokens, dt_draft *draft, const dt_flags *flags,
                            dt_error *err)
 {
@@ -70,7 +70,8 @@ void dt_fairseq_length(dt_draft *draft, const dt_flags *flags)
                   "stopped: set 'schedule.steps' or 'schedule.epochs'");
 }
 
-/* fairseq multiplies the loss summed over a batch, dtrun the mean over all tokens of a step. */
+/* Converts the loss scale: fairseq multiplies the sum of the loss over a batch, dtrun the mean over
+ * all tokens of a step. */
 static void set_loss_scale(dt_draft *draft, const dt_flags *flags, const dt_launcher *launcher,
                            double step_tokens, double accumulate)
 {

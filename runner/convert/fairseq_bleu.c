@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* {"beam": 5, "max_len_a": 1.2, ...} */
+/* Converts --eval-bleu-args, such as {"beam": 5, "max_len_a": 1.2, ...}. */
 static void take_arguments(dt_draft *draft, const dt_flags *flags)
 {
     const char *text = dt_flags_text(flags, "--eval-bleu-args", "{}"), *key;

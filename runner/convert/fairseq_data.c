@@ -1,4 +1,5 @@
-/* Data of a fairseq-train command line, and what is measured and kept on the way. */
+/* fairseq_data: converts the data of a fairseq-train command line, its evaluation and its
+ * checkpoints. */
 #include <string.h>
 
 #include "runner/convert/fairseq.h"
@@ -71,7 +72,7 @@ void dt_fairseq_data(dt_draft *draft, const dt_flags *flags)
                   "an id, and dict.txt the number of ids");
 }
 
-/* -1 is all of them, which dtrun calls 0. */
+/* Sets how many checkpoints are kept: all are -1 in fairseq, and 0 in dtrun. */
 static void set_keep(dt_draft *draft, const dt_flags *flags, const char *path, const char *flag)
 {
     double keep = dt_flags_number(flags, flag, -1);

@@ -1,4 +1,4 @@
-/* The flags of fairseq-train that a language model or a translation meets. */
+/* fairseq_flags: lists the flags of fairseq-train for language models and translation. */
 #include "runner/convert/fairseq.h"
 
 #include "base/banned.h"
@@ -13,10 +13,10 @@
 #define BLEU     "dtrun computes BLEU on the decoded text, with the 13a tokenizer"
 #define WHOLE    "a sample has a fixed number of tokens and can cross the ends of documents"
 
-/* a line a flag */
+/* one flag per line */
 /* clang-format off */
 static const dt_flag flags[] = {
-    /* what is trained */
+    /* task and model */
     {"--task", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "language_modeling or translation; the default follows --arch", NULL},
     {"--arch", "-a", DT_TAKES_TEXT, DT_FLAG_PART, "model.*: the dimensions of this architecture", NULL},
     {"--criterion", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "cross_entropy; for translation also label_smoothed_cross_entropy", NULL},

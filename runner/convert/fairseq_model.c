@@ -1,4 +1,4 @@
-/* The model of a fairseq-train command line. */
+/* fairseq_model: converts the model of a fairseq-train command line. */
 #include <string.h>
 
 #include "runner/convert/fairseq.h"
@@ -26,7 +26,7 @@ double dt_fairseq_dimension(dt_draft *draft, const dt_flags *flags, const char *
     return value;
 }
 
-/* What has no field of its own in the kind gpt2, and must be as that has it. */
+/* Reports widths that differ from those of the kind gpt2, which has no fields for them. */
 static void check_widths(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
                          double embed, const char *from)
 {

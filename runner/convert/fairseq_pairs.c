@@ -1,5 +1,5 @@
-/* Translation in fairseq-train's command lines: its models (fairseq/models/transformer), its folders of sentence
- * pairs and its batches. */
+/* fairseq_pairs: converts translation models (fairseq/models/transformer), their folders of
+ * sentence pairs and their batches. */
 #define _GNU_SOURCE
 #include <glob.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@ typedef struct pairs_arch {
     const char *name;
     int layers, heads, embed, ffn;
     double dropout, attention_dropout, activation_dropout;
-    bool before; /* norms */
+    bool before; /* layer norms come before each block */
 } pairs_arch;
 
-/* a line an architecture */
+/* one architecture per line */
 /* clang-format off */
 static const pairs_arch archs[] = {
     /*                            layers heads embed   ffn  dropout attention activation before */
@@ -54,7 +54,8 @@ bool dt_fairseq_is_pairs(const dt_flags *flags)
 
 /* --- model */
 
-/* One of both sides, or else the architecture's; dtrun has one number where fairseq has two. */
+/* Sets a dimension that fairseq has for the encoder and the decoder, and dtrun only once: uses the
+ * encoder's flag, else the architecture's value, and reports a decoder that differs. */
 static void dimension(dt_draft *draft, const dt_flags *flags, const char *path, const char *encoder,
                       const char *decoder, double of_arch, const char *from)
 {
@@ -184,8 +185,8 @@ dt_status dt_fairseq_pairs_model(dt_draft *draft, const dt_flags *flags, dt_erro
 
 /* --- data */
 
-/* "de" and "en" of "train.de-en.de.idx", as fairseq's infer_language_pair: the second part of the name, with one
- * dash. */
+/* Finds "de" and "en" in "train.de-en.de.idx", as fairseq's infer_language_pair does: in the second
+ * part of the name, which has one dash. */
 static bool split(dt_draft *draft, const char *name, const char **source, const char **target)
 {
     const char *part = strchr(name, '.'), *end, *dash;
@@ -202,7 +203,8 @@ static bool split(dt_draft *draft, const char *name, const char **source, const 
     return true;
 }
 
-/* By the names of the files that are there, as fairseq does. NULL: there are none. */
+/* Infers the languages from the names of existing files, as fairseq does. Returns NULL if there are
+ * none. */
 static const char *infer(dt_draft *draft, const char *folder, const char *subset,
                          const char **source, const char **target)
 {

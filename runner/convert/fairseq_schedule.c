@@ -1,5 +1,5 @@
-/* The optimizer and the schedule of a fairseq-train command line. fairseq sets the rate of update n, from 0,
- * by its schedule at n; so does dtrun. */
+/* fairseq_schedule: converts the optimizer and the schedule of a fairseq-train command line. Both
+ * programs compute the learning rate of update n, counted from 0, from the schedule at n. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ dt_status dt_fairseq_first(double *out, const dt_flags *flags, const char *name,
 
 /* --- optimizer --- */
 
-/* "(0.9, 0.98)" */
+/* Parses "(0.9, 0.98)". */
 static dt_status set_betas(dt_draft *draft, const dt_flags *flags, dt_error *err)
 {
     const char *text = dt_flags_text(flags, "--adam-betas", "(0.9, 0.999)"), *at;
@@ -124,7 +124,7 @@ static double set_warmup(dt_draft *draft, const dt_flags *flags, double fallback
     return steps;
 }
 
-/* An older cosine rises to --max-lr, and --lr is its lowest rate. */
+/* In older versions of fairseq a cosine rises to --max-lr, and --lr is its lowest rate. */
 static void set_cosine(dt_draft *draft, const dt_flags *flags, double lr)
 {
     bool older = dt_flags_given(flags, "--max-lr");
@@ -146,7 +146,7 @@ static void set_cosine(dt_draft *draft, const dt_flags *flags, double lr)
         dt_draft_number(draft, "schedule.period_steps", floor(period + 0.5), "%s",
                         dt_flags_from(flags, "--lr-period-updates"));
     if (period <= 0 || period + warmup >= dt_flags_number(flags, "--max-update", INFINITY))
-        return; /* one period */
+        return; /* the run ends within the first period */
     dt_flags_set_number(draft, flags, "schedule.period_mult", "--t-mult", 1);
     dt_flags_set_number(draft, flags, "schedule.shrink", "--lr-shrink", 0.1);
 }
@@ -166,7 +166,8 @@ static void set_polynomial(dt_draft *draft, const dt_flags *flags)
                       total);
 }
 
-/* At its update n the rate is lr (n + 1) / warmup: a line from lr / warmup to a little under lr. */
+/* Converts the schedule `fixed`: in its warmup the rate at update n is lr (n + 1) / warmup, which
+ * rises from lr / warmup in a straight line. */
 static void set_fixed(dt_draft *draft, const dt_flags *flags, double lr)
 {
     double warmup = dt_flags_number(flags, "--warmup-updates", 0);

@@ -11,7 +11,7 @@
 
 /* --- names --- */
 
-/* '_' and '-' are one, but for the dashes in front. */
+/* Compares names. '_' and '-' are equal, except for the dashes at the beginning. */
 static bool same_name(const char *name, const char *typed, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -125,7 +125,7 @@ static const char *show(dt_draft *draft, const dt_flag *flag, const dt_shell_wor
     return text != NULL ? text : flag->name;
 }
 
-/* A word that looks like a flag; "-1" and "-.5" are numbers. */
+/* Returns true for a word that looks like a flag; "-1" and "-.5" are numbers. */
 static bool is_flag(const char *word)
 {
     return word[0] == '-' && word[1] != '\0' && strchr("0123456789.", word[1]) == NULL;
@@ -149,7 +149,8 @@ static size_t pass_over(dt_flags *flags, const dt_shell_word *words, size_t at, 
     return takes ? 2 : 1;
 }
 
-/* "-N2": the row of -N, and its value; the count: it is none of these. */
+/* Splits "-N2" into the row of -N and the value 2. Returns the table's count if the word has
+ * another form. */
 static size_t split_attached(const dt_flag_table *table, const dt_shell_word *word,
                              dt_shell_word *value)
 {
@@ -164,7 +165,7 @@ static size_t split_attached(const dt_flag_table *table, const dt_shell_word *wo
     return row;
 }
 
-/* One flag with what belongs to it: how many words it is. */
+/* Reads one flag and its value. *taken: the number of words that were read. */
 static dt_status take_flag(size_t *taken, dt_flags *flags, const dt_shell_word *words, size_t at,
                            size_t count, dt_error *err)
 {

@@ -20,9 +20,9 @@ typedef enum dt_flag_takes {
 } dt_flag_takes;
 
 typedef enum dt_flag_fate {
-    DT_FLAG_FIELD, /* `into` is a field with the same value; a flag without a value: true */
-    DT_FLAG_PART,  /* `into` describes what it becomes, together with other flags */
-    DT_FLAG_LEFT   /* `into` is the reason why it is not carried: one sentence, no full stop */
+    DT_FLAG_FIELD, /* `into` is a field with the same value; a flag without a value sets it to true */
+    DT_FLAG_PART, /* `into` describes what the flag becomes, together with other flags */
+    DT_FLAG_LEFT  /* `into` is the reason why it is not carried: one sentence, no full stop */
 } dt_flag_fate;
 
 typedef struct dt_flag {
@@ -35,17 +35,17 @@ typedef struct dt_flag {
 } dt_flag;
 
 typedef struct dt_flag_table {
-    const char *program; /* the program whose defaults they have: "nanoGPT" */
+    const char *program; /* the program whose defaults the flags have: "nanoGPT" */
     const dt_flag *flags;
     size_t count;
-    bool attached;         /* "-N2" is "-N 2" */
+    bool attached;         /* "-N2" means "-N 2" */
     bool stops_at_operand; /* words from the first operand on belong to another program */
     bool numbers_open;     /* a value that only a shell can expand is ignored without a report */
 } dt_flag_table;
 
 typedef struct dt_flag_use {
     const char *text;  /* NULL: not given, or only a shell can expand it */
-    const char *shown; /* "--lr 0.0005" */
+    const char *shown; /* the flag as in the command line: "--lr 0.0005" */
     double number;
 } dt_flag_use;
 
@@ -66,7 +66,7 @@ dt_status dt_flags_set(dt_flags *flags, size_t row, const dt_shell_word *value, 
                        dt_error *err);
 /* Returns the row of a flag; the table's count if there is none. */
 size_t dt_flags_row(const dt_flag_table *table, const char *name, size_t length);
-/* " (did you mean '--lr'?)", or "". Borrowed from the draft's arena. */
+/* Returns " (did you mean '--lr'?)", or "". Borrowed from the draft's arena. */
 const char *dt_flags_meant(const dt_flags *flags, const char *name);
 
 /* Returns a flag by name, which must be in the table. */
@@ -74,10 +74,10 @@ const dt_flag_use *dt_flags_get(const dt_flags *flags, const char *name);
 bool dt_flags_given(const dt_flags *flags, const char *name);
 double dt_flags_number(const dt_flags *flags, const char *name, double fallback);
 const char *dt_flags_text(const dt_flags *flags, const char *name, const char *fallback);
-/* "--lr 0.0005", or "NAME's default" */
+/* Returns the source of a value: "--lr 0.0005" if the flag was given, else "NAME's default". */
 const char *dt_flags_from(const dt_flags *flags, const char *name);
 
-/* "--lr 0.0005", or the name alone: for remarks. */
+/* Returns the flag for remarks: "--lr 0.0005" if it was given, else its name. */
 const char *dt_flags_about(const dt_flags *flags, const char *name);
 
 /* Sets a field to the flag's value, or to the fallback as the program's default. */

@@ -1,4 +1,4 @@
-/* What is asked of flags that were read, and what becomes of them. */
+/* flags_use: returns the values of flags that were read, and adds them to the draft. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static void carry(const dt_flags *flags, const dt_flag *flag, const dt_flag_use 
         dt_draft_text(flags->draft, flag->into, use->text, "%s", use->shown);
 }
 
-/* Numbers are compared as numbers: "0" is "0.0". */
+/* Returns true if the value needs no report. Numbers are compared by value: "0" equals "0.0". */
 static bool loses_nothing(const dt_flag *flag, const dt_flag_use *use)
 {
     bool number = flag->takes == DT_TAKES_INT || flag->takes == DT_TAKES_NUMBER;

@@ -62,7 +62,7 @@ static void take_variable(dt_launcher *l, const dt_shell_word *word, dt_draft *d
 
 /* --- torchrun --- */
 
-/* "2", or "2:4" for 2 to 4. */
+/* Parses --nnodes: "2", or "2:4" for 2 to 4 nodes. */
 static void take_nodes(dt_launcher *l, const dt_flags *flags, dt_draft *draft)
 {
     const char *text = dt_flags_text(flags, "--nnodes", NULL), *colon;
@@ -239,7 +239,7 @@ static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
     return st;
 }
 
-/* Inside of a job srun starts what the job has: its own numbers say the same again. */
+/* Reads srun's options. Inside a job they usually repeat the job's own numbers. */
 static dt_status take_srun(dt_launcher *l, dt_draft *draft, dt_error *err)
 {
     dt_flag_table table = dt_slurm_flags;
@@ -256,9 +256,10 @@ static dt_status take_srun(dt_launcher *l, dt_draft *draft, dt_error *err)
     return DT_OK;
 }
 
-/* --- the line --- */
+/* --- the beginning of the command --- */
 
-/* "python -u -m torch.distributed.launch": after Python's own flags. */
+/* Skips Python's own flags; reads torch.distributed's flags in "python -u -m
+ * torch.distributed.launch". */
 static dt_status take_python(dt_launcher *l, dt_draft *draft, dt_error *err)
 {
     drop(l, 1);
@@ -274,13 +275,13 @@ static dt_status take_python(dt_launcher *l, dt_draft *draft, dt_error *err)
     return take_torch(l, draft, err);
 }
 
-/* Programs that start another one. */
+/* Programs that start another program. */
 static const struct wrapper {
     const char *name;
     const char *takes; /* letters of the short options that take a word */
     const char
         *long_takes; /* " name name ": long options that take a word, unless it follows a '=' */
-    size_t operands; /* before the program */
+    size_t operands; /* number of operands before the program */
     const char *why;
 } wrappers[] = {
     {"timeout", "sk", " signal kill-after ", 1, "'time_limit' limits the time of a run"},
@@ -309,7 +310,7 @@ static bool takes_word(const struct wrapper *wrapper, const char *option)
     return found != NULL && found[-1] == ' ' && found[strlen(option + 2)] == ' ';
 }
 
-/* The words of a wrapper with its options and operands are one entry of `left`. */
+/* Skips a wrapper with its options and operands, and adds them to `left` as one entry. */
 static void take_wrapper(dt_launcher *l, const struct wrapper *wrapper, dt_draft *draft)
 {
     size_t at = 1, operands = wrapper->operands;
@@ -344,7 +345,8 @@ static const struct wrapper *find_wrapper(const char *name)
     return NULL;
 }
 
-/* One thing in front of the program; *more: there may be another. */
+/* Skips one item before the program, such as NAME=value or a wrapper. *more: another one may
+ * follow. */
 static dt_status take_one(bool *more, dt_launcher *l, dt_draft *draft, dt_error *err)
 {
     static const char *const plain[] = {"nohup", "exec",  "time",  "env", "if", "then",    "else",
@@ -430,7 +432,7 @@ void dt_launcher_join(dt_launcher *l, const dt_launcher *job, dt_draft *draft)
         l->visible = job->visible;
 }
 
-/* --- what it comes to --- */
+/* --- the results */
 
 int64_t dt_launcher_devices(const dt_launcher *l)
 {
@@ -474,7 +476,7 @@ static void carry_hosts(const dt_launcher *l, dt_draft *draft)
     dt_strbuf_release(&names);
 }
 
-/* The command line names the first at most. */
+/* Writes placeholder names of nodes, since a command line names at most the first one. */
 static void carry_nodes(const dt_launcher *l, dt_draft *draft)
 {
     dt_strbuf names;

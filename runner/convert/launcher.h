@@ -13,7 +13,7 @@
 
 typedef struct dt_launcher_host {
     const char *name;
-    int64_t processes; /* on it */
+    int64_t processes; /* on this host */
 } dt_launcher_host;
 
 typedef struct dt_launcher {
@@ -27,7 +27,7 @@ typedef struct dt_launcher {
     const char *first_node, *first_from; /* --master_addr; NULL: not given */
     dt_launcher_host *hosts;             /* of mpirun; as many as `nodes`, or NULL */
     bool uneven;                         /* hosts have different numbers of processes */
-    bool slurm;                          /* nodes are Slurm's */
+    bool slurm;                          /* a Slurm job provides the nodes */
 } dt_launcher;
 
 /* Reads the launcher; parts that cannot be carried go to the draft's `left`. `exported`: variables that the script
@@ -48,10 +48,10 @@ void dt_slurm_read_size(dt_launcher *out, const dt_flags *flags, dt_draft *draft
 int64_t dt_launcher_devices(const dt_launcher *launcher);
 int64_t dt_launcher_world(const dt_launcher *launcher);
 
-/* nodes, nodes_min, gpus. */
+/* Sets the fields nodes, nodes_min and gpus. */
 void dt_launcher_carry(const dt_launcher *launcher, dt_draft *draft);
 
-/* "train.py" of "fairseq_cli/train.py". */
+/* Returns the file name, "train.py" for "fairseq_cli/train.py". */
 const char *dt_launcher_name(const char *program);
 
 extern const dt_flag_table dt_launcher_torch_flags, dt_launcher_mpi_flags, dt_slurm_flags;

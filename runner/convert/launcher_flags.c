@@ -1,11 +1,11 @@
-/* The flags of torchrun (and torch.distributed.launch before it) and of mpirun. */
+/* launcher_flags: lists the flags of torchrun (formerly torch.distributed.launch) and of mpirun. */
 #include "runner/convert/launcher.h"
 
 #include "base/banned.h"
 
 #define FINDS "dtrun finds ports and addresses itself"
 
-/* a line a flag */
+/* one flag per line */
 /* clang-format off */
 static const dt_flag torch[] = {
     {"--nnodes", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "nodes, and nodes_min of MIN:MAX", NULL},

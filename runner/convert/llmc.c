@@ -1,4 +1,4 @@
-/* llm.c: recipes of train_gpt2cu's command lines. */
+/* llmc: converts the command lines of llm.c's train_gpt2cu. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static const struct {
     {"gpt2_1558M", 48, 25, 1600},
 };
 
-/* d12, gpt2:d12, gpt3:c768: drawn; gpt2_124M_bf16.bin, out/gpt2_124M.bin: weights. */
+/* Sets the model. Names such as d12, gpt2:d12 and gpt3:c768 begin with random weights; files such
+ * as gpt2_124M_bf16.bin and out/gpt2_124M.bin have weights. */
 static dt_status set_model(dt_draft *draft, const dt_flags *flags, dt_error *err)
 {
     const char *text = dt_flags_text(flags, "-e", "gpt2_124M_bf16.bin");

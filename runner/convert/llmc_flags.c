@@ -1,4 +1,4 @@
-/* What becomes of each flag of llm.c's train_gpt2cu: a line a flag. */
+/* llmc_flags: lists what each flag of llm.c's train_gpt2cu becomes, one flag per line. */
 #include "runner/convert/llmc.h"
 
 #include "base/banned.h"

@@ -1,4 +1,4 @@
-/* nanoGPT: the recipe of its settings. */
+/* nanogpt: converts nanoGPT's settings to a recipe. */
 #include <math.h>
 #include <string.h>
 
@@ -212,8 +212,8 @@ static bool ends_in_py(const char *word)
     return length > 3 && strcmp(word + length - 3, ".py") == 0;
 }
 
-/* Many programs have a train.py. nanoGPT's configurator takes files of Python and --name=value alone, and only names
- * that it knows: with other words it is another program. */
+/* Recognizes nanoGPT's train.py, since many programs have a file of this name: its configurator
+ * accepts only Python files and --name=value with names that it knows. */
 static bool knows(const dt_launcher *launcher)
 {
     size_t known = 0, names = 0, files = 0;

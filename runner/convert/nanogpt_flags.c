@@ -1,4 +1,4 @@
-/* What becomes of each name that nanoGPT's files of settings assign: a line a name. */
+/* nanogpt_flags: lists what each name in nanoGPT's settings files becomes, one name per line. */
 #include "runner/convert/nanogpt.h"
 
 #include "base/banned.h"

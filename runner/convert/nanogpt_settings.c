@@ -1,4 +1,5 @@
-/* nanoGPT's settings, read as its configurator.py does: files of assignments, and --name=value behind them. */
+/* nanogpt_settings: reads nanoGPT's settings as its configurator.py does: files of assignments,
+ * followed by --name=value. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 
 #define FILE_MOST ((size_t)1 << 20)
 
-/* "0.03 * max_iters" is seldom a whole number, and nanoGPT compares the step with it: the next step counts. */
+/* Returns an integer setting as text. A value such as "0.03 * max_iters" is often not an integer;
+ * nanoGPT compares it with the step, so it is rounded up. */
 static const char *whole_text(dt_draft *draft, const dt_flag *flag, const dt_python_value *value,
                               const char *place)
 {
@@ -98,7 +100,7 @@ out:
     return st;
 }
 
-/* "--key=value": a literal of Python, or a text. */
+/* Sets an option "--key=value". The value is a Python literal, or else a text. */
 static dt_status take_option(dt_flags *flags, const char *word, dt_error *err)
 {
     dt_arena *arena = flags->draft->arena;

@@ -21,7 +21,7 @@ static bool has_no_width(uint32_t code)
     return code == 0xad || (code >= 0x200b && code <= 0x200d) || code == 0x2060 || code == 0xfeff;
 }
 
-/* A dash that a word processor made of "--", or of "-" before a single letter. */
+/* Returns true for a dash into which a word processor turned "--", or "-" before a single letter. */
 static bool is_dash(uint32_t code)
 {
     return code >= 0x2010 && code <= 0x2015;
@@ -74,7 +74,7 @@ static bool is_fence(const char *line, size_t length)
     return length >= 3 && (memcmp(line, "```", 3) == 0 || memcmp(line, "~~~", 3) == 0);
 }
 
-/* The bytes of "(env) user@host:~$ " and the like; 0: the line has no prompt. */
+/* Returns the length of a prompt such as "(env) user@host:~$ "; 0: the line has none. */
 static size_t prompt_length(const char *line, size_t length)
 {
     size_t at = 0, name;
@@ -95,10 +95,9 @@ static size_t prompt_length(const char *line, size_t length)
         at++;
     if (at > name && memchr(line + name, '@', at - name) == NULL)
         return 0;
-    if (at == name && at < length && line[at] == '#') /* a comment */
+    if (at == name && at < length && line[at] == '#') /* a comment, not a prompt */
         return 0;
-    if (at == name && at > 0 && at < length &&
-        line[at] == '>') /* a redirection on a line of its own */
+    if (at == name && at > 0 && at < length && line[at] == '>') /* a redirection, not a prompt */
         return 0;
     if (at + 1 >= length || strchr("$%#>", line[at]) == NULL || line[at + 1] != ' ')
         return 0;

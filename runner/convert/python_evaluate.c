@@ -1,4 +1,4 @@
-/* Expressions of python_values.h: precedence as in Python. */
+/* python_evaluate: evaluates the expressions of python_values.h, with Python's precedence. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +58,8 @@ static bool parse_number(dt_python_value *out, parser *p)
            isfinite(out->number);
 }
 
-/* 'a' "b" is one text; of escapes those of quotes and backslashes are known. */
+/* Parses adjacent strings, such as 'a' "b", as one text. Supports the escapes of quotes and
+ * backslashes only. */
 static bool parse_text(dt_python_value *out, parser *p)
 {
     dt_strbuf text;
@@ -126,7 +127,7 @@ static bool parse_atom(dt_python_value *out, parser *p)
 
 static bool parse_unary(dt_python_value *out, parser *p);
 
-/* -2 ** 2 is -4, and 2 ** -1 is a half. */
+/* Parses a power: -2 ** 2 is -4, and 2 ** -1 is 0.5. */
 static bool parse_power(dt_python_value *out, parser *p)
 {
     dt_python_value exponent;

@@ -30,7 +30,7 @@ static dt_status add(dt_python_file *file, const dt_python_statement *statement,
     return DT_OK;
 }
 
-/* A text alone is a comment. */
+/* Returns true for a statement that is only a string, which acts as a comment. */
 static bool is_text_alone(const dt_python_file *file, const char *statement)
 {
     dt_python_value value;
@@ -84,7 +84,7 @@ static dt_status take_statement(dt_python_file *file, const char *text, int line
 typedef struct scanner {
     const char *at, *end, *source;
     int line;
-    dt_strbuf text; /* of the statement, on one line */
+    dt_strbuf text; /* the statement, on one line */
     dt_error *err;
 } scanner;
 
@@ -120,7 +120,7 @@ static dt_status take_string(scanner *s)
     return DT_FAIL(s->err, DT_ERR_USAGE, "%s:%d: a text is not closed", s->source, line);
 }
 
-/* Up to the end of the line, or of those that a parenthesis or a backslash joins. */
+/* Reads a statement up to the end of its line; brackets and backslashes join lines. */
 static dt_status scan_statement(scanner *s)
 {
     int depth = 0, line = s->line;

@@ -25,8 +25,8 @@ typedef enum dt_python_kind {
 
 typedef struct dt_python_value {
     dt_python_kind kind;
-    double number;    /* of a bool: 0 or 1 */
-    const char *text; /* of a text */
+    double number;    /* for a bool: 0 or 1 */
+    const char *text; /* for a text */
 } dt_python_value;
 
 typedef struct dt_python_statement {
@@ -48,7 +48,7 @@ dt_status dt_python_read(dt_python_file *file, const char *text, size_t length, 
                          dt_error *err);
 /* Evaluates an expression with the names of the file; false: unknown. */
 bool dt_python_evaluate(dt_python_value *out, const dt_python_file *file, const char *expression);
-/* "1024", "True", "gpt2" */
+/* Returns the value as text, such as "1024", "True" or "gpt2". */
 const char *dt_python_text(const dt_python_value *value, dt_arena *arena);
 
 #endif

@@ -1,4 +1,5 @@
-/* slurm: what #SBATCH lines say of nodes and devices, and the command in the script that trains. */
+/* slurm: converts an #SBATCH script: the nodes and devices of its options, and the training command
+ * in it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,9 @@
 
 #include "base/banned.h"
 
-/* --- the lines that sbatch reads --- */
+/* --- the #SBATCH lines --- */
 
-/* Words of "#SBATCH" lines at the beginning, up to the first command, as one. */
+/* Collects the words of all "#SBATCH" lines as one command. */
 static dt_status find_options(dt_shell_command *out, dt_draft *draft, const char *text,
                               const char *source, dt_error *err)
 {
@@ -39,7 +40,7 @@ static dt_status find_options(dt_shell_command *out, dt_draft *draft, const char
     return st;
 }
 
-/* What sbatch is given as it is, in its long form. */
+/* Copies options that sbatch gets unchanged to slurm.options, in their long form. */
 static void carry_options(dt_draft *draft, const dt_flags *flags)
 {
     enum { MOST = 64 };
@@ -59,7 +60,7 @@ static void carry_options(dt_draft *draft, const dt_flags *flags)
 
         if (!typed)
             continue;
-        if (strcmp(flag->name, "--gpus-per-node") == 0) /* that is dtrun's own to set */
+        if (strcmp(flag->name, "--gpus-per-node") == 0) /* dtrun itself sets --gpus-per-node */
             options[count] = dt_arena_printf(draft->arena, "--gres=gpu:%s", text);
         else
             options[count] = flag->takes == DT_TAKES_NOTHING
@@ -73,7 +74,7 @@ static void carry_options(dt_draft *draft, const dt_flags *flags)
     dt_strbuf_release(&from);
 }
 
-/* A name that a recipe may have; else it is left out. */
+/* Uses the job's name for the run, if it is valid in a recipe. */
 static void carry_name(dt_draft *draft, const dt_flags *flags)
 {
     static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -89,7 +90,7 @@ static void carry_name(dt_draft *draft, const dt_flags *flags)
         dt_draft_text(draft, "name", name, "%s", dt_flags_from(flags, "--job-name"));
 }
 
-/* What the script may ask for by name. */
+/* Defines the variables that Slurm sets in a script. */
 static dt_status define_job(dt_shell_script *script, const dt_launcher *job, dt_error *err)
 {
     static const char *const of_nodes[] = {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", NULL};

@@ -1,4 +1,4 @@
-/* The options of sbatch and srun, and the nodes and devices that they come to. */
+/* slurm_flags: lists the options of sbatch and srun, and reads nodes and devices from them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #define OWN "dtrun sets the job's"
 
-/* a line a flag */
+/* one flag per line */
 /* clang-format off */
 static const dt_flag rows[] = {
     {"--nodes", "-N", DT_TAKES_TEXT, DT_FLAG_PART, "nodes: slurm:N, and nodes_min of MIN-MAX", NULL},
@@ -107,7 +107,7 @@ static void read_nodes(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
     out->nodes_from = from;
 }
 
-/* Tasks per node, each with this number of devices. */
+/* Computes the devices of a node from the tasks per node and the devices of each task. */
 static void read_tasks(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
 {
     int64_t nodes = out->nodes > 0 ? out->nodes : 1;
@@ -118,7 +118,7 @@ static void read_tasks(dt_launcher *out, const dt_flags *flags, dt_draft *draft)
 
     if (per_node == 0 && total > 0 && total % nodes == 0)
         per_node = total / nodes;
-    if (per_node <= 1 && each == 0) /* one task a node starts the rest itself */
+    if (per_node <= 1 && each == 0) /* a single task per node starts the other processes itself */
         return;
     if (per_node == 0)
         per_node = 1;

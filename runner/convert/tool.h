@@ -9,7 +9,7 @@
 #include "runner/convert/launcher.h"
 
 typedef struct dt_convert_tool {
-    const char *name; /* dtrun import NAME */
+    const char *name; /* NAME of dtrun import NAME */
     const char *what; /* its input, for the message "cannot find a fairseq-train command" */
     const char *hint; /* appended to that message; NULL: nothing */
     const dt_flag_table *flags;

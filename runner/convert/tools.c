@@ -15,7 +15,7 @@ static const dt_convert_tool *find(const dt_launcher *launcher, const dt_convert
     return NULL;
 }
 
-/* A word as it would be typed. */
+/* Appends a word, quoted if a shell would need it. */
 static void add_word(dt_strbuf *out, const char *word)
 {
     bool plain = word[0] != '\0' && strpbrk(word, " \t\n'\"\\()[]{}<>|&;*?!#") == NULL;
@@ -30,7 +30,7 @@ static void add_word(dt_strbuf *out, const char *word)
     dt_strbuf_add_char(out, '\'');
 }
 
-/* The command again, in lines that begin with a flag. */
+/* Formats the command as lines of about 90 columns, preferably broken before flags. */
 static const char *show(const dt_shell_command *command, dt_arena *arena)
 {
     enum { WIDTH = 90, INDENT = 4 };
@@ -60,10 +60,10 @@ static const char *show(const dt_shell_command *command, dt_arena *arena)
     return text;
 }
 
-/* --- scripts inside of commands */
+/* --- scripts inside commands */
 
 typedef struct search {
-    const dt_convert_tool *only; /* NULL: any */
+    const dt_convert_tool *only; /* NULL: any tool */
     const char *folder;
     int depth;
 } search;
@@ -82,26 +82,27 @@ static bool is_shell(const char *name)
     return false;
 }
 
-/* Whether a shell's option is -c, alone or in a group such as -lc. */
+/* Returns true if a shell's option is -c, alone or in a group such as -lc. */
 static bool is_command_option(const char *word)
 {
     return word[0] == '-' && word[1] != '-' && strchr(word + 1, 'c') != NULL;
 }
 
-/* Whether the next word belongs to a shell's option: -o, and a group such as -euo, take a name. */
+/* Returns true if the next word belongs to a shell's option: -o, and a group that ends with it,
+ * such as -euo. */
 static bool takes_name(const char *word)
 {
     return word[1] != '-' && word[1] != '\0' && word[strlen(word) - 1] == 'o';
 }
 
-/* Words from `first` on, with a blank between two. */
+/* Appends the words from `first` on, separated by blanks. */
 static void join(dt_strbuf *out, const dt_launcher *launcher, size_t first)
 {
     for (size_t i = first; i < launcher->count; i++)
         dt_strbuf_add_fmt(out, "%s%s", i > first ? " " : "", launcher->words[i].text);
 }
 
-/* The script that "bash -c", "eval" or "ssh HOST" runs; empty: the command runs none. */
+/* Finds the script that "bash -c", "eval" or "ssh HOST" runs; empty: the command runs none. */
 static void find_inner(dt_strbuf *out, const dt_launcher *launcher)
 {
     static const char ssh_takes[] = "BbcDEeFIiJLlmOopQRSWw";
@@ -131,7 +132,7 @@ static dt_status convert_inner(const dt_convert_tool **found, dt_draft *draft,
                                const search *how, dt_error *err)
 {
     enum { DEEPEST = 8 };
-    dt_shell_script inner = *script; /* knows the variables */
+    dt_shell_script inner = *script; /* inherits the variables */
     search deeper = {how->only, how->folder, how->depth + 1};
     dt_status st = DT_OK;
     dt_strbuf text;
@@ -142,7 +143,7 @@ static dt_status convert_inner(const dt_convert_tool **found, dt_draft *draft,
         goto out;
     inner.commands = NULL;
     inner.count = inner.capacity = 0;
-    inner.variables_capacity = inner.variables_count; /* the array stays the outer script's */
+    inner.variables_capacity = inner.variables_count; /* the outer script owns the array */
     DT_TRY(dt_shell_read(&inner, text.data, text.length, launcher->program, err));
     DT_TRY(convert_first(found, draft, &inner, launcher, &deeper, err));
 out:
@@ -184,7 +185,7 @@ static void list_redirections(dt_draft *draft, const dt_shell_command *command)
                       "dtrun keeps what ranks print: 'dtrun logs'");
 }
 
-/* Notes where the script was read in another way than a shell reads it. */
+/* Adds a note for each place that is read in another way than a shell reads it. */
 static void add_remarks(dt_draft *draft, const dt_shell_script *script)
 {
     for (size_t i = 0; i < script->remarks.count; i++)
