@@ -8,9 +8,9 @@
 
 #include "base/banned.h"
 
-#define TELL_SECONDS 5.0 /* between two lines of progress */
+#define TELL_SECONDS 5.0 /* between two progress messages */
 
-/* A word in its present form: ids in learner.symbols. */
+/* A word after the merges so far: its token ids are in learner.symbols. */
 typedef struct word {
     uint64_t start;
     uint32_t length;
@@ -26,7 +26,8 @@ typedef struct learner {
 
 /* --- merging */
 
-/* first second → merged, from left to right. */
+/* Replaces each `first second` in the word with `merged`, from left to right, and updates the
+ * counts. */
 static dt_status merge_word(learner *l, uint32_t index, int32_t first, int32_t second,
                             int32_t merged, dt_error *err)
 {
@@ -63,7 +64,7 @@ static dt_status merge_all(learner *l, const dt_pair_candidate *best, int32_t me
     for (uint32_t i = 0; i < taken.words_count; i++)
         DT_TRY(merge_word(l, taken.words[i], (int32_t)(best->key >> 32), (int32_t)best->key, merged,
                           err));
-    /* Its own last places may have been counted down beside those that were merged. */
+    /* In a word like "aaa" the merged pair also overlaps itself, which has changed its count. */
     l->pairs.pairs[best->which].count = 0;
     DT_TRY(dt_pair_counts_settle(&l->pairs, err));
 out:
@@ -71,7 +72,8 @@ out:
     return st;
 }
 
-/* Two ways may lead to the same bytes, which have one number. */
+/* Returns the token of the concatenated bytes. Different merges can give the same bytes, which are
+ * one token. */
 static dt_status add_token(int32_t *out, dt_bpe_draft *draft, int32_t first, int32_t second,
                            dt_error *err)
 {
@@ -188,7 +190,7 @@ dt_status dt_learn_merges(dt_bpe_draft *draft, dt_bpe_merge **merges, const dt_w
                           const dt_learn_options *options, dt_error *err)
 {
     int64_t most =
-        (options->vocab - draft->vocab.size) * 2; /* some lead to a token that there is */
+        (options->vocab - draft->vocab.size) * 2; /* some merges give an existing token */
     dt_status st = DT_OK;
     learner l = {0};
 

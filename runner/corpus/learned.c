@@ -12,8 +12,8 @@ typedef struct counting {
     const dt_learned_options *options;
     dt_split split;
     dt_corpus_parts parts;
-    dt_words words;         /* of all threads that have ended */
-    dt_documents documents; /* likewise */
+    dt_words words;         /* counts of all threads that have ended */
+    dt_documents documents; /* of all threads that have ended */
 } counting;
 
 typedef struct counter {
@@ -70,7 +70,7 @@ static dt_status close_counter(void *worker, void *context, dt_error *err)
     return st;
 }
 
-/* --- all of them */
+/* --- all threads */
 
 static dt_status check_documents(const counting *all, dt_error *err)
 {
@@ -86,7 +86,7 @@ static dt_status check_documents(const counting *all, dt_error *err)
     return DT_OK;
 }
 
-/* A tokenizer of bytes alone says where files can be cut. */
+/* Divides the files with a byte-level tokenizer without merges, since no tokenizer exists yet. */
 static dt_status open_parts(counting *all, const dt_data_files *files, const dt_bpe_draft *draft,
                             dt_error *err)
 {

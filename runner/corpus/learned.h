@@ -12,15 +12,15 @@ typedef struct dt_learned_options {
     dt_split_kind split; /* GPT2, LLAMA3 or QWEN */
     const char *const *special;
     size_t special_count;
-    const char *field; /* of .jsonl and .csv */
+    const char *field; /* key of .jsonl and column of .csv */
     int threads;       /* 0: one per processor */
     void (*tell)(const char *text);
 } dt_learned_options;
 
 typedef struct dt_learned {
-    json_t *tokenizer; /* the caller's */
+    json_t *tokenizer; /* owned by the caller */
     int64_t vocab;     /* less than requested if the text has no more frequent pairs */
-    int64_t documents, bytes, broken, words; /* words: different ones */
+    int64_t documents, bytes, broken, words; /* words: number of different words */
 } dt_learned;
 
 /* Errors as in prepared.h. */

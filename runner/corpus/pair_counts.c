@@ -36,7 +36,7 @@ static dt_status reserve(void **items, size_t *capacity, size_t count, size_t ea
     return DT_OK;
 }
 
-/* --- the heap, the best candidate on top */
+/* --- the heap, with the best candidate on top */
 
 static bool is_better(const dt_pair_candidate *a, const dt_pair_candidate *b)
 {
@@ -64,7 +64,7 @@ out:
     return st;
 }
 
-/* From the top down to where it belongs. */
+/* Moves the top entry down to its place. */
 static void sift(dt_pair_counts *counts)
 {
     size_t at = 0, best;

@@ -9,21 +9,21 @@
 #include "engine/tokens/pairs.h"
 
 typedef struct dt_pair_count {
-    int64_t count;   /* of its places, weighted by the count of the word */
-    uint32_t *words; /* that have or had it; can contain duplicates */
+    int64_t count;   /* number of occurrences, weighted by the count of the word */
+    uint32_t *words; /* words that contain the pair, or did so earlier; can contain duplicates */
     uint32_t words_count, words_capacity;
-    bool grown; /* since the last dt_pair_counts_settle */
+    bool grown; /* the count has grown since the last dt_pair_counts_settle */
 } dt_pair_count;
 
 /* An entry of the heap, with the pair's count at the time when it was added. */
 typedef struct dt_pair_candidate {
     int64_t count;
     uint64_t key;  /* dt_pair_key */
-    int32_t which; /* in pairs */
+    int32_t which; /* index in `pairs` */
 } dt_pair_candidate;
 
 typedef struct dt_pair_counts {
-    dt_pairs index; /* two tokens → in pairs */
+    dt_pairs index; /* maps two tokens to an index in `pairs` */
     dt_pair_count *pairs;
     int32_t count, capacity;
     dt_pair_candidate *heap;
@@ -33,7 +33,7 @@ typedef struct dt_pair_counts {
 } dt_pair_counts;
 
 dt_status dt_pair_counts_init(dt_pair_counts *out, dt_error *err);
-void dt_pair_counts_release(dt_pair_counts *counts); /* accepts a zeroed one */
+void dt_pair_counts_release(dt_pair_counts *counts); /* accepts a zeroed struct */
 
 /* Changes the count of a pair in a word. */
 dt_status dt_pair_counts_add(dt_pair_counts *counts, int32_t first, int32_t second, int64_t change,

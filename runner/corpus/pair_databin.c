@@ -1,4 +1,5 @@
-/* Pairs of fairseq's data-bin: ids of both languages, and where each sentence begins. */
+/* pair_databin: reads sentence pairs from fairseq's data-bin: the ids of both languages, and the
+ * position of each sentence. */
 #include <stdlib.h>
 
 #include "engine/data/mapping.h"
@@ -11,7 +12,7 @@ enum { INDEX_HEAD_BYTES = 26, COUNT_AT = 18 };
 typedef struct databin {
     dt_mapping ids, index;
     int64_t count;
-    int32_t *sentence; /* the newest */
+    int32_t *sentence; /* the last sentence that was read */
     int64_t length, room;
 } databin;
 
@@ -24,7 +25,8 @@ static uint64_t little_endian(const unsigned char *bytes, int count)
     return value;
 }
 
-/* dt_databin_look has seen the header and where the last sentence ends. */
+/* Opens both files. dt_databin_look has already checked the header and the end of the last
+ * sentence. */
 static dt_status open_databin(databin *out, const char *ids, const char *index, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -53,7 +53,7 @@ static dt_status add(dt_pair_files *out, int64_t *room, const dt_pair_file *file
     return DT_OK;
 }
 
-/* Its files must be there: what is wrong with them is said as of other data. */
+/* Checks that the files exist, with the same messages as for other data. */
 static dt_status look_at(const dt_pair_file *file, const char *field, dt_arena *arena,
                          dt_error *err)
 {
@@ -112,7 +112,7 @@ out:
     return st;
 }
 
-/* NAME.de-en.de.bin, with the languages in either order. */
+/* Looks for NAME.de-en.de.bin and its companions, with the languages in either order. */
 static dt_status find_databin(bool *there, dt_pair_file *file, const char *entry,
                               const char *const names[], const char *field, dt_arena *arena,
                               dt_error *err)

@@ -1,4 +1,5 @@
-/* Pairs of which each language has a line: of a text file each, or a key of an object. */
+/* pair_lines: reads sentence pairs with one line per pair: of two text files, or of a .jsonl file
+ * with two keys. */
 #include <string.h>
 
 #include "base/json.h"

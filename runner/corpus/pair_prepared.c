@@ -26,14 +26,14 @@
 typedef struct work {
     const dt_pair_files *files;
     const dt_sides *sides;
-    const char *const *names; /* of the languages */
+    const char *const *names; /* names of the languages */
     const char *field;
     void (*tell)(const char *text);
-    /* What is made of them. */
+    /* The results. */
     dt_side_encoder encoders[DT_LANGUAGES];
-    dt_ids one[DT_LANGUAGES];       /* of the newest pair */
-    dt_strbuf ids[DT_LANGUAGES];    /* of all, in the file's width */
-    dt_strbuf starts[DT_LANGUAGES]; /* int64 */
+    dt_ids one[DT_LANGUAGES];       /* ids of the current pair */
+    dt_strbuf ids[DT_LANGUAGES];    /* ids of all pairs, in the file's width */
+    dt_strbuf starts[DT_LANGUAGES]; /* start of each sentence, int64 */
     int64_t totals[DT_LANGUAGES];
     int64_t pairs, unknown;
     int width_bytes;
@@ -87,7 +87,7 @@ static dt_status add_text(void *context, const dt_pair_text *pair, dt_language *
         all->one[i].count = 0;
         DT_TRY(
             dt_side_encode(&all->one[i], &all->encoders[i], pair->text[i], pair->length[i], err));
-        *empty = all->one[i].count < 2; /* the end alone */
+        *empty = all->one[i].count < 2; /* only the end token */
         if (*empty)
             goto out;
     }
@@ -96,7 +96,7 @@ out:
     return st;
 }
 
-/* Ids of a data-bin end with </s> already. */
+/* Adds a pair of a data-bin, whose ids usually end with </s> already. */
 static dt_status add_ids(void *context, int32_t *const ids[DT_LANGUAGES],
                          const int64_t count[DT_LANGUAGES], bool *empty, dt_error *err)
 {
@@ -235,7 +235,7 @@ out:
     return st;
 }
 
-/* --- of a recipe */
+/* --- the data of a recipe */
 
 static dt_status make_key(char *hex, const dt_pair_files *files, const dt_tokenizer *tokenizer,
                           const char *const names[], dt_arena *arena, dt_error *err)
@@ -305,7 +305,7 @@ out:
     return st;
 }
 
-/* What the model needs to know of the tokenizers. */
+/* Sets the fields of the model that depend on the tokenizers. */
 static dt_status tell_model(dt_recipe *recipe, const dt_sides *sides, dt_error *err)
 {
     int64_t given = recipe->model.source_vocab, vocab = sides->source->vocab;
@@ -328,7 +328,7 @@ dt_status dt_prepare_pairs(dt_recipe *recipe, const dt_tokenizer *tokenizer, boo
     dt_status st = DT_OK;
 
     DT_TRY(tell_model(recipe, dt_tokenizer_sides(tokenizer), err));
-    if (recipe->data.tokens == DT_TOKENS_PAIRS) /* they are made already */
+    if (recipe->data.tokens == DT_TOKENS_PAIRS) /* the recipe was already prepared */
         goto out;
     if (recipe->data.target == NULL || recipe->data.target[0] == '\0')
         DT_THROW(err, DT_ERR_RECIPE, "data.source is '%s', but data.target is not set",

@@ -1,4 +1,4 @@
-/* Pairs of two columns of a .csv or .tsv. */
+/* pair_table: reads sentence pairs from two columns of a .csv or .tsv file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 
 #include "base/banned.h"
 
-/* Field `column` of a .tsv's line, which has no quotes. */
+/* Copies field `column` of a .tsv line; such a file has no quotes. Returns false if the line has
+ * fewer fields. */
 static bool tab_field(dt_strbuf *out, const char *line, size_t length, int64_t column)
 {
     const char *end = line + length, *stop;
@@ -33,7 +34,7 @@ static bool get_field(dt_strbuf *out, dt_pair_format format, const char *record,
                                  : dt_csv_field(out, record, length, column);
 }
 
-/* The record at the start of the text, without its end, and in *next what it takes with it. */
+/* Returns the length of the first record, without its line end; *next: with it. */
 static size_t next_record(size_t *next, dt_pair_format format, const char *text, size_t length)
 {
     const char *stop = memchr(text, '\n', length);
@@ -50,7 +51,7 @@ static size_t next_record(size_t *next, dt_pair_format format, const char *text,
     return used;
 }
 
-/* By name in the first record, or by number; *head: that record has names. */
+/* Finds the columns by name in the first record, or by number; *head: the first record has names. */
 static dt_status find_columns(int64_t columns[], bool *head, const char *record, size_t length,
                               const dt_pair_file *file, const char *const names[], dt_error *err)
 {

@@ -10,7 +10,7 @@ void dt_pair_tally_broken(dt_pair_tally *out, const char *path, int64_t line, co
                           (long long)line, why);
 }
 
-/* `paths`: of each side, which may be one file. */
+/* Passes a pair to the sink and counts it. `paths`: the file of each side, or one file and NULL. */
 dt_status dt_pair_tally_add(dt_pair_tally *out, const dt_pair_text *pair, const char *const *paths,
                             int64_t line, const dt_pair_sink *sink, dt_error *err)
 {

@@ -9,9 +9,9 @@
 
 #include "base/banned.h"
 
-/* What a recipe names, read. */
+/* The files that a recipe names, and their contents. */
 typedef struct named {
-    const char *paths[2]; /* of the source, and of the target where it has its own; else NULL */
+    const char *paths[2]; /* the source's file, and the target's if it has its own; else NULL */
     dt_strbuf texts[2], codes;
     bool has_codes;
 } named;
@@ -53,7 +53,8 @@ static dt_status find_in_folder(named *out, const char *folder, const dt_recipe 
                    folder, names[0], names[1]);
 }
 
-/* Left out, it is where the data-bin is: the recipe's data.train begins with that folder. */
+/* Finds the tokenizer's files. If data.tokenizer is not set, they are in the folder of the data-bin
+ * in data.train. */
 static dt_status find(named *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
     const char *first = recipe->data.train.count > 0 ? recipe->data.train.items[0] : "";

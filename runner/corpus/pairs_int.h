@@ -9,17 +9,18 @@
 #include "engine/data/sentences.h"
 #include "recipes/fields/recipe.h"
 
-/* pair_files: the files of sentence pairs that an entry of data.train or data.validation stands for.
+/* pair_files: finds the files of sentence pairs that an entry of data.train or data.validation
+ * refers to.
  *
- * Languages SOURCE and TARGET are data.source and data.target, "de" and "en" for example. An entry is
+ * Languages SOURCE and TARGET are data.source and data.target, "de" and "en" for example. Entries:
  *   NAME.jsonl, NAME.json   one object per line, with the keys "de" and "en"
- *   NAME.csv, NAME.tsv      with columns of those names in the first line; numbers name columns of a file
- *                           whose first line has no names. A .tsv knows no quotes
- *   NAME                    two text files, NAME.de and NAME.en, line n of the one being the translation
+ *   NAME.csv, NAME.tsv      with columns of those names in the first line; numbers select columns
+ *                           of a file whose first line has no names. A .tsv has no quotes
+ *   NAME                    two text files, NAME.de and NAME.en; line n of one is the translation
  *                           of line n of the other
- *   NAME                    what fairseq-preprocess wrote, NAME.de-en.de.bin, NAME.de-en.en.bin and their
- *                           .idx (recipes/foreign/databin.h), or NAME.en-de.*
- * Patterns stand for the first two.
+ *   NAME                    the output of fairseq-preprocess: NAME.de-en.de.bin, NAME.de-en.en.bin
+ *                           and their .idx (recipes/foreign/databin.h), or NAME.en-de.*
+ * The first two can be patterns.
  *
  * Errors  DT_ERR_RECIPE naming field and file, and the expected files
  */
@@ -34,9 +35,9 @@ typedef enum dt_pair_format {
 
 typedef struct dt_pair_file {
     dt_pair_format format;
-    const char *paths[DT_LANGUAGES]; /* in the arena; the second is NULL where one file has both */
-    const char *indexes[DT_LANGUAGES]; /* data-bin: .idx */
-    int width_bytes;                   /* data-bin: of an id */
+    const char *paths[DT_LANGUAGES];   /* the second is NULL if one file has both languages */
+    const char *indexes[DT_LANGUAGES]; /* data-bin: the .idx files */
+    int width_bytes;                   /* data-bin: bytes per id */
 } dt_pair_file;
 
 typedef struct dt_pair_files {
@@ -44,7 +45,7 @@ typedef struct dt_pair_files {
     int64_t count;
 } dt_pair_files;
 
-/* names: of the languages. `field` is "data.train" or "data.validation", for messages. */
+/* names: the two languages. `field` is "data.train" or "data.validation", for messages. */
 dt_status dt_pair_files_find(dt_pair_files *out, const dt_string_list *entries,
                              const char *const names[DT_LANGUAGES], const char *field,
                              dt_arena *arena, dt_error *err);
@@ -56,7 +57,7 @@ dt_status dt_pair_files_find(dt_pair_files *out, const dt_string_list *entries,
  *         or .tsv without the columns; what `add` returns
  */
 
-/* A pair: text, or ids without the end. */
+/* A pair as text, or as ids without the end token. */
 typedef struct dt_pair_text {
     const char *text[DT_LANGUAGES];
     size_t length[DT_LANGUAGES];
@@ -75,7 +76,7 @@ typedef struct dt_pair_sink {
 
 typedef struct dt_pair_tally {
     int64_t lines, pairs, bytes, broken;
-    dt_strbuf broken_words; /* the first ones: "train.de:3 (it is empty), train.en:8" */
+    dt_strbuf broken_words; /* the first broken lines: "train.de:3 (it is empty), train.en:8" */
 } dt_pair_tally;
 
 /* Reads the pairs of a file into the sink, and adds to the counts of *out, whose broken_words must be initialized. */
@@ -83,15 +84,16 @@ dt_status dt_pairs_read(dt_pair_tally *out, const dt_pair_file *file,
                         const char *const names[DT_LANGUAGES], const dt_pair_sink *sink,
                         dt_error *err);
 
-/* pair_tally: what the readers of all formats count.
+/* pair_tally: counts the pairs and the broken lines of all formats.
  *
- * A line that is left out, and why. */
+ * Counts a line that is left out, with the reason.
+ */
 void dt_pair_tally_broken(dt_pair_tally *out, const char *path, int64_t line, const char *why);
-/* A pair of text to the sink. `paths`: of each side, or one and NULL. */
+/* Passes a pair to the sink and counts it. `paths`: the file of each side, or one file and NULL. */
 dt_status dt_pair_tally_add(dt_pair_tally *out, const dt_pair_text *pair, const char *const *paths,
                             int64_t line, const dt_pair_sink *sink, dt_error *err);
 
-/* dt_pairs_read by format; text: the file's that has both sides. */
+/* Implementations of dt_pairs_read for each format; text: the content of the file with both sides. */
 dt_status dt_pairs_read_lines(dt_pair_tally *out, const dt_pair_file *file,
                               const dt_pair_sink *sink, dt_error *err);
 dt_status dt_pairs_read_objects(dt_pair_tally *out, const dt_mapping *text,

@@ -40,7 +40,8 @@ static size_t line_end(const char *text, size_t length, size_t from)
     return found != NULL ? (size_t)(found - text) + 1 : length;
 }
 
-/* Reads the records in order: only from the start is it known what is inside quotes. */
+/* Returns the end of the record at or after `from`. Reads from `start`, because quotes can only be
+ * matched from the beginning. */
 static size_t record_end(const char *text, size_t length, size_t start, size_t from)
 {
     size_t at = start;
@@ -58,9 +59,9 @@ static dt_status cut_file(dt_corpus_parts *parts, const dt_corpus_file *file, si
     dt_status st = DT_OK;
 
     if (file->kind != DT_CORPUS_TEXT && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        start = 3; /* the mark that some programs begin UTF-8 with */
+        start = 3; /* the UTF-8 byte order mark */
     if (file->kind == DT_CORPUS_CSV)
-        start += dt_csv_record(text + start, length - start); /* the names of columns */
+        start += dt_csv_record(text + start, length - start); /* the columns' names */
     for (; start < length; start = end) {
         size_t from = length - start > size ? start + size : length;
 
@@ -130,8 +131,8 @@ typedef struct encoding {
     dt_ids *ids;
     dt_bpe_encoder *encoder;
     dt_bpe_around around;
-    int32_t end_of_text; /* -1: documents are not separated */
-    bool begins, ends;   /* a part of a text may be a piece of a document */
+    int32_t end_of_text; /* -1: there is no such token */
+    bool begins, ends;   /* false at a side where a part begins or ends inside a document */
 } encoding;
 
 static dt_status add_ids(dt_ids *to, const int32_t *ids, size_t count, dt_error *err)

@@ -17,13 +17,14 @@ typedef struct dt_corpus_file {
     const char *path;
     dt_corpus_kind kind;
     dt_mapping text;
-    int64_t column; /* csv */
+    int64_t column; /* of the text, in a .csv */
 } dt_corpus_file;
 
 typedef struct dt_corpus_part {
     const dt_corpus_file *file;
     size_t start, end;
-    bool begins_document, ends_document; /* text: the beginning, the end of its file */
+    bool begins_document,
+        ends_document; /* for text: the part has the beginning, the end of its file */
 } dt_corpus_part;
 
 typedef struct dt_corpus_parts {

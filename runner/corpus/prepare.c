@@ -26,7 +26,8 @@ void dt_prepared_describe(dt_strbuf *out, const dt_prepared *made)
                           100.0 * (double)facts->unknown / (double)facts->tokens);
 }
 
-/* Its file by content, so that nothing that happens to the folder it came from matters to a run. */
+/* Copies the tokenizer's file to the cache under its digest, so that later changes of its folder do
+ * not affect the run. */
 static dt_status keep_tokenizer(const char **out, const dt_tokenizer *tokenizer, dt_arena *arena,
                                 dt_error *err)
 {
@@ -51,7 +52,8 @@ out:
     return st;
 }
 
-/* Where data.tokens says something else the dataset says why that cannot be. */
+/* Returns true if the recipe's data are text to tokenize. If data.tokens contradicts this, the
+ * dataset reports the error later. */
 static dt_status is_text(bool *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
     dt_data_files files;

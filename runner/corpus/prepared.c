@@ -1,5 +1,6 @@
-/* A part is whole where its facts are: its tokens are written first. The folder is whole where
- * facts.json is. */
+/* prepared: tokenizes text into token files in the cache (prepared.h). A part is complete once
+ * its facts exist, which are written after its tokens. The folder is complete once facts.json
+ * exists. */
 #define _GNU_SOURCE
 #include "runner/corpus/prepared.h"
 
@@ -18,7 +19,7 @@
 #include "base/banned.h"
 
 #define KEY_VERSION \
-    "1 " DT_VERSION /* changes with the format, and with the program, which may tokenize differently */
+    "1 " DT_VERSION /* changes with the format and with the version, which may tokenize differently */
 #define FACTS_MAX    ((size_t)1 << 16)
 #define POLL_SECONDS 0.2
 
@@ -47,7 +48,7 @@ out:
     return st;
 }
 
-/* --- what is there */
+/* --- existing files */
 
 static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *arena, dt_error *err)
 {
@@ -99,7 +100,7 @@ static bool is_whole(const char *folder)
     return out;
 }
 
-/* --- made */
+/* --- creating the files */
 
 static dt_status wait_for_lock(int *fd, const char *path, const dt_prepared_job *job, dt_error *err)
 {
@@ -177,7 +178,8 @@ static void add_token(dt_strbuf *out, const dt_bpe *bpe, int32_t id)
     dt_strbuf_add_char(out, '\'');
 }
 
-/* ", each as '<s>' TEXT '</s>'", and what of the tokenizer's file is ignored. */
+/* Describes how documents become texts, ", each as '<s>' TEXT '</s>'", and which settings of the
+ * tokenizer's file are ignored. */
 static dt_status describe_texts(const char **out, const dt_bpe *bpe, dt_arena *arena, dt_error *err)
 {
     dt_bpe_around around = dt_bpe_get_around(bpe);

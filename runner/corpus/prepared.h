@@ -26,23 +26,23 @@
 
 typedef struct dt_prepared_facts {
     int64_t documents, tokens, bytes, parts, broken; /* documents: or sentence pairs */
-    int64_t unknown; /* of pairs: tokens that are in no dictionary */
+    int64_t unknown; /* for pairs: tokens that are in no dictionary */
 } dt_prepared_facts;
 
 typedef struct dt_prepared {
-    dt_string_list files; /* of the parts, absolute */
+    dt_string_list files; /* the parts' files, absolute paths */
     dt_prepared_facts facts;
     const char *left_out; /* a sentence about texts that were left out; NULL: none */
     int64_t vocab;        /* of the tokenizer */
     const char *texts;    /* how documents become texts: ", each as '<s>' TEXT '</s>'", or "" */
     bool found;           /* it already existed */
-    bool pairs;           /* of sentences */
+    bool pairs;           /* sentence pairs */
 } dt_prepared;
 
 typedef struct dt_prepare_options {
     const dt_tokenizer *tokenizer; /* kind "bpe" */
     const char *field;
-    int threads;                    /* 0: one a processor */
+    int threads;                    /* 0: one per processor */
     void (*tell)(const char *text); /* progress, a line at a time */
 } dt_prepare_options;
 

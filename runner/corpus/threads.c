@@ -11,15 +11,15 @@
 #include "base/banned.h"
 
 #define THREADS_MOST 64
-#define TELL_SECONDS 5.0 /* between two lines of progress */
+#define TELL_SECONDS 5.0 /* between two progress messages */
 
 typedef struct crew {
     const dt_corpus_job *job;
     int64_t bytes;
     atomic_llong next, done_bytes;
     atomic_bool failed;
-    pthread_mutex_t mutex; /* of what follows */
-    dt_error err;          /* the first */
+    pthread_mutex_t mutex; /* protects the fields below */
+    dt_error err;          /* the first error */
     dt_status st;
     double told_seconds;
 } crew;
@@ -98,7 +98,7 @@ dt_status dt_corpus_run(const dt_corpus_job *job, dt_error *err)
     wanted = wanted < job->parts->count ? wanted : (long)job->parts->count;
     while (count < wanted - 1 && pthread_create(&threads[count], NULL, work, &all) == 0)
         count++;
-    work(&all); /* this one is the last */
+    work(&all); /* this thread works too */
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
     return all.st == DT_OK ? DT_OK : DT_FAIL(err, all.st, "%s", all.err.message);

@@ -5,9 +5,9 @@
 #include "runner/corpus/parts.h"
 
 typedef struct dt_corpus_job {
-    const char *doing; /* "making tokens", for progress */
+    const char *doing; /* "making tokens", for progress messages */
     const dt_corpus_parts *parts;
-    int threads;                    /* 0: one a processor */
+    int threads;                    /* 0: one per processor */
     void (*tell)(const char *text); /* progress, a line at a time; may be NULL */
     void *context;
     /* Makes the state of a thread, which is closed also if `open` failed. */

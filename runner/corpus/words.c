@@ -75,7 +75,7 @@ out:
     return st;
 }
 
-/* Where a word that is too long is cut: between two characters. */
+/* Returns where to cut a word that is too long: between two characters. */
 static size_t piece_of(const char *word, size_t length)
 {
     size_t piece = DT_WORD_MAX;

@@ -1,9 +1,9 @@
 /* words: counts the words of a corpus, as a tokenizer splits text.
  *
- * A table with open addressing, at most half full. A word longer than DT_WORD_MAX, as in text without spaces, is counted
- * in pieces.
+ * A table with open addressing, at most half full. A word longer than DT_WORD_MAX, as in text
+ * without spaces, is counted in pieces.
  * Memory   48 bytes for each different word, and its bytes
- * Threads  one a table
+ * Threads  one per table
  */
 #ifndef DT_RUNNER_CORPUS_WORDS_H
 #define DT_RUNNER_CORPUS_WORDS_H
@@ -18,7 +18,7 @@
 typedef struct dt_word {
     uint64_t start; /* in words->bytes */
     uint32_t length, hash;
-    int64_t count; /* 0: nothing is here */
+    int64_t count; /* 0: the slot is empty */
 } dt_word;
 
 typedef struct dt_words {
@@ -28,7 +28,7 @@ typedef struct dt_words {
 } dt_words;
 
 dt_status dt_words_init(dt_words *out, dt_error *err);
-void dt_words_release(dt_words *words); /* accepts a zeroed one */
+void dt_words_release(dt_words *words); /* accepts a zeroed struct */
 
 dt_status dt_words_add(dt_words *words, const char *word, size_t length, int64_t count,
                        dt_error *err);

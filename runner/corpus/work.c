@@ -62,7 +62,7 @@ static dt_status make_part(work *all, int64_t index, dt_ids *ids, dt_bpe_encoder
     dt_strbuf_init(&text);
     path_of(&path, all, index, "json");
     if (dt_file_exists(path.data))
-        goto out; /* of one that was cut short */
+        goto out; /* an earlier, interrupted process wrote this part */
     ids->count = 0;
     DT_TRY(dt_corpus_part_encode(ids, &documents, &all->parts.items[index], all->options->field,
                                  encoder, all->bpe, err));
@@ -119,14 +119,14 @@ static dt_status close_encoder(void *worker, void *context, dt_error *err)
     return DT_OK;
 }
 
-/* --- all of them */
+/* --- all parts */
 
 typedef struct sums {
     int64_t tokens, documents, bytes, lines, broken;
-    int64_t file_lines; /* of the file that the newest part is of, before that part */
+    int64_t file_lines; /* lines of the current file before the current part */
     const dt_corpus_file *file;
     json_t *names;
-    dt_strbuf words; /* about broken lines */
+    dt_strbuf words; /* description of the broken lines */
     int named;
 } sums;
 
@@ -135,7 +135,8 @@ static int64_t number(const json_t *facts, const char *key)
     return json_integer_value(json_object_get(facts, key));
 }
 
-/* A .csv's first line has the names. */
+/* Appends the numbers of broken lines. In a .csv they count from the second line, since the first
+ * has the names. */
 static void name_broken(sums *all, const dt_corpus_part *part, const json_t *facts)
 {
     const json_t *lines = json_object_get(facts, "broken_lines"), *line;
@@ -220,7 +221,7 @@ static dt_status write_facts(const work *from, const sums *all, dt_error *err)
     DT_TRY(dt_file_write_atomic(path.data, text.data, text.length, 0600, err));
     for (int64_t i = 0; i < from->parts.count; i++) {
         path_of(&path, from, i, "json");
-        (void)unlink(path.data); /* they are summed up */
+        (void)unlink(path.data); /* facts.json has their sums */
     }
 out:
     json_decref(facts);

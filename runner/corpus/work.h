@@ -19,7 +19,7 @@ typedef struct dt_prepared_job {
     char key[33]; /* hex */
     void *context;
     dt_status (*work)(void *context, const char *folder, dt_error *err);
-    void (*tell)(const char *text); /* MAY be NULL */
+    void (*tell)(const char *text); /* may be NULL */
 } dt_prepared_job;
 
 dt_status dt_prepared_folder(dt_prepared *out, const dt_prepared_job *job, bool make_it,
