@@ -8,7 +8,7 @@ enum { LL, LL128, SIMPLE, PROTOCOLS };
 enum { RING, TREE, WAYS };
 enum { NVLINK, PCIE, NETWORK, LINKS };
 
-/* Microseconds, of a start and of a step. */
+/* Microseconds of each start, and of each step. */
 static const double start_us[WAYS][PROTOCOLS] = {[RING] = {3.6, 10.0, 8.4}, [TREE] = {4.4, 4.4, 0}};
 static const double step_us[LINKS][WAYS][PROTOCOLS] = {
     [NVLINK] = {[RING] = {0.47, 1.9, 3.4}, [TREE] = {0.52, 1.2, 28}},
@@ -25,8 +25,8 @@ double dt_fabric_bus_gbs(const dt_fabric *fabric)
     return fmin(fabric->node_gbs, fabric->network_gbs);
 }
 
-/* What of the bus bandwidth is left: LL sends a flag with every 4 bytes and keeps fewer on the way,
- * LL128 one with every 120. */
+/* Returns the share of the bus bandwidth that the protocol leaves for data: LL sends a flag with
+ * every 4 bytes and keeps fewer bytes in flight, LL128 sends one with every 120 bytes. */
 static double usable(const dt_fabric *fabric, dt_traffic_kind kind, int way, int protocol)
 {
     bool many = fabric->nodes > 1;
@@ -72,7 +72,7 @@ double dt_collective_seconds(const dt_fabric *fabric, dt_traffic_kind kind, int6
                              moved * (double)bytes / (gbs * 1e9);
 
             if (protocol == LL128 && !fabric->nvlink)
-                continue; /* NCCL trusts NVLink alone to keep 128 bytes together */
+                continue; /* NCCL uses LL128 over NVLink only, which keeps 128 bytes together */
             best = fmin(best, seconds);
         }
     }

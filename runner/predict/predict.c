@@ -11,7 +11,7 @@
 
 /* --- compute */
 
-/* FLOPs of the stages of a micro-step: recipes/cost/traffic.h. */
+/* Computes the FLOPs of each stage of a micro-step (recipes/cost/traffic.h). */
 static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t vocab, int64_t blocks,
                              dt_arena *arena, dt_error *err)
 {
@@ -29,7 +29,7 @@ static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t voca
 
         if (unit == 0) {
             flops[blocks + 1] = rows * (one.forward + one.backward);
-        } else { /* the last block is still there */
+        } else { /* the activations of the last block are still in memory: it is not recomputed */
             flops[unit] = rows * one.forward;
             flops[2 * blocks + 2 - unit] = rows * (one.backward + (unit < blocks ? one.again : 0));
         }
@@ -38,7 +38,7 @@ static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t voca
     return DT_OK;
 }
 
-/* Elements whose master, moments and gradient this rank updates. */
+/* Returns the time in which this rank updates its elements, limited by the memory bandwidth. */
 static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
                              const dt_machine *machine)
 {
@@ -51,10 +51,10 @@ static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
     return elems * bytes / (machine->memory_gbs * 1e9 * DT_PLAN_MEMORY_SHARE);
 }
 
-/* --- messages beside compute */
+/* --- communication that overlaps with compute */
 
 typedef struct timeline {
-    double passes, end; /* end: of passes and of all messages */
+    double passes, end; /* passes: compute; end: when compute and all messages are done */
     dt_prediction_messages messages[DT_TRAFFIC_KINDS];
 } timeline;
 
@@ -99,8 +99,8 @@ out:
     return st;
 }
 
-/* b, and `more` times what it has over a: every micro-step after the second is like the one before.
- */
+/* Extrapolates: b plus `more` times its difference from a, since every micro-step after the second
+ * is like the one before. */
 static double further(double a, double b, double more)
 {
     return b + (b - a) * more;
@@ -133,9 +133,10 @@ out:
     return st;
 }
 
-/* --- */
+/* --- prediction of a step */
 
-/* The recipe with the micro-steps that batch.total gives on so many GPUs, at least one. */
+/* Returns the recipe with the number of micro-steps, at least one, with which batch.total is
+ * reached on this number of GPUs. */
 static dt_recipe on_so_many(const dt_recipe *recipe, int64_t gpus)
 {
     double total = (double)recipe->batch.total;
