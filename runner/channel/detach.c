@@ -57,7 +57,7 @@ static void move_to(const dt_detach_place *place)
     if (place->umask >= 0)
         umask((mode_t)place->umask);
     if (place->directory != NULL && chdir(place->directory) != 0 && chdir("/") != 0)
-        return; /* the caller's folder will do */
+        return; /* keep the caller's folder */
 }
 
 /* Runs in the grandchild; never returns. */

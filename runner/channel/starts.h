@@ -1,14 +1,17 @@
-/* starts: counts the starts of a detached process that made no progress, so that a process that dies at once is
- * not restarted forever by every command that misses it.
+/* starts: counts the starts of a detached process that made no progress, so that a process that
+ * dies at once is not restarted forever by every command that needs it.
  *
- * A start that failed, or that follows a crash, counts DT_STARTS_CRASH: the next one will probably fail too. A
- * start after an unexplained end counts 1: someone may have killed the process (SIGKILL).
+ * A start that failed, or that follows a crash, counts DT_STARTS_CRASH: the next one will probably
+ * fail too. A start after an unexplained end counts 1: someone may have killed the process
+ * (SIGKILL).
  *
- * The count is in a small file next to the process's log. Whoever starts the process adds to it; the process
- * resets it once it has made progress. After too many starts, each within dt_times()->starts_window_seconds of the
- * one before, the process is not started until that time has passed since the last start.
+ * The count is in a small file next to the process's log. The starter adds to it; the process
+ * resets it once it has made progress. After too many starts, each within
+ * dt_times()->starts_window_seconds of the one before, the process is not started until that time
+ * has passed since the last start.
  *
- * Threads    any, also in several processes: a start that is counted twice or not at all does no harm
+ * Threads    any, also in several processes: a start that is counted twice or not at all does no
+ *            harm
  * Errors     none: a file that cannot be read or written counts no starts
  */
 #ifndef DT_RUNNER_STARTS_H

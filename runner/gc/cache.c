@@ -1,7 +1,8 @@
 /* cache: removes unused files from the cache of this machine.
  *
- * Every use of a cached file updates its time (runner/fetch, remote_helper), and files that a process runs or reads
- * are marked (cache_pin.h). Between the two lies the preparation of nodes, so files are kept for a day.
+ * Every use of a cached file updates its time (runner/fetch, remote_helper), and files that a
+ * process runs or reads are marked (cache_pin.h). While a launch prepares its nodes, files are in
+ * use but not yet marked, so files are kept for a day.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -81,7 +81,7 @@ dt_status dt_quotas_keep(const char *run, dt_error *err)
     DT_TRY(dt_store_open_to_read(&gc.store, NULL, err));
     DT_TRY(dt_gc_scan(&gc, err));
     st = dt_gc_remove(&gc, warn, err);
-    tell(&gc); /* also what was removed before an error */
+    tell(&gc); /* also reports what was removed before an error */
 out:
     dt_store_close(gc.store);
     dt_arena_release(&arena);

@@ -83,7 +83,8 @@ out:
     return st;
 }
 
-/* Checks that the fault happened, by its event or by the reason that the first attempt ended with. */
+/* Checks that the fault happened: by its event, or by the reason with which the first attempt
+ * ended. */
 static dt_status check_it_was(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
                               const dt_smoke_run *run, dt_error *err)
 {
@@ -130,9 +131,9 @@ out:
     return st;
 }
 
-/* Makes nodes for a cut: with --here those of the recipe, else each rank of this machine is a node.
- * Sums over more than two ranks may then be computed in another order, so a new undisturbed run is
- * trained to compare with. */
+/* Gives the ranks several nodes, between which the network can be cut: with --here the recipe's
+ * nodes, else each rank of this machine becomes a node. Sums over more than two ranks may then be
+ * computed in another order, so a new undisturbed run is trained to compare with. */
 static dt_status spread(dt_recipe *io, dt_smoke_run *undisturbed, dt_smoke *smoke, dt_error *err)
 {
     dt_status st = DT_OK;

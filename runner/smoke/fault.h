@@ -24,7 +24,7 @@ typedef struct dt_smoke_fault_kind {
     bool has_times;         /* takes "x4" at the end */
     bool of_node;           /* "node=2@4:10s" */
     const char *event_kind; /* kind of the event that reports it; "": none */
-    const char *reason;     /* part of the reason that the first attempt ended with; "": any */
+    const char *reason;     /* part of the reason with which the first attempt ended; "": any */
 } dt_smoke_fault_kind;
 
 enum { DT_SMOKE_FAULT_KINDS = 6 };
