@@ -3,8 +3,9 @@
 #ifndef DT_RUNNER_PROTOCOL_H
 #define DT_RUNNER_PROTOCOL_H
 
-/* Supervisor and agent must have the same version: `attach` and `hello` state it, and each
- * refuses another one. Increase it with any change of a message. */
+/* Supervisor and agent must have the same version: `attach` and `hello` state it, and each refuses
+ * another one. Increase it when a message changes; a new kind of journal event does not need it
+ * (PROTOCOL.md, "Versions"). */
 #define DT_PROTOCOL_VERSION 1
 /* Version of the journal's lines. The first line that an agent writes states it; a journal of
  * another version is not read. */

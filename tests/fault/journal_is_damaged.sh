@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# What an agent holds and what the history knows do not fit: a journal that is gone, one with damaged
-# bytes, a history that is older than what the agent still keeps, an agent of another protocol. Each
-# comes to a right end by itself, what was lost is said, and `stop` ends all of it.
+# The agent's journal and the history do not match: the journal is missing or damaged, the history is
+# older than what the agent still keeps, or the agent refuses `attach`. In each case the run ends
+# correctly, losses are reported, and `stop` ends everything.
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.25
 
-# Lies about its protocol while the file `mismatch` is there.
+# Refuses `attach` while the file `refuse` exists. An error without `protocol` counts as one of the
+# same protocol version.
 cat >"$XDG_STATE_HOME/agent" <<SH
 #!/bin/sh
-if [ "\$1" = connect ] && [ -e "$XDG_STATE_HOME/mismatch" ]; then
+if [ "\$1" = connect ] && [ -e "$XDG_STATE_HOME/refuse" ]; then
     read -r line
-    echo '{"event": "error", "message": "this agent speaks protocol 0, and not 1", "refused": true}'
+    echo '{"event": "error", "message": "attach: not today", "refused": true}'
     sleep 1
     exit 0
 fi
@@ -24,7 +25,7 @@ store() { # SQL
 with sqlite3.connect('$database', timeout=30) as store:
     for row in store.execute(sys.argv[1]): print(*row)" "$1"
 }
-copy_store() { # from to: whole, whoever uses it
+copy_store() { # from to: a consistent copy, even while the store is in use
     python3 -c "import sqlite3, sys
 old, new = sqlite3.connect(sys.argv[1], timeout=30), sqlite3.connect(sys.argv[2])
 old.backup(new)" "$1" "$2"
@@ -51,7 +52,7 @@ gaps() { store "SELECT count(*) FROM events e JOIN runs r USING (run) WHERE r.id
 ranks() { processes fake_engine; }
 nobody() { [ -z "$(ranks)" ]; }
 
-# The node's folder is wiped while agent and ranks live: they are found and ended, and it restarts.
+# The node's folder is wiped while agent and ranks live: both are found and ended, and the run restarts.
 FAULT_RESTARTS=1 FAKE_STEPS=100 FAKE_STEP_MS=50 "$driver" launch wiped 2
 await 20 has_step wiped 3
 old=$(ranks)
@@ -63,7 +64,7 @@ is attempt "$(get wiped attempt)" 2
 for pid in $old; do is_dead "$pid" || fail "rank $pid of the first attempt lives"; done
 like reason "$(store "SELECT a.reason FROM attempts a JOIN runs r USING (run) WHERE r.id = 'wiped' AND a.attempt = 1")" \
     "*lost its journal*"
-# ... and a stop meanwhile is a stop.
+# The same, but the run is stopped: it is not restarted.
 FAKE_STEPS=100000 "$driver" launch gone 2
 await 20 has_step gone 3
 kill_supervisor gone
@@ -74,7 +75,7 @@ rm -rf "$runs"/gone/attempt-1/node-0/*
 has_ended gone || fail "stop came back, and 'gone' is $(get gone state)"
 await 10 nobody
 
-# A byte of what is not stored yet: its line is lost, and it is said; nothing else is.
+# A damaged byte in a line that is not stored yet: only this line is lost, and the loss is reported.
 FAKE_STEPS=200 FAKE_STEP_MS=20 "$driver" launch flipped 1
 await 20 has_step flipped 3
 kill_supervisor flipped
@@ -86,12 +87,12 @@ flip "$journal" $(($(head -n $((line - 1)) "$journal" | wc -c) + 30))
 "$driver" ensure flipped
 end_is flipped finished 0
 is attempt "$(get flipped attempt)" 1
-is "events that tell of the gap" "$(gaps flipped)" 1
+is "gap events" "$(gaps flipped)" 1
 is points "$(get flipped points)" 199
 grep -q 'lines of the journal are damaged' "$runs/flipped/supervisor.log" || fail "the agent does not say why"
-[ -s "$journal.damaged" ] || fail "what was damaged was not set aside"
+[ -s "$journal.damaged" ] || fail "the damaged line was not kept"
 
-# The same, and the agent is killed: the next one ends the ranks, whatever the journal says of them.
+# The same, and the agent is killed: the next one ends the ranks even if their lines are damaged.
 for place in head tail; do
     FAKE_STEPS=100000 "$driver" launch killed-$place 2
     await 20 has_step killed-$place 3
@@ -112,8 +113,8 @@ for place in head tail; do
     end_is killed-$place failed 3
 done
 
-# The history goes back to an older copy, as after a power loss or from a backup: what was given back
-# since is lost and said; the run continues, and is not restarted.
+# The history is replaced by an older copy, as after a power loss or from a backup: events that the agent
+# has discarded since are lost, and reported; the run continues, and is not restarted.
 FAKE_MODE=flood FAKE_STEPS=100000 FAKE_STEP_MS=20 "$driver" launch older 1
 await 20 has_step older 3
 copy_store "$database" "$XDG_STATE_HOME/older.db"
@@ -135,22 +136,22 @@ await 60 has_gap
 end_is older stopped 4
 is attempt "$(get older attempt)" 1
 
-# Another protocol: the bundle's own agent ends what runs there, within some tries.
+# An agent of this version that refuses `attach`: after some tries `dtrun-agent end` of the bundle ends the ranks.
 for how in alone stopped; do
-    DTRUN_AGENT=$XDG_STATE_HOME/agent FAKE_STEPS=100000 "$driver" launch "protocol-$how" 2
-    await 20 has_step "protocol-$how" 3
-    kill_supervisor "protocol-$how"
-    touch "$XDG_STATE_HOME/mismatch"
+    DTRUN_AGENT=$XDG_STATE_HOME/agent FAKE_STEPS=100000 "$driver" launch "refuse-$how" 2
+    await 20 has_step "refuse-$how" 3
+    kill_supervisor "refuse-$how"
+    touch "$XDG_STATE_HOME/refuse"
     if [ $how = stopped ]; then
-        "$DTRUN_BIN/dtrun" stop "protocol-$how" >"$XDG_STATE_HOME/out" 2>&1 ||
+        "$DTRUN_BIN/dtrun" stop "refuse-$how" >"$XDG_STATE_HOME/out" 2>&1 ||
             fail "stop: $? $(cat "$XDG_STATE_HOME/out")"
-        end_is "protocol-$how" stopped 4
+        end_is "refuse-$how" stopped 4
     else
-        "$driver" ensure "protocol-$how"
-        end_is "protocol-$how" failed 3
-        like reason "$(get "protocol-$how" reason)" "*speaks protocol 0*"
+        "$driver" ensure "refuse-$how"
+        end_is "refuse-$how" failed 3
+        like reason "$(get "refuse-$how" reason)" "*attach: not today*"
     fi
-    rm "$XDG_STATE_HOME/mismatch"
+    rm "$XDG_STATE_HOME/refuse"
     nobody || fail "ranks are left"
 done
 await 20 nothing_left

@@ -89,7 +89,8 @@ out:
     return st;
 }
 
-/* Accepts an event of an unknown kind: ranks may send events that the supervisor does not use. */
+/* Accepts an event of an unknown kind: another dtrun with the same protocol version may have
+ * written it to the journal. */
 static dt_status take_unknown(dt_message *out, const char *name, int64_t world_size, dt_error *err)
 {
     if (name[0] == '\0' || strlen(name) > NAME_MOST)
