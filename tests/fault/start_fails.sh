@@ -27,7 +27,7 @@ await 40 has_ended latin
 end_is latin failed 3
 like reason "$(get latin reason)" "the agent on localhost is unavailable: Zugriff *"
 
-# an agent that refuses to start its ranks is told of, not waited for
+# an agent that refuses `start` is reported, not waited for
 cat >"$XDG_STATE_HOME/refuses" <<'END'
 #!/usr/bin/env bash
 while read -r line; do
@@ -41,7 +41,7 @@ chmod +x "$XDG_STATE_HOME/refuses"
 DTRUN_AGENT=$XDG_STATE_HOME/refuses "$driver" launch refused 2
 await 20 has_ended refused
 end_is refused failed 3
-is reason "$(get refused reason)" "the agent on localhost refuses to start its ranks: start: not today"
+is reason "$(get refused reason)" "the agent on localhost cannot start its ranks: start: not today"
 
 # one whose good line is followed by garbage, and which is not had again: nobody waits for the store
 cat >"$XDG_STATE_HOME/babbles" <<'SH'

@@ -59,7 +59,7 @@ dt_status dt_copies_plan(dt_plan *plan, json_t **json, bool *restored, dt_store 
                          const char *run, int64_t attempt, const char *folder, dt_arena *arena,
                          dt_error *err)
 {
-    dt_error problem = DT_ERROR_INIT, newer = DT_ERROR_INIT;
+    dt_error problem = DT_ERROR_INIT, copy_problem = DT_ERROR_INIT;
     json_t *from_copy = NULL, *from_file = NULL;
     dt_status st, file_st, copy_st = DT_ERR_NOT_FOUND;
     dt_strbuf path, file;
@@ -79,9 +79,9 @@ dt_status dt_copies_plan(dt_plan *plan, json_t **json, bool *restored, dt_store 
         file_st =
             parse_plan(&read, &from_file, file.data, "plan.json", run, attempt, arena, &problem);
     if (copy[0] != '\0')
-        copy_st = parse_plan(&copied, &from_copy, copy, "plan", run, attempt, arena, &newer);
+        copy_st = parse_plan(&copied, &from_copy, copy, "plan", run, attempt, arena, &copy_problem);
     if (copy_st == DT_ERR_UNSUPPORTED) /* the copy is authoritative, and of another version */
-        DT_THROW(err, copy_st, "the plan '%s': %s", path.data, newer.message);
+        DT_THROW(err, copy_st, "the plan '%s': %s", path.data, copy_problem.message);
     switch (choose(file.data, file_st == DT_OK, copy, from_copy != NULL)) {
     case COPY_ALONE:
         *restored = true;

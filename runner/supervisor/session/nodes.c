@@ -225,7 +225,7 @@ static void on_refused(void *context, int64_t index, const char *why)
     if (node->session->state != DT_RUN_STARTING || dt_session_row(node)->released ||
         dt_node_has_started(node))
         return;
-    snprintf(reason, sizeof(reason), "the agent on %.100s refuses to start its ranks: %.300s",
+    snprintf(reason, sizeof(reason), "the agent on %.100s cannot start its ranks: %.300s",
              node->name, why);
     dt_node_link_give_up(node->link, reason);
 }
