@@ -34,8 +34,7 @@ typedef struct dt_draft_remarks {
 /* A part of the command line, as it is shown: "--lr 0.0005". */
 typedef struct dt_draft_given {
     const char *shown;
-    const char
-        *into; /* what the program's table says that the flag becomes, or why it is not carried */
+    const char *into; /* what the flag becomes, or why it is not carried */
 } dt_draft_given;
 
 typedef struct dt_draft {

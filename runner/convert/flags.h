@@ -20,9 +20,9 @@ typedef enum dt_flag_takes {
 } dt_flag_takes;
 
 typedef enum dt_flag_fate {
-    DT_FLAG_FIELD, /* `into` is a field with the same value; a flag without a value sets it to true */
-    DT_FLAG_PART, /* `into` describes what the flag becomes, together with other flags */
-    DT_FLAG_LEFT  /* `into` is the reason why it is not carried: one sentence, no full stop */
+    DT_FLAG_FIELD, /* `into` is a field with the same value; without a value: true */
+    DT_FLAG_PART,  /* `into` describes what the flag becomes, together with other flags */
+    DT_FLAG_LEFT   /* `into` is the reason why it is not carried: one sentence, no full stop */
 } dt_flag_fate;
 
 typedef struct dt_flag {

@@ -117,7 +117,7 @@ static dt_status take_string(scanner *s)
         }
         take_char(s);
     }
-    return DT_FAIL(s->err, DT_ERR_USAGE, "%s:%d: a text is not closed", s->source, line);
+    return DT_FAIL(s->err, DT_ERR_USAGE, "%s:%d: a string is not closed", s->source, line);
 }
 
 /* Reads a statement up to the end of its line; brackets and backslashes join lines. */

@@ -23,8 +23,8 @@ typedef struct dt_corpus_file {
 typedef struct dt_corpus_part {
     const dt_corpus_file *file;
     size_t start, end;
-    bool begins_document,
-        ends_document; /* for text: the part has the beginning, the end of its file */
+    /* For text: the part has the beginning of its file, or the end. */
+    bool begins_document, ends_document;
 } dt_corpus_part;
 
 typedef struct dt_corpus_parts {

@@ -33,7 +33,7 @@
 static dt_status check_cancelled(const dt_fetch_progress *progress, dt_error *err)
 {
     if (progress->cancelled != NULL && atomic_load(progress->cancelled))
-        return DT_FAIL(err, DT_ERR_BUSY, "given up");
+        return DT_FAIL(err, DT_ERR_BUSY, "cancelled");
     return DT_OK;
 }
 

@@ -63,9 +63,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *context)
     size_t length = size * count;
     char text[256];
 
-    if (length > 5 &&
-        strncmp(line, "HTTP/", 5) == 0) { /* a new response: forget a redirect's headers */
-        t->etag[0] = '\0';
+    if (length > 5 && strncmp(line, "HTTP/", 5) == 0) {
+        t->etag[0] = '\0'; /* a new response: forget the headers of a redirect */
         t->range_from = -1;
     } else if (take_header(text, sizeof(text), line, length, "etag:")) {
         /* A weak ETag ("W/...") promises an equivalent file, not the same bytes. */
@@ -172,7 +171,7 @@ static int on_progress(void *context, curl_off_t whole, curl_off_t now, curl_off
     char text[512];
 
     if (t->progress->cancelled != NULL && atomic_load(t->progress->cancelled)) {
-        t->st = DT_FAIL(t->err, DT_ERR_BUSY, "given up");
+        t->st = DT_FAIL(t->err, DT_ERR_BUSY, "cancelled");
         return 1;
     }
     if (!t->begun || seconds - t->told_seconds < TELL_SECONDS || t->progress->progress == NULL)
@@ -306,7 +305,7 @@ static dt_status judge_failure(transfer *t, CURLcode code, const char *detail, b
                        words);
     return DT_FAIL(err, DT_ERR_IO,
                    "cannot fetch '%s': %s: is the network up, and the name right? The part that "
-                   "was fetched is kept, another launch continues from it",
+                   "was fetched is kept, and the next launch resumes it",
                    t->url->shown, words);
 }
 

@@ -70,7 +70,7 @@ static dt_status base_check(const char *base, dt_error *err)
     const char *at = strstr(base, "://");
 
     if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0)
-        return DT_FAIL(err, DT_ERR_USAGE, "the address begins with http:// or https://");
+        return DT_FAIL(err, DT_ERR_USAGE, "the address must begin with http:// or https://");
     if (memchr(at + 3, '@', strcspn(at + 3, "/?#")) != NULL)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "an address with a password would be shown and stored: put the password "
@@ -78,7 +78,7 @@ static dt_status base_check(const char *base, dt_error *err)
     for (; *base != '\0'; base++)
         if ((unsigned char)*base <= ' ' || *base == 0x7f || *base == '?' || *base == '#')
             return DT_FAIL(err, DT_ERR_USAGE,
-                           "the address ends with its path, and has no spaces, '?' or '#'");
+                           "the address must end with its path, without spaces, '?' or '#'");
     return DT_OK;
 }
 

@@ -88,8 +88,7 @@ dt_status dt_node_probe_command(const char ***argv, const char *node, const char
 typedef struct dt_gather_request {
     const dt_node_layout *layouts; /* [count] */
     int64_t count;
-    const char *name,
-        *digest; /* of the event `checkpoint`: its name, and the digest of its index */
+    const char *name, *digest;    /* of the checkpoint, and of its index (event `checkpoint`) */
     const char *checkpoints_here; /* runs/ID/checkpoints */
     const json_t *plan;           /* its recipe has the rules for old checkpoints */
     const atomic_bool *cancelled;

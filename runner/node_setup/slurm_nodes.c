@@ -20,18 +20,17 @@
 
 #include "base/banned.h"
 
-#define JOB_FILE  "slurm.json"
-#define LOCK_FILE "slurm.lock"
-#define LOOK_SECONDS \
-    1.0 /* between two queries of a pending job: the controller also serves others */
-#define FIRST_SECONDS 5.0 /* in this first time the pause is a quarter of it */
+#define JOB_FILE      "slurm.json"
+#define LOCK_FILE     "slurm.lock"
+#define LOOK_SECONDS  1.0 /* between two queries of a pending job, to spare the controller */
+#define FIRST_SECONDS 5.0 /* within this time, a quarter of LOOK_SECONDS */
 #define LOCK_SECONDS  60.0
 #define NAP_SECONDS   0.1
 
 static dt_status check_cancelled(const atomic_bool *cancelled, dt_error *err)
 {
     if (cancelled != NULL && atomic_load(cancelled))
-        return DT_FAIL(err, DT_ERR_BUSY, "given up");
+        return DT_FAIL(err, DT_ERR_BUSY, "cancelled");
     return DT_OK;
 }
 

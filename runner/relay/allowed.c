@@ -48,7 +48,7 @@ dt_status dt_relay_server(const char **url, const dt_command *command, const dt_
     list_remote(&remote);
     st = DT_FAIL(err, DT_ERR_USAGE,
                  "DTRUN_SERVER is set, but '%s' only works on local runs: unset it, or run this "
-                 "there (a server answers: %s)",
+                 "there (a server runs: %s)",
                  command->name, remote.data);
     dt_strbuf_release(&remote);
     return st;

@@ -279,7 +279,7 @@ static dt_status refusal(const relay *r, dt_error *err)
                  "names (" LINK_HINT ")",
                  r->url);
     if (r->status == 403 && r->had_token && words.length > 0)
-        DT_THROW(err, DT_ERR_USAGE, "'%s' refuses: %s", r->url, words.data);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' refuses the command: %s", r->url, words.data);
     if (r->status == 404)
         DT_THROW(
             err, DT_ERR_USAGE,

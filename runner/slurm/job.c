@@ -16,7 +16,7 @@
 
 /* Exits with 0 on SIGUSR1, so that accounting shows a completed job. */
 static const char script[] = "#!/bin/sh\n"
-                             "# Holds the nodes of a dtrun run; agents come by srun.\n"
+                             "# Holds the nodes of a dtrun run; srun starts the agents.\n"
                              "trap 'exit 0' USR1\n"
                              "while :; do sleep 60 & wait; done\n";
 

@@ -34,7 +34,7 @@ static dt_status open_ends(ends *files, const char *input, dt_error *err)
     if (files->in < 0 || files->out < 0 || files->errors < 0 ||
         (input != NULL && dt_file_write_all(files->in, input, strlen(input), NULL) != DT_OK) ||
         lseek(files->in, 0, SEEK_SET) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make the files for a program: %s", strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot create temporary files: %s", strerror(errno));
     return DT_OK;
 }
 
@@ -81,7 +81,8 @@ static dt_status await_end(pid_t pid, int *status, const char *name, dt_error *e
         }
         dt_clock_sleep_seconds(LOOK_SECONDS);
     }
-    return got > 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "'%s' was lost: %s", name, strerror(errno));
+    return got > 0 ? DT_OK
+                   : DT_FAIL(err, DT_ERR_IO, "cannot wait for '%s': %s", name, strerror(errno));
 }
 
 static void read_all(dt_strbuf *out, int fd)

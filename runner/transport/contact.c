@@ -24,8 +24,7 @@
 #define COMPLAINT_BYTES 32768
 #define ANSWER_BYTES    131072 /* most bytes read of the output of the login shell and the command */
 
-static const char cannot_run[] =
-    "dtrun-reach: cannot run"; /* printed if a child cannot be executed */
+static const char cannot_run[] = "dtrun-reach: cannot run"; /* if a child cannot be executed */
 
 /* One child process (the command or the ping), with its stdout and stderr in memory files. */
 typedef struct attempt {

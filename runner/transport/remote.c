@@ -38,7 +38,7 @@ static dt_status spawn(dt_remote *remote, const char **argv, dt_error *err)
     posix_spawn_file_actions_init(&actions);
     remote->problems = memfd_create("problems", MFD_CLOEXEC);
     if (remote->problems < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot make the pipes to node '%s': %s", remote->node,
+        DT_THROW(err, DT_ERR_IO, "cannot create the pipes to node '%s': %s", remote->node,
                  strerror(errno));
     remote->fd = ends[0];
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
@@ -198,8 +198,7 @@ void dt_remote_find_end_mark(char out[DT_REMOTE_END_MARK_SIZE], const char *cons
     const char *found = NULL;
 
     for (; *argv != NULL && found == NULL; argv++)
-        found =
-            strstr(*argv, front + 1); /* the argv has the mark's first byte as an escape sequence */
+        found = strstr(*argv, front + 1); /* in the argv the first byte is an escape sequence */
     out[0] = '\0';
     if (found != NULL)
         snprintf(out, DT_REMOTE_END_MARK_SIZE, "%c%.*s", front[0],

@@ -20,9 +20,8 @@
 #include "base/strbuf.h"
 #include "runner/transport/transport.h"
 
-#define DT_REMOTE_OPEN_SECONDS 20.0 /* from the start of ssh until the command runs */
-#define DT_REMOTE_NOISE_BYTES \
-    (1 << 16) /* most bytes that a login shell may print before the command */
+#define DT_REMOTE_OPEN_SECONDS 20.0      /* from the start of ssh until the command runs */
+#define DT_REMOTE_NOISE_BYTES  (1 << 16) /* most output of a login shell before the command */
 
 #define DT_REMOTE_END_MARK_SIZE (sizeof(DT_TRANSPORT_END) + DT_TRANSPORT_END_DIGITS)
 
@@ -35,8 +34,7 @@ typedef struct dt_remote {
     int problems; /* stderr, in memory */
 
     dt_strbuf got; /* stdout that was received and not read yet */
-    size_t
-        ready; /* bytes at the front of `got` that dt_remote_read can return; excludes the end mark */
+    size_t ready;  /* bytes at the front of `got` that can be read: all before the end mark */
     char end_mark[DT_REMOTE_END_MARK_SIZE]; /* "": the transport prints none */
     bool ended;   /* the mark came: the command has ended, though others may hold its stdout */
     int end_code; /* exit code in the end mark */

@@ -16,6 +16,6 @@ dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error
             *out = transports[i];
             return DT_OK;
         }
-    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s' is not a name that ssh could be given",
-                   node);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   "node '%s': invalid name (expected letters, digits and '._-@:%%/[]+')", node);
 }

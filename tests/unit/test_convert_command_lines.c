@@ -143,7 +143,7 @@ static void test_assignments_are_those_of_python(void **state)
         {"a = 1\na += 1\nb = a", "1:a=1 2:a=? 3:b=?"},
         {"import os\nif x:\n    a = 1", "1:=? 2:=? 3:a=?"},
         {"a = f(1)\nb = 1 / 0\nc = 'x' + 1\nd = 2 ** 10 ** 10", "1:a=? 2:b=? 3:c=? 4:d=?"},
-        {"a = 'x", "s:1: a text is not closed"},
+        {"a = 'x", "s:1: a string is not closed"},
         {"a = 1\nb = (1,\n", "s:2: a parenthesis is not closed1:a=1"},
         {"a == 1\na = 0x10", "1:=? 2:a=?"},
     };

@@ -262,7 +262,7 @@ static void test_every_error_of_ssh_has_a_remedy(void **state)
          DT_ERR_UNSUPPORTED, "Their offer: ssh-rsa", DT_CONTACT_HOST},
         {"kex_exchange_identification: banner line contains invalid characters\nbanner exchange: "
          "Connection to 10.0.0.1 port 80: invalid format",
-         DT_ERR_PEER, "another program than sshd", DT_CONTACT_HOST},
+         DT_ERR_PEER, "a program other than sshd", DT_CONTACT_HOST},
         {"channel 0: open failed: connect failed: No route to host\nstdio forwarding "
          "failed\nkex_exchange_identification: Connection closed by remote host\nConnection closed "
          "by UNKNOWN port 65535",

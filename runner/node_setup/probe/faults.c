@@ -9,8 +9,7 @@
 
 #include "base/banned.h"
 
-#define SKEW_MS \
-    5000 /* events are ordered with corrected clocks, but people read the times in logs */
+#define SKEW_MS    5000                /* events have corrected times, but logs have not */
 #define ROOM_BYTES ((int64_t)16 << 20) /* journal and logs */
 #define MB(bytes)  ((bytes) >> 20)
 
@@ -81,13 +80,13 @@ static void judge_devices(dt_probe_report *report, const dt_node_probe *probe, i
     if (driver[0] == '\0')
         dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
                            "node '%s': %" PRId64
-                           " GPUs are asked for, and it has no NVIDIA driver: "
+                           " GPUs are requested, but it has no NVIDIA driver: "
                            "install it, or set 'gpus: none'",
                            probe->node, wanted);
     else
         dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_UNSUPPORTED,
-                           "node '%s': %" PRId64 " GPUs are asked for, and the driver has %" PRId64
-                           " (%s): look at 'nvidia-smi' there, or ask for fewer",
+                           "node '%s': %" PRId64 " GPUs are requested, but the driver has %" PRId64
+                           " (%s): look at 'nvidia-smi' there, or request fewer",
                            probe->node, wanted, has, driver);
 }
 
@@ -101,7 +100,7 @@ static void judge_memory(dt_probe_report *report, const dt_node_probe *probe, in
     dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_RECIPE,
                        "node '%s': %" PRId64 " rank%s take%s %" PRId64 " MB each, and %" PRId64
                        " MB of memory are free: lower 'batch.sequences', the model's size%s, or "
-                       "end what else runs there",
+                       "end other processes there",
                        probe->node, ranks, ranks == 1 ? "" : "s", ranks == 1 ? "s" : "",
                        MB(rank_bytes), MB(has), ranks == 1 ? "" : " or 'ranks'");
 }

@@ -76,7 +76,7 @@ static dt_status open_listener(listener *out, const char *address, dt_error *err
         DT_THROW(err, DT_ERR_IO, "cannot listen on %s: %s", address, strerror(errno));
     if (getnameinfo((struct sockaddr *)&bound, length, NULL, 0, port, sizeof(port),
                     NI_NUMERICSERV) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot tell the port");
+        DT_THROW(err, DT_ERR_IO, "cannot get the port");
     printf("port %s\n", port);
     fflush(stdout);
 out:

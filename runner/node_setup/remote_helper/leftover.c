@@ -20,11 +20,10 @@
 
 #define LIFE_SECONDS \
     120 /* longer than a slow login; the process exits by then if it is not ended */
-#define LOOK_SECONDS \
-    1.5 /* a session's processes are killed some time after the connection closes */
+#define LOOK_SECONDS 1.5 /* a session's processes are killed after its connection closes */
 #define WAIT_SECONDS 0.05
 
-/* Waits in a grandchild whose parent has started a session and exited, so that init is its parent. */
+/* Waits in a grandchild. Its parent started a session and exited, so that init is its parent. */
 static void stay(int report)
 {
     int nothing = open("/dev/null", O_RDWR);

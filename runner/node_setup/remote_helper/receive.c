@@ -54,7 +54,7 @@ static dt_status take(source *from, void *bytes, size_t length, dt_error *err)
         code = ZSTD_decompressStream(from->stream, &out, &from->in);
         if (ZSTD_isError(code) || (code == 0 && out.pos == before))
             return DT_FAIL(err, DT_ERR_CORRUPT, "the bundle is damaged: %s",
-                           ZSTD_isError(code) ? ZSTD_getErrorName(code) : "it ends too soon");
+                           ZSTD_isError(code) ? ZSTD_getErrorName(code) : "it is truncated");
     }
     return DT_OK;
 }

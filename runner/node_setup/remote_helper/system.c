@@ -34,7 +34,7 @@ dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error
     struct statvfs info;
 
     if (statvfs(path, &info) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot look at '%s': %s", path, strerror(errno));
+        return DT_FAIL(err, DT_ERR_IO, "cannot check '%s': %s", path, strerror(errno));
     if ((int64_t)info.f_bavail < bytes / (int64_t)info.f_frsize + 1)
         return DT_FAIL(
             err, DT_ERR_IO,

@@ -86,7 +86,7 @@ dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
 
     *out = DT_OTHER;
     if (stat(path, &here) != 0)
-        DT_THROW(err, DT_ERR_IO, "'%s' is gone", path);
+        DT_THROW(err, DT_ERR_IO, "'%s' no longer exists", path);
     DT_TRY(look_there(&there, path, agent, request, err));
     if (there.bytes < 0)
         *out = DT_MISSING;

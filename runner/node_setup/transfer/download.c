@@ -237,7 +237,7 @@ dt_status dt_gather_download(const dt_gathering *all, const json_t *item, dt_err
     DT_TRY(dt_json_get_string(&digest, item, "xxh3_128", "index", err));
     DT_TRY(dt_json_get_int(&bytes, item, "bytes", "index", err));
     if (!is_good_name(name) || bytes < 0)
-        DT_THROW(err, DT_ERR_CORRUPT, "the index of checkpoint '%s' names a file '%s'",
+        DT_THROW(err, DT_ERR_CORRUPT, "the index of checkpoint '%s' is malformed at file '%s'",
                  request->name, name);
     dt_strbuf_add_fmt(&here, "%s/%s", all->folder, name);
     DT_TRY(check_file(&good, all, here.data, bytes, digest, err));

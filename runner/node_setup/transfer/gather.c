@@ -53,8 +53,8 @@ static dt_status choose_name(char *name, bool *whole, const dt_gather_request *r
         if (*whole)
             goto out;
     }
-    DT_THROW(err, DT_ERR_CORRUPT, "there are %d checkpoints '%s' in '%s'", COPIES_MAX,
-             request->name, request->checkpoints_here);
+    DT_THROW(err, DT_ERR_CORRUPT, "cannot copy checkpoint '%s': '%s' has %d of this name",
+             request->name, request->checkpoints_here, COPIES_MAX);
 out:
     dt_strbuf_release(&path);
     dt_strbuf_release(&digest);

@@ -56,7 +56,8 @@ static dt_status place_file(const char **there, const char *path, const staging 
     if (!dt_file_exists(path)) {
         DT_TRY(dt_nodes_size(&bytes, request->node, all->agent, path, request->cancelled, err));
         if (bytes < 0)
-            DT_THROW(err, DT_ERR_IO, "'%s' is neither here nor on node '%s'", path, request->node);
+            DT_THROW(err, DT_ERR_IO, "'%s' exists neither on this machine nor on node '%s'", path,
+                     request->node);
         return DT_OK; /* the file exists on the nodes only */
     }
     DT_TRY(dt_nodes_compare(&same, path, all->agent, request, all->arena, err));
@@ -89,7 +90,7 @@ static dt_status place_entry(const char *entry, const staging *all, dt_error *er
     const char *there;
 
     if (glob(entry, GLOB_NOSORT | GLOB_ERR | GLOB_NOCHECK, NULL, &found) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot look for '%s' here", entry);
+        DT_THROW(err, DT_ERR_IO, "cannot search for '%s' on this machine", entry);
     qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_bytes);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         DT_TRY(place_file(&there, found.gl_pathv[i], all, err));
