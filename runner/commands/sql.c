@@ -16,7 +16,7 @@ typedef struct answer {
     json_t *columns, *rows;
 } answer;
 
-/* As csv has it: in quotes where it must be, these doubled. */
+/* Appends a CSV cell: in quotes if it needs them, with quotes inside it doubled. */
 static void add_text(dt_strbuf *out, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") == NULL) {

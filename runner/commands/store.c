@@ -56,7 +56,7 @@ static bool has_row(const dt_run_mark *marks, int64_t count, const char *run)
     return false;
 }
 
-/* Reports folders without a run in the history: the preceding mend could not restore their rows. */
+/* Reports folders without a run in the history: the repair before this could not restore their rows. */
 static void check_folders(json_t *problems, const dt_run_mark *marks, int64_t count,
                           const char *runs)
 {

@@ -39,7 +39,7 @@ static bool is_given(const dt_call *call, const char *name)
     return dt_arguments_get(call->args, name)->given;
 }
 
-/* --- whether */
+/* --- whether a run is requested */
 
 dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err)
 {

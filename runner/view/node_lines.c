@@ -72,7 +72,7 @@ static const char *state_words(dt_strbuf *why, const dt_node *node)
     }
     if (strchr(node->state, ' ') == NULL)
         return node->state;
-    dt_strbuf_add_str(why, node->state); /* what the node prepares */
+    dt_strbuf_add_str(why, node->state); /* the progress of its preparation */
     return "preparing";
 }
 

@@ -64,7 +64,7 @@ static void walk(diff *out, const char *path, const json_t *a, const json_t *b)
     }
 }
 
-/* Most runs of a list were asked for the same as the one before. */
+/* Returns true if the run has the recipe of the run before it, or of the first one: most have. */
 static bool is_known(const dt_run_entry *entries, size_t i, size_t first)
 {
     const char *hash = entries[i].run->recipe_hash;

@@ -5,13 +5,19 @@
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.25
 
-# Refuses `attach` while the file `refuse` exists. An error without `protocol` counts as one of the
-# same protocol version.
+# Refuses `attach` while the file `refuse` exists; an error without `protocol` counts as one of the
+# same protocol version. Answers as an agent of protocol version 0 while the file `other` exists.
 cat >"$XDG_STATE_HOME/agent" <<SH
 #!/bin/sh
 if [ "\$1" = connect ] && [ -e "$XDG_STATE_HOME/refuse" ]; then
     read -r line
     echo '{"event": "error", "message": "attach: not today", "refused": true}'
+    sleep 1
+    exit 0
+fi
+if [ "\$1" = connect ] && [ -e "$XDG_STATE_HOME/other" ]; then
+    read -r line
+    echo '{"event": "error", "message": "this agent speaks protocol 0", "refused": true, "protocol": 0}'
     sleep 1
     exit 0
 fi
@@ -154,4 +160,22 @@ for how in alone stopped; do
     rm "$XDG_STATE_HOME/refuse"
     nobody || fail "ranks are left"
 done
+
+# An agent of another protocol version: the supervisor exits, and leaves the ranks alone.
+DTRUN_AGENT=$XDG_STATE_HOME/agent FAKE_STEPS=100000 "$driver" launch other 2
+await 20 has_step other 3
+kill_supervisor other
+before=$(ranks)
+touch "$XDG_STATE_HOME/other"
+"$driver" ensure other
+reports_version() { grep -q 'belong to another version of dtrun' "$runs/other/supervisor.log"; }
+await 20 reports_version
+await 20 no_supervisor other
+is ranks "$(ranks)" "$before"
+rm "$XDG_STATE_HOME/other"
+"$driver" ensure other
+await 20 has_step other $(($(get other step) + 3))
+is ranks "$(ranks)" "$before"
+"$driver" stop other
+end_is other stopped 4
 await 20 nothing_left

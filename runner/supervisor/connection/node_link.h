@@ -2,7 +2,7 @@
  *
  * Connections are made again until the node is given up: `dtrun-agent connect` is started after a back-off,
  * or at once after a silence (policy/liveness.h). If the agent died, the command starts it again; the new
- * agent ends the ranks that it finds and reports that. An agent that has released its node is told when
+ * agent ends the ranks that it finds and reports that. An agent that has released its node gets `bye` when
  * everything is stored, and is not started again.
  *
  *                 begin               prepared               hello              released

@@ -290,9 +290,8 @@ static void act_on_silence(dt_node_link *link)
 static void look(dt_node_link *link)
 {
     if (link->paused && link->phase == DT_NODE_ATTACHED) {
-        /* the silence is ours: not reading, */
+        /* This supervisor does not read: the silence does not count, and the lease is renewed. */
         link->heard_seconds = dt_node_now(link);
-        /* but renewing its lease */
         dt_bridge_send(link->bridge, json_pack("{s:s}", "command", "alive"));
         return;
     }

@@ -49,7 +49,7 @@ static void prepare(uv_work_t *work)
     json_decref(place.paths);
 }
 
-/* --- on the loop's */
+/* --- on the loop's thread */
 
 static void on_news(uv_async_t *news)
 {

@@ -1,7 +1,7 @@
 /* probe: checks whether a silent node can run commands, and whether the machine answers at all.
  *
- * The exit code of `dtrun-reach --probe` tells (transport/contact.h). Several probes may run at once: one
- * that began while the network was cut may hang for longer than the cut.
+ * The result is the exit code of `dtrun-reach --probe` (transport/contact.h). Several probes may run at
+ * once: one that began while the network was cut may hang for longer than the cut.
  *
  * Threads    call from the loop's thread
  */

@@ -1,8 +1,8 @@
 /* refusal: decides when an agent that answers is unusable. A pure function of the refusals so far.
  *
- * The agent refuses to be attached to (another protocol, another run, an unreadable journal), or keeps
- * sending lines that cannot be parsed. Because it is heard, no silence gives it up; so refusals are
- * counted instead. Each event that is accepted in between resets the count.
+ * The agent refuses `attach` (another run, an unreadable journal), or keeps sending lines that cannot be
+ * parsed. Because it is heard, no silence gives it up; so refusals are counted instead. Each event that
+ * is accepted in between resets the count. An agent of another protocol version is left alone instead.
  *
  *   lasting refusals         5 in a row    the ranks there are ended
  *   temporary refusals      60 in a row    the same

@@ -125,7 +125,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
     if (!dt_restart_is_due(session) && !is_cleaned_up(session))
         return DT_OK; /* the same */
     if (must_tell(session)) {
-        if (!session->verdict.stop_asked) /* who stops hears of each at once */
+        if (!session->verdict.stop_asked) /* after a stop, each lost node was reported at once */
             tell_lost(session);
         dt_reaper_tell(session->reaper, tell_unreached, session);
     }

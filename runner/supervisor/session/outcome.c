@@ -65,7 +65,7 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
                                "time", dt_clock_iso(when, dt_clock_wall_ms())));
 }
 
-/* --- whether */
+/* --- what follows */
 
 static bool was_started(const dt_session *session)
 {

@@ -23,7 +23,7 @@
 
 #define DIAGNOSE_SECONDS 8.0 /* an agent needs up to 6 */
 
-/* --- when */
+/* --- when to watch */
 
 static bool all_connected(const dt_session *session)
 {
