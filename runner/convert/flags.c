@@ -33,7 +33,7 @@ size_t dt_flags_row(const dt_flag_table *table, const char *name, size_t length)
     return i;
 }
 
-const char *dt_flags_meant(const dt_flags *flags, const char *name)
+const char *dt_flags_suggestion(const dt_flags *flags, const char *name)
 {
     const dt_flag_table *table = flags->table;
     const char **names =
@@ -145,7 +145,7 @@ static size_t pass_over(dt_flags *flags, const dt_shell_word *words, size_t at, 
     if (name == NULL || about == NULL)
         flags->draft->no_memory = true;
     else
-        dt_draft_left(flags->draft, about, "unknown flag%s", dt_flags_meant(flags, name));
+        dt_draft_left(flags->draft, about, "unknown flag%s", dt_flags_suggestion(flags, name));
     return takes ? 2 : 1;
 }
 

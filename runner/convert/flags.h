@@ -67,7 +67,7 @@ dt_status dt_flags_set(dt_flags *flags, size_t row, const dt_shell_word *value, 
 /* Returns the row of a flag; the table's count if there is none. */
 size_t dt_flags_row(const dt_flag_table *table, const char *name, size_t length);
 /* Returns " (did you mean '--lr'?)", or "". Borrowed from the draft's arena. */
-const char *dt_flags_meant(const dt_flags *flags, const char *name);
+const char *dt_flags_suggestion(const dt_flags *flags, const char *name);
 
 /* Returns a flag by name, which must be in the table. */
 const dt_flag_use *dt_flags_get(const dt_flags *flags, const char *name);

@@ -36,7 +36,7 @@ static dt_status set_one(dt_flags *flags, const char *name, const dt_python_valu
     dt_status st;
 
     if (row == dt_nanogpt_flags.count) {
-        dt_draft_left(flags->draft, place, "unknown name%s", dt_flags_meant(flags, name));
+        dt_draft_left(flags->draft, place, "unknown name%s", dt_flags_suggestion(flags, name));
         return DT_OK;
     }
     if (word.open) {

@@ -36,8 +36,8 @@ bool dt_documents_too_broken(int64_t broken, int64_t lines);
 
 typedef dt_status dt_document_fn(void *context, const char *text, size_t length, dt_error *err);
 
-/* Calls `add` for each document of `text`, and adds to the counts of *out. field: the key for jsonl. column: for csv, from
- * 0. */
+/* Calls `add` for each document of `text`, and adds to the counts of *out. field: the key, for
+ * jsonl. column: for csv, from 0. */
 dt_status dt_documents_read(dt_documents *out, dt_corpus_kind kind, const char *text, size_t length,
                             const char *field, int64_t column, dt_document_fn *add, void *context,
                             dt_error *err);

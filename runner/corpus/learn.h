@@ -6,9 +6,9 @@
  * equal those of the trainer of Hugging Face's `tokenizers` for the same words, alphabet and special tokens, in any
  * order of the words.
  *
- * Time     a heap of pairs, whose counts are updated when they reach the top, and for each pair a list of its words: the
- *          cost of a merge is proportional to the words that it changes
- * Memory   some 12 bytes per byte of different words
+ * Time     a merge costs in proportion to the words that it changes: each pair has a list of its words, and the counts
+ *          in a heap of pairs are updated only when they reach the top
+ * Memory   about 12 bytes per byte of the different words
  */
 #ifndef DT_RUNNER_CORPUS_LEARN_H
 #define DT_RUNNER_CORPUS_LEARN_H

@@ -12,7 +12,8 @@
 
 #include "base/banned.h"
 
-/* Bounds of a part's size. The aim is 64 parts of all files together: enough for many threads, but not too many files. */
+/* Bounds of a part's size. Within them, all files together are divided into 64 parts: enough for
+ * many threads, but not too many files. */
 #define PART_LEAST ((size_t)1 << 20)
 #define PART_MOST  ((size_t)64 << 20)
 

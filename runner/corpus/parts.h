@@ -42,8 +42,9 @@ void dt_corpus_parts_release(dt_corpus_parts *parts);
 /* Passes the documents of a part to `add`. DT_ERR_RECIPE naming file and byte, also if `add` returns DT_ERR_USAGE. */
 dt_status dt_corpus_part_read(dt_documents *documents, const dt_corpus_part *part,
                               const char *field, dt_document_fn *add, void *context, dt_error *err);
-/* Appends the tokens of a part: for each document the tokens that the post-processor puts before and after a text around
- * its own, and the end-of-text token unless the document ends with it. DT_ERR_RECIPE naming file and byte. */
+/* Appends the tokens of a part: for each document its own tokens, with those that the
+ * post-processor puts before and after a text, and the end-of-text token unless the document ends
+ * with it. DT_ERR_RECIPE naming file and byte. */
 dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_corpus_part *part,
                                 const char *field, dt_bpe_encoder *encoder, const dt_bpe *bpe,
                                 dt_error *err);

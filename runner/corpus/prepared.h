@@ -46,8 +46,8 @@ typedef struct dt_prepare_options {
     void (*tell)(const char *text); /* progress, a line at a time */
 } dt_prepare_options;
 
-/* `name` is "data.train" or "data.validation", for messages. make false: only finds existing files; *out has no files if
- * there are none. */
+/* Prepares the files of `patterns`. `name` is "data.train" or "data.validation", for messages. make
+ * false: only finds existing files; *out has no files if there are none. */
 dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, const char *name,
                            const dt_prepare_options *options, bool make, dt_arena *arena,
                            dt_error *err);

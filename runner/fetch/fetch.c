@@ -226,7 +226,7 @@ out:
     return st;
 }
 
-static dt_status start_anew(dt_fetch_part *part, dt_error *err)
+static dt_status start_over(dt_fetch_part *part, dt_error *err)
 {
     part->have_bytes = 0;
     part->etag[0] = '\0';
@@ -249,7 +249,7 @@ static dt_status fill(dt_fetch_part *part, const char *etag_path, const dt_fetch
         DT_TRY(digest_of(hex, part->fd, part->path, progress, err));
         if (strcmp(hex, url->digest) == 0)
             break;
-        DT_TRY(start_anew(part, err));
+        DT_TRY(start_over(part, err));
         if (!resumed) {
             unlink(part->path);
             DT_THROW(err, DT_ERR_RECIPE,

@@ -151,14 +151,14 @@ out:
 
 /* Writes the rows of an attempt. Rows that come from a damaged file may be wrong: if the
  * journals, whose lines have checksums, are complete, they replace all of the attempt's rows. */
-static dt_status write_attempt(filling *all, const dt_replay *what, bool anew, dt_error *err)
+static dt_status write_attempt(filling *all, const dt_replay *what, bool replace, dt_error *err)
 {
     dt_status st;
     bool whole;
 
     DT_TRY(add_nodes(all, what, err));
     DT_TRY(dt_replay_write(&whole, what, err));
-    if (anew && whole && what->node_count > 0) {
+    if (replace && whole && what->node_count > 0) {
         DT_TRY(dt_store_attempt_clear(all->store, all->run, what->attempt, err));
         DT_TRY(dt_replay_write(&whole, what, err));
     }
@@ -166,7 +166,7 @@ out:
     return st;
 }
 
-static dt_status write_all(filling *all, bool anew, dt_error *err)
+static dt_status write_all(filling *all, bool replace, dt_error *err)
 {
     bool begun = false;
     dt_status st;
@@ -178,7 +178,7 @@ static dt_status write_all(filling *all, bool anew, dt_error *err)
         if (!has_ended(all, i))
             continue;
         DT_TRY(find(&what, all, all->attempts[i].attempt, err));
-        DT_TRY(write_attempt(all, &what, anew, err));
+        DT_TRY(write_attempt(all, &what, replace, err));
     }
     DT_TRY(dt_store_commit(all->store, err));
     begun = false;
