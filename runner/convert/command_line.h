@@ -49,7 +49,8 @@ typedef struct dt_shell_script {
     size_t count, capacity;
     dt_shell_variable *variables;
     size_t variables_count, variables_capacity;
-    dt_shell_words remarks; /* places that are read in another way than a shell reads them */
+    /* Sentences, with their lines, about text that is read in another way than a shell reads it. */
+    dt_shell_words remarks;
 } dt_shell_script;
 
 void dt_shell_init(dt_shell_script *out, dt_arena *arena);
