@@ -135,7 +135,7 @@ static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
     count_files(out, here, arena);
     DT_TRY(prepare_text(here, make, arena, err));
-    if (here->data.tokens == DT_TOKENS_PAIRS) /* pairs have several forms */
+    if (here->data.tokens == DT_TOKENS_PAIRS) /* their files have several formats */
         count_files(out, here, arena);
     DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
     if (make && out->data.too_long > 0)

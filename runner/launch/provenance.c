@@ -89,7 +89,7 @@ static json_t *ask_git(const char *recipe_path, dt_arena *arena)
     const char *folder =
         slash == NULL ? "."
                       : dt_arena_printf(arena, "%.*s/", (int)(slash - recipe_path), recipe_path);
-    /* Takes no lock, and starts no program that the repository configures. */
+    /* With these options git takes no lock, and starts no program that the repository configures. */
     const char *const argv[] = {"/usr/bin/env",
                                 "-u",
                                 "GIT_DIR",

@@ -137,7 +137,7 @@ out:
 
 /* Returns the recipe with the number of micro-steps, at least one, with which batch.total is
  * reached on this number of GPUs. */
-static dt_recipe on_so_many(const dt_recipe *recipe, int64_t gpus)
+static dt_recipe with_micro_steps(const dt_recipe *recipe, int64_t gpus)
 {
     double total = (double)recipe->batch.total;
     dt_recipe out = *recipe;
@@ -151,7 +151,7 @@ static dt_recipe on_so_many(const dt_recipe *recipe, int64_t gpus)
 static dt_status predict(dt_prediction *out, const dt_recipe *asked, int64_t vocab,
                          const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
-    dt_recipe divided = on_so_many(asked, machine->fabric.nodes * machine->fabric.node_gpus);
+    dt_recipe divided = with_micro_steps(asked, machine->fabric.nodes * machine->fabric.node_gpus);
     const dt_recipe *recipe = &divided;
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
     dt_memory_ranks ranks = {.world_size = machine->fabric.nodes * machine->fabric.node_gpus,

@@ -59,7 +59,8 @@ bool dt_slurm_counts(int64_t *out, int64_t count, const char *text)
     return filled == count;
 }
 
-/* Returns the GPUs of each host; -1: unknown. Without the number, counts the list of indexes. */
+/* Returns the GPUs of each host; -1: unknown. If SLURM_GPUS_ON_NODE is not set, counts the indexes
+ * in SLURM_JOB_GPUS. */
 static int64_t gpus(void)
 {
     const char *number = variable("SLURM_GPUS_ON_NODE"), *list = variable("SLURM_JOB_GPUS");

@@ -12,7 +12,7 @@ enum { LARGE_VOCABULARY = 8192, FEW_SEQUENCES = 2 };
 enum { SAVE_EVERY = 2, VALIDATED = 8 };
 #define GRACE_SECONDS 10
 
-/* This machine as one or several nodes (runner/transport/local.c). */
+/* This machine's names as one or several nodes (runner/transport/local.c). */
 static const char *here[] = {"localhost",   "localhost#2", "localhost#3", "localhost#4",
                              "localhost#5", "localhost#6", "localhost#7", "localhost#8"};
 static const char *one_of_slurm[] = {"slurm:1"};

@@ -99,7 +99,7 @@ static dt_status finish(const dt_gathering *all, const char *name, dt_error *err
     dt_strbuf_add_fmt(&marker, "%s/" DT_CHECKPOINT_MARKER, last.data);
     dt_strbuf_add_fmt(&digest, "%s\n", request->digest);
     DT_TRY(dt_file_sync_dir(all->folder, err));
-    DT_TRY(dt_file_remove_tree(last.data, err)); /* an incomplete checkpoint */
+    DT_TRY(dt_file_remove_tree(last.data, err)); /* incomplete, of that name */
     if (rename(all->folder, last.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", all->folder, strerror(errno));
     DT_TRY(dt_file_sync_dir(request->checkpoints_here, err));
