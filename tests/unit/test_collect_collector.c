@@ -77,7 +77,7 @@ static const dt_collector_calls calls = {.is_over = is_over,
 
 static void open_collector(fixture *f, test_store *t)
 {
-    dt_collector_setup setup = {.history = {.run = "r", .folder = t->folder, .attempt = 1},
+    dt_collector_setup setup = {.rows = {.run = "r", .folder = t->folder, .attempt = 1},
                                 .clock = &f->clock,
                                 .checkpoints = t->folder,
                                 .world_size = 1,
@@ -86,7 +86,7 @@ static void open_collector(fixture *f, test_store *t)
     *f = (fixture){.t = t};
     setenv("XDG_STATE_HOME", t->folder, 1);
     assert_good(t, dt_store_open(&f->store, NULL, &t->err));
-    setup.history.store = f->store;
+    setup.rows.store = f->store;
     assert_good(t, dt_store_run_add(f->store,
                                     &(dt_run){.id = "r",
                                               .name = "r",

@@ -102,8 +102,10 @@ static dt_status write_point(dt_store *store, const void *what, dt_error *err)
 
 static int64_t add(watch *all, const char *run, int64_t step, dt_status st)
 {
-    const point one = {
-        .run = run, .name = dt_store_writer_text(all->writer, "loss"), .step = step, .st = st};
+    const point one = {.run = run,
+                       .name = dt_store_writer_copy(all->writer, "loss", sizeof("loss")),
+                       .step = step,
+                       .st = st};
 
     dt_store_writer_add(all->writer, write_point, &one, sizeof(one));
     return dt_store_writer_submit(all->writer);
@@ -182,7 +184,7 @@ static void test_close_lets_go_of_what_waits(void **state)
     begin(&all, t);
     assert_int_equal(dt_store_begin(t->store, NULL), DT_OK);
     add(&all, "closed", 1, DT_OK);
-    (void)dt_store_writer_text(all.writer, "in a batch that is open");
+    (void)dt_store_writer_copy(all.writer, "in a batch that is open", 24);
     end(&all);
     dt_store_rollback(t->store);
     assert_int_equal(count_points(t->store, "closed"), 0);

@@ -13,28 +13,40 @@
 #define WAITING_MOST_BYTES ((size_t)64 << 20)
 #define WAITING_LOW_BYTES  ((size_t)16 << 20)
 
-/* --- events */
+/* --- rows */
 
 dt_status dt_collector_add_event(dt_collector *collector, int64_t node, const dt_message *message,
                                  dt_error *err)
 {
-    dt_store_event event = {
-        .attempt = collector->setup.history.attempt,
-        .node = node,
-        .sequence = message->sequence,
-        .rank = message->rank,
-        .time_ms = message->time_ms,
-        .kind = message->name,
-    };
+    dt_row row = {.kind = DT_ROW_EVENT,
+                  .event = {.attempt = collector->setup.rows.attempt,
+                            .node = node,
+                            .sequence = message->sequence,
+                            .rank = message->rank,
+                            .time_ms = message->time_ms,
+                            .kind = message->name}};
     dt_strbuf text;
     dt_status st;
 
     dt_strbuf_init(&text);
     dt_json_write(&text, message->json);
-    event.json = text.data;
-    st = dt_history_event(collector->history, &event, err);
+    row.event.json = text.data;
+    st = dt_run_rows_put(collector->rows, &row, err);
     dt_strbuf_release(&text);
     return st;
+}
+
+dt_status dt_collector_metric(dt_collector *collector, const dt_message *message, int64_t step,
+                              const char *name, double value, dt_error *err)
+{
+    const dt_row row = {.kind = DT_ROW_METRIC,
+                        .metric = {.attempt = collector->setup.rows.attempt,
+                                   .step = step,
+                                   .time_ms = message->time_ms,
+                                   .name = name,
+                                   .value = value}};
+
+    return dt_run_rows_put(collector->rows, &row, err);
 }
 
 dt_status dt_collector_note(dt_collector *collector, json_t *event, dt_error *err)
@@ -46,7 +58,7 @@ dt_status dt_collector_note(dt_collector *collector, json_t *event, dt_error *er
                           .rank = -1};
     dt_status st;
 
-    DT_TRY(dt_history_begin(collector->history, err));
+    DT_TRY(dt_run_rows_begin(collector->rows, err));
     DT_TRY(dt_collector_add_event(collector, -1, &message, err));
 out:
     json_decref(event);
@@ -103,7 +115,7 @@ static void send_ack(const dt_collector *collector, const dt_ack *ack)
 
 static void read_or_pause(dt_collector *collector)
 {
-    size_t waiting = dt_store_writer_waiting_bytes(dt_history_writer(collector->history));
+    size_t waiting = dt_store_writer_waiting_bytes(dt_run_rows_writer(collector->rows));
     bool pause = waiting > (collector->paused ? WAITING_LOW_BYTES : WAITING_MOST_BYTES);
 
     if (pause == collector->paused)
@@ -175,12 +187,12 @@ static dt_status on_replaced(void *context, dt_store *old, dt_error *err)
 {
     const dt_collector *collector = context;
 
-    return dt_collector_move(&collector->setup.history, old, err);
+    return dt_collector_move(&collector->setup.rows, old, err);
 }
 
-dt_status dt_collector_move(const dt_history_setup *history, dt_store *old, dt_error *err)
+dt_status dt_collector_move(const dt_run_rows_setup *rows, dt_store *old, dt_error *err)
 {
-    dt_store_event event = {.attempt = history->attempt,
+    dt_store_event event = {.attempt = rows->attempt,
                             .node = -1,
                             .sequence = -1,
                             .rank = -1,
@@ -190,9 +202,9 @@ dt_status dt_collector_move(const dt_history_setup *history, dt_store *old, dt_e
     dt_store *store = NULL;
     dt_status st;
 
-    DT_TRY(dt_store_move_run(old, history->run, err));
+    DT_TRY(dt_store_move_run(old, rows->run, err));
     DT_TRY(dt_store_open(&store, NULL, err));
-    DT_TRY(dt_store_event_add(store, history->run, &event, err));
+    DT_TRY(dt_store_event_add(store, rows->run, &event, err));
 out:
     dt_store_close(store);
     return st;
@@ -207,39 +219,47 @@ dt_status dt_collector_begin(dt_collector *collector, uv_loop_t *loop, dt_error 
                                                 .settled = on_settled,
                                                 .replaced = on_replaced};
 
-    return dt_history_begin_writer(collector->history, loop, &calls, collector, err);
+    return dt_run_rows_begin_writer(collector->rows, loop, &calls, collector, err);
 }
 
 void dt_collector_end(dt_collector *collector)
 {
-    dt_history_end_writer(collector->history);
+    dt_run_rows_end_writer(collector->rows);
     while (collector->acks != NULL)
         free(drop_ack(collector));
 }
 
 /* --- the end of a batch */
 
-static dt_status add_rows(dt_collector *collector, dt_error *err)
+static dt_status put_changed(dt_collector *collector, dt_error *err)
 {
-    int64_t attempt = collector->setup.history.attempt;
+    const dt_row progress = {.kind = DT_ROW_PROGRESS,
+                             .progress = {collector->progress, dt_clock_wall_ms()}};
+    dt_row row = {.attempt = collector->setup.rows.attempt};
     dt_status st = DT_OK;
 
+    row.kind = DT_ROW_RANK;
     for (int64_t i = 0; i < collector->setup.world_size; i++)
-        if (collector->ranks[i].changed)
-            DT_TRY(dt_history_rank(collector->history, &collector->ranks[i].row,
-                                   &collector->ranks[i].log, err));
+        if (collector->ranks[i].changed) {
+            row.rank.row = collector->ranks[i].row;
+            row.rank.log = &collector->ranks[i].log;
+            DT_TRY(dt_run_rows_put(collector->rows, &row, err));
+        }
+    row.kind = DT_ROW_NODE;
     for (int64_t i = 0; i < collector->setup.node_count; i++)
-        if (collector->nodes[i].changed)
-            DT_TRY(dt_history_node(collector->history, attempt, &collector->nodes[i].row, err));
+        if (collector->nodes[i].changed) {
+            row.node = collector->nodes[i].row;
+            DT_TRY(dt_run_rows_put(collector->rows, &row, err));
+        }
     if (collector->progressed)
-        DT_TRY(dt_history_progress(collector->history, &collector->progress, err));
+        DT_TRY(dt_run_rows_put(collector->rows, &progress, err));
 out:
     return st;
 }
 
 static void note_submitted(dt_collector *collector, int64_t batch)
 {
-    dt_store_writer *writer = dt_history_writer(collector->history);
+    dt_store_writer *writer = dt_run_rows_writer(collector->rows);
 
     for (int64_t i = 0; i < collector->setup.node_count; i++) {
         const dt_collected_node *node = &collector->nodes[i];
@@ -257,11 +277,11 @@ dt_status dt_collector_commit(dt_collector *collector, dt_error *err)
     dt_status st = DT_OK;
     int64_t batch;
 
-    if (!dt_history_is_open(collector->history))
+    if (!dt_run_rows_is_open(collector->rows))
         return DT_OK;
-    DT_TRY(add_rows(collector, err));
-    DT_TRY(dt_history_commit(&batch, collector->history, err));
-    if (dt_history_writer(collector->history) != NULL)
+    DT_TRY(put_changed(collector, err));
+    DT_TRY(dt_run_rows_commit(&batch, collector->rows, err));
+    if (dt_run_rows_writer(collector->rows) != NULL)
         note_submitted(collector, batch);
     collector->progressed = false;
     for (int64_t i = 0; i < collector->setup.world_size; i++)
@@ -274,7 +294,7 @@ out:
 
 dt_status dt_collector_add_rows(dt_collector *collector, dt_error *err)
 {
-    dt_status st = dt_history_begin(collector->history, err);
+    dt_status st = dt_run_rows_begin(collector->rows, err);
 
     for (int64_t i = 0; i < collector->setup.node_count; i++)
         collector->nodes[i].changed = true;
@@ -290,7 +310,7 @@ void dt_collector_close(dt_collector *collector)
     dt_collector_end(collector);
     for (int64_t i = 0; collector->ranks != NULL && i < collector->setup.world_size; i++)
         dt_rank_log_close(&collector->ranks[i].log);
-    dt_history_close(collector->history);
+    dt_run_rows_close(collector->rows);
     dt_arena_release(&collector->arena);
     free(collector);
 }

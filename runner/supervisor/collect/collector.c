@@ -39,7 +39,7 @@ dt_status dt_collector_open(dt_collector **out, const dt_collector_setup *setup,
     collector->context = context;
     collector->acks_last = &collector->acks;
     collector->progress = (dt_progress){0, NAN, NAN, NAN};
-    collector->history = dt_history_open(&setup->history);
+    collector->rows = dt_run_rows_open(&setup->rows);
     dt_arena_init(&collector->arena, 0);
     if (setup->task != NULL && dt_task_progress_open(&collector->task, collector, err) != DT_OK)
         return err != NULL ? err->code : DT_ERR_IO;
@@ -80,7 +80,7 @@ dt_status dt_collector_open_logs(dt_collector *collector, dt_error *err)
     dt_status st = DT_OK;
 
     for (int64_t i = 0; i < collector->setup.world_size && st == DT_OK; i++)
-        st = dt_rank_log_open(&collector->ranks[i].log, collector->setup.history.folder, i, err);
+        st = dt_rank_log_open(&collector->ranks[i].log, collector->setup.rows.folder, i, err);
     return st;
 }
 
@@ -105,38 +105,26 @@ void dt_collector_release_node(dt_collector *collector, int64_t node)
     collector->nodes[node].released = true;
 }
 
-dt_status dt_collector_past_node(dt_collector *collector, int64_t attempt, const dt_node *row,
-                                 dt_error *err)
+dt_status dt_collector_put(dt_collector *collector, const dt_row *row, dt_error *err)
 {
-    return dt_history_node(collector->history, attempt, row, err);
-}
-
-dt_status dt_collector_state(dt_collector *collector, dt_run_state state, dt_error *err)
-{
-    return dt_history_state(collector->history, state, err);
-}
-
-dt_status dt_collector_record_attempt(dt_collector *collector, const dt_attempt_record *attempt,
-                                      dt_error *err)
-{
-    return dt_history_record_attempt(collector->history, attempt, err);
+    return dt_run_rows_put(collector->rows, row, err);
 }
 
 /* --- progress */
 
 int64_t dt_collector_submit(dt_collector *collector)
 {
-    return dt_store_writer_submit(dt_history_writer(collector->history));
+    return dt_store_writer_submit(dt_run_rows_writer(collector->rows));
 }
 
 bool dt_collector_is_durable(const dt_collector *collector, int64_t batch)
 {
-    return dt_store_writer_is_durable(dt_history_writer(collector->history), batch);
+    return dt_store_writer_is_durable(dt_run_rows_writer(collector->rows), batch);
 }
 
 void dt_collector_request_sync(dt_collector *collector)
 {
-    dt_store_writer *writer = dt_history_writer(collector->history);
+    dt_store_writer *writer = dt_run_rows_writer(collector->rows);
 
     if (writer != NULL)
         dt_store_writer_request_sync(writer);
@@ -144,12 +132,12 @@ void dt_collector_request_sync(dt_collector *collector)
 
 bool dt_collector_is_stalled(const dt_collector *collector, dt_strbuf *why)
 {
-    return dt_store_writer_is_stalled(dt_history_writer(collector->history), why);
+    return dt_store_writer_is_stalled(dt_run_rows_writer(collector->rows), why);
 }
 
 bool dt_collector_is_idle(const dt_collector *collector)
 {
-    return dt_store_writer_is_idle(dt_history_writer(collector->history));
+    return dt_store_writer_is_idle(dt_run_rows_writer(collector->rows));
 }
 
 bool dt_collector_is_paused(const dt_collector *collector)

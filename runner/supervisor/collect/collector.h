@@ -25,7 +25,7 @@
 #include "base/strbuf.h"
 #include "recipes/plan/plan.h"
 #include "runner/channel/poll_clock.h"
-#include "runner/supervisor/collect/history.h"
+#include "runner/supervisor/collect/run_rows.h"
 #include "runner/supervisor/protocol/message.h"
 
 typedef struct dt_collector dt_collector;
@@ -64,7 +64,7 @@ typedef struct dt_collector_calls {
 
 /* Parameters; all borrowed, and must outlive the collector. */
 typedef struct dt_collector_setup {
-    dt_history_setup history;
+    dt_run_rows_setup rows;
     const dt_poll_clock *clock;
     const char *checkpoints; /* the plan's directory */
     int64_t world_size, node_count;
@@ -95,9 +95,8 @@ void dt_collector_name_node(dt_collector *collector, int64_t node, const char *n
 void dt_collector_boot_node(dt_collector *collector, int64_t node, const char *boot_id);
 /* Marks the node as released: its ranks were ended without the agent. */
 void dt_collector_release_node(dt_collector *collector, int64_t node);
-/* Writes the row of a node of any attempt. */
-dt_status dt_collector_past_node(dt_collector *collector, int64_t attempt, const dt_node *row,
-                                 dt_error *err);
+/* Writes another row: of the run's state, of a past attempt's node, of the attempt's record. */
+dt_status dt_collector_put(dt_collector *collector, const dt_row *row, dt_error *err);
 
 /* --- events */
 /* Adds a numbered event of a journal. */
@@ -114,9 +113,6 @@ dt_status dt_collector_note(dt_collector *collector, json_t *event, dt_error *er
 /* Writes the row of a checkpoint that is complete here. */
 dt_status dt_collector_checkpoint(dt_collector *collector, const dt_message *message,
                                   dt_error *err);
-dt_status dt_collector_state(dt_collector *collector, dt_run_state state, dt_error *err);
-dt_status dt_collector_record_attempt(dt_collector *collector, const dt_attempt_record *attempt,
-                                      dt_error *err);
 /* Submits what was collected to the store. */
 dt_status dt_collector_commit(dt_collector *collector, dt_error *err);
 
@@ -139,6 +135,6 @@ int64_t dt_collector_steps_total(const dt_collector *collector); /* as reported;
 
 /* Moves the rows of the run from `old`, whose file was removed or replaced, to the current store
  * file. Call on any thread that owns `old`. */
-dt_status dt_collector_move(const dt_history_setup *history, dt_store *old, dt_error *err);
+dt_status dt_collector_move(const dt_run_rows_setup *rows, dt_store *old, dt_error *err);
 
 #endif

@@ -3,7 +3,7 @@
  *   collector.c  open, rows                     batch.c    own events, commits, acknowledgements
  *   ingest.c     an event → rows and memory     sequence.c event numbers, lost events
  *   task_progress.c   progress of a task, part by part
- *   history.c    the changes                    store_writer.c, rank_log.c   write them
+ *   run_rows.c    rows of all kinds              store_writer.c, rank_log.c   write them
  */
 #ifndef DT_COLLECT_COLLECTOR_INT_H
 #define DT_COLLECT_COLLECTOR_INT_H
@@ -19,7 +19,7 @@ struct dt_collector {
     dt_collector_setup setup;
     dt_collector_calls calls;
     void *context;
-    dt_history *history;
+    dt_run_rows *rows;
     dt_arena arena;
     dt_collected_rank *ranks;
     dt_collected_node *nodes;
@@ -39,6 +39,9 @@ struct dt_collector {
 /* Adds the row of an event of the node; -1: of the supervisor. */
 dt_status dt_collector_add_event(dt_collector *collector, int64_t node, const dt_message *message,
                                  dt_error *err);
+/* Adds a point of a curve. */
+dt_status dt_collector_metric(dt_collector *collector, const dt_message *message, int64_t step,
+                              const char *name, double value, dt_error *err);
 
 /* --- ingest.c */
 /* Handles the next event of the node. */

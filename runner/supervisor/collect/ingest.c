@@ -103,8 +103,7 @@ static dt_status store_metrics(dt_collector *collector, const dt_message *messag
     json_object_foreach(values, name, value) {
         if (name[0] == '\0')
             continue;
-        DT_TRY(dt_history_metric(collector->history, step, name, value_of(values, name),
-                                 message->time_ms, err));
+        DT_TRY(dt_collector_metric(collector, message, step, name, value_of(values, name), err));
     }
     note_progress(collector, step, value_of(values, "loss"), value_of(values, "valid_loss"),
                   value_of(values, "tokens_per_second"));
@@ -114,24 +113,23 @@ out:
 
 dt_status dt_collector_checkpoint(dt_collector *collector, const dt_message *message, dt_error *err)
 {
-    dt_store_checkpoint checkpoint = {
-        .attempt = collector->setup.history.attempt,
-        .step = dt_message_int(message, "step", 0),
-        .bytes = dt_message_int(message, "bytes", 0),
-        .time_ms = message->time_ms,
-        .digest = dt_message_string(message, "digest"),
-        .valid_loss = dt_message_number(message, "valid_loss"),
-        .score = dt_message_number(message, "score"),
-        .seconds = dt_message_number(message, "seconds"),
-    };
+    dt_row row = {.kind = DT_ROW_CHECKPOINT,
+                  .checkpoint = {.attempt = collector->setup.rows.attempt,
+                                 .step = dt_message_int(message, "step", 0),
+                                 .bytes = dt_message_int(message, "bytes", 0),
+                                 .time_ms = message->time_ms,
+                                 .digest = dt_message_string(message, "digest"),
+                                 .valid_loss = dt_message_number(message, "valid_loss"),
+                                 .score = dt_message_number(message, "score"),
+                                 .seconds = dt_message_number(message, "seconds")}};
     dt_strbuf path;
     dt_status st;
 
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/%s", collector->setup.checkpoints,
                       dt_message_string(message, "directory"));
-    checkpoint.path = path.data;
-    st = dt_history_checkpoint(collector->history, &checkpoint, err);
+    row.checkpoint.path = path.data;
+    st = dt_run_rows_put(collector->rows, &row, err);
     dt_strbuf_release(&path);
     return st;
 }
@@ -141,6 +139,7 @@ static dt_status store_line(dt_collector *collector, const dt_message *message, 
 {
     dt_collected_rank *rank = &collector->ranks[message->rank];
     char when[DT_CLOCK_ISO_SIZE];
+    dt_row row = {.kind = DT_ROW_LINE, .line = {&rank->log, message->rank, NULL}};
     dt_strbuf line;
     dt_status st;
 
@@ -151,14 +150,15 @@ static dt_status store_line(dt_collector *collector, const dt_message *message, 
         if (line.data[i] == '\n')
             line.data[i] = ' ';
     rank->changed = true;
-    st = dt_history_log(collector->history, &rank->log, message->rank, line.data, line.length, err);
+    row.line.text = line.data;
+    st = dt_run_rows_put(collector->rows, &row, err);
     dt_strbuf_release(&line);
     return st;
 }
 
 static dt_status store_log(dt_collector *collector, const dt_message *message, dt_error *err)
 {
-    if (collector->setup.history.mode != DT_HISTORY_FOLLOW)
+    if (collector->setup.rows.mode != DT_RUN_ROWS_FOLLOW)
         return DT_OK; /* it is in the log file */
     if (message->rank >= 0)
         return store_line(collector, message, err);
@@ -175,10 +175,10 @@ static dt_status store_straggler(dt_collector *collector, const dt_message *mess
     if (!dt_straggler_add(&collector->straggler, message->rank,
                           dt_message_number(message, "waited_seconds"), &found))
         return DT_OK;
-    DT_TRY(dt_history_metric(collector->history, step, DT_METRIC_SLOWEST_RANK, (double)found.rank,
-                             message->time_ms, err));
-    DT_TRY(dt_history_metric(collector->history, step, DT_METRIC_SLOWEST_SECONDS, found.seconds,
-                             message->time_ms, err));
+    DT_TRY(dt_collector_metric(collector, message, step, DT_METRIC_SLOWEST_RANK, (double)found.rank,
+                               err));
+    DT_TRY(dt_collector_metric(collector, message, step, DT_METRIC_SLOWEST_SECONDS, found.seconds,
+                               err));
 out:
     return st;
 }
@@ -186,11 +186,12 @@ out:
 /* Stores the number of steps for people; policies use the memory. */
 static dt_status store_steps(dt_collector *collector, const dt_message *message, dt_error *err)
 {
-    int64_t steps = dt_message_int(message, "steps", 0);
+    const dt_row row = {.kind = DT_ROW_STEPS_TOTAL,
+                        .steps_total = dt_message_int(message, "steps", 0)};
 
-    if (message->rank != 0 || steps <= 0 || steps == collector->steps_total)
+    if (message->rank != 0 || row.steps_total <= 0 || row.steps_total == collector->steps_total)
         return DT_OK;
-    return dt_history_steps_total(collector->history, steps, err);
+    return dt_run_rows_put(collector->rows, &row, err);
 }
 
 static dt_status store_rows(dt_collector *collector, int64_t node, const dt_message *message,
@@ -250,7 +251,7 @@ dt_status dt_collector_ingest(dt_collector *collector, int64_t index, const dt_m
     dt_collected_node *node = &collector->nodes[index];
     dt_status st = DT_OK;
 
-    DT_TRY(dt_history_begin(collector->history, err));
+    DT_TRY(dt_run_rows_begin(collector->rows, err));
     DT_TRY(store_rows(collector, index, message, err));
     dt_collector_remember(collector, index, message);
     note_step(collector, node, message);

@@ -175,16 +175,15 @@ static dt_status open_all(replaying *all, const dt_replay *what, bool compare, d
                                              .stored = on_stored,
                                              .pause = on_pause,
                                              .failed = on_failed};
-    dt_collector_setup setup = {
-        .history = {.store = what->store,
-                    .run = what->run,
-                    .folder = what->folder,
-                    .attempt = what->attempt,
-                    .mode = compare ? DT_HISTORY_COMPARE : DT_HISTORY_REPLAY,
-                    .mend = what->mend,
-                    .missing = &all->missing},
-        .clock = &all->clock,
-        .node_count = what->node_count};
+    dt_collector_setup setup = {.rows = {.store = what->store,
+                                         .run = what->run,
+                                         .folder = what->folder,
+                                         .attempt = what->attempt,
+                                         .mode = compare ? DT_RUN_ROWS_COMPARE : DT_RUN_ROWS_REPLAY,
+                                         .mend = what->mend,
+                                         .missing = &all->missing},
+                                .clock = &all->clock,
+                                .node_count = what->node_count};
     dt_status st = DT_OK;
 
     *all = (replaying){.what = what, .compare = compare, .whole = true};

@@ -350,11 +350,9 @@ static void *take(dt_store_writer *writer, size_t bytes)
     return memory;
 }
 
-const char *dt_store_writer_text(dt_store_writer *writer, const char *text)
+const void *dt_store_writer_copy(dt_store_writer *writer, const void *what, size_t bytes)
 {
-    size_t size = text != NULL ? strlen(text) + 1 : 0;
-
-    return text != NULL ? memcpy(take(writer, size), text, size) : NULL;
+    return memcpy(take(writer, bytes), what, bytes);
 }
 
 void dt_store_writer_add(dt_store_writer *writer, dt_store_write_fn *write, const void *what,
@@ -362,7 +360,7 @@ void dt_store_writer_add(dt_store_writer *writer, dt_store_write_fn *write, cons
 {
     change *one = take(writer, sizeof(*one));
 
-    *one = (change){.write = write, .what = memcpy(take(writer, bytes), what, bytes)};
+    *one = (change){.write = write, .what = dt_store_writer_copy(writer, what, bytes)};
     *writer->open->last = one;
     writer->open->last = &one->next;
 }

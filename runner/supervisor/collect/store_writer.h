@@ -12,7 +12,7 @@
  * once a second (a sync per transaction would cost as much as everything else), and batches stored before a
  * sync are then reported as durable.
  *
- * Ownership  add copies the bytes that it is given; copy strings with dt_store_writer_text
+ * Ownership  add copies the bytes that it is given; copy what it points to with dt_store_writer_copy
  * Threads    call from the loop's thread. The added functions run on the writer's thread, with its own store,
  *            and again if a transaction is repeated
  */
@@ -60,8 +60,8 @@ dt_status dt_store_writer_open(dt_store_writer **out, const char *path, uv_loop_
  * locked). Accepts NULL. The loop must run once more. */
 void dt_store_writer_close(dt_store_writer *writer);
 
-/* Returns a copy that lives as long as the open batch; NULL for NULL. */
-const char *dt_store_writer_text(dt_store_writer *writer, const char *text);
+/* Returns a copy that lives as long as the open batch. */
+const void *dt_store_writer_copy(dt_store_writer *writer, const void *what, size_t bytes);
 void dt_store_writer_add(dt_store_writer *writer, dt_store_write_fn *write, const void *what,
                          size_t bytes);
 /* Ends the batch if anything was added; returns the number of the last batch. */

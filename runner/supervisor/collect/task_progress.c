@@ -45,8 +45,8 @@ dt_status dt_task_progress_open(dt_task_progress **out, dt_collector *collector,
     if (made->there == NULL || made->rates == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     /* Journals that are read again start where the attempt began, which its plan records. */
-    if (collector->setup.history.mode == DT_HISTORY_FOLLOW)
-        DT_TRY(dt_task_folder_look(&now, collector->setup.history.folder, arena, err));
+    if (collector->setup.rows.mode == DT_RUN_ROWS_FOLLOW)
+        DT_TRY(dt_task_folder_look(&now, collector->setup.rows.folder, arena, err));
     for (int64_t i = 0; i < now.done_count; i++)
         for (int64_t part = now.done[2 * i]; part < now.done[2 * i + 1]; part++)
             made->there[part] = true;
@@ -92,8 +92,7 @@ static dt_status add_metric(dt_collector *collector, const char *name, double va
 {
     if (isnan(value))
         return DT_OK;
-    return dt_history_metric(collector->history, collector->task->lines, name, value,
-                             message->time_ms, err);
+    return dt_collector_metric(collector, message, collector->task->lines, name, value, err);
 }
 
 /* Records the metrics of a part that is now finished. */
@@ -130,25 +129,27 @@ dt_status dt_collector_part(dt_collector *collector, const dt_message *message, 
 {
     dt_task_progress *progress = collector->task;
     const char *text = dt_message_string(message, "text"), *hex = dt_message_string(message, "hex");
-    dt_history_piece piece = {.part = dt_message_int(message, "part", -1),
-                              .offset = dt_message_int(message, "offset", -1),
-                              .last = json_is_true(json_object_get(message->json, "last")),
-                              .hex = hex[0] != '\0',
-                              .text = hex[0] != '\0' ? hex : text};
+    const dt_row row = {.kind = DT_ROW_PART,
+                        .piece = {.part = dt_message_int(message, "part", -1),
+                                  .offset = dt_message_int(message, "offset", -1),
+                                  .last = json_is_true(json_object_get(message->json, "last")),
+                                  .hex = hex[0] != '\0',
+                                  .text = hex[0] != '\0' ? hex : text}};
+    int64_t part = row.piece.part;
     dt_status st = DT_OK;
 
-    if (progress == NULL || piece.offset < 0 || piece.part < 0 ||
-        piece.part >= dt_plan_task_parts(progress->task)) {
+    if (progress == NULL || row.piece.offset < 0 || part < 0 ||
+        part >= dt_plan_task_parts(progress->task)) {
         dt_log_warn("rank %lld reported part %lld, which does not exist", (long long)message->rank,
-                    (long long)piece.part);
+                    (long long)part);
         return DT_OK;
     }
-    DT_TRY(dt_history_part(collector->history, &piece, err));
-    if (!piece.last || progress->there[piece.part])
+    DT_TRY(dt_run_rows_put(collector->rows, &row, err));
+    if (!row.piece.last || progress->there[part])
         return DT_OK;
-    progress->there[piece.part] = true;
-    progress->lines += dt_plan_task_lines_of(progress->task, piece.part);
-    DT_TRY(tell(collector, message, piece.part, err));
+    progress->there[part] = true;
+    progress->lines += dt_plan_task_lines_of(progress->task, part);
+    DT_TRY(tell(collector, message, part, err));
 out:
     return st;
 }

@@ -14,12 +14,13 @@
 
 static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {
+    const dt_row row = {.kind = DT_ROW_STATE, .state = {state, dt_clock_wall_ms()}};
     dt_status st;
 
     session->record.run.state = state;
     if (session->record.run.started_ms == 0 && state != DT_RUN_QUEUED)
         session->record.run.started_ms = dt_clock_wall_ms();
-    DT_TRY(dt_collector_state(session->collector, state, err));
+    DT_TRY(dt_collector_put(session->collector, &row, err));
     DT_TRY(dt_session_keep(session, err));
     DT_TRY(dt_collector_commit(session->collector, err));
     session->state = state;

@@ -99,7 +99,7 @@ static bool is_cleaned_up(dt_session *session)
  * come back to check on them. */
 dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
-    dt_history_setup history = {
+    dt_run_rows_setup rows = {
         .store = session->store, .run = session->run, .attempt = session->attempt};
     bool alone = true;
     dt_status st = DT_OK;
@@ -130,7 +130,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         dt_reaper_tell(session->reaper, tell_unreached, session);
     }
     if (!dt_store_is_current(session->store)) {
-        DT_TRY(dt_collector_move(&history, session->store, err));
+        DT_TRY(dt_collector_move(&rows, session->store, err));
         DT_THROW(err, DT_ERR_PEER, "the file of the run store was removed or replaced");
     }
     dt_store_set_patience(session->store, END_PATIENCE_MS); /* nobody waits for the loop any more */

@@ -117,10 +117,10 @@ dt_status dt_parts_open_collector(dt_session *session, dt_error *err)
                                              .stored = on_stored,
                                              .pause = on_pause,
                                              .failed = on_failed};
-    dt_collector_setup setup = {.history = {.store = session->store,
-                                            .run = session->run,
-                                            .folder = session->folder,
-                                            .attempt = session->attempt},
+    dt_collector_setup setup = {.rows = {.store = session->store,
+                                         .run = session->run,
+                                         .folder = session->folder,
+                                         .attempt = session->attempt},
                                 .clock = &session->clock,
                                 .checkpoints = session->checkpoints,
                                 .world_size = session->world_size,
@@ -215,12 +215,13 @@ static void open_fetcher(dt_session *session)
 
 /* --- what is left on nodes */
 
-static void on_reaped(void *context, int64_t attempt, const dt_node *row)
+static void on_reaped(void *context, int64_t attempt, const dt_node *node)
 {
+    const dt_row row = {.kind = DT_ROW_NODE, .attempt = attempt, .node = *node};
     dt_session *session = context;
     dt_error err = DT_ERROR_INIT;
 
-    if (dt_collector_past_node(session->collector, attempt, row, &err) != DT_OK ||
+    if (dt_collector_put(session->collector, &row, &err) != DT_OK ||
         dt_collector_commit(session->collector, &err) != DT_OK)
         dt_log_warn("%s", err.message); /* it is tried again */
 }

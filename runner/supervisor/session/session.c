@@ -55,8 +55,10 @@ static void refresh(dt_session *session)
 
 dt_status dt_session_keep(dt_session *session, dt_error *err)
 {
+    const dt_row row = {.kind = DT_ROW_RECORD, .record = &session->record};
+
     refresh(session);
-    return dt_collector_record_attempt(session->collector, &session->record, err);
+    return dt_collector_put(session->collector, &row, err);
 }
 
 void dt_session_keep_now(dt_session *session)
