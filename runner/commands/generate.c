@@ -24,19 +24,14 @@ static dt_status check_prompt(const dt_call *call, dt_error *err)
 static dt_status check_output(const dt_call *call, bool ranks, dt_error *err)
 {
     const char *path = dt_arguments_get(call->args, "output")->text;
-    dt_output output;
-    dt_status st = DT_OK;
 
     if (path == NULL)
         return DT_OK;
     if (!dt_arguments_get(call->args, "input")->given)
-        DT_THROW(err, DT_ERR_USAGE, "--output needs --input");
+        return DT_FAIL(err, DT_ERR_USAGE, "--output needs --input");
     if (call->json && !ranks)
-        DT_THROW(err, DT_ERR_USAGE, "--output and --json cannot be combined");
-    DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
-    (void)dt_output_close(&output, DT_ERR_USAGE, NULL); /* leaves no file */
-out:
-    return st;
+        return DT_FAIL(err, DT_ERR_USAGE, "--output and --json cannot be combined");
+    return dt_output_check(path, dt_arguments_flag(call->args, "force"), call->arena, err);
 }
 
 static dt_status write_output(const dt_strbuf *text, const dt_call *call, dt_error *err)
@@ -117,59 +112,6 @@ static void join_lines(dt_strbuf *out, const json_t *object)
     }
 }
 
-/* Options that are not passed to the engine. */
-#define NOT_FOR_ENGINE                                                                            \
-    "reference", "tokenize", "output", "force", "ranks", "nodes", "gpus", "name", "tag", "group", \
-        "note", "wait", "detach"
-
-/* Generates with the ranks of a new run. */
-static dt_status generate_on_ranks(dt_store *store, const dt_run *parent, const char *checkpoint,
-                                   dt_call *call, dt_error *err)
-{
-    static const char *const here[] = {NOT_FOR_ENGINE, "prompt",  "prompt-file", "input",
-                                       "device",       "threads", NULL};
-    json_t *object = NULL;
-    dt_status st = DT_OK;
-    const char *run;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    DT_TRY(dt_task_launch(&run, parent, checkpoint, here, call, err));
-    DT_TRY(dt_task_follow(&text, &object, store, run, call, err));
-    if (call->exit_code == 0 && !dt_arguments_flag(call->args, "detach"))
-        DT_TRY(compare(&text, call, object, err));
-    if (object != NULL)
-        DT_TRY(dt_report_json(json_incref(object), err));
-out:
-    json_decref(object);
-    dt_strbuf_release(&text);
-    return st;
-}
-
-/* Generates with one engine on this machine. */
-static dt_status generate_here(const dt_run *run, const char *checkpoint, dt_call *call,
-                               dt_error *err)
-{
-    static const char *const here[] = {NOT_FOR_ENGINE, NULL};
-    json_t *object = NULL;
-    dt_status st = DT_OK;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    DT_TRY(dt_from_checkpoint_call(&object, &text, run, checkpoint, here,
-                                   dt_arguments_get(call->args, "output")->given, call, err));
-    DT_TRY(write_output(&text, call, err));
-    if (object != NULL)
-        join_lines(&text, object);
-    DT_TRY(compare(&text, call, object, err));
-    if (object != NULL)
-        DT_TRY(dt_report_json(json_incref(object), err));
-out:
-    json_decref(object);
-    dt_strbuf_release(&text);
-    return st;
-}
-
 static dt_status check_run(bool *ranks, const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -191,12 +133,15 @@ out:
 
 static dt_status generate(dt_call *call, dt_error *err)
 {
-    const char *checkpoint, *ref, *which;
+    const char *checkpoint, *ref, *which, *task;
     dt_store *store = NULL;
+    json_t *object = NULL;
     dt_status st = DT_OK;
+    dt_strbuf text;
     bool ranks;
     dt_run run;
 
+    dt_strbuf_init(&text);
     DT_TRY(check_prompt(call, err));
     DT_TRY(check_reference(call, err));
     DT_TRY(check_run(&ranks, call, err));
@@ -204,9 +149,23 @@ static dt_status generate(dt_call *call, dt_error *err)
     DT_TRY(dt_from_checkpoint_ref(&ref, &which, call->args->operands[0], true, call, err));
     DT_TRY(dt_runs_open(&store, &run, ref, call, err));
     DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, which, call, err));
-    DT_TRY(ranks ? generate_on_ranks(store, &run, checkpoint, call, err)
-                 : generate_here(&run, checkpoint, call, err));
+    if (ranks) {
+        DT_TRY(dt_task_launch(&task, &run, checkpoint, call, err));
+        DT_TRY(dt_task_follow(&text, &object, store, task, call, err));
+    } else {
+        DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint,
+                                       dt_arguments_get(call->args, "output")->given, call, err));
+        DT_TRY(write_output(&text, call, err));
+        if (object != NULL)
+            join_lines(&text, object);
+    }
+    if (call->exit_code == 0 && !dt_arguments_flag(call->args, "detach"))
+        DT_TRY(compare(&text, call, object, err));
+    if (object != NULL)
+        DT_TRY(dt_report_json(json_incref(object), err));
 out:
+    json_decref(object);
+    dt_strbuf_release(&text);
     dt_store_close(store);
     return st;
 }
@@ -317,24 +276,7 @@ static const dt_option options[] = {
      .low = 0,
      .high = 9007199254740992.0,
      .help = "seed of the sampling: the same seed gives the same text"},
-    {.name = "checkpoint",
-     .letter = 'c',
-     .kind = DT_OPTION_TEXT,
-     .value = "STEP|best|DIR",
-     .help = "use this step, the lowest validation loss, or a folder (with a '/'), instead of the "
-             "newest checkpoint"},
-    {.name = "device",
-     .kind = DT_OPTION_TEXT,
-     .value = "NAME",
-     .fallback = "cpu",
-     .help = "cpu, or cuda:N of this machine"},
-    {.name = "threads",
-     .kind = DT_OPTION_INT,
-     .value = "N",
-     .fallback = "0",
-     .low = 0,
-     .high = 1024,
-     .help = "CPU threads; 0 for all cores"},
+    DT_FROM_CHECKPOINT_OPTIONS,
     {.name = "precision",
      .kind = DT_OPTION_CHOICE,
      .value = "P",

@@ -15,17 +15,11 @@
 
 /* --- a run and lines; the engine does the work */
 
-/* Options that are not passed to the engine. */
-#define NOT_FOR_ENGINE                                                                          \
-    "hypothesis", "reference", "tokenize", "output", "force", "ranks", "nodes", "gpus", "name", \
-        "tag", "group", "note", "wait", "detach"
-
 static dt_status check_lines(bool *ranks, const dt_call *call, dt_error *err)
 {
     static const char *const of_files[] = {"hypothesis", "reference", "tokenize", NULL};
     const dt_value *output = dt_arguments_get(call->args, "output");
     dt_status st = DT_OK;
-    dt_output file;
 
     if (!dt_arguments_get(call->args, "input")->given)
         DT_THROW(err, DT_ERR_USAGE, "--input is missing: the file with the lines to score");
@@ -35,64 +29,39 @@ static dt_status check_lines(bool *ranks, const dt_call *call, dt_error *err)
     DT_TRY(dt_task_is_wanted(ranks, call, err));
     if (!*ranks && output->given)
         DT_THROW(err, DT_ERR_USAGE, "--output needs --ranks or --nodes");
-    if (output->given) {
-        DT_TRY(dt_output_open(&file, output->text, dt_arguments_flag(call->args, "force"),
-                              call->arena, err));
-        (void)dt_output_close(&file, DT_ERR_USAGE, NULL); /* leaves no file */
-    }
+    if (output->given)
+        DT_TRY(dt_output_check(output->text, dt_arguments_flag(call->args, "force"), call->arena,
+                               err));
 out:
-    return st;
-}
-
-static dt_status score_on_ranks(json_t **object, dt_store *store, const dt_run *parent,
-                                const char *checkpoint, dt_call *call, dt_error *err)
-{
-    static const char *const here[] = {NOT_FOR_ENGINE, "input",   "target",
-                                       "device",       "threads", NULL};
-    dt_status st = DT_OK;
-    const char *run;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    DT_TRY(dt_task_launch(&run, parent, checkpoint, here, call, err));
-    DT_TRY(dt_task_follow(&text, object, store, run, call, err));
-out:
-    dt_strbuf_release(&text);
-    return st;
-}
-
-static dt_status score_here(json_t **object, const dt_run *run, const char *checkpoint,
-                            dt_call *call, dt_error *err)
-{
-    static const char *const here[] = {NOT_FOR_ENGINE, NULL};
-    dt_strbuf text;
-    dt_status st;
-
-    dt_strbuf_init(&text);
-    st = dt_from_checkpoint_call(object, &text, run, checkpoint, here, false, call, err);
-    dt_strbuf_release(&text);
     return st;
 }
 
 static dt_status score_lines(dt_call *call, dt_error *err)
 {
-    const char *checkpoint, *ref, *which;
+    const char *checkpoint, *ref, *which, *task;
     dt_store *store = NULL;
     json_t *object = NULL;
     dt_status st = DT_OK;
+    dt_strbuf text;
     bool ranks;
     dt_run run;
 
+    dt_strbuf_init(&text);
     DT_TRY(check_lines(&ranks, call, err));
     DT_TRY(dt_from_checkpoint_ref(&ref, &which, call->args->operands[0], true, call, err));
     DT_TRY(dt_runs_open(&store, &run, ref, call, err));
     DT_TRY(dt_from_checkpoint_find(&checkpoint, store, &run, which, call, err));
-    DT_TRY(ranks ? score_on_ranks(&object, store, &run, checkpoint, call, err)
-                 : score_here(&object, &run, checkpoint, call, err));
+    if (ranks) {
+        DT_TRY(dt_task_launch(&task, &run, checkpoint, call, err));
+        DT_TRY(dt_task_follow(&text, &object, store, task, call, err));
+    } else {
+        DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint, false, call, err));
+    }
     if (object != NULL)
         DT_TRY(dt_report_json(json_incref(object), err));
 out:
     json_decref(object);
+    dt_strbuf_release(&text);
     dt_store_close(store);
     return st;
 }
@@ -170,24 +139,7 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
      .help = "with a run on sentence pairs: score these lines as translations of --input"},
-    {.name = "checkpoint",
-     .letter = 'c',
-     .kind = DT_OPTION_TEXT,
-     .value = "STEP|best|DIR",
-     .help = "use this step, the lowest validation loss, or a folder (with a '/'), instead of the "
-             "newest checkpoint"},
-    {.name = "device",
-     .kind = DT_OPTION_TEXT,
-     .value = "NAME",
-     .fallback = "cpu",
-     .help = "cpu, or cuda:N of this machine"},
-    {.name = "threads",
-     .kind = DT_OPTION_INT,
-     .value = "N",
-     .fallback = "0",
-     .low = 0,
-     .high = 1024,
-     .help = "CPU threads; 0 for all cores"},
+    DT_FROM_CHECKPOINT_OPTIONS,
     {.name = "hypothesis",
      .kind = DT_OPTION_TEXT,
      .value = "FILE",

@@ -118,3 +118,13 @@ dt_status dt_output_close(dt_output *out, dt_status st, dt_error *err)
     out->temporary = NULL;
     return st;
 }
+
+dt_status dt_output_check(const char *path, bool replace, dt_arena *arena, dt_error *err)
+{
+    dt_output output;
+    dt_status st = dt_output_open(&output, path, replace, arena, err);
+
+    if (st == DT_OK)
+        (void)dt_output_close(&output, DT_ERR_USAGE, NULL); /* discards the file */
+    return st;
+}

@@ -21,6 +21,8 @@ typedef struct dt_output {
 /* path NULL: stdout. On failure nothing needs to be closed. */
 dt_status dt_output_open(dt_output *out, const char *path, bool replace, dt_arena *arena,
                          dt_error *err);
+/* Checks that the file can be written, and leaves none. path NULL: stdout. */
+dt_status dt_output_check(const char *path, bool replace, dt_arena *arena, dt_error *err);
 /* Writes the pending text if there is much; call it regularly. */
 dt_status dt_output_pass(dt_output *out, dt_error *err);
 /* Number of bytes written and pending. */

@@ -59,15 +59,19 @@ typedef struct words {
     dt_arena *arena;
 } words;
 
-static bool is_ours(const dt_option *option, const char *const *here)
-{
-    static const char *const always[] = {"checkpoint", "help", NULL};
+/* Options of generate and score that the engine does not have, or gets in another way. */
+static const char *const only_dtrun[] = {
+    "checkpoint", "help",  "hypothesis", "reference", "tokenize", "output",
+    "force",      "ranks", "nodes",      "gpus",      "name",     "tag",
+    "group",      "note",  "wait",       "detach",    NULL};
+/* Options whose values the plan of a task has. */
+static const char *const in_plan[] = {"prompt", "prompt-file", "input", "target",
+                                      "device", "threads",     NULL};
 
-    for (size_t i = 0; always[i] != NULL; i++)
-        if (strcmp(option->name, always[i]) == 0)
-            return true;
-    for (size_t i = 0; here[i] != NULL; i++)
-        if (strcmp(option->name, here[i]) == 0)
+static bool is_in(const char *const *names, const char *name)
+{
+    for (size_t i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], name) == 0)
             return true;
     return false;
 }
@@ -115,21 +119,20 @@ static dt_status open_words(words *out, const dt_call *call, dt_error *err)
     return DT_OK;
 }
 
-static dt_status add_options(words *out, const char *const *here, const dt_call *call,
-                             dt_error *err)
+static dt_status add_options(words *out, bool plan, const dt_call *call, dt_error *err)
 {
     const dt_arguments *args = call->args;
     dt_status st = DT_OK;
 
     for (size_t i = 0; i < args->options_count; i++)
-        if (!is_ours(&args->options[i], here))
+        if (!is_in(only_dtrun, args->options[i].name) &&
+            !(plan && is_in(in_plan, args->options[i].name)))
             DT_TRY(add_option(out, &args->options[i], &args->values[i], err));
 out:
     return st;
 }
 
-static dt_status list_words(words *out, const char *checkpoint, const char *const *here,
-                            const dt_call *call, dt_error *err)
+static dt_status list_words(words *out, const char *checkpoint, const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -138,19 +141,18 @@ static dt_status list_words(words *out, const char *checkpoint, const char *cons
     out->items[out->count++] = call->args->command->name;
     out->items[out->count++] = "--checkpoint";
     out->items[out->count++] = checkpoint;
-    DT_TRY(add_options(out, here, call, err));
+    DT_TRY(add_options(out, false, call, err));
 out:
     return st;
 }
 
-dt_status dt_from_checkpoint_arguments(dt_string_list *out, const char *const *here,
-                                       const dt_call *call, dt_error *err)
+dt_status dt_from_checkpoint_arguments(dt_string_list *out, const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
     words all;
 
     DT_TRY(open_words(&all, call, err));
-    DT_TRY(add_options(&all, here, call, err));
+    DT_TRY(add_options(&all, true, call, err));
     *out = (dt_string_list){all.items, (int64_t)all.count};
 out:
     return st;
@@ -193,8 +195,8 @@ out:
 }
 
 dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run *run,
-                                  const char *checkpoint, const char *const *here, bool quiet,
-                                  const dt_call *call, dt_error *err)
+                                  const char *checkpoint, bool quiet, const dt_call *call,
+                                  dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf errors;
@@ -203,7 +205,7 @@ dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run
 
     *object = NULL;
     dt_strbuf_init(&errors);
-    DT_TRY(list_words(&argv, checkpoint, here, call, err));
+    DT_TRY(list_words(&argv, checkpoint, call, err));
     DT_TRY(dt_child_stream(&exit_code, call->json || quiet ? keep : show, text, &errors,
                            (char *const *)argv.items, err));
     DT_TRY(dt_child_engine_status(exit_code, &errors, err));

@@ -9,6 +9,25 @@
 #include "runner/cli/command.h"
 #include "store/store.h"
 
+/* Options of the dtrun command. */
+#define DT_FROM_CHECKPOINT_OPTIONS                                                              \
+    {.name = "checkpoint",                                                                      \
+     .letter = 'c',                                                                             \
+     .kind = DT_OPTION_TEXT,                                                                    \
+     .value = "STEP|best|DIR",                                                                  \
+     .help =                                                                                    \
+         "use this step, the lowest validation loss, or a folder (with a '/'), instead of the " \
+         "newest checkpoint"},                                                                  \
+        {.name = "device",                                                                      \
+         .kind = DT_OPTION_TEXT,                                                                \
+         .value = "NAME",                                                                       \
+         .fallback = "cpu",                                                                     \
+         .help = "cpu, or cuda:N of this machine"},                                             \
+    {                                                                                           \
+        .name = "threads", .kind = DT_OPTION_INT, .value = "N", .fallback = "0", .low = 0,      \
+        .high = 1024, .help = "CPU threads; 0 for all cores"                                    \
+    }
+
 /* Splits RUN@WHICH; run names contain no '@'. Without '@', *which is the value of --checkpoint,
  * or NULL. DT_ERR_USAGE if both are given. option: the command has --checkpoint. */
 dt_status dt_from_checkpoint_ref(const char **run, const char **which, const char *ref, bool option,
@@ -18,16 +37,15 @@ dt_status dt_from_checkpoint_ref(const char **run, const char **which, const cha
 dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
                                   const char *which, const dt_call *call, dt_error *err);
 
-/* Returns the given options as arguments of the engine's command, except those in `here` (ends
- * with NULL). In the arena of the call. */
-dt_status dt_from_checkpoint_arguments(dt_string_list *out, const char *const *here,
-                                       const dt_call *call, dt_error *err);
+/* Returns the given options as arguments of the engine's command for the ranks of a task
+ * (task.h), except those that the plan replaces. In the arena of the call. */
+dt_status dt_from_checkpoint_arguments(dt_string_list *out, const dt_call *call, dt_error *err);
 
-/* Runs `dtrun-engine COMMAND` with the given options, except those in `here` (ends with NULL).
- * The output is collected in `text`, and printed as it arrives unless `quiet`. With --json,
- * *object is its answer with version and run added first (new reference); else NULL. */
+/* Runs `dtrun-engine COMMAND` with the given options, except those that only dtrun has. The output
+ * is collected in `text`, and printed as it arrives unless `quiet`. With --json, *object is its
+ * answer with version and run added first (new reference); else NULL. */
 dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run *run,
-                                  const char *checkpoint, const char *const *here, bool quiet,
-                                  const dt_call *call, dt_error *err);
+                                  const char *checkpoint, bool quiet, const dt_call *call,
+                                  dt_error *err);
 
 #endif

@@ -295,7 +295,7 @@ out:
 }
 
 dt_status dt_task_launch(const char **run, const dt_run *parent, const char *path,
-                         const char *const *here, const dt_call *call, dt_error *err)
+                         const dt_call *call, dt_error *err)
 {
     bool scores = strcmp(call->args->command->name, "score") == 0;
     const char *target = scores ? text_of(call, "target") : NULL, *output = text_of(call, "output");
@@ -320,7 +320,7 @@ dt_status dt_task_launch(const char **run, const dt_run *parent, const char *pat
     DT_TRY(place(&flight, &recipe, call, err));
     task.replace = dt_arguments_flag(call->args, "force");
     task.part_lines = part_lines(task.lines, flight.plan.world_size);
-    DT_TRY(dt_from_checkpoint_arguments(&task.arguments, here, call, err));
+    DT_TRY(dt_from_checkpoint_arguments(&task.arguments, call, err));
     flight.plan.task = task;
     DT_TRY(launch(run, parent, path, &flight,
                   &(dt_task_start){path, &input, target != NULL ? &other : NULL}, call, err));

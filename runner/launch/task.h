@@ -10,8 +10,8 @@
 #include "runner/cli/label_options.h"
 #include "store/store.h"
 
-/* Options of a command with the name of a task, in addition to --checkpoint, --input, --threads,
- * --output and --force. */
+/* Options of a command with the name of a task, in addition to DT_FROM_CHECKPOINT_OPTIONS,
+ * --input, --output and --force. */
 #define DT_TASK_OPTIONS                                                                           \
     {.name = "ranks",                                                                             \
      .kind = DT_OPTION_INT,                                                                       \
@@ -47,9 +47,9 @@
  * reverse. */
 dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err);
 
-/* Launches a run with that checkpoint of `parent`. here: options that are not the engine's. */
+/* Launches a run with that checkpoint of `parent`. */
 dt_status dt_task_launch(const char **run, const dt_run *parent, const char *checkpoint,
-                         const char *const *here, const dt_call *call, dt_error *err);
+                         const dt_call *call, dt_error *err);
 /* Resumes an ended run: processes its missing parts. */
 dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err);
 
