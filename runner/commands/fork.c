@@ -10,8 +10,6 @@
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
 #include "runner/launch/from_checkpoint.h"
-#include "runner/launch/node_checks.h"
-#include "runner/launch/resume_check.h"
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/view/follow_options.h"
 #include "runner/view/runs.h"
@@ -59,14 +57,8 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     DT_TRY(choose_name(&begun.name, &parent, &recipe, call, err));
     DT_TRY(dt_existing_run_checkpoint(&checkpoint, &begun.checkpoint, store, &parent, which,
                                       call->arena, err));
-    DT_TRY(dt_existing_run_tokenizer(&recipe, &parent, checkpoint, begun.checkpoint, call, err));
-    DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
-    flight.origins = &origins;
-    flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
-    flight.plan.new_model = dt_arguments_flag(call->args, "new-model");
-    DT_TRY(dt_resume_check(&begun.at, &flight, checkpoint, &parent, call, err));
-    DT_TRY(dt_nodes_check(&flight, parent.recipe_path, call, err));
-    dt_resume_note_batch(&flight, checkpoint, call);
+    DT_TRY(dt_existing_run_preflight(&flight, &begun.at, &recipe, &origins, &parent, checkpoint,
+                                     begun.checkpoint, call, err));
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
     begun.parent = &parent;
     begun.valid_loss = dt_checkpoint_get_info(checkpoint)->valid_loss;
@@ -88,12 +80,7 @@ static const dt_option options[] = {
      .value = "KEY=VALUE",
      .help = "override a recipe value for the new run, as in --set optimizer.lr=1e-4"},
     DT_STRICT_OPTION,
-    {.name = "new-data",
-     .kind = DT_OPTION_FLAG,
-     .help = "allow data that differ from the checkpoint's; they start from the beginning"},
-    {.name = "new-model",
-     .kind = DT_OPTION_FLAG,
-     .help = "allow a model that computes something else with the same parameters"},
+    DT_EXISTING_RUN_OPTIONS,
     {.name = "name",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",

@@ -7,8 +7,6 @@
 #include "runner/gc/quota.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
-#include "runner/launch/node_checks.h"
-#include "runner/launch/resume_check.h"
 #include "runner/launch/task.h"
 #include "runner/stop/orphans.h"
 #include "runner/supervisor/folder/task_run.h"
@@ -75,14 +73,8 @@ static dt_status resume(dt_call *call, dt_error *err)
     DT_TRY(dt_existing_run_checkpoint(&checkpoint, &path, store, &run,
                                       dt_arguments_get(call->args, "from")->text, call->arena,
                                       err));
-    DT_TRY(dt_existing_run_tokenizer(&recipe, &run, checkpoint, path, call, err));
-    DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
-    flight.origins = &origins;
-    flight.plan.new_data = dt_arguments_flag(call->args, "new-data");
-    flight.plan.new_model = dt_arguments_flag(call->args, "new-model");
-    DT_TRY(dt_resume_check(&at, &flight, checkpoint, &run, call, err));
-    DT_TRY(dt_nodes_check(&flight, run.recipe_path, call, err));
-    dt_resume_note_batch(&flight, checkpoint, call);
+    DT_TRY(dt_existing_run_preflight(&flight, &at, &recipe, &origins, &run, checkpoint, path, call,
+                                     err));
     (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
                             NULL);
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of an attempt */
@@ -105,12 +97,7 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "STEP",
      .help = "go back to the checkpoint of this step, or to the 'best' one"},
-    {.name = "new-data",
-     .kind = DT_OPTION_FLAG,
-     .help = "allow data that differ from the checkpoint's; they start from the beginning"},
-    {.name = "new-model",
-     .kind = DT_OPTION_FLAG,
-     .help = "allow a model that computes something else with the same parameters"},
+    DT_EXISTING_RUN_OPTIONS,
     DT_FOLLOW_OPTIONS,
     {0},
 };

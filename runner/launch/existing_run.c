@@ -11,6 +11,8 @@
 #include "recipes/fields/fields.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/launch/node_checks.h"
+#include "runner/launch/resume_check.h"
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
@@ -257,9 +259,9 @@ out:
     return st;
 }
 
-dt_status dt_existing_run_tokenizer(dt_recipe *recipe, const dt_run *run,
-                                    const dt_checkpoint *checkpoint, const char *path,
-                                    const dt_call *call, dt_error *err)
+static dt_status find_tokenizer(dt_recipe *recipe, const dt_run *run,
+                                const dt_checkpoint *checkpoint, const char *path,
+                                const dt_call *call, dt_error *err)
 {
     const char *name, *bytes, *gone = recipe->data.tokenizer;
     dt_tokenizer *tokenizer = NULL;
@@ -276,5 +278,26 @@ dt_status dt_existing_run_tokenizer(dt_recipe *recipe, const dt_run *run,
     dt_report_note(call, "the tokenizer is no longer at '%s': taken from the checkpoint", gone);
 out:
     dt_tokenizer_free(tokenizer);
+    return st;
+}
+
+/* --- before the attempt */
+
+dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *at, dt_recipe *recipe,
+                                    const dt_origins *origins, const dt_run *run,
+                                    const dt_checkpoint *checkpoint, const char *path,
+                                    const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(find_tokenizer(recipe, run, checkpoint, path, call, err));
+    DT_TRY(dt_preflight_check(flight, recipe, NULL, call->arena, err));
+    flight->origins = origins;
+    flight->plan.new_data = dt_arguments_flag(call->args, "new-data");
+    flight->plan.new_model = dt_arguments_flag(call->args, "new-model");
+    DT_TRY(dt_resume_check(at, flight, checkpoint, run, call, err));
+    DT_TRY(dt_nodes_check(flight, run->recipe_path, call, err));
+    dt_resume_note_batch(flight, checkpoint, call);
+out:
     return st;
 }
