@@ -22,18 +22,15 @@ The configuration by a recipe's words, and hyperparameters, are in both files' m
 """
 
 import copy
-import math
-import pathlib
 
 import torch
 import torch.nn.functional as F
 import transformers
-from safetensors.torch import save_file
 
 import half_precision
+import training
 
-VOCAB, CONTEXT, B, T, STEPS = 61, 32, 3, 13, 20
-LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 0.1, 1.0
+VOCAB, CONTEXT, B, T = 61, 32, 3, 13
 
 # by the recipe's words
 MODELS = {
@@ -97,65 +94,12 @@ def loss_of(model, tokens, targets):
     return logits, loss
 
 
-def rate_of(step):
-    if step < WARMUP:
-        return MIN_LR + (LR - MIN_LR) * step / WARMUP
-    return MIN_LR + 0.5 * (LR - MIN_LR) * (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP)))
-
-
-def start_values(named, random):
-    """Biases and norms are moved off 0 and 1, so that a mistake in one of them shows."""
-    with torch.no_grad():
-        for name, p in named.items():
-            noise = torch.randn(p.shape, generator=random)
-            if p.ndim == 2:
-                value = 0.15 * noise
-            elif name.endswith("bias"):
-                value = 0.3 * noise
-            else:
-                value = 1 + 0.1 * noise
-            p.copy_(value.float())
-
-
-def batches(random):
-    tokens = torch.randint(VOCAB, (STEPS, B, T), generator=random)
-    # learnable: the next token mostly follows from the last one
-    targets = torch.where(
-        torch.rand(tokens.shape, generator=random) < 0.8,
-        (tokens * 7 + 3) % VOCAB,
-        torch.randint(VOCAB, tokens.shape, generator=random),
-    )
-    targets[torch.rand(tokens.shape, generator=random) < 0.2] = -1
-    targets[0, 1, :] = -1  # a whole sequence that counts nothing
-    return tokens.int(), targets.int()
-
-
-def train(model, named, tokens, targets):
-    groups = [
-        {"params": [p for p in named.values() if p.ndim >= 2], "weight_decay": DECAY},
-        {"params": [p for p in named.values() if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    adamw = torch.optim.AdamW(groups, lr=LR, betas=BETAS, eps=EPS)
-    losses, norms, rates = [], [], []
-    for step in range(STEPS):
-        for group in adamw.param_groups:
-            group["lr"] = rate_of(step)
-        adamw.zero_grad()
-        _, loss = loss_of(model, tokens[step], targets[step])
-        loss.backward()
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP).item())
-        adamw.step()
-        losses.append(loss.item())
-        rates.append(rate_of(step))
-    return losses, norms, rates
-
-
 def write(name, m):
     random = torch.Generator().manual_seed(7)
     model = build(name, m)
     named = dict(model.named_parameters())
-    start_values(named, random)
-    tokens, targets = batches(random)
+    training.start_values(model, random, matrix=0.15, bias=0.3)
+    tokens, targets = training.batches(random, VOCAB, B, T)
     start = {n: p.detach().clone() for n, p in named.items()} | {"tokens": tokens, "targets": targets}
 
     single = copy.deepcopy(model)
@@ -169,24 +113,15 @@ def write(name, m):
         single, lambda m: loss_of(m, tokens[0], targets[0]),
         lambda m: {n: p.grad for n, p in m.named_parameters()}, expect,
     )  # fmt: skip
-    losses, norms, rates = train(model, named, tokens, targets)
-    for key, values in ("losses", losses), ("norms", norms), ("rates", rates):
-        expect[key] = torch.tensor(values, dtype=torch.float64)
+    expect |= training.train(model, lambda step: loss_of(model, tokens[step], targets[step])[1])
 
     about = {k: v for k, v in m.items() if not isinstance(v, (bool, str))} | {
         "rope_kind": ["none", "linear", "llama3"].index(m["rope_scaling"]),
         "qkv_bias": int(m.get("qkv_bias", False)), "qk_norm": int(m.get("qk_norm", False)),
-        "own_lm_head": int(not m["tied"]), "vocab": VOCAB, "context": CONTEXT,
-        "batch": B, "tokens": T, "steps": STEPS, "lr": LR, "min_lr": MIN_LR, "warmup": WARMUP,
-        "beta1": BETAS[0], "beta2": BETAS[1], "eps": EPS, "weight_decay": DECAY, "clip": CLIP,
-        "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__,
+        "own_lm_head": int(not m["tied"]), "vocab": VOCAB, "context": CONTEXT, "batch": B, "tokens": T,
+        "transformers": transformers.__version__,
     }  # fmt: skip
-    about = {k: str(v) for k, v in about.items()}
-    here = pathlib.Path(__file__).parent
-    save_file(start, here / f"{name}_start.safetensors", about)
-    save_file(expect, here / f"{name}_expect.safetensors", about)
-    for step, (loss, norm, rate) in enumerate(zip(losses, norms, rates)):
-        print(f"{name} {step:3d}  loss {loss:.9f}  norm {norm:.6f}  rate {rate:.6f}")
+    training.save(name, start, expect, about)
 
 
 def main():

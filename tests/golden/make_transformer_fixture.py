@@ -25,16 +25,14 @@ The configuration by a recipe's words, and hyperparameters, are in both files' m
 
 import copy
 import math
-import pathlib
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
 
 import half_precision
+import training
 
-CONTEXT, B, S, T, STEPS, PAD, EOS = 16, 5, 11, 11, 20, 1, 2
-LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 0.1, 1.0
+CONTEXT, B, S, T, PAD, EOS = 16, 5, 11, 11, 1, 2
 
 MODELS = {
     "post": {
@@ -151,31 +149,11 @@ def loss_of(model, batch, smoothing):
     return logits, loss / len(scores), nll / len(scores)
 
 
-def rate_of(step):
-    if step < WARMUP:
-        return MIN_LR + (LR - MIN_LR) * step / WARMUP
-    return MIN_LR + 0.5 * (LR - MIN_LR) * (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP)))
-
-
-def start_values(model, random):
-    """Biases and norms are moved off 0 and 1, so that a mistake in one of them shows."""
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            noise = torch.randn(p.shape, generator=random)
-            if p.ndim == 2:
-                value = 0.2 * noise
-            elif name.endswith("bias"):
-                value = 0.3 * noise
-            else:
-                value = 1 + 0.1 * noise
-            p.copy_(value.float())
-
-
 def batches(m, random):
     """Sentences of two tokens to all that there is room for; a target follows from its source mostly."""
-    source = torch.full((STEPS, B, S), PAD)
-    previous, targets = torch.full((STEPS, B, T), PAD), torch.full((STEPS, B, T), -1)
-    for step in range(STEPS):
+    source = torch.full((training.STEPS, B, S), PAD)
+    previous, targets = torch.full((training.STEPS, B, T), PAD), torch.full((training.STEPS, B, T), -1)
+    for step in range(training.STEPS):
         for b in range(B):
             words = int(torch.randint(1, S, (1,), generator=random))
             answer = min(max(1, words + int(torch.randint(-2, 3, (1,), generator=random))), T - 1)
@@ -187,31 +165,10 @@ def batches(m, random):
     return source.int(), previous.int(), targets.int()
 
 
-def train(model, data, smoothing):
-    named = dict(model.named_parameters())
-    groups = [
-        {"params": [p for p in named.values() if p.ndim >= 2], "weight_decay": DECAY},
-        {"params": [p for p in named.values() if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    adamw = torch.optim.AdamW(groups, lr=LR, betas=BETAS, eps=EPS)
-    losses, norms, rates = [], [], []
-    for step in range(STEPS):
-        for group in adamw.param_groups:
-            group["lr"] = rate_of(step)
-        adamw.zero_grad()
-        _, loss, _ = loss_of(model, [x[step] for x in data], smoothing)
-        loss.backward()
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP).item())
-        adamw.step()
-        losses.append(loss.item())
-        rates.append(rate_of(step))
-    return losses, norms, rates
-
-
 def write(name, m):
     random = torch.Generator().manual_seed(7)
     model = Model(m)
-    start_values(model, random)
+    training.start_values(model, random, matrix=0.2, bias=0.3)
     data = batches(m, random)
     start = model.published(lambda p: p) | dict(zip(("source", "previous", "targets"), data))
 
@@ -229,21 +186,10 @@ def write(name, m):
     expect |= half_precision.errors(
         single, lambda m: forward(m)[:2], lambda m: m.published(lambda p: p.grad), expect
     )
-    losses, norms, rates = train(model, data, m["smoothing"])
-    for key, values in ("losses", losses), ("norms", norms), ("rates", rates):
-        expect[key] = torch.tensor(values, dtype=torch.float64)
+    expect |= training.train(model, lambda step: loss_of(model, [x[step] for x in data], m["smoothing"])[1])
 
-    about = m | {
-        "context": CONTEXT, "batch": B, "tokens": T, "pad": PAD, "steps": STEPS,
-        "lr": LR, "min_lr": MIN_LR, "warmup": WARMUP, "beta1": BETAS[0], "beta2": BETAS[1], "eps": EPS,
-        "weight_decay": DECAY, "clip": CLIP, "torch": torch.__version__.split("+")[0],
-    }  # fmt: skip
-    about = {k: str(v) for k, v in about.items()}
-    here = pathlib.Path(__file__).parent
-    save_file(start, here / f"transformer_{name}_start.safetensors", about)
-    save_file(expect, here / f"transformer_{name}_expect.safetensors", about)
-    for step, (loss, norm, rate) in enumerate(zip(losses, norms, rates)):
-        print(f"{name} {step:3d}  loss {loss:.9f}  norm {norm:.6f}  rate {rate:.6f}")
+    about = m | {"context": CONTEXT, "batch": B, "tokens": T, "pad": PAD}
+    training.save(f"transformer_{name}", start, expect, about)
 
 
 def main():
