@@ -4,7 +4,6 @@
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.25
 database=$XDG_STATE_HOME/dtrun/store.db
-dtrun=$DTRUN_BIN/dtrun
 field() { # run key, as status tells it
     "$dtrun" status "$1" --json | python3 -c "import json, sys; print(json.load(sys.stdin)['$2'])"
 }
@@ -14,7 +13,6 @@ with sqlite3.connect('$database', timeout=30) as store:
     for row in store.execute(sys.argv[1]): print(*row)" "$1"
 }
 gaps() { store "SELECT count(*) FROM events e JOIN runs r USING (run) WHERE r.id = '$1' AND e.kind = 'gap'"; }
-no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
 kill_supervisor() { # run
     kill -9 $(processes "supervise $1")
     await 10 no_supervisor "$1"

@@ -2,16 +2,13 @@
 # ranks on each, and the real engine. $state is the state folder; it is this machine's disk, which
 # the hosts see too. The learning rate is constant: runs of different lengths have the same losses.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-unset DTRUN_ENGINE
-export OMP_NUM_THREADS=1
+real_engine
 net_sh=$(cd "$(dirname "${BASH_SOURCE[0]}")/../net" && pwd)/net.sh
 net=$("$net_sh" up 2) || exit $?
 clean_more() { "$net_sh" down "$net"; }
 state=$XDG_STATE_HOME
 . "$net/env"
 export XDG_STATE_HOME=$state
-dtrun=$DTRUN_BIN/dtrun
-seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$state/corpus.txt"
 cat >"$state/tiny.yaml" <<YAML
 nodes: [host1, host2]
 ranks: 2
@@ -31,13 +28,7 @@ launch() { # name options...: sets id
     id=$("$dtrun" launch --detach --json "$state/tiny.yaml" --set "name=$1" "${@:2}" |
         python3 -c "import json, sys; print(json.load(sys.stdin)['run'])")
 }
-value() { # run expression over the object o
-    "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
-}
-past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 has_saved() { [[ $("$dtrun" checkpoints "$1" --json) == *'"step"'* ]]; } # as often as the disk can
-in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
-is_over() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
 pid_of() { # run rank: the number here of the process that is this rank, on its host
     local node pid
     read -r node pid <<<"$(value "$1" "*[(n['host'], r['pid']) for n in o['nodes'] for r in n['ranks'] if r['rank'] == $2][0]")"
@@ -56,7 +47,6 @@ there() { # id pattern
 none_there() { [ -z "$(there "$1" "dtrun-engine\|dtrun-agent serve")" ]; }
 no_ranks() { [ -z "$(there "$1" dtrun-engine)" ]; }
 
-losses() { "$dtrun" metrics "$1" --name loss | tail -n +2 | cut -d, -f2,4; }
 # Every step once, from the first on, with the bits of the run `golden` as far as both go.
 whole() { # run [steps]
     local steps both

@@ -36,7 +36,6 @@ copy_store() { # from to: a consistent copy, even while the store is in use
 old, new = sqlite3.connect(sys.argv[1], timeout=30), sqlite3.connect(sys.argv[2])
 old.backup(new)" "$1" "$2"
 }
-no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
 kill_supervisor() { # run
     kill -9 $(processes "supervise $1")
     await 10 no_supervisor "$1"

@@ -6,6 +6,7 @@ XDG_STATE_HOME=$(mktemp -d "${TMPDIR:-/tmp}/dtrun-fault.XXXXXX")
 export DTRUN_KEEP_ENV="FAKE_*,FAULT_*" # what the fake engine is told stays with its run
 export XDG_STATE_HOME DTRUN_ENGINE=$DTRUN_BIN/fake_engine DTRUN_AGENT=$DTRUN_BIN/dtrun-agent
 driver=$DTRUN_BIN/fault_driver
+dtrun=$DTRUN_BIN/dtrun
 runs=$XDG_STATE_HOME/dtrun/runs
 
 # pids of this test's living processes whose command line matches the pattern (default: all)
@@ -73,6 +74,7 @@ await() { # limit command... (in seconds of an idle machine with two cores; a bu
 state_is() { [ "$(get "$1" state)" = "$2" ]; }
 has_ended() { case $(get "$1" state) in finished | failed | stopped) true ;; *) false ;; esac; }
 has_step() { [ "$(get "$1" step)" -ge "$2" ]; }
+no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
 nothing_left() { [ -z "$(processes)" ]; }
 is_dead() { # pid: all that it held is given back
     local stat threads
@@ -86,3 +88,18 @@ end_is() { # run state exit_code
     is "state ($(get "$1" reason))" "$(get "$1" state)" "$2"
     is "exit code" "$(get "$1" exit_code)" "$3"
 }
+
+# --- tests of the real engine, through the commands
+
+real_engine() { # and a text that it can learn, corpus.txt in the state folder
+    unset DTRUN_ENGINE
+    export OMP_NUM_THREADS=1
+    seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$XDG_STATE_HOME/corpus.txt"
+}
+value() { # run expression over the object o
+    "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
+}
+past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
+in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
+is_over() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
+losses() { "$dtrun" metrics "$1" --name loss | tail -n +2 | cut -d, -f2,4; }

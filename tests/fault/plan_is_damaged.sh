@@ -11,7 +11,6 @@ store() { # SQL
 with sqlite3.connect('$XDG_STATE_HOME/dtrun/store.db', timeout=30) as store:
     for row in store.execute(sys.argv[1]): print(*row)" "$1"
 }
-no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
 kill_supervisor() { # run
     kill -9 $(processes "supervise $1")
     await 10 no_supervisor "$1"

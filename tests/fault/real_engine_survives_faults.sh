@@ -2,10 +2,7 @@
 # The same through the commands and the real engine: the supervisor killed while two ranks train,
 # a rank that hears nothing at the stop, a rank and the agent killed.
 . "$(dirname "$0")/lib.sh"
-unset DTRUN_ENGINE
-export OMP_NUM_THREADS=1
-dtrun=$DTRUN_BIN/dtrun
-seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$XDG_STATE_HOME/corpus.txt"
+real_engine
 cat >"$XDG_STATE_HOME/tiny.yaml" <<'YAML'
 ranks: 2
 threads: 1
@@ -18,11 +15,6 @@ log: {every: 1}
 grace_seconds: 2
 YAML
 launch() { "$dtrun" launch --detach "$XDG_STATE_HOME/tiny.yaml" --set "name=$1" "${@:2}" >/dev/null; }
-value() { # run expression over the object o
-    "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
-}
-is_over() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
-past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 
 steps=8000 # two seconds of a fast machine
 launch killed --set schedule.steps=$steps
@@ -57,8 +49,6 @@ await 10 nothing_left
 # A rank or the agent is killed: the run continues from its checkpoint, and every loss is that of the
 # run that nothing happened to. They have more steps than are waited for: none may end before its
 # fault, however slow this machine is.
-losses() { "$dtrun" metrics "$1" --name loss | tail -n +2 | cut -d, -f2,4; }
-in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
 has_saved() { [[ $("$dtrun" checkpoints "$1" --json) == *'"step"'* ]]; }
 launch golden
 await 120 past golden 1500

@@ -3,13 +3,10 @@
 # is passed over, and the losses are those of the run that nothing happened to.
 # FAULT_FULL=1: 100 kills of a rank that nearly always saves, else 6.
 . "$(dirname "$0")/lib.sh"
-unset DTRUN_ENGINE
-export OMP_NUM_THREADS=1
+real_engine
 kills=6
 [ -z "${FAULT_FULL:-}" ] || kills=100
 repo=$(cd "$(dirname "$0")/../.." && pwd)
-dtrun=$DTRUN_BIN/dtrun
-seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$XDG_STATE_HOME/corpus.txt"
 cat >"$XDG_STATE_HOME/saves.yaml" <<'YAML'
 ranks: 2
 threads: 1
@@ -22,10 +19,6 @@ checkpoint: {every: 2, keep: 3}
 log: {every: 1}
 failure: {max_restarts: 1000}
 YAML
-value() { # run expression over the object o
-    "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
-}
-losses() { "$dtrun" metrics "$1" --name loss | tail -n +2 | cut -d, -f2,4; }
 newest() { # step of the newest checkpoint
     local name
     name=$(cd "$runs/$id/checkpoints" 2>/dev/null && ls -d step-*/complete 2>/dev/null | tail -n 1) || true

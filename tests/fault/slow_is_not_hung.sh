@@ -3,10 +3,7 @@
 # the middle, with a step far longer than hang_seconds and than the steps before. One whose rank is
 # stopped for good in the same settings is.
 . "$(dirname "$0")/lib.sh"
-unset DTRUN_ENGINE
-export OMP_NUM_THREADS=1
-dtrun=$DTRUN_BIN/dtrun
-seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$XDG_STATE_HOME/corpus.txt"
+real_engine
 cat >"$XDG_STATE_HOME/slow.yaml" <<'YAML'
 name: slow
 ranks: 2
@@ -21,9 +18,6 @@ log: {every: 1}
 grace_seconds: 2
 failure: {hang_seconds: 3}
 YAML
-value() { # run, expression over the object o
-    "$dtrun" status "$1" --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($2)"
-}
 pids() { value "$1" "*[r['pid'] for n in o['nodes'] for r in n['ranks'] if r['pid']]"; }
 steps() { [ "$(value "$1" "o['step'] or 0")" -ge "$2" ]; }
 has_pids() { [ "$(pids "$1" | wc -w)" = 2 ]; }

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # A rank that is halted for half of its time is the one that status names; others wait as long.
 . "$(dirname "$0")/lib.sh"
-unset DTRUN_ENGINE
-export OMP_NUM_THREADS=1
-dtrun=$DTRUN_BIN/dtrun
-seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$XDG_STATE_HOME/corpus.txt"
+real_engine
 cat >"$XDG_STATE_HOME/slow.yaml" <<'YAML'
 name: slow
 ranks: 2
@@ -16,16 +13,13 @@ batch: {sequences: 2, tokens: 16}
 schedule: {kind: cosine, warmup_steps: 5, steps: 10000000}
 grace_seconds: 2
 YAML
-value() { # expression over the object o
-    "$dtrun" status slow --json | python3 -c "import json, sys; o = json.load(sys.stdin); print($1)"
-}
-is_known() { [ "$(value "o['slowest'] is not None")" = True ]; }
+is_known() { [ "$(value slow "o['slowest'] is not None")" = True ]; }
 is_told() { [[ $("$dtrun" status slow) == *"slowest: rank 1; the others wait "*" ms a step"* ]]; }
-is_rank_1() { [ "$(value "o['slowest']['rank']")" = 1 ]; }
+is_rank_1() { [ "$(value slow "o['slowest']['rank']")" = 1 ]; }
 
 "$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" >/dev/null
 await 60 is_known
-pid=$(value "[r['pid'] for r in o['nodes'][0]['ranks'] if r['rank'] == 1][0]")
+pid=$(value slow "[r['pid'] for r in o['nodes'][0]['ranks'] if r['rank'] == 1][0]")
 while kill -STOP "$pid"; do sleep 0.05; kill -CONT "$pid"; sleep 0.05; done 2>/dev/null &
 halting=$!
 await 60 is_rank_1

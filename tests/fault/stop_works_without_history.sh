@@ -4,7 +4,6 @@
 # the exit code says so.
 . "$(dirname "$0")/lib.sh"
 export FAKE_STEPS=100000
-dtrun=$DTRUN_BIN/dtrun
 database=$XDG_STATE_HOME/dtrun/store.db
 disk=$XDG_STATE_HOME/dtrun
 
@@ -17,7 +16,6 @@ ranks_of() { # run: its ranks and nobody else's
 }
 processes_of() { { processes "supervise $1 "; processes "runs/$1/"; } | sort -u; } # ranks, agents and supervisor
 no_ranks() { [ -z "$(ranks_of "$1")" ]; }
-no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
 kill_supervisor() { # run
     kill -9 $(processes "supervise $1")
     await 10 no_supervisor "$1"
