@@ -17,9 +17,7 @@ for host in host1 host2; do
     printf '%s %s\n' "$keys" "$(cat "$net/id.pub")" >"$net/$host/authorized_keys"
     ssh -O exit "$host" 2>/dev/null
 done
-for socket in "$net"/run/dtrun/*; do
-    [ ! -S "$socket" ] || ssh -S "$socket" -O exit x 2>/dev/null
-done
+drop_masters
 theirs=${theirs//\\/}
 
 recipe </dev/null

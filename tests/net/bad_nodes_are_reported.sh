@@ -15,24 +15,11 @@ refused() { # code text options...: by doctor and launch
     told 3 "$2" "${@:3}"
     wants "$1" "$2" "$dtrun" launch --wait "$net/launch/r.yaml" "${@:3}"
 }
-address() { sed -n "/^Host $1\$/,/^Host /s/ *HostName //p" "$net/ssh_config" | head -n 1; }
 port() { sed -n "/^Host $1\$/,/^Host /s/ *Port //p" "$net/ssh_config" | head -n 1; }
 
 # --- who cannot be reached, all in one recipe
 
-closer=$(mktemp "$net/closer.XXXXXX")
-cat >"$closer" <<'END'
-import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-s.listen()
-print(s.getsockname()[1], flush=True)
-while True:
-    s.accept()[0].close()
-END
-exec 5< <(exec python3 "$closer")
-closer_pid=$!
-read -r closed <&5
+begin_closer
 cat >>"$net/ssh_config" <<END
 Host stranger
     HostName $(address host1)
@@ -53,9 +40,7 @@ sed -i 's/^PasswordAuthentication no/PasswordAuthentication yes/' "$net/host3/ss
 kill -HUP "$(cat "$net/host3/sshd.pid")"
 listens_again() { [ "$(grep -c '^Server listening' "$net/host3/sshd.log")" -ge 2 ]; }
 await 20 listens_again
-for socket in "$net"/run/dtrun/*; do
-    [ ! -S "$socket" ] || ssh -S "$socket" -O exit x 2>/dev/null
-done
+drop_masters
 recipe <<'END'
 nodes: [host1, host2, host3, stranger, closes, deaf, silent, no-such-host.invalid]
 END

@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # What a node needs is put there once: agent, engine with its libraries, data; and what is wrong with
 # a node is said before anything starts.
-set -uo pipefail
-cd "$(dirname "$0")/../.."
-net=$(tests/net/net.sh up 2) || exit $?
-trap 'tests/net/net.sh down "$net"' EXIT
-. "$net/env"
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
-on() { tests/net/net.sh on "$net" "$@"; }
+. "$(dirname "$0")/lib.sh"
+hosts 2
 
 data="$net/launch/it's a \$(corpus).txt"
 seq 300000 >"$data"
@@ -123,5 +117,3 @@ if far; then
     on host1 umount /usr/bin/uname
     good host1 "a home that is good again"
 fi
-[ $failed -eq 0 ] && echo good
-exit $failed

@@ -7,13 +7,11 @@ home() { echo "$net/launch/state/dtrun/runs/$(value "$1" "o['run']")/checkpoints
 steps() { # RUN: the whole checkpoints here
     (cd "$(home "$1")" && for one in step-*; do [ ! -e "$one/complete" ] || echo -n "${one#step-00000} "; done)
 }
-past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 # halted RUN STEP: launches the run, whose rank 2 (on the second node) halts itself after that step of the first
 # attempt, so that a fast run is not over before the test acts on it. A stop wakes the rank.
 halted() {
     DTRUN_FAULT="hang 2@$2" "$dtrun" launch --detach "$net/launch/r.yaml" --set name="$1" >/dev/null
 }
-in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
 has_ended() { [[ $(value "$1" "o['state']") =~ ^(finished|failed|stopped)$ ]]; }
 start_of() { # RUN ATTEMPT
     "$dtrun" show "$1" --json | python3 -c "

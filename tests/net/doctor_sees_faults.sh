@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # dtrun doctor, and the first phase of a launch: what the nodes are, and each fault with its remedy.
-set -uo pipefail
-cd "$(dirname "$0")/../.."
-net=$(tests/net/net.sh up 2) || exit $?
-trap 'tests/net/net.sh down "$net"' EXIT
-. "$net/env"
-dtrun=$DTRUN_BIN/dtrun
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
+. "$(dirname "$0")/lib.sh"
+hosts 2
 recipe() { # nodes gpus
     seq 20000 >"$net/launch/corpus.txt"
     cat >"$net/launch/r.yaml" <<END
@@ -149,5 +143,3 @@ END
     doctor 0 "good"
     wait
 fi
-[ $failed -eq 0 ] && echo good
-exit $failed

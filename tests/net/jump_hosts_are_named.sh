@@ -3,7 +3,6 @@
 # is to blame and the cause, which is never ssh's last line.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
-address() { sed -n "/^Host $1\$/,/^Host /s/ *HostName //p" "$net/ssh_config" | head -n 1; }
 node=$(address host1) jump=$(address host2)
 ssh-keygen -q -t ed25519 -N '' -C other -f "$net/other"
 printf 'Only for staff. Permission denied (by law). Connection refused to others.\n' >"$net/banner"
@@ -74,9 +73,7 @@ says command-says "nc: port 22: Connection refused"
 echo "AllowTcpForwarding no" >>"$net/host2/sshd_config"
 kill -HUP "$(cat "$net/host2/sshd.pid")"
 forbidden() {
-    for socket in "$net"/run/dtrun/*; do
-        [ ! -S "$socket" ] || ssh -S "$socket" -O exit x 2>/dev/null
-    done
+    drop_masters
     "$dtrun" doctor "$net/launch/r.yaml" --set nodes=through >"$net/table" 2>&1 </dev/null && return 1
     grep -qF "jump host 'host2': it does not forward connections there: allow it" "$net/table"
 }

@@ -30,6 +30,30 @@ launch() { # name options...
     [ $got -eq 0 ] || fail "'$name' ends with $got: $(cat "$net/out")"
 }
 
+address() { sed -n "/^Host $1\$/,/^Host /s/ *HostName //p" "$net/ssh_config" | head -n 1; }
+drop_masters() { # of ssh: the next command signs in again
+    local socket
+    for socket in "$net"/run/dtrun/*; do
+        [ ! -S "$socket" ] || ssh -S "$socket" -O exit x 2>/dev/null
+    done
+}
+begin_closer() { # sets closed, a port here that closes each connection at once, and closer_pid
+    exec 5< <(exec python3 -c '
+import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+print(s.getsockname()[1], flush=True)
+while True:
+    s.accept()[0].close()')
+    closer_pid=$!
+    read -r closed <&5
+}
+
+past() { [ "$(value "$1" "o.get('step', 0)")" -ge "$2" ]; }
+is_now() { [ "$(value "$1" "o['state']")" = "$2" ]; }
+in_attempt() { [ "$(value "$1" "o['attempt']")" -ge "$2" ]; }
+
 curve() {
     "$dtrun" metrics "$1" | awk -F, -v every="${every:-1}" '
         $3 ~ /^(loss|valid_loss|gradient_norm)$/ && ($2 == 1 || $2 % every == 0) {print $2, $3, $4}'

@@ -5,8 +5,6 @@
 hosts 2 apart
 nodes=/root/.local/state/dtrun/nodes
 left() { on "$1" sh -c "cd $nodes && find . -mindepth 2 | sort | xargs"; }
-past() { [ "$(value "$1" "o.get('step', 0)")" -ge "$2" ]; }
-is_now() { [ "$(value "$1" "o['state']")" = "$2" ]; }
 recipe <<'YAML'
 schedule: {kind: constant, steps: 1000000}
 evaluate: {every: 0, sequences: 32}

@@ -16,7 +16,6 @@ schedule: {kind: cosine, warmup_steps: 5, steps: 1000000}
 checkpoint: {every: 0}
 evaluate: {every: 0, sequences: 32}
 END
-past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
 address() { sed 's/:[0-9]*$//' | sort -u | xargs; }
 talkers() { on host1 ss -Htn state established | awk '$3 !~ /:22$/ && $3 !~ /^127\./ {print $3}' | address; }
 # They stop to listen once all have met: looked at from before the launch on.

@@ -25,9 +25,7 @@ chmod 755 "$net/session"
 echo "ForceCommand $net/session" >>"$net/host2/sshd_config"
 kill -HUP "$(cat "$net/host2/sshd.pid")"
 kills() {
-    for socket in "$net"/run/dtrun/*; do
-        [ ! -S "$socket" ] || ssh -S "$socket" -O exit x 2>/dev/null
-    done
+    drop_masters
     "$dtrun" doctor "$net/launch/r.yaml" >"$net/out" 2>&1 </dev/null || fail "doctor ends with $?: $(cat "$net/out")"
     grep -qF "node 'host2' kills background processes when the login ends" "$net/out"
 }

@@ -1,25 +1,14 @@
 #!/usr/bin/env bash
 # dtrun-reach on hosts with a real sshd: what works, and every way in which it does not.
-set -uo pipefail
-cd "$(dirname "$0")/../.."
-net=$(tests/net/net.sh up 2) || exit $?
-trap 'tests/net/net.sh down "$net"' EXIT
-. "$net/env"
+. "$(dirname "$0")/lib.sh"
+hosts 2
 reach=$DTRUN_BIN/dtrun-reach
-failed=0
-fail() { echo "FAILED: $*"; failed=1; }
 wants() { # code text command...
     local code=$1 text=$2 got=0
     shift 2
     "$@" >"$net/out" 2>"$net/err" </dev/null || got=$?
     [ $got -eq "$code" ] || fail "$*: code $got, wanted $code: $(cat "$net/err")"
     [ -z "$text" ] || grep -qF -- "$text" "$net/out" "$net/err" || fail "$*: does not say '$text': $(cat "$net/err")"
-}
-drop_masters() {
-    local socket
-    for socket in "$net"/run/dtrun/*; do
-        [ -S "$socket" ] && ssh -S "$socket" -O exit x 2>/dev/null
-    done
 }
 
 wants 0 "words 'as they are' \$(x)" "$reach" host1 /bin/echo "words 'as they are' \$(x)"
@@ -60,23 +49,10 @@ wants 255 "ssh-copy-id host1" "$reach" host1 /bin/true
 mv "$net/host1/nobody" "$net/host1/authorized_keys"
 
 # A port where nobody listens, one where the connection is closed at once, a name that is none.
-closer=$(mktemp)
-cat >"$closer" <<'END'
-import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-s.listen()
-print(s.getsockname()[1], flush=True)
-while True:
-    s.accept()[0].close()
-END
-exec 5< <(exec python3 "$closer")
-closer_pid=$!
-read -r port <&5
-printf 'Host closes\n  HostName 127.0.0.1\n  Port %s\nHost deaf\n  HostName 127.0.0.1\n  Port 1\n' "$port" >>"$net/ssh_config"
+begin_closer
+printf 'Host closes\n  HostName 127.0.0.1\n  Port %s\nHost deaf\n  HostName 127.0.0.1\n  Port 1\n' "$closed" >>"$net/ssh_config"
 wants 255 "closes the connection at once" "$reach" closes /bin/true
 kill $closer_pid
-rm -f "$closer"
 wants 255 "nothing listens" "$reach" deaf /bin/true
 wants 255 "cannot be resolved" "$reach" no-such-host.invalid /bin/true
 
@@ -106,5 +82,3 @@ if [ "$net_kind" = namespace ]; then
     [ $? -eq 255 ] || fail "a cut connection did not end with 255"
     grep -q "host2" "$net/err" || fail "a cut connection says '$(cat "$net/err")'"
 fi
-[ $failed -eq 0 ] && echo good
-exit $failed

@@ -4,8 +4,6 @@
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.5
 hosts 2 apart
-past() { [ "$(value "$1" "o['step']")" -ge "$2" ]; }
-is_now() { [ "$(value "$1" "o['state']")" = "$2" ]; }
 id_of() { value "$1" "o['run']"; }
 ranks_of() { # id: its ranks on all hosts, whose processes this machine sees too
     local file stat
