@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine/model/decoder/decoder.h"
 #include "engine/ops/ops.h"
 #include "engine/philox.h"
 
@@ -371,4 +372,40 @@ void harness_pass_with_hooks(harness *h, char *calls, size_t size)
     harness_pass(h, &h->batch, 1);
     memcpy(h->model->weights, v.weights, bytes);
     h->model->hooks = NULL;
+}
+
+void harness_expect_hooked_weights(dt_model_config config)
+{
+    for (size_t k = 0; k < 3; k++) {
+        harness h;
+
+        config.recompute = harness_recompute_kinds[k];
+        harness_open_filled(&h, &config);
+        harness_pass_with_hooks(&h, NULL, 0);
+        harness_close(&h);
+    }
+}
+
+void harness_expect_full_arena(dt_model_config config)
+{
+    for (size_t k = 0; k < 3; k++) {
+        harness h;
+
+        config.recompute = harness_recompute_kinds[k];
+        harness_open_filled(&h, &config);
+        harness_pass(&h, &h.batch, 1);
+        assert_int_equal(harness_state(&h)->arena.used_bytes, h.model->activation_bytes);
+        assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
+        harness_close(&h);
+    }
+}
+
+void harness_expect_refused(dt_model_config config, const char *part)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    assert_int_equal(dt_model_config_check(&config, &err), DT_ERR_RECIPE);
+    if (!strstr(err.message, part))
+        fail_msg("'%s' does not hold '%s'", err.message, part);
+    dt_error_clear(&err);
 }

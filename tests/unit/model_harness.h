@@ -61,6 +61,13 @@ void harness_expect_same_bits(dt_model_config config, const char *what, harness_
  * gets the hooks in their order, "b0" before unit 0, 'a' after it, capitals in the backward pass, 'r' gradients
  * ready. */
 void harness_pass_with_hooks(harness *h, char *calls, size_t size);
+/* Fails if, under any kind of recomputation, a pass needs a weight outside of its hooks. */
+void harness_expect_hooked_weights(dt_model_config config);
+/* Fails unless, under every kind of recomputation, a pass takes exactly the activation memory that was computed. */
+void harness_expect_full_arena(dt_model_config config);
+
+/* Fails unless the config is refused with DT_ERR_RECIPE and a message that holds `part`. */
+void harness_expect_refused(dt_model_config config, const char *part);
 
 /* |a - b| / |b| in the 2-norm */
 double relative_norm(const float *a, const float *b, int64_t elems);

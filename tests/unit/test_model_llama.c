@@ -137,41 +137,31 @@ static void test_the_flops_are_those_of_the_products(void **state)
     assert_true(dt_model_flops_per_token(&config) == 6 * matrices + 12.0 * 30 * 576 * 1024);
 }
 
-static void expect_refused(dt_model_config config, const char *part)
-{
-    dt_error err = DT_ERROR_INIT;
-
-    assert_int_equal(dt_model_config_check(&config, &err), DT_ERR_RECIPE);
-    if (!strstr(err.message, part))
-        fail_msg("'%s' does not hold '%s'", err.message, part);
-    dt_error_clear(&err);
-}
-
 static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state)
 {
     dt_model_config config = plain();
 
     config.llama.kv_heads = 3;
-    expect_refused(config, "'kv_heads' (3) does not divide 'heads' (4)");
+    harness_expect_refused(config, "'kv_heads' (3) does not divide 'heads' (4)");
     config = plain();
     config.llama.kv_heads = 8;
-    expect_refused(config, "'kv_heads' is 8");
+    harness_expect_refused(config, "'kv_heads' is 8");
     config = plain();
     config.llama.head_width = 7;
-    expect_refused(config, "heads of width 7 cannot be rotated in pairs");
+    harness_expect_refused(config, "heads of width 7 cannot be rotated in pairs");
     config = plain();
     config.llama.ffn = 0;
-    expect_refused(config, "'ffn' is 0");
+    harness_expect_refused(config, "'ffn' is 0");
     config = plain();
     config.llama.rope_scaling = DT_ROPE_LLAMA3;
     config.llama.rope_low_freq_factor = config.llama.rope_high_freq_factor = 4;
-    expect_refused(config, "the second above the first");
+    harness_expect_refused(config, "the second above the first");
     config = plain();
     config.llama.rope_theta = (double)NAN;
-    expect_refused(config, "'rope_theta'");
+    harness_expect_refused(config, "'rope_theta'");
     config = plain();
     config.decoder.vocab_padded = 100;
-    expect_refused(config, "padded to 100");
+    harness_expect_refused(config, "padded to 100");
 }
 
 /* --- recomputation */
@@ -194,32 +184,14 @@ static void test_recomputation_gives_the_same_bits(void **state)
 
 static void test_weights_are_used_where_the_hooks_bring_them(void **state)
 {
-    for (size_t k = 0; k < 3; k++) {
-        dt_model_config config = rich(DT_F32);
-        harness h;
-
-        config.recompute = harness_recompute_kinds[k];
-        harness_open_filled(&h, &config);
-        harness_pass_with_hooks(&h, NULL, 0);
-        harness_close(&h);
-    }
+    harness_expect_hooked_weights(rich(DT_F32));
 }
 
 /* --- memory */
 
 static void test_the_arena_is_used_to_the_last_byte(void **state)
 {
-    for (size_t k = 0; k < 3; k++) {
-        dt_model_config config = rich(DT_F32);
-        harness h;
-
-        config.recompute = harness_recompute_kinds[k];
-        harness_open_filled(&h, &config);
-        harness_pass(&h, &h.batch, 1);
-        assert_int_equal(harness_state(&h)->arena.used_bytes, h.model->activation_bytes);
-        assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
-        harness_close(&h);
-    }
+    harness_expect_full_arena(rich(DT_F32));
 }
 
 /* Compares the bytes of `dtrun plan` with the allocated ones, which are more by the rounding of

@@ -59,15 +59,7 @@ static void test_recomputation_gives_the_same_bits_with_one_dropout_or_none(void
 
 static void test_recomputation_needs_weights_only_where_the_hooks_bring_them(void **state)
 {
-    for (size_t k = 0; k < 3; k++) {
-        dt_model_config config = rich_config(DT_F32);
-        harness h;
-
-        config.recompute = harness_recompute_kinds[k];
-        harness_open_filled(&h, &config);
-        harness_pass_with_hooks(&h, NULL, 0);
-        harness_close(&h);
-    }
+    harness_expect_hooked_weights(rich_config(DT_F32));
 }
 
 /* Counts the expensive and the cheap ops. */
@@ -137,18 +129,8 @@ static void test_only_documented_ops_run_twice(void **state)
 
 static void test_the_arena_is_used_to_the_last_byte(void **state)
 {
-    for (size_t k = 0; k < 3; k++) {
-        /* Not bf16: its pass without backward may use more, since its logits are fp32. */
-        dt_model_config config = rich_config(DT_F32);
-        harness h;
-
-        config.recompute = harness_recompute_kinds[k];
-        harness_open_filled(&h, &config);
-        harness_pass(&h, &h.batch, 1);
-        assert_int_equal(harness_state(&h)->arena.used_bytes, h.model->activation_bytes);
-        assert_int_equal(h.model->activation_bytes, dt_model_activation_bytes(&config));
-        harness_close(&h);
-    }
+    /* Not bf16: its pass without backward may use more, since its logits are fp32. */
+    harness_expect_full_arena(rich_config(DT_F32));
 }
 
 /* GPT-2 124M, 4 x 1024 tokens, bf16: every size is a multiple of 64, so that nothing is rounded.

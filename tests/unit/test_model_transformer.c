@@ -110,37 +110,27 @@ static void test_the_flops_are_those_of_the_products(void **state)
                      (6 * matrices + 12.0 * (2 + 2 * 3) * C * T)) < 1e-6);
 }
 
-static void expect_refused(dt_model_config config, const char *part)
-{
-    dt_error err = DT_ERROR_INIT;
-
-    assert_int_equal(dt_model_config_check(&config, &err), DT_ERR_RECIPE);
-    if (!strstr(err.message, part))
-        fail_msg("'%s' does not hold '%s'", err.message, part);
-    dt_error_clear(&err);
-}
-
 static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state)
 {
     dt_model_config config = plain();
 
     config.decoder.heads = 5;
-    expect_refused(config, "'heads' (5) does not divide 'embed' (24)");
+    harness_expect_refused(config, "'heads' (5) does not divide 'embed' (24)");
     config = plain();
     config.transformer.ffn = 0;
-    expect_refused(config, "'ffn' is 0");
+    harness_expect_refused(config, "'ffn' is 0");
     config = plain();
     config.transformer.pad = 61;
-    expect_refused(config, "'pad' is 61");
+    harness_expect_refused(config, "'pad' is 61");
     config = plain();
     config.transformer.source_vocab = 60;
-    expect_refused(config, "one vocabulary, but the vocabularies are 60 and 61");
+    harness_expect_refused(config, "one vocabulary, but the vocabularies are 60 and 61");
     config = plain();
     config.transformer.label_smoothing = 1;
-    expect_refused(config, "'label_smoothing' is 1");
+    harness_expect_refused(config, "'label_smoothing' is 1");
     config = plain();
     config.transformer.decoder_layers = 0;
-    expect_refused(config, "'decoder_layers' is 0");
+    harness_expect_refused(config, "'decoder_layers' is 0");
 }
 
 /* --- padding */
