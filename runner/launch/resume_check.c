@@ -4,7 +4,7 @@
 #include "engine/data/fingerprint.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/policy/completion.h"
+#include "runner/supervisor/policy/restart.h"
 
 #include "base/banned.h"
 

@@ -10,7 +10,6 @@
 
 #include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/policy/node_loss.h"
-#include "runner/supervisor/policy/refusal.h"
 
 #include "base/banned.h"
 

@@ -15,7 +15,7 @@
 #include "runner/supervisor/connection/node_process.h"
 #include "runner/supervisor/connection/preparation.h"
 #include "runner/supervisor/connection/probe.h"
-#include "runner/supervisor/policy/refusal.h"
+#include "runner/supervisor/policy/node_loss.h"
 
 typedef enum dt_node_event {
     DT_NODE_EVENT_BEGIN,

@@ -4,6 +4,9 @@
 
 #include "base/banned.h"
 
+#define REFUSALS_MOST   60 /* total weight of refusals that is too much */
+#define LASTING_REFUSAL 12 /* weight of a lasting refusal; others weigh 1 */
+
 /* True if the problem may pass. DT_ERR_IO: this machine cannot run ssh now; DT_ERR_TIMEOUT: a
  * home directory that stalls. */
 static bool may_pass(dt_status failed)
@@ -27,4 +30,13 @@ bool dt_node_loss_is_final(dt_status failed)
 bool dt_node_loss_leaves_ranks(const dt_node_loss_facts *facts)
 {
     return facts->started && !facts->preempted && !facts->rebooted;
+}
+
+bool dt_refusal_is_last(dt_refusals *refusals, int64_t next_event, bool lasting)
+{
+    if (next_event > refusals->next_event)
+        refusals->weight = 0;
+    refusals->next_event = next_event;
+    refusals->weight += lasting ? LASTING_REFUSAL : 1;
+    return refusals->weight >= REFUSALS_MOST;
 }

@@ -1,13 +1,17 @@
-/* restart: decides whether another attempt follows one that has ended. A pure function of facts.
+/* restart: decides whether a run has completed all its steps, and whether another attempt follows one that has
+ * ended. Pure functions of facts.
  *
  *   the attempt                                            then
  *   did not fail, may not be tried again (verdict.h),
  *   no rank was ever started, or there is no plan          END
- *   completed and saved every step (completion.h)          DONE: the run is finished after all
+ *   completed and saved every step                         DONE: the run is finished after all
  *   failure.max_restarts is 0                              END
  *   failed that often in a row without a new checkpoint    SPENT
  *   otherwise                                              AGAIN
  *
+ * Steps      only the engine knows how many a run has: with epochs the number depends on the data, on the
+ *            samples per step and on the steps that fp16 skipped. The engine reports it when it is ready, and
+ *            every checkpoint records it. A run whose number of steps is unknown is not complete
  * Budget     restarts in a row without a new checkpoint; a new checkpoint resets the count
  * Nodes      lost nodes are left out if at least nodes_min nodes remain; otherwise they are waited for
  */
@@ -17,7 +21,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runner/supervisor/policy/completion.h"
+typedef struct dt_completion {
+    int64_t saved_step; /* step of the checkpoint that the run would resume from */
+    /* total recorded in that checkpoint, if recipe and data are unchanged; 0: unknown */
+    int64_t saved_total;
+    /* total reported by the engine, or counted in the data the same way; 0: unknown */
+    int64_t told_total;
+    int64_t steps, epochs; /* the recipe's schedule */
+} dt_completion;
+
+bool dt_completion_reached(const dt_completion *facts);
+/* Returns the number of steps of the whole run; 0: unknown. */
+int64_t dt_completion_total(const dt_completion *facts);
 
 typedef struct dt_restart_facts {
     bool may_restart; /* dt_verdict_may_restart */
