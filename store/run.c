@@ -1,4 +1,4 @@
-/* run: stores one row per run with the values that lists show; attempt.c changes its state. */
+/* run: stores one row per run with the values that lists show and the labels of its user; attempt.c changes its state. */
 #include "store/store_int.h"
 
 #include <math.h>
@@ -107,4 +107,36 @@ dt_status dt_store_run_set_steps_total(dt_store *store, const char *run, int64_t
                       "UPDATE attempts SET steps_total = ?2"
                       " WHERE (run, attempt) = (SELECT run, attempt FROM runs WHERE id = ?1)",
                       DT_TEXT(run), DT_INT(steps_total));
+}
+
+dt_status dt_store_run_label(dt_store *store, const char *run, const dt_labels *labels,
+                             dt_error *err)
+{
+    dt_sql_group group = {0};
+    dt_status st = DT_OK;
+    int64_t number;
+
+    DT_TRY(dt_sql_group_begin(&group, store, err));
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE runs SET name = coalesce(?2, name), tags = coalesce(?3, tags),"
+                      " note = coalesce(?4, note), run_group = coalesce(?5, run_group)"
+                      " WHERE run = ?1",
+                      DT_INT(number), DT_TEXT(labels->name), DT_TEXT(labels->tags),
+                      DT_TEXT(labels->note), DT_TEXT(labels->group)));
+out:
+    return dt_sql_group_end(&group, st, err);
+}
+
+dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err)
+{
+    dt_sql_group group = {0};
+    dt_status st = DT_OK;
+    int64_t number;
+
+    DT_TRY(dt_sql_group_begin(&group, store, err));
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(DT_SQL_RUN(store, err, "DELETE FROM runs WHERE run = ?1", DT_INT(number)));
+out:
+    return dt_sql_group_end(&group, st, err);
 }

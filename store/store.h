@@ -129,7 +129,6 @@ typedef struct dt_run_mark {
 } dt_run_mark;
 dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count, dt_arena *arena,
                              dt_error *err);
-/* --- remove.c */
 /* Removes all rows of a run in one transaction. */
 dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
 /* --- backup.c */
@@ -180,7 +179,7 @@ dt_status dt_store_attempt_amend(dt_store *store, const char *run, int64_t attem
 dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t step, double loss,
                                     double valid_loss, double tokens_per_second, int64_t now_ms,
                                     dt_error *err);
-/* User labels of a run (label.c); dt_store_run_label leaves those that are NULL unchanged. */
+/* User labels of a run; dt_store_run_label leaves those that are NULL unchanged. */
 typedef struct dt_labels {
     const char *name, *tags, *note, *group;
 } dt_labels;
