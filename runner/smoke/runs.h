@@ -19,7 +19,7 @@ typedef struct dt_smoke_line {
  * DT_ERR_IO with the reason if the run does not finish. */
 dt_status dt_smoke_train(dt_smoke_run *out, dt_smoke_place *place, const char *name,
                          const dt_recipe *recipe, const char *planted, dt_error *err);
-/* The same, but waits only for the first step. */
+/* Launches a run and waits for its first step. Errors as above. */
 dt_status dt_smoke_begin(dt_smoke_run *out, dt_smoke_place *place, const char *name,
                          const dt_recipe *recipe, dt_error *err);
 

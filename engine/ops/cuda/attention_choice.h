@@ -46,7 +46,7 @@ typedef struct dt_attention_question {
     const char *kind;        /* part of the keys: the rival with its version, and the pass */
     const char *name;        /* of the shape, in the keys and in the log */
     const char *own, *rival; /* names for the log */
-    void *context;           /* passed to the functions */
+    void *context;           /* passed to build and measure */
     /* Builds the rival's kernel. */
     dt_status (*build)(void *context, dt_error *err);
     /* Measures both, in milliseconds; fails if the rival's results differ from those of the default

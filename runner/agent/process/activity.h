@@ -18,7 +18,7 @@ typedef struct dt_process_activity {
     int64_t work; /* grows with its disk reads and writes, and with every page fetched from disk */
 } dt_process_activity;
 
-/* Returns false if there is no such process. */
+/* Reads the activity of a process from /proc. Returns false if there is no such process. */
 bool dt_process_activity_read(dt_process_activity *out, pid_t pid);
 
 #endif

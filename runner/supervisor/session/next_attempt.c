@@ -165,7 +165,7 @@ static void keep_next(const dt_session *session, const dt_next_attempt *next)
     record.provenance_json = "{}";
     record.node_count = 0;
     if (dt_attempt_record_write(&record, session->folder, &problem) != DT_OK)
-        dt_log_warn("%s", problem.message); /* the next supervisor tries again */
+        dt_log_warn("%s", problem.message); /* the next supervisor writes the record */
 }
 
 /* Writes both records, after syncing the store: otherwise a power loss could leave a store that
