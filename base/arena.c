@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 struct dt_arena_block {
     dt_arena_block *next;
     size_t used, capacity; /* bytes of payload */
-    unsigned char *payload;
+    _Alignas(16) unsigned char payload[];
 };
 
 #define DEFAULT_BLOCK_BYTES ((size_t)64 << 10)
@@ -45,39 +47,23 @@ void dt_arena_reset(dt_arena *arena)
     arena->current = arena->first;
 }
 
-static dt_arena_block *block_new(size_t payload_bytes)
-{
-    size_t header = align_up(sizeof(dt_arena_block), DT_ARENA_ALIGN);
-    dt_arena_block *block;
-
-    if (payload_bytes > SIZE_MAX / 2)
-        return NULL;
-    block = aligned_alloc(DT_ARENA_ALIGN, align_up(header + payload_bytes, DT_ARENA_ALIGN));
-    if (block == NULL)
-        return NULL;
-    block->next = NULL;
-    block->used = 0;
-    block->capacity = payload_bytes;
-    block->payload = (unsigned char *)block + header;
-    return block;
-}
-
 static void *take(dt_arena *arena, size_t bytes, size_t align)
 {
     dt_arena_block *block = arena->current;
     void *memory;
 
     if (bytes > SIZE_MAX / 4)
-        return NULL;
+        dt_out_of_memory(bytes);
     while (block != NULL && align_up(block->used, align) + bytes > block->capacity)
         block = block->next;
     if (block == NULL) {
         size_t want = arena->block_bytes != 0 ? arena->block_bytes : DEFAULT_BLOCK_BYTES;
         dt_arena_block **tail = &arena->first;
 
-        block = block_new(bytes > want ? bytes : want);
-        if (block == NULL)
-            return NULL;
+        if (bytes > want)
+            want = bytes;
+        block = dt_malloc(sizeof(*block) + want);
+        *block = (dt_arena_block){.capacity = want};
         while (*tail != NULL)
             tail = &(*tail)->next;
         *tail = block;
@@ -98,24 +84,15 @@ void *dt_arena_alloc(dt_arena *arena, size_t bytes)
 
 void *dt_arena_alloc_array(dt_arena *arena, size_t count, size_t elem_bytes)
 {
-    if (elem_bytes != 0 && count > SIZE_MAX / elem_bytes)
-        return NULL;
-    return take(arena, count * elem_bytes, 16);
-}
-
-void *dt_arena_alloc_aligned(dt_arena *arena, size_t bytes)
-{
-    return take(arena, bytes, DT_ARENA_ALIGN);
+    return take(arena, dt_array_bytes(count, elem_bytes), 16);
 }
 
 char *dt_arena_strndup(dt_arena *arena, const char *text, size_t length)
 {
     char *copy = take(arena, length + 1, 1);
 
-    if (copy != NULL) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
+    memcpy(copy, text, length);
+    copy[length] = '\0';
     return copy;
 }
 
@@ -133,11 +110,9 @@ char *dt_arena_vprintf(dt_arena *arena, const char *fmt, va_list args)
     va_copy(again, args);
     length = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
-    if (length < 0)
-        return NULL;
+    DT_ASSERT(length >= 0);
     text = take(arena, (size_t)length + 1, 1);
-    if (text != NULL)
-        vsnprintf(text, (size_t)length + 1, fmt, args);
+    vsnprintf(text, (size_t)length + 1, fmt, args);
     return text;
 }
 

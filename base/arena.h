@@ -2,8 +2,7 @@
  *
  * Ownership  allocations live until the arena is reset or released; none is freed alone
  * Threads    one arena, one thread
- * Errors     dt_arena_alloc returns NULL when the system has no memory or the size overflows;
- *            dt_arena_strdup and dt_arena_printf likewise
+ * Errors     none to check: running out of memory ends the process (base/alloc.h)
  * Invariant  reset keeps the blocks, so that a loop that resets stops allocating after its first
  *            pass
  */
@@ -26,17 +25,14 @@ typedef struct dt_arena {
     size_t block_bytes; /* size of a new block; a larger request gets its own */
 } dt_arena;
 
-#define DT_ARENA_ALIGN 64 /* a cache line, and the widest vector */
-
 /* block_bytes 0 means 64 KiB. */
 void dt_arena_init(dt_arena *arena, size_t block_bytes);
 void dt_arena_release(dt_arena *arena); /* accepts an arena of zero bytes */
 void dt_arena_reset(dt_arena *arena);
 
-/* Allocates zeroed memory, aligned to 16 bytes (dt_arena_alloc) or to 64 (dt_arena_alloc_aligned). */
+/* Allocates zeroed memory, aligned to 16 bytes. */
 void *dt_arena_alloc(dt_arena *arena, size_t bytes);
 void *dt_arena_alloc_array(dt_arena *arena, size_t count, size_t elem_bytes);
-void *dt_arena_alloc_aligned(dt_arena *arena, size_t bytes);
 char *dt_arena_strdup(dt_arena *arena, const char *text);
 char *dt_arena_strndup(dt_arena *arena, const char *text, size_t length);
 char *dt_arena_printf(dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);

@@ -34,21 +34,17 @@ static const char *home_dir(void)
 dt_status dt_dir_path(const char **out, dt_dir dir, dt_arena *arena, dt_error *err)
 {
     const char *base = getenv(places[dir].variable), *home;
-    char *path;
 
     *out = NULL;
     if (base != NULL && base[0] == '/') {
-        path = dt_arena_printf(arena, "%s/dtrun", base);
+        *out = dt_arena_printf(arena, "%s/dtrun", base);
     } else {
         home = home_dir();
         if (home == NULL)
             return DT_FAIL(err, DT_ERR_IO, "cannot tell the home directory: set HOME or %s",
                            places[dir].variable);
-        path = dt_arena_printf(arena, "%s/%s/dtrun", home, places[dir].below_home);
+        *out = dt_arena_printf(arena, "%s/%s/dtrun", home, places[dir].below_home);
     }
-    if (path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    *out = path;
     return DT_OK;
 }
 
@@ -85,7 +81,7 @@ static const char *prefer_installed(const char *beside, const char *folder, cons
     if (slash == NULL || strcmp(slash, "/bin") != 0)
         return beside;
     path = dt_arena_printf(arena, "%.*s/libexec/dtrun/%s", (int)(slash - folder), folder, name);
-    return path == NULL || access(path, X_OK) != 0 ? beside : path;
+    return access(path, X_OK) != 0 ? beside : path;
 }
 
 dt_status dt_dir_program(const char **out, const char *name, const char *override, dt_arena *arena,
@@ -108,11 +104,9 @@ dt_status dt_dir_program(const char **out, const char *name, const char *overrid
         DT_ASSERT(slash != NULL);
         *slash = '\0';
         *out = dt_arena_printf(arena, "%s/%s", self, name);
-        if (*out != NULL && access(*out, X_OK) != 0)
+        if (access(*out, X_OK) != 0)
             *out = prefer_installed(*out, self, name, arena);
     }
-    if (*out == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (access(*out, X_OK) != 0)
         return DT_FAIL(err, DT_ERR_NOT_FOUND, "cannot run '%s': %s", *out, strerror(errno));
     return DT_OK;

@@ -7,9 +7,9 @@
  * A message can be printed as it is: lower case, no full stop, the problem first, names in single quotes, then the
  * remedy. Callers may add context in front (dt_error_prefix). Only mains and commands print.
  *
- * Out of memory: allocations that grow with a model, a file, a recipe or the number of ranks fail with DT_ERR_NOMEM. If
- * a few bytes cannot be allocated (a name, a message, strbuf.h), the failure could not be reported either: DT_ASSERT
- * ends the process.
+ * Out of memory: DT_ERR_NOMEM is for the large buffers of the engine (weights, activations, data; host or device), so
+ * that a rank can say that a model does not fit, and for libraries. If a small object cannot be allocated (alloc.h,
+ * arena.h, strbuf.h), the process ends.
  */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H

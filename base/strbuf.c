@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define FORMAT_ROOM 64 /* most formatted texts fit into this room, and are formatted only once */
@@ -34,7 +36,6 @@ void dt_strbuf_reset(dt_strbuf *buf)
 static void reserve(dt_strbuf *buf, size_t extra)
 {
     size_t need = buf->length + extra + 1, capacity = buf->capacity;
-    char *data;
 
     DT_ASSERT(extra < SIZE_MAX / 4);
     if (need <= capacity)
@@ -42,12 +43,7 @@ static void reserve(dt_strbuf *buf, size_t extra)
     capacity = capacity < 64 ? 64 : capacity * 2;
     if (capacity < need)
         capacity = need;
-    data = realloc(buf->capacity != 0 ? buf->data : NULL, capacity);
-    if (data == NULL) {
-        fprintf(stderr, "out of memory: %zu bytes of text\n", capacity);
-        abort();
-    }
-    buf->data = data;
+    buf->data = dt_realloc(buf->capacity != 0 ? buf->data : NULL, capacity, 1);
     buf->capacity = capacity;
 }
 

@@ -1,7 +1,7 @@
 /* strbuf: builds a string that grows.
  *
  * Ownership  the struct is the caller's; `data` is always a C string, valid until the next call that adds
- * Errors     none to check: running out of memory ends the process. Use arenas for bulk data
+ * Errors     none to check: running out of memory ends the process (base/alloc.h). Use arenas for bulk data
  */
 #ifndef DT_BASE_STRBUF_H
 #define DT_BASE_STRBUF_H
