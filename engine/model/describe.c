@@ -6,18 +6,15 @@
 
 #include "base/banned.h"
 
-dt_status dt_model_make_table(dt_model *model, dt_error *err)
+void dt_model_make_table(dt_model *model)
 {
     dt_param_table table;
-    dt_status st = DT_OK;
 
-    DT_TRY(dt_param_table_make(&table, &model->config, &model->arena, err));
+    dt_param_table_make(&table, &model->config, &model->arena);
     model->params = table.params;
     model->param_count = table.param_count;
     model->units = table.units;
     model->unit_count = table.unit_count;
-out:
-    return st;
 }
 
 dt_status dt_model_describe(dt_model **out, const dt_model_config *config, dt_error *err)
@@ -29,7 +26,7 @@ dt_status dt_model_describe(dt_model **out, const dt_model_config *config, dt_er
     if (!model)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of parameters");
     model->config = *config;
-    DT_TRY(dt_model_make_table(model, err));
+    dt_model_make_table(model);
     *out = model;
     model = NULL;
 out:

@@ -65,7 +65,7 @@ typedef struct dt_model_kind {
 const dt_model_kind *dt_model_kind_find(dt_architecture_kind kind);
 
 /* Build params and units from the config, in the model's arena (describe.c). */
-dt_status dt_model_make_table(dt_model *model, dt_error *err);
+void dt_model_make_table(dt_model *model);
 
 /* --- helpers for the kinds */
 

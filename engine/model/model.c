@@ -20,7 +20,7 @@ dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device
     model->config = *config;
     model->kind = dt_model_kind_find(config->kind);
     model->device = device;
-    DT_TRY(dt_model_make_table(model, err));
+    dt_model_make_table(model);
     model->weights = calloc((size_t)model->unit_count, sizeof *model->weights);
     model->grads = calloc((size_t)model->unit_count, sizeof *model->grads);
     if (!model->weights || !model->grads)

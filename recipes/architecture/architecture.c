@@ -152,7 +152,6 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
         va_start(args, name_format);
         param.name = dt_arena_vprintf(sink->arena, name_format, args);
         va_end(args);
-        sink->no_memory |= param.name == NULL;
         sink->params[sink->count] = param;
     }
     sink->count++;
@@ -204,8 +203,7 @@ void dt_model_each_matrix(const dt_model_config *config,
     add_units(&sink, config);
 }
 
-dt_status dt_param_table_make(dt_param_table *out, const dt_model_config *config, dt_arena *arena,
-                              dt_error *err)
+void dt_param_table_make(dt_param_table *out, const dt_model_config *config, dt_arena *arena)
 {
     dt_param_sink sink = {.arena = arena};
 
@@ -214,8 +212,7 @@ dt_status dt_param_table_make(dt_param_table *out, const dt_model_config *config
     out->params = dt_arena_alloc_array(arena, (size_t)out->param_count, sizeof(*out->params));
     out->units = dt_arena_alloc_array(arena, (size_t)out->unit_count, sizeof(*out->units));
     sink.params = out->params;
-    for (int unit = 0; out->params != NULL && out->units != NULL && unit < out->unit_count;
-         unit++) {
+    for (int unit = 0; unit < out->unit_count; unit++) {
         dt_unit *row = &out->units[unit];
 
         row->first_param = sink.count;
@@ -223,10 +220,6 @@ dt_status dt_param_table_make(dt_param_table *out, const dt_model_config *config
         row->param_count = sink.count - row->first_param;
         row->elems = sink.unit_elems;
     }
-    if (out->params == NULL || out->units == NULL || sink.no_memory)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a table of %d parameters",
-                       out->param_count);
-    return DT_OK;
 }
 
 /* --- sums */

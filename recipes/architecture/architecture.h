@@ -189,8 +189,7 @@ int64_t dt_model_batch_bytes(const dt_model_config *config);
 double dt_model_flops_per_token(const dt_model_config *config);
 
 /* The table, in the arena. */
-dt_status dt_param_table_make(dt_param_table *out, const dt_model_config *config, dt_arena *arena,
-                              dt_error *err);
+void dt_param_table_make(dt_param_table *out, const dt_model_config *config, dt_arena *arena);
 
 /* --- for the kinds */
 
@@ -204,7 +203,6 @@ typedef struct dt_param_sink {
     void *self;
     int64_t unit_elems; /* size of the unit's flat buffer so far */
     int64_t unit_end;   /* end of the last parameter in it */
-    bool no_memory;
 } dt_param_sink;
 
 typedef struct dt_param_shape {

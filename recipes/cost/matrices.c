@@ -121,25 +121,21 @@ static double most_of_parts(const dt_param_table *table, const dt_whole_matrices
     return sum_of_units;
 }
 
-dt_status dt_matrices_rank_flops(double *out, const dt_recipe *recipe, int64_t world_size,
-                                 dt_arena *arena, dt_error *err)
+double dt_matrices_rank_flops(const dt_recipe *recipe, int64_t world_size, dt_arena *arena)
 {
     const dt_whole_matrices *whole = whole_of(recipe);
     dt_model_config config;
     dt_param_table table;
     dt_matrices all;
-    dt_status st = DT_OK;
 
     dt_matrices_count(&all, recipe);
-    *out = all.flops;
     if (whole == NULL || world_size == 1)
-        return DT_OK;
+        return all.flops;
     dt_model_config_make(&config, recipe, 0);
-    DT_TRY(dt_param_table_make(&table, &config, arena, err));
+    dt_param_table_make(&table, &config, arena);
     if (recipe->strategy.kind == DT_STRATEGY_DDP)
-        *out = most_of_divided(&table, whole, all.flops, world_size);
-    else if (recipe->strategy.kind == DT_STRATEGY_FSDP)
-        *out = most_of_parts(&table, whole, world_size);
-out:
-    return st;
+        return most_of_divided(&table, whole, all.flops, world_size);
+    if (recipe->strategy.kind == DT_STRATEGY_FSDP)
+        return most_of_parts(&table, whole, world_size);
+    return all.flops;
 }

@@ -23,8 +23,7 @@ typedef struct dt_matrices {
 void dt_matrices_count(dt_matrices *out, const dt_recipe *recipe);
 
 /* Computes the FLOPs of a step on the rank with the most of them. */
-dt_status dt_matrices_rank_flops(double *out, const dt_recipe *recipe, int64_t world_size,
-                                 dt_arena *arena, dt_error *err);
+double dt_matrices_rank_flops(const dt_recipe *recipe, int64_t world_size, dt_arena *arena);
 
 /* Returns the owner, of `world_size` ranks, of a matrix that costs `flops`, if the matrices before it cost
  * `before` and all together `all`. */

@@ -38,8 +38,6 @@ static dt_status send(maker *m, dt_traffic_message message, dt_error *err)
         int64_t capacity = m->capacity > 0 ? 2 * m->capacity : 64;
         dt_traffic_message *more = dt_arena_alloc_array(m->arena, (size_t)capacity, sizeof(*more));
 
-        if (more == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the messages of a step");
         if (out->count > 0)
             memcpy(more, out->messages, (size_t)out->count * sizeof(*more));
         out->messages = more;
@@ -238,8 +236,6 @@ static dt_status send_shards(maker *m, dt_error *err)
         recipe->strategy.shard == DT_SHARD_OPTIMIZER || !recipe->strategy.reduce_each_micro_step;
     m->sends_bf16 = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
     m->slots = dt_arena_alloc_array(m->arena, (size_t)m->layers + 3, sizeof(*m->slots));
-    if (m->slots == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the messages of a step");
     for (int64_t i = 0; i < m->layers + 3; i++)
         m->slots[i] = -1;
     for (int64_t micro_step = 0; micro_step < m->micro_steps; micro_step++)
@@ -259,8 +255,6 @@ static dt_status count_units(maker *m, int64_t vocab, dt_error *err)
     units = dt_architecture_find(config.kind)->units(&config);
     m->layers = units - 1;
     m->unit_elems = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->unit_elems));
-    if (m->unit_elems == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the units of a model");
     for (int unit = 0; unit < units; unit++)
         m->unit_elems[unit] = dt_model_unit_elems(&config, unit);
     return DT_OK;

@@ -18,7 +18,6 @@
 #define HOSTFILE_BYTES   ((size_t)1 << 20)
 #define DESTINATION_MAX  255
 #define RANGE_DIGITS_MAX 9
-#define NO_MEMORY        "no memory for the list of nodes"
 
 static const char blanks[] = " \t\r";
 
@@ -106,8 +105,6 @@ dt_status dt_node_spec_parse(dt_node_spec *out, const char *item, dt_arena *aren
                       "'_', '-', ':', '%' or '/', not starting with '-'",
                       err);
     out->destination = dt_arena_strndup(arena, at, length);
-    if (out->destination == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, NO_MEMORY);
     for (;;) {
         at += length;
         at += strspn(at, blanks);
@@ -145,8 +142,6 @@ static dt_status add(growing *list, const char *item)
                           "one",
                           list->err);
     list->items[list->count] = dt_arena_strdup(list->arena, item);
-    if (list->items[list->count] == NULL)
-        DT_THROW(list->err, DT_ERR_NOMEM, NO_MEMORY);
     list->count++;
 out:
     return st;
@@ -210,14 +205,10 @@ dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_a
     dt_status st = DT_OK;
 
     *out = (dt_string_list){0};
-    if (list == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, NO_MEMORY);
     list->items = dt_arena_alloc_array(arena, DT_NODES_MAX, sizeof(*list->items));
     list->count = 0;
     list->arena = arena;
     list->err = err;
-    if (list->items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, NO_MEMORY);
     for (int64_t i = 0; i < items->count; i++)
         DT_TRY(expand(list, items->items[i]));
     for (int64_t i = 0; i < list->count; i++)
@@ -251,8 +242,6 @@ dt_status dt_nodes_read_hostfile(dt_string_list *out, const char *path, dt_arena
     dt_strbuf_init(&text);
     *out =
         (dt_string_list){.items = dt_arena_alloc_array(arena, DT_NODES_MAX, sizeof(*out->items))};
-    if (out->items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, NO_MEMORY);
     if (dt_file_read(&text, path, HOSTFILE_BYTES, &cause) != DT_OK) /* a wrong path in a recipe */
         DT_THROW(err, DT_ERR_RECIPE, "hostfile: %s", cause.message);
     for (line = strtok_r(text.data, "\n", &rest); line != NULL;
@@ -271,8 +260,6 @@ dt_status dt_nodes_read_hostfile(dt_string_list *out, const char *path, dt_arena
         if (out->count == DT_NODES_MAX)
             DT_THROW(err, DT_ERR_RECIPE, "hostfile '%s': a run has at most 1024 nodes", path);
         out->items[out->count] = dt_arena_strdup(arena, line);
-        if (out->items[out->count] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, NO_MEMORY);
         out->count++;
     }
     if (out->count == 0)

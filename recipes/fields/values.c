@@ -230,20 +230,16 @@ void *dt_field_item(const dt_field *field, const dt_map_list *list, int64_t inde
     return (char *)list->items + (size_t)index * field->items->bytes;
 }
 
-dt_status dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t count,
-                             dt_arena *arena, dt_error *err)
+void dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t count, dt_arena *arena)
 {
     const dt_field_table *items = field->items;
 
     out->items = dt_arena_alloc_array(arena, (size_t)count + 1, items->bytes);
     out->count = count;
-    if (out->items == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
     memset(out->items, 0, (size_t)count * items->bytes);
     for (int64_t i = 0; i < count; i++)
         for (size_t k = 0; k < items->count; k++)
             set_default(dt_field_item(field, out, i), &items->fields[k]);
-    return DT_OK;
 }
 
 dt_status dt_field_set_maps(void *record, const dt_field *field, const dt_map_list *maps,

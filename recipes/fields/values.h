@@ -2,7 +2,7 @@
  *
  * Errors  messages name the field and what was expected ("'clip' is -1: expected 0 to 1000000")
  *         without the position, which the caller adds (dt_error_prefix). DT_ERR_RECIPE from text,
- *          DT_ERR_CORRUPT from JSON, DT_ERR_UNSUPPORTED for an unknown choice in JSON; DT_ERR_NOMEM
+ *          DT_ERR_CORRUPT from JSON, DT_ERR_UNSUPPORTED for an unknown choice in JSON
  */
 #ifndef DT_RECIPES_FIELDS_VALUES_H
 #define DT_RECIPES_FIELDS_VALUES_H
@@ -21,8 +21,7 @@ bool dt_text_number(double *out, const char *text);
 /* Below, a record is a dt_recipe or the struct of an item of a list of maps. */
 
 /* Allocates `count` items with their defaults in the arena. */
-dt_status dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t count,
-                             dt_arena *arena, dt_error *err);
+void dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t count, dt_arena *arena);
 void *dt_field_item(const dt_field *field, const dt_map_list *list, int64_t index);
 
 /* Sets a field from the text of a scalar. The text is borrowed: it must live as long as the record. */

@@ -46,16 +46,12 @@ static dt_status set_json_list(void *record, const dt_field *field, const json_t
     size_t count = json_array_size(value);
     const char **items = dt_arena_alloc_array(arena, count + 1, sizeof(*items));
 
-    if (items == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
     for (size_t i = 0; i < count; i++) {
         const char *text = json_string_value(json_array_get(value, i));
 
         if (text == NULL)
             return dt_value_refuse(field, "a list of other things", DT_ERR_CORRUPT, err);
         items[i] = dt_arena_strdup(arena, text);
-        if (items[i] == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
     }
     return dt_value_set_list(record, field, items, (int64_t)count, DT_ERR_CORRUPT, err);
 }
@@ -91,7 +87,7 @@ static dt_status set_json_maps(void *record, const dt_field *field, const json_t
 
     if (st != DT_OK)
         return st;
-    DT_TRY(dt_field_new_items(&maps, field, count, arena, err));
+    dt_field_new_items(&maps, field, count, arena);
     for (int64_t i = 0; i < count; i++)
         DT_TRY(set_json_item(dt_field_item(field, &maps, i), field,
                              json_array_get(value, (size_t)i), arena, err));
@@ -130,8 +126,6 @@ dt_status dt_field_set_json(void *record, const dt_field *field, const json_t *v
         if (!json_is_string(value))
             break;
         text = dt_arena_strdup(arena, json_string_value(value));
-        if (text == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
         return dt_value_set_string(record, field, text, DT_ERR_UNSUPPORTED, err);
     case DT_FIELD_STRINGS:
         if (json_is_array(value))

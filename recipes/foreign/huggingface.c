@@ -292,8 +292,6 @@ static dt_status check_map(const reading *in, const char *name, json_t *map, dt_
         DT_THROW(err, DT_ERR_RECIPE, "'%s': '%s' is not an object", in->where, name);
     json_object_foreach(map, inner, value) {
         path = dt_arena_printf(in->arena, "%s.%s", name, inner);
-        if (path == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", in->where);
         DT_TRY(check_key(in, path, value, err));
     }
 out:

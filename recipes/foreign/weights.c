@@ -28,13 +28,6 @@ const char *dt_weights_kind_name(dt_weights_kind kind)
     return names[kind];
 }
 
-static dt_status join(const char **out, const char *folder, const char *name, dt_arena *arena,
-                      dt_error *err)
-{
-    *out = dt_arena_printf(arena, "%s/%s", folder, name);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for a path");
-}
-
 /* Returns whether the file is a Git LFS pointer. */
 static bool is_pointer(const char *path)
 {
@@ -64,20 +57,12 @@ static dt_status check_file(const char *path, dt_error *err)
     return DT_OK;
 }
 
-static dt_status room_for(const char ***out, size_t count, dt_arena *arena, dt_error *err)
-{
-    *out = dt_arena_alloc_array(arena, count + 1, sizeof(**out));
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu files", count);
-}
-
 static dt_status read_json(json_t **out, const char *path, size_t most, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st = dt_json_read(out, path, most, &problem);
 
-    if (st == DT_OK || st == DT_ERR_NOMEM)
-        return st == DT_OK ? st : DT_FAIL(err, st, "%s", problem.message);
-    return DT_FAIL(err, DT_ERR_RECIPE, "%s", problem.message);
+    return st == DT_OK ? DT_OK : DT_FAIL(err, DT_ERR_RECIPE, "%s", problem.message);
 }
 
 /* --- Hugging Face's */
@@ -112,22 +97,20 @@ static dt_status read_index(dt_weights_files *out, const char *path, dt_arena *a
     map = json_object_get(index, "weight_map");
     if (!json_is_object(map) || json_object_size(map) == 0)
         DT_THROW(err, DT_ERR_RECIPE, "'%s' has no 'weight_map'", path);
-    DT_TRY(room_for(&items, json_object_size(map), arena, err));
+    items = dt_arena_alloc_array(arena, json_object_size(map) + 1, sizeof(*items));
     json_object_foreach(map, tensor, value) {
         const char *name = json_string_value(value);
 
         if (name == NULL || name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL)
             DT_THROW(err, DT_ERR_RECIPE, "'%s': '%.80s' is not in a file of its folder", path,
                      tensor);
-        items[count] = dt_arena_strdup(arena, name);
-        if (items[count++] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory for a name");
+        items[count++] = dt_arena_strdup(arena, name);
     }
     count = without_twins(items, count);
     if (count > FILES_MOST)
         DT_THROW(err, DT_ERR_RECIPE, "'%s' names more than %d files", path, FILES_MOST);
     for (int64_t i = 0; i < count; i++) {
-        DT_TRY(join(&items[i], out->folder, items[i], arena, err));
+        items[i] = dt_arena_printf(arena, "%s/%s", out->folder, items[i]);
         if (!dt_file_exists(items[i]))
             DT_THROW(err, DT_ERR_RECIPE,
                      "'%s' names '%s', which is missing: the download is incomplete", path,
@@ -146,7 +129,7 @@ static dt_status one_file(dt_weights_files *out, const char *path, dt_arena *are
     dt_status st = DT_OK;
 
     DT_TRY(check_file(path, err));
-    DT_TRY(room_for(&items, 1, arena, err));
+    items = dt_arena_alloc_array(arena, 1, sizeof(*items));
     items[0] = path;
     out->files = (dt_string_list){items, 1};
 out:
@@ -158,15 +141,15 @@ static dt_status find_tensors(dt_weights_files *out, dt_arena *arena, dt_error *
     const char *whole, *index, *pickled;
     dt_status st = DT_OK;
 
-    DT_TRY(join(&whole, out->folder, DT_HUGGINGFACE_MODEL, arena, err));
+    whole = dt_arena_printf(arena, "%s/%s", out->folder, DT_HUGGINGFACE_MODEL);
     if (dt_file_exists(whole))
         return one_file(out, whole, arena, err);
-    DT_TRY(join(&index, out->folder, DT_HUGGINGFACE_INDEX, arena, err));
+    index = dt_arena_printf(arena, "%s/%s", out->folder, DT_HUGGINGFACE_INDEX);
     if (dt_file_exists(index)) {
         DT_TRY(check_file(index, err));
         return read_index(out, index, arena, err);
     }
-    DT_TRY(join(&pickled, out->folder, "pytorch_model.bin", arena, err));
+    pickled = dt_arena_printf(arena, "%s/%s", out->folder, "pytorch_model.bin");
     DT_THROW(err, DT_ERR_RECIPE,
              "'%s' has neither " DT_HUGGINGFACE_MODEL " nor " DT_HUGGINGFACE_INDEX "%s",
              out->folder,
@@ -202,7 +185,7 @@ static dt_status find_checkpoint(dt_weights_files *out, dt_arena *arena, dt_erro
     size_t i;
 
     out->kind = DT_WEIGHTS_CHECKPOINT;
-    DT_TRY(join(&marker, out->folder, CHECKPOINT_MARKER, arena, err));
+    marker = dt_arena_printf(arena, "%s/%s", out->folder, CHECKPOINT_MARKER);
     if (!dt_file_exists(marker))
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s' is incomplete: it has no marker '" CHECKPOINT_MARKER
@@ -211,14 +194,14 @@ static dt_status find_checkpoint(dt_weights_files *out, dt_arena *arena, dt_erro
     DT_TRY(read_json(&index, out->description, INDEX_MOST, err));
     json_object_foreach(json_object_get(index, "tensors"), name, tensor)
         room += (int64_t)json_array_size(json_object_get(tensor, "value"));
-    DT_TRY(room_for(&items, (size_t)room, arena, err));
+    items = dt_arena_alloc_array(arena, (size_t)room + 1, sizeof(*items));
     json_object_foreach(json_object_get(index, "tensors"), name, tensor)
         json_array_foreach(json_object_get(tensor, "value"), i, piece) {
             const char *file = json_string_value(json_object_get(piece, "file"));
 
             if (file == NULL || strchr(file, '/') != NULL)
                 DT_THROW(err, DT_ERR_RECIPE, "'%s' is damaged", out->description);
-            DT_TRY(join(&items[count++], out->folder, file, arena, err));
+            items[count++] = dt_arena_printf(arena, "%s/%s", out->folder, file);
         }
     count = without_twins(items, count);
     for (int64_t f = 0; f < count; f++)
@@ -238,8 +221,8 @@ static dt_status find_in_folder(dt_weights_files *out, const char *folder, dt_ar
     dt_status st = DT_OK;
 
     out->folder = folder;
-    DT_TRY(join(&config, folder, DT_HUGGINGFACE_CONFIG, arena, err));
-    DT_TRY(join(&index, folder, CHECKPOINT_INDEX, arena, err));
+    config = dt_arena_printf(arena, "%s/%s", folder, DT_HUGGINGFACE_CONFIG);
+    index = dt_arena_printf(arena, "%s/%s", folder, CHECKPOINT_INDEX);
     if (dt_file_exists(config)) {
         out->description = config;
         return find_huggingface(out, NULL, arena, err);
@@ -278,14 +261,12 @@ dt_status dt_weights_find(dt_weights_files *out, const char *from, dt_arena *are
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s' is neither a folder nor a " TENSORS_ENDING " or " BIN_ENDING " file", from);
     out->folder = dt_arena_strndup(arena, from, slash > from ? (size_t)(slash - from) : 1);
-    if (out->folder == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for a path");
     if (ends_with(from, BIN_ENDING)) {
         out->kind = DT_WEIGHTS_BIN;
         out->description = from;
         return one_file(out, from, arena, err);
     }
-    DT_TRY(join(&out->description, out->folder, DT_HUGGINGFACE_CONFIG, arena, err));
+    out->description = dt_arena_printf(arena, "%s/%s", out->folder, DT_HUGGINGFACE_CONFIG);
     DT_TRY(find_huggingface(out, from, arena, err));
 out:
     return st;

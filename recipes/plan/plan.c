@@ -7,16 +7,6 @@
 
 #include "base/banned.h"
 
-dt_status dt_plan_take(void *out, dt_arena *arena, int64_t count, size_t elem_bytes, dt_error *err)
-{
-    void *memory = dt_arena_alloc_array(arena, (size_t)count, elem_bytes);
-
-    if (memory == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, DT_PLAN_NO_MEMORY);
-    memcpy(out, &memory, sizeof(memory));
-    return DT_OK;
-}
-
 /* Returns the number of CPU ranks of the node: its own setting, else the recipe's. */
 static int64_t ranks_of(const dt_recipe *recipe, const dt_node_spec *spec)
 {
@@ -51,15 +41,16 @@ dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *
     out->shared = true;
     out->recipe = *recipe;
     out->node_count = recipe->nodes.count;
-    DT_TRY(dt_plan_take(&specs, arena, out->node_count, sizeof(*specs), err));
-    DT_TRY(dt_plan_take(&out->node_names, arena, out->node_count, sizeof(*out->node_names), err));
+    specs = dt_arena_alloc_array(arena, (size_t)out->node_count, sizeof(*specs));
+    out->node_names =
+        dt_arena_alloc_array(arena, (size_t)out->node_count, sizeof(*out->node_names));
     for (int64_t node = 0; node < out->node_count; node++) {
         DT_TRY(dt_node_spec_parse(&specs[node], recipe->nodes.items[node], arena, err));
         out->node_names[node] = specs[node].destination;
         out->world_size +=
             recipe->strategy.kind == DT_STRATEGY_DP ? 1 : ranks_of(recipe, &specs[node]);
     }
-    DT_TRY(dt_plan_take(&out->ranks, arena, out->world_size, sizeof(*out->ranks), err));
+    out->ranks = dt_arena_alloc_array(arena, (size_t)out->world_size, sizeof(*out->ranks));
     for (int64_t node = 0; node < out->node_count; node++)
         lay_out(out, &next, node, ranks_of(recipe, &specs[node]), cores[node]);
 out:
@@ -69,15 +60,10 @@ out:
 dt_status dt_plan_make(dt_plan *out, const dt_recipe *recipe, int64_t cores, dt_arena *arena,
                        dt_error *err)
 {
-    dt_status st = DT_OK;
-    int64_t *each = NULL;
-
-    DT_TRY(dt_plan_take(&each, arena, recipe->nodes.count, sizeof(*each), err));
+    int64_t *each = dt_arena_alloc_array(arena, (size_t)recipe->nodes.count, sizeof(*each));
     for (int64_t node = 0; node < recipe->nodes.count; node++)
         each[node] = cores;
-    DT_TRY(dt_plan_make_on(out, recipe, each, arena, err));
-out:
-    return st;
+    return dt_plan_make_on(out, recipe, each, arena, err);
 }
 
 int64_t dt_recipe_pass(const dt_recipe *recipe, int64_t replicas)

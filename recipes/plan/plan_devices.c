@@ -36,31 +36,22 @@ static dt_status check_found(const wish *wanted, int64_t found, const char *node
                    (long long)wanted->gpus, node, (long long)found);
 }
 
-static dt_status give(dt_plan_rank *rank, int64_t gpu, dt_arena *arena, dt_error *err)
-{
-    rank->device = dt_arena_printf(arena, "cuda:%lld", (long long)gpu);
-    return rank->device != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for the plan");
-}
-
 /* Places the node's ranks after those of the previous nodes. */
-static dt_status lay_out(dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int64_t node,
-                         const wish *wanted, dt_arena *arena, dt_error *err)
+static void lay_out(dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int64_t node,
+                    const wish *wanted, dt_arena *arena)
 {
     bool dp = plan->recipe.strategy.kind == DT_STRATEGY_DP;
     int64_t threads = plan->recipe.threads > 0 ? plan->recipe.threads : 1;
-    dt_status st = DT_OK;
 
     for (int64_t local = 0; local < (dp ? 1 : wanted->ranks); local++) {
-        dt_plan_rank *rank = &ranks[(*next)++];
-
-        *rank = (dt_plan_rank){.node = node,
-                               .local_rank = local,
-                               .replicas = dp ? wanted->gpus : 1,
-                               .threads = threads};
-        DT_TRY(give(rank, wanted->first + local % wanted->gpus, arena, err));
+        ranks[(*next)++] = (dt_plan_rank){
+            .node = node,
+            .device = dt_arena_printf(arena, "cuda:%lld",
+                                      (long long)(wanted->first + local % wanted->gpus)),
+            .local_rank = local,
+            .replicas = dp ? wanted->gpus : 1,
+            .threads = threads};
     }
-out:
-    return st;
 }
 
 static void keep(const dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int64_t node)
@@ -98,8 +89,6 @@ dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *are
     wish *wishes;
 
     wishes = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*wishes));
-    if (wishes == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the plan");
     for (int64_t node = 0; node < plan->node_count; node++) {
         dt_node_spec spec;
 
@@ -110,13 +99,11 @@ dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *are
         most += wishes[node].ranks;
     }
     ranks = dt_arena_alloc_array(arena, (size_t)most, sizeof(*ranks));
-    if (ranks == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the plan");
     for (int64_t node = 0; node < plan->node_count; node++) {
         if (wishes[node].gpus == 0)
             keep(plan, ranks, &next, node);
         else
-            DT_TRY(lay_out(plan, ranks, &next, node, &wishes[node], arena, err));
+            lay_out(plan, ranks, &next, node, &wishes[node], arena);
     }
     plan->ranks = ranks;
     plan->world_size = next;

@@ -4,11 +4,6 @@
 
 #include "recipes/plan/plan.h"
 
-#define DT_PLAN_NO_MEMORY "no memory for the plan"
-
-/* Allocates `count` elements in the arena and stores the pointer in *out. */
-dt_status dt_plan_take(void *out, dt_arena *arena, int64_t count, size_t elem_bytes, dt_error *err);
-
 /* plan_task.c. New reference. */
 json_t *dt_plan_task_to_json(const dt_plan_task *task);
 /* Reads the task of the plan `json`. DT_ERR_CORRUPT. */

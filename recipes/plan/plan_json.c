@@ -87,15 +87,13 @@ static dt_status read_weights(dt_plan *out, const json_t *json, dt_arena *arena,
     DT_TRY(dt_json_get_array(&files, weights, "files", "plan: weights", err));
     if (json_array_size(files) < 1)
         DT_THROW(err, DT_ERR_CORRUPT, "plan: weights: 'files' is empty");
-    DT_TRY(dt_plan_take(&items, arena, (int64_t)json_array_size(files), sizeof(*items), err));
+    items = dt_arena_alloc_array(arena, json_array_size(files), sizeof(*items));
     for (size_t i = 0; i < json_array_size(files); i++) {
         const char *path = json_string_value(json_array_get(files, i));
 
         if (path == NULL || path[0] != '/')
             DT_THROW(err, DT_ERR_CORRUPT, "plan: weights: a file is not an absolute path");
         items[i] = dt_arena_strdup(arena, path);
-        if (items[i] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, DT_PLAN_NO_MEMORY);
     }
     out->weights.files = (dt_string_list){items, (int64_t)json_array_size(files)};
 out:
@@ -112,7 +110,8 @@ static dt_status read_nodes(dt_plan *out, const json_t *json, dt_arena *arena, d
     out->node_count = (int64_t)json_array_size(nodes);
     if (out->node_count < 1)
         DT_THROW(err, DT_ERR_CORRUPT, "plan: 'nodes' is empty");
-    DT_TRY(dt_plan_take(&out->node_names, arena, out->node_count, sizeof(*out->node_names), err));
+    out->node_names =
+        dt_arena_alloc_array(arena, (size_t)out->node_count, sizeof(*out->node_names));
     for (int64_t i = 0; i < out->node_count; i++) {
         const json_t *node = json_array_get(nodes, (size_t)i);
 
@@ -175,7 +174,7 @@ static dt_status read_ranks(dt_plan *out, const json_t *json, dt_arena *arena, d
     if ((int64_t)json_array_size(ranks) != out->world_size)
         DT_THROW(err, DT_ERR_CORRUPT, "plan: 'ranks' has %zu entries, 'world_size' is %lld",
                  json_array_size(ranks), (long long)out->world_size);
-    DT_TRY(dt_plan_take(&out->ranks, arena, out->world_size, sizeof(*out->ranks), err));
+    out->ranks = dt_arena_alloc_array(arena, (size_t)out->world_size, sizeof(*out->ranks));
     for (size_t i = 0; i < json_array_size(ranks); i++)
         DT_TRY(read_rank(out, json, json_array_get(ranks, i), arena, err));
     DT_TRY(check_local_ranks(out, err));

@@ -58,8 +58,6 @@ dt_status dt_plan_get_string(const char **out, const json_t *object, const char 
     if (text[0] == '\0' && !empty)
         DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is empty", where, key);
     *out = dt_arena_strdup(arena, text);
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, DT_PLAN_NO_MEMORY);
 out:
     return st;
 }

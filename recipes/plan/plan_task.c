@@ -33,15 +33,13 @@ static dt_status read_arguments(dt_plan_task *out, const json_t *task, dt_arena 
 
     DT_TRY(dt_json_get_array(&list, task, "arguments", WHERE, err));
     out->arguments.count = (int64_t)json_array_size(list);
-    DT_TRY(dt_plan_take(&items, arena, out->arguments.count + 1, sizeof(*items), err));
+    items = dt_arena_alloc_array(arena, (size_t)(out->arguments.count + 1), sizeof(*items));
     for (int64_t i = 0; i < out->arguments.count; i++) {
         const char *text = json_string_value(json_array_get(list, (size_t)i));
 
         if (text == NULL)
             DT_THROW(err, DT_ERR_CORRUPT, WHERE ": an argument is not text");
         items[i] = dt_arena_strdup(arena, text);
-        if (items[i] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, DT_PLAN_NO_MEMORY);
     }
     out->arguments.items = items;
 out:
@@ -56,7 +54,7 @@ static dt_status read_done(dt_plan_task *out, const json_t *task, dt_arena *aren
 
     DT_TRY(dt_json_get_array(&list, task, "done", WHERE, err));
     out->done_count = (int64_t)json_array_size(list);
-    DT_TRY(dt_plan_take(&out->done, arena, 2 * out->done_count + 1, sizeof(*out->done), err));
+    out->done = dt_arena_alloc_array(arena, (size_t)(2 * out->done_count + 1), sizeof(*out->done));
     for (int64_t i = 0; i < out->done_count; i++) {
         const json_t *pair = json_array_get(list, (size_t)i);
         const json_t *first = json_array_get(pair, 0), *end = json_array_get(pair, 1);

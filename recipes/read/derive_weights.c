@@ -86,32 +86,24 @@ out:
 }
 
 /* One id, or a list of them, as texts. */
-static dt_status set_end_ids(dt_reading *reading, const json_t *ids)
+static void set_end_ids(dt_reading *reading, const json_t *ids)
 {
     size_t count = json_is_array(ids) ? json_array_size(ids) : 1;
     const char **items = dt_arena_alloc_array(reading->arena, count, sizeof(items[0])), *text;
-    dt_status st = DT_OK;
     dt_strbuf shown;
 
     dt_strbuf_init(&shown);
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_is_array(ids) ? json_array_get(ids, i) : ids;
 
-        if (items != NULL)
-            items[i] = dt_arena_printf(reading->arena, "%lld", (long long)json_integer_value(id));
-        if (items == NULL || items[i] == NULL)
-            DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read end ids");
+        items[i] = dt_arena_printf(reading->arena, "%lld", (long long)json_integer_value(id));
         dt_strbuf_add_fmt(&shown, "%s%s", i > 0 ? ", " : "[", items[i]);
     }
     dt_strbuf_add_char(&shown, ']');
     reading->recipe->model.end_ids = (dt_string_list){.items = items, .count = (int64_t)count};
     text = dt_arena_strdup(reading->arena, shown.data);
-    if (text == NULL)
-        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read end ids");
     dt_reading_derived(reading, "model.end_ids", text, "model.from");
-out:
     dt_strbuf_release(&shown);
-    return st;
 }
 
 static bool are_ids(const json_t *ids)
@@ -141,7 +133,7 @@ static dt_status take_end_ids(dt_reading *reading, const json_t *config, const c
         DT_THROW(reading->err, DT_ERR_RECIPE,
                  "'%s': 'eos_token_id' is neither an id nor a list of ids",
                  generation != NULL ? path : folder);
-    DT_TRY(set_end_ids(reading, ids));
+    set_end_ids(reading, ids);
 out:
     json_decref(generation);
     return st;
@@ -163,9 +155,8 @@ bool dt_reading_trains_on_ids(const dt_reading *reading)
 }
 
 /* Uses the tokenizer of the weights unless the recipe sets another. */
-static dt_status take_tokenizer(dt_reading *reading, const char *folder)
+static void take_tokenizer(dt_reading *reading, const char *folder)
 {
-    dt_status st = DT_OK;
     dt_strbuf path;
     const char *text;
 
@@ -174,14 +165,10 @@ static dt_status take_tokenizer(dt_reading *reading, const char *folder)
     if (!dt_reading_given(reading, "data.tokens") && !dt_reading_given(reading, "data.tokenizer") &&
         !dt_reading_trains_on_ids(reading) && dt_file_exists(path.data)) {
         text = dt_arena_strdup(reading->arena, folder);
-        if (text == NULL)
-            DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", folder);
         reading->recipe->data.tokenizer = text;
         dt_reading_derived(reading, "data.tokenizer", text, "model.from");
     }
-out:
     dt_strbuf_release(&path);
-    return st;
 }
 
 /* --- index.json of a checkpoint */
@@ -212,8 +199,6 @@ static dt_status take_recipe_field(dt_reading *reading, const dt_recipe *theirs,
         text = written.data;
     }
     text = dt_arena_strdup(reading->arena, text);
-    if (text == NULL)
-        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", where);
     DT_TRY(take(reading, &(dt_huggingface_value){field->path, text, NULL, false}, where));
 out:
     dt_strbuf_release(&written);
@@ -287,7 +272,7 @@ static dt_status derive(dt_reading *reading)
         DT_TRY(take_config(reading, description, files.description));
         if (files.kind ==
             DT_WEIGHTS_HUGGINGFACE) { /* files next to a .bin file do not belong to it */
-            DT_TRY(take_tokenizer(reading, files.folder));
+            take_tokenizer(reading, files.folder);
             DT_TRY(take_end_ids(reading, description, files.folder));
         }
     }

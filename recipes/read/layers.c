@@ -109,10 +109,7 @@ static dt_status extend_preset(dt_reading *reading, const layer *above, const dt
     dt_yaml_node *value = dt_tree_scalar(node->text, &node->mark, reading->arena);
 
     /* A separate source, so that fields of the text do not count as duplicates. */
-    if (value != NULL)
-        value->mark.source = dt_arena_strdup(reading->arena, above->path);
-    if (value == NULL || value->mark.source == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
+    value->mark.source = dt_arena_strdup(reading->arena, above->path);
     return dt_reading_apply(reading, "model.preset", &value->mark, value);
 }
 
@@ -125,8 +122,6 @@ static dt_status extend_file(dt_reading *reading, const layer *above, const dt_y
     if (of.depth > DEPTH_MAX)
         return refuse_extends(reading, node, "is nested more than 8 files deep");
     of.path = path_beside(above, node->text, reading->arena);
-    if (of.path == NULL)
-        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
     if (is_open(above, of.path))
         return refuse_extends(reading, node, "is circular: a file extends itself");
     st = dt_recipe_source_read(&read, of.path, reading->arena, reading->err);

@@ -62,17 +62,14 @@ const char *dt_origin_value(const dt_field *field, const dt_yaml_node *node, dt_
     return value;
 }
 
-dt_status dt_origins_add(dt_origins *origins, const dt_field *field, const char *value,
-                         const dt_text_mark *mark, const char *from, dt_arena *arena, dt_error *err)
+void dt_origins_add(dt_origins *origins, const dt_field *field, const char *value,
+                    const dt_text_mark *mark, const char *from, dt_arena *arena)
 {
     dt_origin *origin = dt_arena_alloc(arena, sizeof(*origin));
     size_t row = (size_t)(field - dt_fields);
 
-    if (origin == NULL || value == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
     *origin = (dt_origin){value, *mark, from, origins->of[row]};
     origins->of[row] = origin;
-    return DT_OK;
 }
 
 /* --- JSON --- */
@@ -136,7 +133,7 @@ json_t *dt_origins_beside(const char *path, dt_arena *arena)
     if (length <= front || strcmp(path + length - front, ending) != 0)
         return NULL;
     beside = dt_arena_printf(arena, "%.*s" DT_ORIGINS_ENDING, (int)(length - front), path);
-    if (beside == NULL || dt_json_read(&json, beside, FILE_BYTES_MAX, NULL) != DT_OK)
+    if (dt_json_read(&json, beside, FILE_BYTES_MAX, NULL) != DT_OK)
         return NULL;
     return json;
 }
@@ -170,7 +167,7 @@ json_t *dt_origins_read(const char *folder, int64_t attempt, dt_arena *arena)
         const char *path =
             dt_arena_printf(arena, "%s/attempt-%lld/origins.json", folder, (long long)attempt);
 
-        if (path == NULL || dt_file_read(&text, path, FILE_BYTES_MAX, NULL) != DT_OK ||
+        if (dt_file_read(&text, path, FILE_BYTES_MAX, NULL) != DT_OK ||
             dt_json_parse(&document, text.data, text.length, path, NULL) != DT_OK)
             document = NULL;
     }

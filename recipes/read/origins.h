@@ -46,13 +46,12 @@ typedef struct dt_origins {
     size_t sources_count;
 } dt_origins;
 
-/* Returns the value of a node as messages and origins show it. NULL if out of memory. */
+/* Returns the value of a node as messages and origins show it. */
 const char *dt_origin_value(const dt_field *field, const dt_yaml_node *node, dt_arena *arena);
 
-/* Adds a value that overrides the field's current one. DT_ERR_NOMEM. */
-dt_status dt_origins_add(dt_origins *origins, const dt_field *field, const char *value,
-                         const dt_text_mark *mark, const char *from, dt_arena *arena,
-                         dt_error *err);
+/* Adds a value that overrides the field's current one. */
+void dt_origins_add(dt_origins *origins, const dt_field *field, const char *value,
+                    const dt_text_mark *mark, const char *from, dt_arena *arena);
 
 /* Returns {"optimizer.lr": [...], ...}. New reference. */
 json_t *dt_origins_to_json(const dt_origins *origins);

@@ -10,22 +10,15 @@
 
 #include "base/banned.h"
 
-static dt_status keep(const char **out, char *text, dt_error *err)
-{
-    *out = text;
-    return text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for a path");
-}
-
 dt_status dt_path_current(const char **out, dt_arena *arena, dt_error *err)
 {
     char *current = getcwd(NULL, 0);
-    dt_status st;
 
     if (current == NULL)
         return DT_FAIL(err, DT_ERR_IO, "cannot find the current folder: %s", strerror(errno));
-    st = keep(out, dt_arena_strdup(arena, current), err);
+    *out = dt_arena_strdup(arena, current);
     free(current);
-    return st;
+    return DT_OK;
 }
 
 dt_status dt_path_folder(const char **out, const char *file, dt_arena *arena, dt_error *err)
@@ -36,9 +29,11 @@ dt_status dt_path_folder(const char **out, const char *file, dt_arena *arena, dt
 
     if (slash == NULL || strncmp(file, "/dev/", 5) == 0) /* /dev/stdin has no folder */
         return dt_path_current(out, arena, err);
-    if (slash == file)
-        return keep(out, dt_arena_strdup(arena, "/"), err);
-    DT_TRY(keep(&folder, dt_arena_strndup(arena, file, (size_t)(slash - file)), err));
+    if (slash == file) {
+        *out = "/";
+        return DT_OK;
+    }
+    folder = dt_arena_strndup(arena, file, (size_t)(slash - file));
     DT_TRY(dt_path_current(&current, arena, err));
     DT_TRY(dt_path_resolve(out, folder, current, arena, err));
 out:
@@ -66,11 +61,10 @@ dt_status dt_path_resolve(const char **out, const char *path, const char *folder
         path += 2;
     }
     if (path[0] == '/') {
-        DT_TRY(keep(out, dt_arena_strdup(arena, path), err));
+        *out = dt_arena_strdup(arena, path);
     } else {
         between = folder[strlen(folder) - 1] == '/' ? "" : "/";
-        DT_TRY(
-            keep(out, dt_arena_printf(arena, "%s%s%s", folder, between, without_dots(path)), err));
+        *out = dt_arena_printf(arena, "%s%s%s", folder, between, without_dots(path));
     }
     if (!dt_text_is_utf8(*out))
         DT_THROW(

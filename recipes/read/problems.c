@@ -137,8 +137,6 @@ dt_problem *dt_problems_add(dt_problems *problems, const dt_error *err, const ch
         return NULL;
     *problem = (dt_problem){.rule = rule, .warning = warning};
     problem->message = dt_arena_strdup(problems->arena, err->message);
-    if (problem->message == NULL)
-        problem->message = "no memory to say what is wrong";
     for (size_t i = 0; i < sources_count && problem->mark.source == NULL; i++)
         if (dt_text_mark_read(&problem->mark, err->message, sources[i].name) &&
             problem->mark.line > 0)

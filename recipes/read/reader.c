@@ -51,8 +51,6 @@ static dt_status read_source(dt_reading *reading, const dt_recipe_source *source
 
     reading->find_run = source->find_run;
     reading->stem = stem_of(source->path, reading->arena);
-    if (reading->stem == NULL)
-        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory to read '%s'", source->path);
     dt_recipe_init(reading->recipe);
     DT_TRY(dt_path_current(&reading->folder, reading->arena, reading->err));
     DT_TRY(read_layer(reading, source->path, source->text));

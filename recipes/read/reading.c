@@ -51,9 +51,7 @@ void dt_reading_derived(dt_reading *reading, const char *path, const char *text,
     const dt_text_mark mark = *dt_reading_mark(reading, from);
 
     reading->field[dt_reading_row(path)] = mark;
-    if (mark.source != NULL) /* out of memory: only the origin is missing */
-        (void)dt_origins_add(reading->origins, dt_field_find(path), text, &mark, from,
-                             reading->arena, NULL);
+    dt_origins_add(reading->origins, dt_field_find(path), text, &mark, from, reading->arena);
 }
 
 /* --- errors */

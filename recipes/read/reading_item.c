@@ -15,8 +15,6 @@ static dt_status set_text_item(dt_reading *reading, const dt_field *field, int64
     const char **items = dt_arena_alloc_array(reading->arena, (size_t)count, sizeof(*items));
     dt_status st = DT_OK;
 
-    if (items == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
     for (int64_t i = 0; i < old->count; i++)
         items[i] = old->items[i];
     DT_TRY(dt_reading_text_item(&items[index], reading, field, node));
@@ -80,8 +78,7 @@ dt_status dt_reading_apply_item(dt_reading *reading, const dt_field *field, int6
     value =
         dt_arena_printf(reading->arena, "[%lld]%s%s = %s", (long long)index, key != NULL ? "." : "",
                         key != NULL ? key : "", dt_origin_value(field, node, reading->arena));
-    DT_TRY(dt_origins_add(reading->origins, field, value, &node->mark, NULL, reading->arena,
-                          reading->err));
+    dt_origins_add(reading->origins, field, value, &node->mark, NULL, reading->arena);
     reading->field[row] = node->mark;
     reading->node[row] = node;
 out:

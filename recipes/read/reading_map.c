@@ -128,8 +128,8 @@ static dt_status apply_field(dt_reading *reading, const dt_field *field, dt_yaml
     *mark = node->mark;
     reading->node[field - dt_fields] = node;
     reading->layer_of[field - dt_fields] = reading->layer;
-    DT_TRY(dt_origins_add(reading->origins, field, dt_origin_value(field, node, reading->arena),
-                          mark, NULL, reading->arena, reading->err));
+    dt_origins_add(reading->origins, field, dt_origin_value(field, node, reading->arena), mark,
+                   NULL, reading->arena);
     st = dt_reading_value(reading, reading->recipe, field, node);
 out:
     reading->troubled[field - dt_fields] = st != DT_OK;

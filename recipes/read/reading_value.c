@@ -50,8 +50,6 @@ static dt_status read_node_map(const char **out, dt_reading *reading, const dt_f
     if (host == NULL)
         DT_TRY(refuse_kind(reading, field, node, ", or maps with the key 'host'"));
     *out = dt_arena_printf(reading->arena, "%s%s", host, shares.data);
-    if (*out == NULL)
-        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
 out:
     dt_strbuf_release(&shares);
     return st;
@@ -108,8 +106,6 @@ static dt_status read_list(dt_reading *reading, void *record, const dt_field *fi
     const char **items;
 
     items = dt_arena_alloc_array(reading->arena, (size_t)count + 1, sizeof(*items));
-    if (items == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '%s'", field->path);
     for (int64_t i = 0; i < count; i++, first = first->next)
         DT_TRY(dt_reading_text_item(&items[i], reading, field, first));
     st = dt_field_set_list(record, field, items, count, reading->err);
@@ -209,7 +205,7 @@ static dt_status read_maps(dt_reading *reading, void *record, const dt_field *fi
     dt_status st = DT_OK;
     dt_map_list maps;
 
-    DT_TRY(dt_field_new_items(&maps, field, count_items(node), reading->arena, reading->err));
+    dt_field_new_items(&maps, field, count_items(node), reading->arena);
     for (int64_t i = 0; i < maps.count; i++, next = next->next)
         DT_TRY(read_map(reading, dt_field_item(field, &maps, i), field, next));
     st = dt_field_set_maps(record, field, &maps, reading->err);

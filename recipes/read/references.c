@@ -54,8 +54,6 @@ static dt_status parse(reference *out, const dt_reading *reading, const dt_yaml_
         dash = NULL;
     out->name =
         dt_arena_strndup(reading->arena, inside, (size_t)((dash != NULL ? dash : end) - inside));
-    if (out->name == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
     if (!is_name(out->name))
         return refuse(reading, node, "", out->name,
                       " is not a variable name: expected '${env:NAME}' or "
@@ -126,8 +124,6 @@ static dt_status fill_scalar(dt_reading *reading, dt_yaml_node *node)
     node->written = node->text;
     node->plain = node->plain || whole;
     node->text = dt_arena_strdup(reading->arena, text.data);
-    if (node->text == NULL)
-        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
 out:
     dt_strbuf_release(&text);
     return st;

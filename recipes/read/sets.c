@@ -37,8 +37,6 @@ static dt_status parse_value(dt_yaml_node **out, dt_reading *reading, const char
     } else {
         DT_TRY(dt_text_check(text, strlen(text), mark, reading->err));
         *out = dt_tree_scalar(text, mark, reading->arena);
-        if (*out == NULL)
-            DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for '%s'", mark->source);
     }
 out:
     return st;
@@ -60,8 +58,6 @@ static dt_status parse_item(item_path *out, const dt_reading *reading, const cha
     const char *after = digits + length + 1;
     dt_status st = DT_OK;
 
-    if (list == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '--set'");
     out->field = dt_field_find(dt_field_unalias(list));
     if (length == 0 || length > 6 || digits[length] != ']' || (*after != '\0' && *after != '.'))
         DT_FAIL(reading->err, DT_ERR_RECIPE,
@@ -117,12 +113,10 @@ dt_status dt_reading_set(dt_reading *reading, const char *set)
     path = dt_arena_strndup(arena, set, equals != NULL ? (size_t)(equals - set) : 0);
     /* a URL may contain a secret: only the path is shown */
     dt_strbuf_init(&shown);
-    dt_text_show(&shown, strstr(set, "://") != NULL && path != NULL ? path : set);
+    dt_text_show(&shown, strstr(set, "://") != NULL ? path : set);
     mark.source = dt_arena_printf(arena, "--set %.*s", (int)shown.length - 2, shown.data + 1);
     dt_strbuf_release(&shown);
     value = dt_arena_strdup(arena, equals != NULL ? equals + 1 : "");
-    if (mark.source == NULL || path == NULL || value == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for '--set'");
     if (equals == NULL)
         return DT_FAIL(reading->err, DT_ERR_RECIPE,
                        "%s: expected KEY=VALUE, such as 'optimizer.lr=1e-3'", mark.source);

@@ -35,8 +35,6 @@ dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_aren
                              err)); /* reports the position */
     out->path = dt_arena_strdup(arena, path);
     out->text = dt_arena_strndup(arena, text.data, text.length);
-    if (out->path == NULL || out->text == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", path);
 out:
     dt_strbuf_release(&text);
     return st;

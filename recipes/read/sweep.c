@@ -149,14 +149,12 @@ static uint64_t draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Returns a point of the grid in a random order from the seed. -1 if out of memory. */
+/* Returns a point of the grid in a random order from the seed. */
 static int64_t drawn(int64_t point, int64_t grid, int64_t seed, dt_arena *arena)
 {
     int64_t *order = dt_arena_alloc_array(arena, (size_t)grid, sizeof(*order));
     uint64_t state = (uint64_t)seed;
 
-    if (order == NULL)
-        return -1;
     for (int64_t i = 0; i < grid; i++)
         order[i] = i;
     for (int64_t i = 0; i <= point; i++) {
@@ -180,8 +178,6 @@ static dt_status apply_value(dt_reading *reading, const axis *of, int64_t which,
         item = item->next;
     item->mark.source = dt_arena_strdup(reading->arena, item->mark.source);
     *value = dt_origin_value(of->field, item, reading->arena);
-    if (item->mark.source == NULL || *value == NULL)
-        return DT_FAIL(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
     return dt_reading_apply(reading, of->field->path, &of->list->key->mark, item);
 }
 
@@ -193,8 +189,6 @@ static dt_status apply_point(dt_reading *reading, dt_sweep *sweep, const axis *a
 
     if (recipe->search.kind == DT_SEARCH_RANDOM)
         place = drawn(place, grid, recipe->search.seed, reading->arena);
-    if (place < 0)
-        DT_THROW(reading->err, DT_ERR_NOMEM, "no memory for a recipe");
     for (size_t i = sweep->axes; i-- > 0;) {
         int64_t which = recipe->search.kind == DT_SEARCH_ZIP ? place : place % axes[i].count;
 

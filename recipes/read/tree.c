@@ -147,14 +147,13 @@ static dt_status advance(builder *b)
     return b->has_event ? DT_OK : refuse_yaml(b);
 }
 
-static dt_status new_node(dt_yaml_node **out, builder *b, dt_yaml_kind kind)
+static dt_yaml_node *new_node(builder *b, dt_yaml_kind kind)
 {
-    *out = dt_arena_alloc(b->arena, sizeof(**out));
-    if (*out == NULL)
-        return DT_FAIL(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->start->source);
-    (*out)->kind = kind;
-    (*out)->mark = mark_of(b, &b->event.start_mark);
-    return DT_OK;
+    dt_yaml_node *node = dt_arena_alloc(b->arena, sizeof(*node));
+
+    node->kind = kind;
+    node->mark = mark_of(b, &b->event.start_mark);
+    return node;
 }
 
 static dt_status check_plain_yaml(builder *b, const yaml_char_t *anchor, const yaml_char_t *tag)
@@ -207,11 +206,9 @@ static dt_status read_scalar(dt_yaml_node **out, builder *b)
         return refuse_at(b, &b->event.start_mark, "a text with a zero byte in it");
     if (b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
         DT_TRY(check_ends(b, text, length));
-    DT_TRY(new_node(&node, b, DT_YAML_SCALAR));
+    node = new_node(b, DT_YAML_SCALAR);
     node->plain = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->text = dt_arena_strndup(b->arena, text, length);
-    if (node->text == NULL)
-        DT_THROW(b->err, DT_ERR_NOMEM, "no memory to read '%s'", b->start->source);
     *out = node;
 out:
     return st;
@@ -272,13 +269,13 @@ static dt_status read_node(dt_yaml_node **out, builder *b, int depth)
     case YAML_SEQUENCE_START_EVENT:
         DT_TRY(check_plain_yaml(b, b->event.data.sequence_start.anchor,
                                 b->event.data.sequence_start.tag));
-        DT_TRY(new_node(&node, b, DT_YAML_LIST));
+        node = new_node(b, DT_YAML_LIST);
         break;
     default:
         DT_ASSERT(b->event.type == YAML_MAPPING_START_EVENT);
         DT_TRY(check_plain_yaml(b, b->event.data.mapping_start.anchor,
                                 b->event.data.mapping_start.tag));
-        DT_TRY(new_node(&node, b, DT_YAML_MAP));
+        node = new_node(b, DT_YAML_MAP);
     }
     DT_TRY(read_children(node, b, depth + 1));
     *out = node;
@@ -335,12 +332,7 @@ dt_yaml_node *dt_tree_scalar(const char *text, const dt_text_mark *mark, dt_aren
 {
     dt_yaml_node *node = dt_arena_alloc(arena, sizeof(*node));
 
-    if (node != NULL) {
-        node->kind = DT_YAML_SCALAR;
-        node->mark = *mark;
-        node->text = text;
-        node->plain = true;
-    }
+    *node = (dt_yaml_node){.kind = DT_YAML_SCALAR, .mark = *mark, .text = text, .plain = true};
     return node;
 }
 

@@ -33,7 +33,7 @@ typedef struct dt_yaml_node {
 dt_status dt_tree_parse(dt_yaml_node **out, const char *text, const dt_text_mark *start,
                         dt_arena *arena, dt_error *err);
 
-/* Returns a plain scalar with the text at `mark`; NULL if out of memory. */
+/* Returns a plain scalar with the text at `mark`. */
 dt_yaml_node *dt_tree_scalar(const char *text, const dt_text_mark *mark, dt_arena *arena);
 
 /* Returns whether a scalar is null: "key:", "~", "null". */

@@ -20,8 +20,6 @@ static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t voca
     const dt_architecture *architecture;
     dt_model_config config;
 
-    if (flops == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the stages of a step");
     dt_model_config_make(&config, recipe, vocab);
     architecture = dt_architecture_find(config.kind);
     for (int64_t unit = 0; unit <= blocks; unit++) {
@@ -71,8 +69,6 @@ static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int6
     DT_TRY(dt_traffic_make(&traffic, recipe, vocab, world, micro_steps, arena, err));
     DT_TRY(stage_flops(&flops, recipe, vocab, traffic.blocks, arena, err));
     wait = dt_arena_alloc_array(arena, (size_t)traffic.stages + 1, sizeof(*wait));
-    if (wait == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the stages of a step");
     for (int64_t stage = 0; stage <= traffic.stages; stage++) {
         for (; at < traffic.count && traffic.messages[at].launched <= stage; at++) {
             const dt_traffic_message *message = &traffic.messages[at];
@@ -172,7 +168,7 @@ static dt_status predict(dt_prediction *out, const dt_recipe *asked, int64_t voc
     out->token_flops = dt_model_flops_per_token(&config);
     out->pass_seconds = line.passes;
     out->exposed_seconds = line.end - line.passes;
-    DT_TRY(dt_matrices_rank_flops(&out->matrix_flops, recipe, ranks.world_size, arena, err));
+    out->matrix_flops = dt_matrices_rank_flops(recipe, ranks.world_size, arena);
     out->update_seconds = update_seconds(recipe, &out->memory, machine) +
                           out->matrix_flops / (machine->matrix_tflops * 1e12 * machine->efficiency);
     out->step_seconds = line.end + out->update_seconds;
