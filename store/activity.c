@@ -63,8 +63,7 @@ static const char *ready_words(const dt_run *run, bool waits, bool first_away)
     }
 }
 
-dt_status dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_arena *arena,
-                         dt_error *err)
+void dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_arena *arena)
 {
     const dt_run *run = facts->run;
     const dt_node *missing = NULL;
@@ -86,7 +85,6 @@ dt_status dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_ar
         out->words = dt_arena_printf(arena, "waiting for %s", missing->name);
     else if (out->missing > 1)
         out->words = dt_arena_printf(arena, "waiting for %lld nodes", (long long)out->missing);
-    return out->words != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 /* Returns why the newest attempt is being ended, from the supervisor's newest event; "" if a person asked for it. */
@@ -171,7 +169,7 @@ dt_status dt_activity_read(dt_activity *out, dt_store *store, const dt_run *run,
         DT_TRY(read_silence(&facts, store, now_ms, err));
     if (run->state == DT_RUN_STOPPING)
         DT_TRY(read_ending(&facts.ending, store, run, arena, err));
-    DT_TRY(dt_activity_of(out, &facts, arena, err));
+    dt_activity_of(out, &facts, arena);
 out:
     return st;
 }

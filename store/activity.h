@@ -44,8 +44,7 @@ dt_status dt_last_points_read(dt_last_points *out, dt_store *store, const dt_run
                               dt_error *err);
 /* A pure function. While points come in, a node that does not answer does not count as stopped: its ranks may still be
  * connected to the others. */
-dt_status dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_arena *arena,
-                         dt_error *err);
+void dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_arena *arena);
 dt_status dt_activity_read(dt_activity *out, dt_store *store, const dt_run *run, int64_t now_ms,
                            dt_arena *arena, dt_error *err);
 /* Returns the state of a rank for display: "training", "not responding", "failed" ... */

@@ -51,8 +51,6 @@ static dt_status runs_read(banding *b, dt_step_range *all, dt_store *store, cons
 
     *all = (dt_step_range){INT64_MAX, INT64_MIN};
     b->runs = dt_arena_alloc_array(arena, (size_t)b->runs_count + 1, sizeof(*b->runs));
-    if (b->runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     for (int64_t i = 0; i < b->runs_count; i++) {
         one *run = &b->runs[i];
         dt_step_range range = wanted;
@@ -169,8 +167,6 @@ dt_status dt_store_band(dt_store *store, dt_band **out, int64_t *count, const ch
     b.parts = dt_step_bucket(all.to, b.shift) - b.first + 1;
     b.piles = dt_arena_alloc_array(arena, (size_t)b.parts, sizeof(*b.piles));
     b.sums = dt_arena_alloc_array(arena, (size_t)b.parts, sizeof(*b.sums));
-    if (b.piles == NULL || b.sums == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     memset(b.sums, 0, (size_t)b.parts * sizeof(*b.sums));
     for (int64_t i = 0; i < runs_count; i++)
         DT_TRY(run_add(&b, store, &b.runs[i], all, err));

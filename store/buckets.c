@@ -105,8 +105,6 @@ static dt_status attempts_read(reading *r, dt_step_range wanted, dt_arena *arena
 
     r->own = dt_arena_alloc_array(arena, count, sizeof(*r->own));
     r->mixed = dt_arena_alloc_array(arena, count, sizeof(*r->mixed));
-    if (r->own == NULL || r->mixed == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     for (int64_t a = r->curves->attempts - 1; a >= 0; a--) {
         dt_step_range limits = {wanted.from, least(wanted.to, r->curves->last_steps[a])};
 
@@ -218,18 +216,14 @@ static void take_pile(void *context, const dt_pile *pile)
 }
 
 /* Divides a range into at most `most` parts. */
-static dt_status parts_make(parts *p, dt_step_range all, int64_t most, dt_arena *arena,
-                            dt_error *err)
+static void parts_make(parts *p, dt_step_range all, int64_t most, dt_arena *arena)
 {
     p->shift = dt_parts_shift(all, most);
     p->first = dt_step_bucket(all.from, p->shift);
     p->count = dt_step_bucket(all.to, p->shift) - p->first + 1;
     p->piles = dt_arena_alloc_array(arena, (size_t)p->count, sizeof(*p->piles));
-    if (p->piles == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     for (int64_t i = 0; i < p->count; i++)
         p->piles[i] = (dt_pile){0};
-    return DT_OK;
 }
 
 double dt_pile_mean(const dt_pile *pile)
@@ -284,8 +278,6 @@ static dt_status buckets_list(dt_bucket **out, int64_t *count, const reading *r,
     }
     l.buckets = dt_arena_alloc_array(arena, (size_t)(points < most ? points : most) + 1,
                                      sizeof(*l.buckets));
-    if (l.buckets == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     if (points <= most && points > filled)
         DT_TRY(dt_store_curve_scan(r->store, r->curves, r->which, all.from - 1, all.to, list_point,
                                    &l, err));
@@ -318,7 +310,7 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
     all = range_of(&r);
     if (all.from > all.to)
         goto out;
-    DT_TRY(parts_make(&p, all, most, arena, err));
+    parts_make(&p, all, most, arena);
     DT_TRY(piles_read(&r, p.shift, take_pile, &p, err));
     DT_TRY(buckets_list(out, count, &r, &p, all, most, arena, err));
 out:

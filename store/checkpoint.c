@@ -34,7 +34,7 @@ const char *dt_checkpoint_path(const dt_store *store, const char *path, const ch
     if (tail == NULL || slash == NULL)
         return path;
     here = dt_arena_printf(arena, "%.*s%s", (int)(slash - store->path), store->path, tail);
-    return here != NULL && access(here, F_OK) == 0 ? here : path;
+    return access(here, F_OK) == 0 ? here : path;
 }
 
 dt_status dt_store_checkpoint_add(dt_store *store, const char *run,

@@ -42,8 +42,6 @@ static dt_status text_read(const char **text, dt_sql_rows *rows, dt_error *err)
     DT_TRY(dt_sql_next(rows, &more, err));
     if (more)
         *text = dt_sql_text(rows);
-    if (rows->no_memory)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the run store: no memory");
 out:
     dt_sql_close(rows);
     return st;

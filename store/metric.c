@@ -141,7 +141,6 @@ typedef struct gathered {
     dt_metric *points;
     int64_t count, capacity;
     dt_arena *arena;
-    bool no_memory;
 } gathered;
 
 static bool gather(void *context, const dt_metric *point)
@@ -153,9 +152,6 @@ static bool gather(void *context, const dt_metric *point)
 
         g->capacity = g->capacity > 0 ? g->capacity * 2 : 64;
         moved = dt_arena_alloc_array(g->arena, (size_t)g->capacity, sizeof(*moved));
-        g->no_memory = moved == NULL;
-        if (moved == NULL)
-            return false;
         if (g->count > 0)
             memcpy(moved, g->points, (size_t)g->count * sizeof(*moved));
         g->points = moved;
@@ -176,8 +172,6 @@ static dt_status all_points(dt_store *store, gathered *each, int64_t *total,
         else
             DT_TRY(dt_store_curve_scan(store, curves, i, after_step, INT64_MAX, gather, &each[i],
                                        err));
-        if (each[i].no_memory)
-            DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
         *total += each[i].count;
     }
 out:
@@ -199,8 +193,6 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
     DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one snapshot for all names */
     DT_TRY(dt_store_curves_find(store, &curves, run, name, arena, err));
     each = dt_arena_alloc_array(arena, (size_t)curves.count + 1, sizeof(*each));
-    if (each == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     for (int64_t i = 0; i < curves.count; i++)
         each[i].arena = arena;
     DT_TRY(all_points(store, each, &total, &curves, after_step, newest, err));
@@ -209,8 +201,6 @@ dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count,
         *out = each[0].points;
     } else if (total > 0) {
         *out = dt_arena_alloc_array(arena, (size_t)total, sizeof(**out));
-        if (*out == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
         for (int64_t i = 0, at = 0; i < curves.count; at += each[i++].count)
             if (each[i].count > 0)
                 memcpy(*out + at, each[i].points, (size_t)each[i].count * sizeof(**out));

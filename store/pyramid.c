@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define CURVES_FIRST 64
@@ -197,16 +199,14 @@ static open_curve *slot_of(const dt_pyramid *pyramid, const char *run, int64_t a
     }
 }
 
-static dt_status grow(dt_pyramid *pyramid, dt_error *err)
+static void grow(dt_pyramid *pyramid)
 {
     dt_pyramid larger = *pyramid;
 
     if (pyramid->count * 2 < pyramid->capacity)
-        return DT_OK;
+        return;
     larger.capacity = pyramid->capacity > 0 ? pyramid->capacity * 2 : CURVES_FIRST;
-    larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
-    if (larger.slots == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the run store: no memory");
+    larger.slots = dt_calloc(larger.capacity, sizeof(*larger.slots));
     for (size_t i = 0; i < pyramid->capacity; i++) {
         const open_curve *curve = &pyramid->slots[i];
 
@@ -215,7 +215,6 @@ static dt_status grow(dt_pyramid *pyramid, dt_error *err)
     }
     free(pyramid->slots);
     *pyramid = larger;
-    return DT_OK;
 }
 
 bool dt_pyramid_series(const dt_store *store, int64_t *series, const char *run, int64_t attempt,
@@ -231,47 +230,37 @@ bool dt_pyramid_series(const dt_store *store, int64_t *series, const char *run, 
     return curve->run != NULL;
 }
 
-static dt_status curve_open(open_curve **out, dt_store *store, const char *run, int64_t attempt,
-                            const char *name, int64_t series, dt_error *err)
+static open_curve *curve_open(dt_store *store, const char *run, int64_t attempt, const char *name,
+                              int64_t series)
 {
     dt_pyramid *pyramid = store->pyramid;
-    dt_status st = DT_OK;
     open_curve *curve;
 
     if (pyramid == NULL) {
-        pyramid = calloc(1, sizeof(*pyramid));
-        if (pyramid == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the run store: no memory");
+        pyramid = dt_calloc(1, sizeof(*pyramid));
         dt_arena_init(&pyramid->texts, 0);
         store->pyramid = pyramid;
         store->gatherer = &gatherer;
     }
-    DT_TRY(grow(pyramid, err));
+    grow(pyramid);
     curve = slot_of(pyramid, run, attempt, name);
-    *out = curve;
     if (curve->run != NULL)
-        return DT_OK;
+        return curve;
     curve->name = dt_arena_strndup(&pyramid->texts, name, strlen(name));
     curve->run = dt_arena_strndup(&pyramid->texts, run, strlen(run));
-    if (curve->name == NULL || curve->run == NULL) {
-        curve->run = NULL;
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the run store: no memory");
-    }
     curve->piles = (open_piles){.series = series, .attempt = attempt};
     pyramid->count++;
-out:
-    return st;
+    return curve;
 }
 
 dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *run, int64_t series,
                          dt_error *err)
 {
-    open_curve *curve = NULL;
-    dt_status st = curve_open(&curve, store, run, point->attempt, point->name, series, err);
+    open_curve *curve = curve_open(store, run, point->attempt, point->name, series);
+    dt_status st =
+        gathered_add(store, &curve->piles, point->step, point->time_ms, point->value, err);
 
-    if (st == DT_OK)
-        st = gathered_add(store, &curve->piles, point->step, point->time_ms, point->value, err);
-    if (st != DT_OK && store->pyramid != NULL)
+    if (st != DT_OK)
         store->pyramid->failed = true;
     return st;
 }

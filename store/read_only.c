@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/dirs.h"
 #include "base/strbuf.h"
 
@@ -71,12 +72,11 @@ out:
 
 static dt_status open_to_read(dt_store **out, const char *path, const char *options, dt_error *err)
 {
-    dt_store *store = calloc(1, sizeof(*store));
+    dt_store *store = dt_calloc(1, sizeof(*store));
     dt_status st = DT_OK;
 
     *out = NULL;
-    if (store == NULL || (store->path = strdup(path)) == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
+    store->path = dt_strdup(path);
     DT_TRY(open_file(store, options, err));
     *out = store;
     store = NULL;

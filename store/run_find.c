@@ -54,8 +54,7 @@ dt_status dt_store_run_read(void *run, dt_sql_rows *rows, dt_error *err)
     out->group = dt_sql_text(rows);
     out->parent = dt_sql_text(rows);
     out->parent_step = dt_sql_int(rows);
-    return rows->no_memory ? DT_FAIL(err, DT_ERR_NOMEM, "cannot read the run store: no memory")
-                           : DT_OK;
+    return DT_OK;
 }
 
 /* Finds the first run of a query with one text as its parameter. */
@@ -221,8 +220,7 @@ static dt_status mark_read(void *item, dt_sql_rows *rows, dt_error *err)
     mark->id = dt_sql_text(rows);
     mark->attempt = dt_sql_int(rows);
     mark->ended = dt_sql_int(rows) != 0;
-    return rows->no_memory ? DT_FAIL(err, DT_ERR_NOMEM, "cannot read the run store: no memory")
-                           : DT_OK;
+    return DT_OK;
 }
 
 dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count, dt_arena *arena,

@@ -190,23 +190,20 @@ typedef struct numbered {
     const char *text;
 } numbered;
 
-static dt_status append(numbered **out, int64_t *count, int64_t *capacity, salvage *s,
-                        sqlite3_stmt *row, dt_error *err)
+static void append(numbered **out, int64_t *count, int64_t *capacity, salvage *s, sqlite3_stmt *row)
 {
     const char *text = (const char *)sqlite3_column_text(row, 1);
     int64_t number = sqlite3_column_int64(row, 0);
 
     for (int64_t i = 0; i < *count; i++)
         if ((*out)[i].number == number)
-            return DT_OK;
+            return;
     if (text == NULL)
-        return DT_OK;
+        return;
     if (*count == *capacity) {
         int64_t more = *capacity > 0 ? 2 * *capacity : 64;
         numbered *room = dt_arena_alloc_array(&s->arena, (size_t)more, sizeof(*room));
 
-        if (room == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         if (*count > 0)
             memcpy(room, *out, (size_t)*count * sizeof(*room));
         *out = room;
@@ -214,7 +211,6 @@ static dt_status append(numbered **out, int64_t *count, int64_t *capacity, salva
     }
     (*out)[*count] = (numbered){number, dt_arena_strdup(&s->arena, text)};
     *count += 1;
-    return (*out)[*count - 1].text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 /* Lists numbers and texts of a table: by an index and without, forward and backward, until one
@@ -223,12 +219,11 @@ static dt_status list(numbered **out, int64_t *count, salvage *s, const char *fm
                       dt_error *err)
 {
     int64_t capacity = 0;
-    dt_status st = DT_OK;
     int code = SQLITE_ROW;
 
     *out = NULL;
     *count = 0;
-    for (int way = 0; way < 4 && st == DT_OK && code != SQLITE_DONE; way++) {
+    for (int way = 0; way < 4 && code != SQLITE_DONE; way++) {
         char *sql = sqlite3_mprintf(fmt, way >= 2 ? "+" : "", way % 2 == 1 ? "DESC" : "");
         sqlite3_stmt *statement = NULL;
 
@@ -237,12 +232,12 @@ static dt_status list(numbered **out, int64_t *count, salvage *s, const char *fm
         code = sqlite3_prepare_v2(s->from, sql, -1, &statement, NULL);
         if (code == SQLITE_OK)
             (void)sqlite3_bind_int64(statement, 1, key);
-        while (st == DT_OK && statement != NULL && (code = sqlite3_step(statement)) == SQLITE_ROW)
-            st = append(out, count, &capacity, s, statement, err);
+        while (statement != NULL && (code = sqlite3_step(statement)) == SQLITE_ROW)
+            append(out, count, &capacity, s, statement);
         sqlite3_finalize(statement);
         sqlite3_free(sql);
     }
-    return st;
+    return DT_OK;
 }
 
 /* --- runs */

@@ -82,8 +82,6 @@ dt_status dt_store_since_now(dt_store *store, dt_since *out, const char *run, dt
                        err));
     DT_TRY(curves_read(store, &curves, &out->count, number, out->attempt, arena, err));
     out->marks = dt_arena_alloc_array(arena, (size_t)out->count + 1, sizeof(*out->marks));
-    if (out->marks == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     for (int64_t i = 0; i < out->count; i++)
         out->marks[i] = (dt_since_mark){curves[i].series, curves[i].last_step};
 out:
@@ -146,8 +144,6 @@ static dt_status attempt_read(dt_store *store, dt_since *since, int64_t *given, 
 
     DT_TRY(curves_read(store, &curves, &count, run, since->attempt, arena, err));
     marks = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(*marks));
-    if (marks == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the metrics: no memory");
     for (int64_t i = 0; i < count; i++) {
         marks[i] = (dt_since_mark){curves[i].series, step_of(since, curves[i].series)};
         if (marks[i].step < curves[i].last_step && *given < most)

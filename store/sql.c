@@ -118,8 +118,6 @@ dt_status dt_sql_next(dt_sql_rows *rows, bool *more, dt_error *err)
     int code;
 
     *more = false;
-    if (rows->no_memory)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot read the run store: no memory");
     code = sqlite3_step(rows->statement);
     rows->column = 0;
     *more = code == SQLITE_ROW;
@@ -157,15 +155,9 @@ const char *dt_sql_text(dt_sql_rows *rows)
 {
     const char *text = (const char *)sqlite3_column_text(rows->statement, rows->column);
     size_t length = (size_t)sqlite3_column_bytes(rows->statement, rows->column);
-    char *copy;
 
     rows->column++;
-    if (text == NULL)
-        return "";
-    copy = dt_arena_strndup(rows->arena, text, length);
-    if (copy == NULL)
-        rows->no_memory = true;
-    return copy != NULL ? copy : "";
+    return text != NULL ? dt_arena_strndup(rows->arena, text, length) : "";
 }
 
 int64_t dt_sql_int_or(dt_sql_rows *rows, int64_t null_value)
@@ -191,7 +183,7 @@ double dt_sql_real(dt_sql_rows *rows)
     return sqlite3_column_double(rows->statement, column);
 }
 
-/* Returns room for one more item; NULL if out of memory. */
+/* Returns room for one more item. */
 static void *array_grow(void *items, int64_t count, int64_t *capacity, size_t item_bytes,
                         dt_arena *arena)
 {
@@ -201,7 +193,7 @@ static void *array_grow(void *items, int64_t count, int64_t *capacity, size_t it
         return items;
     *capacity = count > 0 ? count * 2 : 16;
     moved = dt_arena_alloc_array(arena, (size_t)*capacity, item_bytes);
-    if (moved != NULL && count > 0)
+    if (count > 0)
         memcpy(moved, items, (size_t)count * item_bytes);
     return moved;
 }
@@ -221,8 +213,6 @@ dt_status dt_sql_list(dt_sql_rows *rows, void **items, int64_t *count, size_t it
         if (!more)
             break;
         array = array_grow(array, filled, &capacity, item_bytes, rows->arena);
-        if (array == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "cannot read the run store: no memory");
         DT_TRY(read((char *)array + (size_t)filled * item_bytes, rows, err));
         filled++;
     }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/strbuf.h"
@@ -63,13 +64,10 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
 
         DT_TRY(dt_dir_make(&folder, DT_DIR_STATE, &arena, err));
         path = dt_arena_printf(&arena, "%s/store.db", folder);
-        if (path == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
     }
     DT_TRY(dt_store_file_prepare(path, err));
-    store = calloc(1, sizeof(*store));
-    if (store == NULL || (store->path = strdup(path)) == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
+    store = dt_calloc(1, sizeof(*store));
+    store->path = dt_strdup(path);
     code = sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (store->db == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");

@@ -82,8 +82,7 @@ typedef struct dt_sql_rows {
     dt_store *store;
     sqlite3_stmt *statement;
     dt_arena *arena;
-    int column;     /* the next one for dt_sql_text, _int, _real */
-    bool no_memory; /* the arena is out of memory; the next dt_sql_next reports it */
+    int column; /* the next one for dt_sql_text, _int, _real */
 } dt_sql_rows;
 
 #define DT_SQL_OPEN(rows, store, arena, err, sql, ...) \

@@ -71,7 +71,7 @@ static void test_a_run_waits_for_a_node_only_without_steps(void **state)
 
         for (int64_t n = 0; n < facts.nodes_count; n++)
             nodes[n] = (dt_node){.node = n, .name = names[n], .state = state_of(cases[i].nodes[n])};
-        assert_good(t, dt_activity_of(&activity, &facts, &t->arena, &t->err));
+        dt_activity_of(&activity, &facts, &t->arena);
         dt_strbuf_init(&ranks);
         for (int64_t n = 0; n < facts.nodes_count; n++)
             dt_strbuf_add_fmt(&ranks, "%s%s", n > 0 ? ", " : "",
@@ -101,7 +101,7 @@ static void test_a_rank_that_a_stop_killed_did_not_fail(void **state)
             .run = &run, .nodes = &node, .nodes_count = 1, .ending = ""};
         dt_activity activity;
 
-        assert_good(t, dt_activity_of(&activity, &facts, &t->arena, &t->err));
+        dt_activity_of(&activity, &facts, &t->arena);
         assert_string_equal(dt_activity_of_rank(&activity, &node, &rank), cases[i].words);
     }
 }
@@ -114,7 +114,7 @@ static void test_ranks_of_a_task_do_not_train(void **state)
     test_store *t = *state;
     dt_activity activity;
 
-    assert_good(t, dt_activity_of(&activity, &facts, &t->arena, &t->err));
+    dt_activity_of(&activity, &facts, &t->arena);
     assert_string_equal(activity.ready, "running");
 }
 
