@@ -30,7 +30,7 @@ static int http_status(dt_status st)
     }
 }
 
-/* Replaces the reply by an error as JSON. The reply is empty if out of memory. */
+/* Replaces the reply by an error as JSON. */
 static void reply_error(dt_web_reply *reply, int status, const char *message)
 {
     reply->file_name = NULL;
@@ -150,7 +150,7 @@ static const char *redirect_target(const dt_web_request *request, const dt_web_r
     MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, add_argument, &out);
     place = dt_arena_strdup(request->arena, out.data);
     dt_strbuf_release(&out);
-    return place != NULL ? place : "/";
+    return place;
 }
 
 /* The port is part of the cookie's name, since browsers keep cookies by host alone: servers on

@@ -6,6 +6,8 @@
 #include "web/requested_runs.h"
 #include "web/run_json.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define BUCKETS_DEFAULT 1000
@@ -142,8 +144,6 @@ static dt_status names_find(band_stream *s, dt_web_request *request, dt_error *e
         if (s->names_count + count > capacity) {
             capacity = (s->names_count + count) * 2;
             names = dt_arena_alloc_array(&s->found, (size_t)capacity, sizeof(*names));
-            if (names == NULL)
-                DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
             if (s->names_count > 0)
                 memcpy(names, s->names, (size_t)s->names_count * sizeof(*names));
             s->names = names;
@@ -161,23 +161,19 @@ out:
     return st;
 }
 
-static dt_status name_given(band_stream *s, const char *name, dt_error *err)
+static void name_given(band_stream *s, const char *name)
 {
     s->names = dt_arena_alloc_array(&s->found, 1, sizeof(*s->names));
-    if (s->names == NULL || (s->names[0] = dt_arena_strdup(&s->found, name)) == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    s->names[0] = dt_arena_strdup(&s->found, name);
     s->names_count = 1;
-    return DT_OK;
 }
 
 dt_status dt_web_band(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
     const char *name = dt_web_argument(request, "name");
-    band_stream *s = calloc(1, sizeof(*s));
+    band_stream *s = dt_calloc(1, sizeof(*s));
     dt_status st = DT_OK;
 
-    if (s == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     dt_web_reply_stream(reply, band_next, band_free, s);
     dt_arena_init(&s->found, 0);
     dt_arena_init(&s->arena, 0);
@@ -186,7 +182,10 @@ dt_status dt_web_band(dt_web_request *request, dt_web_reply *reply, dt_error *er
     DT_TRY(dt_web_argument_int(&s->from, request, "from", 0, 0, INT64_MAX, err));
     DT_TRY(dt_web_argument_int(&s->to, request, "to", INT64_MAX, 0, INT64_MAX, err));
     DT_TRY(dt_web_requested_runs(&s->runs, &s->runs_count, request, &s->found, err));
-    DT_TRY(name != NULL ? name_given(s, name, err) : names_find(s, request, err));
+    if (name != NULL)
+        name_given(s, name);
+    else
+        DT_TRY(names_find(s, request, err));
 out:
     return st;
 }

@@ -4,6 +4,8 @@
 #include "web/request.h"
 #include "web/run_json.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define BUCKETS_MOST 2000
@@ -119,12 +121,10 @@ static void buckets_free(void *state)
 
 dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    bucket_stream *s = calloc(1, sizeof(*s));
+    bucket_stream *s = dt_calloc(1, sizeof(*s));
     dt_status st = DT_OK;
     dt_run run;
 
-    if (s == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     dt_web_reply_stream(reply, buckets_next, buckets_free, s);
     dt_arena_init(&s->found, 1024);
     dt_arena_init(&s->arena, 0);

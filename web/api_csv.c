@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/csv.h"
 #include "web/request.h"
@@ -127,19 +128,16 @@ static void csv_free(void *state)
 dt_status dt_web_csv(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
     const char *name = dt_web_argument(request, "name");
-    csv_stream *s = calloc(1, sizeof(*s));
+    csv_stream *s = dt_calloc(1, sizeof(*s));
     dt_status st = DT_OK;
 
-    if (s == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     dt_web_reply_stream(reply, csv_next, csv_free, s);
     dt_arena_init(&s->found, 0);
     dt_arena_init(&s->arena, 0);
     DT_TRY(dt_web_argument_int(&s->from, request, "from", 0, 0, INT64_MAX, err));
     DT_TRY(dt_web_argument_int(&s->to, request, "to", INT64_MAX, 0, INT64_MAX, err));
     DT_TRY(dt_web_requested_runs(&s->runs, &s->runs_count, request, &s->found, err));
-    if (name != NULL && (s->name = strdup(name)) == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    s->name = name != NULL ? dt_strdup(name) : NULL;
     reply->type = "text/csv; charset=utf-8";
     reply->file_name = "dtrun.csv";
 out:

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "web/request.h"
 #include "web/run_json.h"
@@ -19,7 +20,7 @@ static bool checkpoint_present(const dt_web_request *request, const char *run, c
     if (path[0] != '/')
         path = dt_arena_printf(request->arena, "%s/runs/%s/checkpoints/%s", request->folder, run,
                                path);
-    return path != NULL && dt_file_exists(path);
+    return dt_file_exists(path);
 }
 
 dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err)
@@ -122,20 +123,16 @@ static void events_free(void *state)
 
 dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    events *e = calloc(1, sizeof(*e));
+    events *e = dt_calloc(1, sizeof(*e));
     dt_status st = DT_OK;
     dt_run run;
 
-    if (e == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     dt_web_reply_stream(reply, events_next, events_free, e);
     dt_arena_init(&e->arena, 0);
     DT_TRY(dt_web_run(&run, request, err));
     DT_TRY(dt_web_argument_int(&e->next, request, "after", 0, 0, INT64_MAX, err));
     DT_TRY(dt_web_argument_int(&e->left, request, "limit", EVENTS_DEFAULT, 1, EVENTS_MOST, err));
-    e->run = strdup(run.id);
-    if (e->run == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    e->run = dt_strdup(run.id);
 out:
     return st;
 }

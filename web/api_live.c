@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "web/live.h"
 #include "web/request.h"
@@ -143,32 +144,26 @@ static int descriptor_of(struct MHD_Connection *connection)
 
 /* --- what a stream follows */
 
-static dt_status stream_begin(stream **out, dt_web_request *request, dt_web_reply *reply,
-                              dt_error *err)
+static stream *stream_begin(dt_web_request *request, dt_web_reply *reply)
 {
-    stream *s = calloc(1, sizeof(*s));
+    stream *s = dt_calloc(1, sizeof(*s));
 
-    *out = s;
-    if (s == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     dt_web_reply_stream(reply, stream_next, stream_free, s);
     reply->type = "text/event-stream; charset=utf-8";
     reply->stream.waits = true;
     s->version = -1;
     s->fd = descriptor_of(request->connection);
     s->sent = dt_clock_monotonic_seconds();
-    return DT_OK;
+    return s;
 }
 
-static dt_status follower_add(stream *s, const char *run, dt_error *err)
+static void follower_add(stream *s, const char *run)
 {
     dt_web_follower *follower = &s->followers[s->count++];
 
     dt_strbuf_init(&follower->after);
     follower->rank = -1;
-    follower->run = strdup(run);
-    return follower->run != NULL ? DT_OK
-                                 : DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    follower->run = dt_strdup(run);
 }
 
 /* Parses one cursor for each follower, separated by commas. Returns false if their number
@@ -207,13 +202,12 @@ out:
 
 dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
+    stream *s = stream_begin(request, reply);
     dt_status st;
     dt_run run;
-    stream *s;
 
-    DT_TRY(stream_begin(&s, request, reply, err));
     DT_TRY(dt_web_run(&run, request, err));
-    DT_TRY(follower_add(s, run.id, err));
+    follower_add(s, run.id);
     DT_TRY(dt_web_argument_int(&s->followers[0].rank, request, "rank", -1, -1, RANKS_MOST, err));
     DT_TRY(stream_follow(s, request, err));
 out:
@@ -230,7 +224,7 @@ static dt_status runs_follow(stream *s, dt_web_request *request, dt_error *err)
     if (count == 0 || count > RUNS_MOST)
         DT_THROW(err, DT_ERR_USAGE, "'runs': 1 to %d", RUNS_MOST);
     for (int64_t i = 0; i < count; i++)
-        DT_TRY(follower_add(s, ids[i], err));
+        follower_add(s, ids[i]);
     for (int i = 0; i < s->count; i++) {
         s->followers[i].among = s->followers;
         s->followers[i].count = s->count;
@@ -240,38 +234,33 @@ out:
 }
 
 /* Follows a list. The key names the query, so that clients with the same query share the news. */
-static dt_status list_follow(stream *s, dt_error *err)
+static void list_follow(stream *s)
 {
-    dt_status st = DT_OK;
     dt_strbuf key;
 
     dt_strbuf_init(&key);
-    s->words = s->search.words != NULL ? strdup(s->search.words) : NULL;
-    s->sort = s->search.sort != NULL ? strdup(s->search.sort) : NULL;
-    if ((s->search.words != NULL && s->words == NULL) ||
-        (s->search.sort != NULL && s->sort == NULL))
-        DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    s->words = s->search.words != NULL ? dt_strdup(s->search.words) : NULL;
+    s->sort = s->search.sort != NULL ? dt_strdup(s->search.sort) : NULL;
     s->search.words = s->words;
     s->search.sort = s->sort;
     dt_strbuf_add_fmt(&key, "?%lld %lld %d %d %s %s", (long long)s->search.limit,
                       (long long)s->search.offset, s->search.state, s->search.rising,
                       s->sort != NULL ? s->sort : "-", s->words != NULL ? s->words : "");
-    DT_TRY(follower_add(s, key.data, err));
+    follower_add(s, key.data);
     s->followers[0].search = &s->search;
-out:
     dt_strbuf_release(&key);
-    return st;
 }
 
 dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
+    stream *s = stream_begin(request, reply);
     dt_status st;
-    stream *s;
 
-    DT_TRY(stream_begin(&s, request, reply, err));
     DT_TRY(dt_web_requested_search(&s->search, request, DT_WEB_LIVE_LIST_MOST, err));
-    DT_TRY(dt_web_argument(request, "runs") != NULL ? runs_follow(s, request, err)
-                                                    : list_follow(s, err));
+    if (dt_web_argument(request, "runs") != NULL)
+        DT_TRY(runs_follow(s, request, err));
+    else
+        list_follow(s);
     DT_TRY(stream_follow(s, request, err));
 out:
     return st;

@@ -7,6 +7,8 @@
 #include "web/request.h"
 #include "web/run_json.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define LINES_DEFAULT 200
@@ -90,15 +92,13 @@ static dt_status rank_find(const dt_rank **out, dt_web_request *request, const d
 
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    tail *t = calloc(1, sizeof(*t));
+    tail *t = dt_calloc(1, sizeof(*t));
     const dt_rank *rank = NULL;
     int64_t wanted, lines;
     dt_status st = DT_OK;
     const char *path;
     dt_run run;
 
-    if (t == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot read the log: no memory");
     t->lines.fd = -1;
     dt_strbuf_init(&t->text);
     dt_web_reply_stream(reply, tail_next, tail_free, t);
@@ -108,8 +108,6 @@ dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *er
     DT_TRY(rank_find(&rank, request, &run, wanted, err));
     path = dt_arena_printf(request->arena, "%s/runs/%s/logs/rank-%lld.log", request->folder, run.id,
                            (long long)rank->rank);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the log: no memory");
     DT_TRY(dt_web_log_tail_open(&t->lines, path, lines, rank->log_bytes, err));
     t->head = json_pack("{so sI sI}", "run", dt_web_string_json(run.id), "rank",
                         (json_int_t)rank->rank, "end_bytes", (json_int_t)t->lines.end);

@@ -11,6 +11,8 @@
 #include "web/request.h"
 #include "web/run_json.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define POINTS_DEFAULT 1000
@@ -216,9 +218,7 @@ dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error 
 
     if (dt_web_argument(request, "buckets") != NULL)
         return dt_web_buckets(request, reply, err);
-    m = calloc(1, sizeof(*m));
-    if (m == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+    m = dt_calloc(1, sizeof(*m));
     dt_web_reply_stream(reply, metrics_next, metrics_free, m);
     dt_arena_init(&m->arena, 1024);
     DT_TRY(dt_web_run(&run, request, err));

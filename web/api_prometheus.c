@@ -141,8 +141,6 @@ static dt_status add_all(dt_strbuf *out, const dt_web_request *request, dt_error
     dt_status st = DT_OK;
     int64_t count = 0;
 
-    if (runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     add_head(out, "dtrun_build_info", "gauge", "Version and commit of this server.");
     dt_strbuf_add_fmt(out, "dtrun_build_info{version=\"%s\",commit=\"%s\"} 1\n", DT_VERSION,
                       DT_COMMIT);

@@ -7,6 +7,8 @@
 #include "web/requested_runs.h"
 #include "web/run_json.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define RUNS_MOST 1000
@@ -72,12 +74,10 @@ static void listing_free(void *state)
 
 dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    listing *l = calloc(1, sizeof(*l));
+    listing *l = dt_calloc(1, sizeof(*l));
     dt_run_search search;
     dt_status st = DT_OK;
 
-    if (l == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     dt_web_reply_stream(reply, runs_next, listing_free, l);
     dt_arena_init(&l->ids_arena, 0);
     dt_arena_init(&l->arena, 0);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/startup.h"
 #include "web/request.h"
@@ -59,9 +60,6 @@ static dt_status read_words(words *out, const dt_web_request *request, dt_error 
     if (out->bad || out->count == 0)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "expected 1 to %d times 'word': a command and its arguments", WORDS_MOST);
-    for (int i = 0; i < out->count; i++)
-        if (out->all[i] == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     return DT_OK;
 }
 
@@ -104,8 +102,6 @@ static dt_status make_environment(char ***out, const dt_web_request *request, dt
     while (environ[count] != NULL)
         count++;
     all = dt_arena_alloc_array(request->arena, count + 3, sizeof(*all));
-    if (all == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < count; i++) {
         bool leave = false;
 
@@ -118,8 +114,6 @@ static dt_status make_environment(char ***out, const dt_web_request *request, dt
     all[kept++] = dt_arena_printf(request->arena, "DTRUN_TERMINAL=%s:%lldx%lld%s",
                                   terminal != 0 ? "terminal" : "file", (long long)columns,
                                   (long long)rows, colour != 0 ? ":colour" : "");
-    if (all[kept - 1] == NULL || all[kept - 2] == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     all[kept] = NULL;
     *out = all;
 out:
@@ -282,9 +276,7 @@ dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error 
     DT_TRY(read_words(&given, request, err));
     DT_TRY(check_words(commands, &given, err));
     DT_TRY(make_environment(&environment, request, err));
-    r = calloc(1, sizeof(*r));
-    if (r == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    r = dt_calloc(1, sizeof(*r));
     *r = (running){.commands = commands,
                    .ends = {{.fd = -1}, {.fd = -1}},
                    .sent =

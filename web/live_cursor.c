@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define SERIES_MOST 4096
@@ -42,9 +44,8 @@ static void add_group(dt_strbuf *out, const dt_since_mark *marks, int64_t count)
 void dt_web_cursor_add(dt_strbuf *out, const dt_web_cursor *cursor)
 {
     int64_t count = cursor->since.count;
-    dt_since_mark *marks = calloc((size_t)count + 1, sizeof(*marks));
+    dt_since_mark *marks = dt_calloc((size_t)count + 1, sizeof(*marks));
 
-    DT_ASSERT(marks != NULL);
     dt_strbuf_add_fmt(out, "%llx.%lld.%lld.%lld", (unsigned long long)cursor->store,
                       (long long)cursor->since.attempt, (long long)cursor->since.event,
                       (long long)cursor->log_bytes);
@@ -133,10 +134,10 @@ bool dt_web_cursor_read(dt_web_cursor *out, const char *text, dt_arena *arena)
         !read_number(&out->log_bytes, &text, 0))
         return false;
     out->since.marks = dt_arena_alloc_array(arena, SERIES_MOST, sizeof(*out->since.marks));
-    while (out->since.marks != NULL && skip(&text, '.'))
+    while (skip(&text, '.'))
         if (!read_group(&out->since, &text))
             return false;
-    if (out->since.marks == NULL || *text != '\0')
+    if (*text != '\0')
         return false;
     qsort(out->since.marks, (size_t)out->since.count, sizeof(*out->since.marks), by_series);
     return true;

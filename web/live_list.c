@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "web/live.h"
 #include "web/live_cursor.h"
@@ -85,11 +86,11 @@ static dt_status list_make(dt_web_list *list, dt_web_live *live, dt_store *store
     int64_t count;
     dt_status st;
 
-    *list = (dt_web_list){.key = strdup(key),
+    *list = (dt_web_list){.key = dt_strdup(key),
                           .rows = json_object(),
                           .version = version,
                           .now_ms = dt_clock_wall_ms()};
-    DT_ASSERT(list->key != NULL && list->rows != NULL);
+    DT_ASSERT(list->rows != NULL);
     dt_arena_init(&arena, 0);
     dt_strbuf_init(&after);
     dt_strbuf_init(&order);

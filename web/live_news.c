@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "web/live.h"
 #include "web/live_cursor.h"
@@ -175,8 +176,6 @@ static dt_status log_add(dt_strbuf *out, dt_web_cursor *at, bool *more, const dt
         goto out;
     path = dt_arena_printf(arena, "%s/runs/%s/logs/rank-%lld.log", live->folder, run->id,
                            (long long)rank);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot read the log: no memory");
     DT_TRY(dt_web_log_tail_open(&tail, path, 1, end, err));
     tail.at = from;
     tail.end = end;
@@ -318,11 +317,10 @@ static dt_status news_make(dt_web_news *news, dt_web_live *live, const dt_web_fo
     dt_web_handle *handle = NULL;
     dt_status st;
 
-    *news = (dt_web_news){.run = strdup(follower->run),
-                          .before = strdup(follower->after.data),
+    *news = (dt_web_news){.run = dt_strdup(follower->run),
+                          .before = dt_strdup(follower->after.data),
                           .rank = follower->rank,
                           .version = follower->version};
-    DT_ASSERT(news->run != NULL && news->before != NULL);
     DT_TRY(dt_web_stores_take(&handle, live->stores, DT_WEB_CHEAP, err));
     DT_TRY(follower->search != NULL
                ? dt_web_live_list_read(news, live, handle->store, follower->search, err)

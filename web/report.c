@@ -92,8 +92,6 @@ static dt_status add_logs(dt_strbuf *out, const dt_web_report *report, const cha
         const char *arguments[] = {"rank", rank, "lines", LOG_LINES, NULL};
         const char *key = dt_arena_printf(arena, "%s?rank=%s", path, rank);
 
-        if (rank == NULL || path == NULL || key == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         DT_TRY(add_answer(out, report, path, arguments, key, err));
     }
 out:
@@ -123,8 +121,6 @@ static dt_status add_run(dt_strbuf *out, const dt_web_report *report, const char
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         const char *path = dt_arena_printf(&arena, "/api/v1/runs/%s%s", run, parts[i].below);
 
-        if (path == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         DT_TRY(add_answer(out, report, path, parts[i].arguments, path, err));
     }
     DT_TRY(add_logs(out, report, run, &arena, err));

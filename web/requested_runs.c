@@ -18,13 +18,11 @@ static dt_status named(const char **ids, int64_t *count, dt_web_request *request
         if (*count == DT_WEB_REQUESTED_RUNS_MAX)
             DT_THROW(err, DT_ERR_USAGE, "'runs': at most %d", DT_WEB_REQUESTED_RUNS_MAX);
         request->run = dt_arena_strndup(request->arena, list, length);
-        if (request->run == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
         DT_TRY(dt_web_run(&run, request, err));
         for (int64_t i = 0; i < *count; i++)
             known = known || strcmp(ids[i], run.id) == 0;
-        if (!known && (ids[(*count)++] = dt_arena_strdup(arena, run.id)) == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
+        if (!known)
+            ids[(*count)++] = dt_arena_strdup(arena, run.id);
     }
 out:
     return st;
@@ -41,8 +39,6 @@ dt_status dt_web_requested_runs(const char ***ids, int64_t *count, dt_web_reques
     if (list == NULL)
         return dt_store_group_runs(request->store, ids, count, group, arena, err);
     *ids = dt_arena_alloc_array(arena, DT_WEB_REQUESTED_RUNS_MAX, sizeof(**ids));
-    if (*ids == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     return named(*ids, count, request, list, arena, err);
 }
 

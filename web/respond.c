@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 
 #include "base/banned.h"
@@ -109,12 +110,10 @@ static ssize_t part_read(void *context, uint64_t position, char *out, size_t mos
 dt_status dt_web_parts_begin(dt_web_parts **out, dt_web_site *site, dt_web_client *client,
                              dt_web_reply *reply, dt_store *store, dt_error *err)
 {
-    dt_web_parts *s = calloc(1, sizeof(*s));
+    dt_web_parts *s = dt_calloc(1, sizeof(*s));
     dt_status st;
 
     *out = NULL;
-    if (s == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot write the answer: no memory");
     s->site = site;
     s->client = client;
     s->stream = reply->stream;

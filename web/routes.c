@@ -89,8 +89,6 @@ const dt_web_route *dt_web_route_find(dt_web_request *request, const char *path)
         request->asset = routes[i].asset;
         if (run != NULL)
             request->run = dt_arena_strndup(request->arena, run, length);
-        if (request->run == NULL)
-            request->run = ""; /* out of memory: as if no run was found */
         return &routes[i];
     }
     return missing;

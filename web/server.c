@@ -172,8 +172,6 @@ static dt_status folder_find(const char **folder, const char **store_path, dt_ar
                       ? "."
                       : dt_arena_strndup(arena, *store_path, (size_t)(slash - *store_path));
     }
-    if (*folder == NULL || *store_path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "cannot serve: no memory");
 out:
     return st;
 }

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define WAIT_SECONDS 10 /* time limit for a free handle; then the answer is 503 */
@@ -41,9 +43,7 @@ dt_status dt_web_stores_open(dt_web_stores *stores, const char *path, dt_error *
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* the wall clock may jump */
     pthread_cond_init(&stores->given_back, &clock);
     pthread_condattr_destroy(&clock);
-    stores->path = strdup(path);
-    if (stores->path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot serve: no memory");
+    stores->path = dt_strdup(path);
     st = dt_store_open_to_read(&first, path, err);
     dt_store_close(st == DT_OK ? first : NULL);
     return st;
