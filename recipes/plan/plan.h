@@ -58,7 +58,7 @@ typedef struct dt_plan_task {
     const char *target;        /* the run's copy of the target sentences for scoring; "": none */
     const char *output;        /* file on the launch machine, written when all parts exist */
     bool replace;              /* replace an existing output */
-    int64_t lines, part_lines; /* at least 1 */
+    int64_t lines, part_lines; /* at least 1; at most 2^20 parts */
     dt_string_list arguments;  /* arguments of the engine's command `generate` or `score` */
     int64_t *
         done; /* [2 * done_count] ranges of finished parts, ascending: first, end, first, end, ... */

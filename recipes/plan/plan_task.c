@@ -7,6 +7,7 @@
 #include "base/banned.h"
 
 #define LINES_MAX ((int64_t)1 << 40)
+#define PARTS_MAX ((int64_t)1 << 20)
 #define WHERE     "plan: task"
 
 json_t *dt_plan_task_to_json(const dt_plan_task *task)
@@ -90,6 +91,9 @@ dt_status dt_plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena
     DT_TRY(dt_json_get_bool(&out->replace, task, "replace", WHERE, err));
     DT_TRY(dt_plan_get_int(&out->lines, task, "lines", 1, LINES_MAX, WHERE, err));
     DT_TRY(dt_plan_get_int(&out->part_lines, task, "part_lines", 1, LINES_MAX, WHERE, err));
+    if (dt_plan_task_parts(out) > PARTS_MAX)
+        DT_THROW(err, DT_ERR_CORRUPT, WHERE ": %lld lines in parts of %lld", (long long)out->lines,
+                 (long long)out->part_lines);
     DT_TRY(read_arguments(out, task, arena, err));
     DT_TRY(read_done(out, task, arena, err));
 out:

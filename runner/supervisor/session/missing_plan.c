@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "recipes/fields/fields.h"
+#include "runner/channel/protocol.h"
 #include "runner/supervisor/folder/copies.h"
 #include "runner/supervisor/session/session_int.h"
 
@@ -66,8 +67,8 @@ static const char *name_of(dt_session *session, int64_t node)
     dt_node_layout place = {0};
     bool restored;
 
-    if (here != NULL && dt_copies_place(&place, &restored, NULL, session->run, session->attempt,
-                                        node, here, &session->arena, NULL) == DT_OK)
+    if (dt_copies_place(&place, &restored, NULL, session->run, session->attempt, node, here,
+                        &session->arena, NULL) == DT_OK)
         name = place.node;
     json_decref(place.paths);
     return name;
@@ -89,8 +90,6 @@ static dt_status name_nodes(dt_plan *plan, dt_session *session, dt_error *err)
         plan->node_count = 1; /* a node without a place: nothing was started */
     plan->node_names =
         dt_arena_alloc_array(&session->arena, (size_t)plan->node_count, sizeof(char *));
-    if (plan->node_names == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < plan->node_count; i++)
         plan->node_names[i] = NULL;
     for (int64_t i = 0; i < count; i++)
@@ -114,17 +113,15 @@ static dt_status list_ranks(dt_plan *plan, dt_session *session, dt_error *err)
                               &session->arena, err));
     plan->world_size = plan->node_count;
     for (int64_t i = 0; i < count; i++)
-        if (rows[i].rank >= plan->world_size)
+        if (rows[i].rank >= plan->world_size && rows[i].rank < DT_PROTOCOL_MAX_RANKS)
             plan->world_size = rows[i].rank + 1;
     plan->ranks =
         dt_arena_alloc_array(&session->arena, (size_t)plan->world_size, sizeof(plan->ranks[0]));
-    if (plan->ranks == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < plan->world_size; i++)
         plan->ranks[i] = (dt_plan_rank){
             .node = i < plan->node_count ? i : 0, .device = "cpu", .replicas = 1, .threads = 1};
     for (int64_t i = 0; i < count; i++)
-        if (rows[i].node < plan->node_count) {
+        if (rows[i].node < plan->node_count && rows[i].rank < plan->world_size) {
             plan->ranks[rows[i].rank].node = rows[i].node;
             plan->ranks[rows[i].rank].local_rank = rows[i].local_rank;
             plan->ranks[rows[i].rank].device = rows[i].device;
@@ -143,8 +140,6 @@ dt_status dt_missing_plan_substitute(dt_plan *plan, dt_session *session, const c
     read_recipe(&plan->recipe, session);
     session->plan_problem = dt_arena_printf(&session->arena, "%s", why);
     plan->directory = dt_arena_printf(&session->arena, "%s/checkpoints", session->folder);
-    if (session->plan_problem == NULL || plan->directory == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(name_nodes(plan, session, err));
     DT_TRY(list_ranks(plan, session, err));
     session->plan = dt_plan_to_json(plan);
