@@ -123,7 +123,7 @@ static dt_status take_end_ids(dt_reading *reading, const json_t *config, const c
     const json_t *ids;
     dt_status st = DT_OK;
 
-    if (path != NULL && dt_file_exists(path))
+    if (dt_file_exists(path))
         DT_TRY(at_from(reading, dt_json_read(&generation, path, GENERATION_MAX, reading->err)));
     ids = json_object_get(generation != NULL ? generation : config, "eos_token_id");
     if (ids == NULL || json_is_null(ids) || dt_reading_given(reading, "model.end_ids") ||
