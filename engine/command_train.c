@@ -43,8 +43,6 @@ static dt_status read_how(dt_task_how *out, const dt_plan *plan, dt_arena *arena
     dt_score_arguments scored;
     dt_status st = DT_OK;
 
-    if (argv == NULL || given == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int i = 0; i < argc; i++)
         argv[i] = (char *)(i < fixed ? before[i] : plan->task.arguments.items[i - fixed]);
     argv[argc] = NULL;

@@ -14,13 +14,9 @@
 
 #include "base/banned.h"
 
-static dt_status path_in(const char **out, dt_checkpoint *checkpoint, const char *name,
-                         dt_error *err)
+static const char *path_in(dt_checkpoint *checkpoint, const char *name)
 {
-    *out = dt_arena_printf(&checkpoint->arena, "%s/%s", checkpoint->path, name);
-    if (*out == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to open '%s'", checkpoint->path);
-    return DT_OK;
+    return dt_arena_printf(&checkpoint->arena, "%s/%s", checkpoint->path, name);
 }
 
 /* Read a small file of a checkpoint. A missing or oversized file is damage: DT_ERR_CORRUPT. */
@@ -40,7 +36,7 @@ static dt_status read_marker(dt_strbuf *out, dt_checkpoint *checkpoint, const ch
     dt_status st = DT_OK;
     const char *path;
 
-    DT_TRY(path_in(&path, checkpoint, marker, err));
+    path = path_in(checkpoint, marker);
     if (!dt_file_exists(checkpoint->path))
         DT_THROW(err, DT_ERR_NOT_FOUND, "checkpoint '%s' does not exist", checkpoint->path);
     if (!dt_file_exists(path))
@@ -67,7 +63,7 @@ static dt_status read_index(dt_checkpoint *checkpoint, const char *marker_name, 
     dt_strbuf_init(&marker);
     dt_strbuf_init(&text);
     DT_TRY(read_marker(&marker, checkpoint, marker_name, err));
-    DT_TRY(path_in(&path, checkpoint, DT_CHECKPOINT_INDEX, err));
+    path = path_in(checkpoint, DT_CHECKPOINT_INDEX);
     DT_TRY(read_small(&text, path, DT_CHECKPOINT_MAX_INDEX, err));
     dt_digest_of(digest, text.data, text.length);
     if (strcmp(digest, marker.data) != 0)
@@ -93,7 +89,7 @@ static dt_status check_sizes(dt_checkpoint *checkpoint, dt_error *err)
         struct stat info;
 
         part->fd = -1;
-        DT_TRY(path_in(&part->path, checkpoint, file->name, err));
+        part->path = path_in(checkpoint, file->name);
         if (lstat(part->path, &info) != 0)
             DT_THROW(err, DT_ERR_CORRUPT, "cannot find '%s': %s; use another checkpoint",
                      part->path, strerror(errno));
@@ -117,13 +113,9 @@ static dt_status open_marked(dt_checkpoint **out, const char *path, const char *
         DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
     dt_arena_init(&opened->arena, 0);
     opened->path = dt_arena_strdup(&opened->arena, path);
-    if (opened->path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
     DT_TRY(read_index(opened, marker, err));
     opened->parts = dt_arena_alloc_array(&opened->arena, (size_t)opened->index.file_count + 1,
                                          sizeof(*opened->parts));
-    if (opened->parts == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to open '%s'", path);
     for (int64_t i = 0; i < opened->index.file_count; i++)
         opened->parts[i].fd = -1;
     *out = opened;

@@ -49,8 +49,6 @@ static dt_status link_files(const dt_checkpoint *checkpoint, const char *from, c
         const char *source = dt_arena_printf(arena, "%s/%s", from, name);
         const char *target = dt_arena_printf(arena, "%s/%s", to, name);
 
-        if (source == NULL || target == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if (link(source, target) != 0)
             DT_TRY(copy_bytes(source, target, err));
     }
@@ -73,8 +71,6 @@ static dt_status write_index(const char **digest, const dt_checkpoint *checkpoin
     dt_json_write(&text, checkpoint->json);
     dt_digest_of(hex, text.data, text.length);
     *digest = dt_arena_strdup(arena, hex);
-    if (path == NULL || *digest == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
 out:
     dt_strbuf_release(&text);
@@ -88,8 +84,6 @@ static dt_status finish(const char *partial, const char *path, const char *paren
     const char *line = dt_arena_printf(arena, "%s\n", digest);
     dt_status st = DT_OK;
 
-    if (marker == NULL || line == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_sync_dir(partial, err));
     if (rename(partial, path) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", partial, strerror(errno));
@@ -115,8 +109,6 @@ dt_status dt_checkpoint_copy(const char **path, const char **digest, const char 
     dt_checkpoint_name_format(name, &(dt_checkpoint_name){checkpoint->index.info.step, 1, false});
     *path = dt_arena_printf(arena, "%s/%s", parent, name);
     partial = dt_arena_printf(arena, "%s/%s" DT_CHECKPOINT_PARTIAL, parent, name);
-    if (*path == NULL || partial == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_make_dirs(partial, 0700, err));
     DT_TRY(link_files(checkpoint, from, partial, arena, err));
     DT_TRY(write_index(digest, checkpoint, run, partial, arena, err));

@@ -31,15 +31,6 @@ typedef struct parser {
     json_t *file_numbers; /* name → number; avoids a quadratic search in a malicious document */
 } parser;
 
-/* Allocate zeroed memory for `count` elements, at least one. */
-static dt_status take(void **out, const parser *in, size_t count, size_t elem_bytes, dt_error *err)
-{
-    *out = dt_arena_alloc_array(in->arena, count > 0 ? count : 1, elem_bytes);
-    if (*out == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "%s: no memory to read it", in->where);
-    return DT_OK;
-}
-
 bool dt_checkpoint_name_ends(const char *name, const char *tail)
 {
     size_t length = strlen(name), tail_length = strlen(tail);
@@ -80,7 +71,7 @@ static dt_status files_parse(const parser *in, const json_t *json, dt_error *err
     size_t i;
 
     DT_TRY(dt_json_get_array(&files, json, "files", in->where, err));
-    DT_TRY(take(&room, in, json_array_size(files), sizeof(*in->out->files), err));
+    room = dt_arena_alloc_array(in->arena, json_array_size(files), sizeof(*in->out->files));
     in->out->files = room;
     json_array_foreach(files, i, item) {
         dt_checkpoint_file *file = &in->out->files[i];
@@ -127,7 +118,7 @@ static dt_status pieces_parse(dt_checkpoint_tensor *tensor, int kind, const json
 
     snprintf(where, sizeof(where), "%.120s: '%.80s' (%s)", in->where, tensor->name, name);
     DT_TRY(dt_json_get_array(&list, json, name, where, err));
-    DT_TRY(take(&room, in, json_array_size(list), sizeof(*pieces->items), err));
+    room = dt_arena_alloc_array(in->arena, json_array_size(list), sizeof(*pieces->items));
     pieces->items = room;
     pieces->count = (int64_t)json_array_size(list);
     json_array_foreach(list, i, item)
@@ -175,7 +166,7 @@ static dt_status tensors_parse(const parser *in, const json_t *json, dt_error *e
     void *room;
 
     DT_TRY(dt_json_get_object(&tensors, json, "tensors", in->where, err));
-    DT_TRY(take(&room, in, json_object_size(tensors), sizeof(*in->out->tensors), err));
+    room = dt_arena_alloc_array(in->arena, json_object_size(tensors), sizeof(*in->out->tensors));
     in->out->tensors = room;
     json_object_foreach(tensors, name, item) {
         dt_checkpoint_tensor *tensor = &in->out->tensors[in->out->tensor_count++];

@@ -27,8 +27,6 @@ static dt_status has(bool *out, const dt_checkpoint_entry *entry, const char *na
 {
     const char *path = dt_arena_printf(arena, "%s/%s", entry->path, name);
 
-    if (path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
     *out = dt_file_exists(path);
     return DT_OK;
 }
@@ -60,7 +58,7 @@ static dt_status look_at(dt_checkpoint_entry *entry, dt_arena *arena, dt_error *
     } else {
         entry->problem = dt_arena_strdup(arena, problem.message);
     }
-    if (entry->problem == NULL || problem.code == DT_ERR_NOMEM)
+    if (problem.code == DT_ERR_NOMEM)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
 out:
     dt_checkpoint_close(opened);
@@ -78,16 +76,12 @@ static dt_status add(dt_checkpoint_entry **entries, int64_t *count, int64_t *cap
         int64_t wider = *capacity == 0 ? 16 : *capacity * 2;
         dt_checkpoint_entry *room = dt_arena_alloc_array(arena, (size_t)wider, sizeof(*room));
 
-        if (room == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
         if (*count > 0)
             memcpy(room, *entries, (size_t)*count * sizeof(*room));
         *entries = room;
         *capacity = wider;
     }
     entry.path = dt_arena_printf(arena, "%s/%s", parent, text);
-    if (entry.path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
     (*entries)[(*count)++] = entry;
     return DT_OK;
 }

@@ -92,8 +92,6 @@ dt_status dt_checkpoint_beyond(const char ***paths, int64_t *count, const char *
     run.stays = dt_arena_alloc_array(arena, (size_t)run.count + 1, sizeof(bool));
     run.is_best = dt_arena_alloc_array(arena, (size_t)run.count + 1, sizeof(bool));
     *paths = dt_arena_alloc_array(arena, (size_t)run.count + 1, sizeof((*paths)[0]));
-    if (run.stays == NULL || run.is_best == NULL || *paths == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of checkpoints");
     keep_newest(&run, ~0u, 1);
     keep_newest(&run, DT_CHECKPOINT_STEPS | DT_CHECKPOINT_END, keep->newest);
     keep_newest(&run, DT_CHECKPOINT_EPOCH, keep->epochs);

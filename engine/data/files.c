@@ -142,15 +142,11 @@ static dt_status add(dt_data_files *files, int64_t *capacity, const char *path, 
         int64_t wider = *capacity == 0 ? 8 : *capacity * 2;
         dt_data_file *items = dt_arena_alloc_array(arena, (size_t)wider, sizeof(*items));
 
-        if (items == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of %lld files", (long long)wider);
         if (files->count > 0)
             memcpy(items, files->items, (size_t)files->count * sizeof(*items));
         files->items = items;
         *capacity = wider;
     }
-    if (copy == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the path '%s'", path);
     DT_TRY(look_at(&files->items[files->count], copy, kind, field, err));
     files->bytes += files->items[files->count++].bytes;
 out:

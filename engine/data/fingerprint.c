@@ -120,8 +120,6 @@ dt_status dt_fingerprint_files(json_t **out, const dt_string_list *paths, dt_err
     *out = NULL;
     dt_arena_init(&arena, 0);
     files.items = dt_arena_alloc_array(&arena, (size_t)paths->count + 1, sizeof(*files.items));
-    if (files.items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld files", (long long)paths->count);
     for (int64_t i = 0; i < paths->count; i++) {
         files.items[i] = (dt_data_file){.path = paths->items[i], .kind = DT_TOKENS_BYTE};
         if (stat(paths->items[i], &info) == 0)

@@ -105,8 +105,6 @@ dt_status dt_bpe_get_bool(bool *out, const json_t *object, const char *key, bool
                           const char *where, dt_error *err);
 dt_status dt_bpe_get_text(const char **out, const json_t *object, const char *key,
                           const char *where, dt_error *err);
-/* Copies a text into the tokenizer's arena. */
-dt_status dt_bpe_copy_text(const char **out, dt_bpe *bpe, const char *text, dt_error *err);
 
 /* alone: the part is not one of several in a Sequence. */
 typedef dt_status dt_bpe_read_fn(dt_bpe *bpe, const json_t *json, bool alone, dt_error *err);

@@ -49,12 +49,6 @@ dt_status dt_bpe_get_text(const char **out, const json_t *object, const char *ke
                         : DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s': expected a text", where, key);
 }
 
-dt_status dt_bpe_copy_text(const char **out, dt_bpe *bpe, const char *text, dt_error *err)
-{
-    *out = dt_arena_strdup(&bpe->arena, text);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory for a tokenizer");
-}
-
 dt_status dt_bpe_read_each(dt_bpe *bpe, const json_t *json, const char *where, const char *list,
                            dt_bpe_read_fn *read, dt_error *err)
 {

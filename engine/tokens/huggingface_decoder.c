@@ -15,7 +15,8 @@ static dt_status set_space(dt_bpe *bpe, const char *text, dt_error *err)
     if (bpe->space != NULL)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                        "'%s': unsupported second Replace or Metaspace (expected one)", where);
-    return dt_bpe_copy_text(&bpe->space, bpe, text, err);
+    bpe->space = dt_arena_strdup(&bpe->arena, text);
+    return DT_OK;
 }
 
 /* Reads a Replace of a String by a space; other kinds are unsupported. */

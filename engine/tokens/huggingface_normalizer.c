@@ -21,7 +21,7 @@ static dt_status read_replace(dt_normal_step *out, dt_bpe *bpe, const json_t *js
 
     DT_TRY(dt_bpe_check_keys(json, where, keys, err));
     DT_TRY(dt_bpe_get_text(&out->to, json, "content", where, err));
-    DT_TRY(dt_bpe_copy_text(&out->to, bpe, out->to, err));
+    out->to = dt_arena_strdup(&bpe->arena, out->to);
     if (regex != NULL && strcmp(regex, " {2,}") == 0) {
         out->kind = DT_NORMAL_REPLACE_SPACES;
         return DT_OK;
@@ -32,7 +32,7 @@ static dt_status read_replace(dt_normal_step *out, dt_bpe *bpe, const json_t *js
                  "' {2,}')",
                  where, regex != NULL ? regex : "");
     out->kind = DT_NORMAL_REPLACE;
-    DT_TRY(dt_bpe_copy_text(&out->from, bpe, from, err));
+    out->from = dt_arena_strdup(&bpe->arena, from);
 out:
     return st;
 }
@@ -44,7 +44,7 @@ static dt_status read_prepend(dt_normal_step *out, dt_bpe *bpe, const json_t *js
 
     DT_TRY(dt_bpe_check_keys(json, where, keys, err));
     DT_TRY(dt_bpe_get_text(&out->to, json, "prepend", where, err));
-    DT_TRY(dt_bpe_copy_text(&out->to, bpe, out->to, err));
+    out->to = dt_arena_strdup(&bpe->arena, out->to);
 out:
     return st;
 }
@@ -79,8 +79,6 @@ static dt_status read_charsmap(dt_normal_step *out, dt_bpe *bpe, const json_t *j
                  "'%s': 'precompiled_charsmap' is %s: export the tokenizer again", where,
                  text[0] == '\0' ? "empty" : "not base64");
     kept = dt_arena_alloc(&bpe->arena, bytes.length + 1);
-    if (map == NULL || kept == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for a tokenizer");
     memcpy(kept, bytes.data, bytes.length + 1);
     st = dt_charsmap_read(map, kept, bytes.length, err);
     if (st != DT_OK) {

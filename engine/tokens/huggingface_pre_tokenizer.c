@@ -107,7 +107,7 @@ static dt_status read_metaspace(dt_bpe *bpe, const json_t *json, dt_error *err)
     DT_TRY(dt_bpe_get_text(&mark, json, "replacement", pre, err));
     if (mark[0] == '\0')
         DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'replacement' is empty", pre);
-    DT_TRY(dt_bpe_copy_text(&bpe->metaspace.mark, bpe, mark, err));
+    bpe->metaspace.mark = dt_arena_strdup(&bpe->arena, mark);
     DT_TRY(read_scheme(bpe, json, err));
     DT_TRY(dt_bpe_get_bool(&bpe->metaspace.split, json, "split", true, pre, err));
 out:

@@ -162,21 +162,18 @@ static bool has(const dt_code_set *set, uint32_t code)
            (set->classes != 0 && (set->classes & dt_code_class_of(code)) != 0);
 }
 
-static bool keep(dt_code_set *out, dt_arena *arena, draft *from)
+static void keep(dt_code_set *out, dt_arena *arena, draft *from)
 {
     dt_code_range *ranges = NULL;
 
     join_ranges(from);
     if (from->count > 0) {
         ranges = dt_arena_alloc_array(arena, (size_t)from->count, sizeof(*ranges));
-        if (ranges == NULL)
-            return false;
         memcpy(ranges, from->ranges, (size_t)from->count * sizeof(*ranges));
     }
     *out = (dt_code_set){.classes = from->classes, .ranges = ranges, .count = from->count};
     for (uint32_t code = 0; code < 128; code++)
         out->ascii[code] = has(out, code);
-    return true;
 }
 
 bool dt_split_set_parse(dt_split_set *out, dt_arena *arena, const char *pattern)
@@ -189,11 +186,11 @@ bool dt_split_set_parse(dt_split_set *out, dt_arena *arena, const char *pattern)
         return false;
     if (*at == '?') {
         at++;
-        if (!keep(&out->before, arena, &set) || !read_set(&set, &at))
+        keep(&out->before, arena, &set);
+        if (!read_set(&set, &at))
             return false;
     }
-    if (!keep(&out->of, arena, &set))
-        return false;
+    keep(&out->of, arena, &set);
     if (*at == '+') {
         out->most = INT_MAX;
         at++;

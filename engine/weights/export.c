@@ -189,7 +189,7 @@ static dt_status write_config(dt_weights_exporter *e, dt_error *err)
 
     if (e->options->origin != NULL) {
         path = dt_arena_printf(&e->arena, "%s/" DT_HUGGINGFACE_CONFIG, e->options->origin);
-        if (path != NULL && dt_file_exists(path))
+        if (dt_file_exists(path))
             DT_TRY(dt_json_read(&like, path, ORIGIN_MOST, err));
     }
     DT_TRY(dt_huggingface_write(&config, &e->recipe, e->vocab, like, err));

@@ -200,8 +200,6 @@ dt_status dt_weights_export_tensors(dt_weights_exporter *e, dt_error *err)
     int64_t largest = 0;
     dt_status st = DT_OK;
 
-    if (all == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to export");
     DT_TRY(lay_out(all, e, err));
     for (int i = 0; i < e->model->param_count; i++)
         largest = e->model->params[i].elems > largest ? e->model->params[i].elems : largest;

@@ -105,8 +105,6 @@ dt_status dt_weights_open(dt_weights **out, const dt_weights_files *files, dt_er
     opened->files = files;
     opened->parts = dt_arena_alloc_array(&opened->arena, (size_t)files->files.count + 1,
                                          sizeof(*opened->parts));
-    if (opened->parts == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to read weights");
     for (int64_t i = 0; i < files->files.count; i++)
         opened->parts[i].fd = -1;
     DT_TRY(dt_weights_describe(&opened->description, files, err));
