@@ -146,7 +146,7 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
     dt_strbuf_init(&text);
     DT_TRY(dt_arguments_parse(&args, command, argc, argv, &arena, err));
     if (dt_arguments_flag(&args, "help")) {
-        DT_TRY(dt_help_command(&text, command, err));
+        dt_help_command(&text, command);
         DT_TRY(dt_report_text(&text, err));
     } else {
         call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/node_setup/remote_helper/cache_pin.h"
@@ -25,8 +26,7 @@ static void mark(dt_agent *agent, const char *cache, const char *path)
     if (made == NULL)
         return;
     agent->cache_pins =
-        realloc(agent->cache_pins, (agent->cache_pin_count + 1) * sizeof(agent->cache_pins[0]));
-    DT_ASSERT(agent->cache_pins != NULL);
+        dt_realloc(agent->cache_pins, agent->cache_pin_count + 1, sizeof(agent->cache_pins[0]));
     agent->cache_pins[agent->cache_pin_count++] = made;
 }
 

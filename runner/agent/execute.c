@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -56,8 +57,7 @@ static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_
     if (st != DT_OK)
         return st;
     if (agent->run == NULL) {
-        agent->run = strdup(command->run);
-        DT_ASSERT(agent->run != NULL);
+        agent->run = dt_strdup(command->run);
         agent->attempt = command->attempt;
     }
     agent->attached = true;

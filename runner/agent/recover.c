@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
@@ -31,9 +32,8 @@ struct dt_agent_past {
 
 dt_agent_past *dt_agent_past_new(void)
 {
-    dt_agent_past *past = calloc(1, sizeof(*past));
+    dt_agent_past *past = dt_calloc(1, sizeof(*past));
 
-    DT_ASSERT(past != NULL);
     return past;
 }
 
@@ -55,16 +55,13 @@ static void add_started(dt_agent_past *past, const json_t *event)
         dt_json_get_int(&rank.pid, event, "pid", "journal", NULL) != DT_OK ||
         dt_json_get_int(&rank.start_ticks, event, "start_ticks", "journal", NULL) != DT_OK)
         return;
-    past->ranks = realloc(past->ranks, (past->count + 1) * sizeof(past->ranks[0]));
-    DT_ASSERT(past->ranks != NULL);
+    past->ranks = dt_realloc(past->ranks, past->count + 1, sizeof(past->ranks[0]));
     past->ranks[past->count++] = rank;
     if (cgroup != NULL && past->cgroup == NULL) {
-        past->cgroup = strdup(cgroup);
-        DT_ASSERT(past->cgroup != NULL);
+        past->cgroup = dt_strdup(cgroup);
     }
     if (boot_id != NULL && past->boot_id == NULL) {
-        past->boot_id = strdup(boot_id);
-        DT_ASSERT(past->boot_id != NULL);
+        past->boot_id = dt_strdup(boot_id);
     }
 }
 

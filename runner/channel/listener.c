@@ -7,6 +7,8 @@
 
 #include "runner/channel/socket.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 struct dt_listener {
@@ -35,9 +37,7 @@ dt_status dt_listener_open(dt_listener **out, uv_loop_t *loop, const char *folde
     dt_status st;
 
     *out = NULL;
-    listener = calloc(1, sizeof(*listener));
-    if (listener == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    listener = dt_calloc(1, sizeof(*listener));
     st = dt_socket_listen(&listener->fd, folder, name, err);
     if (st != DT_OK) {
         free(listener);

@@ -9,6 +9,8 @@
 
 #include "runner/channel/lines.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define READ_BYTES 65536
@@ -74,14 +76,10 @@ static void on_read(uv_stream_t *pipe, ssize_t got, const uv_buf_t *buf)
 dt_status dt_stream_open(dt_stream **out, uv_loop_t *loop, int fd, size_t max_line_bytes,
                          const dt_stream_calls *calls, void *context, dt_error *err)
 {
-    dt_stream *stream = malloc(sizeof(*stream));
+    dt_stream *stream = dt_malloc(sizeof(*stream));
     int problem;
 
     *out = NULL;
-    if (stream == NULL) {
-        close(fd);
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    }
     memset(stream, 0, offsetof(dt_stream, bytes));
     dt_lines_init(&stream->lines, max_line_bytes);
     stream->calls = *calls;
@@ -139,8 +137,7 @@ void dt_stream_send(dt_stream *stream, const void *bytes, size_t length)
 
     if (stream->closing || stream->ended || length == 0)
         return;
-    request = malloc(sizeof(*request) + length);
-    DT_ASSERT(request != NULL);
+    request = dt_malloc(sizeof(*request) + length);
     request->stream = stream;
     memcpy(request->bytes, bytes, length);
     buf = uv_buf_init(request->bytes, (unsigned)length);

@@ -55,8 +55,6 @@ static dt_status offer_runs(dt_strbuf *out, const char *typed, dt_arena *arena, 
 
     DT_TRY(dt_dir_path(&folder, DT_DIR_STATE, arena, err));
     path = dt_arena_printf(arena, "%s/store.db", folder);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (!dt_file_exists(path))
         return DT_OK;
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
@@ -244,15 +242,13 @@ dt_status dt_complete(dt_strbuf *out, char *const *words, int count, dt_arena *a
     command = dt_command_find(words[0]);
     if (command == NULL || command->hidden)
         return DT_OK;
-    DT_TRY(dt_options_of(&at.options, &at.options_count, command, arena, err));
+    dt_options_of(&at.options, &at.options_count, command, arena);
     read_words(&at, words + 1, count - 1);
     option = find_option(&at, typed);
     if (at.wants != NULL) {
         offer_values(out, typed, "", at.wants);
     } else if (!at.only_operands && option != NULL && strchr(typed, '=') != NULL) {
         front = dt_arena_printf(arena, "--%s=", option->name);
-        if (front == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         offer_values(out, typed, front, option);
     } else if (!at.only_operands && typed[0] == '-') {
         offer_options(out, &at, words + 1, count - 1);

@@ -76,8 +76,6 @@ dt_status dt_find_weights(const char **path, const char *name, dt_arena *arena, 
     DT_TRY(read_choice(&wanted, at != NULL ? at + 1 : "last", err));
     if (at != NULL)
         ref = dt_arena_strndup(arena, ref, (size_t)(at - ref));
-    if (ref == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
     DT_TRY(find_run(&run, store, ref, arena, err));
     DT_TRY(dt_store_checkpoint_list(store, &rows, &count, run.id, arena, err));

@@ -14,8 +14,8 @@ void dt_help_option(dt_strbuf *out, const dt_option *option,
 /* Adds the text of `dtrun help`. */
 void dt_help_overview(dt_strbuf *out);
 /* Adds the text of `dtrun help NAME`. */
-dt_status dt_help_command(dt_strbuf *out, const dt_command *command, dt_error *err);
+void dt_help_command(dt_strbuf *out, const dt_command *command);
 /* Adds the whole file docs/commands.md. */
-dt_status dt_help_markdown(dt_strbuf *out, dt_error *err);
+void dt_help_markdown(dt_strbuf *out);
 
 #endif

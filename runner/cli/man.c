@@ -95,19 +95,16 @@ void dt_man_overview(dt_strbuf *out)
                            "downloads, prepared data, and programs copied from other machines\n");
 }
 
-dt_status dt_man_command(dt_strbuf *out, const dt_command *command, dt_error *err)
+void dt_man_command(dt_strbuf *out, const dt_command *command)
 {
     const dt_option *options;
     dt_arena arena;
-    dt_status st;
     size_t count;
     char *name;
 
     dt_arena_init(&arena, 0);
-    DT_TRY(dt_options_of(&options, &count, command, &arena, err));
+    dt_options_of(&options, &count, command, &arena);
     name = dt_arena_printf(&arena, "dtrun-%s", command->name);
-    if (name == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     begin_page(out, name, command->summary);
     dt_strbuf_add_fmt(out, "\\fBdtrun %s\\fR [\\fIoptions\\fR]", command->name);
     if (command->operands[0] != '\0') {
@@ -128,7 +125,5 @@ dt_status dt_man_command(dt_strbuf *out, const dt_command *command, dt_error *er
         add_block(out, command->notes);
     }
     dt_strbuf_add_str(out, ".SH SEE ALSO\n\\fBdtrun\\fR(1)\n");
-out:
     dt_arena_release(&arena);
-    return st;
 }

@@ -8,6 +8,6 @@
 /* Adds the page dtrun(1). */
 void dt_man_overview(dt_strbuf *out);
 /* Adds the page dtrun-NAME(1). */
-dt_status dt_man_command(dt_strbuf *out, const dt_command *command, dt_error *err);
+void dt_man_command(dt_strbuf *out, const dt_command *command);
 
 #endif

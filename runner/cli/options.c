@@ -27,8 +27,7 @@ static const dt_option server_option = {
 /* getopt_long returns the index of an option plus LONG_BASE, which no letter reaches. */
 enum { LONG_BASE = 256 };
 
-dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *command,
-                        dt_arena *arena, dt_error *err)
+void dt_options_of(const dt_option **out, size_t *count, const dt_command *command, dt_arena *arena)
 {
     size_t own = 0;
     dt_option *options;
@@ -36,8 +35,6 @@ dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *
     while (command->options != NULL && command->options[own].name != NULL)
         own++;
     options = dt_arena_alloc_array(arena, own + COMMON_COUNT + 1, sizeof(options[0]));
-    if (options == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (own > 0)
         memcpy(options, command->options, own * sizeof(options[0]));
     if (command->runs == DT_RUNS_REMOTE)
@@ -45,7 +42,6 @@ dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *
     memcpy(options + own, common, sizeof(common));
     *out = options;
     *count = own + COMMON_COUNT;
-    return DT_OK;
 }
 
 static dt_status value_int(dt_value *value, const dt_option *option, const char *text,
@@ -102,17 +98,14 @@ static dt_status value_choice(dt_value *value, const dt_option *option, const ch
     return st;
 }
 
-static dt_status value_item(dt_value *value, const char *text, dt_arena *arena, dt_error *err)
+static void value_item(dt_value *value, const char *text, dt_arena *arena)
 {
     const char **items = dt_arena_alloc_array(arena, value->items_count + 1, sizeof(items[0]));
 
-    if (items == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (value->items_count > 0)
         memcpy(items, value->items, value->items_count * sizeof(items[0]));
     items[value->items_count++] = text;
     value->items = items;
-    return DT_OK;
 }
 
 static dt_status value_set(dt_value *value, const dt_option *option, const char *text,
@@ -127,7 +120,8 @@ static dt_status value_set(dt_value *value, const dt_option *option, const char 
     case DT_OPTION_CHOICE:
         return value_choice(value, option, text, err);
     case DT_OPTION_LIST:
-        return value_item(value, text, arena, err);
+        value_item(value, text, arena);
+        return DT_OK;
     case DT_OPTION_FLAG:
     case DT_OPTION_TEXT:
         break;
@@ -153,11 +147,9 @@ static dt_status refuse(const dt_arguments *args, int code, const char *word, dt
 
     dt_arena_init(&scratch, 0);
     names = dt_arena_alloc_array(&scratch, args->options_count + 1, sizeof(names[0]));
-    if (names != NULL) {
-        for (size_t i = 0; i < args->options_count; i++)
-            names[i] = args->options[i].name;
-        meant = dt_suggest(word + 2, names);
-    }
+    for (size_t i = 0; i < args->options_count; i++)
+        names[i] = args->options[i].name;
+    meant = dt_suggest(word + 2, names);
     if (meant != NULL)
         st = DT_FAIL(err, DT_ERR_USAGE, "unknown option '%s' (did you mean '--%s'?)", word, meant);
     else
@@ -202,14 +194,12 @@ static bool is_dash_operand(const dt_arguments *args, const char *word)
 }
 
 /* Moves operands that start with a dash after "--". *argc and *argv become those of a copy. */
-static dt_status set_dash_operands_aside(const dt_arguments *args, int *argc, char ***argv,
-                                         dt_arena *arena, dt_error *err)
+static void set_dash_operands_aside(const dt_arguments *args, int *argc, char ***argv,
+                                    dt_arena *arena)
 {
     char **words = dt_arena_alloc_array(arena, (size_t)*argc + 2, sizeof(words[0]));
     int count = 0, i;
 
-    if (words == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (i = 0; i < *argc && strcmp((*argv)[i], "--") != 0; i++)
         if (!is_dash_operand(args, (*argv)[i]))
             words[count++] = (*argv)[i];
@@ -222,7 +212,6 @@ static dt_status set_dash_operands_aside(const dt_arguments *args, int *argc, ch
     words[count] = NULL;
     *argc = count;
     *argv = words;
-    return DT_OK;
 }
 
 static dt_status parse_words(dt_arguments *args, int argc, char **argv, dt_arena *arena,
@@ -233,11 +222,8 @@ static dt_status parse_words(dt_arguments *args, int argc, char **argv, dt_arena
     dt_status st;
     int code;
 
-    if (longs == NULL || letters == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    if (args->command->dash_operands &&
-        (st = set_dash_operands_aside(args, &argc, &argv, arena, err)) != DT_OK)
-        return st;
+    if (args->command->dash_operands)
+        set_dash_operands_aside(args, &argc, &argv, arena);
     *letter++ = ':'; /* distinguishes missing values from unknown options */
     for (size_t i = 0; i < args->options_count; i++) {
         const dt_option *option = &args->options[i];
@@ -272,10 +258,8 @@ dt_status dt_arguments_parse(dt_arguments *out, const dt_command *command, int a
     dt_status st = DT_OK;
 
     *out = (dt_arguments){.command = command};
-    DT_TRY(dt_options_of(&out->options, &out->options_count, command, arena, err));
+    dt_options_of(&out->options, &out->options_count, command, arena);
     out->values = dt_arena_alloc_array(arena, out->options_count, sizeof(out->values[0]));
-    if (out->values == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < out->options_count; i++) {
         const char *fallback = out->options[i].fallback;
         if (fallback != NULL)

@@ -55,8 +55,8 @@ typedef struct dt_arguments {
 } dt_arguments;
 
 /* All options of a command, including those that every command has. */
-dt_status dt_options_of(const dt_option **out, size_t *count, const dt_command *command,
-                        dt_arena *arena, dt_error *err);
+void dt_options_of(const dt_option **out, size_t *count, const dt_command *command,
+                   dt_arena *arena);
 
 /* argv[0] is the name of the command. The arguments are reordered, not changed. With --help the
  * operands are not checked. */

@@ -29,8 +29,6 @@ static dt_status read_layers(dt_recipe_source *out, const dt_call *call, dt_erro
 
     out->origins = dt_arena_alloc(call->arena, sizeof(*out->origins));
     out->sweep = dt_arena_alloc(call->arena, sizeof(*out->sweep));
-    if (layers == NULL || out->origins == NULL || out->sweep == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to read a recipe");
     *out->sweep = (dt_sweep){0};
     for (size_t i = 0; i < paths->items_count; i++) {
         DT_TRY(dt_recipe_source_read(&layer, paths->items[i], call->arena, err));

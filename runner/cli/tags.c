@@ -102,8 +102,6 @@ dt_status dt_tags_change(const char **out, const char *tags, const char *const *
         if (next.length > DT_TAGS_BYTES)
             DT_THROW(err, DT_ERR_USAGE, "a run can have at most %d bytes of tags", DT_TAGS_BYTES);
         *out = dt_arena_strdup(arena, next.data);
-        if (*out == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
 out:
     dt_strbuf_release(&next);

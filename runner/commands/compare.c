@@ -50,8 +50,6 @@ static dt_status add_operand(dt_run_entries *io, dt_store *store, const char *re
     dt_run *run = dt_arena_alloc(call->arena, sizeof(*run));
     dt_status st;
 
-    if (run == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     st = dt_runs_find(store, run, ref, call, &unknown);
     if (st == DT_OK)
         return add_run(io, run, err);
@@ -68,8 +66,6 @@ static dt_status find_runs(dt_run_entries *out, dt_store *store, const dt_call *
     dt_status st = DT_OK;
 
     out->items = dt_arena_alloc_array(call->arena, RUNS_MOST, sizeof(out->items[0]));
-    if (out->items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int i = 0; i < call->args->operands_count; i++)
         DT_TRY(add_operand(out, store, call->args->operands[i], call, err));
     if (group != NULL)

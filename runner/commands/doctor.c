@@ -200,10 +200,10 @@ static void settle_runs(const dt_probe_report *report, dt_arena *arena)
         path = dt_arena_printf(arena, "%s/store.db", state);
     if (path == NULL || !dt_file_exists(path))
         return; /* do not create a history */
-    for (int64_t i = 0; names != NULL && i < report->count; i++)
+    for (int64_t i = 0; i < report->count; i++)
         if (report->probes[i].facts != NULL)
             names[count++] = report->probes[i].node;
-    if (names != NULL && dt_store_open(&store, NULL, NULL) == DT_OK)
+    if (dt_store_open(&store, NULL, NULL) == DT_OK)
         (void)dt_orphans_settle(store, names, count, arena, NULL);
     dt_store_close(store);
 }

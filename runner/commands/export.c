@@ -115,8 +115,6 @@ static dt_status find_runs(dt_run **out, size_t *count, dt_store *store, wish *a
         DT_TRY(dt_run_select(&group, store, &selection, call->arena, err));
     *out = dt_arena_alloc_array(call->arena, (size_t)asked->refs_count + group.count + 1,
                                 sizeof((*out)[0]));
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int i = 0; i < asked->refs_count; i++) {
         DT_TRY(find_named(&run, store, i, asked, call, err));
         DT_TRY(add_run(*out, count, &run, asked, err));

@@ -76,8 +76,6 @@ static dt_status compare(const dt_strbuf *text, dt_call *call, json_t *object, d
     dt_strbuf_init(&reference);
     dt_strbuf_init(&out);
     names[1] = dt_arena_printf(call->arena, "'%s'", path);
-    if (names[1] == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_read(&reference, path, DT_BLEU_FILE_MOST, err));
     DT_TRY(dt_bleu_compare(&report, text, &reference, names,
                            dt_arguments_get(call->args, "tokenize")->text, call->arena, err));

@@ -25,15 +25,17 @@ static dt_status help(dt_call *call, dt_error *err)
     if (dt_arguments_flag(call->args, "man") && call->args->operands_count == 0) {
         dt_man_overview(&text);
     } else if (dt_arguments_flag(call->args, "markdown")) {
-        DT_TRY(dt_help_markdown(&text, err));
+        dt_help_markdown(&text);
     } else if (call->args->operands_count == 0) {
         dt_help_overview(&text);
     } else {
         command = dt_command_find(call->args->operands[0]);
         if (command == NULL)
             DT_TRY(refuse(call->args->operands[0], err));
-        DT_TRY(dt_arguments_flag(call->args, "man") ? dt_man_command(&text, command, err)
-                                                    : dt_help_command(&text, command, err));
+        if (dt_arguments_flag(call->args, "man"))
+            dt_man_command(&text, command);
+        else
+            dt_help_command(&text, command);
     }
     if (call->json) {
         object = dt_report_object();

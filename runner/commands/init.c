@@ -25,8 +25,6 @@ static dt_status make_absolute(dt_string_list *paths, dt_arena *arena, dt_error 
                            strerror(errno));
         paths->items[i] = dt_arena_strdup(arena, whole);
         free(whole);
-        if (paths->items[i] == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a path");
     }
     return DT_OK;
 }

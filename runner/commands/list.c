@@ -39,8 +39,6 @@ static dt_status read_selection(dt_run_selection *out, const dt_call *call, dt_e
         out->descending = true;
     }
     out->filters = dt_arena_alloc_array(call->arena, filters + 1, sizeof(out->filters[0]));
-    if (out->filters == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (; out->filters_count < filters; out->filters_count++)
         DT_TRY(dt_run_filter_parse(&out->filters[out->filters_count],
                                    args->operands[out->filters_count], call->arena, err));
@@ -130,7 +128,7 @@ static dt_status list(dt_call *call, dt_error *err)
     for (size_t i = 0; i < entries.count; i++)
         (void)dt_runs_ensure(entries.items[i].run, call);
     if (asked == NULL && !call->json)
-        DT_TRY(dt_run_columns_differing(&columns, &entries, call->arena, err));
+        dt_run_columns_differing(&columns, &entries, call->arena);
     DT_TRY(call->json ? print_json(store, &entries, &columns, call->arena, err)
                       : print_text(store, &entries, &columns,
                                    !dt_run_selection_is_plain(&selection), call, err));

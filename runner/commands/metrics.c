@@ -140,8 +140,6 @@ static dt_status metrics(dt_call *call, dt_error *err)
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    if (runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
     for (size_t i = 0; i < count; i++)
         DT_TRY(read_run(&runs[i], store, call->args->operands[i], name, call, err));

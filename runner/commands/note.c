@@ -23,8 +23,6 @@ static dt_status join(const char **out, const dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "a note can have at most %d bytes, not %zu", NOTE_BYTES,
                  text.length);
     *out = dt_arena_strdup(call->arena, text.data);
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
 out:
     dt_strbuf_release(&text);
     return st;

@@ -98,8 +98,6 @@ static dt_status remove_runs(dt_call *call, dt_error *err)
     dt_store *store = NULL;
     dt_status st = DT_OK;
 
-    if (runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_store_open(&store, NULL, err));
     for (size_t i = 0; i < count; i++) {
         DT_TRY(look(&runs[i], store, call->args->operands[i], call, err));

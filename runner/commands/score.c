@@ -103,8 +103,6 @@ static dt_status score_files(dt_call *call, dt_error *err)
     DT_TRY(check_files(paths, call, err));
     for (int i = 0; i < 2; i++) {
         names[i] = dt_arena_printf(call->arena, "'%s'", paths[i]);
-        if (names[i] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         DT_TRY(read_file(&texts[i], paths[i], err));
     }
     DT_TRY(dt_bleu_compare(&report, &texts[0], &texts[1], names,

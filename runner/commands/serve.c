@@ -61,11 +61,7 @@ static bool stdout_is_journal(void)
 /* "URL?token=TOKEN", or the URL alone. */
 static const char *link_of(const serving *s, const char *url)
 {
-    const char *link = NULL;
-
-    if (s->token != NULL)
-        link = dt_arena_printf(s->call->arena, "%s?token=%s", url, s->token);
-    return link != NULL ? link : url;
+    return s->token != NULL ? dt_arena_printf(s->call->arena, "%s?token=%s", url, s->token) : url;
 }
 
 /* Path of the file with the address of the running server, for --link. A killed server leaves it. */
@@ -88,8 +84,7 @@ static void keep_address(serving *s, const char *url)
         return;
     url += sizeof(scheme) - 1;
     s->address = dt_arena_strndup(s->call->arena, url, strcspn(url, "/"));
-    if (s->address != NULL)
-        (void)dt_file_write_atomic(path, s->address, strlen(s->address), 0600, NULL);
+    (void)dt_file_write_atomic(path, s->address, strlen(s->address), 0600, NULL);
 }
 
 /* Removes the address file, unless another server has replaced it. */
@@ -160,8 +155,6 @@ static dt_status print_link(const serving *s, const char *listen, dt_error *err)
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    if (url == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (colon == NULL || strncmp(listen, "unix:", 5) == 0 || strcmp(colon, ":0") == 0)
         DT_THROW(err, DT_ERR_USAGE,
                  "--link needs the address of the server with its port (--listen HOST:PORT)");

@@ -247,8 +247,6 @@ static dt_status make_spark(const char **out, const dt_term *term, dt_store *sto
         goto out;
     dt_plot_spark(&text, term, curve.means, curve.buckets);
     *out = dt_arena_strdup(arena, text.data);
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
 out:
     dt_strbuf_release(&text);
     return st;

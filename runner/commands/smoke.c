@@ -95,7 +95,7 @@ static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_
     if (st != DT_OK && out->count == 0) {
         if (!call->json && call->problems->errors > 0)
             dt_report_problems(call->args->command, call->problems);
-        DT_TRY(dt_smoke_unread(out, path, &problem, call->arena, err));
+        dt_smoke_unread(out, path, &problem, call->arena);
         report_result(to, &out->results[0]);
         if (problem.code == DT_ERR_RECIPE)
             call->exit_code = DT_EXIT_USAGE;
@@ -106,7 +106,6 @@ static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_
     st = DT_OK;
     dt_problems_init(call->problems, call->arena); /* they are reported */
     report_end(to, out);
-out:
     return st;
 }
 
@@ -119,8 +118,6 @@ static dt_status read_faults(dt_smoke_wish *out, const dt_call *call, dt_error *
     for (size_t i = 0; i < DT_SMOKE_FAULT_KINDS; i++)
         most += dt_arguments_get(call->args, dt_smoke_fault_kinds[i].option)->items_count;
     faults = dt_arena_alloc_array(call->arena, most + 1, sizeof(*faults));
-    if (faults == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < DT_SMOKE_FAULT_KINDS; i++) {
         const dt_smoke_fault_kind *kind = &dt_smoke_fault_kinds[i];
         const dt_value *given = dt_arguments_get(call->args, kind->option);
@@ -185,8 +182,6 @@ static dt_status smoke(dt_call *call, dt_error *err)
     char version[] = "TAP version 14\n";
     dt_status st = DT_OK;
 
-    if (reports == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (wish.how.here && wish.how.ranks > 0)
         DT_THROW(err, DT_ERR_USAGE,
                  "--ranks cannot be combined with --here: the recipe sets the ranks");

@@ -42,7 +42,7 @@ static void check_rows(json_t *problems, const dt_run_mark *marks, int64_t count
     for (int64_t i = 0; i < count; i++) {
         const char *folder = dt_arena_printf(arena, "%s/%s", runs, marks[i].id);
 
-        if (folder != NULL && !dt_file_exists(folder))
+        if (!dt_file_exists(folder))
             add_problem(problems, "run '%s' has no folder '%s' (moved? 'dtrun rm %s' removes it)",
                         marks[i].id, folder, marks[i].id);
     }
@@ -81,7 +81,7 @@ static void check_repaired(json_t *problems, const char *runs, dt_arena *arena)
 {
     const char *path = dt_arena_printf(arena, "%s/../" DT_REPAIRED_FILE, runs);
 
-    if (path != NULL && dt_file_exists(path))
+    if (dt_file_exists(path))
         add_problem(problems, "a repair was interrupted ('dtrun store repair' completes it)");
 }
 
@@ -114,8 +114,6 @@ static dt_status check(dt_store *store, dt_call *call, dt_error *err)
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    if (runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     dt_restore_runs(store);
     DT_TRY(dt_store_verify(store, &damages, &count, call->arena, err));
     for (int64_t i = 0; i < count; i++)

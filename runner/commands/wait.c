@@ -109,8 +109,6 @@ static dt_status follow(const char **met, dt_run *run, condition *conditions, si
     const char *id = dt_arena_strdup(call->arena, run->id);
     dt_status st = DT_OK;
 
-    if (id == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (;;) {
         bool ended = dt_run_state_is_terminal(run->state);
 
@@ -163,8 +161,6 @@ static dt_status wait_run(dt_call *call, dt_error *err)
     dt_run run;
 
     dt_arena_init(&arena, 0);
-    if (conditions == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < until->items_count; i++)
         DT_TRY(read_condition(&conditions[i], until->items[i], call->arena, err));
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));

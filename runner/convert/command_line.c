@@ -12,10 +12,9 @@ static dt_status refuse(dt_shell_scanner *s, int line, const char *what)
     return DT_FAIL(s->err, DT_ERR_USAGE, "%s:%d: %s", s->source, line, what);
 }
 
-static dt_status remark(dt_shell_scanner *s, const char *text)
+static void remark(dt_shell_scanner *s, const char *text)
 {
-    return dt_shell_add_to(&s->script->remarks, text, strlen(text), s->line, s->script->arena,
-                           s->err);
+    dt_shell_add_to(&s->script->remarks, text, strlen(text), s->line, s->script->arena);
 }
 
 /* Processes a word of "export": NAME=value, or the NAME of a variable that is already defined. */
@@ -27,8 +26,8 @@ static dt_status export_word(dt_shell_script *script, const dt_shell_word *word,
         return dt_shell_define_word(script, word, true, err);
     if (variable == NULL)
         return DT_OK;
-    return dt_shell_define_words(script, word->text, strlen(word->text), &variable->value, true,
-                                 err);
+    dt_shell_define_words(script, word->text, strlen(word->text), &variable->value, true);
+    return DT_OK;
 }
 
 static bool is_assignments(const dt_shell_command *command)
@@ -49,7 +48,7 @@ static dt_status continue_last(dt_shell_scanner *s)
     for (size_t i = 0; i < s->command.count && st == DT_OK; i++)
         st = dt_shell_add_word(last, &s->command.words[i], s->script->arena, s->err);
     if (st == DT_OK)
-        st = remark(s, "this line begins with a flag: it is read as a part of the command before");
+        remark(s, "this line begins with a flag: it is read as a part of the command before");
     return st;
 }
 
@@ -72,7 +71,7 @@ static dt_status end_command(dt_shell_scanner *s)
                s->script->count > 0) {
         st = continue_last(s);
     } else {
-        st = dt_shell_add_command(s->script, command, s->err);
+        dt_shell_add_command(s->script, command);
     }
     s->command = (dt_shell_command){0};
     return st;
@@ -88,36 +87,29 @@ static void take_char(dt_shell_scanner *s, char c)
 }
 
 /* "\<newline>" is removed. So is "\ <newline>", which a shell would read as a blank and the end of the command: the
- * blank is invisible, and never intended. */
-static dt_status skip_continuation(bool *skipped, dt_shell_scanner *s)
+ * blank is invisible, and never intended. Returns whether it was there. */
+static bool skip_continuation(dt_shell_scanner *s)
 {
     const char *at = s->at + 1;
     bool blanks = false;
 
     for (; at < s->end && strchr(" \t\r", *at) != NULL && *at != '\0'; at++)
         blanks = blanks || *at != '\r';
-    *skipped = at < s->end && *at == '\n';
-    if (!*skipped)
-        return DT_OK;
+    if (at == s->end || *at != '\n')
+        return false;
     s->at = at + 1;
+    if (blanks)
+        remark(s,
+               "blanks follow the backslash at its end, where a shell would end the command: the "
+               "line is read as continued");
     s->line++;
-    if (!blanks)
-        return DT_OK;
-    s->line--;
-    {
-        dt_status st = remark(s, "blanks follow the backslash at its end, where a shell would end "
-                                 "the command: the line is read as continued");
-
-        s->line++;
-        return st;
-    }
+    return true;
 }
 
 static dt_status take_quotes(dt_shell_scanner *s)
 {
     char quote = *s->at++;
     int line = s->line;
-    bool skipped;
     dt_status st;
 
     if (!s->in_word)
@@ -128,12 +120,8 @@ static dt_status take_quotes(dt_shell_scanner *s)
             if ((st = dt_shell_expand(s, true)) != DT_OK)
                 return st;
         } else {
-            if (quote == '"' && *s->at == '\\') {
-                if ((st = skip_continuation(&skipped, s)) != DT_OK)
-                    return st;
-                if (skipped)
-                    continue;
-            }
+            if (quote == '"' && *s->at == '\\' && skip_continuation(s))
+                continue;
             if (quote == '"' && *s->at == '\\' && s->at + 1 < s->end &&
                 strchr("$`\"\\", s->at[1]) != NULL)
                 s->at++;
@@ -167,12 +155,12 @@ static size_t placeholder_length(const dt_shell_scanner *s)
     return word < length ? length + 1 : 0;
 }
 
-static dt_status take_placeholder(dt_shell_scanner *s, size_t length)
+static void take_placeholder(dt_shell_scanner *s, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         take_char(s, *s->at++);
     s->open = true;
-    return remark(s, "a name in <> is read as a placeholder to fill in, not as a redirection");
+    remark(s, "a name in <> is read as a placeholder to fill in, not as a redirection");
 }
 
 /* Skips a redirection ("> FILE", "2>&1", "<<END") together with the word that follows it. */
@@ -183,8 +171,10 @@ static dt_status skip_redirection(dt_shell_scanner *s)
     size_t count;
     dt_status st;
 
-    if (*s->at == '<' && (count = placeholder_length(s)) > 0)
-        return take_placeholder(s, count);
+    if (*s->at == '<' && (count = placeholder_length(s)) > 0) {
+        take_placeholder(s, count);
+        return DT_OK;
+    }
     if (s->in_word && s->word.data[strspn(s->word.data, "0123456789")] == '\0') {
         start -= s->word.length;
         dt_strbuf_reset(&s->word); /* the number of a file descriptor */
@@ -208,12 +198,11 @@ static dt_status skip_redirection(dt_shell_scanner *s)
             length -= 2;
         }
         s->heredoc = dt_arena_strndup(s->script->arena, word, length);
-        if (s->heredoc == NULL)
-            return DT_FAIL(s->err, DT_ERR_NOMEM, "no memory");
     }
     s->at += count;
-    return dt_shell_add_to(&s->command.redirections, start, (size_t)(s->at - start), s->line,
-                           s->script->arena, s->err);
+    dt_shell_add_to(&s->command.redirections, start, (size_t)(s->at - start), s->line,
+                    s->script->arena);
+    return DT_OK;
 }
 
 /* Skips the lines of a here-document, and the line that ends it. */
@@ -265,7 +254,6 @@ static dt_status take_separator(dt_shell_scanner *s)
 static dt_status step(dt_shell_scanner *s)
 {
     char c = *s->at;
-    bool skipped;
 
     if (c == '#' && !s->in_word) {
         while (s->at < s->end && *s->at != '\n')
@@ -281,10 +269,8 @@ static dt_status step(dt_shell_scanner *s)
     if (strchr(" \t\r\n;|&()", c) != NULL)
         return take_separator(s);
     if (c == '\\') {
-        dt_status st = skip_continuation(&skipped, s);
-
-        if (st != DT_OK || skipped)
-            return st;
+        if (skip_continuation(s))
+            return DT_OK;
         if (s->at + 1 < s->end)
             s->at++;
     }
@@ -300,8 +286,6 @@ static dt_status take_array(dt_shell_scanner *s)
     dt_status st = DT_OK;
     int line = s->line;
 
-    if (name == NULL)
-        return DT_FAIL(s->err, DT_ERR_NOMEM, "no memory");
     dt_strbuf_reset(&s->word);
     s->in_word = s->open = false;
     s->command = (dt_shell_command){0};
@@ -322,7 +306,7 @@ static dt_status take_array(dt_shell_scanner *s)
     if (st == DT_OK)
         st = dt_shell_end_word(s);
     if (st == DT_OK)
-        st = dt_shell_define_words(s->script, name, length, &s->command, false, s->err);
+        dt_shell_define_words(s->script, name, length, &s->command, false);
     s->command = outer;
     s->at += st == DT_OK;
     return st;

@@ -69,8 +69,8 @@ dt_status dt_shell_take(dt_shell_script *script, char *const *words, size_t coun
 dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word, dt_arena *arena,
                             dt_error *err);
 /* Copies the text. */
-dt_status dt_shell_add_to(dt_shell_words *words, const char *text, size_t length, int line,
-                          dt_arena *arena, dt_error *err);
+void dt_shell_add_to(dt_shell_words *words, const char *text, size_t length, int line,
+                     dt_arena *arena);
 
 /* DT_ERR_USAGE if text that will be shown and written into a recipe has control characters or is not UTF-8. */
 dt_status dt_shell_check_text(const char *text, size_t length, const char *source, dt_error *err);

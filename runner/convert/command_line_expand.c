@@ -127,8 +127,6 @@ static dt_status expand_braces(dt_shell_scanner *s, bool in_quotes)
     if (left >= 3 && memcmp(rest, ":-", 2) == 0 && memchr(rest + 2, '$', left - 3) == NULL) {
         dt_shell_word other = {.text = dt_arena_strndup(s->script->arena, rest + 2, left - 3)};
 
-        if (other.text == NULL)
-            return DT_FAIL(s->err, DT_ERR_NOMEM, "no memory");
         s->at = end;
         return add_value(s, known ? &variable->value.words[0] : &other, in_quotes);
     }

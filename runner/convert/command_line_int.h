@@ -24,10 +24,9 @@ typedef struct dt_shell_scanner {
     dt_error *err;
 } dt_shell_scanner;
 
-dt_status dt_shell_add_command(dt_shell_script *script, const dt_shell_command *command,
-                               dt_error *err);
-dt_status dt_shell_define_words(dt_shell_script *script, const char *name, size_t length,
-                                const dt_shell_command *value, bool exported, dt_error *err);
+void dt_shell_add_command(dt_shell_script *script, const dt_shell_command *command);
+void dt_shell_define_words(dt_shell_script *script, const char *name, size_t length,
+                           const dt_shell_command *value, bool exported);
 /* Defines a variable from "NAME=value". */
 dt_status dt_shell_define_word(dt_shell_script *script, const dt_shell_word *word, bool exported,
                                dt_error *err);

@@ -16,8 +16,6 @@ static void *grow(void *items, size_t count, size_t *capacity, size_t bytes, dt_
     if (count < *capacity)
         return items;
     moved = dt_arena_alloc_array(arena, larger, bytes);
-    if (moved == NULL)
-        return NULL;
     if (count > 0)
         memcpy(moved, items, count * bytes);
     *capacity = larger;
@@ -32,40 +30,30 @@ dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word
     if (command->count >= DT_SHELL_WORDS_MAX)
         return DT_FAIL(err, DT_ERR_USAGE, "a command has more than %d words", DT_SHELL_WORDS_MAX);
     words = grow(command->words, command->count, &command->capacity, sizeof(words[0]), arena);
-
-    if (words == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     command->words = words;
     words[command->count++] = *word;
     return DT_OK;
 }
 
-dt_status dt_shell_add_to(dt_shell_words *words, const char *text, size_t length, int line,
-                          dt_arena *arena, dt_error *err)
+void dt_shell_add_to(dt_shell_words *words, const char *text, size_t length, int line,
+                     dt_arena *arena)
 {
     dt_shell_word *items =
         grow(words->items, words->count, &words->capacity, sizeof(items[0]), arena);
     const char *copy = dt_arena_strndup(arena, text, length);
 
-    if (items == NULL || copy == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     words->items = items;
     items[words->count++] = (dt_shell_word){.text = copy, .line = line};
-    return DT_OK;
 }
 
-dt_status dt_shell_add_command(dt_shell_script *script, const dt_shell_command *command,
-                               dt_error *err)
+void dt_shell_add_command(dt_shell_script *script, const dt_shell_command *command)
 {
     dt_shell_command *commands = grow(script->commands, script->count, &script->capacity,
                                       sizeof(commands[0]), script->arena);
 
-    if (commands == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     script->commands = commands;
     commands[script->count] = *command;
     commands[script->count++].variables = script->variables_count;
-    return DT_OK;
 }
 
 void dt_shell_init(dt_shell_script *out, dt_arena *arena)
@@ -96,19 +84,16 @@ const dt_shell_variable *dt_shell_find(const dt_shell_script *script, const char
     return NULL;
 }
 
-dt_status dt_shell_define_words(dt_shell_script *script, const char *name, size_t length,
-                                const dt_shell_command *value, bool exported, dt_error *err)
+void dt_shell_define_words(dt_shell_script *script, const char *name, size_t length,
+                           const dt_shell_command *value, bool exported)
 {
     dt_shell_variable *variables =
         grow(script->variables, script->variables_count, &script->variables_capacity,
              sizeof(variables[0]), script->arena);
     const char *copy = dt_arena_strndup(script->arena, name, length);
 
-    if (variables == NULL || copy == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     script->variables = variables;
     variables[script->variables_count++] = (dt_shell_variable){copy, *value, exported};
-    return DT_OK;
 }
 
 dt_status dt_shell_define_word(dt_shell_script *script, const dt_shell_word *word, bool exported,
@@ -119,8 +104,9 @@ dt_status dt_shell_define_word(dt_shell_script *script, const dt_shell_word *wor
     dt_shell_command one = {0};
     dt_status st = dt_shell_add_word(&one, &value, script->arena, err);
 
-    return st == DT_OK ? dt_shell_define_words(script, word->text, length, &one, exported, err)
-                       : st;
+    if (st == DT_OK)
+        dt_shell_define_words(script, word->text, length, &one, exported);
+    return st;
 }
 
 dt_status dt_shell_define(dt_shell_script *script, const char *name, const char *value,
@@ -128,8 +114,7 @@ dt_status dt_shell_define(dt_shell_script *script, const char *name, const char 
 {
     dt_shell_word word = {dt_arena_printf(script->arena, "%s=%s", name, value), 0, false};
 
-    return word.text != NULL ? dt_shell_define_word(script, &word, false, err)
-                             : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_shell_define_word(script, &word, false, err);
 }
 
 dt_status dt_shell_end_word(dt_shell_scanner *s)
@@ -141,8 +126,6 @@ dt_status dt_shell_end_word(dt_shell_scanner *s)
     s->in_word = s->open = s->quoted = false;
     word.text = dt_arena_strdup(s->script->arena, s->word.data);
     dt_strbuf_reset(&s->word);
-    if (word.text == NULL)
-        return DT_FAIL(s->err, DT_ERR_NOMEM, "no memory");
     return dt_shell_add_word(&s->command, &word, s->script->arena, s->err);
 }
 
@@ -183,5 +166,7 @@ dt_status dt_shell_take(dt_shell_script *script, char *const *words, size_t coun
         if (st == DT_OK)
             st = dt_shell_add_word(&command, &word, script->arena, err);
     }
-    return st == DT_OK ? dt_shell_add_command(script, &command, err) : st;
+    if (st == DT_OK)
+        dt_shell_add_command(script, &command);
+    return st;
 }

@@ -70,8 +70,6 @@ static dt_status take_words(dt_shell_script *script, const dt_convert_tool *tool
     char **all = dt_arena_alloc_array(script->arena, (size_t)count + 1, sizeof(all[0]));
     size_t at = 0;
 
-    if (all == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (tool == &dt_tool_nanogpt && (file || words[0][0] == '-'))
         all[at++] = (char *)"train.py";
     memcpy(all + at, words, (size_t)count * sizeof(all[0]));
@@ -245,7 +243,7 @@ dt_status dt_convert(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "'%s' already exists: remove it, or give another name", path);
     DT_TRY(make_draft(&draft, tool, args->operands + 1, args->operands_count - 1, err));
     dt_draft_account(&draft);
-    DT_TRY(dt_draft_write(&text, &draft, err));
+    dt_draft_write(&text, &draft);
     DT_TRY(check(&draft, path != NULL ? path : "imported.yaml", text.data, err));
     DT_TRY(give(call, &draft, &text, path, err));
 out:

@@ -16,26 +16,7 @@ void dt_draft_init(dt_draft *out, const char *title, dt_arena *arena)
     *out = (dt_draft){.arena = arena, .title = title};
 }
 
-/* Copies text into the draft's arena; "" if out of memory. */
-static const char *keep(dt_draft *draft, const char *text)
-{
-    const char *copy = dt_arena_strdup(draft->arena, text);
-
-    if (copy == NULL)
-        draft->no_memory = true;
-    return copy != NULL ? copy : "";
-}
-
-static const char *keep_format(dt_draft *draft, const char *fmt, va_list args)
-{
-    const char *text = dt_arena_vprintf(draft->arena, fmt, args);
-
-    if (text == NULL)
-        draft->no_memory = true;
-    return text != NULL ? text : "";
-}
-
-/* Returns an array with room for one more item of `bytes`, moved if needed; NULL: out of memory. */
+/* Returns an array with room for one more item of `bytes`, moved if needed. */
 static void *grow(dt_draft *draft, void *items, size_t count, size_t *capacity, size_t bytes)
 {
     size_t larger = *capacity > 0 ? *capacity * 2 : 32;
@@ -44,10 +25,6 @@ static void *grow(dt_draft *draft, void *items, size_t count, size_t *capacity, 
     if (count < *capacity)
         return items;
     moved = dt_arena_alloc_array(draft->arena, larger, bytes);
-    if (moved == NULL) {
-        draft->no_memory = true;
-        return NULL;
-    }
     if (count > 0)
         memcpy(moved, items, count * bytes);
     *capacity = larger;
@@ -84,13 +61,11 @@ static void set(dt_draft *draft, const char *path, const char *yaml, const char 
         dt_draft_value *values =
             grow(draft, draft->values, draft->count, &draft->capacity, sizeof(values[0]));
 
-        if (values == NULL)
-            return;
         draft->values = values;
         value = &values[draft->count++];
-        value->path = keep(draft, path);
+        value->path = dt_arena_strdup(draft->arena, path);
     }
-    value->yaml = keep(draft, yaml);
+    value->yaml = dt_arena_strdup(draft->arena, yaml);
     value->from = from;
 }
 
@@ -99,7 +74,7 @@ void dt_draft_word(dt_draft *draft, const char *path, const char *word, const ch
     va_list args;
 
     va_start(args, from);
-    set(draft, path, word, keep_format(draft, from, args));
+    set(draft, path, word, dt_arena_vprintf(draft->arena, from, args));
     va_end(args);
 }
 
@@ -164,7 +139,7 @@ void dt_draft_text(dt_draft *draft, const char *path, const char *text, const ch
     dt_strbuf_init(&yaml);
     add_text(&yaml, text);
     va_start(args, from);
-    set(draft, path, yaml.data, keep_format(draft, from, args));
+    set(draft, path, yaml.data, dt_arena_vprintf(draft->arena, from, args));
     va_end(args);
     dt_strbuf_release(&yaml);
 }
@@ -183,7 +158,7 @@ void dt_draft_texts(dt_draft *draft, const char *path, const char *const *texts,
     }
     if (count != 1)
         dt_strbuf_add_char(&yaml, ']');
-    set(draft, path, yaml.data, keep(draft, from));
+    set(draft, path, yaml.data, dt_arena_strdup(draft->arena, from));
     dt_strbuf_release(&yaml);
 }
 
@@ -230,7 +205,7 @@ void dt_draft_number(dt_draft *draft, const char *path, double value, const char
     dt_strbuf_init(&yaml);
     dt_draft_number_text(&yaml, value);
     va_start(args, from);
-    set(draft, path, yaml.data, keep_format(draft, from, args));
+    set(draft, path, yaml.data, dt_arena_vprintf(draft->arena, from, args));
     va_end(args);
     dt_strbuf_release(&yaml);
 }
@@ -240,10 +215,9 @@ static void remark(dt_draft *draft, dt_draft_remarks *list, const char *about, c
     dt_draft_remark *items =
         grow(draft, list->items, list->count, &list->capacity, sizeof(items[0]));
 
-    if (items == NULL)
-        return;
     list->items = items;
-    items[list->count++] = (dt_draft_remark){.about = keep(draft, about), .text = text};
+    items[list->count++] =
+        (dt_draft_remark){.about = dt_arena_strdup(draft->arena, about), .text = text};
 }
 
 void dt_draft_left(dt_draft *draft, const char *about, const char *reason, ...)
@@ -251,7 +225,7 @@ void dt_draft_left(dt_draft *draft, const char *about, const char *reason, ...)
     va_list args;
 
     va_start(args, reason);
-    remark(draft, &draft->left, about, keep_format(draft, reason, args));
+    remark(draft, &draft->left, about, dt_arena_vprintf(draft->arena, reason, args));
     va_end(args);
 }
 
@@ -260,13 +234,13 @@ void dt_draft_note(dt_draft *draft, const char *about, const char *text, ...)
     va_list args;
 
     va_start(args, text);
-    remark(draft, &draft->notes, about, keep_format(draft, text, args));
+    remark(draft, &draft->notes, about, dt_arena_vprintf(draft->arena, text, args));
     va_end(args);
 }
 
 void dt_draft_same(dt_draft *draft, const char *about, const char *text)
 {
-    remark(draft, &draft->same, about, keep(draft, text));
+    remark(draft, &draft->same, about, dt_arena_strdup(draft->arena, text));
 }
 
 /* --- the account of the command line */
@@ -276,11 +250,9 @@ void dt_draft_give(dt_draft *draft, const char *shown, const char *into)
     dt_draft_given *given =
         grow(draft, draft->given, draft->given_count, &draft->given_capacity, sizeof(given[0]));
 
-    if (given == NULL)
-        return;
     draft->given = given;
-    given[draft->given_count++] =
-        (dt_draft_given){.shown = keep(draft, shown), .into = keep(draft, into)};
+    given[draft->given_count++] = (dt_draft_given){.shown = dt_arena_strdup(draft->arena, shown),
+                                                   .into = dt_arena_strdup(draft->arena, into)};
 }
 
 /* Returns true if `text` contains `part`, but not as a part of a longer word. */

@@ -48,7 +48,6 @@ typedef struct dt_draft {
     dt_draft_given *given;
     size_t given_count, given_capacity;
     bool is_layer; /* it has settings of where to train, but no model and data */
-    bool no_memory;
 } dt_draft;
 
 void dt_draft_init(dt_draft *out, const char *title, dt_arena *arena);
@@ -80,7 +79,7 @@ void dt_draft_account(dt_draft *draft);
 /* Appends the shortest number that agrees in 15 digits, "1.5e-4", so that 6e-4 / 10 is 6e-5. */
 void dt_draft_number_text(dt_strbuf *out, double value);
 
-/* Writes the recipe, with groups and fields in the order of the table (recipes/fields/fields.c). DT_ERR_NOMEM. */
-dt_status dt_draft_write(dt_strbuf *out, const dt_draft *draft, dt_error *err);
+/* Writes the recipe, with groups and fields in the order of the table (recipes/fields/fields.c). */
+void dt_draft_write(dt_strbuf *out, const dt_draft *draft);
 
 #endif

@@ -120,10 +120,8 @@ static void add_said(dt_strbuf *out, const char *said)
     }
 }
 
-dt_status dt_draft_write(dt_strbuf *out, const dt_draft *draft, dt_error *err)
+void dt_draft_write(dt_strbuf *out, const dt_draft *draft)
 {
-    if (draft->no_memory)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     dt_strbuf_add_fmt(out, "# Written by 'dtrun import %s'%s\n", draft->title,
                       draft->said != NULL ? " from" : "");
     if (draft->said != NULL)
@@ -133,5 +131,4 @@ dt_status dt_draft_write(dt_strbuf *out, const dt_draft *draft, dt_error *err)
     add_remarks(out, "To know:", &draft->notes);
     dt_strbuf_add_char(out, '\n');
     add_fields(out, draft);
-    return DT_OK;
 }

@@ -9,13 +9,9 @@
 static const char *joined(dt_draft *draft, const char *folder, size_t length, const char *subset,
                           size_t subset_length, const char *ending)
 {
-    const char *path = dt_arena_printf(draft->arena, "%.*s%s%.*s%s", (int)length, folder,
-                                       length > 0 && folder[length - 1] == '/' ? "" : "/",
-                                       (int)subset_length, subset, ending);
-
-    if (path == NULL)
-        draft->no_memory = true;
-    return path != NULL ? path : "";
+    return dt_arena_printf(draft->arena, "%.*s%s%.*s%s", (int)length, folder,
+                           length > 0 && folder[length - 1] == '/' ? "" : "/", (int)subset_length,
+                           subset, ending);
 }
 
 void dt_fairseq_files(dt_draft *draft, const char *path, const char *folders, const char *subsets,
@@ -65,7 +61,7 @@ void dt_fairseq_data(dt_draft *draft, const dt_flags *flags)
     first = dt_arena_strndup(draft->arena, folder, strcspn(folder, ":"));
     dt_fairseq_files(draft, "data.train", folder, dt_flags_text(flags, "--train-subset", "train"),
                      ".bin", "the data folder");
-    dt_fairseq_files(draft, "data.validation", first != NULL ? first : "",
+    dt_fairseq_files(draft, "data.validation", first,
                      dt_flags_text(flags, "--valid-subset", "valid"), ".bin", "in the data folder");
     dt_draft_note(draft, folder,
                   "fairseq's .bin files are read as they are; their .idx files give the width of "

@@ -7,13 +7,10 @@
 
 const char *dt_fairseq_subject(const dt_flags *flags)
 {
-    const char *text;
-
     if (!dt_flags_given(flags, "--task"))
         return dt_flags_from(flags, "--arch");
-    text = dt_arena_printf(flags->draft->arena, "%s, %s", dt_flags_from(flags, "--arch"),
+    return dt_arena_printf(flags->draft->arena, "%s, %s", dt_flags_from(flags, "--arch"),
                            dt_flags_from(flags, "--task"));
-    return text != NULL ? text : "";
 }
 
 double dt_fairseq_dimension(dt_draft *draft, const dt_flags *flags, const char *path,

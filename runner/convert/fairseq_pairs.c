@@ -198,8 +198,6 @@ static bool split(dt_draft *draft, const char *name, const char **source, const 
         return false;
     *source = dt_arena_strndup(draft->arena, part + 1, (size_t)(dash - part - 1));
     *target = dt_arena_strndup(draft->arena, dash + 1, (size_t)(end - dash - 1));
-    if (*source == NULL || *target == NULL)
-        draft->no_memory = true;
     return true;
 }
 
@@ -212,7 +210,7 @@ static const char *infer(dt_draft *draft, const char *folder, const char *subset
     const char *from = NULL;
     glob_t found = {0};
 
-    if (pattern != NULL && glob(pattern, 0, NULL, &found) == 0)
+    if (glob(pattern, 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc && from == NULL; i++)
             if (split(draft, strrchr(found.gl_pathv[i], '/') + 1, source, target))
                 from = "from the names of the files";
@@ -252,10 +250,6 @@ void dt_fairseq_pairs_data(dt_draft *draft, const dt_flags *flags)
     bool skips;
     const char *first = dt_arena_strndup(draft->arena, folders, strcspn(folders, ":"));
 
-    if (first == NULL) {
-        draft->no_memory = true;
-        return;
-    }
     while (strlen(first) > 1 && first[strlen(first) - 1] == '/')
         first = dt_arena_strndup(draft->arena, first, strlen(first) - 1);
     dt_fairseq_files(draft, "data.train", folders, subset, "", "the data folder");

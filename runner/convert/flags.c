@@ -38,17 +38,14 @@ const char *dt_flags_suggestion(const dt_flags *flags, const char *name)
     const dt_flag_table *table = flags->table;
     const char **names =
         dt_arena_alloc_array(flags->draft->arena, table->count + 1, sizeof(names[0]));
-    const char *meant, *text;
+    const char *meant;
 
-    if (names == NULL)
-        return "";
     for (size_t i = 0; i < table->count; i++)
         names[i] = table->flags[i].name;
     meant = dt_suggest(name, names);
     if (meant == NULL)
         return "";
-    text = dt_arena_printf(flags->draft->arena, " (did you mean '%s'?)", meant);
-    return text != NULL ? text : "";
+    return dt_arena_printf(flags->draft->arena, " (did you mean '%s'?)", meant);
 }
 
 /* --- values --- */
@@ -142,10 +139,7 @@ static size_t pass_over(dt_flags *flags, const dt_shell_word *words, size_t at, 
         takes ? dt_arena_printf(flags->draft->arena, "%s %s", words[at].text, words[at + 1].text)
               : words[at].text;
 
-    if (name == NULL || about == NULL)
-        flags->draft->no_memory = true;
-    else
-        dt_draft_left(flags->draft, about, "unknown flag%s", dt_flags_suggestion(flags, name));
+    dt_draft_left(flags->draft, about, "unknown flag%s", dt_flags_suggestion(flags, name));
     return takes ? 2 : 1;
 }
 
@@ -211,8 +205,6 @@ dt_status dt_flags_read(dt_flags *out, const dt_flag_table *table, const dt_shel
         (dt_flags){.table = table,
                    .draft = draft,
                    .uses = dt_arena_alloc_array(draft->arena, table->count, sizeof(out->uses[0]))};
-    if (out->uses == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     while (out->taken < count && st == DT_OK) {
         const dt_shell_word *word = &words[out->taken];
 

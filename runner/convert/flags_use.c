@@ -37,12 +37,9 @@ const char *dt_flags_text(const dt_flags *flags, const char *name, const char *f
 const char *dt_flags_from(const dt_flags *flags, const char *name)
 {
     const dt_flag_use *use = dt_flags_get(flags, name);
-    const char *text;
-
-    if (use->text != NULL)
-        return use->shown;
-    text = dt_arena_printf(flags->draft->arena, "%s's default", flags->table->program);
-    return text != NULL ? text : "";
+    return use->text != NULL
+               ? use->shown
+               : dt_arena_printf(flags->draft->arena, "%s's default", flags->table->program);
 }
 
 const char *dt_flags_about(const dt_flags *flags, const char *name)

@@ -131,8 +131,7 @@ static bool is_host_name(const char *text, size_t length)
 }
 
 /* Parses "h1:8,h2" as hosts with their slots, one slot without a number. *count is 0 if the text is malformed. */
-static dt_status split_hosts(dt_launcher_host *out, int64_t *count, const char *text,
-                             dt_arena *arena, dt_error *err)
+static void split_hosts(dt_launcher_host *out, int64_t *count, const char *text, dt_arena *arena)
 {
     size_t length, name;
 
@@ -145,8 +144,6 @@ static dt_status split_hosts(dt_launcher_host *out, int64_t *count, const char *
         if (!is_host_name(at, name) || *count == NODES_MOST)
             break;
         out[*count] = (dt_launcher_host){dt_arena_strndup(arena, at, name), 1};
-        if (out[*count].name == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         end = (char *)(uintptr_t)(at + name);
         if (name < length)
             out[*count].processes = strtoll(at + name + 1, &end, 10);
@@ -154,10 +151,9 @@ static dt_status split_hosts(dt_launcher_host *out, int64_t *count, const char *
             break;
         ++*count;
         if (at[length] == '\0')
-            return DT_OK;
+            return;
     }
     *count = 0;
-    return DT_OK;
 }
 
 /* Divides the processes as mpirun does: the first host takes its share (its slots, or -N), then the next one, until
@@ -182,28 +178,24 @@ static void fill_hosts(dt_launcher *l, bool slots)
         l->per_node = l->hosts[0].processes;
 }
 
-static dt_status take_hosts(dt_launcher *l, const dt_flags *flags, const char *flag,
-                            dt_draft *draft, dt_error *err)
+static void take_hosts(dt_launcher *l, const dt_flags *flags, const char *flag, dt_draft *draft)
 {
     const char *text = dt_flags_text(flags, flag, "");
     dt_launcher_host *hosts = dt_arena_alloc_array(draft->arena, NODES_MOST, sizeof(hosts[0]));
     bool slots = strchr(text, ':') != NULL;
-    dt_status st;
     int64_t count, room = 0;
 
-    if (hosts == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    st = split_hosts(hosts, &count, text, draft->arena, err);
+    split_hosts(hosts, &count, text, draft->arena);
     for (int64_t i = 0; i < count; i++)
         room += hosts[i].processes;
     if (l->per_node > 0)
         room = l->per_node * count;
-    if (st != DT_OK || count == 0 || ((slots || l->per_node > 0) && l->total > room) ||
+    if (count == 0 || ((slots || l->per_node > 0) && l->total > room) ||
         (!slots && l->per_node == 0 && l->total % count != 0)) {
         dt_draft_left(draft, dt_flags_about(flags, flag),
                       "the processes cannot be divided among these hosts: put their names into "
                       "'nodes', as in [\"NAME gpus=N\"]");
-        return st;
+        return;
     }
     l->hosts = hosts;
     l->nodes = count;
@@ -211,7 +203,6 @@ static dt_status take_hosts(dt_launcher *l, const dt_flags *flags, const char *f
     if (l->from == NULL)
         l->from = l->nodes_from;
     fill_hosts(l, slots || l->total == 0);
-    return DT_OK;
 }
 
 static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
@@ -234,7 +225,7 @@ static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
     else if (total != NULL || each != NULL)
         l->from = total != NULL ? total : each;
     if (dt_flags_given(&flags, "-H") || dt_flags_given(&flags, "-host"))
-        st = take_hosts(l, &flags, dt_flags_given(&flags, "-H") ? "-H" : "-host", draft, err);
+        take_hosts(l, &flags, dt_flags_given(&flags, "-H") ? "-H" : "-host", draft);
     drop(l, flags.taken);
     return st;
 }

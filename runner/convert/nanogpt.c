@@ -135,7 +135,7 @@ static void set_vocab(dt_draft *draft, const dt_flags *flags, const char *name, 
     const char *base = folder != NULL ? folder : ".", *suffix = "_char";
     const char *meta = dt_arena_printf(draft->arena, "%s/data/%s/meta.pkl", base, name);
     size_t length = strlen(name);
-    bool there = meta != NULL && dt_file_exists(meta);
+    bool there = dt_file_exists(meta);
     bool chars = length >= strlen(suffix) && strcmp(name + length - strlen(suffix), suffix) == 0;
 
     if (dt_flags_given(flags, "vocab_size") ||
@@ -160,10 +160,8 @@ static void set_data(dt_draft *draft, const dt_flags *flags, const char *folder)
     const char *train = dt_arena_printf(draft->arena, "data/%s/train.bin", name);
     const char *val = dt_arena_printf(draft->arena, "data/%s/val.bin", name);
 
-    if (train != NULL)
-        dt_draft_text(draft, "data.train", train, "%s", from);
-    if (val != NULL)
-        dt_draft_text(draft, "data.validation", val, "%s", from);
+    dt_draft_text(draft, "data.train", train, "%s", from);
+    dt_draft_text(draft, "data.validation", val, "%s", from);
     dt_draft_word(draft, "data.tokens", "nanogpt", "its .bin files");
     set_vocab(draft, flags, name, folder);
 }

@@ -87,8 +87,6 @@ static dt_status take_file(dt_flags *flags, const char *path, const char *folder
         const dt_python_statement *s = &file.statements[i];
         const char *place = dt_arena_printf(draft->arena, "%s:%d: %s", path, s->line, s->shown);
 
-        if (place == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if (s->name == NULL)
             dt_draft_left(draft, place, "it is not a plain assignment, and Python code is not run");
         else
@@ -109,8 +107,6 @@ static dt_status take_option(dt_flags *flags, const char *word, dt_error *err)
     dt_python_file none;
     dt_python_value value;
 
-    if (name == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (word[2 + length] != '=')
         return DT_FAIL(err, DT_ERR_USAGE, "%s: expected --name=value", word);
     dt_python_init(&none, arena);

@@ -84,7 +84,7 @@ static bool parse_text(dt_python_value *out, parser *p)
     out->kind = DT_PYTHON_TEXT;
     out->text = dt_arena_strdup(p->file->arena, text.data);
     dt_strbuf_release(&text);
-    return good && out->text != NULL;
+    return good;
 }
 
 static bool parse_name(dt_python_value *out, parser *p)
@@ -243,5 +243,5 @@ const char *dt_python_text(const dt_python_value *value, dt_arena *arena)
     dt_draft_number_text(&number, value->number);
     text = dt_arena_strdup(arena, number.data);
     dt_strbuf_release(&number);
-    return text != NULL ? text : "";
+    return text;
 }

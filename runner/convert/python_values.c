@@ -13,21 +13,18 @@ void dt_python_init(dt_python_file *out, dt_arena *arena)
     *out = (dt_python_file){.arena = arena};
 }
 
-static dt_status add(dt_python_file *file, const dt_python_statement *statement, dt_error *err)
+static void add(dt_python_file *file, const dt_python_statement *statement)
 {
     if (file->count == file->capacity) {
         size_t larger = file->capacity > 0 ? file->capacity * 2 : 64;
         dt_python_statement *moved = dt_arena_alloc_array(file->arena, larger, sizeof(moved[0]));
 
-        if (moved == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         if (file->count > 0)
             memcpy(moved, file->statements, file->count * sizeof(moved[0]));
         file->statements = moved;
         file->capacity = larger;
     }
     file->statements[file->count++] = *statement;
-    return DT_OK;
 }
 
 /* Returns true for a statement that is only a string, which acts as a comment. */
@@ -60,23 +57,20 @@ static size_t find_name(const char **value, const char *statement)
     return strchr(statement + sign, '=') != NULL ? length : 0;
 }
 
-static dt_status take_statement(dt_python_file *file, const char *text, int line, bool indented,
-                                dt_error *err)
+static void take_statement(dt_python_file *file, const char *text, int line, bool indented)
 {
     dt_python_statement out = {.line = line, .shown = dt_arena_strdup(file->arena, text)};
     const char *value;
     size_t length;
 
     if (text[0] == '\0' || is_text_alone(file, text))
-        return DT_OK;
+        return;
     length = find_name(&value, text);
     if (length > 0)
         out.name = dt_arena_strndup(file->arena, text, length);
-    if (out.shown == NULL || (length > 0 && out.name == NULL))
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (length > 0 && value != NULL && !indented)
         (void)dt_python_evaluate(&out.value, file, value);
-    return add(file, &out, err);
+    add(file, &out);
 }
 
 /* --- statements --- */
@@ -178,7 +172,7 @@ dt_status dt_python_read(dt_python_file *file, const char *text, size_t length, 
         }
         st = scan_statement(&s);
         if (st == DT_OK)
-            st = take_statement(file, s.text.data, line, indent > 0, err);
+            take_statement(file, s.text.data, line, indent > 0);
         dt_strbuf_reset(&s.text);
         if (s.at < s.end) {
             s.line += *s.at == '\n';

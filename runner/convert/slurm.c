@@ -29,8 +29,6 @@ static dt_status find_options(dt_shell_command *out, dt_draft *draft, const char
             const char *line =
                 dt_arena_strndup(draft->arena, at + sizeof(mark) - 1, length - sizeof(mark) + 1);
 
-            if (line == NULL)
-                return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
             st = dt_shell_read(&script, line, strlen(line), source, err);
         }
         for (size_t c = 0; c < script.count && st == DT_OK; c++)
@@ -67,7 +65,7 @@ static void carry_options(dt_draft *draft, const dt_flags *flags)
                                  ? flag->name
                                  : dt_arena_printf(draft->arena, "%s=%s", flag->name, text);
         dt_strbuf_add_fmt(&from, "%s %s", count > 0 ? "," : "", flags->uses[i].shown);
-        count += options[count] != NULL;
+        count++;
     }
     if (count > 0)
         dt_draft_texts(draft, "slurm.options", options, count, from.data);

@@ -153,12 +153,10 @@ out:
 
 /* --- commands */
 
-static dt_status find_exported(dt_shell_words *out, const dt_shell_script *script,
-                               const dt_shell_command *command, dt_error *err)
+static void find_exported(dt_shell_words *out, const dt_shell_script *script,
+                          const dt_shell_command *command)
 {
-    dt_status st = DT_OK;
-
-    for (size_t i = 0; i < command->variables && st == DT_OK; i++) {
+    for (size_t i = 0; i < command->variables; i++) {
         const dt_shell_variable *variable = &script->variables[i];
         const char *text;
         bool last = true;
@@ -169,13 +167,9 @@ static dt_status find_exported(dt_shell_words *out, const dt_shell_script *scrip
             continue;
         text =
             dt_arena_printf(script->arena, "%s=%s", variable->name, variable->value.words[0].text);
-        if (text == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-        st = dt_shell_add_to(out, text, strlen(text), 0, script->arena, err);
-        if (st == DT_OK)
-            out->items[out->count - 1].open = variable->value.words[0].open;
+        dt_shell_add_to(out, text, strlen(text), 0, script->arena);
+        out->items[out->count - 1].open = variable->value.words[0].open;
     }
-    return st;
 }
 
 static void list_redirections(dt_draft *draft, const dt_shell_command *command)
@@ -204,7 +198,7 @@ static dt_status try_command(const dt_convert_tool **found, dt_draft *draft,
     dt_launcher launcher;
     dt_status st = DT_OK;
 
-    DT_TRY(find_exported(&exported, script, command, err));
+    find_exported(&exported, script, command);
     DT_TRY(dt_launcher_read(&launcher, command, &exported, &attempt, err));
     if (job != NULL)
         dt_launcher_join(&launcher, job, &attempt);

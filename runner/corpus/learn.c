@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "runner/corpus/pair_counts.h"
 
@@ -66,7 +67,7 @@ static dt_status merge_all(learner *l, const dt_pair_candidate *best, int32_t me
                           err));
     /* In a word like "aaa" the merged pair also overlaps itself, which has changed its count. */
     l->pairs.pairs[best->which].count = 0;
-    DT_TRY(dt_pair_counts_settle(&l->pairs, err));
+    dt_pair_counts_settle(&l->pairs);
 out:
     free(taken.words);
     return st;
@@ -147,10 +148,8 @@ static dt_status take_words(learner *l, const dt_bpe_draft *draft, const dt_word
     }
     if (from->used >= UINT32_MAX)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "the text has more than 2^32 different words");
-    l->symbols = malloc((from->bytes.length + 1) * sizeof(*l->symbols));
-    l->words = malloc((from->used + 1) * sizeof(*l->words));
-    if (l->symbols == NULL || l->words == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %llu words", (unsigned long long)from->used);
+    l->symbols = dt_malloc((from->bytes.length + 1) * sizeof(*l->symbols));
+    l->words = dt_malloc((from->used + 1) * sizeof(*l->words));
     for (uint64_t i = 0; i <= from->mask; i++) {
         const dt_word *w = &from->slots[i];
 
@@ -174,7 +173,7 @@ static dt_status count_pairs(learner *l, dt_error *err)
         for (uint32_t k = 0; k + 1 < l->words[i].length; k++)
             DT_TRY(dt_pair_counts_add(&l->pairs, s[k], s[k + 1], l->words[i].count, i, err));
     }
-    DT_TRY(dt_pair_counts_settle(&l->pairs, err));
+    dt_pair_counts_settle(&l->pairs);
 out:
     return st;
 }
@@ -200,9 +199,7 @@ dt_status dt_learn_merges(dt_bpe_draft *draft, dt_bpe_merge **merges, const dt_w
                  "a vocabulary of %lld tokens cannot hold the 256 bytes and the special tokens; "
                  "use %lld or more",
                  (long long)options->vocab, (long long)draft->vocab.size);
-    *merges = calloc((size_t)most + 1, sizeof(**merges));
-    if (*merges == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld tokens", (long long)options->vocab);
+    *merges = dt_calloc((size_t)most + 1, sizeof(**merges));
     draft->merges = *merges;
     DT_TRY(dt_pair_counts_init(&l.pairs, err));
     DT_TRY(take_words(&l, draft, words, err));

@@ -6,6 +6,8 @@
 #include "runner/corpus/threads.h"
 #include "runner/corpus/words.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 typedef struct counting {
@@ -26,13 +28,12 @@ typedef struct counter {
 
 static dt_status open_counter(void **worker, void *context, dt_error *err)
 {
-    counter *made = calloc(1, sizeof(*made));
+    counter *made = dt_calloc(1, sizeof(*made));
 
     *worker = made;
-    if (made == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to count words");
     made->all = context;
-    return dt_words_init(&made->words, err);
+    dt_words_init(&made->words);
+    return DT_OK;
 }
 
 static dt_status add_document(void *context, const char *text, size_t length, dt_error *err)
@@ -55,7 +56,6 @@ static dt_status close_counter(void *worker, void *context, dt_error *err)
 {
     counting *all = context;
     counter *own = worker;
-    dt_status st = DT_OK;
 
     if (own == NULL)
         return DT_OK;
@@ -64,10 +64,10 @@ static dt_status close_counter(void *worker, void *context, dt_error *err)
     all->documents.lines += own->documents.lines;
     all->documents.broken += own->documents.broken;
     if (own->words.used > 0)
-        st = dt_words_add_all(&all->words, &own->words, err);
+        dt_words_add_all(&all->words, &own->words);
     dt_words_release(&own->words);
     free(own);
-    return st;
+    return DT_OK;
 }
 
 /* --- all threads */
@@ -118,7 +118,7 @@ static dt_status count_words(counting *all, dt_error *err)
                          .close = close_counter};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_words_init(&all->words, err));
+    dt_words_init(&all->words);
     DT_TRY(dt_corpus_run(&job, err));
     DT_TRY(check_documents(all, err));
 out:

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 dt_status dt_pair_counts_init(dt_pair_counts *out, dt_error *err)
@@ -21,19 +23,12 @@ void dt_pair_counts_release(dt_pair_counts *counts)
     *counts = (dt_pair_counts){0};
 }
 
-static dt_status reserve(void **items, size_t *capacity, size_t count, size_t each, dt_error *err)
+static void reserve(void **items, size_t *capacity, size_t count, size_t each)
 {
-    size_t wider = *capacity == 0 ? 16 : *capacity * 2;
-    void *moved;
-
     if (count < *capacity)
-        return DT_OK;
-    moved = realloc(*items, wider * each);
-    if (moved == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to learn pairs of tokens");
-    *items = moved;
-    *capacity = wider;
-    return DT_OK;
+        return;
+    *capacity = *capacity == 0 ? 16 : *capacity * 2;
+    *items = dt_realloc(*items, *capacity, each);
 }
 
 /* --- the heap, with the best candidate on top */
@@ -51,17 +46,14 @@ static void swap(dt_pair_candidate *a, dt_pair_candidate *b)
     *b = held;
 }
 
-static dt_status push(dt_pair_counts *counts, dt_pair_candidate c, dt_error *err)
+static void push(dt_pair_counts *counts, dt_pair_candidate c)
 {
-    dt_status st = DT_OK;
     size_t at = counts->heap_count;
 
-    DT_TRY(reserve((void **)&counts->heap, &counts->heap_capacity, at, sizeof(*counts->heap), err));
+    reserve((void **)&counts->heap, &counts->heap_capacity, at, sizeof(*counts->heap));
     counts->heap[counts->heap_count++] = c;
     for (; at > 0 && is_better(&counts->heap[at], &counts->heap[(at - 1) / 2]); at = (at - 1) / 2)
         swap(&counts->heap[at], &counts->heap[(at - 1) / 2]);
-out:
-    return st;
 }
 
 /* Moves the top entry down to its place. */
@@ -121,8 +113,7 @@ static dt_status find_pair(int32_t *out, dt_pair_counts *counts, int32_t first, 
     if (counts->count == INT32_MAX / 2)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "the text has more than %d different pairs of tokens",
                  counts->count);
-    DT_TRY(reserve((void **)&counts->pairs, &capacity, (size_t)counts->count,
-                   sizeof(*counts->pairs), err));
+    reserve((void **)&counts->pairs, &capacity, (size_t)counts->count, sizeof(*counts->pairs));
     counts->capacity = (int32_t)capacity;
     counts->pairs[counts->count] = (dt_pair_count){0};
     DT_TRY(dt_pairs_put(&counts->index, first, second, 0, counts->count, err));
@@ -146,23 +137,22 @@ dt_status dt_pair_counts_add(dt_pair_counts *counts, int32_t first, int32_t seco
         goto out;
     if (!p->grown) {
         p->grown = true;
-        DT_TRY(reserve((void **)&counts->grown, &counts->grown_capacity, counts->grown_count,
-                       sizeof(*counts->grown), err));
+        reserve((void **)&counts->grown, &counts->grown_capacity, counts->grown_count,
+                sizeof(*counts->grown));
         counts->grown[counts->grown_count++] = dt_pair_key(first, second);
     }
     if (p->words_count > 0 && p->words[p->words_count - 1] == word)
         goto out;
     capacity = p->words_capacity;
-    DT_TRY(reserve((void **)&p->words, &capacity, p->words_count, sizeof(*p->words), err));
+    reserve((void **)&p->words, &capacity, p->words_count, sizeof(*p->words));
     p->words_capacity = (uint32_t)capacity;
     p->words[p->words_count++] = word;
 out:
     return st;
 }
 
-dt_status dt_pair_counts_settle(dt_pair_counts *counts, dt_error *err)
+void dt_pair_counts_settle(dt_pair_counts *counts)
 {
-    dt_status st = DT_OK;
 
     for (size_t i = 0; i < counts->grown_count; i++) {
         uint64_t key = counts->grown[i];
@@ -170,9 +160,7 @@ dt_status dt_pair_counts_settle(dt_pair_counts *counts, dt_error *err)
 
         counts->pairs[which].grown = false;
         if (counts->pairs[which].count > 0)
-            DT_TRY(push(counts, (dt_pair_candidate){counts->pairs[which].count, key, which}, err));
+            push(counts, (dt_pair_candidate){counts->pairs[which].count, key, which});
     }
     counts->grown_count = 0;
-out:
-    return st;
 }

@@ -39,7 +39,7 @@ void dt_pair_counts_release(dt_pair_counts *counts); /* accepts a zeroed struct 
 dt_status dt_pair_counts_add(dt_pair_counts *counts, int32_t first, int32_t second, int64_t change,
                              uint32_t word, dt_error *err);
 /* Call after additions, before dt_pair_counts_best. */
-dt_status dt_pair_counts_settle(dt_pair_counts *counts, dt_error *err);
+void dt_pair_counts_settle(dt_pair_counts *counts);
 /* Removes the most frequent pair from the heap, of equal ones that with the lowest tokens; false: no pair occurs. */
 bool dt_pair_counts_best(dt_pair_candidate *out, dt_pair_counts *counts);
 

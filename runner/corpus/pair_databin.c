@@ -5,6 +5,8 @@
 #include "engine/data/mapping.h"
 #include "runner/corpus/pairs_int.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 enum { INDEX_HEAD_BYTES = 26, COUNT_AT = 18 };
@@ -58,10 +60,7 @@ static dt_status read_sentence(databin *bin, int64_t at, int width_bytes, const 
     if ((int64_t)length > bin->room) {
         bin->room = (int64_t)length * 2;
         free(bin->sentence);
-        bin->sentence = malloc((size_t)bin->room * sizeof(*bin->sentence));
-        if (bin->sentence == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a sentence of %lld ids",
-                           (long long)length);
+        bin->sentence = dt_malloc((size_t)bin->room * sizeof(*bin->sentence));
     }
     for (uint64_t i = 0; i < length; i++) {
         uint64_t id =

@@ -34,23 +34,18 @@ static bool format_of(dt_pair_format *out, const char *path)
     return false;
 }
 
-static dt_status add(dt_pair_files *out, int64_t *room, const dt_pair_file *file, dt_arena *arena,
-                     dt_error *err)
+static void add(dt_pair_files *out, int64_t *room, const dt_pair_file *file, dt_arena *arena)
 {
     if (out->count == *room) {
         int64_t wider = *room == 0 ? 8 : *room * 2;
         dt_pair_file *items = dt_arena_alloc_array(arena, (size_t)wider, sizeof(*items));
 
-        if (items == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of %lld files",
-                           (long long)wider);
         if (out->count > 0)
             memcpy(items, out->items, (size_t)out->count * sizeof(*items));
         out->items = items;
         *room = wider;
     }
     out->items[out->count++] = *file;
-    return DT_OK;
 }
 
 /* Checks that the files exist, with the same messages as for other data. */
@@ -80,7 +75,7 @@ static dt_status find_both(dt_pair_files *out, int64_t *room, const char *entry,
                               err));
     for (int64_t i = 0; i < found.count; i++) {
         file.paths[0] = found.items[i].path;
-        DT_TRY(add(out, room, &file, arena, err));
+        add(out, room, &file, arena);
     }
 out:
     return st;
@@ -126,8 +121,6 @@ static dt_status find_databin(bool *there, dt_pair_file *file, const char *entry
                                              names[1 - turn], names[i]);
             file->indexes[i] = dt_arena_printf(arena, "%s.%s-%s.%s.idx", entry, names[turn],
                                                names[1 - turn], names[i]);
-            if (file->paths[i] == NULL || file->indexes[i] == NULL)
-                DT_THROW(err, DT_ERR_NOMEM, "no memory");
         }
         *there = dt_file_exists(file->paths[DT_SOURCE]) || dt_file_exists(file->paths[DT_TARGET]);
     }
@@ -149,8 +142,6 @@ static dt_status find_two(dt_pair_file *out, const char *entry, const char *cons
 
     for (int i = 0; i < DT_LANGUAGES; i++) {
         text.paths[i] = dt_arena_printf(arena, "%s.%s", entry, names[i]);
-        if (text.paths[i] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
     if (dt_file_exists(text.paths[DT_SOURCE]) || dt_file_exists(text.paths[DT_TARGET])) {
         *out = text;
@@ -184,7 +175,7 @@ dt_status dt_pair_files_find(dt_pair_files *out, const dt_string_list *entries,
             continue;
         }
         DT_TRY(find_two(&file, entries->items[i], names, field, arena, err));
-        DT_TRY(add(out, &room, &file, arena, err));
+        add(out, &room, &file, arena);
     }
 out:
     return st;

@@ -26,7 +26,7 @@ static bool is_folder(const char *path)
 static bool is_there(const char **out, const char *folder, const char *name, dt_arena *arena)
 {
     *out = dt_arena_printf(arena, "%s/%s", folder, name);
-    return *out != NULL && dt_file_exists(*out);
+    return dt_file_exists(*out);
 }
 
 static dt_status find_in_folder(named *out, const char *folder, const dt_recipe *recipe,
@@ -40,7 +40,7 @@ static dt_status find_in_folder(named *out, const char *folder, const dt_recipe 
     for (int i = 0; i < 2; i++) {
         const char *name = dt_arena_printf(arena, "dict.%s.txt", names[i]);
 
-        both = name != NULL && is_there(&out->paths[i], folder, name, arena) && both;
+        both = is_there(&out->paths[i], folder, name, arena) && both;
     }
     if (both)
         return DT_OK;
@@ -89,14 +89,14 @@ static dt_status read_all(named *out, const dt_recipe *recipe, dt_error *err)
             st = dt_file_read(&out->texts[i], out->paths[i], DT_BPE_MAX_BYTES, err);
     if (st != DT_OK) {
         dt_error_prefix(err, "data.tokenizer");
-        return st == DT_ERR_NOMEM ? st : DT_ERR_RECIPE;
+        return DT_ERR_RECIPE;
     }
     out->has_codes = recipe->data.codes != NULL && recipe->data.codes[0] != '\0';
     if (out->has_codes)
         st = dt_file_read(&out->codes, recipe->data.codes, DT_BPE_MAX_BYTES, err);
     if (st != DT_OK)
         dt_error_prefix(err, "data.codes");
-    return st == DT_OK || st == DT_ERR_NOMEM ? st : DT_ERR_RECIPE;
+    return st == DT_OK ? DT_OK : DT_ERR_RECIPE;
 }
 
 /* Checks each file separately first, so that messages name the right file. */

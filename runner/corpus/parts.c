@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 
 #include "base/banned.h"
@@ -17,21 +18,16 @@
 #define PART_LEAST ((size_t)1 << 20)
 #define PART_MOST  ((size_t)64 << 20)
 
-static dt_status add_part(dt_corpus_parts *parts, const dt_corpus_file *file, size_t start,
-                          size_t end, dt_error *err)
+static void add_part(dt_corpus_parts *parts, const dt_corpus_file *file, size_t start, size_t end)
 {
     if (parts->count == parts->capacity) {
         int64_t wider = parts->capacity == 0 ? 64 : parts->capacity * 2;
-        dt_corpus_part *items = realloc(parts->items, (size_t)wider * sizeof(*items));
 
-        if (items == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a list of parts");
-        parts->items = items;
+        parts->items = dt_realloc(parts->items, (size_t)wider, sizeof(*parts->items));
         parts->capacity = wider;
     }
     parts->items[parts->count++] =
         (dt_corpus_part){file, start, end, start == 0, end == file->text.length};
-    return DT_OK;
 }
 
 static size_t line_end(const char *text, size_t length, size_t from)
@@ -52,12 +48,11 @@ static size_t record_end(const char *text, size_t length, size_t start, size_t f
     return at;
 }
 
-static dt_status cut_file(dt_corpus_parts *parts, const dt_corpus_file *file, size_t size,
-                          const dt_bpe *bpe, dt_error *err)
+static void cut_file(dt_corpus_parts *parts, const dt_corpus_file *file, size_t size,
+                     const dt_bpe *bpe)
 {
     const char *text = (const char *)file->text.bytes;
     size_t length = file->text.length, start = 0, end;
-    dt_status st = DT_OK;
 
     if (file->kind != DT_CORPUS_TEXT && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         start = 3; /* the UTF-8 byte order mark */
@@ -70,10 +65,8 @@ static dt_status cut_file(dt_corpus_parts *parts, const dt_corpus_file *file, si
               : file->kind == DT_CORPUS_TEXT  ? dt_bpe_cut(bpe, text, length, from)
               : file->kind == DT_CORPUS_JSONL ? line_end(text, length, from)
                                               : record_end(text, length, start, from);
-        DT_TRY(add_part(parts, file, start, end, err));
+        add_part(parts, file, start, end);
     }
-out:
-    return st;
 }
 
 static dt_status open_file(dt_corpus_file *out, const char *path, const char *field, dt_error *err)
@@ -105,13 +98,11 @@ dt_status dt_corpus_parts_open(dt_corpus_parts *out, const dt_data_files *files,
 
     *out = (dt_corpus_parts){0};
     size = size < PART_LEAST ? PART_LEAST : size > PART_MOST ? PART_MOST : size;
-    out->files = calloc((size_t)files->count + 1, sizeof(*out->files));
-    if (out->files == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld files", (long long)files->count);
+    out->files = dt_calloc((size_t)files->count + 1, sizeof(*out->files));
     for (int64_t i = 0; i < files->count; i++) {
         out->file_count = i + 1;
         DT_TRY(open_file(&out->files[i], files->items[i].path, field, err));
-        DT_TRY(cut_file(out, &out->files[i], size, bpe, err));
+        cut_file(out, &out->files[i], size, bpe);
     }
 out:
     return st;
@@ -218,11 +209,9 @@ static void put_header(unsigned char *out, int64_t tokens, bool wide)
 static dt_status write_tokens(int fd, const dt_ids *ids, bool wide, dt_error *err)
 {
     enum { BLOCK = 1 << 16 };
-    uint16_t *block = malloc(BLOCK * sizeof(*block));
+    uint16_t *block = dt_malloc(BLOCK * sizeof(*block));
     dt_status st = DT_OK;
 
-    if (block == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory to write tokens");
     if (wide)
         DT_TRY(dt_file_write_all(fd, ids->items, ids->count * sizeof(ids->items[0]), err));
     for (size_t at = 0; !wide && at < ids->count; at += BLOCK) {

@@ -40,9 +40,7 @@ static dt_status keep_tokenizer(const char **out, const dt_tokenizer *tokenizer,
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     folder = dt_arena_printf(arena, "%s/tokens/tokenizers/%s", cache,
                              json_string_value(json_object_get(json, "xxh3_128")));
-    *out = folder != NULL ? dt_arena_printf(arena, "%s/%s", folder, name) : NULL;
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    *out = dt_arena_printf(arena, "%s/%s", folder, name);
     if (dt_file_exists(*out))
         goto out;
     DT_TRY(dt_file_make_dirs(folder, 0700, err));

@@ -58,8 +58,6 @@ static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *aren
     dt_status st = DT_OK;
     size_t i;
 
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_json_read(&facts, path, DT_CORPUS_FACTS_MAX, err));
     DT_TRY(dt_json_get_int(&out->facts.documents, facts, "documents", path, err));
     DT_TRY(dt_json_get_int(&out->facts.tokens, facts, "tokens", path, err));
@@ -68,15 +66,11 @@ static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *aren
     DT_TRY(dt_json_get_int_or(&out->facts.unknown, facts, "unknown", 0, path, err));
     DT_TRY(dt_json_get_array(&parts, facts, "parts", path, err));
     items = dt_arena_alloc_array(arena, json_array_size(parts) + 1, sizeof(*items));
-    if (items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     json_array_foreach(parts, i, part) {
         name = json_string_value(part);
         if (name == NULL || strchr(name, '/') != NULL)
             DT_THROW(err, DT_ERR_CORRUPT, "'%s': 'parts' is malformed; remove the folder", path);
         items[i] = dt_arena_printf(arena, "%s/%s", folder, name);
-        if (items[i] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
     if (json_is_string(json_object_get(facts, DT_CORPUS_LEFT_OUT)))
         out->left_out =
@@ -125,8 +119,6 @@ static dt_status make(const char *folder, const dt_prepared_job *job, dt_arena *
     dt_status st = DT_OK;
     int fd = -1;
 
-    if (lock == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
     DT_TRY(wait_for_lock(&fd, lock, job, err));
     if (!is_whole(folder))
@@ -145,8 +137,6 @@ dt_status dt_prepared_folder(dt_prepared *out, const dt_prepared_job *job, bool 
 
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     folder = dt_arena_printf(arena, "%s/tokens/%s", cache, job->key);
-    if (folder == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     out->found = is_whole(folder);
     if (!out->found && !make_it)
         goto out;
@@ -180,10 +170,10 @@ static void add_token(dt_strbuf *out, const dt_bpe *bpe, int32_t id)
 
 /* Describes how documents become texts, ", each as '<s>' TEXT '</s>'", and which settings of the
  * tokenizer's file are ignored. */
-static dt_status describe_texts(const char **out, const dt_bpe *bpe, dt_arena *arena, dt_error *err)
+static const char *describe_texts(const dt_bpe *bpe, dt_arena *arena)
 {
     dt_bpe_around around = dt_bpe_get_around(bpe);
-    dt_status st = DT_OK;
+    const char *described;
     dt_strbuf text;
 
     dt_strbuf_init(&text);
@@ -197,11 +187,9 @@ static dt_status describe_texts(const char **out, const dt_bpe *bpe, dt_arena *a
     }
     if (dt_bpe_ignores_limits(bpe))
         dt_strbuf_add_str(&text, "; truncation and padding of the tokenizer are ignored");
-    *out = dt_arena_strdup(arena, text.data);
-    if (*out == NULL)
-        st = DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    described = dt_arena_strdup(arena, text.data);
     dt_strbuf_release(&text);
-    return st;
+    return described;
 }
 
 dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, const char *name,
@@ -221,7 +209,7 @@ dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, con
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     DT_TRY(make_key(job.key, &files, options, cache, err));
     DT_TRY(dt_prepared_folder(out, &job, make_it, arena, err));
-    DT_TRY(describe_texts(&out->texts, dt_tokenizer_bpe(options->tokenizer), arena, err));
+    out->texts = describe_texts(dt_tokenizer_bpe(options->tokenizer), arena);
 out:
     return st;
 }

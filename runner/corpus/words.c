@@ -7,18 +7,17 @@
 
 #include "engine/tokens/bpe.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define SLOTS_FIRST ((uint64_t)1 << 12)
 
-dt_status dt_words_init(dt_words *out, dt_error *err)
+void dt_words_init(dt_words *out)
 {
     *out = (dt_words){.mask = SLOTS_FIRST - 1};
     dt_strbuf_init(&out->bytes);
-    out->slots = calloc(SLOTS_FIRST, sizeof(*out->slots));
-    if (out->slots == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to count words");
-    return DT_OK;
+    out->slots = dt_calloc(SLOTS_FIRST, sizeof(*out->slots));
 }
 
 void dt_words_release(dt_words *words)
@@ -28,14 +27,11 @@ void dt_words_release(dt_words *words)
     *words = (dt_words){0};
 }
 
-static dt_status grow(dt_words *words, dt_error *err)
+static void grow(dt_words *words)
 {
     uint64_t mask = words->mask * 2 + 1;
-    dt_word *slots = calloc(mask + 1, sizeof(*slots));
+    dt_word *slots = dt_calloc(mask + 1, sizeof(*slots));
 
-    if (slots == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to count %llu different words",
-                       (unsigned long long)words->used);
     for (uint64_t i = 0; i <= words->mask; i++) {
         uint64_t at = words->slots[i].hash & mask;
 
@@ -48,14 +44,11 @@ static dt_status grow(dt_words *words, dt_error *err)
     free(words->slots);
     words->slots = slots;
     words->mask = mask;
-    return DT_OK;
 }
 
-dt_status dt_words_add(dt_words *words, const char *word, size_t length, int64_t count,
-                       dt_error *err)
+void dt_words_add(dt_words *words, const char *word, size_t length, int64_t count)
 {
     uint32_t hash = (uint32_t)XXH3_64bits(word, length);
-    dt_status st = DT_OK;
     dt_word *slot;
     uint64_t at;
 
@@ -65,14 +58,12 @@ dt_status dt_words_add(dt_words *words, const char *word, size_t length, int64_t
         if (slot->hash == hash && slot->length == length &&
             memcmp(dt_word_text(words, slot), word, length) == 0) {
             slot->count += count;
-            return DT_OK;
+            return;
         }
     *slot = (dt_word){words->bytes.length, (uint32_t)length, hash, count};
     dt_strbuf_add(&words->bytes, word, length);
     if (++words->used * 2 > words->mask)
-        DT_TRY(grow(words, err));
-out:
-    return st;
+        grow(words);
 }
 
 /* Returns where to cut a word that is too long: between two characters. */
@@ -100,21 +91,18 @@ dt_status dt_words_add_text(dt_words *words, const dt_split *split, const char *
         for (next = dt_splitter_next(&splitter, at); at < next;) {
             size_t piece = piece_of((const char *)at, (size_t)(next - at));
 
-            DT_TRY(dt_words_add(words, (const char *)at, piece, 1, err));
+            dt_words_add(words, (const char *)at, piece, 1);
             at += piece;
         }
 out:
     return st;
 }
 
-dt_status dt_words_add_all(dt_words *words, const dt_words *other, dt_error *err)
+void dt_words_add_all(dt_words *words, const dt_words *other)
 {
-    dt_status st = DT_OK;
 
     for (uint64_t i = 0; i <= other->mask; i++)
         if (other->slots[i].count > 0)
-            DT_TRY(dt_words_add(words, dt_word_text(other, &other->slots[i]),
-                                other->slots[i].length, other->slots[i].count, err));
-out:
-    return st;
+            dt_words_add(words, dt_word_text(other, &other->slots[i]), other->slots[i].length,
+                         other->slots[i].count);
 }

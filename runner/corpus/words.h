@@ -27,16 +27,15 @@ typedef struct dt_words {
     uint64_t used, mask;
 } dt_words;
 
-dt_status dt_words_init(dt_words *out, dt_error *err);
+void dt_words_init(dt_words *out);
 void dt_words_release(dt_words *words); /* accepts a zeroed struct */
 
-dt_status dt_words_add(dt_words *words, const char *word, size_t length, int64_t count,
-                       dt_error *err);
+void dt_words_add(dt_words *words, const char *word, size_t length, int64_t count);
 /* Adds all words of a text. DT_ERR_USAGE, with the byte, if it is not UTF-8. */
 dt_status dt_words_add_text(dt_words *words, const dt_split *split, const char *text, size_t length,
                             dt_error *err);
 /* Adds all words of another table. */
-dt_status dt_words_add_all(dt_words *words, const dt_words *other, dt_error *err);
+void dt_words_add_all(dt_words *words, const dt_words *other);
 
 static inline const char *dt_word_text(const dt_words *words, const dt_word *word)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "runner/corpus/threads.h"
@@ -90,11 +91,9 @@ typedef struct encoder {
 static dt_status open_encoder(void **worker, void *context, dt_error *err)
 {
     const work *all = context;
-    encoder *made = calloc(1, sizeof(*made));
+    encoder *made = dt_calloc(1, sizeof(*made));
 
     *worker = made;
-    if (made == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to encode text");
     return dt_bpe_encoder_open(&made->encoder, all->bpe, err);
 }
 

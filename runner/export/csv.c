@@ -49,8 +49,6 @@ static dt_status write_wide(csv *c, const dt_export_job *job, dt_error *err)
     dt_run_points *runs = dt_arena_alloc_array(job->call->arena, job->count, sizeof(runs[0]));
     dt_status st = DT_OK;
 
-    if (runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < job->count; i++) {
         runs[i].run = job->runs[i].id;
         DT_TRY(dt_store_metric_list(job->store, &runs[i].points, &runs[i].count, runs[i].run,

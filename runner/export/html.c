@@ -15,8 +15,6 @@ static dt_status write_html(const dt_export_job *job, dt_error *err)
     dt_output output;
     dt_status st;
 
-    if (ids == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < job->count; i++)
         ids[i] = job->runs[i].id;
     report.runs = ids;

@@ -45,7 +45,7 @@ static dt_status experiment_take(tracking *t, const json_t *id, dt_error *err)
     if (!json_is_string(id))
         return DT_FAIL(err, DT_ERR_CORRUPT, "MLflow's answer has no experiment_id");
     t->experiment = dt_arena_strdup(t->job->call->arena, json_string_value(id));
-    return t->experiment != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 /* Looks up an experiment by name; *there is false if it does not exist. */
@@ -204,8 +204,6 @@ static dt_status points_send(const tracking *t, const char *run_id, const json_t
         bool full = true;
 
         b.name = dt_mlflow_name(curves.curves[i].name, t->arena);
-        if (b.name == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         b.step = dt_mlflow_last_step(there, b.name);
         while (full) {
             DT_TRY(dt_store_curve_scan(t->job->store, &curves, i, b.step, INT64_MAX, batch_add, &b,

@@ -98,8 +98,7 @@ const char *dt_mlflow_name(const char *name, dt_arena *arena)
 {
     char *out = dt_arena_strndup(arena, name, strnlen(name, KEY_BYTES_MOST));
 
-    if (out != NULL)
-        make_fit(out);
+    make_fit(out);
     return out;
 }
 

@@ -49,8 +49,6 @@ dt_status dt_output_open(dt_output *out, const char *path, bool replace, dt_aren
         return DT_OK;
     DT_TRY(check_place(path, replace, err));
     temporary = dt_arena_printf(arena, "%s.XXXXXX", path);
-    if (temporary == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     out->fd = mkostemp(temporary, O_CLOEXEC);
     if (out->fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/utf8.h"
 #include "runner/export/export.h"
 #include "runner/export/output.h"
@@ -178,14 +179,10 @@ static void add_chunk(parquet *p, chunk *out, column which)
 static dt_status end_group(parquet *p, dt_error *err)
 {
     dt_status st = DT_OK;
-    group *larger;
 
     if (p->rows_count == 0)
         return DT_OK;
-    larger = realloc(p->groups, (p->groups_count + 1) * sizeof(*larger));
-    if (larger == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    p->groups = larger;
+    p->groups = dt_realloc(p->groups, p->groups_count + 1, sizeof(*p->groups));
     p->groups[p->groups_count].rows = (int64_t)p->rows_count;
     for (column which = 0; which < COLUMN_COUNT; which++) {
         add_chunk(p, &p->groups[p->groups_count].chunks[which], which);
@@ -200,34 +197,26 @@ out:
 /* --- rows */
 
 /* Finds the index of a name, trying the previous row first: points of a curve are consecutive. */
-static dt_status find_name(parquet *p, int32_t *out, const char *name, dt_error *err)
+static void find_name(parquet *p, int32_t *out, const char *name)
 {
     texts *all = &p->names;
     size_t at = p->rows_count > 0 ? (size_t)p->rows[p->rows_count - 1].name : 0;
 
     if (at < all->count && strcmp(all->items[at], name) == 0) {
         *out = (int32_t)at;
-        return DT_OK;
+        return;
     }
     for (at = 0; at < all->count && strcmp(all->items[at], name) != 0;)
         at++;
     *out = (int32_t)at;
     if (at < all->count)
-        return DT_OK;
+        return;
     if (all->count == all->capacity) {
-        size_t capacity = all->capacity > 0 ? all->capacity * 2 : 64;
-        const char **larger = realloc(all->items, capacity * sizeof(larger[0]));
-
-        if (larger == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-        all->items = larger;
-        all->capacity = capacity;
+        all->capacity = all->capacity > 0 ? all->capacity * 2 : 64;
+        all->items = dt_realloc(all->items, all->capacity, sizeof(all->items[0]));
     }
     all->items[all->count] = dt_arena_strdup(p->job->call->arena, name);
-    if (all->items[all->count] == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     all->count++;
-    return DT_OK;
 }
 
 static dt_status add_row(void *context, const dt_metric *point, dt_error *err)
@@ -238,7 +227,7 @@ static dt_status add_row(void *context, const dt_metric *point, dt_error *err)
 
     if (p->rows_count == ROWS_MOST)
         DT_TRY(end_group(p, err));
-    DT_TRY(find_name(p, &name, point->name, err));
+    find_name(p, &name, point->name);
     p->rows[p->rows_count++] = (row){.point = *point, .run = p->run, .name = name};
 out:
     return st;
@@ -334,9 +323,7 @@ static dt_status write_all(parquet *p, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    p->rows = malloc(ROWS_MOST * sizeof(p->rows[0]));
-    if (p->rows == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    p->rows = dt_malloc(ROWS_MOST * sizeof(p->rows[0]));
     dt_strbuf_add_str(&p->output.text, "PAR1");
     for (size_t i = 0; i < p->job->count; i++) {
         p->run = (int32_t)i;

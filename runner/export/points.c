@@ -47,8 +47,6 @@ dt_status dt_export_points(const dt_export_job *job, const dt_run *run, dt_expor
 
     dt_arena_init(&arena, 0);
     b.points = dt_arena_alloc_array(&arena, BLOCK_POINTS, sizeof(b.points[0]));
-    if (b.points == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_store_curves_find(job->store, &curves, run->id, job->metric, &arena, err));
     for (int64_t i = 0; i < curves.count; i++)
         DT_TRY(give_curve(job, &curves, i, last_step, &b, take, context, err));

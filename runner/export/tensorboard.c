@@ -107,14 +107,11 @@ static const char *find_folder(const dt_export_job *job, const dt_run *run)
 
 static dt_status write_run(board *b, const dt_export_job *job, const dt_run *run, dt_error *err)
 {
-    const char *folder = find_folder(job, run), *path = NULL;
+    const char *folder = find_folder(job, run), *path;
     dt_status st;
 
-    if (folder != NULL)
-        path = dt_arena_printf(job->call->arena, "%s/events.out.tfevents.%lld.dtrun.%s", folder,
-                               (long long)(run->created_ms / 1000), run->id);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    path = dt_arena_printf(job->call->arena, "%s/events.out.tfevents.%lld.dtrun.%s", folder,
+                           (long long)(run->created_ms / 1000), run->id);
     DT_TRY(dt_file_make_dirs(folder, 0777, err));
     DT_TRY(dt_output_open(&b->output, path, job->replace, job->call->arena, err));
     add_version(b, run->created_ms);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
@@ -109,8 +110,6 @@ static dt_status parse(dt_fetch_url *out, const char *text, dt_arena *arena, dt_
         port = NULL;
     out->shown = dt_arena_printf(arena, "%s://%s%s%s%.300s", scheme, host, port != NULL ? ":" : "",
                                  port != NULL ? port : "", path);
-    if (out->shown == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (curl_url_get(url, CURLUPART_USER, &user, 0) == CURLUE_OK)
         DT_THROW(
             err, DT_ERR_RECIPE,
@@ -127,8 +126,6 @@ static dt_status parse(dt_fetch_url *out, const char *text, dt_arena *arena, dt_
         DT_THROW(err, DT_ERR_NOMEM, "no memory for libcurl");
     out->ask = dt_arena_strdup(arena, ask);
     out->name = name_of(path, arena);
-    if (out->ask == NULL || out->name == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
 out:
     curl_free(scheme);
     curl_free(host);
@@ -146,14 +143,12 @@ out:
 static dt_status digest_of(char *hex, int fd, const char *path, const dt_fetch_progress *progress,
                            dt_error *err)
 {
-    unsigned char *piece = malloc(PIECE_BYTES), sum[SHA256_DIGEST_SIZE];
+    unsigned char *piece = dt_malloc(PIECE_BYTES), sum[SHA256_DIGEST_SIZE];
     struct sha256_ctx context;
     dt_status st = DT_OK;
     off_t at = 0;
     ssize_t got;
 
-    if (piece == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     sha256_init(&context);
     while ((got = pread(fd, piece, PIECE_BYTES, at)) > 0) {
         DT_TRY(check_cancelled(progress, err));
@@ -283,9 +278,6 @@ static dt_status find_places(places *out, const dt_fetch_url *url, dt_arena *are
     out->part = dt_arena_printf(arena, "%s/data/sha256-%s.part", cache, url->digest);
     out->etag = dt_arena_printf(arena, "%s/data/sha256-%s.etag", cache, url->digest);
     out->lock = dt_arena_printf(arena, "%s/data/sha256-%s.lock", cache, url->digest);
-    if (data == NULL || out->folder == NULL || out->file == NULL || out->part == NULL ||
-        out->etag == NULL || out->lock == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_make_dirs(data, 0700, err));
 out:
     return st;

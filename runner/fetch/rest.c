@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 
 #include "base/banned.h"
@@ -57,10 +58,7 @@ static dt_status headers_make(dt_rest *rest, const dt_rest_access *access, dt_er
 
 static char *copy(const char *text)
 {
-    char *out = text != NULL ? strdup(text) : NULL;
-
-    DT_ASSERT(text == NULL || out != NULL);
-    return out;
+    return text != NULL ? dt_strdup(text) : NULL;
 }
 
 /* Checks the base address. A query, a fragment or spaces would break the URLs made from it, control
@@ -84,11 +82,11 @@ static dt_status base_check(const char *base, dt_error *err)
 
 dt_status dt_rest_open(dt_rest **out, const char *base, const dt_rest_access *access, dt_error *err)
 {
-    dt_rest *rest = calloc(1, sizeof(*rest));
+    dt_rest *rest = dt_calloc(1, sizeof(*rest));
     dt_status st = DT_OK;
 
     *out = NULL;
-    if (rest == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         free(rest);
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for libcurl");
     }

@@ -43,12 +43,11 @@ static bool is_idle(int64_t *time_ms, const dt_gc *gc, const char *cache, const 
     return gc->now_ms - *time_ms > DAY_MS && !dt_cache_is_used(cache, folder, name);
 }
 
-static dt_status look_at_folder(dt_gc *gc, const char *cache, const char *folder, dt_error *err)
+static void look_at_folder(dt_gc *gc, const char *cache, const char *folder)
 {
     const char *place = dt_arena_printf(gc->arena, "%s/%s", cache, folder);
-    DIR *dir = place != NULL ? opendir(place) : NULL;
+    DIR *dir = opendir(place);
     struct dirent *entry;
-    dt_status st = DT_OK;
     int64_t time_ms;
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -58,15 +57,11 @@ static dt_status look_at_folder(dt_gc *gc, const char *cache, const char *folder
             has_ending(entry->d_name, ".lock"))
             continue;
         path = dt_arena_printf(gc->arena, "%s/%s", place, entry->d_name);
-        if (path == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if (is_idle(&time_ms, gc, cache, folder, entry->d_name, path))
-            DT_TRY(dt_gc_add(gc, DT_GC_CACHE, NULL, path, time_ms, err));
+            dt_gc_add(gc, DT_GC_CACHE, NULL, path, time_ms);
     }
-out:
     if (dir != NULL)
         closedir(dir);
-    return st;
 }
 
 dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err)
@@ -78,7 +73,7 @@ dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err)
         return DT_OK;
     DT_TRY(dt_dir_path(&cache, DT_DIR_CACHE, gc->arena, err));
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        DT_TRY(look_at_folder(gc, cache, folders[i], err));
+        look_at_folder(gc, cache, folders[i]);
 out:
     return st;
 }
@@ -92,8 +87,6 @@ static dt_status lock_fetch(int *fd, const dt_gc *gc, const char *path, dt_error
     if (strncmp(slash + 1, "sha256-", strlen("sha256-")) != 0)
         return DT_OK;
     lock = dt_arena_printf(gc->arena, "%s.lock", path);
-    if (lock == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     return dt_file_lock(fd, lock, err);
 }
 
@@ -112,8 +105,6 @@ dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, 
                               (size_t)(slash - item->path) - strlen(cache) - 1);
     aside = dt_arena_printf(gc->arena, "%.*s/" GONE_PREFIX "%s", (int)(slash - item->path),
                             item->path, slash + 1);
-    if (folder == NULL || aside == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     st = lock_fetch(&lock, gc, item->path, err);
     if (st == DT_ERR_BUSY) { /* it is being fetched */
         dt_error_clear(err);

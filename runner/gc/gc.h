@@ -65,8 +65,7 @@ dt_status dt_gc_scan(dt_gc *gc, dt_error *err);
 dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error *err);
 
 /* --- items.c */
-dt_status dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *path, int64_t time_ms,
-                    dt_error *err);
+void dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *path, int64_t time_ms);
 /* --- runs.c, cache.c, sweeps.c */
 dt_status dt_gc_scan_runs(dt_gc *gc, dt_error *err);
 dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err);

@@ -16,17 +16,12 @@ static int64_t bytes_of(const char *path)
     return S_ISDIR(info.st_mode) ? dt_tree_bytes(path) : (int64_t)info.st_blocks * 512;
 }
 
-dt_status dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *path, int64_t time_ms,
-                    dt_error *err)
+void dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *path, int64_t time_ms)
 {
-    if (path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (gc->count == gc->capacity) {
         int64_t wider = gc->capacity > 0 ? gc->capacity * 2 : 64;
         dt_gc_item *room = dt_arena_alloc_array(gc->arena, (size_t)wider, sizeof(room[0]));
 
-        if (room == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         if (gc->count > 0)
             memcpy(room, gc->items, (size_t)gc->count * sizeof(room[0]));
         gc->items = room;
@@ -34,5 +29,4 @@ dt_status dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *pat
     }
     gc->items[gc->count++] = (dt_gc_item){
         .kind = kind, .run = run, .path = path, .bytes = bytes_of(path), .time_ms = time_ms};
-    return DT_OK;
 }

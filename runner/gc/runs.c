@@ -37,7 +37,7 @@ static dt_status add_checkpoints(dt_gc *gc, const dt_run *run, dt_error *err)
 
     DT_TRY(find_beyond(&paths, &count, gc, run->id, err));
     for (int64_t i = 0; i < count; i++)
-        DT_TRY(dt_gc_add(gc, DT_GC_CHECKPOINTS, run->id, paths[i], run->ended_ms, err));
+        dt_gc_add(gc, DT_GC_CHECKPOINTS, run->id, paths[i], run->ended_ms);
 out:
     return st;
 }
@@ -57,9 +57,8 @@ static dt_status add_files(dt_gc *gc, dt_gc_kind kind, const dt_run *run, const 
         size_t length = strlen(entry->d_name), wanted = strlen(ending);
 
         if (length >= wanted && strcmp(entry->d_name + length - wanted, ending) == 0)
-            DT_TRY(dt_gc_add(gc, kind, run->id,
-                             dt_arena_printf(gc->arena, "%s/%s", folder, entry->d_name),
-                             run->ended_ms, err));
+            dt_gc_add(gc, kind, run->id, dt_arena_printf(gc->arena, "%s/%s", folder, entry->d_name),
+                      run->ended_ms);
     }
 out:
     if (dir != NULL)
@@ -130,11 +129,11 @@ static dt_status add_leftovers(dt_gc *gc, dt_error *err)
 
     DT_TRY(dt_dir_path(&state, DT_DIR_STATE, gc->arena, err));
     runs = dt_arena_printf(gc->arena, "%s/runs", state);
-    dir = runs != NULL ? opendir(runs) : NULL;
+    dir = opendir(runs);
     while (dir != NULL && (entry = readdir(dir)) != NULL)
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            DT_TRY(dt_gc_add(gc, DT_GC_LEFTOVERS, NULL,
-                             dt_arena_printf(gc->arena, "%s/%s", runs, entry->d_name), 0, err));
+            dt_gc_add(gc, DT_GC_LEFTOVERS, NULL,
+                      dt_arena_printf(gc->arena, "%s/%s", runs, entry->d_name), 0);
 out:
     if (dir != NULL)
         closedir(dir);

@@ -24,10 +24,8 @@ static dt_status add_one(dt_gc *gc, const char *name, dt_error *err)
 
     DT_TRY(dt_group_folder(&folder, name, gc->arena, err));
     progress = dt_arena_printf(gc->arena, "%s/progress.json", folder);
-    if (progress == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (stat(progress, &info) == 0 && info.st_uid == geteuid())
-        DT_TRY(dt_gc_add(gc, DT_GC_SWEEPS, NULL, folder, (int64_t)info.st_mtime * 1000, err));
+        dt_gc_add(gc, DT_GC_SWEEPS, NULL, folder, (int64_t)info.st_mtime * 1000);
 out:
     return st;
 }
@@ -44,8 +42,8 @@ static dt_status add_leftovers(dt_gc *gc, dt_error *err)
     dir = opendir(folder);
     while (dir != NULL && (entry = readdir(dir)) != NULL)
         if (strncmp(entry->d_name, GONE_PREFIX, strlen(GONE_PREFIX)) == 0)
-            DT_TRY(dt_gc_add(gc, DT_GC_LEFTOVERS, NULL,
-                             dt_arena_printf(gc->arena, "%s%s", folder, entry->d_name), 0, err));
+            dt_gc_add(gc, DT_GC_LEFTOVERS, NULL,
+                      dt_arena_printf(gc->arena, "%s%s", folder, entry->d_name), 0);
 out:
     if (dir != NULL)
         closedir(dir);
@@ -84,8 +82,6 @@ dt_status dt_gc_remove_sweep(dt_gc *gc, const dt_gc_item *item, bool *removed, d
         goto out;
     aside = dt_arena_printf(gc->arena, "%.*s" GONE_PREFIX "%s", (int)(name - item->path),
                             item->path, name);
-    if (aside == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (rename(item->path, aside) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", item->path, strerror(errno));
     DT_TRY(dt_file_remove_tree(aside, err));

@@ -15,6 +15,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "runner/import/import.h"
 
@@ -171,21 +172,20 @@ static dt_status no_step(const table *t, dt_error *err)
     return DT_FAIL(err, DT_ERR_USAGE, "%s:1: no column 'step'", t->source->path);
 }
 
-static dt_status leave_out(table *t, const char *title, dt_error *err)
+static void leave_out(table *t, const char *title)
 {
     int32_t number;
 
-    return dt_import_name(&number, &t->out->left_out, title, t->out->arena, err);
+    dt_import_name(&number, &t->out->left_out, title, t->out->arena);
 }
 
 /* Sets the metric of a column. DT_ERR_USAGE for a duplicate title: its points would replace those
  * of the first. */
 static dt_status name_column(table *t, int column, dt_error *err)
 {
-    dt_status st;
+    dt_status st = DT_OK;
 
-    DT_TRY(dt_import_name(&t->metrics[column], &t->out->metrics, text_of(t->cells[column]),
-                          t->out->arena, err));
+    dt_import_name(&t->metrics[column], &t->out->metrics, text_of(t->cells[column]), t->out->arena);
     for (int i = 0; i < column; i++)
         if (t->kinds[i] == UNDECIDED && t->metrics[i] == t->metrics[column])
             DT_THROW(err, DT_ERR_USAGE, "%s:1: columns %d and %d are both called '%.60s'",
@@ -214,7 +214,7 @@ static dt_status read_head(table *t, dt_error *err)
         else if (found == ROLE_COUNT)
             DT_TRY(name_column(t, i, err));
         else
-            DT_TRY(leave_out(t, text_of(t->cells[i]), err));
+            leave_out(t, text_of(t->cells[i]));
     }
     if (t->roles[ROLE_STEP] == NONE)
         DT_TRY(no_step(t, err));
@@ -228,7 +228,7 @@ static dt_status read_head(table *t, dt_error *err)
                  t->source->path);
     for (int i = 0; i < t->columns_count && t->roles[ROLE_VALUE] != NONE; i++)
         if (t->kinds[i] == UNDECIDED)
-            DT_TRY(leave_out(t, text_of(t->cells[i]), err));
+            leave_out(t, text_of(t->cells[i]));
 out:
     return st;
 }
@@ -310,11 +310,10 @@ static dt_status read_time(int64_t *out, const table *t, dt_error *err)
 }
 
 /* Finds the run of a line. Runs with ids and names are called NAME-ID, since names may not be unique. */
-static dt_status read_run(table *t, dt_error *err)
+static void read_run(table *t)
 {
     int id = t->roles[ROLE_RUN], name = t->roles[ROLE_RUN_NAME];
     const char *title;
-    dt_status st = DT_OK;
 
     if (id == NONE && name == NONE) {
         title = stem_of(t->source->path, t->out->arena);
@@ -323,14 +322,10 @@ static dt_status read_run(table *t, dt_error *err)
         if (id != NONE && name != NONE)
             title = dt_arena_printf(t->out->arena, "%s-%s", title, text_of(t->cells[id]));
     }
-    if (title == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (t->last_run != NULL && strcmp(t->last_run, title) == 0)
-        return DT_OK;
-    DT_TRY(dt_import_name(&t->run, &t->out->runs, title, t->out->arena, err));
+        return;
+    dt_import_name(&t->run, &t->out->runs, title, t->out->arena);
     t->last_run = dt_arena_strdup(t->out->arena, title);
-out:
-    return st;
 }
 
 static dt_status add_cell(table *t, dt_import_point *point, int column, dt_error *err)
@@ -346,12 +341,12 @@ static dt_status add_cell(table *t, dt_import_point *point, int column, dt_error
     return dt_import_add(t->out, point, err);
 }
 
-static dt_status leave_out_text(table *t, int column, dt_error *err)
+static void leave_out_text(table *t, int column)
 {
     t->out->skipped++;
     t->out->decimal_comma = t->out->decimal_comma || has_decimal_comma(t->cells[column]);
-    return dt_import_name(&(int32_t){0}, &t->out->left_out,
-                          t->out->metrics.items[t->metrics[column]], t->out->arena, err);
+    dt_import_name(&(int32_t){0}, &t->out->left_out, t->out->metrics.items[t->metrics[column]],
+                   t->out->arena);
 }
 
 /* Adds the cells of all metric columns. A column whose first cell is not a number is left out. */
@@ -364,7 +359,7 @@ static dt_status add_wide(table *t, dt_import_point *point, dt_error *err)
         if (t->kinds[i] == UNDECIDED && t->cells[i][0] != '\0') {
             t->kinds[i] = is_number(&value, t->cells[i]) ? METRIC : TEXT;
             if (t->kinds[i] == TEXT)
-                DT_TRY(leave_out_text(t, i, err));
+                leave_out_text(t, i);
         }
         if (t->kinds[i] != METRIC)
             continue;
@@ -383,11 +378,10 @@ static dt_status name_metric(table *t, int32_t *out, dt_error *err)
         name = text_of(t->cells[t->roles[ROLE_NAME]]);
     else if (name == NULL)
         name = stem_of(t->source->path, t->out->arena);
-    if (name == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (name[0] == '\0')
         return bad_cell(t, t->roles[ROLE_NAME], "name of a metric", err);
-    return dt_import_name(out, &t->out->metrics, name, t->out->arena, err);
+    dt_import_name(out, &t->out->metrics, name, t->out->arena);
+    return DT_OK;
 }
 
 static dt_status add_line(table *t, dt_error *err)
@@ -402,7 +396,7 @@ static dt_status add_line(table *t, dt_error *err)
                  t->source->path, (long long)t->line, t->cells_count, t->columns_count);
     DT_TRY(read_step(&point.step, t, err));
     DT_TRY(read_time(&point.time_ms, t, err));
-    DT_TRY(read_run(t, err));
+    read_run(t);
     point.run = t->run;
     if (t->roles[ROLE_VALUE] == NONE) {
         DT_TRY(add_wide(t, &point, err));
@@ -416,14 +410,12 @@ out:
 
 static dt_status read_csv(dt_imported *out, const dt_import_source *source, dt_error *err)
 {
-    table *t = calloc(1, sizeof(*t));
+    table *t = dt_calloc(1, sizeof(*t));
     dt_status st = DT_OK;
     struct stat info;
     dt_strbuf text;
     bool more;
 
-    if (t == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     dt_strbuf_init(&text);
     DT_TRY(dt_file_read(&text, source->path, FILE_BYTES_MOST, err));
     if (memchr(text.data, '\0', text.length) != NULL)

@@ -54,10 +54,9 @@ extern const dt_import_format dt_import_csv, dt_import_mlflow, dt_import_tensorb
 void dt_imported_init(dt_imported *out, dt_arena *arena);
 void dt_imported_release(dt_imported *imported);
 /* Finds or adds a name; *out is its index. Control characters become '?', as on a terminal. */
-dt_status dt_import_name(int32_t *out, dt_import_names *names, const char *name, dt_arena *arena,
-                         dt_error *err);
+void dt_import_name(int32_t *out, dt_import_names *names, const char *name, dt_arena *arena);
 /* Sets the recipe of a run, a JSON object. */
-dt_status dt_import_recipe(dt_imported *imported, int32_t run, const char *json, dt_error *err);
+void dt_import_recipe(dt_imported *imported, int32_t run, const char *json);
 dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_error *err);
 
 /* --- write.c */

@@ -91,7 +91,7 @@ static dt_status metric_read(reading *r, int32_t run, const char *run_id, const 
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&token);
-    DT_TRY(dt_import_name(&metric, &r->out->metrics, name, r->out->arena, err));
+    dt_import_name(&metric, &r->out->metrics, name, r->out->arena);
     do {
         dt_strbuf_reset(&path);
         dt_strbuf_add_fmt(&path, API "metrics/get-history?max_results=%d&run_id=", POINTS_PAGE);
@@ -128,7 +128,7 @@ static bool is_ours(const json_t *data)
 }
 
 /* Finds the index of the run. Names are made unique with the id: MLflow allows duplicates. */
-static dt_status run_name(int32_t *run, reading *r, const json_t *info, dt_error *err)
+static void run_name(int32_t *run, reading *r, const json_t *info)
 {
     const char *name = text_of(info, "run_name"), *id = text_of(info, "run_id");
 
@@ -136,19 +136,16 @@ static dt_status run_name(int32_t *run, reading *r, const json_t *info, dt_error
         name = id;
     if (json_object_get(r->seen, name) != NULL)
         name = dt_arena_printf(r->out->arena, "%s-%.*s", name, ID_SHOWN, id);
-    if (name == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     json_object_set_new(r->seen, name, json_true());
-    return dt_import_name(run, &r->out->runs, name, r->out->arena, err);
+    dt_import_name(run, &r->out->runs, name, r->out->arena);
 }
 
 /* Stores {"params": {...}} as the recipe, so that compare shows them. */
-static dt_status params_read(reading *r, int32_t run, const json_t *data, dt_error *err)
+static void params_read(reading *r, int32_t run, const json_t *data)
 {
     const json_t *params = json_object_get(data, "params"), *param;
     json_t *recipe = json_object(), *object = json_object();
     dt_strbuf text;
-    dt_status st;
     size_t at;
 
     json_array_foreach(params, at, param) {
@@ -157,10 +154,9 @@ static dt_status params_read(reading *r, int32_t run, const json_t *data, dt_err
     json_object_set_new(recipe, "params", object);
     dt_strbuf_init(&text);
     dt_json_write(&text, recipe);
-    st = dt_import_recipe(r->out, run, text.data, err);
+    dt_import_recipe(r->out, run, text.data);
     dt_strbuf_release(&text);
     json_decref(recipe);
-    return st;
 }
 
 static dt_status run_read(reading *r, const json_t *there, dt_error *err)
@@ -173,8 +169,8 @@ static dt_status run_read(reading *r, const json_t *there, dt_error *err)
 
     if (is_ours(data))
         return DT_OK;
-    DT_TRY(run_name(&run, r, info, err));
-    DT_TRY(params_read(r, run, data, err));
+    run_name(&run, r, info);
+    params_read(r, run, data);
     json_array_foreach(metrics, at, metric) {
         DT_TRY(metric_read(r, run, text_of(info, "run_id"), text_of(metric, "key"), err));
     }

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/display.h"
 #include "runner/import/import.h"
 
@@ -17,18 +18,15 @@ void dt_imported_release(dt_imported *imported)
     imported->points = NULL;
 }
 
-static dt_status names_grow(dt_import_names *names, dt_arena *arena, dt_error *err)
+static void names_grow(dt_import_names *names, dt_arena *arena)
 {
     int32_t capacity = names->capacity > 0 ? names->capacity * 2 : 16;
     const char **larger = dt_arena_alloc_array(arena, (size_t)capacity, sizeof(larger[0]));
 
-    if (larger == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (names->count > 0)
         memcpy(larger, names->items, (size_t)names->count * sizeof(larger[0]));
     names->items = larger;
     names->capacity = capacity;
-    return DT_OK;
 }
 
 static const char *shown(const char *name, dt_arena *arena)
@@ -46,39 +44,28 @@ static const char *shown(const char *name, dt_arena *arena)
     return copy;
 }
 
-dt_status dt_import_name(int32_t *out, dt_import_names *names, const char *name, dt_arena *arena,
-                         dt_error *err)
+void dt_import_name(int32_t *out, dt_import_names *names, const char *name, dt_arena *arena)
 {
     const char *clean = shown(name, arena);
-    dt_status st = DT_OK;
 
-    if (clean == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (*out = 0; *out < names->count; (*out)++)
         if (strcmp(names->items[*out], clean) == 0)
-            return DT_OK;
+            return;
     if (names->count == names->capacity)
-        DT_TRY(names_grow(names, arena, err));
+        names_grow(names, arena);
     names->items[names->count++] = clean;
-out:
-    return st;
 }
 
-dt_status dt_import_recipe(dt_imported *imported, int32_t run, const char *json, dt_error *err)
+void dt_import_recipe(dt_imported *imported, int32_t run, const char *json)
 {
     dt_import_names *recipes = &imported->recipes;
-    dt_status st = DT_OK;
 
     while (recipes->count <= run) {
         if (recipes->count == recipes->capacity)
-            DT_TRY(names_grow(recipes, imported->arena, err));
+            names_grow(recipes, imported->arena);
         recipes->items[recipes->count++] = "{}";
     }
     recipes->items[run] = dt_arena_strdup(imported->arena, json);
-    if (recipes->items[run] == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-out:
-    return st;
 }
 
 dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_error *err)
@@ -87,13 +74,9 @@ dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_
         return DT_FAIL(err, DT_ERR_UNSUPPORTED, "more than %d points: split the file",
                        DT_IMPORT_POINTS_MOST);
     if (imported->count == imported->capacity) {
-        int64_t capacity = imported->capacity > 0 ? imported->capacity * 2 : 4096;
-        dt_import_point *larger = realloc(imported->points, (size_t)capacity * sizeof(larger[0]));
-
-        if (larger == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %lld points", (long long)capacity);
-        imported->points = larger;
-        imported->capacity = capacity;
+        imported->capacity = imported->capacity > 0 ? imported->capacity * 2 : 4096;
+        imported->points =
+            dt_realloc(imported->points, (size_t)imported->capacity, sizeof(imported->points[0]));
     }
     imported->points[imported->count] = *point;
     imported->points[imported->count].number = imported->count;

@@ -145,9 +145,11 @@ static dt_status read_value(dt_imported *out, dt_import_point *point, bytes valu
     out->skipped += !scalar;
     if (tag == NULL || tag[0] == '\0')
         return DT_OK;
-    if (!scalar)
-        return dt_import_name(&(int32_t){0}, &out->left_out, tag, out->arena, err);
-    DT_TRY(dt_import_name(&point->metric, &out->metrics, tag, out->arena, err));
+    if (!scalar) {
+        dt_import_name(&(int32_t){0}, &out->left_out, tag, out->arena);
+        return DT_OK;
+    }
+    dt_import_name(&point->metric, &out->metrics, tag, out->arena);
     DT_TRY(dt_import_add(out, point, err));
 out:
     return st;
@@ -245,14 +247,12 @@ static dt_status read_folder(dt_imported *out, const char *path, const char *nam
                                 ? dt_arena_strdup(out->arena, entries[i]->d_name)
                                 : dt_arena_printf(out->arena, "%s/%s", name, entries[i]->d_name);
 
-        if (below == NULL || inner == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if (lstat(below, &info) != 0)
             continue;
         if (S_ISDIR(info.st_mode) && depth < DEPTH_MOST) {
             DT_TRY(read_folder(out, below, inner, depth + 1, err));
         } else if (S_ISREG(info.st_mode) && strstr(entries[i]->d_name, "tfevents") != NULL) {
-            DT_TRY(dt_import_name(&run, &out->runs, name, out->arena, err));
+            dt_import_name(&run, &out->runs, name, out->arena);
             DT_TRY(read_file(out, run, below, err));
         }
     }
@@ -274,11 +274,9 @@ static dt_status read_board(dt_imported *out, const dt_import_source *source, dt
     while (length > 1 && path[length - 1] == '/')
         length--;
     path = dt_arena_strndup(out->arena, path, length);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     name = base_of(path);
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
-        DT_TRY(dt_import_name(&run, &out->runs, name, out->arena, err));
+        dt_import_name(&run, &out->runs, name, out->arena);
         DT_TRY(read_file(out, run, path, err));
     } else {
         DT_TRY(read_folder(out, path, name, 0, err));

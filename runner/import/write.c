@@ -121,8 +121,6 @@ static dt_status add_run(dt_store *store, dt_imported *imported, const char *id,
     run.name = make_name(given, imported->arena);
     run.steps_total = imported->points[to - 1].step;
     run.note = dt_arena_printf(imported->arena, "imported from '%s'", source->path);
-    if (run.name == NULL || run.note == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_store_run_add(store, &run, err));
     DT_TRY(dt_store_run_set_state(store, id, DT_RUN_RUNNING, 0, "", run.created_ms, err));
     DT_TRY(add_points(&p, store, imported, id, from, to, err));
@@ -165,8 +163,7 @@ out:
 }
 
 /* Applies --name: the name of a single run, or a prefix of all names. */
-static dt_status rename_runs(dt_imported *imported, const char *const *ids, const char *name,
-                             dt_error *err)
+static void rename_runs(dt_imported *imported, const char *const *ids, const char *name)
 {
     int32_t count = imported->runs.count, named = 0;
 
@@ -176,10 +173,7 @@ static dt_status rename_runs(dt_imported *imported, const char *const *ids, cons
         const char **of = &imported->runs.items[i];
 
         *of = named == 1 ? name : dt_arena_printf(imported->arena, "%s-%s", name, *of);
-        if (*of == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     }
-    return DT_OK;
 }
 
 dt_status dt_import_write(const char ***out, dt_store *store, dt_imported *imported,
@@ -195,8 +189,6 @@ dt_status dt_import_write(const char ***out, dt_store *store, dt_imported *impor
     qsort(imported->points, (size_t)imported->count, sizeof(imported->points[0]), by_place);
     ids = dt_arena_alloc_array(imported->arena, (size_t)count, sizeof(ids[0]));
     folders = dt_arena_alloc_array(imported->arena, (size_t)count, sizeof(folders[0]));
-    if (ids == NULL || folders == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < imported->count; i++) { /* a run may have no points */
         int32_t run = imported->points[i].run;
 
@@ -204,7 +196,7 @@ dt_status dt_import_write(const char ***out, dt_store *store, dt_imported *impor
             DT_TRY(dt_run_id_take(&ids[run], &folders[run], imported->arena, err));
     }
     if (name != NULL)
-        DT_TRY(rename_runs(imported, ids, name, err));
+        rename_runs(imported, ids, name);
     imported->stored = 0;
     DT_TRY(dt_store_begin(store, err));
     st = write_all(ids, store, imported, source, labels, err);

@@ -70,8 +70,8 @@ static dt_status add(looker *l, const char *path, dt_error *err)
                        "more than %d files; use a pattern in the recipe instead, for example "
                        "train: 'data/*.txt'",
                        FILES_MOST);
-    l->paths[l->count] = dt_arena_strdup(l->arena, path);
-    return l->paths[l->count++] != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    l->paths[l->count++] = dt_arena_strdup(l->arena, path);
+    return DT_OK;
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
@@ -213,8 +213,6 @@ dt_status dt_look_at(dt_look *out, char *const *paths, int count, dt_arena *aren
     l.paths = dt_arena_alloc_array(arena, FILES_MOST, sizeof(*l.paths));
     out->train.items = dt_arena_alloc_array(arena, FILES_MOST, sizeof(*l.paths));
     out->validation.items = dt_arena_alloc_array(arena, FILES_MOST, sizeof(*l.paths));
-    if (l.paths == NULL || out->train.items == NULL || out->validation.items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for a list of files");
     for (int i = 0; i < count; i++)
         DT_TRY(add_path(&l, paths[i], err));
     if (count == 0)

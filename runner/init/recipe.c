@@ -31,8 +31,6 @@ static dt_status look_at_recipe(dt_init_draft *d, const char *text, dt_error *er
     dt_recipe_source source = {.path = d->wish->path, .text = text};
     dt_status st = DT_OK;
 
-    if (recipe == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a recipe");
     DT_TRY(dt_recipe_read(recipe, &source, d->arena, err));
     if (d->wish->gpus_as != NULL)
         DT_TRY(dt_fit_preflight(&d->flight, &gpu, recipe, NULL, d->wish->gpus_as, d->arena, err));

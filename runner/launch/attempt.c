@@ -28,11 +28,6 @@
 
 enum { HASH_SIZE = 33 };
 
-static dt_status check_text(const char *text, dt_error *err)
-{
-    return text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-}
-
 /* Writes attempt-N/origins.json: this attempt's origins merged over those of the previous
  * attempt (or of the forked run). Best effort: a failure here does not fail the launch. */
 static void write_origins(const dt_preflight *flight, int64_t attempt, const char *folder,
@@ -44,7 +39,7 @@ static void write_origins(const dt_preflight *flight, int64_t attempt, const cha
     json_t *earlier, *json;
     dt_strbuf text;
 
-    if (flight->origins == NULL || path == NULL)
+    if (flight->origins == NULL)
         return;
     earlier = below != NULL    ? dt_origins_read(below, below_attempt, arena)
               : recipe != NULL ? dt_origins_beside(recipe, arena)
@@ -75,12 +70,9 @@ static dt_status write_plan(dt_preflight *flight, const char *run, int64_t attem
     flight->plan.attempt = attempt;
     flight->plan.resume_from = resume_from;
     flight->plan.directory = dt_arena_printf(arena, "%s/checkpoints", folder);
-    DT_TRY(check_text(flight->plan.directory, err));
     below = dt_arena_printf(arena, "%s/attempt-%lld", folder, (long long)attempt);
-    DT_TRY(check_text(below, err));
     DT_TRY(dt_file_make_dirs(below, 0700, err));
     path = dt_arena_printf(arena, "%s/plan.json", below);
-    DT_TRY(check_text(path, err));
     json = dt_plan_to_json(&flight->plan);
     dt_json_write_pretty(&text, json);
     DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
@@ -91,8 +83,8 @@ out:
 }
 
 /* Returns the resolved recipe as JSON, as stored, and its hash. */
-static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe *recipe,
-                             dt_arena *arena, dt_error *err)
+static void recipe_text(const char **json_text, char *hash, const dt_recipe *recipe,
+                        dt_arena *arena)
 {
     json_t *json = dt_recipe_to_json(recipe);
     dt_strbuf text;
@@ -103,7 +95,6 @@ static dt_status recipe_text(const char **json_text, char *hash, const dt_recipe
     *json_text = dt_arena_strdup(arena, text.data);
     dt_strbuf_release(&text);
     dt_recipe_hash(hash, recipe);
-    return check_text(*json_text, err);
 }
 
 /* Parameters of a new run. */
@@ -179,7 +170,7 @@ static dt_status add_row(dt_store *store, const beginning *of, dt_arena *arena, 
         .parent_step = fork != NULL ? fork->at.step : 0,
     };
 
-    DT_TRY(recipe_text(&json, hash, recipe, arena, err));
+    recipe_text(&json, hash, recipe, arena);
     row.recipe_json = json;
     row.recipe_hash = hash;
     DT_TRY(dt_labels_write(&row, of->folder, err));
@@ -216,8 +207,6 @@ static dt_status take_checkpoint(beginning *io, dt_arena *arena, dt_error *err)
     io->checkpoint = io->digest = "";
     if (io->fork == NULL && io->task == NULL)
         return DT_OK;
-    if (parent == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     return dt_checkpoint_copy(&io->checkpoint, &io->digest,
                               io->fork != NULL ? io->fork->checkpoint : io->task->checkpoint,
                               parent, io->run, arena, err);
@@ -243,7 +232,6 @@ static dt_status keep_text(const char **path, const char *folder, const char *na
     dt_status st = DT_OK;
 
     *path = dt_arena_printf(arena, "%s/%s", folder, name);
-    DT_TRY(check_text(*path, err));
     if (text != NULL)
         DT_TRY(dt_file_write_atomic(*path, text->data, text->length, 0600, err));
 out:
@@ -369,7 +357,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     write_origins(flight, attempt, folder, NULL, folder, attempt - 1, arena);
-    DT_TRY(recipe_text(&json, hash, &flight->recipe, arena, err));
+    recipe_text(&json, hash, &flight->recipe, arena);
     origin = dt_provenance_make(run->recipe_path, &flight->plan, arena);
     DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,
                                 hash, dt_clock_wall_ms(), &added, err));

@@ -252,8 +252,6 @@ static dt_status keep_tokenizer(const char **path, const dt_run *run, const dt_t
     DT_TRY(dt_file_make_dirs(folder, 0700, err));
     (void)dt_tokenizer_get_file(tokenizer, &name, &bytes, &length);
     *path = dt_arena_printf(arena, "%s/%s", folder, name);
-    if (*path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_write_atomic(*path, bytes, length, 0600, err));
 out:
     return st;

@@ -18,8 +18,6 @@ static dt_status fetch_list(dt_string_list *list, dt_arena *arena, dt_error *err
     const char **items = dt_arena_alloc_array(arena, (size_t)list->count + 1, sizeof(items[0]));
     dt_status st = DT_OK;
 
-    if (items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < list->count; i++) {
         items[i] = list->items[i];
         if (strstr(items[i], "://") != NULL)

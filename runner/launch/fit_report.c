@@ -99,7 +99,7 @@ const char *dt_fit_data_text(const dt_fit *fit, dt_arena *arena)
         add_vocab(&out, flight);
     text = dt_arena_strdup(arena, out.data);
     dt_strbuf_release(&out);
-    return text != NULL ? text : "";
+    return text;
 }
 
 static void add_rates(dt_table *table, const dt_fit *fit)

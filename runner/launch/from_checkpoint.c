@@ -27,7 +27,7 @@ dt_status dt_from_checkpoint_ref(const char **run, const char **which, const cha
                        "'%s' and --checkpoint both name a checkpoint; leave one out", ref);
     *which = at + 1;
     *run = dt_arena_strndup(call->arena, ref, (size_t)(at - ref));
-    return *run != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
@@ -76,35 +76,28 @@ static bool is_in(const char *const *names, const char *name)
     return false;
 }
 
-static dt_status add(words *out, const dt_option *option, const char *value, dt_error *err)
+static void add(words *out, const dt_option *option, const char *value)
 {
     const char *name = dt_arena_printf(out->arena, "--%s", option->name);
 
-    if (name == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     out->items[out->count++] = name;
     if (value != NULL)
         out->items[out->count++] = value;
-    return DT_OK;
 }
 
-static dt_status add_option(words *out, const dt_option *option, const dt_value *value,
-                            dt_error *err)
+static void add_option(words *out, const dt_option *option, const dt_value *value)
 {
-    dt_status st = DT_OK;
-
-    if (option->kind == DT_OPTION_FLAG)
-        return value->given ? add(out, option, NULL, err) : DT_OK;
-    if (option->kind != DT_OPTION_LIST)
-        return value->text != NULL ? add(out, option, value->text, err) : DT_OK;
+    if (option->kind == DT_OPTION_FLAG && value->given)
+        add(out, option, NULL);
+    else if (option->kind != DT_OPTION_FLAG && option->kind != DT_OPTION_LIST &&
+             value->text != NULL)
+        add(out, option, value->text);
     for (size_t i = 0; i < value->items_count; i++)
-        DT_TRY(add(out, option, value->items[i], err));
-out:
-    return st;
+        add(out, option, value->items[i]);
 }
 
 /* Allocates room for all options and a few more words. */
-static dt_status open_words(words *out, const dt_call *call, dt_error *err)
+static void open_words(words *out, const dt_call *call)
 {
     const dt_arguments *args = call->args;
     size_t most = 8;
@@ -113,49 +106,40 @@ static dt_status open_words(words *out, const dt_call *call, dt_error *err)
         most += 2 * (1 + args->values[i].items_count);
     *out = (words){.arena = call->arena};
     out->items = dt_arena_alloc_array(call->arena, most, sizeof(*out->items));
-    if (out->items == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     memset(out->items, 0, most * sizeof(*out->items));
-    return DT_OK;
 }
 
-static dt_status add_options(words *out, bool plan, const dt_call *call, dt_error *err)
+static void add_options(words *out, bool plan, const dt_call *call)
 {
     const dt_arguments *args = call->args;
-    dt_status st = DT_OK;
 
     for (size_t i = 0; i < args->options_count; i++)
         if (!is_in(only_dtrun, args->options[i].name) &&
             !(plan && is_in(in_plan, args->options[i].name)))
-            DT_TRY(add_option(out, &args->options[i], &args->values[i], err));
-out:
-    return st;
+            add_option(out, &args->options[i], &args->values[i]);
 }
 
 static dt_status list_words(words *out, const char *checkpoint, const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(open_words(out, call, err));
+    open_words(out, call);
     DT_TRY(dt_program_engine(&out->items[out->count++], call->arena, err));
     out->items[out->count++] = call->args->command->name;
     out->items[out->count++] = "--checkpoint";
     out->items[out->count++] = checkpoint;
-    DT_TRY(add_options(out, false, call, err));
+    add_options(out, false, call);
 out:
     return st;
 }
 
-dt_status dt_from_checkpoint_arguments(dt_string_list *out, const dt_call *call, dt_error *err)
+void dt_from_checkpoint_arguments(dt_string_list *out, const dt_call *call)
 {
-    dt_status st = DT_OK;
     words all;
 
-    DT_TRY(open_words(&all, call, err));
-    DT_TRY(add_options(&all, true, call, err));
+    open_words(&all, call);
+    add_options(&all, true, call);
     *out = (dt_string_list){all.items, (int64_t)all.count};
-out:
-    return st;
 }
 
 /* --- the call */

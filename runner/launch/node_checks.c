@@ -32,8 +32,6 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
     };
     dt_status st = DT_OK;
 
-    if (devices == NULL || ranks == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (dt_slurm_is_promised(plan))
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                        "Slurm has not allocated the %lld nodes yet: run 'salloc --nodes=%lld', "

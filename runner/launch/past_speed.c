@@ -134,7 +134,7 @@ static bool has_store(dt_arena *arena)
     if (dt_dir_path(&folder, DT_DIR_STATE, arena, NULL) != DT_OK)
         return false;
     path = dt_arena_printf(arena, "%s/store.db", folder);
-    return path != NULL && dt_file_exists(path);
+    return dt_file_exists(path);
 }
 
 void dt_past_speed_find(dt_past_speed *out, const dt_plan *plan, double step_flops, dt_arena *arena)

@@ -83,8 +83,6 @@ dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_a
     dt_status st = DT_OK;
     bool known;
 
-    if (found == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t node = 0; node < plan->node_count; node++)
         found[node] = found_on(plan, report, node);
     DT_TRY(dt_plan_use_devices(plan, found, arena, err));
@@ -101,8 +99,6 @@ dt_status dt_placement_imagine(dt_plan *plan, int64_t gpus, dt_arena *arena, dt_
     int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
     dt_status st = DT_OK;
 
-    if (found == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t node = 0; node < plan->node_count; node++)
         found[node] = gpus;
     DT_TRY(dt_plan_use_devices(plan, found, arena, err));

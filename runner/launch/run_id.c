@@ -39,15 +39,13 @@ dt_status dt_run_id_take(const char **run, const char **folder, dt_arena *arena,
     *run = *folder = NULL;
     DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
     runs = dt_arena_printf(arena, "%s/runs", state);
-    if (runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_make_dirs(runs, 0700, err));
     for (int i = 0; i < TRIES; i++) {
         DT_TRY(draw(id, err));
         DT_TRY(dt_run_path(folder, id, NULL, arena, err));
         if (mkdir(*folder, 0700) == 0) {
             *run = dt_arena_strdup(arena, id);
-            return *run != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+            return DT_OK;
         }
         if (errno != EEXIST)
             DT_THROW(err, DT_ERR_IO, "cannot create '%s': %s", *folder, strerror(errno));

@@ -19,18 +19,15 @@ typedef struct expansion {
     int64_t gpus; /* per node; -1: not given */
 } expansion;
 
-static dt_status make_room(expansion *out, int64_t count, dt_arena *arena, dt_error *err)
+static void make_room(expansion *out, int64_t count, dt_arena *arena)
 {
     out->count = count;
     out->items = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->items[0]));
     out->cores = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->cores[0]));
-    return out->items != NULL && out->cores != NULL ? DT_OK
-                                                    : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 /* Adds a node. ranks: of the recipe if given, else of Slurm; 0: not given. */
-static dt_status add_item(expansion *out, int64_t i, const char *name, int64_t ranks,
-                          dt_arena *arena, dt_error *err)
+static void add_item(expansion *out, int64_t i, const char *name, int64_t ranks, dt_arena *arena)
 {
     dt_strbuf text;
 
@@ -42,7 +39,6 @@ static dt_status add_item(expansion *out, int64_t i, const char *name, int64_t r
         dt_strbuf_add_fmt(&text, " ranks=%lld", (long long)ranks);
     out->items[i] = dt_arena_strdup(arena, text.data);
     dt_strbuf_release(&text);
-    return out->items[i] != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 static dt_status expand_inside(expansion *out, const dt_recipe *recipe, dt_arena *arena,
@@ -58,15 +54,13 @@ static dt_status expand_inside(expansion *out, const dt_recipe *recipe, dt_arena
                  "the recipe asks for %lld nodes, but Slurm job %lld has %lld: use 'nodes: slurm' "
                  "to take all nodes of the job",
                  (long long)wanted, (long long)job.job, (long long)job.count);
-    DT_TRY(make_room(out, wanted > 0 ? wanted : job.count, arena, err));
+    make_room(out, wanted > 0 ? wanted : job.count, arena);
     for (int64_t i = 0; i < out->count; i++) {
         const char *name =
             dt_arena_printf(arena, "slurm:%lld/%s", (long long)job.job, job.hosts[i]);
 
-        if (name == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         out->cores[i] = job.cpus[i];
-        DT_TRY(add_item(out, i, name, recipe->ranks == 1 ? job.tasks[i] : 0, arena, err));
+        add_item(out, i, name, recipe->ranks == 1 ? job.tasks[i] : 0, arena);
     }
     out->gpus = job.gpus;
 out:
@@ -76,25 +70,21 @@ out:
 static dt_status expand_promise(expansion *out, dt_arena *arena, dt_error *err)
 {
     int64_t count = dt_node_slurm_count(out->spec.destination);
-    dt_status st;
 
     if (count == 0)
-        DT_THROW(
+        return DT_FAIL(
             err, DT_ERR_RECIPE,
             "'nodes: slurm' takes the nodes of a Slurm job, and dtrun does not run in one: start "
             "dtrun with salloc or sbatch, or give a number as in 'nodes: slurm:4' to submit a job");
-    DT_TRY(make_room(out, count, arena, err));
+    make_room(out, count, arena);
     for (int64_t i = 0; i < count; i++) {
         const char *name =
             dt_arena_printf(arena, "slurm:%lld#%lld", (long long)count, (long long)i + 1);
 
-        if (name == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         out->cores[i] = 1;
-        DT_TRY(add_item(out, i, name, 0, arena, err));
+        add_item(out, i, name, 0, arena);
     }
-out:
-    return st;
+    return DT_OK;
 }
 
 dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)

@@ -154,23 +154,22 @@ static dt_status absolute(const char **out, const char *path, dt_arena *arena, d
     if (getcwd(here, sizeof(here)) == NULL)
         return DT_FAIL(err, DT_ERR_IO, "the current folder has no name");
     *out = dt_arena_printf(arena, "%s/%s", here, path);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 /* --- its recipe: the checkpoint's, for other nodes, with one line per step */
 
-static dt_status add_set(const char **sets, size_t *count, const char *key, const char *value,
-                         dt_arena *arena, dt_error *err)
+static void add_set(const char **sets, size_t *count, const char *key, const char *value,
+                    dt_arena *arena)
 {
     if (value == NULL)
-        return DT_OK;
-    sets[*count] = dt_arena_printf(arena, "%s=%s", key, value);
-    return sets[(*count)++] != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+        return;
+    sets[(*count)++] = dt_arena_printf(arena, "%s=%s", key, value);
 }
 
 /* Turns "gpu[01-04],big" into a list as in a recipe; a text without a comma, or a list, is
  * unchanged. */
-static dt_status list_nodes(const char **out, const char *text, dt_arena *arena, dt_error *err)
+static void list_nodes(const char **out, const char *text, dt_arena *arena)
 {
     dt_strbuf list;
     bool several = false;
@@ -178,7 +177,7 @@ static dt_status list_nodes(const char **out, const char *text, dt_arena *arena,
 
     *out = text;
     if (text == NULL || text[0] == '[')
-        return DT_OK;
+        return;
     dt_strbuf_init(&list);
     dt_strbuf_add_str(&list, "[\"");
     for (; *text != '\0'; text++) {
@@ -193,7 +192,6 @@ static dt_status list_nodes(const char **out, const char *text, dt_arena *arena,
     if (several)
         *out = dt_arena_strdup(arena, list.data);
     dt_strbuf_release(&list);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 static void begin_recipe(dt_recipe *out, int64_t lines)
@@ -229,7 +227,7 @@ static dt_status choose_name(dt_recipe *out, const dt_run *parent, const dt_call
     }
     out->name = dt_arena_printf(call->arena, "%.*s-%s", NAME_MOST - 1 - (int)strlen(task),
                                 parent->name, task);
-    return out->name != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 static dt_status make_recipe(dt_recipe *out, const dt_checkpoint *checkpoint, dt_task_kind kind,
@@ -245,11 +243,11 @@ static dt_status make_recipe(dt_recipe *out, const dt_checkpoint *checkpoint, dt
         dt_recipe_from_json(&before, dt_checkpoint_get_info(checkpoint)->recipe, call->arena, err));
     begin_recipe(&before, lines);
     DT_TRY(choose_name(&before, parent, call, err));
-    DT_TRY(list_nodes(&nodes, text_of(call, "nodes"), call->arena, err));
-    DT_TRY(add_set(sets, &count, "nodes", nodes, call->arena, err));
-    DT_TRY(add_set(sets, &count, "ranks", text_of(call, "ranks"), call->arena, err));
-    DT_TRY(add_set(sets, &count, "gpus", text_of(call, "gpus"), call->arena, err));
-    DT_TRY(add_set(sets, &count, "threads", text_of(call, "threads"), call->arena, err));
+    list_nodes(&nodes, text_of(call, "nodes"), call->arena);
+    add_set(sets, &count, "nodes", nodes, call->arena);
+    add_set(sets, &count, "ranks", text_of(call, "ranks"), call->arena);
+    add_set(sets, &count, "gpus", text_of(call, "gpus"), call->arena);
+    add_set(sets, &count, "threads", text_of(call, "threads"), call->arena);
     DT_TRY(dt_recipe_change(out, &before, sets, count, call->arena, err));
     /* other nodes take over the lines of lost ones */
     out->nodes_min = out->nodes.count > 1 ? 1 : 0;
@@ -284,8 +282,6 @@ static dt_status launch(const char **run, const dt_run *parent, const char *path
     DT_TRY(dt_label_options_read(&labels, call, err));
     source.text = dt_arena_printf(call->arena, "# dtrun %s %s --checkpoint %s\n",
                                   call->args->command->name, parent->id, path);
-    if (source.text == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete run */
     DT_TRY(dt_store_open(&store, NULL, err));
     DT_TRY(dt_attempt_launch_task(run, store, &source, &labels, start, flight, call->arena, err));
@@ -320,7 +316,7 @@ dt_status dt_task_launch(const char **run, const dt_run *parent, const char *pat
     DT_TRY(place(&flight, &recipe, call, err));
     task.replace = dt_arguments_flag(call->args, "force");
     task.part_lines = part_lines(task.lines, flight.plan.world_size);
-    DT_TRY(dt_from_checkpoint_arguments(&task.arguments, call, err));
+    dt_from_checkpoint_arguments(&task.arguments, call);
     flight.plan.task = task;
     DT_TRY(launch(run, parent, path, &flight,
                   &(dt_task_start){path, &input, target != NULL ? &other : NULL}, call, err));

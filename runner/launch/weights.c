@@ -58,8 +58,6 @@ static dt_status copy_small(const char *from, const char *into, dt_arena *arena,
         const char *source = dt_arena_printf(arena, "%s/%s", from, names[i]);
         const char *target = dt_arena_printf(arena, "%s/%s", into, names[i]);
 
-        if (source == NULL || target == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if (!dt_file_exists(source))
             continue;
         DT_TRY(dt_file_make_dirs(into, 0700, err));
@@ -75,8 +73,6 @@ dt_status dt_weights_copy_origin(const char *from_run_folder, const char *run_fo
     const char *from = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, from_run_folder);
     const char *into = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, run_folder);
 
-    if (from == NULL || into == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     return copy_small(from, into, arena, err);
 }
 
@@ -86,15 +82,11 @@ dt_status dt_weights_keep_origin(const dt_weights_files *files, const char *run_
     const char *into = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, run_folder);
     const char *above;
 
-    if (into == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (files->kind == DT_WEIGHTS_HUGGINGFACE)
         return copy_small(files->folder, into, arena, err);
     if (files->kind != DT_WEIGHTS_CHECKPOINT) /* a .bin file has no other files */
         return DT_OK;
     above = dt_arena_printf(arena, "%s/../..", files->folder); /* RUN/checkpoints/step-00000100 */
-    if (above == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     return dt_weights_copy_origin(above, run_folder, arena, err);
 }
 

@@ -56,8 +56,6 @@ static dt_status add_file(dt_bundle *bundle, const char *folder, const char *nam
         DT_THROW(err, DT_ERR_UNSUPPORTED, "the engine needs more than %d libraries", FILES_MAX);
     file->name = dt_arena_printf(arena, "%s/%s", folder, name);
     file->path = dt_arena_strdup(arena, path);
-    if (file->name == NULL || file->path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path,
@@ -209,8 +207,7 @@ static dt_status add_nccl(dt_bundle *bundle, const char **loads, dt_arena *arena
     *loads = "LD_PRELOAD=";
     if (stat(named, &info) == 0 && S_ISDIR(info.st_mode))
         named = dt_arena_printf(arena, "%s/" NCCL, named);
-    return named != NULL ? add_file(bundle, "lib", NCCL, named, arena, err)
-                         : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return add_file(bundle, "lib", NCCL, named, arena, err);
 }
 
 /* Adds the GPU part, which is next to the engine, and its libraries. It is a library, so the loader
@@ -223,8 +220,6 @@ static dt_status add_gpu_part(dt_bundle *bundle, const char *engine, dt_arena *a
     const char *words[] = {"/usr/bin/env", "LD_TRACE_LOADED_OBJECTS=1", NULL, LOADER, path, NULL};
     dt_status st = DT_OK;
 
-    if (path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (access(path, R_OK) != 0)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                        "this dtrun has no code for GPUs: '%s' is missing (build it with the CUDA "
@@ -252,8 +247,6 @@ dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *e
     *out = (dt_bundle){0};
     dt_strbuf_init(&all);
     out->files = dt_arena_alloc_array(arena, FILES_MAX, sizeof(out->files[0]));
-    if (out->files == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_dir_program(&engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
     DT_TRY(add_engine(out, engine, arena, err));
     if (gpus)

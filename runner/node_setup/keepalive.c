@@ -72,8 +72,6 @@ static dt_status hold_argv(const char ***argv, const dt_transport *transport,
     while (inner[count] != NULL)
         count++;
     *argv = dt_arena_alloc_array(arena, count + 3, sizeof((*argv)[0]));
-    if (*argv == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     (*argv)[0] = "setsid";
     (*argv)[1] = "--fork";
     memcpy(*argv + 2, inner, (count + 1) * sizeof(inner[0]));
@@ -107,8 +105,6 @@ dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepar
     DT_TRY(dt_transport_find(&transport, layout->node, err));
     if (!transport->ends_children)
         return DT_OK;
-    if (log == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_make_dirs(request->here, 0700, err));
     DT_TRY(hold_argv(&argv, transport, layout, arena, err));
     DT_TRY(start_apart(argv, log, err));

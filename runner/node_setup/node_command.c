@@ -24,8 +24,6 @@ static dt_status reach_command(const char ***argv, const char *flag, const char 
     while (words[count] != NULL)
         count++;
     *argv = dt_arena_alloc_array(arena, count + 4, sizeof((*argv)[0]));
-    if (*argv == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_dir_program(&(*argv)[0], "dtrun-reach", "DTRUN_REACH", arena, err));
     if (flag != NULL)
         (*argv)[n++] = flag;

@@ -47,7 +47,7 @@ static dt_status take_string(const char **out, const json_t *json, const char *k
     if (st != DT_OK)
         return st;
     *out = dt_arena_strdup(arena, text);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 dt_status dt_node_layout_parse(dt_node_layout *out, const char *text, dt_arena *arena,

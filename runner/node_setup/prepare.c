@@ -17,12 +17,6 @@
 
 #define ASK_SECONDS 20.0
 
-static dt_status keep(const char **out, const char *text, dt_arena *arena, dt_error *err)
-{
-    *out = text != NULL ? dt_arena_strdup(arena, text) : NULL;
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-}
-
 static const char *interface_of(const json_t *plan)
 {
     const json_t *network = json_object_get(json_object_get(plan, "recipe"), "network");
@@ -95,9 +89,9 @@ static dt_status prepare_here(dt_node_layout *out, const dt_prepare_request *req
     DT_TRY(dt_dir_program(&out->agent, "dtrun-agent", "DTRUN_AGENT", arena, err));
     DT_TRY(dt_dir_program(&out->engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
     out->here = out->checkpoints_shared = true;
-    DT_TRY(keep(&out->node, request->node, arena, err));
-    DT_TRY(keep(&out->folder, request->here, arena, err));
-    DT_TRY(keep(&out->checkpoints, request->checkpoints_here, arena, err));
+    out->node = dt_arena_strdup(arena, request->node);
+    out->folder = dt_arena_strdup(arena, request->here);
+    out->checkpoints = dt_arena_strdup(arena, request->checkpoints_here);
     DT_TRY(address_here(out, request, arena, err));
     DT_TRY(dt_file_make_dirs(request->here, 0700, err));
 out:
@@ -157,8 +151,6 @@ static dt_status probe_shared(bool *shared, const dt_prepare_request *request, c
 
     *shared = false;
     dt_strbuf_init(&answer);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     snprintf(token, sizeof(token), "%lld %d", (long long)dt_clock_wall_ms(), (int)getpid());
     DT_TRY(dt_file_make_dirs(request->checkpoints_here, 0700, err));
     DT_TRY(dt_file_write_atomic(path, token, strlen(token), 0600, err));
@@ -166,8 +158,7 @@ static dt_status probe_shared(bool *shared, const dt_prepare_request *request, c
         dt_nodes_ask(&answer, request->node, words, NULL, 0, ASK_SECONDS, request->cancelled, err));
     *shared = strcmp(answer.data, "yes\n") == 0;
 out:
-    if (path != NULL)
-        unlink(path);
+    unlink(path);
     dt_strbuf_release(&answer);
     return st;
 }
@@ -194,20 +185,16 @@ static dt_status choose_folders(dt_node_layout *out, const dt_prepare_request *r
     if (state == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "node '%s': the account has no home directory",
                  request->node);
-    DT_TRY(keep(&out->folder,
-                dt_arena_printf(arena, "%s/nodes/%s/attempt-%lld/node-%lld", state, request->run,
-                                (long long)request->attempt, (long long)request->node_index),
-                arena, err));
+    out->folder = dt_arena_printf(arena, "%s/nodes/%s/attempt-%lld/node-%lld", state, request->run,
+                                  (long long)request->attempt, (long long)request->node_index);
     DT_TRY(make_folder(out->folder, request, out->agent, err));
     DT_TRY(probe_shared(&out->checkpoints_shared, request, out->agent, arena, err));
     if (out->checkpoints_shared) {
-        DT_TRY(keep(&out->checkpoints, request->checkpoints_here, arena, err));
+        out->checkpoints = dt_arena_strdup(arena, request->checkpoints_here);
         return DT_OK;
     }
-    DT_TRY(keep(&out->checkpoints,
-                dt_arena_printf(arena, "%s/nodes/%s/checkpoints-%lld", state, request->run,
-                                (long long)request->node_index),
-                arena, err));
+    out->checkpoints = dt_arena_printf(arena, "%s/nodes/%s/checkpoints-%lld", state, request->run,
+                                       (long long)request->node_index);
     DT_TRY(make_folder(out->checkpoints, request, out->agent, err));
 out:
     return st;
@@ -221,9 +208,7 @@ static dt_status put_bundle(dt_node_layout *out, const dt_prepare_request *reque
     dt_status st = DT_OK;
 
     DT_TRY(dt_json_get_string(&cache, facts, "cache", request->node, err));
-    DT_TRY(keep(&out->engine,
-                dt_arena_printf(arena, "%s/bundles/%s/bin/dtrun-engine", cache, bundle->hash),
-                arena, err));
+    out->engine = dt_arena_printf(arena, "%s/bundles/%s/bin/dtrun-engine", cache, bundle->hash);
     if (json_is_true(json_object_get(facts, "bundle")))
         return DT_OK;
     DT_TRY(dt_upload_bundle(bundle, request->node, out->agent, request->progress, request->context,
@@ -264,12 +249,12 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, request->node, bundle.hash,
                               request->cancelled, err));
     DT_TRY(dt_nodes_check_glibc(request->node, facts, bundle.glibc, err));
-    DT_TRY(keep(&out->node, request->node, arena, err));
+    out->node = dt_arena_strdup(arena, request->node);
     DT_TRY(dt_bootstrap_agent(&out->agent, &bootstrap, request->node, facts, arena, err));
     DT_TRY(put_bundle(out, request, &bundle, facts, arena, err));
     DT_TRY(choose_folders(out, request, facts, arena, err));
     if (request->node_count == 1)
-        DT_TRY(keep(&out->address, "127.0.0.1", arena, err));
+        out->address = dt_arena_strdup(arena, "127.0.0.1");
     else
         DT_TRY(take_addresses(out, request, facts, NULL, arena, err));
     out->paths = json_object();

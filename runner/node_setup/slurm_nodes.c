@@ -34,11 +34,9 @@ static dt_status check_cancelled(const atomic_bool *cancelled, dt_error *err)
     return DT_OK;
 }
 
-static dt_status below(const char **out, const char *folder, const char *name, dt_arena *arena,
-                       dt_error *err)
+static const char *below(const char *folder, const char *name, dt_arena *arena)
 {
-    *out = dt_arena_printf(arena, "%s/%s", folder, name);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_arena_printf(arena, "%s/%s", folder, name);
 }
 
 static dt_status lock(int *fd, const char *folder, dt_arena *arena, dt_error *err)
@@ -48,7 +46,7 @@ static dt_status lock(int *fd, const char *folder, dt_arena *arena, dt_error *er
     const char *path;
     dt_status st;
 
-    DT_TRY(below(&path, folder, LOCK_FILE, arena, err));
+    path = below(folder, LOCK_FILE, arena);
     while ((st = dt_file_lock(fd, path, &problem)) == DT_ERR_BUSY &&
            dt_clock_monotonic_seconds() < deadline) {
         dt_clock_sleep_seconds(NAP_SECONDS);
@@ -69,7 +67,7 @@ static dt_status read_job(int64_t *job, const char *folder, dt_arena *arena, dt_
     dt_status st;
 
     *job = 0;
-    DT_TRY(below(&path, folder, JOB_FILE, arena, err));
+    path = below(folder, JOB_FILE, arena);
     st = dt_json_read(&json, path, 4096, &problem);
     if (st == DT_OK)
         st = dt_json_get_int(job, json, "job", path, &problem);
@@ -87,7 +85,7 @@ static dt_status write_job(int64_t job, const char *folder, dt_arena *arena, dt_
     dt_status st;
     char text[64];
 
-    DT_TRY(below(&path, folder, JOB_FILE, arena, err));
+    path = below(folder, JOB_FILE, arena);
     snprintf(text, sizeof(text), "{\"job\": %lld}\n", (long long)job);
     DT_TRY(dt_file_write_atomic(path, text, strlen(text), 0600, err));
 out:
@@ -125,8 +123,7 @@ static int64_t gpus_per_node(const json_t *plan)
 }
 
 /* Collects what the plan's ranks need on each node. */
-static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes, dt_arena *arena,
-                           dt_error *err)
+static void make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes, dt_arena *arena)
 {
     const json_t *recipe = json_object_get(plan, "recipe"), *item;
     const json_t *list = json_object_get(json_object_get(recipe, "slurm"), "options");
@@ -141,8 +138,6 @@ static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes
                            .cpus_per_task = 1,
                            .options = options,
                            .option_count = (int64_t)json_array_size(list)};
-    if (options == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     json_array_foreach((json_t *)list, i, item)
         options[i] = json_string_value(item);
     json_array_foreach(json_object_get(plan, "ranks"), i, item) {
@@ -156,7 +151,6 @@ static dt_status make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes
             out->cpus_per_task = cpus;
     }
     out->gpus_per_node = says_gpus(options, out->option_count) ? 0 : gpus_per_node(plan);
-    return DT_OK;
 }
 
 dt_status dt_nodes_slurm_try(const json_t *plan, int64_t nodes, dt_arena *arena, dt_error *err)
@@ -164,7 +158,7 @@ dt_status dt_nodes_slurm_try(const json_t *plan, int64_t nodes, dt_arena *arena,
     dt_slurm_wish wish;
     dt_status st;
 
-    DT_TRY(make_wish(&wish, plan, nodes, arena, err));
+    make_wish(&wish, plan, nodes, arena);
     DT_TRY(dt_slurm_job_submit(NULL, &wish, true, err));
 out:
     return st;
@@ -183,7 +177,7 @@ static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
     DT_TRY(read_job(job, folder, arena, err));
     if (*job != 0)
         goto out;
-    DT_TRY(make_wish(&wish, request->plan, nodes, arena, err));
+    make_wish(&wish, request->plan, nodes, arena);
     DT_TRY(dt_slurm_job_submit(job, &wish, false, err));
     st = write_job(*job, folder, arena, err);
     if (st != DT_OK)
@@ -251,8 +245,6 @@ dt_status dt_nodes_slurm_place(const char **node, const dt_prepare_request *requ
     folder = dt_arena_strndup(
         arena, request->checkpoints_here, /* runs/ID/checkpoints */
         (size_t)(strrchr(request->checkpoints_here, '/') - request->checkpoints_here));
-    if (folder == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(have_job(&job, folder, count, request, arena, err));
     DT_TRY(await_job(&now, job, index == 0, request, err));
     DT_TRY(dt_slurm_hosts(&hosts, &hosts_count, now.nodes, arena, err));
@@ -260,8 +252,6 @@ dt_status dt_nodes_slurm_place(const char **node, const dt_prepare_request *requ
         DT_THROW(err, DT_ERR_UNSUPPORTED, "Slurm job %lld has %lld nodes, but %lld were requested",
                  (long long)job, (long long)hosts_count, (long long)count);
     *node = dt_arena_printf(arena, "slurm:%lld/%s", (long long)job, hosts[index]);
-    if (*node == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
 out:
     return st;
 }
@@ -272,11 +262,11 @@ void dt_nodes_slurm_end(const char *folder, bool good)
     const char *path;
     dt_arena arena;
     int64_t job = 0;
-    dt_status st;
+    dt_status st = DT_OK;
     int fd = -1;
 
     dt_arena_init(&arena, 1024);
-    DT_TRY(below(&path, folder, LOCK_FILE, &arena, &err));
+    path = below(folder, LOCK_FILE, &arena);
     if (!dt_file_exists(path))
         goto out; /* not a node of a Slurm job */
     DT_TRY(lock(&fd, folder, &arena, &err));
@@ -284,7 +274,7 @@ void dt_nodes_slurm_end(const char *folder, bool good)
     if (job == 0)
         goto out;
     DT_TRY(dt_slurm_job_end(job, good, &err));
-    DT_TRY(below(&path, folder, JOB_FILE, &arena, &err));
+    path = below(folder, JOB_FILE, &arena);
     unlink(path);
 out:
     if (st != DT_OK)

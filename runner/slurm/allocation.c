@@ -109,8 +109,6 @@ dt_status dt_slurm_allocation_read(dt_slurm_allocation *out, dt_arena *arena, dt
     DT_TRY(dt_slurm_hosts(&out->hosts, &out->count, nodes, arena, err));
     out->cpus = dt_arena_alloc_array(arena, (size_t)out->count, sizeof(out->cpus[0]));
     out->tasks = dt_arena_alloc_array(arena, (size_t)out->count, sizeof(out->tasks[0]));
-    if (out->cpus == NULL || out->tasks == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < out->count; i++) {
         out->cpus[i] = 1;
         out->tasks[i] = 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "runner/slurm/tool.h"
 
@@ -138,7 +139,7 @@ void dt_slurm_job_words(dt_strbuf *out, const dt_slurm_job *job)
 
 dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_only, dt_error *err)
 {
-    const char **argv = calloc((size_t)wish->option_count + 16, sizeof(argv[0]));
+    const char **argv = dt_calloc((size_t)wish->option_count + 16, sizeof(argv[0]));
     char nodes[48], tasks[64], cpus[64], gpus[64], name[128];
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
@@ -147,8 +148,6 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
     char *end;
 
     dt_strbuf_init(&answer);
-    if (argv == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     snprintf(nodes, sizeof(nodes), "--nodes=%" PRId64, wish->nodes);
     snprintf(tasks, sizeof(tasks), "--ntasks-per-node=%" PRId64, wish->tasks_per_node);
     snprintf(cpus, sizeof(cpus), "--cpus-per-task=%" PRId64, wish->cpus_per_task);
@@ -222,14 +221,10 @@ dt_status dt_slurm_hosts(const char ***out, int64_t *count, const char *list, dt
     *count = 0;
     *out = dt_arena_alloc_array(arena, HOSTS_MAX, sizeof((*out)[0]));
     dt_strbuf_init(&answer);
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_slurm_tool(&answer, argv, NULL, err));
     for (line = strtok_r(answer.data, "\n", &rest); line != NULL && *count < HOSTS_MAX;
          line = strtok_r(NULL, "\n", &rest)) {
         (*out)[*count] = dt_arena_strdup(arena, line);
-        if ((*out)[*count] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         (*count)++;
     }
     if (*count == 0)

@@ -109,8 +109,6 @@ static dt_status translates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err
     dt_status st = DT_OK;
     int exit_code = 0;
 
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_write_atomic(path, lines, sizeof(lines) - 1, 0600, err));
     DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
     if (exit_code != 0 || json_array_size(json_object_get(answer, "lines")) != 2)

@@ -48,8 +48,6 @@ dt_status dt_smoke_resumes(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         at = steps - 1;
     planted =
         dt_arena_printf(smoke->arena, "DTRUN_FAULT=kill %lld@%lld", (long long)rank, (long long)at);
-    if (planted == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_smoke_train(&run, &smoke->place, "resumes", &recipe, planted, err));
     DT_TRY(dt_smoke_same_bits(&same, out, smoke, &smoke->trained, &run, err));
     DT_TRY(resumed_from(&from, smoke, &run, err));

@@ -19,11 +19,6 @@ enum { WORDS_MAX = 32 };
 #define STOP_SECONDS 60.0
 #define LOOK_SECONDS 0.02
 
-static dt_status check_text(const char *text, dt_error *err)
-{
-    return text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-}
-
 dt_status dt_smoke_place_open(dt_smoke_place *out, double limit_seconds, dt_arena *arena,
                               dt_error *err)
 {
@@ -36,7 +31,6 @@ dt_status dt_smoke_place_open(dt_smoke_place *out, double limit_seconds, dt_aren
     if (parent == NULL || parent[0] != '/')
         parent = "/tmp";
     folder = dt_arena_printf(arena, "%s/dtrun-smoke.XXXXXX", parent);
-    DT_TRY(check_text(folder, err));
     if (mkdtemp(folder) == NULL)
         DT_THROW(err, DT_ERR_IO,
                  "cannot create a folder in '%s': %s (set TMPDIR to a folder with free space)",
@@ -86,7 +80,6 @@ dt_status dt_smoke_place_write(const char **path, const dt_smoke_place *place, c
     dt_strbuf_init(&text);
     dt_recipe_write(&text, recipe);
     *path = dt_arena_printf(place->arena, "%s/%s.yaml", place->folder, name);
-    DT_TRY(check_text(*path, err));
     DT_TRY(dt_file_write_atomic(*path, text.data, text.length, 0600, err));
 out:
     dt_strbuf_release(&text);

@@ -14,8 +14,6 @@ static void say(dt_smoke_result *out, const dt_smoke *smoke, dt_smoke_verdict ve
     vsnprintf(line, sizeof(line), fmt, args);
     out->verdict = verdict;
     out->figure = dt_arena_strdup(smoke->arena, line);
-    if (out->figure == NULL)
-        out->figure = "no memory";
 }
 
 #define SAY(verdict)                           \

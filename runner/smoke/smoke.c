@@ -62,12 +62,10 @@ static void look(dt_smoke_report *report, dt_smoke *smoke, size_t which,
         add_result(report, &result, smoke->wish);
 }
 
-static dt_status report_init(dt_smoke_report *out, const char *path, size_t count, dt_arena *arena,
-                             dt_error *err)
+static void report_init(dt_smoke_report *out, const char *path, size_t count, dt_arena *arena)
 {
     *out = (dt_smoke_report){.path = path};
     out->results = dt_arena_alloc_array(arena, count, sizeof(out->results[0]));
-    return out->results != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 /* Checks the shrunk recipe, its data and memory before anything is started. */
@@ -97,7 +95,7 @@ dt_status dt_smoke_recipe(dt_smoke_report *out, const dt_recipe *recipe,
     double start = dt_clock_monotonic_seconds();
     dt_status st = DT_OK, closed;
 
-    DT_TRY(report_init(out, source->path, CHECKS_COUNT + wish->faults_count, arena, err));
+    report_init(out, source->path, CHECKS_COUNT + wish->faults_count, arena);
     DT_TRY(prepare(&smoke, recipe, source, err));
     DT_TRY(dt_smoke_place_open(&smoke.place, wish->limit_seconds, arena, err));
     run_all(out, &smoke);
@@ -113,19 +111,13 @@ out:
     return st;
 }
 
-dt_status dt_smoke_unread(dt_smoke_report *out, const char *path, const dt_error *why,
-                          dt_arena *arena, dt_error *err)
+void dt_smoke_unread(dt_smoke_report *out, const char *path, const dt_error *why, dt_arena *arena)
 {
-    dt_status st = DT_OK;
 
-    DT_TRY(report_init(out, path, 1, arena, err));
+    report_init(out, path, 1, arena);
     out->count = out->failed = 1;
     out->results[0] = (dt_smoke_result){.check = "recipe",
                                         .promise = "it can be read, and its data are there",
                                         .verdict = DT_SMOKE_FAILED,
                                         .figure = dt_arena_strdup(arena, why->message)};
-    if (out->results[0].figure == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-out:
-    return st;
 }

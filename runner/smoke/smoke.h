@@ -48,7 +48,6 @@ dt_status dt_smoke_recipe(dt_smoke_report *out, const dt_recipe *recipe,
                           const dt_recipe_source *source, const dt_smoke_wish *wish,
                           dt_arena *arena, dt_error *err);
 /* Makes the report of a recipe that could not be read: one failed check. */
-dt_status dt_smoke_unread(dt_smoke_report *out, const char *path, const dt_error *why,
-                          dt_arena *arena, dt_error *err);
+void dt_smoke_unread(dt_smoke_report *out, const char *path, const dt_error *why, dt_arena *arena);
 
 #endif

@@ -81,8 +81,6 @@ static dt_status each_folder(stopping *all, const char *parent, const char *pref
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
             continue;
         path = dt_arena_printf(all->arena, "%s/%s", parent, entry->d_name);
-        if (path == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         DT_TRY(act(all, path, err));
     }
 out:

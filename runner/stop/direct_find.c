@@ -44,7 +44,7 @@ static int64_t made_ns(const char *folder, dt_arena *arena)
     const char *path = dt_arena_printf(arena, "%s/attempt-1/plan.json", folder);
     struct stat info;
 
-    if (path == NULL || stat(path, &info) != 0)
+    if (stat(path, &info) != 0)
         return 0;
     return (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
 }
@@ -82,13 +82,13 @@ dt_status dt_direct_find(const char **run, const char *ref, dt_arena *arena, dt_
     DT_TRY(check_named(ref, err));
     DT_TRY(dt_dir_path(&state, DT_DIR_STATE, arena, err));
     runs = dt_arena_printf(arena, "%s/runs", state);
-    dir = runs != NULL ? opendir(runs) : NULL;
+    dir = opendir(runs);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         const char *folder = dt_arena_printf(arena, "%s/%s", runs, entry->d_name);
         candidate one = {.id = dt_arena_strdup(arena, entry->d_name)};
         int fit;
 
-        if (entry->d_name[0] == '.' || folder == NULL || one.id == NULL)
+        if (entry->d_name[0] == '.')
             continue;
         one.name = name_of(folder, arena);
         one.made_ns = made_ns(folder, arena);

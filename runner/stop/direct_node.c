@@ -54,13 +54,9 @@ static dt_status run_there(dt_strbuf *out, const char **problem, const char *nod
         /* the last line; the lines before it are log lines */
         *problem = strrchr(complaint.data, '\n');
         *problem = dt_arena_strdup(arena, *problem != NULL ? *problem + 1 : complaint.data);
-        if (*problem == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if ((*problem)[0] == '\0') {
             dt_exit_words_of_shell(end, code);
             *problem = dt_arena_printf(arena, "the command %s, without a message", end);
-            if (*problem == NULL)
-                DT_THROW(err, DT_ERR_NOMEM, "no memory");
         }
     }
 out:

@@ -23,8 +23,6 @@ static dt_status end_on(const char **problem, dt_store *store, const dt_run *run
     dt_status st;
 
     *problem = NULL;
-    if (below == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_run_path(&here, run->id, below, arena, err));
     st = dt_copies_place(&place, &restored, store, run->id, attempt, node->node, here, arena,
                          &unplaced);
@@ -156,8 +154,6 @@ dt_status dt_orphans_settle(dt_store *store, const char *const *names, int64_t c
     int64_t run_count;
 
     all.running = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(all.running[0]));
-    if (all.running == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_store_run_list(store, &runs, &run_count, -1, 0, arena, err));
     for (int64_t i = 0; i < run_count; i++)
         if (dt_run_state_is_terminal(runs[i].state) && runs[i].exit_code == DT_EXIT_LEFT)

@@ -39,8 +39,6 @@ static dt_status ask(asked *out, const char *run, bool now, const dt_error *why,
     DT_TRY(dt_run_check_owner(run, folder, err));
     if (dt_supervisor_mark_stop(run, now, &problem) != DT_OK) {
         out->unmarked = dt_arena_strdup(call->arena, problem.message);
-        if (out->unmarked == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
     if (why->code != DT_ERR_TIMEOUT)
         (void)dt_supervisor_stop_running(run, now, NULL);
@@ -58,8 +56,6 @@ static dt_status prove(asked *out, const char *run, dt_direct_how how, dt_call *
     *out = (asked){.run = run, .unmarked = out->unmarked};
     DT_TRY(dt_direct_stop(&out->seen, &left, run, how, call->arena, err));
     out->left = dt_arena_strdup(call->arena, left.data);
-    if (out->left == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (left.length > 0)
         call->exit_code = DT_EXIT_LEFT;
 out:
@@ -222,8 +218,6 @@ dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bo
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    if (all == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++)
         DT_TRY(ask(&all[i], runs[i], now, why, call, err));
     for (int64_t i = 0; i < count; i++)

@@ -23,9 +23,8 @@ static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_
 
     DT_TRY(dt_dir_program(&argv[count++], "dtrun", NULL, arena, err));
     argv[count++] = "launch";
-    argv[count] = dt_arena_printf(arena, "%s/point-%lld.yaml", group->folder, (long long)index + 1);
-    if (argv[count++] == NULL || tags == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    argv[count++] =
+        dt_arena_printf(arena, "%s/point-%lld.yaml", group->folder, (long long)index + 1);
     argv[count++] = "--detach";
     argv[count++] = "--json";
     argv[count++] = "--group";
@@ -70,8 +69,7 @@ static dt_status take_answer(dt_sweep_point *point, bool *missing, const dt_strb
             dt_arena_printf(arena, "dtrun %s%s%.500s", dt_exit_words_of_shell(end, exit_code),
                             errors->length > 0 ? ": " : ", without a message", errors->data);
     json_decref(answer);
-    return point->run != NULL && point->problem != NULL ? DT_OK
-                                                        : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 /* Runs dtrun. *missing: the run or checkpoint does not exist. */

@@ -117,8 +117,6 @@ static dt_status cut_at(drive *of, int64_t rung, dt_error *err)
 
     dt_arena_init(&arena, 0);
     runs = dt_arena_alloc_array(&arena, (size_t)count, sizeof(*runs));
-    if (runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++) {
         DT_TRY(value_at(&runs[i].value, &runs[i].there, of, i, rung, &arena, err));
         runs[i].value = more_is_better ? -runs[i].value : runs[i].value;
@@ -234,8 +232,6 @@ static dt_status open_drive(drive *out, const char *name, dt_error *err)
     count = (size_t)out->group.count;
     out->states = dt_arena_alloc_array(&out->arena, count, sizeof(out->states[0]));
     out->steps = dt_arena_alloc_array(&out->arena, count, sizeof(out->steps[0]));
-    if (out->states == NULL || out->steps == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     memset(out->states, 0, count * sizeof(out->states[0])); /* queued until the first look */
     memset(out->steps, 0, count * sizeof(out->steps[0]));
     DT_TRY(dt_store_open(&out->store, NULL, err));
@@ -254,8 +250,7 @@ static void note_progress(drive *of)
         return;
     of->settled = true;
     path = dt_arena_printf(&of->arena, "%s/" DT_DRIVE_STARTS, of->group.folder);
-    if (path != NULL)
-        dt_starts_clear(path);
+    dt_starts_clear(path);
 }
 
 static dt_status run(drive *of, dt_error *err)
@@ -295,8 +290,6 @@ dt_status dt_drive_main(const char *name, dt_error *err)
     dt_crash_report(who);
     DT_TRY(dt_group_folder(&folder, name, &of.arena, err));
     path = dt_arena_printf(&of.arena, "%s/driver.lock", folder);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_lock(&lock, path, err));
     DT_TRY(open_drive(&of, name, err));
     dt_detach_ready(&ready, DT_OK, NULL);

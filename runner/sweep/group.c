@@ -17,11 +17,6 @@
 enum { FILE_MAX_BYTES = 64 << 20, NAMES_TRIED = 1000 };
 enum { NAME_MOST = 56 }; /* leaves room for the number of a point */
 
-static dt_status check_text(const char *text, dt_error *err)
-{
-    return text != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-}
-
 static dt_status sweeps_folder(const char **out, dt_arena *arena, dt_error *err)
 {
     const char *state;
@@ -29,7 +24,6 @@ static dt_status sweeps_folder(const char **out, dt_arena *arena, dt_error *err)
 
     DT_TRY(dt_dir_path(&state, DT_DIR_STATE, arena, err));
     *out = dt_arena_printf(arena, "%s/sweeps", state);
-    DT_TRY(check_text(*out, err));
 out:
     return st;
 }
@@ -41,7 +35,6 @@ dt_status dt_group_folder(const char **out, const char *name, dt_arena *arena, d
 
     DT_TRY(sweeps_folder(&parent, arena, err));
     *out = dt_arena_printf(arena, "%s/%s", parent, name);
-    DT_TRY(check_text(*out, err));
 out:
     return st;
 }
@@ -155,7 +148,6 @@ static dt_status take_name(dt_sweep_group *io, const char *wanted, dt_arena *are
     DT_TRY(dt_file_make_dirs(parent, 0700, err));
     for (int i = 1; i < NAMES_TRIED; i++) {
         io->name = i == 1 ? wanted : dt_arena_printf(arena, "%s.%d", wanted, i);
-        DT_TRY(check_text(io->name, err));
         DT_TRY(dt_group_folder(&io->folder, io->name, arena, err));
         if (mkdir(io->folder, 0700) == 0)
             return DT_OK;
@@ -169,18 +161,14 @@ out:
 }
 
 /* Names the points. Run names are unique across groups, and no group has the name of a run. */
-static dt_status name_points(dt_sweep_group *io, dt_recipe *recipes, dt_arena *arena, dt_error *err)
+static void name_points(dt_sweep_group *io, dt_recipe *recipes, dt_arena *arena)
 {
-    dt_status st = DT_OK;
 
     for (int64_t i = 0; i < io->count; i++) {
         io->points[i].name =
             dt_arena_printf(arena, "%.*s-%lld", NAME_MOST, io->name, (long long)i + 1);
-        DT_TRY(check_text(io->points[i].name, err));
         recipes[i].name = io->points[i].name;
     }
-out:
-    return st;
 }
 
 dt_status dt_group_make(dt_sweep_group *io, const char *wanted, dt_recipe *recipes,
@@ -189,7 +177,7 @@ dt_status dt_group_make(dt_sweep_group *io, const char *wanted, dt_recipe *recip
     dt_status st = DT_OK;
 
     DT_TRY(take_name(io, wanted, arena, err));
-    DT_TRY(name_points(io, recipes, arena, err));
+    name_points(io, recipes, arena);
     DT_TRY(write_text(io, "recipe.yaml", text, strlen(text), err));
     DT_TRY(write_points(io, recipes, err));
     DT_TRY(dt_group_write_progress(io, err));
@@ -225,7 +213,6 @@ static dt_status get_text(const char **out, const json_t *object, const char *ke
 
     DT_TRY(dt_json_get_string(&text, object, key, "a sweep", err));
     *out = dt_arena_strdup(arena, text);
-    DT_TRY(check_text(*out, err));
 out:
     return st;
 }
@@ -239,8 +226,6 @@ static dt_status read_points(dt_sweep_group *out, const json_t *sweep, const jso
 
     out->count = (int64_t)json_array_size(points);
     out->points = dt_arena_alloc_array(arena, (size_t)out->count + 1, sizeof(out->points[0]));
-    if (out->points == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < out->count; i++) {
         const json_t *point = json_array_get(points, (size_t)i),
                      *of = json_array_get(done, (size_t)i);
@@ -293,25 +278,19 @@ static bool has_state(const char *name, bool ended, dt_arena *arena)
            group.ended == ended;
 }
 
-static dt_status add_name(const char ***names, int64_t *count, int64_t *room, const char *name,
-                          dt_arena *arena, dt_error *err)
+static void add_name(const char ***names, int64_t *count, int64_t *room, const char *name,
+                     dt_arena *arena)
 {
-    dt_status st = DT_OK;
 
     if (*count == *room) {
         const char **wider = dt_arena_alloc_array(arena, 2 * (size_t)*room, sizeof(*wider));
 
-        if (wider == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         memcpy(wider, *names, (size_t)*count * sizeof(*wider));
         *names = wider;
         *room *= 2;
     }
     (*names)[*count] = dt_arena_strdup(arena, name);
-    DT_TRY(check_text((*names)[*count], err));
     (*count)++;
-out:
-    return st;
 }
 
 dt_status dt_group_list(const char ***out, int64_t *count, bool ended, dt_arena *arena,
@@ -325,13 +304,11 @@ dt_status dt_group_list(const char ***out, int64_t *count, bool ended, dt_arena 
 
     *count = 0;
     *out = dt_arena_alloc_array(arena, (size_t)room, sizeof(**out));
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(sweeps_folder(&folder, arena, err));
     dir = opendir(folder); /* NULL: there is no sweep yet */
     while (dir != NULL && (entry = readdir(dir)) != NULL)
         if (has_state(entry->d_name, ended, arena))
-            DT_TRY(add_name(out, count, &room, entry->d_name, arena, err));
+            add_name(out, count, &room, entry->d_name, arena);
 out:
     if (dir != NULL)
         closedir(dir);
@@ -344,7 +321,6 @@ dt_status dt_group_hold(int *lock, const dt_sweep_group *group, dt_arena *arena,
     dt_status st = DT_OK;
 
     *lock = -1;
-    DT_TRY(check_text(path, err));
     DT_TRY(dt_file_lock(lock, path, err));
 out:
     return st;

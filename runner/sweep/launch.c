@@ -52,8 +52,6 @@ static dt_status read_point(dt_sweep_point *out, dt_recipe *recipe, dt_recipe_so
     }
     DT_TRY(st);
     out->values = values_of(source->sweep, call->arena);
-    if (out->values == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     forget_sweep(recipe);
     out->origins = source->origins != NULL ? dt_origins_document(source->origins, NULL) : NULL;
 out:
@@ -106,14 +104,10 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
     dt_sweep_group group = {0};
     dt_status st = DT_OK;
 
-    if (recipes == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld recipes", (long long)count);
     of.sweep->point = 0;
     DT_TRY(dt_recipe_read_all(&first, &of, call->problems, call->arena, err));
     group = group_of(&first, labels, count);
     group.points = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(group.points[0]));
-    if (group.points == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld points", (long long)count);
     *name = labels->group != NULL && labels->group[0] != '\0' ? labels->group : first.name;
     for (int64_t i = 0; i < count; i++)
         DT_TRY(read_point(&group.points[i], &recipes[i], &of, i, call, err));

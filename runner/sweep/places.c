@@ -48,15 +48,13 @@ static int64_t *find_known(const dt_places *places, const char *name)
     return NULL;
 }
 
-static dt_status note(dt_places *io, const char *name, int64_t gpus, dt_error *err)
+static void note(dt_places *io, const char *name, int64_t gpus)
 {
     if (io->count == io->room) {
         int64_t room = io->room > 0 ? 2 * io->room : PLACES_FIRST;
         const char **names = dt_arena_alloc_array(io->arena, (size_t)room, sizeof(*names));
         int64_t *counts = dt_arena_alloc_array(io->arena, (size_t)room, sizeof(*counts));
 
-        if (names == NULL || counts == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         if (io->count > 0) {
             memcpy(names, io->names, (size_t)io->count * sizeof(*names));
             memcpy(counts, io->gpus, (size_t)io->count * sizeof(*counts));
@@ -66,38 +64,32 @@ static dt_status note(dt_places *io, const char *name, int64_t gpus, dt_error *e
         io->room = room;
     }
     io->names[io->count] = dt_arena_strdup(io->arena, name);
-    if (io->names[io->count] == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     io->gpus[io->count++] = gpus;
-    return DT_OK;
 }
 
 /* Asks the nodes for their GPUs. A node that cannot be asked has none; the launch then reports
  * its problem. */
-static dt_status ask_nodes(search *of, dt_error *err)
+static void ask_nodes(search *of)
 {
     const dt_plan *plan = &of->flight.plan;
     dt_probe_report report = {0};
     bool known = true;
-    dt_status st = DT_OK;
 
     for (int64_t i = 0; i < plan->node_count; i++)
         known = known && (dt_node_is_here(plan->node_names[i]) ||
                           find_known(of->places, plan->node_names[i]) != NULL);
     if (known)
-        return DT_OK;
+        return;
     (void)dt_nodes_probe(&report, &of->flight, false, &of->arena, NULL);
     for (int64_t i = 0; i < plan->node_count && i < report.count; i++) {
         const json_t *facts = report.probes[i].facts;
 
         if (facts != NULL && !dt_node_is_here(plan->node_names[i]) &&
             find_known(of->places, plan->node_names[i]) == NULL)
-            DT_TRY(note(of->places, plan->node_names[i],
-                        (int64_t)json_array_size(json_object_get(facts, "devices")), err));
+            note(of->places, plan->node_names[i],
+                 (int64_t)json_array_size(json_object_get(facts, "devices")));
     }
-out:
     dt_probe_release(&report);
-    return st;
 }
 
 static int64_t gpus_of(const dt_places *places, const char *name)
@@ -134,8 +126,6 @@ static dt_status lay_out(search *of, dt_error *err)
 
     of->machines = dt_arena_alloc_array(&of->arena, count, sizeof(of->machines[0]));
     of->nodes = dt_arena_alloc_array(&of->arena, count, sizeof(of->nodes[0]));
-    if (found == NULL || of->machines == NULL || of->nodes == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < plan->node_count; i++) {
         int64_t first = 0;
         dt_node_spec spec;
@@ -164,15 +154,13 @@ static dt_status read_needs(bool *shared, search *of, int64_t index, dt_error *e
     dt_status st = DT_OK;
 
     *shared = true;
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_recipe_source_read(&source, path, &of->arena, err));
     source.find_run = dt_find_weights;
     DT_TRY(dt_recipe_read(&recipe, &source, &of->arena, err));
     if (dt_node_is_slurm(recipe.nodes.items[0]))
         goto out;
     DT_TRY(dt_preflight_without_data(&of->flight, &recipe, &of->arena, err));
-    DT_TRY(ask_nodes(of, err));
+    ask_nodes(of);
     DT_TRY(lay_out(of, err));
     of->wanted = of->group->nodes > 0 && of->group->nodes < recipe.nodes.count ? of->group->nodes
                                                                                : recipe.nodes.count;
@@ -216,8 +204,6 @@ static dt_status look_at_others(search *of, dt_error *err)
     for (int64_t i = 0; i < count; i++) {
         path = dt_arena_printf(&of->arena, "%s/runs/%s/attempt-%lld/plan.json", state, runs[i].id,
                                (long long)runs[i].attempt);
-        if (path == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if (dt_plan_read(&plan, path, &of->arena, NULL) == DT_OK)
             use(of, &plan, strcmp(runs[i].group, of->group->name) == 0);
     }
@@ -253,7 +239,7 @@ static void write_node(dt_strbuf *out, const char *item, const dt_room_node *nod
 
 /* Writes the nodes of the place; NULL if they are as in the recipe, except for a resumed run,
  * which may have been elsewhere. */
-static dt_status write_nodes(dt_place *out, const search *of, bool again, dt_error *err)
+static void write_nodes(dt_place *out, const search *of, bool again)
 {
     const dt_string_list *items = &of->flight.plan.recipe.nodes;
     bool same = !again;
@@ -275,7 +261,6 @@ static dt_status write_nodes(dt_place *out, const search *of, bool again, dt_err
     if (!same)
         out->nodes = dt_arena_strdup(of->places->arena, text.data);
     dt_strbuf_release(&text);
-    return same || out->nodes != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 static dt_status find(dt_place *out, search *of, bool again, dt_error *err)
@@ -286,14 +271,12 @@ static dt_status find(dt_place *out, search *of, bool again, dt_error *err)
 
     DT_TRY(dt_dir_path(&state, DT_DIR_STATE, &of->arena, err));
     path = dt_arena_printf(&of->arena, "%s/sweeps.lock", state);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     out->there = dt_file_lock(&out->lock, path, NULL) == DT_OK;
     if (!out->there)
         goto out;
     DT_TRY(look_at_others(of, err));
     if (dt_room_find(of->nodes, count, of->wanted))
-        DT_TRY(write_nodes(out, of, again, err));
+        write_nodes(out, of, again);
     else
         out->there = !has_room_alone(of);
 out:

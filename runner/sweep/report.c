@@ -226,8 +226,6 @@ dt_status dt_group_follow(const char *name, dt_call *call, dt_error *err)
     DT_TRY(dt_store_open(&store, NULL, err));
     DT_TRY(dt_group_read(&group, name, call->arena, err));
     states = dt_arena_alloc_array(call->arena, (size_t)group.count, sizeof(*states));
-    if (states == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     memset(states, 0, (size_t)group.count * sizeof(*states));
     dt_interrupt_catch();
     for (;;) {

@@ -15,10 +15,9 @@
 
 #define READY_SECONDS 30.0
 
-static dt_status starts_path(const char **out, const char *folder, dt_arena *arena, dt_error *err)
+static const char *starts_path(const char *folder, dt_arena *arena)
 {
-    *out = dt_arena_printf(arena, "%s/" DT_DRIVE_STARTS, folder);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_arena_printf(arena, "%s/" DT_DRIVE_STARTS, folder);
 }
 
 static dt_status start(const char *name, const char *folder, const dt_detach_place *place,
@@ -31,9 +30,7 @@ static dt_status start(const char *name, const char *folder, const dt_detach_pla
     bool crashed;
     dt_status st;
 
-    if (log == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-    DT_TRY(starts_path(&starts, folder, arena, err));
+    starts = starts_path(folder, arena);
     crashed = dt_starts_follow_crash(log);
     st = dt_detach_start(argv, log, place, READY_SECONDS, &problem);
     if (st == DT_ERR_BUSY)
@@ -41,7 +38,6 @@ static dt_status start(const char *name, const char *folder, const dt_detach_pla
     dt_starts_add(starts, st != DT_OK || crashed);
     if (st != DT_OK)
         DT_FAIL(err, st, "%s", problem.message);
-out:
     return st;
 }
 
@@ -62,7 +58,7 @@ static bool is_driven(const char *folder, dt_arena *arena)
 {
     const char *path = dt_arena_printf(arena, "%s/driver.lock", folder);
     int lock = -1;
-    dt_status st = path != NULL ? dt_file_lock(&lock, path, NULL) : DT_ERR_NOMEM;
+    dt_status st = dt_file_lock(&lock, path, NULL);
 
     if (lock >= 0)
         close(lock);
@@ -81,14 +77,12 @@ static dt_status ensure(const char *name, dt_arena *arena, dt_error *err)
     DT_TRY(dt_group_folder(&folder, name, arena, NULL));
     if (is_driven(folder, arena))
         return DT_OK;
-    DT_TRY(starts_path(&starts, folder, arena, NULL));
+    starts = starts_path(folder, arena);
     snprintf(who, sizeof(who), "the driver of sweep '%.64s'", name);
     DT_TRY(dt_starts_check(starts, DT_STARTS_MOST, who,
                            dt_arena_printf(arena, "%s/driver.log", folder), err));
     DT_TRY(dt_dir_path(&state, DT_DIR_STATE, arena, NULL));
     state = dt_arena_printf(arena, "%.*s", (int)(strrchr(state, '/') - state), state);
-    if (state == NULL)
-        return DT_ERR_NOMEM;
     DT_TRY(dt_launch_env_for_revival(&env, folder, state, false, arena, NULL));
     DT_TRY(
         start(name, folder, &(dt_detach_place){env.items, env.directory, env.umask}, arena, NULL));

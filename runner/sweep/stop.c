@@ -23,8 +23,6 @@ static dt_status stop_points(const char *name, bool now, const dt_error *why, dt
     if (dt_store_open(&store, NULL, NULL) == DT_OK) /* for points whose run is not recorded yet */
         (void)dt_points_find(&group, store, call->arena, NULL);
     runs = dt_arena_alloc_array(call->arena, (size_t)group.count, sizeof(*runs));
-    if (runs == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < group.count; i++) {
         const char *id = group.points[i].run;
         bool known = store != NULL && id[0] != '\0' &&

@@ -187,7 +187,6 @@ void dt_plot_add(dt_strbuf *out, const dt_term *term, const dt_plot *plot, dt_ar
     if (g.y.high == g.y.low)
         g.y.high = g.y.low + (g.y.low != 0 ? fabs(g.y.low) * 1e-6 : 1);
     g.cells = dt_arena_alloc_array(arena, g.columns * g.rows, sizeof(g.cells[0]));
-    DT_ASSERT(g.cells != NULL);
     for (size_t i = 0; i < g.columns * g.rows; i++)
         g.cells[i] = (cell){0, 0};
     for (size_t c = plot->curves_count; c-- > 0;) /* the first curve is on top */

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/display.h"
 #include "base/utf8.h"
 
@@ -105,11 +106,8 @@ void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char
     length = vsnprintf(short_text, sizeof(short_text), fmt, args);
     va_end(args);
     if (length >= (int)sizeof(short_text)) {
-        text = malloc((size_t)length + 1);
-        if (text != NULL)
-            vsnprintf(text, (size_t)length + 1, fmt, again);
-        else
-            text = short_text;
+        text = dt_malloc((size_t)length + 1);
+        vsnprintf(text, (size_t)length + 1, fmt, again);
     }
     va_end(again);
 

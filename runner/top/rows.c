@@ -92,8 +92,6 @@ dt_status dt_top_rows_read(dt_top_rows *out, dt_store *store, const dt_top_wish 
                ? dt_store_run_list(store, &runs, &count, -1, ALL_MOST, arena, err)
                : dt_store_run_list_since(store, &runs, &count, now_ms - LATELY_MS, arena, err));
     out->items = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(out->items[0]));
-    if (out->items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (; out->count < count; out->count++) {
         const dt_run *run = &runs[out->count];
 

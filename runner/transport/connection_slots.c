@@ -30,8 +30,6 @@ dt_status dt_connection_slots_folder(const char **out, dt_arena *arena, dt_error
         *out = dt_arena_printf(arena, "%s/dtrun", runtime);
     else
         *out = dt_arena_printf(arena, "/tmp/dtrun-%lu", (unsigned long)getuid());
-    if (*out == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (mkdir(*out, 0700) != 0 && errno != EEXIST)
         return DT_FAIL(err, DT_ERR_IO, "cannot make '%s': %s", *out, strerror(errno));
     /* Refuse a folder that another user owns: /tmp is writable by all users, and that user could

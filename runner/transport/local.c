@@ -21,8 +21,6 @@ static dt_status local_command(const char ***argv, const char *node, const char 
     while (words[count] != NULL)
         count++;
     *argv = dt_arena_alloc_array(arena, count + 1, sizeof((*argv)[0]));
-    if (*argv == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     memcpy(*argv, words, (count + 1) * sizeof(words[0]));
     return DT_OK;
 }

@@ -59,8 +59,6 @@ static dt_status slurm_command(const char ***argv, const char *node, const char 
     while (words[count] != NULL)
         count++;
     out = dt_arena_alloc_array(arena, 2 * UNSET_COUNT + OPTION_COUNT + count + 10, sizeof(out[0]));
-    if (out == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     out[n++] = "env";
     for (size_t i = 0; i < UNSET_COUNT; i++) {
         out[n++] = "-u";
@@ -71,8 +69,6 @@ static dt_status slurm_command(const char ***argv, const char *node, const char 
         out[n++] = options[i];
     out[n++] = dt_arena_printf(arena, "--jobid=%" PRId64, job);
     out[n++] = dt_arena_printf(arena, "--nodelist=%s", host);
-    if (out[n - 1] == NULL || out[n - 2] == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     out[n++] = "/bin/sh";
     out[n++] = "-c";
     out[n++] = "echo; echo " DT_TRANSPORT_MARK "; exec \"$@\"";

@@ -90,8 +90,6 @@ static dt_status begin(const char ***argv, size_t *count, const char *node, dt_a
     size_t n = 0;
 
     *argv = NULL;
-    if (out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_connection_slots_folder(&folder, arena, err));
     DT_TRY(dt_ssh_socket_name(&socket_name, node, arena, err));
     out[n++] = "ssh";
@@ -101,8 +99,6 @@ static dt_status begin(const char ***argv, size_t *count, const char *node, dt_a
     }
     out[n++] = "-o";
     out[n++] = dt_arena_printf(arena, CONTROL_PATH "%s/%s", folder, socket_name);
-    if (out[n - 1] == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     *argv = out;
     *count = n;
 out:
@@ -119,8 +115,6 @@ static dt_status ssh_command(const char ***argv, const char *node, const char *c
     (*argv)[n++] = "--";
     (*argv)[n++] = node;
     (*argv)[n++] = script(words, arena);
-    if ((*argv)[n - 1] == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
 out:
     if (st != DT_OK)
         *argv = NULL;
@@ -152,8 +146,7 @@ out:
 }
 
 /* Inserts options before the usual ones: ssh uses the first value of an option. */
-static dt_status put_first(const char ***argv, const char *const *own, size_t own_count,
-                           dt_arena *arena, dt_error *err)
+static void put_first(const char ***argv, const char *const *own, size_t own_count, dt_arena *arena)
 {
     const char **usual = *argv, **out;
     size_t count = 0;
@@ -162,12 +155,9 @@ static dt_status put_first(const char ***argv, const char *const *own, size_t ow
         count++;
     out = dt_arena_alloc_array(arena, own_count + count + 1, sizeof(out[0]));
     *argv = out;
-    if (out == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     out[0] = usual[0];
     memcpy(out + 1, own, own_count * sizeof(own[0]));
     memcpy(out + 1 + own_count, usual + 1, count * sizeof(usual[0])); /* includes the final NULL */
-    return DT_OK;
 }
 
 static dt_status ssh_command_apart(const char ***argv, const char *node, const char *const *words,
@@ -176,7 +166,9 @@ static dt_status ssh_command_apart(const char ***argv, const char *node, const c
     static const char *const own[] = {"-o", "ControlMaster=no", "-o", CONTROL_PATH "none"};
     dt_status st = ssh_command(argv, node, words, arena, err);
 
-    return st == DT_OK ? put_first(argv, own, sizeof(own) / sizeof(own[0]), arena, err) : st;
+    if (st == DT_OK)
+        put_first(argv, own, sizeof(own) / sizeof(own[0]), arena);
+    return st;
 }
 
 /* Connects up to the server's banner and tries no authentication: a later step can stall on a
@@ -193,7 +185,7 @@ static dt_status ssh_ping(const char ***argv, const char *node, dt_arena *arena,
     (*argv)[n++] = "--";
     (*argv)[n++] = node;
     (*argv)[n++] = "true";
-    DT_TRY(put_first(argv, own, sizeof(own) / sizeof(own[0]), arena, err));
+    put_first(argv, own, sizeof(own) / sizeof(own[0]), arena);
 out:
     return st;
 }

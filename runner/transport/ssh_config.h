@@ -19,8 +19,7 @@ bool dt_ssh_resolve(dt_strbuf *out, const char *host);
 /* Returns the value of the line "KEY ..." in the output of ssh -G; NULL if there is none. */
 char *dt_ssh_resolved_value(const char *resolved, const char *key, dt_arena *arena);
 
-/* Returns a jump host, [user@]host[:port] or a URL, as a URL: the only form in which ssh's command line takes a port.
- * NULL: no memory. */
+/* Returns a jump host, [user@]host[:port] or a URL, as a URL: the only form in which ssh's command line takes a port. */
 const char *dt_ssh_jump_url(const char *jump, dt_arena *arena);
 
 /* The hosts, or the command, that a connection to a node passes through. */

@@ -43,7 +43,6 @@ dt_status dt_ssh_socket_name(const char **out, const char *node, dt_arena *arena
     const char *jumps[JUMPS_MAX];
     XXH128_canonical_t digest;
     char name[DT_SSH_SOCKET_NAME_BYTES + 1];
-    dt_status st = DT_OK;
     size_t count = 0;
 
     *out = NULL;
@@ -51,18 +50,12 @@ dt_status dt_ssh_socket_name(const char **out, const char *node, dt_arena *arena
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     XXH3_128bits_reset(hash);
     add_host(hash, node, jumps, &count, arena);
-    for (size_t i = 0; i < count; i++) {
-        if (jumps[i] == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    for (size_t i = 0; i < count; i++)
         add_host(hash, jumps[i], jumps, &count, arena);
-    }
     XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(hash));
     for (size_t i = 0; i < sizeof(digest.digest); i++)
         snprintf(name + 2 * i, 3, "%02x", digest.digest[i]);
     *out = dt_arena_strdup(arena, name);
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-out:
     XXH3_freeState(hash);
-    return st;
+    return DT_OK;
 }

@@ -31,8 +31,6 @@ static dt_status find_metrics(dt_comparison *io, const char *const *asked, size_
     int64_t count;
 
     io->metrics = dt_arena_alloc_array(arena, METRICS_MOST, sizeof(io->metrics[0]));
-    if (io->metrics == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < asked_count; i++)
         DT_TRY(add_metric(io, asked[i], err));
     for (size_t r = 0; r < io->count && asked_count == 0; r++) {
@@ -72,14 +70,12 @@ dt_status dt_comparison_make(dt_comparison *io, const char *const *metrics, size
 {
     dt_status st = DT_OK;
 
-    DT_TRY(dt_recipe_diff(&io->keys, &io->keys_count, io->runs, io->count, arena, err));
+    dt_recipe_diff(&io->keys, &io->keys_count, io->runs, io->count, arena);
     DT_TRY(find_metrics(io, metrics, metrics_count, arena, err));
     io->curves =
         dt_arena_alloc_array(arena, io->metrics_count * io->count + 1, sizeof(io->curves[0]));
     io->first_step = dt_arena_alloc_array(arena, io->metrics_count + 1, sizeof(io->first_step[0]));
     io->last_step = dt_arena_alloc_array(arena, io->metrics_count + 1, sizeof(io->last_step[0]));
-    if (io->curves == NULL || io->first_step == NULL || io->last_step == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t m = 0; m < io->metrics_count; m++) {
         DT_TRY(find_extent(io, m, arena, err));
         for (size_t r = 0; r < io->count; r++)

@@ -50,7 +50,6 @@ static void add_recipes(dt_strbuf *out, const dt_term *term, dt_comparison *all,
     size_t keys = all->keys_count < KEYS_SHOWN ? all->keys_count : KEYS_SHOWN;
     dt_table table;
 
-    DT_ASSERT(columns != NULL);
     add_recipe_words(out, term, all);
     if (keys == 0)
         return;
@@ -163,7 +162,6 @@ static void add_chart(dt_strbuf *out, const dt_term *term, const dt_comparison *
     const double **curves = dt_arena_alloc_array(arena, all->count, sizeof(curves[0]));
     int columns = term->seen && term->columns < CHART_COLUMNS ? term->columns : CHART_COLUMNS;
 
-    DT_ASSERT(curves != NULL);
     for (size_t r = 0; r < all->count; r++)
         curves[r] = all->curves[m * all->count + r].means;
     dt_strbuf_add_char(out, '\n');

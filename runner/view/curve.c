@@ -53,8 +53,6 @@ dt_status dt_curve_read(dt_curve *out, dt_store *store, const char *run, const c
     *out = (dt_curve){.lowest = none, .highest = none, .last = none, .buckets = buckets};
     out->means = dt_arena_alloc_array(arena, buckets + 1, sizeof(out->means[0]));
     all.counts = dt_arena_alloc_array(arena, buckets + 1, sizeof(all.counts[0]));
-    if (out->means == NULL || all.counts == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < buckets; i++) {
         out->means[i] = NAN;
         all.counts[i] = 0;
@@ -115,8 +113,6 @@ dt_status dt_curve_sketch(dt_curve *out, dt_store *store, const char *run, const
     out->buckets = out->count < (int64_t)most ? (size_t)out->count : most;
     out->means = dt_arena_alloc_array(arena, out->buckets + 1, sizeof(out->means[0]));
     counts = dt_arena_alloc_array(arena, out->buckets + 1, sizeof(counts[0]));
-    if (out->means == NULL || counts == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < out->buckets; i++) {
         out->means[i] = NAN;
         counts[i] = 0;

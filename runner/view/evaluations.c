@@ -27,8 +27,6 @@ dt_status dt_evaluations_read(dt_evaluation **out, int64_t *count, int64_t *afte
     DT_TRY(dt_store_metric_list(store, &bleus, &bleus_count, run, DT_VALID_BLEU, *after_step, false,
                                 arena, err));
     *out = dt_arena_alloc_array(arena, (size_t)*count + 1, sizeof((*out)[0]));
-    if (*out == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < *count; i++) {
         const dt_metric *p = &losses[i];
 

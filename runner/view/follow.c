@@ -68,8 +68,6 @@ static dt_status look(dt_run *out, const follower *f, dt_arena *arena, dt_error 
             continue;
         out->reason = dt_arena_printf(arena, "%s; the run is still %s", attempts[i].reason,
                                       dt_run_state_name(out->state));
-        if (out->reason == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         out->attempt = attempts[i].attempt;
         out->state = attempts[i].state;
         out->exit_code = attempts[i].exit_code;
@@ -126,8 +124,6 @@ static dt_status new_checkpoints(follower *f, dt_error *err)
 
     DT_TRY(dt_store_checkpoint_list(f->store, &all, &count, f->run, &f->arena, err));
     fresh = dt_arena_alloc_array(&f->arena, (size_t)count + 1, sizeof(fresh[0]));
-    if (fresh == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = count - 1; i >= 0; i--)
         if (all[i].attempt == f->row.attempt && all[i].step > f->at.checkpoint_step)
             fresh[taken++] = &all[i];
@@ -149,8 +145,6 @@ static dt_status new_troubles(follower *f, dt_error *err)
     DT_TRY(
         dt_store_event_list(f->store, &events, &count, f->run, f->at.event_id, 0, &f->arena, err));
     sentences = dt_arena_alloc_array(&f->arena, (size_t)count + 1, sizeof(sentences[0]));
-    if (sentences == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++) {
         const char *sentence = dt_incident_sentence(&events[i], &f->arena);
         f->at.event_id = events[i].id;
@@ -199,8 +193,6 @@ static dt_status add_news(follower *f, dt_upkeep *upkeep, dt_error *err)
         return DT_OK;
     sentences =
         dt_arena_alloc_array(&f->arena, (size_t)f->frame.troubles_count + 1, sizeof(sentences[0]));
-    if (sentences == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < f->frame.troubles_count; i++)
         sentences[i] = f->frame.troubles[i];
     sentences[f->frame.troubles_count++] = news;
@@ -209,20 +201,19 @@ out:
     return st;
 }
 
-static dt_status make_view(dt_view **out, dt_follow_view kind, const follower *f, dt_error *err)
+static void make_view(dt_view **out, dt_follow_view kind, const follower *f)
 {
     dt_term term;
 
     *out = NULL;
     if (kind == DT_FOLLOW_QUIET)
-        return DT_OK;
+        return;
     dt_term_init(&term, STDERR_FILENO);
     if (kind == DT_FOLLOW_STEPS)
         *out = dt_view_steps_new(f->store, f->call->json);
     else
         *out = term.live && kind == DT_FOLLOW_AUTO ? dt_view_live_new(&term)
                                                    : dt_view_lines_new(&term);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, dt_follow_view kind,
@@ -238,7 +229,7 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
     dt_interrupt_catch();
     DT_TRY(dt_store_run_find(store, &f.row, run, &f.arena, err));
     DT_TRY(place_cursors(&f, from, err));
-    DT_TRY(make_view(&view, kind, &f, err));
+    make_view(&view, kind, &f);
     for (;;) {
         DT_TRY(next_frame(&f, err));
         DT_TRY(add_news(&f, &upkeep, err));

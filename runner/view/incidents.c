@@ -78,34 +78,24 @@ static bool ended_badly(const json_t *exited)
     return !json_is_integer(code) || json_integer_value(code) != 0;
 }
 
-static dt_status keep_lines(const char ***out, int64_t *count, const json_t *lines, dt_arena *arena,
-                            dt_error *err)
+static void keep_lines(const char ***out, int64_t *count, const json_t *lines, dt_arena *arena)
 {
     size_t total = json_is_array(lines) ? json_array_size(lines) : 0;
 
     *count = 0;
     *out = dt_arena_alloc_array(arena, total + 1, sizeof((*out)[0]));
-    for (size_t i = 0; *out != NULL && i < total; i++) {
+    for (size_t i = 0; i < total; i++) {
         const char *text = json_string_value(json_array_get(lines, i));
-        (*out)[*count] = dt_arena_strdup(arena, text != NULL ? text : "");
-        if ((*out)[(*count)++] == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+        (*out)[(*count)++] = dt_arena_strdup(arena, text != NULL ? text : "");
     }
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
-static dt_status keep(dt_incident *out, int64_t rank, const json_t *exited, dt_arena *arena,
-                      dt_error *err)
+static void keep(dt_incident *out, int64_t rank, const json_t *exited, dt_arena *arena)
 {
-    dt_status st;
-
     *out = (dt_incident){.rank = rank};
-    DT_TRY(
-        keep_lines(&out->lines, &out->lines_count, json_object_get(exited, "lines"), arena, err));
-    DT_TRY(keep_lines(&out->kernel_lines, &out->kernel_lines_count,
-                      json_object_get(exited, "kernel_lines"), arena, err));
-out:
-    return st;
+    keep_lines(&out->lines, &out->lines_count, json_object_get(exited, "lines"), arena);
+    keep_lines(&out->kernel_lines, &out->kernel_lines_count,
+               json_object_get(exited, "kernel_lines"), arena);
 }
 
 /* How likely a rank is the cause of a failure, the most likely first. A rank that lost its peer, or that was
@@ -165,7 +155,7 @@ dt_status dt_incident_find(dt_incident *out, dt_store *store, const dt_run *run,
             if (blame < least || (blame == least && events[i].time_ms < first_ms)) {
                 least = blame;
                 first_ms = events[i].time_ms;
-                DT_TRY(keep(out, events[i].rank, json, arena, err));
+                keep(out, events[i].rank, json, arena);
             }
         }
         json_decref(json);

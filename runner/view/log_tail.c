@@ -42,15 +42,11 @@ static dt_status add_reader(dt_log_reader **out, dt_log_tail *tail, const dt_run
         int64_t wider = tail->capacity == 0 ? 16 : tail->capacity * 2;
         dt_log_reader *room = dt_arena_alloc_array(tail->arena, (size_t)wider, sizeof(room[0]));
 
-        if (room == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         if (tail->count > 0)
             memcpy(room, tail->readers, (size_t)tail->count * sizeof(room[0]));
         tail->readers = room;
         tail->capacity = wider;
     }
-    if (below == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     *out = &tail->readers[tail->count];
     **out = (dt_log_reader){.rank = rank, .node = ""};
     DT_TRY(dt_run_path(&(*out)->path, run->id, below, tail->arena, err));
@@ -59,16 +55,13 @@ out:
     return st;
 }
 
-static dt_status name_node(dt_log_tail *tail, dt_log_reader *reader, const dt_node *nodes,
-                           int64_t count, int64_t node, dt_error *err)
+static void name_node(dt_log_tail *tail, dt_log_reader *reader, const dt_node *nodes, int64_t count,
+                      int64_t node)
 {
     for (int64_t i = 0; i < count; i++)
         if (nodes[i].node == node && strcmp(nodes[i].name, reader->node) != 0) {
             reader->node = dt_arena_printf(tail->arena, "%s", nodes[i].name);
-            if (reader->node == NULL)
-                return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         }
-    return DT_OK;
 }
 
 /* Adds the ranks of new attempts; attempts before the newest no longer change. */
@@ -94,7 +87,7 @@ static dt_status look(dt_log_tail *tail, dt_store *store, const dt_run *run, dt_
                 DT_TRY(add_reader(&reader, tail, run, ranks[i].rank, err));
             if (ranks[i].log_bytes > reader->limit)
                 reader->limit = ranks[i].log_bytes;
-            DT_TRY(name_node(tail, reader, nodes, nodes_count, ranks[i].node, err));
+            name_node(tail, reader, nodes, nodes_count, ranks[i].node);
         }
         tail->attempt = attempt;
     }
@@ -121,29 +114,25 @@ out:
 
 /* --- the lines */
 
-static dt_status add_line(line_list *list, const dt_log_reader *reader, const char *text,
-                          dt_arena *arena, dt_error *err)
+static void add_line(line_list *list, const dt_log_reader *reader, const char *text,
+                     dt_arena *arena)
 {
     if (list->count == list->capacity) {
         int64_t wider = list->capacity == 0 ? 64 : list->capacity * 2;
         dt_log_line *room = dt_arena_alloc_array(arena, (size_t)wider, sizeof(room[0]));
-        if (room == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         if (list->count > 0)
             memcpy(room, list->items, (size_t)list->count * sizeof(room[0]));
         list->items = room;
         list->capacity = wider;
     }
     list->items[list->count++] = (dt_log_line){reader->rank, reader->node, text, false};
-    return DT_OK;
 }
 
 /* Splits `text` of `length` bytes in place into lines that are not later than `until` (NULL: all). *used: the
  * bytes of these lines, without an incomplete last line. */
-static dt_status cut_lines(line_list *list, size_t *used, const dt_log_reader *reader, char *text,
-                           size_t length, const char *until, dt_arena *arena, dt_error *err)
+static void cut_lines(line_list *list, size_t *used, const dt_log_reader *reader, char *text,
+                      size_t length, const char *until, dt_arena *arena)
 {
-    dt_status st = DT_OK;
     char *line = text, *end;
 
     *used = 0;
@@ -152,12 +141,10 @@ static dt_status cut_lines(line_list *list, size_t *used, const dt_log_reader *r
             memcmp(line, until, TIME_BYTES) > 0)
             break;
         *end = '\0';
-        DT_TRY(add_line(list, reader, line, arena, err));
+        add_line(list, reader, line, arena);
         line = end + 1;
         *used = (size_t)(line - text);
     }
-out:
-    return st;
 }
 
 /* Reads bytes from..to of the file, or fewer; *got is 0 if the file does not exist. */
@@ -175,8 +162,6 @@ static dt_status read_part(char **text, size_t *got, const dt_log_reader *reader
                    ? DT_OK
                    : DT_FAIL(err, DT_ERR_IO, "cannot read '%s': %s", reader->path, strerror(errno));
     *text = dt_arena_alloc(arena, (size_t)(to - from) + 1);
-    if (*text == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld bytes of log", (long long)(to - from));
     count = pread(fd, *text, (size_t)(to - from), from);
     if (count < 0)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", reader->path, strerror(errno));
@@ -220,7 +205,7 @@ static dt_status read_new(line_list *list, dt_log_reader *reader, const char *un
     }
     if (got == 0)
         return DT_OK;
-    DT_TRY(cut_lines(list, &used, reader, text + skipped, got - skipped, until, arena, err));
+    cut_lines(list, &used, reader, text + skipped, got - skipped, until, arena);
     reader->offset = from + (int64_t)(skipped + used);
 out:
     return st;
@@ -299,21 +284,17 @@ out:
     return st;
 }
 
-dt_status dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_lines *steps,
-                            int64_t most, dt_arena *arena, dt_error *err)
+void dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_lines *steps,
+                       int64_t most, dt_arena *arena)
 {
     int64_t total = *count + steps->count;
     dt_log_line *all = dt_arena_alloc_array(arena, (size_t)total + 1, sizeof(all[0]));
     char when[DT_CLOCK_ISO_SIZE];
 
-    if (all == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < steps->count; i++) {
         all[i] = (dt_log_line){.rank = -1, .node = "", .incident = steps->items[i].incident};
         all[i].text = dt_arena_printf(arena, "%s %s", dt_clock_iso(when, steps->items[i].time_ms),
                                       steps->items[i].text);
-        if (all[i].text == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     }
     for (int64_t i = 0; i < *count; i++)
         all[steps->count + i] = (*lines)[i];
@@ -321,5 +302,4 @@ dt_status dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_l
         qsort(all, (size_t)total, sizeof(all[0]), by_time);
     *lines = most > 0 && total > most ? all + (total - most) : all;
     *count = most > 0 && total > most ? most : total;
-    return DT_OK;
 }

@@ -52,7 +52,7 @@ dt_status dt_log_tail_read(dt_log_tail *tail, dt_log_line **lines, int64_t *coun
                            dt_arena *arena, dt_error *err);
 
 /* Merges the lines of the ranks and of the run by time; most > 0: keeps only the last `most`. */
-dt_status dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_lines *steps,
-                            int64_t most, dt_arena *arena, dt_error *err);
+void dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_lines *steps,
+                       int64_t most, dt_arena *arena);
 
 #endif

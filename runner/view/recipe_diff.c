@@ -13,7 +13,6 @@ typedef struct diff {
     const char **keys;
     size_t count;
     dt_arena *arena;
-    bool no_memory;
 } diff;
 
 static bool is_left_out(const char *key)
@@ -33,9 +32,7 @@ static void add_key(diff *out, const char *key)
             return;
     if (out->count == KEYS_MOST)
         return;
-    out->keys[out->count] = dt_arena_strdup(out->arena, key);
-    out->no_memory = out->no_memory || out->keys[out->count] == NULL;
-    out->count += !out->no_memory;
+    out->keys[out->count++] = dt_arena_strdup(out->arena, key);
 }
 
 static bool same(const json_t *a, const json_t *b)
@@ -124,18 +121,16 @@ dt_recipe_overlap dt_recipe_compare_fields(dt_run_entry *entries, size_t runs)
     return compared > 0 ? overlap : DT_RECIPES_MISSING;
 }
 
-dt_status dt_recipe_diff(const char ***keys, size_t *count, dt_run_entry *entries, size_t runs,
-                         dt_arena *arena, dt_error *err)
+void dt_recipe_diff(const char ***keys, size_t *count, dt_run_entry *entries, size_t runs,
+                    dt_arena *arena)
 {
     diff out = {.arena = arena};
     size_t first = first_with_recipe(entries, runs);
 
     out.keys = dt_arena_alloc_array(arena, KEYS_MOST, sizeof(out.keys[0]));
-    out.no_memory = out.keys == NULL;
-    for (size_t i = first + 1; i < runs && !out.no_memory; i++)
+    for (size_t i = first + 1; i < runs; i++)
         if (!is_known(entries, i, first))
             walk(&out, "", dt_run_entry_recipe(&entries[first]), dt_run_entry_recipe(&entries[i]));
     *keys = out.keys;
     *count = out.count;
-    return out.no_memory ? DT_FAIL(err, DT_ERR_NOMEM, "no memory") : DT_OK;
 }

@@ -11,8 +11,8 @@
 #include "runner/view/run_value.h"
 
 /* Finds keys such as "optimizer.lr"; they live in the arena. */
-dt_status dt_recipe_diff(const char ***keys, size_t *count, dt_run_entry *entries, size_t runs,
-                         dt_arena *arena, dt_error *err);
+void dt_recipe_diff(const char ***keys, size_t *count, dt_run_entry *entries, size_t runs,
+                    dt_arena *arena);
 
 typedef enum dt_recipe_overlap {
     DT_RECIPES_MISSING, /* fewer than two runs have a recipe */

@@ -46,8 +46,6 @@ dt_status dt_run_filter_parse(dt_run_filter *out, const char *text, dt_arena *ar
     out->kind = operators[i].kind;
     out->key = trimmed(text, key, arena);
     out->value = trimmed(value, strlen(value), arena);
-    if (out->key == NULL || out->value == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     out->number = strtod(out->value, &end);
     out->is_number = out->value[0] != '\0' && *end == '\0';
     if (!out->is_number && out->kind != DT_FILTER_EQUAL && out->kind != DT_FILTER_UNEQUAL)

@@ -78,8 +78,6 @@ static dt_status sort(dt_run_entries *entries, dt_store *store, const dt_run_sel
     bool descending = selection->descending;
     dt_status st = DT_OK;
 
-    if (all == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < entries->count; i++) {
         DT_TRY(dt_run_value_get(&all[i].value, store, &entries->items[i], selection->sort, arena,
                                 err));
@@ -118,8 +116,6 @@ dt_status dt_run_select(dt_run_entries *out, dt_store *store, const dt_run_selec
     DT_TRY(check_keys(store, selection, err));
     DT_TRY(dt_store_run_list(store, &runs, &count, selection->state, limit, arena, err));
     out->items = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(out->items[0]));
-    if (out->items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++) {
         dt_run_entry *entry = &out->items[out->count];
 

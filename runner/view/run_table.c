@@ -21,14 +21,10 @@ dt_status dt_run_columns_parse(dt_run_columns *out, dt_store *store, const char 
     *out = (dt_run_columns){.usual = text[0] == '+'};
     text += text[0] == '+';
     out->keys = dt_arena_alloc_array(arena, COLUMNS_MOST, sizeof(out->keys[0]));
-    if (out->keys == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     while (*text != '\0') {
         size_t length = strcspn(text, ",");
         const char *key = dt_arena_printf(arena, "%.*s", (int)length, text);
 
-        if (key == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         text += length + (text[length] == ',');
         if (length == 0)
             continue;
@@ -41,19 +37,15 @@ out:
     return st;
 }
 
-dt_status dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena,
-                                   dt_error *err)
+void dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena)
 {
-    dt_status st = DT_OK;
 
     *out = (dt_run_columns){.usual = true};
     if (entries->count > DIFFERING_RUNS)
-        return DT_OK; /* too many runs to show how their recipes differ */
-    DT_TRY(dt_recipe_diff(&out->keys, &out->count, entries->items, entries->count, arena, err));
+        return; /* too many runs to show how their recipes differ */
+    dt_recipe_diff(&out->keys, &out->count, entries->items, entries->count, arena);
     if (out->count > DIFFERING_MOST)
         out->count = DIFFERING_MOST;
-out:
-    return st;
 }
 
 /* The usual columns; `spare` as in dt_table. Group and tags are left out if no run has any. */

@@ -15,8 +15,7 @@ typedef struct dt_run_columns {
 dt_status dt_run_columns_parse(dt_run_columns *out, dt_store *store, const char *text,
                                dt_arena *arena, dt_error *err);
 /* The columns without --columns: the usual ones and a few keys in which the recipes differ. */
-dt_status dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena,
-                                   dt_error *err);
+void dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena);
 
 dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *store,
                              dt_run_entries *entries, const dt_run_columns *columns,

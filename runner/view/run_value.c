@@ -26,7 +26,7 @@ static dt_run_value of_number(double number, dt_arena *arena)
     char text[DT_FORMAT_SIZE];
     const char *copy = dt_arena_strdup(arena, dt_format_exact(text, sizeof(text), number));
 
-    return isnan(number) ? missing() : (dt_run_value){true, true, number, copy != NULL ? copy : ""};
+    return isnan(number) ? missing() : (dt_run_value){true, true, number, copy};
 }
 
 dt_run_value dt_run_value_of_json(const json_t *value, dt_arena *arena)
@@ -38,8 +38,7 @@ dt_run_value dt_run_value_of_json(const json_t *value, dt_arena *arena)
     if (json_is_number(value))
         out = of_number(json_number_value(value), arena);
     if (json_is_integer(value)) {
-        copy = dt_arena_printf(arena, "%lld", (long long)json_integer_value(value));
-        out.text = copy != NULL ? copy : "";
+        out.text = dt_arena_printf(arena, "%lld", (long long)json_integer_value(value));
     }
     if (json_is_number(value))
         return out;
@@ -56,7 +55,7 @@ dt_run_value dt_run_value_of_json(const json_t *value, dt_arena *arena)
         dt_json_write(&text, value);
     copy = dt_arena_strdup(arena, text.data);
     dt_strbuf_release(&text);
-    return copy != NULL ? of_text(copy) : out;
+    return of_text(copy);
 }
 
 const json_t *dt_run_entry_recipe(dt_run_entry *entry)
@@ -87,7 +86,7 @@ static dt_run_value of_time(int64_t wall_ms, dt_arena *arena)
     char time[DT_CLOCK_ISO_SIZE];
     const char *copy = dt_arena_strdup(arena, dt_clock_iso(time, wall_ms));
 
-    return wall_ms > 0 && copy != NULL ? of_text(copy) : missing();
+    return wall_ms > 0 ? of_text(copy) : missing();
 }
 
 static bool own(dt_run_value *out, const dt_run *run, const char *key, dt_arena *arena)

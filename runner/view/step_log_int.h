@@ -24,11 +24,10 @@ static inline bool dt_step_log_is_evaluation(const char *metric)
 }
 
 /* --- step_log_lines.c */
-/* Adds a line. DT_ERR_NOMEM if `text` is NULL. */
-dt_status dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *text,
-                               dt_error *err);
+/* Adds a line. */
+void dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *text);
 /* Adds a line and releases `text`. */
-dt_status dt_step_log_add_text(dt_step_reading *r, int64_t time_ms, dt_strbuf *text, dt_error *err);
+void dt_step_log_add_text(dt_step_reading *r, int64_t time_ms, dt_strbuf *text);
 /* Returns an object with the common keys. New reference. */
 json_t *dt_step_log_object(const dt_step_reading *r, const char *kind, int64_t time_ms,
                            int64_t attempt, int64_t step);

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-dt_status dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *text, dt_error *err)
+void dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *text)
 {
     dt_step_lines *out = r->out;
 
@@ -16,26 +16,19 @@ dt_status dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *
         int64_t wider = out->capacity == 0 ? 64 : out->capacity * 2;
         dt_step_line *room = dt_arena_alloc_array(r->arena, (size_t)wider, sizeof(room[0]));
 
-        if (room == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         if (out->count > 0)
             memcpy(room, out->items, (size_t)out->count * sizeof(room[0]));
         out->items = room;
         out->capacity = wider;
     }
-    if (text == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     out->items[out->count] = (dt_step_line){time_ms, out->count, text, false};
     out->count++;
-    return DT_OK;
 }
 
-dt_status dt_step_log_add_text(dt_step_reading *r, int64_t time_ms, dt_strbuf *text, dt_error *err)
+void dt_step_log_add_text(dt_step_reading *r, int64_t time_ms, dt_strbuf *text)
 {
-    dt_status st = dt_step_log_add_line(r, time_ms, dt_arena_strdup(r->arena, text->data), err);
-
+    dt_step_log_add_line(r, time_ms, dt_arena_strdup(r->arena, text->data));
     dt_strbuf_release(text);
-    return st;
 }
 
 json_t *dt_step_log_object(const dt_step_reading *r, const char *kind, int64_t time_ms,
@@ -57,7 +50,8 @@ dt_status dt_step_log_add_json(dt_step_reading *r, int64_t time_ms, json_t *obje
     dt_strbuf_init(&text);
     dt_json_write(&text, object);
     json_decref(object);
-    return dt_step_log_add_text(r, time_ms, &text, err);
+    dt_step_log_add_text(r, time_ms, &text);
+    return DT_OK;
 }
 
 void dt_step_log_add_place(dt_strbuf *text, const dt_step_reading *r, int64_t step)

@@ -33,7 +33,7 @@ dt_status dt_step_log_read_evaluations(dt_step_reading *r, dt_error *err)
         dt_step_log_add_place(&text, r, e->step);
         dt_strbuf_add_str(&text, "  ");
         dt_evaluation_add(&text, e);
-        DT_TRY(dt_step_log_add_text(r, e->time_ms, &text, err));
+        dt_step_log_add_text(r, e->time_ms, &text);
     }
 out:
     return st;
@@ -59,7 +59,8 @@ static dt_status add_checkpoint(dt_step_reading *r, const dt_store_checkpoint *c
     dt_step_log_add_place(&text, r, c->step);
     dt_strbuf_add_fmt(&text, "  checkpoint saved, %s",
                       dt_format_bytes(size, sizeof(size), (double)c->bytes));
-    return dt_step_log_add_text(r, c->time_ms, &text, err);
+    dt_step_log_add_text(r, c->time_ms, &text);
+    return DT_OK;
 }
 
 dt_status dt_step_log_read_checkpoints(dt_step_reading *r, dt_error *err)
@@ -96,7 +97,7 @@ dt_status dt_step_log_read_incidents(dt_step_reading *r, int64_t since_ms, dt_er
             (r->log->without_restarts && strcmp(events[i].kind, "restart") == 0))
             continue;
         if (!r->log->json) {
-            DT_TRY(dt_step_log_add_line(r, events[i].time_ms, sentence, err));
+            dt_step_log_add_line(r, events[i].time_ms, sentence);
             r->out->items[r->out->count - 1].incident = true;
             continue;
         }

@@ -16,7 +16,6 @@ typedef struct window {
     int64_t count, capacity;
     int64_t of_curve, last_step; /* points of the current curve; last step of the window */
     dt_arena *arena;
-    bool no_memory;
 } window;
 
 static const dt_metric *find_point(const dt_metric *points, int64_t count, const char *name)
@@ -85,7 +84,8 @@ static dt_status add_step(dt_step_reading *r, const dt_metric *points, int64_t c
     for (int64_t i = 0; i < count && !losses; i++)
         dt_strbuf_add_fmt(&text, "  %s %s", points[i].name,
                           dt_format_exact(number, sizeof(number), points[i].value));
-    return dt_step_log_add_text(r, main->time_ms, &text, err);
+    dt_step_log_add_text(r, main->time_ms, &text);
+    return DT_OK;
 }
 
 static bool gather(void *context, const dt_metric *point)
@@ -96,9 +96,6 @@ static bool gather(void *context, const dt_metric *point)
         int64_t wider = w->capacity == 0 ? 1024 : w->capacity * 2;
         dt_metric *room = dt_arena_alloc_array(w->arena, (size_t)wider, sizeof(room[0]));
 
-        w->no_memory = room == NULL;
-        if (room == NULL)
-            return false;
         if (w->count > 0)
             memcpy(room, w->points, (size_t)w->count * sizeof(room[0]));
         w->points = room;
@@ -132,8 +129,6 @@ static dt_status fill_window(window *w, const dt_step_reading *r, const dt_store
             continue;
         DT_TRY(
             dt_store_curve_scan(r->store, curves, i, r->log->step, w->last_step, gather, w, err));
-        if (w->no_memory)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
     if (w->count > 1)
         qsort(w->points, (size_t)w->count, sizeof(w->points[0]), by_step);

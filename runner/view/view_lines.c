@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "runner/term/format.h"
 #include "runner/view/runs.h"
@@ -102,10 +103,8 @@ static void lines_close(dt_view *view)
 
 dt_view *dt_view_lines_new(const dt_term *term)
 {
-    lines_view *lines = calloc(1, sizeof(*lines));
+    lines_view *lines = dt_calloc(1, sizeof(*lines));
 
-    if (lines == NULL)
-        return NULL;
     lines->view = (dt_view){lines_show, lines_close};
     lines->term = *term;
     lines->printed_seconds = -STEP_GAP_SECONDS;

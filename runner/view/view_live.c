@@ -18,6 +18,8 @@
 #include "runner/view/runs.h"
 #include "runner/view/view.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, BESIDE_SPARK = 52, NODES_MOST = 16 };
@@ -169,10 +171,8 @@ static void live_close(dt_view *view)
 
 dt_view *dt_view_live_new(const dt_term *term)
 {
-    live_view *live = calloc(1, sizeof(*live));
+    live_view *live = dt_calloc(1, sizeof(*live));
 
-    if (live == NULL)
-        return NULL;
     live->view = (dt_view){live_show, live_close};
     live->term = *term;
     dt_live_open(&live->live, &live->term);

@@ -5,6 +5,8 @@
 #include "runner/view/step_log.h"
 #include "runner/view/view.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 typedef struct steps_view {
@@ -48,10 +50,8 @@ static void steps_close(dt_view *view)
 
 dt_view *dt_view_steps_new(dt_store *store, bool json)
 {
-    steps_view *steps = calloc(1, sizeof(*steps));
+    steps_view *steps = dt_calloc(1, sizeof(*steps));
 
-    if (steps == NULL)
-        return NULL;
     steps->view = (dt_view){steps_show, steps_close};
     steps->store = store;
     dt_step_log_init(&steps->log, json);

@@ -27,8 +27,6 @@ static dt_status find_columns(columns *out, const dt_run_points *runs, size_t co
                               dt_arena *arena, dt_error *err)
 {
     out->names = dt_arena_alloc_array(arena, COLUMNS_MOST, sizeof(out->names[0]));
-    if (out->names == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     out->count = 0;
     for (size_t r = 0; r < count; r++)
         for (int64_t i = 0; i < runs[r].count; i++) {
@@ -90,8 +88,6 @@ dt_status dt_wide_add(dt_strbuf *out, const dt_run_points *runs, size_t count, d
     DT_TRY(find_columns(&all, runs, count, arena, err));
     next = dt_arena_alloc_array(arena, all.count + 1, sizeof(next[0]));
     end = dt_arena_alloc_array(arena, all.count + 1, sizeof(end[0]));
-    if (next == NULL || end == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     dt_strbuf_add_fmt(out, "%sstep", count > 1 ? "run," : "");
     for (size_t c = 0; c < all.count; c++) {
         dt_strbuf_add_char(out, ',');

@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     dt_strbuf_release(&whole);
     dt_strbuf_release(&pieces);
 
-    DT_ASSERT(dt_verdict_init(&verdict, WORLD_SIZE, NULL) == DT_OK);
+    dt_verdict_init(&verdict, WORLD_SIZE);
     dt_lines_init(&lines, LINE_BYTES);
     dt_lines_feed(&lines, (const char *)bytes, size, take_line, &verdict);
     dt_lines_finish(&lines, take_line, &verdict);

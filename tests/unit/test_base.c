@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,6 +89,34 @@ static void arena_gives_zeroed_aligned_memory(void **state)
         memset(p, 0xff, n);
     }
     dt_arena_release(&arena);
+}
+
+static void an_array_that_is_too_large_ends_the_process(void **state)
+{
+    static const char said[] = "out of memory: cannot allocate 18446744073709551615 bytes\n";
+    char text[sizeof(said)] = "";
+    int ends[2], status;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        dt_arena arena;
+
+        setrlimit(RLIMIT_CORE, &none);
+        dup2(ends[1], STDERR_FILENO);
+        dt_arena_init(&arena, 0);
+        dt_arena_alloc_array(&arena, SIZE_MAX / 4, 8);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_int_equal(read(ends[0], text, sizeof(text)), sizeof(said) - 1);
+    assert_string_equal(text, said);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void arena_reset_keeps_blocks(void **state)
@@ -387,6 +417,7 @@ int main(void)
         cmocka_unit_test(first_error_wins),
         cmocka_unit_test(long_message_is_cut_not_overrun),
         cmocka_unit_test(arena_gives_zeroed_aligned_memory),
+        cmocka_unit_test(an_array_that_is_too_large_ends_the_process),
         cmocka_unit_test(arena_reset_keeps_blocks),
         cmocka_unit_test(strbuf_grows_and_shrinks),
         cmocka_unit_test(distance_counts_typing_mistakes),

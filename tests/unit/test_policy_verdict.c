@@ -36,7 +36,7 @@ static void check_asked(bool stop_asked, bool stop_now, const char *const *lines
     dt_run_state state;
     int code;
 
-    assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
+    dt_verdict_init(&verdict, WORLD_SIZE);
     verdict.stop_asked = stop_asked;
     verdict.stop_now = stop_now;
     for (; *lines != NULL; lines++)
@@ -246,7 +246,7 @@ static void test_two_stops_and_the_first_took_the_peer(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         dt_verdict verdict;
 
-        assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
+        dt_verdict_init(&verdict, WORLD_SIZE);
         see(&verdict, "a", FAILED("1", "peer", "connection closed"));
         see(&verdict, "a", EXITED("1", "1", "failed", "2"));
         verdict.stop_asked = true;
@@ -279,7 +279,7 @@ static void test_an_end_by_a_supervisor_is_not_a_foreign_signal(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         dt_verdict verdict;
 
-        assert_int_equal(dt_verdict_init(&verdict, 2, NULL), DT_OK);
+        dt_verdict_init(&verdict, 2);
         verdict.stop_asked = cases[i].stop_asked;
         for (const char *const *line = cases[i].lines; *line != NULL; line++)
             see(&verdict, "a", *line);
@@ -306,7 +306,7 @@ static bool restarts(const char *line, bool stop_asked)
     dt_verdict verdict;
     bool may;
 
-    assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
+    dt_verdict_init(&verdict, WORLD_SIZE);
     verdict.stop_asked = stop_asked;
     see(&verdict, "a", FAILED("2", "recipe", "training has diverged"));
     see(&verdict, "a", FAILED("1", "io", "cannot read 'x'"));
@@ -352,7 +352,7 @@ static void test_an_end_is_explained_by_reported_events(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         dt_verdict verdict;
 
-        assert_int_equal(dt_verdict_init(&verdict, WORLD_SIZE, NULL), DT_OK);
+        dt_verdict_init(&verdict, WORLD_SIZE);
         assert_false(dt_verdict_is_explained(&verdict));
         see(&verdict, "a", cases[i].line);
         assert_int_equal(dt_verdict_is_explained(&verdict), cases[i].explained);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "runner/channel/journal_line.h"
 #include "runner/channel/protocol.h"
@@ -27,9 +28,7 @@ dt_status dt_journal_open(dt_journal *journal, const char *path, dt_journal_fn *
     journal->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (journal->fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot open the journal '%s': %s", path, strerror(errno));
-    journal->path = strdup(path);
-    if (journal->path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    journal->path = dt_strdup(path);
     DT_TRY(dt_journal_note_open(journal, path, err));
     DT_TRY(dt_journal_scan(journal, seen, context, err));
     if (ftruncate(journal->fd, journal->whole_bytes) != 0)

@@ -15,6 +15,8 @@
 #include "runner/agent/journal/journal.h"
 #include "runner/channel/journal_line.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define READ_BYTES  ((size_t)65536)
@@ -26,8 +28,7 @@ void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
     if (journal->mark_count == journal->mark_capacity) {
         journal->mark_capacity = journal->mark_capacity != 0 ? 2 * journal->mark_capacity : 16;
         journal->marks =
-            realloc(journal->marks, journal->mark_capacity * sizeof(journal->marks[0]));
-        DT_ASSERT(journal->marks != NULL);
+            dt_realloc(journal->marks, journal->mark_capacity, sizeof(journal->marks[0]));
     }
     journal->marks[journal->mark_count++] = (dt_journal_mark){sequence, offset};
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 
 #include "base/banned.h"
@@ -15,8 +16,7 @@ static void append(dt_environment *environment, char *item)
     if (environment->count + 2 > environment->capacity) {
         environment->capacity = environment->capacity != 0 ? 2 * environment->capacity : 64;
         environment->items =
-            realloc(environment->items, environment->capacity * sizeof(environment->items[0]));
-        DT_ASSERT(environment->items != NULL);
+            dt_realloc(environment->items, environment->capacity, sizeof(environment->items[0]));
     }
     DT_ASSERT(item != NULL);
     environment->items[environment->count++] = item;
@@ -27,7 +27,7 @@ void dt_environment_init(dt_environment *environment)
 {
     memset(environment, 0, sizeof(*environment));
     for (char **item = environ; *item != NULL; item++)
-        append(environment, strdup(*item));
+        append(environment, dt_strdup(*item));
 }
 
 void dt_environment_release(dt_environment *environment)

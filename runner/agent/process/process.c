@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/proc_stat.h"
 #include "runner/agent/process/cgroup.h"
@@ -65,20 +66,11 @@ static dt_status list(dt_process **out, size_t *count, dt_error *err)
     if (dir == NULL)
         return DT_FAIL(err, DT_ERR_IO, "cannot read /proc: %s", strerror(errno));
     while ((entry = readdir(dir)) != NULL) {
-        dt_process *grown;
-
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
         if (*count == capacity) {
             capacity = capacity != 0 ? 2 * capacity : 256;
-            grown = realloc(*out, capacity * sizeof(**out));
-            if (grown == NULL) {
-                free(*out);
-                *out = NULL;
-                closedir(dir);
-                return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
-            }
-            *out = grown;
+            *out = dt_realloc(*out, capacity, sizeof(**out));
         }
         if (dt_process_read(&(*out)[*count], (pid_t)strtol(entry->d_name, NULL, 10)))
             ++*count;

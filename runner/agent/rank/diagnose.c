@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "runner/agent/process/describe.h"
 #include "runner/agent/rank/helper.h"
@@ -175,9 +176,8 @@ static void on_timer(uv_timer_t *timer)
 
 static void begin(dt_agent_rank *rank)
 {
-    dt_rank_diagnosis *diagnosis = calloc(1, sizeof(*diagnosis));
+    dt_rank_diagnosis *diagnosis = dt_calloc(1, sizeof(*diagnosis));
 
-    DT_ASSERT(diagnosis != NULL);
     rank->diagnosis = diagnosis;
     diagnosis->rank = rank;
     diagnosis->event =

@@ -12,6 +12,8 @@
 #include "runner/agent/process/spawn.h"
 #include "runner/agent/rank/text.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define ANSWER_BYTES ((size_t)128 << 10)
@@ -137,8 +139,7 @@ dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *a
         DT_ASSERT(i + 1 < sizeof(words) / sizeof(words[0]));
         words[i] = argv[i];
     }
-    helper = calloc(1, sizeof(*helper));
-    DT_ASSERT(helper != NULL);
+    helper = dt_calloc(1, sizeof(*helper));
     dt_environment_init(&environment);
     dt_environment_set(&environment, "LC_ALL", "C");
     dt_environment_set(&environment, "DEBUGINFOD_URLS",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/agent/rank/helper.h"
@@ -49,8 +50,7 @@ static void give_up(dt_agent *agent, const char *why)
 {
     agent->devices.count = 0;
     free(agent->devices_note);
-    agent->devices_note = strdup(why);
-    DT_ASSERT(agent->devices_note != NULL);
+    agent->devices_note = dt_strdup(why);
 }
 
 /* --- before */

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/kernel.h"
@@ -236,8 +237,7 @@ void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent))
     pid_t pid;
 
     if (agent->rank_count > 0)
-        dead = calloc((size_t)agent->rank_count, sizeof(dead[0]));
-    DT_ASSERT(agent->rank_count == 0 || dead != NULL);
+        dead = dt_calloc((size_t)agent->rank_count, sizeof(dead[0]));
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         dt_agent_rank *rank = rank_by_pid(agent, pid);
 

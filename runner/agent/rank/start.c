@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -58,9 +59,7 @@ static dt_status ranks_read(dt_agent *agent, const layout *world, int64_t node, 
     json_t *entry;
     size_t i;
 
-    agent->ranks = calloc((size_t)world->world_size, sizeof(agent->ranks[0]));
-    if (agent->ranks == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    agent->ranks = dt_calloc((size_t)world->world_size, sizeof(agent->ranks[0]));
     json_array_foreach(world->ranks, i, entry) {
         dt_agent_rank *rank = &agent->ranks[agent->rank_count];
         const char *device;
@@ -209,7 +208,7 @@ static void visible_find(dt_agent *agent)
 
     for (size_t i = 0; i < agent->environment.count; i++)
         if (strncmp(agent->environment.items[i], name, strlen(name)) == 0)
-            agent->devices_visible = strdup(agent->environment.items[i] + strlen(name));
+            agent->devices_visible = dt_strdup(agent->environment.items[i] + strlen(name));
 }
 
 static void start_ranks(dt_agent *agent)
@@ -252,8 +251,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     DT_TRY(ranks_read(agent, &world, command->node, err));
     environment_for_node(&agent->environment, agent, &world, command);
     visible_find(agent);
-    agent->engine = strdup(command->engine);
-    DT_ASSERT(agent->engine != NULL);
+    agent->engine = dt_strdup(command->engine);
     means_find(agent, command->node);
     dt_agent_lease_begin(agent, command);
     dt_agent_cache_pins_take(agent, command);

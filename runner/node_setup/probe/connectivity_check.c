@@ -13,6 +13,8 @@
 #include "runner/node_setup/probe/probe_int.h"
 #include "runner/transport/remote.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 enum {
@@ -232,17 +234,14 @@ static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *a
     }
 }
 
-dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
-                                const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err)
+void dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
+                           const dt_bootstrap *bootstrap, dt_arena *arena)
 {
     meetings all = {.report = report, .wish = wish, .bootstrap = bootstrap};
     int64_t most = report->count <= ALL_PAIRS_MAX ? report->count - 1 : 2;
-    dt_status st = DT_OK;
 
-    all.members = calloc((size_t)report->count, sizeof(all.members[0]));
-    all.items = calloc((size_t)(report->count * most) + 1, sizeof(all.items[0]));
-    if (all.members == NULL || all.items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    all.members = dt_calloc((size_t)report->count, sizeof(all.members[0]));
+    all.items = dt_calloc((size_t)(report->count * most) + 1, sizeof(all.items[0]));
     for (int64_t from = 0; from < report->count; from++)
         for (int64_t to = 0; to < report->count; to++)
             if (is_pair(report, from, to)) {
@@ -256,8 +255,6 @@ dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wi
         dt_probe_parallel(all.end - all.first, end_listener, &all);
     }
     add_faults(report, &all, arena);
-out:
     free(all.members);
     free(all.items);
-    return st;
 }

@@ -8,6 +8,8 @@
 #include "runner/node_setup/probe/probe_int.h"
 #include "runner/transport/remote.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define ANSWER_SECONDS 20.0
@@ -64,13 +66,11 @@ static void test(void *context, int64_t i)
     dt_arena_release(&arena);
 }
 
-dt_status dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
-                             const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err)
+void dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
+                        const dt_bootstrap *bootstrap, dt_arena *arena)
 {
-    tests all = {report, wish, bootstrap, calloc((size_t)report->count, sizeof(bool))};
+    tests all = {report, wish, bootstrap, dt_calloc((size_t)report->count, sizeof(bool))};
 
-    if (all.ended == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     dt_probe_parallel(report->count, test, &all);
     for (int64_t i = 0; i < report->count; i++)
         if (all.ended[i])
@@ -81,5 +81,4 @@ dt_status dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
                                "in /etc/systemd/logind.conf; under Slurm use 'nodes: slurm'",
                                report->probes[i].node);
     free(all.ended);
-    return DT_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "runner/node_setup/address.h"
 #include "runner/node_setup/node_setup_int.h"
@@ -92,17 +93,13 @@ out:
 
 /* Chooses the nodes' addresses. Another node's facts have the address of this machine that it
  * sees. */
-static dt_status find_addresses(dt_probe_report *report, const dt_probe_wish *wish, dt_arena *arena,
-                                dt_error *err)
+static void find_addresses(dt_probe_report *report, const dt_probe_wish *wish, dt_arena *arena)
 {
     size_t count = (size_t)report->count;
     dt_node_addresses *all = dt_arena_alloc_array(arena, count, sizeof(all[0]));
     const char **chosen = dt_arena_alloc_array(arena, count, sizeof(chosen[0]));
     dt_error problem = DT_ERROR_INIT;
     const json_t *seen_from = NULL;
-
-    if (all == NULL || chosen == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 
     for (int64_t i = 0; i < report->count && seen_from == NULL; i++)
         if (!dt_nodes_is_here(report->probes[i].node))
@@ -125,7 +122,6 @@ static dt_status find_addresses(dt_probe_report *report, const dt_probe_wish *wi
     else
         for (int64_t i = 0; i < report->count; i++)
             report->probes[i].address = chosen[i];
-    return DT_OK;
 }
 
 dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena *arena,
@@ -142,9 +138,7 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
     out->probes = dt_arena_alloc_array(arena, (size_t)wish->count, sizeof(out->probes[0]));
     out->faults = dt_arena_alloc_array(arena, (size_t)dt_probe_faults_max(wish->count),
                                        sizeof(out->faults[0]));
-    ask.errors = calloc((size_t)wish->count, sizeof(ask.errors[0]));
-    if (out->probes == NULL || out->faults == NULL || ask.errors == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    ask.errors = dt_calloc((size_t)wish->count, sizeof(ask.errors[0]));
     for (int64_t i = 0; i < wish->count; i++)
         out->probes[i].node = wish->nodes[i];
     ask.bootstrap = &bootstrap;
@@ -157,11 +151,11 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
     DT_TRY(dt_bootstrap_probe(&here, &skew_ms, &bootstrap, "localhost", "-", wish->cancelled, err));
     dt_probe_judge(out, wish, &ask.bundles, here, arena);
     if (wish->outlive)
-        DT_TRY(dt_probe_outliving(out, wish, &bootstrap, arena, err));
+        dt_probe_outliving(out, wish, &bootstrap, arena);
     if (wish->count > 1) {
-        DT_TRY(find_addresses(out, wish, arena, err));
+        find_addresses(out, wish, arena);
         if (wish->meet)
-            DT_TRY(dt_probe_connectivity(out, wish, &bootstrap, arena, err));
+            dt_probe_connectivity(out, wish, &bootstrap, arena);
     }
 out:
     json_decref(here);

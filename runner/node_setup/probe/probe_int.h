@@ -25,12 +25,12 @@ void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
                     const dt_probe_bundles *bundles, const json_t *here, dt_arena *arena);
 
 /* outliving.c: adds a fault for each node that ends what a login has left running. */
-dt_status dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
-                             const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err);
+void dt_probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
+                        const dt_bootstrap *bootstrap, dt_arena *arena);
 
 /* connectivity_check.c: tests connections in both directions between every pair of up to 8 nodes; between neighbours in a
  * ring for more nodes. */
-dt_status dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
-                                const dt_bootstrap *bootstrap, dt_arena *arena, dt_error *err);
+void dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
+                           const dt_bootstrap *bootstrap, dt_arena *arena);
 
 #endif

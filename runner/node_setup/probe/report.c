@@ -27,8 +27,6 @@ void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *no
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     *fault = (dt_probe_fault){node, fatal, status, dt_arena_strdup(arena, text)};
-    if (fault->text == NULL)
-        fault->text = "no memory";
     report->fault_count++;
     report->fatal_count += fatal;
 }

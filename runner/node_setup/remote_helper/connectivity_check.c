@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
@@ -264,10 +265,8 @@ out:
 
 dt_status dt_remote_helper_dial(int count, char **peers, dt_error *err)
 {
-    call *calls = calloc((size_t)count, sizeof(calls[0]));
+    call *calls = dt_calloc((size_t)count, sizeof(calls[0]));
 
-    if (calls == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int i = 0; i < count; i++) {
         calls[i].address = peers[2 * i];
         calls[i].port = peers[2 * i + 1];

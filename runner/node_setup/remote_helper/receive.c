@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
@@ -251,7 +252,7 @@ out:
 dt_status dt_remote_helper_receive(const char *bundle, dt_error *err)
 {
     dt_strbuf cache, bundles, new_folder, last;
-    source *from = calloc(1, sizeof(*from));
+    source *from = dt_calloc(1, sizeof(*from));
     dt_status st = DT_OK;
     bool made = false;
 
@@ -259,7 +260,8 @@ dt_status dt_remote_helper_receive(const char *bundle, dt_error *err)
     dt_strbuf_init(&bundles);
     dt_strbuf_init(&new_folder);
     dt_strbuf_init(&last);
-    if (from == NULL || (from->stream = ZSTD_createDStream()) == NULL)
+    from->stream = ZSTD_createDStream();
+    if (from->stream == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (!is_hash(bundle))
         DT_THROW(err, DT_ERR_USAGE, "'%s' is not a bundle's hash", bundle);
@@ -280,8 +282,7 @@ dt_status dt_remote_helper_receive(const char *bundle, dt_error *err)
 out:
     if (made)
         (void)dt_file_remove_tree(new_folder.data, NULL);
-    if (from != NULL)
-        ZSTD_freeDStream(from->stream);
+    ZSTD_freeDStream(from->stream);
     free(from);
     dt_strbuf_release(&cache);
     dt_strbuf_release(&bundles);

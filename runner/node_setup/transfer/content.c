@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 
@@ -43,14 +44,12 @@ static dt_status read_all(char *hex, int fd, const char *path, const atomic_bool
                           bool (*progress)(void *context, int64_t bytes), void *context,
                           dt_error *err)
 {
-    char *piece = malloc(PIECE_BYTES);
+    char *piece = dt_malloc(PIECE_BYTES);
     int64_t done = 0, told = 0;
     dt_digest *digest = NULL;
     dt_status st = DT_OK;
     ssize_t got;
 
-    if (piece == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_digest_new(&digest, err));
     while ((got = read(fd, piece, PIECE_BYTES)) != 0) {
         if (got < 0 && errno == EINTR)

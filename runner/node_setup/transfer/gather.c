@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -148,13 +149,11 @@ static void prune(const dt_gather_request *request)
 static dt_status gather(const dt_gathering *all, const char *name, dt_error *err)
 {
     int64_t count = all->request->count;
-    dt_remote *keepalives = calloc((size_t)count, sizeof(*keepalives));
+    dt_remote *keepalives = dt_calloc((size_t)count, sizeof(*keepalives));
     json_t *index = NULL, *files, *item;
     dt_status st = DT_OK;
     size_t i;
 
-    if (keepalives == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t n = 0; n < count; n++)
         DT_TRY(dt_gather_keepalive(&keepalives[n], all, &all->request->layouts[n], err));
     DT_TRY(dt_file_make_dirs(all->folder, 0700, err));
@@ -165,7 +164,7 @@ static dt_status gather(const dt_gathering *all, const char *name, dt_error *err
     DT_TRY(finish(all, name, err));
     prune(all->request);
 out:
-    for (int64_t n = 0; keepalives != NULL && n < count; n++)
+    for (int64_t n = 0; n < count; n++)
         dt_remote_close(&keepalives[n]);
     free(keepalives);
     json_decref(index);
@@ -190,9 +189,7 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
         goto out;
     dt_strbuf_add_fmt(&folder, "%s/%s" DT_CHECKPOINT_PARTIAL, request->checkpoints_here, name);
     all.folder = folder.data;
-    all.piece = malloc(DT_GATHER_PIECE_BYTES);
-    if (all.piece == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    all.piece = dt_malloc(DT_GATHER_PIECE_BYTES);
     DT_TRY(gather(&all, name, err));
 out:
     free(all.piece);

@@ -203,8 +203,6 @@ static dt_status stage_part(const char *folder, const char *name, const char *di
 {
     const char *path = dt_arena_printf(arena, "%s/%s", folder, name), *there;
 
-    if (path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     return dt_upload_file(&there, path, digest, into, layout->agent, request, arena, err);
 }
 
@@ -221,8 +219,6 @@ dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_req
         return DT_OK;
     index_path = dt_arena_printf(arena, "%s/" DT_CHECKPOINT_INDEX, from);
     into = dt_arena_printf(arena, "%s/%s", layout->checkpoints, basename(from));
-    if (index_path == NULL || into == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_json_read(&index, index_path, INDEX_MAX_BYTES, err));
     DT_TRY(dt_json_get_array(&files, index, "files", index_path, err));
     json_array_foreach(files, i, item) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "runner/node_setup/bundle.h"
@@ -173,10 +174,10 @@ static dt_status send_all_but(const json_t *alike, const dt_bundle *bundle, cons
     for (int64_t i = 0; i < bundle->file_count; i++)
         if (json_object_get(alike, bundle->files[i].name) == NULL)
             to.all += bundle->files[i].bytes;
-    to.packed = malloc(PIECE_BYTES);
-    to.piece = malloc(PIECE_BYTES);
+    to.packed = dt_malloc(PIECE_BYTES);
+    to.piece = dt_malloc(PIECE_BYTES);
     to.stream = ZSTD_createCStream();
-    if (to.packed == NULL || to.piece == NULL || to.stream == NULL)
+    if (to.stream == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
     (void)ZSTD_CCtx_setParameter(to.stream, ZSTD_c_compressionLevel, LEVEL);
     DT_TRY(dt_remote_open(&to.remote, node, words, cancelled, err));

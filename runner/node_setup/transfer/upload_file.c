@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/dirs.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/transfer/content.h"
@@ -23,12 +24,10 @@
 static dt_status send_from(dt_remote *remote, int fd, const char *path, int64_t from, int64_t bytes,
                            const dt_prepare_request *request, dt_error *err)
 {
-    char *piece = malloc(PIECE_BYTES), text[160];
+    char *piece = dt_malloc(PIECE_BYTES), text[160];
     int64_t done = from, told = -1;
     dt_status st = DT_OK;
 
-    if (piece == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     while (done < bytes) {
         ssize_t got = pread(fd, piece, PIECE_BYTES, (off_t)done);
 
@@ -62,7 +61,7 @@ static dt_status path_there(const char **out, const char *digest, const char *na
         *out = dt_arena_printf(arena, "%.*s/data/%s/%s", (int)(end - agent), agent, digest, name);
     else
         return DT_FAIL(err, DT_ERR_CORRUPT, "'%s' is not the path of an agent in a cache", agent);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 dt_status dt_upload_file(const char **there, const char *path, const char *known, const char *into,

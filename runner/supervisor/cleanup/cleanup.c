@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -120,9 +121,8 @@ static void on_forgotten(uv_work_t *work, int status)
 dt_cleanup *dt_cleanup_open(const dt_cleanup_setup *setup, const dt_cleanup_calls *calls,
                             void *context)
 {
-    dt_cleanup *cleanup = calloc(1, sizeof(*cleanup));
+    dt_cleanup *cleanup = dt_calloc(1, sizeof(*cleanup));
 
-    DT_ASSERT(cleanup != NULL);
     cleanup->setup = *setup;
     cleanup->calls = *calls;
     cleanup->context = context;

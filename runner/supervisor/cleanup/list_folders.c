@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "runner/supervisor/cleanup/cleanup_int.h"
@@ -112,8 +113,6 @@ static dt_status add_folder(dt_cleanup *cleanup, int64_t attempt, int64_t node, 
     bool restored;
     dt_status st;
 
-    if (here == NULL || done == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     if (dt_file_exists(done))
         return DT_OK;
     *one = (dt_cleanup_folder){.cleanup = cleanup, .here = here, .err = DT_ERROR_INIT};
@@ -131,16 +130,13 @@ static dt_status add_folder(dt_cleanup *cleanup, int64_t attempt, int64_t node, 
 static dt_status add_attempt(dt_cleanup *cleanup, const known *all, int64_t attempt, dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_cleanup_folder *grown;
     int64_t count;
     dt_node *rows;
 
     DT_TRY(dt_store_node_list(cleanup->setup.store, &rows, &count, cleanup->setup.run, attempt,
                               &cleanup->arena, err));
-    grown = realloc(cleanup->folders, (size_t)(cleanup->count + count + 1) * sizeof(*grown));
-    if (grown == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    cleanup->folders = grown;
+    cleanup->folders = dt_realloc(cleanup->folders, (size_t)(cleanup->count + count + 1),
+                                  sizeof(*cleanup->folders));
     for (int64_t i = 0; i < count; i++)
         if (!cleanup->calls.is_lost(cleanup->context, rows[i].name) &&
             has_released(all, attempt, rows[i].node))

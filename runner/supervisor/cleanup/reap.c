@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strbuf.h"
@@ -105,8 +106,6 @@ static dt_status add(dt_reaper *reaper, int64_t attempt, const dt_node *row, dt_
     bool restored;
     dt_status st;
 
-    if (here == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     *node = (lost_node){.reaper = reaper, .attempt = attempt, .row = *row};
     st = dt_copies_place(&node->place, &restored, setup->store, setup->run, attempt, row->node,
                          here, &reaper->arena, &problem);
@@ -119,17 +118,14 @@ static dt_status add(dt_reaper *reaper, int64_t attempt, const dt_node *row, dt_
 
 static dt_status add_attempt(dt_reaper *reaper, int64_t attempt, dt_error *err)
 {
-    lost_node *grown;
     int64_t count;
     dt_node *rows;
     dt_status st;
 
     DT_TRY(dt_store_node_list(reaper->setup.store, &rows, &count, reaper->setup.run, attempt,
                               &reaper->arena, err));
-    grown = realloc(reaper->nodes, (size_t)(reaper->count + count + 1) * sizeof(*grown));
-    if (grown == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    reaper->nodes = grown;
+    reaper->nodes =
+        dt_realloc(reaper->nodes, (size_t)(reaper->count + count + 1), sizeof(*reaper->nodes));
     for (int64_t i = 0; i < count; i++)
         if (strcmp(rows[i].state, "lost") == 0)
             DT_TRY(add(reaper, attempt, &rows[i], err));
@@ -140,10 +136,9 @@ out:
 dt_status dt_reaper_open(dt_reaper **out, const dt_reaper_setup *setup,
                          const dt_reaper_calls *calls, void *context, dt_error *err)
 {
-    dt_reaper *reaper = calloc(1, sizeof(*reaper));
+    dt_reaper *reaper = dt_calloc(1, sizeof(*reaper));
     dt_status st = DT_OK;
 
-    DT_ASSERT(reaper != NULL);
     *out = reaper;
     reaper->setup = *setup;
     reaper->calls = *calls;

@@ -53,8 +53,6 @@ static dt_status check_file_limit(dt_arena *arena, dt_error *err)
         return DT_OK;
     DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
     store = dt_arena_printf(arena, "%s/store.db", state);
-    if (store == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (stat(store, &info) == 0)
         need += (int64_t)info.st_size;
     if ((int64_t)limit.rlim_cur < need)
@@ -174,7 +172,7 @@ static dt_status find_state_home(const char **out, dt_arena *arena, dt_error *er
     if (st != DT_OK)
         return st;
     *out = dt_arena_printf(arena, "%.*s", (int)(strrchr(state, '/') - state), state);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/supervisor/collect/collector_int.h"
@@ -76,9 +77,8 @@ struct dt_ack {
 static void promise_ack(dt_collector *collector, int64_t node, int64_t batch)
 {
     const dt_collected_node *from = &collector->nodes[node];
-    dt_ack *ack = calloc(1, sizeof(*ack));
+    dt_ack *ack = dt_calloc(1, sizeof(*ack));
 
-    DT_ASSERT(ack != NULL);
     *ack = (dt_ack){.batch = batch,
                     .sequence = from->row.acknowledged,
                     .node = node,

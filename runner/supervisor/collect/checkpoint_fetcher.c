@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "runner/times.h"
 
@@ -134,16 +135,14 @@ void dt_checkpoint_fetcher_add(dt_checkpoint_fetcher *fetcher, const dt_message 
                                const dt_node_layout *places)
 {
     size_t count = (size_t)fetcher->setup.node_count;
-    fetch *one = calloc(1, sizeof(*one)), **last = &fetcher->first;
+    fetch *one = dt_calloc(1, sizeof(*one)), **last = &fetcher->first;
 
-    DT_ASSERT(one != NULL);
     one->fetcher = fetcher;
     one->setup = &fetcher->setup;
     one->message = *message;
     json_incref(one->message.json);
     one->work.data = one;
-    one->places = calloc(count, sizeof(one->places[0]));
-    DT_ASSERT(one->places != NULL);
+    one->places = dt_calloc(count, sizeof(one->places[0]));
     memcpy(one->places, places, count * sizeof(places[0]));
     snprintf(one->name, sizeof(one->name), "%s", dt_message_string(message, "directory"));
     snprintf(one->digest, sizeof(one->digest), "%s", dt_message_string(message, "digest"));
@@ -183,9 +182,8 @@ dt_checkpoint_fetcher *dt_checkpoint_fetcher_open(const dt_checkpoint_fetcher_se
                                                   const dt_checkpoint_fetcher_calls *calls,
                                                   void *context)
 {
-    dt_checkpoint_fetcher *fetcher = calloc(1, sizeof(*fetcher));
+    dt_checkpoint_fetcher *fetcher = dt_calloc(1, sizeof(*fetcher));
 
-    DT_ASSERT(fetcher != NULL);
     fetcher->setup = *setup;
     fetcher->calls = *calls;
     fetcher->context = context;

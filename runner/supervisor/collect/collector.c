@@ -7,11 +7,13 @@
 
 #include "runner/supervisor/collect/collector_int.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 /* --- open and close */
 
-static dt_status lay_out(dt_collector *collector, dt_error *err)
+static void lay_out(dt_collector *collector)
 {
     size_t ranks = (size_t)collector->setup.world_size, nodes = (size_t)collector->setup.node_count;
     dt_straggler_rank *waits =
@@ -19,20 +21,16 @@ static dt_status lay_out(dt_collector *collector, dt_error *err)
 
     collector->ranks = dt_arena_alloc_array(&collector->arena, ranks, sizeof(collector->ranks[0]));
     collector->nodes = dt_arena_alloc_array(&collector->arena, nodes, sizeof(collector->nodes[0]));
-    if (waits == NULL || collector->ranks == NULL || collector->nodes == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (size_t i = 0; i < ranks; i++)
         collector->ranks[i].log.fd = -1;
     dt_straggler_init(&collector->straggler, waits, collector->setup.world_size);
-    return DT_OK;
 }
 
 dt_status dt_collector_open(dt_collector **out, const dt_collector_setup *setup,
                             const dt_collector_calls *calls, void *context, dt_error *err)
 {
-    dt_collector *collector = calloc(1, sizeof(*collector));
+    dt_collector *collector = dt_calloc(1, sizeof(*collector));
 
-    DT_ASSERT(collector != NULL);
     *out = collector;
     collector->setup = *setup;
     collector->calls = *calls;
@@ -43,7 +41,8 @@ dt_status dt_collector_open(dt_collector **out, const dt_collector_setup *setup,
     dt_arena_init(&collector->arena, 0);
     if (setup->task != NULL && dt_task_progress_open(&collector->task, collector, err) != DT_OK)
         return err != NULL ? err->code : DT_ERR_IO;
-    return lay_out(collector, err);
+    lay_out(collector);
+    return DT_OK;
 }
 
 /* --- rows */

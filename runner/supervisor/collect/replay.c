@@ -46,8 +46,6 @@ static dt_status read_lines(bool *there, replaying *all, int64_t node, int64_t w
     dt_status st;
 
     *there = false;
-    if (path == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     st = dt_journal_file_open(&file, path, &problem);
     if (st == DT_ERR_NOT_FOUND)
         goto out;
@@ -84,8 +82,6 @@ static dt_status find_ranks(replaying *all, dt_error *err)
     dt_status st = DT_OK;
     bool there;
 
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     if (dt_plan_read(&all->plan, path, &all->arena, NULL) == DT_OK) {
         all->world_size = all->plan.world_size;
         goto out;
@@ -135,10 +131,7 @@ static void on_event(void *context, int64_t node, const dt_message *message)
     rank->row.local_rank = dt_message_int(message, "local_rank", 0);
     rank->row.device = dt_arena_strdup(&all->arena, dt_message_string(message, "device"));
     boot_id = dt_arena_strdup(&all->arena, dt_message_string(message, "boot_id"));
-    if (rank->row.device == NULL)
-        rank->row.device = "";
-    if (boot_id != NULL)
-        all->collector->nodes[node].row.boot_id = boot_id;
+    all->collector->nodes[node].row.boot_id = boot_id;
 }
 
 static bool is_over(void *context)
@@ -154,7 +147,7 @@ static bool on_checkpoint(void *context, const dt_message *message)
     const char *path = dt_arena_printf(&all->arena, "%s/%s", all->checkpoints,
                                        dt_message_string(message, "directory"));
 
-    return all->what->node_count > 1 && (path == NULL || !dt_file_exists(path));
+    return all->what->node_count > 1 && !dt_file_exists(path);
 }
 
 static void on_acknowledge(void *context, int64_t node, int64_t sequence) {}
@@ -189,8 +182,6 @@ static dt_status open_all(replaying *all, const dt_replay *what, bool compare, d
     *all = (replaying){.what = what, .compare = compare, .whole = true};
     dt_arena_init(&all->arena, 0);
     all->checkpoints = dt_arena_printf(&all->arena, "%s/checkpoints", what->folder);
-    if (all->checkpoints == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(find_ranks(all, err));
     setup.checkpoints = all->checkpoints;
     setup.world_size = all->world_size;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "store/repair.h"
@@ -26,9 +27,8 @@ typedef struct queued {
 
 dt_run_rows *dt_run_rows_open(const dt_run_rows_setup *setup)
 {
-    dt_run_rows *rows = calloc(1, sizeof(*rows));
+    dt_run_rows *rows = dt_calloc(1, sizeof(*rows));
 
-    DT_ASSERT(rows != NULL);
     rows->setup = *setup;
     return rows;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -288,11 +289,9 @@ static void on_news(uv_async_t *async)
 dt_status dt_store_writer_open(dt_store_writer **out, const char *path, uv_loop_t *loop,
                                const dt_store_writer_calls *calls, void *context, dt_error *err)
 {
-    dt_store_writer *writer = calloc(1, sizeof(*writer));
+    dt_store_writer *writer = dt_calloc(1, sizeof(*writer));
 
     *out = NULL;
-    if (writer == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     writer->path = path;
     writer->calls = *calls;
     writer->context = context;
@@ -339,13 +338,11 @@ static void *take(dt_store_writer *writer, size_t bytes)
     void *memory;
 
     if (writer->open == NULL) {
-        writer->open = calloc(1, sizeof(*writer->open));
-        DT_ASSERT(writer->open != NULL);
+        writer->open = dt_calloc(1, sizeof(*writer->open));
         dt_arena_init(&writer->open->arena, BATCH_BYTES);
         writer->open->last = &writer->open->first;
     }
     memory = dt_arena_alloc(&writer->open->arena, bytes);
-    DT_ASSERT(memory != NULL);
     writer->open->bytes += bytes;
     return memory;
 }

@@ -36,14 +36,10 @@ dt_status dt_task_progress_open(dt_task_progress **out, dt_collector *collector,
     dt_status st = DT_OK;
 
     made = dt_arena_alloc_array(arena, 1, sizeof(*made));
-    if (made == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     made->task = task;
     made->there = dt_arena_alloc_array(arena, (size_t)dt_plan_task_parts(task), 1);
     made->rates =
         dt_arena_alloc_array(arena, (size_t)collector->setup.world_size, sizeof(*made->rates));
-    if (made->there == NULL || made->rates == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     /* Journals that are read again start where the attempt began, which its plan records. */
     if (collector->setup.rows.mode == DT_RUN_ROWS_FOLLOW)
         DT_TRY(dt_task_folder_look(&now, collector->setup.rows.folder, arena, err));

@@ -12,6 +12,8 @@
 #include "runner/channel/protocol.h"
 #include "runner/channel/stream.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 #define PROBLEM_LINE_BYTES 400
@@ -125,8 +127,7 @@ dt_status dt_bridge_open(dt_bridge **out, uv_loop_t *loop, const char **argv,
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lines) != 0 ||
         pipe2(problems, O_CLOEXEC) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot create the pipes to a node: %s", strerror(errno));
-    bridge = calloc(1, sizeof(*bridge));
-    DT_ASSERT(bridge != NULL);
+    bridge = dt_calloc(1, sizeof(*bridge));
     bridge->calls = *calls;
     bridge->context = context;
     DT_TRY(spawn(bridge, loop, argv, lines[1], problems[1], err));

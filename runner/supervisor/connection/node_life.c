@@ -5,6 +5,8 @@
 
 #include "runner/supervisor/connection/node_int.h"
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 /* --- open and close */
@@ -28,9 +30,8 @@ static void on_probed(void *context, dt_contact contact, double begun_seconds)
 dt_node_link *dt_node_link_open(const dt_node_setup *setup, const dt_node_calls *calls,
                                 void *context)
 {
-    dt_node_link *link = calloc(1, sizeof(*link));
+    dt_node_link *link = dt_calloc(1, sizeof(*link));
 
-    DT_ASSERT(link != NULL);
     link->setup = *setup;
     link->calls = *calls;
     link->context = context;

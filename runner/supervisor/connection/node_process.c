@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "runner/node_setup/node_setup.h"
 
@@ -35,9 +36,8 @@ dt_node_process *dt_node_process_start(uv_loop_t *loop, const char **argv,
     uv_process_options_t options = {.exit_cb = on_process_exit,
                                     .file = argv[0],
                                     .args = (char **)argv}; /* streams: /dev/null */
-    dt_node_process *process = calloc(1, sizeof(*process));
+    dt_node_process *process = dt_calloc(1, sizeof(*process));
 
-    DT_ASSERT(process != NULL);
     process->exited = exited;
     process->context = context;
     if (uv_spawn(loop, &process->process, &options) != 0) {

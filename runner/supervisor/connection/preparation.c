@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 struct dt_preparation {
@@ -87,9 +89,8 @@ static void on_prepared(uv_work_t *work, int status)
 dt_preparation *dt_preparation_begin(uv_loop_t *loop, const dt_prepare_request *request,
                                      const dt_preparation_calls *calls, void *context)
 {
-    dt_preparation *preparation = calloc(1, sizeof(*preparation));
+    dt_preparation *preparation = dt_calloc(1, sizeof(*preparation));
 
-    DT_ASSERT(preparation != NULL);
     preparation->calls = *calls;
     preparation->context = context;
     preparation->work.data = preparation->news.data = preparation;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/connection/node_process.h"
@@ -25,9 +26,8 @@ struct dt_node_prober {
 
 dt_node_prober *dt_node_prober_open(uv_loop_t *loop, dt_node_probed_fn *probed, void *context)
 {
-    dt_node_prober *prober = calloc(1, sizeof(*prober));
+    dt_node_prober *prober = dt_calloc(1, sizeof(*prober));
 
-    DT_ASSERT(prober != NULL);
     *prober = (dt_node_prober){.loop = loop, .probed = probed, .context = context};
     return prober;
 }
@@ -57,11 +57,10 @@ void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *
                           double now_seconds)
 {
     const char *const words[] = {agent, "--version", NULL};
-    probe *one = calloc(1, sizeof(*one));
+    probe *one = dt_calloc(1, sizeof(*one));
     const char **argv;
     dt_arena arena;
 
-    DT_ASSERT(one != NULL);
     dt_arena_init(&arena, 0);
     one->prober = prober;
     one->begun_seconds = now_seconds;

@@ -131,7 +131,7 @@ static dt_status read_text(const char **out, const reading *from, const char *ke
     if (st != DT_OK)
         return st;
     *out = dt_arena_strdup(from->arena, text);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return DT_OK;
 }
 
 static dt_status read_texts(dt_attempt_record *out, const reading *from, dt_error *err)
@@ -182,8 +182,6 @@ static dt_status read_nodes(dt_attempt_record *out, const reading *from, dt_erro
 
     DT_TRY(dt_json_get_array(&array, from->json, "nodes", from->where, err));
     nodes = dt_arena_alloc_array(from->arena, json_array_size(array) + 1, sizeof(*nodes));
-    if (nodes == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     json_array_foreach(array, i, entry) {
         const reading one = {entry, from->where, from->arena};
 

@@ -87,7 +87,7 @@ void dt_labels_read(dt_run *out, const char *folder, dt_arena *arena)
     json_t *json = NULL;
     const char *path = dt_arena_printf(arena, "%s/" DT_LABELS_FILE, folder);
 
-    if (path == NULL || dt_json_read(&json, path, MAX_BYTES, NULL) != DT_OK)
+    if (dt_json_read(&json, path, MAX_BYTES, NULL) != DT_OK)
         return;
     read_text(&out->name, json, "name", arena);
     read_text(&out->tags, json, "tags", arena);

@@ -138,8 +138,7 @@ bool dt_launch_env_keeps(const char *assignment, const char *also)
     return strncmp(assignment, "DTRUN_", 6) != 0 && is_listed(also, assignment, length);
 }
 
-dt_status dt_launch_env_references(const char **out, const char *text, dt_arena *arena,
-                                   dt_error *err)
+void dt_launch_env_references(const char **out, const char *text, dt_arena *arena)
 {
     static const char opening[] = "${env:";
     dt_strbuf names;
@@ -158,7 +157,6 @@ dt_status dt_launch_env_references(const char **out, const char *text, dt_arena 
     }
     *out = dt_arena_strdup(arena, names.data);
     dt_strbuf_release(&names);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
 }
 
 /* --- the file */
@@ -169,10 +167,9 @@ static void add_item(dt_strbuf *out, const char *front, const char *value)
     dt_strbuf_add_char(out, '\0');
 }
 
-static dt_status path_in(const char **out, const char *folder, dt_arena *arena, dt_error *err)
+static const char *path_in(const char *folder, dt_arena *arena)
 {
-    *out = dt_arena_printf(arena, "%s/environment", folder);
-    return *out != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    return dt_arena_printf(arena, "%s/environment", folder);
 }
 
 /* Writes the items that are not variables. */
@@ -200,8 +197,8 @@ dt_status dt_launch_env_save(const char *folder, const char *text, dt_error *err
     umask(old);
     dt_strbuf_init(&out);
     dt_arena_init(&arena, 0);
-    DT_TRY(path_in(&path, folder, &arena, err));
-    DT_TRY(dt_launch_env_references(&secrets, text, &arena, err));
+    path = path_in(folder, &arena);
+    dt_launch_env_references(&secrets, text, &arena);
     begin_file(&out, getcwd(directory, sizeof(directory)), (int)old, secrets);
     for (char **item = environ; item != NULL && *item != NULL; item++)
         if (dt_launch_env_keeps(*item, also) && !is_listed(secrets, *item, strcspn(*item, "=")))
@@ -245,7 +242,7 @@ dt_status dt_launch_env_read(dt_launch_env *out, const char *folder, dt_arena *a
 
     *out = (dt_launch_env){.umask = -1, .secrets = ""};
     dt_strbuf_init(&text);
-    DT_TRY(path_in(&path, folder, arena, err));
+    path = path_in(folder, arena);
     st = dt_file_read(&text, path, FILE_MAX_BYTES, &problem);
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
@@ -256,8 +253,6 @@ dt_status dt_launch_env_read(dt_launch_env *out, const char *folder, dt_arena *a
     /* room for two more items and one per secret; there are fewer secrets than bytes in their
      * names */
     out->items = dt_arena_alloc_array(arena, count + size / 2 + 4, sizeof(out->items[0]));
-    if (bytes == NULL || out->items == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     memcpy(bytes, text.data, size);
     bytes[size] = '\0';
     for (size_t at = 0; at < size; at += strlen(bytes + at) + 1)
@@ -279,41 +274,32 @@ static const char *value_of(const dt_launch_env *env, const char *name)
     return NULL;
 }
 
-static dt_status set(dt_launch_env *env, const char *name, const char *value, dt_arena *arena,
-                     dt_error *err)
+static void set(dt_launch_env *env, const char *name, const char *value, dt_arena *arena)
 {
     char *item = dt_arena_printf(arena, "%s=%s", name, value);
     size_t length = strlen(name), i = 0;
 
-    if (item == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     while (i < env->count &&
            (strncmp(env->items[i], name, length) != 0 || env->items[i][length] != '='))
         i++;
     env->items[i] = item;
     env->count += i == env->count ? 1 : 0;
-    return DT_OK;
 }
 
 /* Adds the secrets that are set in this process. */
-static dt_status add_secrets(dt_launch_env *env, dt_arena *arena, dt_error *err)
+static void add_secrets(dt_launch_env *env, dt_arena *arena)
 {
-    dt_status st = DT_OK;
 
     for (const char *at = env->secrets; *at != '\0';) {
         size_t length = strcspn(at, ",");
         char *name = dt_arena_printf(arena, "%.*s", (int)length, at);
         const char *value;
 
-        if (name == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         value = getenv(name);
         if (value != NULL)
-            DT_TRY(set(env, name, value, arena, err));
+            set(env, name, value, arena);
         at += length + (at[length] == ',');
     }
-out:
-    return st;
 }
 
 bool dt_launch_env_is_alive(const char *socket_path)
@@ -334,13 +320,13 @@ bool dt_launch_env_is_alive(const char *socket_path)
     return alive;
 }
 
-static dt_status hand_over_agent(dt_launch_env *env, dt_arena *arena, dt_error *err)
+static void hand_over_agent(dt_launch_env *env, dt_arena *arena)
 {
     const char *ours = getenv("SSH_AUTH_SOCK");
 
     if (dt_launch_env_is_alive(value_of(env, "SSH_AUTH_SOCK")) || !dt_launch_env_is_alive(ours))
-        return DT_OK;
-    return set(env, "SSH_AUTH_SOCK", ours, arena, err);
+        return;
+    set(env, "SSH_AUTH_SOCK", ours, arena);
 }
 
 dt_status dt_launch_env_for_revival(dt_launch_env *out, const char *folder, const char *state_home,
@@ -349,10 +335,10 @@ dt_status dt_launch_env_for_revival(dt_launch_env *out, const char *folder, cons
     dt_status st;
 
     DT_TRY(dt_launch_env_read(out, folder, arena, err));
-    DT_TRY(set(out, "XDG_STATE_HOME", state_home, arena, err));
-    DT_TRY(add_secrets(out, arena, err));
+    set(out, "XDG_STATE_HOME", state_home, arena);
+    add_secrets(out, arena);
     if (deliberate)
-        DT_TRY(hand_over_agent(out, arena, err));
+        hand_over_agent(out, arena);
     out->items[out->count] = NULL;
 out:
     return st;
@@ -380,13 +366,13 @@ dt_status dt_launch_env_hand_over(const char *folder, dt_error *err)
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
     before = value_of(&env, "SSH_AUTH_SOCK");
-    DT_TRY(hand_over_agent(&env, &arena, err));
+    hand_over_agent(&env, &arena);
     if (value_of(&env, "SSH_AUTH_SOCK") == before)
         goto out;
     begin_file(&out, env.directory, env.umask, env.secrets);
     for (size_t i = 0; i < env.count; i++)
         add_item(&out, env.items[i], "");
-    DT_TRY(path_in(&path, folder, &arena, err));
+    path = path_in(folder, &arena);
     DT_TRY(dt_file_write_atomic(path, out.data, out.length, 0600, err));
 out:
     dt_strbuf_release(&out);

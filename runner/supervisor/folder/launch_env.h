@@ -35,8 +35,7 @@ typedef struct dt_launch_env {
 bool dt_launch_env_keeps(const char *assignment, const char *also);
 
 /* Returns the names in the ${env:NAME} references of `text`, separated by commas, in the arena. */
-dt_status dt_launch_env_references(const char **out, const char *text, dt_arena *arena,
-                                   dt_error *err);
+void dt_launch_env_references(const char **out, const char *text, dt_arena *arena);
 
 /* Saves this process's environment to FOLDER/environment. text: the recipe with its references. */
 dt_status dt_launch_env_save(const char *folder, const char *text, dt_error *err);

@@ -107,8 +107,6 @@ static dt_status find_places(removal *out, const char *run, dt_arena *arena, dt_
     slash = strrchr(out->folder, '/');
     out->runs = dt_arena_strndup(arena, out->folder, (size_t)(slash - out->folder));
     out->aside = dt_arena_printf(arena, "%s/" DT_REMOVED_PREFIX "%s", out->runs, run);
-    if (out->runs == NULL || out->aside == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
 out:
     return st;
 }
@@ -170,8 +168,6 @@ static bool is_called(const char *runs, const char *id, const char *ref, dt_aren
     const char *aside = dt_arena_printf(arena, "%s/" DT_REMOVED_PREFIX "%s", runs, id);
     dt_run run = {.name = ""};
 
-    if (aside == NULL)
-        return false;
     dt_labels_read(&run, aside, arena);
     return strcmp(id, ref) == 0 || strcmp(run.name, ref) == 0;
 }
@@ -196,8 +192,6 @@ dt_status dt_removal_find(const char **id, const char **aside, const char *ref, 
             continue;
         *id = dt_arena_strdup(arena, found);
         *aside = dt_arena_printf(arena, "%s/%s", at.runs, entry->d_name);
-        if (*id == NULL || *aside == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
     }
 out:
     if (dir != NULL)

@@ -17,8 +17,6 @@ dt_status dt_run_check_room(dt_arena *arena, dt_error *err)
 
     DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
     path = dt_arena_printf(arena, "%s/.room.%d", state, (int)getpid());
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     st = dt_file_write_atomic(path, nothing, sizeof(nothing), 0600, err);
     (void)dt_file_remove_tree(path, NULL);
 out:

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -144,17 +145,13 @@ dt_status dt_task_folder_look(dt_plan_task *task, const char *folder, dt_arena *
                               dt_error *err)
 {
     int64_t parts = dt_plan_task_parts(task), ranges = 0;
-    bool *there = calloc((size_t)parts, sizeof(*there));
+    bool *there = dt_calloc((size_t)parts, sizeof(*there));
     dt_status st = DT_OK;
 
-    if (there == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(mark_parts(there, folder, parts, err));
     for (int64_t i = 0; i < parts; i++)
         ranges += there[i] && (i == 0 || !there[i - 1]);
     task->done = dt_arena_alloc_array(arena, 2 * (size_t)ranges + 1, sizeof(*task->done));
-    if (task->done == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     task->done_count = 0;
     for (int64_t i = 0; i < parts; i++) {
         int64_t *range = &task->done[2 * task->done_count];

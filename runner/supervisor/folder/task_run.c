@@ -32,8 +32,6 @@ dt_status dt_task_plan(dt_plan *out, const dt_run *run, dt_arena *arena, dt_erro
 
     DT_TRY(dt_run_path(&folder, run->id, NULL, arena, err));
     path = dt_arena_printf(arena, "%s/attempt-%lld/plan.json", folder, (long long)run->attempt);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_plan_read(out, path, arena, err));
 out:
     return st;

@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 #include "base/banned.h"
 
 /* GPU memory that a driver may keep without any process of the run */
 #define MEMORY_SLACK_BYTES ((int64_t)512 << 20)
 #define CLOCKS_MS          1000 /* how far the times of two nodes may differ after correction */
 
-dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err)
+void dt_verdict_init(dt_verdict *verdict, int64_t world_size)
 {
     memset(verdict, 0, sizeof(*verdict));
     dt_strbuf_init(&verdict->reason);
@@ -18,8 +20,7 @@ dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err
     dt_strbuf_init(&verdict->unreached);
     verdict->cause = DT_CAUSE_NONE;
     verdict->world_size = world_size;
-    verdict->rank_failed = calloc((size_t)world_size, sizeof(verdict->rank_failed[0]));
-    return verdict->rank_failed != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    verdict->rank_failed = dt_calloc((size_t)world_size, sizeof(verdict->rank_failed[0]));
 }
 
 void dt_verdict_release(dt_verdict *verdict)

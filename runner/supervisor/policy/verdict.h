@@ -43,7 +43,7 @@ typedef struct dt_verdict {
     int64_t world_size;
 } dt_verdict;
 
-dt_status dt_verdict_init(dt_verdict *verdict, int64_t world_size, dt_error *err);
+void dt_verdict_init(dt_verdict *verdict, int64_t world_size);
 void dt_verdict_release(dt_verdict *verdict); /* accepts a zeroed struct */
 
 /* Adds an event; `node` is the name of its node. */

@@ -112,8 +112,6 @@ dt_status dt_adopt_checkpoints(dt_store *store, const char *run, const char *fol
     int64_t count, known;
     dt_status st;
 
-    if (parent == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_store_checkpoint_list(store, &rows, &known, run, arena, err));
     DT_TRY(dt_checkpoint_list(&entries, &count, parent, arena, err));
     for (int64_t i = 0; i < count; i++)

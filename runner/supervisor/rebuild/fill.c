@@ -61,8 +61,6 @@ static dt_status find(dt_replay *out, filling *all, int64_t attempt, dt_error *e
     for (int64_t i = 0; i < count; i++)
         out->node_count = rows[i].node >= out->node_count ? rows[i].node + 1 : out->node_count;
     nodes = dt_arena_alloc_array(&all->arena, (size_t)out->node_count + 1, sizeof(*nodes));
-    if (nodes == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < out->node_count; i++)
         nodes[i] = (dt_node){.node = i, .name = "", .state = "lost", .boot_id = ""};
     for (int64_t i = 0; i < count; i++)

@@ -73,8 +73,6 @@ dt_status dt_run_amend_end(dt_store *store, const char *run, dt_arena *arena, dt
 
     DT_TRY(dt_store_attempt_list(store, &attempts, &count, run, arena, err));
     all = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(*all));
-    if (all == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < count; i++)
         DT_TRY(dt_store_node_list(store, &all[i].items, &all[i].count, run, attempts[i].attempt,
                                   arena, err));
@@ -91,8 +89,6 @@ dt_status dt_run_amend_end(dt_store *store, const char *run, dt_arena *arena, dt
                                                    : DT_EXIT_FAILED;
         reason = dt_arena_printf(arena, "%.*s" DT_REASON_PROVED, (int)(doubt - one->reason),
                                  one->reason);
-        if (reason == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory");
         DT_TRY(dt_store_attempt_amend(store, run, one->attempt, code, reason, err));
         amend_record(run, one->attempt, code, reason, arena);
     }

@@ -36,14 +36,14 @@ typedef struct repair {
 static dt_status check_idle(const repair *r, dt_error *err)
 {
     const char *runs = dt_arena_printf(r->arena, "%s/runs", r->state), *path;
-    DIR *dir = runs != NULL ? opendir(runs) : NULL;
+    DIR *dir = opendir(runs);
     struct dirent *entry;
     dt_status st = DT_OK;
     int lock;
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         path = dt_arena_printf(r->arena, "%s/%s/supervisor.lock", runs, entry->d_name);
-        if (entry->d_name[0] == '.' || path == NULL || !dt_file_exists(path))
+        if (entry->d_name[0] == '.' || !dt_file_exists(path))
             continue;
         if (dt_file_lock(&lock, path, NULL) == DT_ERR_BUSY)
             DT_THROW(err, DT_ERR_BUSY,
@@ -119,8 +119,7 @@ static void remove_fresh(const repair *r)
     for (int i = 0; i < ENDINGS; i++) {
         const char *path = dt_arena_printf(r->arena, "%s%s", r->fresh, endings[i]);
 
-        if (path != NULL)
-            unlink(path);
+        unlink(path);
     }
 }
 
@@ -200,8 +199,6 @@ static dt_status move_aside(const char **aside, const repair *r, int number, dt_
         const char *from = dt_arena_printf(r->arena, "%s%s", r->path, endings[i]);
         const char *to = dt_arena_printf(r->arena, "%s%s", *aside, endings[i]);
 
-        if (*aside == NULL || from == NULL || to == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         if ((i == SHARED_MEMORY ? unlink(from) : rename(from, to)) != 0 && errno != ENOENT)
             return DT_FAIL(err, DT_ERR_IO, "cannot rename '%s': %s", from, strerror(errno));
     }
@@ -265,8 +262,6 @@ dt_status dt_repair_store(dt_repaired *out, dt_arena *arena, dt_error *err)
     r.fresh = dt_arena_printf(arena, "%s/store.db.repair", r.state);
     r.done = dt_arena_printf(arena, "%s/" DT_REPAIRED_FILE, r.state);
     lock_path = dt_arena_printf(arena, "%s/store.db.repair-lock", r.state);
-    if (r.path == NULL || r.fresh == NULL || r.done == NULL || lock_path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_file_lock(&lock, lock_path, err));
     DT_TRY(open_sound(&store, &sound, &r, err));
     if (sound) {

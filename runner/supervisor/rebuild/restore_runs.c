@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
@@ -30,8 +31,6 @@ static dt_status wait_for_others(int *fd, dt_arena *arena, dt_error *err)
 
     DT_TRY(dt_dir_path(&state, DT_DIR_STATE, arena, err));
     path = dt_arena_printf(arena, "%s/rebuild.lock", state);
-    if (path == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     while (dt_file_lock(fd, path, NULL) == DT_ERR_BUSY && dt_clock_monotonic_seconds() < give_up)
         dt_clock_sleep_seconds(0.02);
 out:
@@ -150,7 +149,7 @@ static int by_creation(const void *a, const void *b)
 static int64_t find_creation(const char *runs, const char *run, dt_arena *arena)
 {
     const char *folder = dt_arena_printf(arena, "%s/%s", runs, run);
-    int64_t newest = folder != NULL ? dt_attempt_record_newest(folder) : 0;
+    int64_t newest = dt_attempt_record_newest(folder);
     dt_attempt_record record;
 
     return newest > 0 && dt_attempt_record_read(&record, folder, newest, arena, NULL) == DT_OK
@@ -175,12 +174,10 @@ static int64_t find_unsettled(lost **out, dt_store *store, const char *runs, dt_
             continue;
         if (found == capacity) {
             capacity = capacity > 0 ? 2 * capacity : 64;
-            *out = realloc(*out, (size_t)capacity * sizeof(**out));
-            DT_ASSERT(*out != NULL);
+            *out = dt_realloc(*out, (size_t)capacity, sizeof(**out));
         }
-        (*out)[found] = (lost){dt_arena_strdup(arena, entry->d_name),
-                               find_creation(runs, entry->d_name, arena)};
-        found += (*out)[found].run != NULL;
+        (*out)[found++] = (lost){dt_arena_strdup(arena, entry->d_name),
+                                 find_creation(runs, entry->d_name, arena)};
     }
     if (dir != NULL)
         closedir(dir);

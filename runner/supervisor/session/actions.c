@@ -87,8 +87,6 @@ static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_e
     dt_node_addresses *all = dt_arena_alloc_array(&session->arena, count, sizeof(all[0]));
 
     *out = dt_arena_alloc_array(&session->arena, count, sizeof((*out)[0]));
-    if (all == NULL || *out == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     for (int64_t i = 0; i < session->node_count; i++) {
         const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "runner/channel/stream.h"
 #include "runner/supervisor/folder/launch_env.h"
@@ -143,12 +144,8 @@ void dt_control_take(void *context, int connection)
     static const dt_stream_calls calls = {.line = on_line, .ended = on_ended};
     dt_session *session = context;
     dt_error err = DT_ERROR_INIT;
-    dt_control *control = calloc(1, sizeof(*control));
+    dt_control *control = dt_calloc(1, sizeof(*control));
 
-    if (control == NULL) {
-        close(connection);
-        return;
-    }
     control->session = session;
     dt_strbuf_init(&control->answer);
     if (dt_stream_open(&control->stream, &session->loop, connection, REQUEST_MAX_BYTES, &calls,

@@ -57,18 +57,15 @@ static void take_recipe(dt_session *session, const dt_plan *plan)
 
 /* Keeps the plan if the task is not training. A substitute plan (missing_plan.c) has no task:
  * the run only has to end. */
-static dt_status take_task(dt_session *session, const dt_plan *plan, dt_error *err)
+static void take_task(dt_session *session, const dt_plan *plan)
 {
     dt_plan *copy;
 
     if (plan->recipe.task == DT_TASK_TRAIN || session->plan_problem != NULL)
-        return DT_OK;
+        return;
     copy = dt_arena_alloc(&session->arena, sizeof(*copy));
-    if (copy == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     *copy = *plan;
     session->task_plan = copy;
-    return DT_OK;
 }
 
 static void plan_ranks(dt_session *session, const dt_plan *plan)
@@ -84,24 +81,19 @@ static void plan_ranks(dt_session *session, const dt_plan *plan)
                                          .exit_signal = -1});
 }
 
-static dt_status plan_nodes(dt_session *session, const dt_plan *plan, dt_error *err)
+static void plan_nodes(dt_session *session, const dt_plan *plan)
 {
     session->nodes =
         dt_arena_alloc_array(&session->arena, (size_t)plan->node_count, sizeof(session->nodes[0]));
-    if (session->nodes == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     session->node_count = plan->node_count;
     for (int64_t i = 0; i < plan->node_count; i++) {
         const char *here =
             dt_arena_printf(&session->arena, "%s/attempt-%lld/node-%lld", session->folder,
                             (long long)session->attempt, (long long)i);
 
-        if (here == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
         session->nodes[i] = (dt_supervised_node){
             .session = session, .index = i, .name = plan->node_names[i], .here = here};
     }
-    return DT_OK;
 }
 
 static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err)
@@ -110,9 +102,9 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
     dt_status st;
 
     take_recipe(session, plan);
-    DT_TRY(take_task(session, plan, err));
+    take_task(session, plan);
     session->world_size = plan->world_size;
-    DT_TRY(plan_nodes(session, plan, err));
+    plan_nodes(session, plan);
     DT_TRY(dt_parts_open_collector(session, err));
     dt_collector_set_step(session->collector, row->first_step_ms != 0 ? row->step : 0);
     plan_ranks(session, plan);
@@ -120,7 +112,7 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
         dt_collector_set_node(
             session->collector, i,
             &(dt_node){.node = i, .name = session->nodes[i].name, .state = "connecting"});
-    DT_TRY(dt_verdict_init(&session->verdict, session->world_size, err));
+    dt_verdict_init(&session->verdict, session->world_size);
 out:
     return st;
 }
@@ -232,7 +224,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     if (session->plan_problem != NULL)
         DT_TRY(dt_missing_plan_stop(session, err));
     DT_TRY(dt_collector_commit(session->collector, err)); /* events recorded while loading */
-    DT_TRY(dt_watch_open(session, err));
+    dt_watch_open(session);
     DT_TRY(dt_recall_events(session, err));
     DT_TRY(obey_mark(session, err));
     session->record.stop_asked = session->verdict.stop_asked;

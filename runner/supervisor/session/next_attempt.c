@@ -70,7 +70,6 @@ static void leave_out(dt_plan *plan, dt_session *session, const char **reason)
 {
     int64_t before = dt_plan_replicas(plan) * plan->recipe.batch.accumulate, now;
     dt_error problem = DT_ERROR_INIT;
-    const char *text;
 
     leave_out_lost(plan, session);
     if (dt_plan_divide_batch(plan, &problem) != DT_OK)
@@ -78,11 +77,10 @@ static void leave_out(dt_plan *plan, dt_session *session, const char **reason)
     now = dt_plan_replicas(plan) * plan->recipe.batch.accumulate;
     if (now == before || plan->recipe.task != DT_TASK_TRAIN)
         return;
-    text = dt_arena_printf(&session->arena,
-                           "%s; without the lost nodes a step has %lld sequences instead of %lld",
-                           *reason, (long long)(now * plan->recipe.batch.sequences),
-                           (long long)(before * plan->recipe.batch.sequences));
-    *reason = text != NULL ? text : *reason;
+    *reason = dt_arena_printf(
+        &session->arena, "%s; without the lost nodes a step has %lld sequences instead of %lld",
+        *reason, (long long)(now * plan->recipe.batch.sequences),
+        (long long)(before * plan->recipe.batch.sequences));
 }
 
 /* *reason: why there is another attempt; a change of the batch size is appended. */
@@ -98,8 +96,6 @@ static dt_status write_plan(dt_session *session, const dt_next_attempt *next, co
 
     dt_strbuf_init(&text);
     dt_strbuf_init(&path);
-    if (folder == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
     DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
     plan.attempt = next->attempt;
     plan.resume_from = next->checkpoint;

@@ -150,7 +150,7 @@ static void on_preparing(void *context, int64_t index, const char *text)
 
     if (strcmp(text, "connecting") == 0 && dt_node_is_away(&dt_session_row(node)->row))
         return; /* a retry: the node is shown as away until it answers */
-    dt_collector_show_node(session->collector, index, state != NULL ? state : "connecting");
+    dt_collector_show_node(session->collector, index, state);
     DT_TRY(dt_collector_note(session->collector,
                              json_pack("{s:s, s:I, s:s, s:o}", "event", "preparing", "node",
                                        (json_int_t)node->index, "host", node->name, "message",

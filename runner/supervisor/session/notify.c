@@ -7,6 +7,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -207,10 +208,10 @@ static void tell_all(void *context)
 
 dt_status dt_notifier_open(dt_notifier **out, dt_error *err)
 {
-    dt_notifier *notifier = calloc(1, sizeof(*notifier));
+    dt_notifier *notifier = dt_calloc(1, sizeof(*notifier));
 
     *out = NULL;
-    if (notifier == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         free(notifier);
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for libcurl");
     }
@@ -227,20 +228,19 @@ dt_status dt_notifier_open(dt_notifier **out, dt_error *err)
 
 void dt_notifier_tell(dt_notifier *notifier, const char *url, json_t *message)
 {
-    news *item = calloc(1, sizeof(*item)), **last = &notifier->first;
+    news *item = dt_calloc(1, sizeof(*item)), **last = &notifier->first;
     dt_strbuf body;
 
     dt_strbuf_init(&body);
     dt_json_write(&body, message);
     json_decref(message);
-    if (item == NULL || url[0] == '\0') {
+    if (url[0] == '\0') {
         free(item);
         dt_strbuf_release(&body);
         return;
     }
-    item->url = strdup(url);
+    item->url = dt_strdup(url);
     item->body = dt_strbuf_detach(&body);
-    DT_ASSERT(item->url != NULL && item->body != NULL);
     uv_mutex_lock(&notifier->lock);
     while (*last != NULL)
         last = &(*last)->next;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "runner/channel/starts.h"
 #include "runner/supervisor/folder/run_folder.h"
@@ -66,8 +67,7 @@ static void note_progress(dt_session *session)
         return;
     session->progressed = true;
     path = dt_arena_printf(&session->arena, "%s/" DT_SUPERVISOR_STARTS, session->folder);
-    if (path != NULL)
-        dt_starts_clear(path);
+    dt_starts_clear(path);
 }
 
 static void on_acknowledge(void *context, int64_t node, int64_t sequence)
@@ -188,9 +188,8 @@ bool dt_parts_fetch_checkpoints(const dt_session *session)
 
 void dt_parts_fetch(dt_session *session, const dt_message *message)
 {
-    dt_node_layout *places = calloc((size_t)session->node_count, sizeof(places[0]));
+    dt_node_layout *places = dt_calloc((size_t)session->node_count, sizeof(places[0]));
 
-    DT_ASSERT(places != NULL);
     for (int64_t i = 0; i < session->node_count; i++)
         if (dt_node_link_place(session->nodes[i].link) != NULL)
             places[i] = *dt_node_link_place(session->nodes[i].link);

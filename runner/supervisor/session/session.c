@@ -29,7 +29,6 @@ static void refresh_nodes(dt_session *session)
     dt_node *nodes =
         dt_arena_alloc_array(&session->arena, (size_t)session->node_count, sizeof(*nodes));
 
-    DT_ASSERT(nodes != NULL);
     for (int64_t i = 0; i < session->node_count; i++)
         nodes[i] = dt_collector_node(session->collector, i)->row;
     session->record.nodes = nodes;

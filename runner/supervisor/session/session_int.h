@@ -196,8 +196,7 @@ void dt_parts_fetch(dt_session *session, const dt_message *message);
 dt_status dt_nodes_open(dt_session *session, dt_error *err);
 
 /* --- watch.c */
-dt_status dt_watch_open(dt_session *session,
-                        dt_error *err); /* call once plan and rows are loaded */
+void dt_watch_open(dt_session *session); /* call once plan and rows are loaded */
 /* Handles an `alive` message: the state of the node's ranks and the time that passed there. May
  * end the attempt. */
 void dt_watch_alive(dt_supervised_node *node, const dt_message *message);

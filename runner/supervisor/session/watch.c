@@ -278,16 +278,13 @@ void dt_watch_event(dt_session *session, const dt_message *message)
         dt_watchdog_advanced(&session->watchdog);
 }
 
-dt_status dt_watch_open(dt_session *session, dt_error *err)
+void dt_watch_open(dt_session *session)
 {
     size_t count = (size_t)session->world_size;
     dt_watchdog_rank *ranks = dt_arena_alloc(&session->arena, count * sizeof(*ranks));
 
-    if (ranks == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
     dt_silence_init(&session->silence, session->hang_seconds);
     dt_watchdog_init(&session->watchdog, ranks, session->world_size, session->hang_seconds);
     for (int64_t i = 0; i < session->world_size; i++)
         ranks[i].device = strcmp(dt_session_rank(session, i)->row.device, "cpu") != 0;
-    return DT_OK;
 }
