@@ -7,7 +7,7 @@
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

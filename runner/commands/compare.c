@@ -5,9 +5,9 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/term/plot.h"
-#include "runner/view/comparison.h"
-#include "runner/view/run_select.h"
-#include "runner/view/runs.h"
+#include "runner/view/compare/comparison.h"
+#include "runner/view/runs/run_select.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

@@ -5,8 +5,8 @@
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
 #include "runner/launch/from_checkpoint.h"
-#include "runner/view/run_select.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/run_select.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

@@ -11,8 +11,8 @@
 #include "runner/launch/existing_run.h"
 #include "runner/launch/from_checkpoint.h"
 #include "runner/supervisor/folder/task_run.h"
-#include "runner/view/follow_options.h"
-#include "runner/view/runs.h"
+#include "runner/view/follow/follow_options.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

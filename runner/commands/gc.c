@@ -10,7 +10,7 @@
 #include "runner/gc/gc.h"
 #include "runner/gc/quota.h"
 #include "runner/term/format.h"
-#include "runner/view/run_filter.h"
+#include "runner/view/runs/run_filter.h"
 
 #include "base/banned.h"
 

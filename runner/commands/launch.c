@@ -16,7 +16,7 @@
 #include "runner/stop/orphans.h"
 #include "runner/sweep/launch.h"
 #include "runner/sweep/report.h"
-#include "runner/view/follow_options.h"
+#include "runner/view/follow/follow_options.h"
 
 #include "base/banned.h"
 

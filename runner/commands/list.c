@@ -5,8 +5,8 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/rebuild/restore_runs.h"
-#include "runner/view/run_table.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/run_table.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

@@ -5,11 +5,11 @@
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/report.h"
-#include "runner/view/log_print.h"
-#include "runner/view/log_tail.h"
-#include "runner/view/runs.h"
-#include "runner/view/step_log.h"
-#include "runner/view/upkeep.h"
+#include "runner/view/follow/log_print.h"
+#include "runner/view/follow/log_tail.h"
+#include "runner/view/follow/step_log.h"
+#include "runner/view/follow/upkeep.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

@@ -7,8 +7,8 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
-#include "runner/view/runs.h"
-#include "runner/view/wide.h"
+#include "runner/view/compare/wide.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

@@ -4,7 +4,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/labels.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

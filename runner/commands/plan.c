@@ -9,7 +9,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/view/plan_report.h"
+#include "runner/view/recipe/plan_report.h"
 
 #include "base/banned.h"
 

@@ -3,7 +3,7 @@
 #include "runner/cli/report.h"
 #include "runner/cli/tags.h"
 #include "runner/supervisor/folder/labels.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

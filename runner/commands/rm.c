@@ -8,7 +8,7 @@
 #include "runner/supervisor/folder/remove.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/term/format.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

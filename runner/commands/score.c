@@ -7,9 +7,9 @@
 #include "runner/export/output.h"
 #include "runner/launch/from_checkpoint.h"
 #include "runner/launch/task.h"
-#include "runner/view/bleu.h"
-#include "runner/view/runs.h"
-#include "runner/view/task_end.h"
+#include "runner/view/compare/bleu.h"
+#include "runner/view/follow/task_end.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

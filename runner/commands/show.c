@@ -14,9 +14,9 @@
 #include "runner/term/format.h"
 #include "runner/term/plot.h"
 #include "runner/term/table.h"
-#include "runner/view/curve.h"
-#include "runner/view/origins.h"
-#include "runner/view/runs.h"
+#include "runner/view/compare/curve.h"
+#include "runner/view/recipe/origins.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

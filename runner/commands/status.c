@@ -12,10 +12,10 @@
 #include "runner/term/screen.h"
 #include "runner/term/table.h"
 #include "runner/top/top.h"
-#include "runner/view/follow.h"
-#include "runner/view/node_lines.h"
-#include "runner/view/runs.h"
-#include "runner/view/summary.h"
+#include "runner/view/follow/follow.h"
+#include "runner/view/runs/node_lines.h"
+#include "runner/view/runs/runs.h"
+#include "runner/view/runs/summary.h"
 
 #include "base/banned.h"
 

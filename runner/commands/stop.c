@@ -17,8 +17,8 @@
 #include "runner/sweep/report.h"
 #include "runner/term/live.h"
 #include "runner/times.h"
-#include "runner/view/runs.h"
-#include "runner/view/upkeep.h"
+#include "runner/view/follow/upkeep.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

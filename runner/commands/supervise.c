@@ -10,7 +10,7 @@
 #include "runner/gc/quota.h"
 #include "runner/supervisor/rebuild/restore_runs.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

@@ -9,8 +9,8 @@
 #include "runner/launch/fit.h"
 #include "runner/launch/weights.h"
 #include "runner/term/format.h"
-#include "runner/view/origins.h"
-#include "runner/view/sarif.h"
+#include "runner/view/recipe/origins.h"
+#include "runner/view/recipe/sarif.h"
 
 #include "base/banned.h"
 

@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/view/run_filter.h"
-#include "runner/view/runs.h"
-#include "runner/view/upkeep.h"
+#include "runner/view/follow/upkeep.h"
+#include "runner/view/runs/run_filter.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

@@ -6,7 +6,7 @@
 #include "runner/export/export.h"
 #include "runner/export/output.h"
 #include "runner/term/format.h"
-#include "runner/view/wide.h"
+#include "runner/view/compare/wide.h"
 
 #include "base/banned.h"
 

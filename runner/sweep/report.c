@@ -10,7 +10,7 @@
 #include "runner/sweep/drive.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

@@ -6,8 +6,8 @@
 #include "runner/term/bar.h"
 #include "runner/term/format.h"
 #include "runner/term/plot.h"
-#include "runner/view/runs.h"
-#include "runner/view/step_log.h"
+#include "runner/view/follow/step_log.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

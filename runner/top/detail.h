@@ -6,9 +6,9 @@
 #define DT_RUNNER_TOP_DETAIL_H
 
 #include "runner/term/term.h"
-#include "runner/view/curve.h"
-#include "runner/view/log_tail.h"
-#include "runner/view/timing.h"
+#include "runner/view/compare/curve.h"
+#include "runner/view/follow/log_tail.h"
+#include "runner/view/runs/timing.h"
 #include "store/store.h"
 
 typedef struct dt_top_detail {

@@ -9,8 +9,8 @@
 #define DT_RUNNER_TOP_ROWS_H
 
 #include "runner/term/term.h"
-#include "runner/view/curve.h"
-#include "runner/view/timing.h"
+#include "runner/view/compare/curve.h"
+#include "runner/view/runs/timing.h"
 #include "store/store.h"
 
 typedef enum dt_top_sort {

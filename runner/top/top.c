@@ -10,7 +10,7 @@
 #include "runner/term/screen.h"
 #include "runner/top/detail.h"
 #include "runner/top/keeper.h"
-#include "runner/view/runs.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 

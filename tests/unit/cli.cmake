@@ -15,10 +15,10 @@ dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_da
 dt_test(NAME relay_frames LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_relay_frames.c ${PROJECT_SOURCE_DIR}/runner/relay/frames.c)
 dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_log_tail.c ${PROJECT_SOURCE_DIR}/runner/view/log_tail.c)
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_log_tail.c ${PROJECT_SOURCE_DIR}/runner/view/follow/log_tail.c)
 dt_test(NAME view_node_lines LABEL unit LIBS dt_supervisor dt_store_support dt_term m
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_node_lines.c ${PROJECT_SOURCE_DIR}/runner/view/node_lines.c
-    ${PROJECT_SOURCE_DIR}/runner/view/timing.c ${PROJECT_SOURCE_DIR}/runner/view/evaluations.c)
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_node_lines.c ${PROJECT_SOURCE_DIR}/runner/view/runs/node_lines.c
+    ${PROJECT_SOURCE_DIR}/runner/view/runs/timing.c ${PROJECT_SOURCE_DIR}/runner/view/runs/evaluations.c)
 dt_test(NAME sweep_room LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_room.c ${PROJECT_SOURCE_DIR}/runner/sweep/room.c)
 dt_test(NAME sweep_halving LABEL unit LIBS m

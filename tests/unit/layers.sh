@@ -121,6 +121,12 @@ room cleanup folder policy connection cleanup
 room client folder client supervisor.h
 room rebuild protocol folder policy collect rebuild
 room session protocol folder policy connection collect cleanup rebuild session supervisor.h
+# The same inside the views.
+for rule in 'runs runs' 'recipe recipe' 'compare compare|runs' 'follow follow|compare|runs'; do
+    hits=$(grep -rnE '^#include "runner/view/' --include='*.[ch]' "runner/view/${rule% *}" |
+        grep -vE "#include \"runner/view/(${rule#* })/")
+    [ -z "$hits" ] || complain "runner/view/${rule% *} may include only ${rule#* } of runner/view:"$'\n'"$hits"
+done
 hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/supervisor/policy |
     grep -v '"runner/supervisor/')
 [ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"
@@ -138,7 +144,7 @@ hits=$(grep -rnE 'DT_STRATEGY_|dt_strategy_(dp|ddp|fsdp)\b' --include='*.[ch]' e
 
 # What a person sees passes base/display.h, in runner/cli/report.c and runner/term.
 hits=$(grep -nE '\b(v?f?printf|f?puts|putchar|fputc|fwrite|v?dprintf)\(|(STDOUT|STDERR)_FILENO, [a-z]' \
-    runner/{commands,cli,convert,export,gc,import,launch,relay,stop,top,view}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
+    runner/{commands,cli,convert,export,gc,import,launch,relay,stop,top,view/*}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
 [ -z "$hits" ] || complain "commands print through runner/cli/report.h:"$'\n'"$hits"
 hits=$(grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write' web/page/*.js)
 [ -z "$hits" ] || complain "the page makes text by textContent alone:"$'\n'"$hits"

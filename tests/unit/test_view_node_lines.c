@@ -6,9 +6,9 @@
 #include "store_support.h"
 
 #include "runner/supervisor/supervisor.h"
-#include "runner/view/evaluations.h"
-#include "runner/view/node_lines.h"
-#include "runner/view/timing.h"
+#include "runner/view/runs/evaluations.h"
+#include "runner/view/runs/node_lines.h"
+#include "runner/view/runs/timing.h"
 
 static const dt_term narrow = {.fd = -1, .seen = true, .columns = 44};
 

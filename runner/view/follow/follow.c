@@ -1,0 +1,288 @@
+#define _GNU_SOURCE
+#include "runner/view/follow/follow.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "runner/cli/interrupt.h"
+#include "runner/cli/report.h"
+#include "runner/view/follow/upkeep.h"
+#include "runner/view/follow/view.h"
+#include "runner/view/runs/incidents.h"
+#include "runner/view/runs/runs.h"
+#include "runner/view/runs/summary.h"
+
+#include "base/banned.h"
+
+#define FRAME_SECONDS 0.2
+
+/* The newest data that the view has shown. */
+typedef struct cursors {
+    int64_t attempt, loss_step, valid_step, checkpoint_step, event_id;
+} cursors;
+
+typedef struct follower {
+    dt_store *store;
+    const dt_call *call;
+    const char *run;
+    dt_arena arena; /* reset every frame */
+    cursors at;
+    dt_frame frame;
+    dt_run row; /* lives in `arena` */
+} follower;
+
+/* Finds the first step of the newest attempt. */
+static dt_status start_step(int64_t *out, follower *f, dt_error *err)
+{
+    dt_attempt *attempts;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    *out = 0;
+    DT_TRY(dt_store_attempt_list(f->store, &attempts, &count, f->run, &f->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (attempts[i].attempt == f->row.attempt)
+            *out = attempts[i].start_step;
+out:
+    return st;
+}
+
+/* Reads the run with the state of the followed attempt. If that attempt failed before its first step, the
+ * run itself may have returned to its previous attempt and state. */
+static dt_status look(dt_run *out, const follower *f, dt_arena *arena, dt_error *err)
+{
+    dt_attempt *attempts;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_run_find(f->store, out, f->run, arena, err));
+    if (out->attempt >= f->at.attempt)
+        return DT_OK;
+    DT_TRY(dt_store_attempt_list(f->store, &attempts, &count, f->run, arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        if (attempts[i].attempt != f->at.attempt)
+            continue;
+        out->reason = dt_arena_printf(arena, "%s; the run is still %s", attempts[i].reason,
+                                      dt_run_state_name(out->state));
+        out->attempt = attempts[i].attempt;
+        out->state = attempts[i].state;
+        out->exit_code = attempts[i].exit_code;
+    }
+out:
+    return st;
+}
+
+static dt_status place_cursors(follower *f, dt_follow_from from, dt_error *err)
+{
+    dt_store_event *events;
+    int64_t step = f->row.step, count;
+    dt_status st = DT_OK;
+
+    if (from == DT_FOLLOW_FROM_START)
+        DT_TRY(start_step(&step, f, err));
+    f->at.attempt = f->row.attempt;
+    f->at.loss_step = f->at.valid_step = f->at.checkpoint_step = step;
+    DT_TRY(
+        dt_store_event_list(f->store, &events, &count, f->run, f->at.event_id, 0, &f->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (from == DT_FOLLOW_FROM_NOW || events[i].attempt < f->row.attempt)
+            f->at.event_id = events[i].id;
+out:
+    return st;
+}
+
+static dt_status new_points(follower *f, dt_error *err)
+{
+    dt_frame *frame = &f->frame;
+    dt_evaluation *evaluations;
+    dt_metric *losses;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_metric_list(f->store, &losses, &frame->losses_count, f->run, "loss",
+                                f->at.loss_step, 0, &f->arena, err));
+    frame->losses = losses;
+    if (frame->losses_count > 0)
+        f->at.loss_step = losses[frame->losses_count - 1].step;
+    DT_TRY(dt_evaluations_read(&evaluations, &frame->evaluations_count, &f->at.valid_step, f->store,
+                               f->run, &f->arena, err));
+    frame->evaluations = evaluations;
+out:
+    return st;
+}
+
+/* Collects new checkpoints, oldest first (the store lists the newest first). */
+static dt_status new_checkpoints(follower *f, dt_error *err)
+{
+    const dt_store_checkpoint **fresh;
+    dt_store_checkpoint *all;
+    int64_t count, taken = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_checkpoint_list(f->store, &all, &count, f->run, &f->arena, err));
+    fresh = dt_arena_alloc_array(&f->arena, (size_t)count + 1, sizeof(fresh[0]));
+    for (int64_t i = count - 1; i >= 0; i--)
+        if (all[i].attempt == f->row.attempt && all[i].step > f->at.checkpoint_step)
+            fresh[taken++] = &all[i];
+    if (taken > 0)
+        f->at.checkpoint_step = fresh[taken - 1]->step;
+    f->frame.checkpoints = fresh;
+    f->frame.checkpoints_count = taken;
+out:
+    return st;
+}
+
+static dt_status new_troubles(follower *f, dt_error *err)
+{
+    dt_store_event *events;
+    const char **sentences;
+    int64_t count, taken = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(
+        dt_store_event_list(f->store, &events, &count, f->run, f->at.event_id, 0, &f->arena, err));
+    sentences = dt_arena_alloc_array(&f->arena, (size_t)count + 1, sizeof(sentences[0]));
+    for (int64_t i = 0; i < count; i++) {
+        const char *sentence = dt_incident_sentence(&events[i], &f->arena);
+        f->at.event_id = events[i].id;
+        if (sentence != NULL)
+            sentences[taken++] = sentence;
+    }
+    f->frame.troubles = sentences;
+    f->frame.troubles_count = taken;
+out:
+    return st;
+}
+
+/* Reads the next frame. The run is read first: everything after it is newer, so nothing is missed
+ * at the end. */
+static dt_status next_frame(follower *f, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    dt_arena_reset(&f->arena);
+    f->frame = (dt_frame){.run = &f->row, .now_seconds = dt_clock_monotonic_seconds()};
+    if (dt_store_renew(f->store, f->run))
+        DT_TRY(place_cursors(f, DT_FOLLOW_FROM_NOW, err));
+    DT_TRY(look(&f->row, f, &f->arena, err));
+    if (f->row.attempt != f->at.attempt)
+        DT_TRY(place_cursors(f, DT_FOLLOW_FROM_START, err));
+    DT_TRY(dt_timing_read(&f->frame.timing, f->store, &f->row, dt_clock_wall_ms(), &f->arena, err));
+    DT_TRY(dt_node_lines_read(&f->frame.nodes, f->store, &f->row, &f->frame.timing.activity,
+                              &f->arena, err));
+    DT_TRY(dt_curve_sketch(&f->frame.curve, f->store, f->row.id, "loss", DT_CURVE_SPARK_MOST,
+                           &f->arena, err));
+    DT_TRY(new_points(f, err));
+    DT_TRY(new_checkpoints(f, err));
+    DT_TRY(new_troubles(f, err));
+out:
+    return st;
+}
+
+/* Adds a problem of the supervisor after the events of the history. */
+static dt_status add_news(follower *f, dt_upkeep *upkeep, dt_error *err)
+{
+    const char *news, **sentences;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_upkeep_look(&news, upkeep, &f->row, err));
+    if (news == NULL)
+        return DT_OK;
+    sentences =
+        dt_arena_alloc_array(&f->arena, (size_t)f->frame.troubles_count + 1, sizeof(sentences[0]));
+    for (int64_t i = 0; i < f->frame.troubles_count; i++)
+        sentences[i] = f->frame.troubles[i];
+    sentences[f->frame.troubles_count++] = news;
+    f->frame.troubles = sentences;
+out:
+    return st;
+}
+
+static void make_view(dt_view **out, dt_follow_view kind, const follower *f)
+{
+    dt_term term;
+
+    *out = NULL;
+    if (kind == DT_FOLLOW_QUIET)
+        return;
+    dt_term_init(&term, STDERR_FILENO);
+    if (kind == DT_FOLLOW_STEPS)
+        *out = dt_view_steps_new(f->store, f->call->json);
+    else
+        *out = term.live && kind == DT_FOLLOW_AUTO ? dt_view_live_new(&term)
+                                                   : dt_view_lines_new(&term);
+}
+
+dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, dt_follow_view kind,
+                    dt_follow_from from, const dt_call *call, dt_error *err)
+{
+    follower f = {.store = store, .call = call, .run = run};
+    dt_upkeep upkeep = {0};
+    dt_view *view = NULL;
+    dt_status st = DT_OK;
+
+    *left = false;
+    dt_arena_init(&f.arena, 0);
+    dt_interrupt_catch();
+    DT_TRY(dt_store_run_find(store, &f.row, run, &f.arena, err));
+    DT_TRY(place_cursors(&f, from, err));
+    make_view(&view, kind, &f);
+    for (;;) {
+        DT_TRY(next_frame(&f, err));
+        DT_TRY(add_news(&f, &upkeep, err));
+        if (view != NULL)
+            view->show(view, &f.frame);
+        if (dt_run_state_is_terminal(f.row.state))
+            break;
+        *left = dt_interrupt_seen();
+        if (*left)
+            break;
+        dt_clock_sleep_seconds(FRAME_SECONDS);
+    }
+    DT_TRY(look(out, &f, call->arena, err));
+out:
+    if (view != NULL)
+        view->close(view);
+    dt_arena_release(&f.arena);
+    return st;
+}
+
+void dt_follow_say_left(const dt_run *run)
+{
+    const char *dtrun = program_invocation_name;
+
+    dt_report_say("detached; run %s continues\n"
+                  "  %s status --watch %s   follow it again\n"
+                  "  %s logs -f %s          follow its log\n"
+                  "  %s stop %s             save a checkpoint and stop",
+                  run->id, dtrun, run->id, dtrun, run->id, dtrun, run->id);
+}
+
+int dt_follow_exit_code(const dt_run *run)
+{
+    if (run->exit_code >= 0)
+        return run->exit_code;
+    return run->state == DT_RUN_FINISHED ? DT_EXIT_GOOD : DT_EXIT_FAILED;
+}
+
+dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view,
+                           dt_follow_from from, dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_run last;
+    bool left;
+
+    DT_TRY(dt_follow(&last, &left, store, run, view, from, call, err));
+    if (left)
+        dt_follow_say_left(&last);
+    if (call->json)
+        DT_TRY(dt_summary_json(store, &last, call->arena, err));
+    else if (!left)
+        DT_TRY(dt_summary_text(store, &last, call->arena, err));
+    call->exit_code = left ? DT_EXIT_INTERRUPTED : dt_follow_exit_code(&last);
+out:
+    return st;
+}

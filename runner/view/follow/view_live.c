@@ -1,0 +1,182 @@
+/* view_live: draws four lines at the bottom of the terminal, one more for each node if there are several or one
+ * does not respond, and above them a record of rare events (evaluations, checkpoints, trouble).
+ *
+ *   step 1,000  validation loss 1.9034
+ *
+ *   shakespeare · k3v9x2 · running · 2 ranks
+ *   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╸───────────────  54%  1,080 of 2,000 steps
+ *   loss 1.8421 █▆▅▄▃▂▂▁   validation 1.9034   41.2k tokens/s
+ *   elapsed 1m02s   left 53s   Ctrl-C detaches, the run continues
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/term/bar.h"
+#include "runner/term/format.h"
+#include "runner/term/live.h"
+#include "runner/view/follow/view.h"
+#include "runner/view/runs/runs.h"
+
+#include "base/alloc.h"
+
+#include "base/banned.h"
+
+enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, BESIDE_SPARK = 52, NODES_MOST = 16 };
+
+typedef struct live_view {
+    dt_view view;
+    dt_term term;
+    dt_live live;
+    dt_strbuf above, block;
+} live_view;
+
+static void add_above(live_view *live, const dt_frame *frame)
+{
+    char step[DT_FORMAT_SIZE], value[DT_FORMAT_SIZE];
+
+    for (int64_t i = 0; i < frame->evaluations_count; i++) {
+        dt_term_add(&live->above, &live->term, DT_STYLE_DIM, "step %7s  ",
+                    dt_format_whole(step, sizeof(step), frame->evaluations[i].step));
+        dt_evaluation_add(&live->above, &frame->evaluations[i]);
+        dt_strbuf_add_char(&live->above, '\n');
+    }
+    for (int64_t i = 0; i < frame->checkpoints_count; i++)
+        dt_term_add(&live->above, &live->term, DT_STYLE_DIM, "step %7s  checkpoint, %s\n",
+                    dt_format_whole(step, sizeof(step), frame->checkpoints[i]->step),
+                    dt_format_bytes(value, sizeof(value), (double)frame->checkpoints[i]->bytes));
+    for (int64_t i = 0; i < frame->troubles_count; i++)
+        dt_term_add(&live->above, &live->term, DT_STYLE_WARN, "%s\n", frame->troubles[i]);
+}
+
+static void add_title(live_view *live, const dt_frame *frame)
+{
+    const dt_run *run = frame->run;
+    const char *dot = live->term.unicode ? " · " : " - ";
+
+    dt_term_add(&live->block, &live->term, DT_STYLE_BOLD, "%s", run->name);
+    dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s", dot);
+    dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "%s", run->id);
+    dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s", dot);
+    dt_term_add(&live->block, &live->term, dt_runs_activity_style(run, &frame->timing.activity),
+                "%s", frame->timing.activity.words);
+    if (frame->nodes.ranks_count > 0)
+        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s%lld %s", dot,
+                    (long long)frame->nodes.ranks_count,
+                    frame->nodes.ranks_count == 1 ? "rank" : "ranks");
+    if (run->attempt > 1)
+        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%sattempt %lld", dot,
+                    (long long)run->attempt);
+    dt_strbuf_add_char(&live->block, '\n');
+}
+
+static void add_progress(live_view *live, const dt_run *run)
+{
+    double share = run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
+    int columns = live->term.columns - BESIDE_BAR;
+    char step[DT_FORMAT_SIZE], total[DT_FORMAT_SIZE];
+
+    columns = columns > BAR_MOST ? BAR_MOST : columns < BAR_LEAST ? BAR_LEAST : columns;
+    dt_bar_add(&live->block, &live->term, dt_runs_style(run->state), share, (size_t)columns);
+    dt_term_add(&live->block, &live->term, DT_STYLE_BOLD, " %3d%%", (int)(share * 100));
+    dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "  %s",
+                dt_format_whole(step, sizeof(step), run->step));
+    dt_term_add(&live->block, &live->term, DT_STYLE_DIM,
+                run->steps_total > 0 ? " of %s steps\n" : " of %s\n",
+                dt_runs_total(total, sizeof(total), run));
+}
+
+static void add_pair(live_view *live, const char *label, const char *value, const char *unit)
+{
+    if (label[0] != '\0')
+        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s ", label);
+    dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "%s", value);
+    dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s   ", unit);
+}
+
+/* Adds the hint to the current line, or below it, or shortened, depending on the width of the terminal. */
+static void add_hint(live_view *live)
+{
+    static const char *const hints[] = {"Ctrl-C detaches, the run continues", "Ctrl-C detaches",
+                                        "Ctrl-C"};
+    const char *line = strrchr(live->block.data, '\n');
+    size_t used = dt_term_width(line != NULL ? line + 1 : live->block.data), at = 0;
+    size_t room = live->term.columns > 1 ? (size_t)live->term.columns - 1 : 1;
+
+    if (used + strlen(hints[0]) > room) {
+        dt_strbuf_add_char(&live->block, '\n');
+        while (at + 1 < sizeof(hints) / sizeof(hints[0]) && strlen(hints[at]) > room)
+            at++;
+    }
+    dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "%s\n", hints[at]);
+}
+
+static void add_numbers(live_view *live, const dt_frame *frame)
+{
+    const dt_run *run = frame->run;
+    char text[DT_FORMAT_SIZE], unit[16];
+    int spark = live->term.columns - BESIDE_SPARK;
+
+    if (isnan(run->loss)) {
+        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "no step yet");
+    } else {
+        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "loss ");
+        dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "%s ",
+                    dt_format_loss(text, sizeof(text), run->loss));
+        dt_curve_add_spark(&live->block, &live->term, &frame->curve, spark > 0 ? (size_t)spark : 0);
+        dt_strbuf_add_str(&live->block, live->term.unicode && spark > 0 ? "   " : "  ");
+        if (!isnan(run->valid_loss))
+            add_pair(live, "validation", dt_format_loss(text, sizeof(text), run->valid_loss), "");
+        snprintf(unit, sizeof(unit), " %s", dt_runs_speed(run));
+        add_pair(live, "", dt_format_count(text, sizeof(text), frame->timing.tokens_per_second),
+                 unit);
+    }
+    dt_strbuf_add_char(&live->block, '\n');
+    add_pair(live, "elapsed", dt_format_seconds(text, sizeof(text), frame->timing.elapsed_seconds),
+             "");
+    if (!isnan(frame->timing.eta_seconds))
+        add_pair(live, "left",
+                 dt_format_seconds(text, sizeof(text), ceil(frame->timing.eta_seconds)), "");
+    else if (run->first_step_ms != 0)
+        add_pair(live, "left", "-", "");
+    add_hint(live);
+}
+
+static void live_show(dt_view *view, const dt_frame *frame)
+{
+    live_view *live = (live_view *)view;
+
+    dt_strbuf_reset(&live->above);
+    dt_strbuf_reset(&live->block);
+    dt_term_measure(&live->term);
+    add_above(live, frame);
+    dt_strbuf_add_char(&live->block, '\n'); /* empty line between the record and the block */
+    add_title(live, frame);
+    add_progress(live, frame->run);
+    add_numbers(live, frame);
+    if (frame->nodes.nodes_count > 1 || frame->timing.activity.missing > 0)
+        dt_node_lines_add(&live->block, &live->term, &frame->nodes, NODES_MOST);
+    dt_live_draw(&live->live, live->above.data, live->block.data);
+}
+
+static void live_close(dt_view *view)
+{
+    live_view *live = (live_view *)view;
+
+    dt_live_close(&live->live);
+    dt_strbuf_release(&live->above);
+    dt_strbuf_release(&live->block);
+    free(live);
+}
+
+dt_view *dt_view_live_new(const dt_term *term)
+{
+    live_view *live = dt_calloc(1, sizeof(*live));
+
+    live->view = (dt_view){live_show, live_close};
+    live->term = *term;
+    dt_live_open(&live->live, &live->term);
+    dt_strbuf_init(&live->above);
+    dt_strbuf_init(&live->block);
+    return &live->view;
+}

@@ -1,0 +1,214 @@
+#include "runner/view/runs/run_table.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "recipes/fields/field_table.h"
+#include "runner/term/format.h"
+#include "runner/view/runs/recipe_diff.h"
+#include "runner/view/runs/runs.h"
+
+#include "base/banned.h"
+
+enum { DIFFERING_MOST = 8, DIFFERING_RUNS = 500, USUAL_COUNT = 10, COLUMNS_MOST = 64 };
+
+dt_status dt_run_columns_parse(dt_run_columns *out, dt_store *store, const char *text,
+                               dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = (dt_run_columns){.usual = text[0] == '+'};
+    text += text[0] == '+';
+    out->keys = dt_arena_alloc_array(arena, COLUMNS_MOST, sizeof(out->keys[0]));
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+        const char *key = dt_arena_printf(arena, "%.*s", (int)length, text);
+
+        text += length + (text[length] == ',');
+        if (length == 0)
+            continue;
+        DT_TRY(dt_run_key_check(store, key, err));
+        if (out->count == COLUMNS_MOST)
+            DT_THROW(err, DT_ERR_USAGE, "--columns: at most %d", COLUMNS_MOST);
+        out->keys[out->count++] = key;
+    }
+out:
+    return st;
+}
+
+void dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena)
+{
+
+    *out = (dt_run_columns){.usual = true};
+    if (entries->count > DIFFERING_RUNS)
+        return; /* too many runs to show how their recipes differ */
+    dt_recipe_diff(&out->keys, &out->count, entries->items, entries->count, arena);
+    if (out->count > DIFFERING_MOST)
+        out->count = DIFFERING_MOST;
+}
+
+/* The usual columns; `spare` as in dt_table. Group and tags are left out if no run has any. */
+static const struct {
+    const char *title;
+    bool right;
+    int spare;
+} usual[USUAL_COUNT] = {{"run", false, 0},  {"name", false, 0},   {"state", false, 0},
+                        {"step", true, 1},  {"loss", true, 2},    {"validation", true, 4},
+                        {"speed", true, 5}, {"created", true, 3}, {"group", false, 6},
+                        {"tags", false, 7}};
+enum { SPEED_AT = 6, GROUP_AT = 8, TAGS_AT = 9, SPARE_FIRST = 8 };
+
+static bool any_has(const dt_run_entries *entries, size_t usual_at)
+{
+    for (size_t i = 0; i < entries->count; i++) {
+        const dt_run *run = entries->items[i].run;
+
+        if ((usual_at == GROUP_AT ? run->group : run->tags)[0] != '\0')
+            return true;
+    }
+    return usual_at < GROUP_AT;
+}
+
+static const char mixed_speeds[] = "speed (last)";
+
+/* The unit of the speeds of all runs; mixed_speeds if they differ, and each row then names its own. */
+static const char *speed_title(const dt_run_entries *entries)
+{
+    const char *unit = entries->count > 0 ? dt_runs_speed(entries->items[0].run) : "tokens/s";
+
+    for (size_t i = 1; i < entries->count; i++)
+        if (strcmp(unit, dt_runs_speed(entries->items[i].run)) != 0)
+            return mixed_speeds;
+    return strcmp(unit, "rows/s") == 0 ? "rows/s (last)" : "tokens/s (last)";
+}
+
+/* Which of the usual columns are shown. */
+typedef struct usual_cells {
+    size_t count;
+    bool shown[USUAL_COUNT];
+    bool names_unit; /* each speed has its unit */
+    int64_t now_ms;
+} usual_cells;
+
+static void add_speed(dt_table *table, const dt_run *run, double speed, bool names_unit)
+{
+    char number[DT_FORMAT_SIZE];
+
+    dt_format_count(number, sizeof(number), speed);
+    if (names_unit && !isnan(speed))
+        dt_table_add(table, DT_STYLE_PLAIN, "%s %s", number, dt_runs_speed(run));
+    else
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", number);
+}
+
+static void add_usual(dt_table *table, const dt_run *run, const dt_activity *activity,
+                      const usual_cells *cells)
+{
+    bool holds = activity->steps || dt_run_state_is_terminal(run->state);
+    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
+
+    dt_table_add(table, DT_STYLE_BOLD, "%s", run->id);
+    if (cells->count == 1)
+        return;
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", run->name);
+    dt_table_add(table, dt_runs_activity_style(run, activity), "%s",
+                 dt_runs_shown_state(run, activity));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
+                 dt_runs_total(b, sizeof(b), run));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->valid_loss));
+    add_speed(table, run, holds ? run->tokens_per_second : NAN, cells->names_unit);
+    dt_table_add(table, DT_STYLE_DIM, "%s",
+                 dt_format_ago(a, sizeof(a), run->created_ms, cells->now_ms));
+    if (cells->shown[GROUP_AT])
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", run->group);
+    if (cells->shown[TAGS_AT])
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", run->tags);
+}
+
+/* Returns the last part of an absolute path, and other texts unchanged. */
+static const char *shortened(const char *text)
+{
+    const char *slash = strrchr(text, '/');
+
+    return text[0] == '/' && slash != NULL && slash[1] != '\0' ? slash + 1 : text;
+}
+
+/* Returns the title of a key; numbers that apply to each node, such as 'ranks', get "per node". */
+static const char *title_of(const char *key, dt_arena *arena)
+{
+    const dt_field *field = dt_field_find(key);
+    const char *title = NULL;
+
+    if (field != NULL && field->unit != NULL && strcmp(field->unit, "per node") == 0)
+        title = dt_arena_printf(arena, "%s per node", key);
+    return title != NULL ? title : key;
+}
+
+static bool is_number_column(dt_store *store, dt_run_entries *entries, const char *key,
+                             dt_arena *arena)
+{
+    dt_run_value value;
+
+    return entries->count > 0 &&
+           dt_run_value_get(&value, store, &entries->items[0], key, arena, NULL) == DT_OK &&
+           value.is_number;
+}
+
+static dt_status add_rows(dt_table *table, dt_store *store, dt_run_entries *entries,
+                          const dt_run_columns *columns, const usual_cells *cells, dt_arena *arena,
+                          dt_error *err)
+{
+    dt_activity activity;
+    dt_status st = DT_OK;
+    dt_run_value value;
+
+    for (size_t i = 0; i < entries->count; i++) {
+        dt_run_entry *entry = &entries->items[i];
+
+        DT_TRY(dt_activity_read(&activity, store, entry->run, cells->now_ms, arena, err));
+        add_usual(table, entry->run, &activity, cells);
+        for (size_t c = 0; c < columns->count; c++) {
+            DT_TRY(dt_run_value_get(&value, store, entry, columns->keys[c], arena, err));
+            dt_table_add(table, DT_STYLE_PLAIN, "%s", value.there ? shortened(value.text) : "-");
+        }
+    }
+out:
+    return st;
+}
+
+dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *store,
+                             dt_run_entries *entries, const dt_run_columns *columns,
+                             dt_arena *arena, dt_error *err)
+{
+    dt_table_column titles[USUAL_COUNT + COLUMNS_MOST];
+    int spare[USUAL_COUNT + COLUMNS_MOST];
+    const char *speed = columns->usual ? speed_title(entries) : "";
+    usual_cells cells = {.count = columns->usual ? USUAL_COUNT : 1,
+                         .names_unit = strcmp(speed, mixed_speeds) == 0,
+                         .now_ms = dt_clock_wall_ms()};
+    size_t count = 0;
+    dt_table table;
+    dt_status st;
+
+    for (size_t i = 0; i < cells.count; i++) {
+        cells.shown[i] = any_has(entries, i);
+        if (!cells.shown[i])
+            continue;
+        spare[count] = usual[i].spare;
+        titles[count++] = (dt_table_column){i == SPEED_AT ? speed : usual[i].title, usual[i].right};
+    }
+    for (size_t i = 0; i < columns->count; i++) {
+        spare[count] = SPARE_FIRST + (int)i;
+        titles[count++] =
+            (dt_table_column){title_of(columns->keys[i], arena),
+                              is_number_column(store, entries, columns->keys[i], arena)};
+    }
+    dt_table_init(&table, titles, count, arena);
+    table.spare = spare;
+    DT_TRY(add_rows(&table, store, entries, columns, &cells, arena, err));
+    dt_table_write(out, &table, term, 0);
+out:
+    return st;
+}

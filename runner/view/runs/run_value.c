@@ -1,0 +1,241 @@
+#include "runner/view/runs/run_value.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "recipes/fields/fields.h"
+#include "runner/cli/suggest.h"
+#include "runner/term/format.h"
+
+#include "base/banned.h"
+
+static dt_run_value missing(void)
+{
+    return (dt_run_value){.text = ""};
+}
+
+static dt_run_value of_text(const char *text)
+{
+    return text[0] != '\0' ? (dt_run_value){.there = true, .text = text} : missing();
+}
+
+static dt_run_value of_number(double number, dt_arena *arena)
+{
+    char text[DT_FORMAT_SIZE];
+    const char *copy = dt_arena_strdup(arena, dt_format_exact(text, sizeof(text), number));
+
+    return isnan(number) ? missing() : (dt_run_value){true, true, number, copy};
+}
+
+dt_run_value dt_run_value_of_json(const json_t *value, dt_arena *arena)
+{
+    dt_run_value out = missing();
+    const char *copy;
+    dt_strbuf text;
+
+    if (json_is_number(value))
+        out = of_number(json_number_value(value), arena);
+    if (json_is_integer(value)) {
+        out.text = dt_arena_printf(arena, "%lld", (long long)json_integer_value(value));
+    }
+    if (json_is_number(value))
+        return out;
+    if (json_array_size(value) == 1)
+        value = json_array_get(value, 0);
+    if (value == NULL || json_is_null(value))
+        return out;
+    if (json_is_boolean(value))
+        return of_text(json_is_true(value) ? "true" : "false");
+    dt_strbuf_init(&text);
+    if (json_is_string(value))
+        dt_strbuf_add_str(&text, json_string_value(value));
+    else
+        dt_json_write(&text, value);
+    copy = dt_arena_strdup(arena, text.data);
+    dt_strbuf_release(&text);
+    return of_text(copy);
+}
+
+const json_t *dt_run_entry_recipe(dt_run_entry *entry)
+{
+    const char *text = entry->run->recipe_json;
+
+    if (entry->recipe == NULL &&
+        dt_json_parse(&entry->recipe, text, strlen(text), "stored recipe", NULL) != DT_OK)
+        entry->recipe = json_null();
+    return entry->recipe;
+}
+
+bool dt_run_entry_has_recipe(dt_run_entry *entry)
+{
+    return json_object_size(dt_run_entry_recipe(entry)) > 0;
+}
+
+void dt_run_entry_release(dt_run_entry *entry)
+{
+    json_decref(entry->recipe);
+    entry->recipe = NULL;
+}
+
+/* --- properties of the run itself */
+
+static dt_run_value of_time(int64_t wall_ms, dt_arena *arena)
+{
+    char time[DT_CLOCK_ISO_SIZE];
+    const char *copy = dt_arena_strdup(arena, dt_clock_iso(time, wall_ms));
+
+    return wall_ms > 0 ? of_text(copy) : missing();
+}
+
+static bool own(dt_run_value *out, const dt_run *run, const char *key, dt_arena *arena)
+{
+    const struct {
+        const char *key, *text;
+    } texts[] = {
+        {"run", run->id},        {"name", run->name},     {"state", dt_run_state_name(run->state)},
+        {"tags", run->tags},     {"group", run->group},   {"note", run->note},
+        {"parent", run->parent}, {"reason", run->reason}, {"recipe_path", run->recipe_path}};
+    const struct {
+        const char *key;
+        double number;
+    } numbers[] = {{"step", (double)run->step},
+                   {"steps_total", run->steps_total > 0 ? (double)run->steps_total : NAN},
+                   {"attempt", (double)run->attempt},
+                   {"loss", run->loss},
+                   {"valid_loss", run->valid_loss},
+                   {"tokens_per_second", run->tokens_per_second},
+                   {"exit_code", run->exit_code >= 0 ? (double)run->exit_code : NAN},
+                   {"elapsed", dt_run_elapsed_seconds(run, dt_clock_wall_ms())}};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(texts[i].key, key) == 0) {
+            *out = of_text(texts[i].text);
+            return true;
+        }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (strcmp(numbers[i].key, key) == 0) {
+            *out = of_number(numbers[i].number, arena);
+            return true;
+        }
+    if (strcmp(key, "created") != 0 && strcmp(key, "started") != 0 && strcmp(key, "ended") != 0)
+        return false;
+    *out = of_time(key[0] == 'c'   ? run->created_ms
+                   : key[0] == 's' ? run->started_ms
+                                   : run->ended_ms,
+                   arena);
+    return true;
+}
+
+/* --- recipe fields and metrics */
+
+static const json_t *find_field(const json_t *recipe, const char *key)
+{
+    while (json_is_object(recipe)) {
+        size_t length = strcspn(key, ".");
+        char part[64];
+
+        if (length == 0 || length >= sizeof(part))
+            return NULL;
+        memcpy(part, key, length);
+        part[length] = '\0';
+        recipe = json_object_get(recipe, part);
+        if (key[length] == '\0')
+            return json_is_object(recipe) ? NULL : recipe;
+        key += length + 1;
+    }
+    return NULL;
+}
+
+/* Splits "valid_loss.min" into the metric valid_loss and which value is wanted. */
+static dt_metric_which split_metric(char *name, size_t size, const char *key)
+{
+    size_t length = strlen(key);
+    dt_metric_which which = DT_METRIC_LAST;
+
+    if (length > 4 && strcmp(key + length - 4, ".min") == 0)
+        which = DT_METRIC_LOWEST;
+    else if (length > 4 && strcmp(key + length - 4, ".max") == 0)
+        which = DT_METRIC_HIGHEST;
+    length -= which != DT_METRIC_LAST ? 4 : 0;
+    length = length < size ? length : size - 1;
+    memcpy(name, key, length);
+    name[length] = '\0';
+    return which;
+}
+
+dt_status dt_run_value_get(dt_run_value *out, dt_store *store, dt_run_entry *entry, const char *key,
+                           dt_arena *arena, dt_error *err)
+{
+    const json_t *field;
+    dt_metric_which which;
+    dt_status st = DT_OK;
+    dt_metric_end end;
+    char name[128];
+
+    if (own(out, entry->run, key, arena))
+        return DT_OK;
+    field = find_field(dt_run_entry_recipe(entry), key);
+    if (field != NULL) {
+        *out = dt_run_value_of_json(field, arena);
+        return DT_OK;
+    }
+    which = split_metric(name, sizeof(name), key);
+    DT_TRY(dt_store_metric_end(store, &end, entry->run->id, name, which, err));
+    *out = end.there ? of_number(end.value, arena) : missing();
+out:
+    return st;
+}
+
+dt_status dt_run_key_check(dt_store *store, const char *key, dt_error *err)
+{
+    const char *names[DT_FIELDS_MAX + 1] = {NULL}, *meant;
+    static const dt_run nothing = {.id = "",
+                                   .name = "",
+                                   .tags = "",
+                                   .group = "",
+                                   .note = "",
+                                   .parent = "",
+                                   .reason = "",
+                                   .recipe_path = "",
+                                   .boot_id = ""};
+    dt_run_value ignored;
+    char name[128];
+    dt_arena arena;
+    bool known;
+    dt_status st = DT_OK;
+
+    dt_arena_init(&arena, 512);
+    known = own(&ignored, &nothing, key, &arena);
+    dt_arena_release(&arena);
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        known = known || strcmp(dt_fields[i].path, key) == 0;
+        names[i] = dt_fields[i].path;
+    }
+    if (known)
+        return DT_OK;
+    (void)split_metric(name, sizeof(name), key);
+    DT_TRY(dt_store_metric_known(store, &known, name, err));
+    if (known)
+        return DT_OK;
+    meant = dt_suggest(key, names);
+    if (meant != NULL)
+        DT_THROW(err, DT_ERR_USAGE, "no run has '%s' (did you mean '%s'?)", key, meant);
+    DT_THROW(err, DT_ERR_USAGE,
+             "no run has '%s'; expected a recipe key, a metric, or a key of 'dtrun list --json'",
+             key);
+out:
+    return st;
+}
+
+int dt_run_value_order(const dt_run_value *a, const dt_run_value *b)
+{
+    if (a->there != b->there)
+        return a->there ? -1 : 1;
+    if (a->is_number != b->is_number)
+        return a->is_number ? -1 : 1;
+    if (a->is_number)
+        return a->number < b->number ? -1 : a->number > b->number;
+    return strcmp(a->text, b->text);
+}

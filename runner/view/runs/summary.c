@@ -1,0 +1,203 @@
+#define _GNU_SOURCE
+#include "runner/view/runs/summary.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "recipes/architecture/architecture.h"
+#include "runner/cli/report.h"
+#include "runner/term/format.h"
+#include "runner/term/table.h"
+#include "runner/view/runs/incidents.h"
+#include "runner/view/runs/runs.h"
+
+#include "base/banned.h"
+
+/* Finds the newest checkpoint that is on disk; NULL if none. */
+static dt_status newest_checkpoint(const dt_store_checkpoint **out, dt_store *store,
+                                   const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    dt_store_checkpoint *all;
+    int64_t count;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_store_checkpoint_list(store, &all, &count, run->id, arena, err));
+    for (int64_t i = 0; i < count && *out == NULL; i++)
+        if (dt_file_exists(all[i].path))
+            *out = &all[i];
+out:
+    return st;
+}
+
+static void add_row(dt_table *table, const char *label, const char *value)
+{
+    dt_table_add(table, DT_STYLE_DIM, "%s", label);
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", value);
+}
+
+static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
+                        const dt_metric_end *bleu, const dt_timing *timing,
+                        const dt_store_checkpoint *checkpoint, dt_arena *arena)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    char text[DT_FORMAT_SIZE];
+    dt_table table;
+
+    dt_table_init(&table, columns, 2, arena);
+    if (!isnan(run->loss))
+        add_row(&table, "loss", dt_format_loss(text, sizeof(text), run->loss));
+    if (!isnan(run->valid_loss))
+        add_row(&table, "validation loss", dt_format_loss(text, sizeof(text), run->valid_loss));
+    if (bleu->there) {
+        snprintf(text, sizeof(text), "%.2f", bleu->value);
+        add_row(&table, "validation BLEU", text);
+    }
+    if (!isnan(timing->tokens_per_second))
+        add_row(&table, dt_runs_timed_speed(run),
+                dt_format_count(text, sizeof(text), timing->tokens_per_second));
+    if (checkpoint != NULL)
+        add_row(&table, "checkpoint", checkpoint->path);
+    dt_table_write(out, &table, term, 2);
+}
+
+void dt_summary_add_incident(dt_strbuf *out, const dt_term *term, const dt_incident *incident)
+{
+    if (incident->kernel_lines_count > 0)
+        dt_term_add(out, term, DT_STYLE_DIM, "\nkernel messages on rank %lld:\n",
+                    (long long)incident->rank);
+    for (int64_t i = 0; i < incident->kernel_lines_count; i++)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", incident->kernel_lines[i]);
+    if (incident->rank < 0 || incident->lines_count == 0)
+        return;
+    dt_term_add(out, term, DT_STYLE_DIM, "\nlast lines of rank %lld:\n", (long long)incident->rank);
+    for (int64_t i = 0; i < incident->lines_count; i++)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", incident->lines[i]);
+}
+
+/* Adds commands to try next, with the name by which this program was called. */
+static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
+                     const dt_store_checkpoint *checkpoint)
+{
+    const dt_architecture *kind = dt_runs_architecture(run);
+    const char *dtrun = program_invocation_name;
+
+    dt_term_add(out, term, DT_STYLE_DIM, "\nNext:\n");
+    if (run->state == DT_RUN_FINISHED && checkpoint != NULL && kind != NULL && kind->reads_pairs)
+        dt_term_add(out, term, DT_STYLE_PLAIN,
+                    "  %s generate %s --input FILE    translate the lines of a file\n", dtrun,
+                    run->id);
+    else if (run->state == DT_RUN_FINISHED && checkpoint != NULL &&
+             (kind == NULL || !kind->reads_rows))
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    generate text\n", dtrun,
+                    run->id);
+    if (run->state == DT_RUN_FAILED)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s logs %s        show the output of all ranks\n",
+                    dtrun, run->id);
+    if (run->state != DT_RUN_FINISHED && checkpoint != NULL &&
+        (run->steps_total == 0 || checkpoint->step < run->steps_total))
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s resume %s      continue from step %lld\n",
+                    dtrun, run->id, (long long)checkpoint->step);
+    dt_term_add(out, term, DT_STYLE_PLAIN, "  %s show %s        show all details of the run\n",
+                dtrun, run->id);
+    dt_term_add(out, term, DT_STYLE_PLAIN,
+                "  %s serve              serve the web page with charts\n", dtrun);
+}
+
+dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    const dt_store_checkpoint *checkpoint;
+    dt_incident incident = {.rank = -1};
+    dt_status st = DT_OK;
+    dt_metric_end bleu;
+    dt_timing timing;
+    dt_strbuf text;
+    dt_term term;
+    char took[DT_FORMAT_SIZE], step[DT_FORMAT_SIZE];
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
+    DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    DT_TRY(dt_store_metric_end(store, &bleu, run->id, "valid_bleu", DT_METRIC_LAST, err));
+    if (run->state == DT_RUN_FAILED)
+        DT_TRY(dt_incident_find(&incident, store, run, arena, err));
+
+    dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
+    dt_term_add(&text, &term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_term_add(&text, &term, DT_STYLE_PLAIN, " at step %s after %s\n",
+                dt_format_whole(step, sizeof(step), run->step),
+                dt_clock_duration(took, sizeof(took), timing.elapsed_seconds));
+    if (run->reason[0] != '\0')
+        dt_term_add(&text, &term, dt_runs_style(run->state), "%s\n", run->reason);
+    dt_summary_add_incident(&text, &term, &incident);
+    dt_strbuf_add_char(&text, '\n');
+    add_numbers(&text, &term, run, &bleu, &timing, checkpoint, arena);
+    add_next(&text, &term, run, checkpoint);
+    DT_TRY(dt_report_styled(&text, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static json_t *lines_to_json(const char *const *lines, int64_t count)
+{
+    json_t *array = json_array();
+
+    for (int64_t i = 0; i < count; i++)
+        json_array_append_new(array, dt_json_text(lines[i]));
+    return array;
+}
+
+static json_t *trouble_to_json(const dt_incident *incident)
+{
+    if (incident->rank < 0)
+        return json_null();
+    return json_pack("{s:I, s:o, s:o}", "rank", (json_int_t)incident->rank, "lines",
+                     lines_to_json(incident->lines, incident->lines_count), "kernel_lines",
+                     lines_to_json(incident->kernel_lines, incident->kernel_lines_count));
+}
+
+dt_status dt_summary_object(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
+                            dt_error *err)
+{
+    const dt_store_checkpoint *checkpoint;
+    dt_incident incident = {.rank = -1};
+    dt_status st = DT_OK;
+    dt_metric_end bleu;
+    dt_timing timing;
+    json_t *object;
+
+    DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
+    DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
+    DT_TRY(dt_store_metric_end(store, &bleu, run->id, "valid_bleu", DT_METRIC_LAST, err));
+    if (run->state == DT_RUN_FAILED)
+        DT_TRY(dt_incident_find(&incident, store, run, arena, err));
+    object = dt_runs_to_json(run);
+    json_object_set_new(object, "failure", trouble_to_json(&incident));
+    json_object_set_new(object, "steps", json_integer(run->step));
+    if (bleu.there)
+        json_object_set_new(object, "valid_bleu", dt_json_number(bleu.value));
+    json_object_set_new(object, "mean_tokens_per_second", dt_json_number(timing.tokens_per_second));
+    json_object_set_new(object, "seconds", dt_json_number(timing.elapsed_seconds));
+    json_object_set_new(object, "checkpoint",
+                        checkpoint != NULL ? dt_json_text(checkpoint->path) : json_null());
+    *out = object;
+out:
+    return st;
+}
+
+dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *object;
+
+    DT_TRY(dt_summary_object(&object, store, run, arena, err));
+    DT_TRY(dt_report_json(object, err));
+out:
+    return st;
+}
