@@ -10,15 +10,29 @@
 
 #include "base/banned.h"
 
-/* Compute the reduced gradients of all micro-steps. With fp16 they, and their norm, are still
- * scaled. */
-static dt_status make_gradients(dt_train_session *session, dt_step *step, double valid_targets,
-                                double *loss_sum, dt_error *err)
+dt_status dt_step_begin(dt_train_session *session, dt_step *out, dt_error *err)
+{
+    int64_t samples = dt_train_session_samples_per_step(session);
+    int64_t valid_targets = dt_sampler_valid_targets(&session->sampler, 0, samples);
+
+    if (valid_targets == 0)
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "step %lld: all %lld tokens are end-of-document tokens: check 'data.end_of_text'",
+            (long long)session->step + 1, (long long)(samples * session->recipe->batch.tokens));
+    dt_activity_step(session->step + 1);
+    *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step),
+                     .items = dt_train_session_items(session, valid_targets),
+                     .valid_targets = (double)valid_targets};
+    return DT_OK;
+}
+
+dt_status dt_step_forward_backward(dt_train_session *session, dt_step *step, dt_error *err)
 {
     const dt_strategy *strategy = session->state.strategy;
     dt_strategy_state *state = &session->state;
     int64_t micro_steps = session->recipe->batch.accumulate;
-    double start, micro_sum;
+    double loss_scale = session->scaler.scale / step->valid_targets, start, micro_sum;
     dt_status st = DT_OK;
 
     DT_TRY(strategy->step_begin(state, micro_steps, err));
@@ -27,9 +41,8 @@ static dt_status make_gradients(dt_train_session *session, dt_step *step, double
         dt_activity_micro_step(m + 1, micro_steps);
         DT_TRY(dt_train_session_fill(session, m, err));
         step->host_overhead_seconds += dt_clock_monotonic_seconds() - start;
-        DT_TRY(strategy->forward_backward(state, &session->batch,
-                                          session->scaler.scale / valid_targets, &micro_sum, err));
-        *loss_sum += micro_sum;
+        DT_TRY(strategy->forward_backward(state, &session->batch, loss_scale, &micro_sum, err));
+        step->loss_sum += micro_sum;
     }
     DT_TRY(strategy->grads_finish(state, err));
     DT_TRY(strategy->grad_norm(state, &step->gradient_norm, err));
@@ -37,22 +50,21 @@ out:
     return st;
 }
 
-/* Sum over the ranks: the loss, the number of ranks that want to end the run, and the gradient
- * norms, which must agree. */
-static dt_status agree(dt_train_session *session, dt_step *step, double *loss_sum,
-                       double *mean_norm, dt_error *err)
+dt_status dt_step_agree(dt_train_session *session, dt_step *step, dt_error *err)
 {
     double limit = session->recipe->time_limit_seconds;
     bool over = limit > 0 && dt_clock_monotonic_seconds() - session->start_seconds >= limit;
-    double sums[4] = {dt_mesh_term(&session->mesh, DT_MESH_DATA, *loss_sum), step->gradient_norm,
-                      dt_stop_asked() ? 1 : 0, over ? 1 : 0};
+    double sums[4] = {dt_mesh_term(&session->mesh, DT_MESH_DATA, step->loss_sum),
+                      step->gradient_norm, dt_stop_asked() ? 1 : 0, over ? 1 : 0};
     dt_status st = DT_OK;
 
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 4, err));
-    *loss_sum = sums[0];
-    *mean_norm = sums[1] / (double)session->mesh.world.size;
+    step->loss_sum = sums[0];
+    step->mean_norm = sums[1] / (double)session->mesh.world.size;
     step->stop = sums[2] > 0;
     step->time_over = sums[3] > 0;
+    step->scale = session->scaler.scale;
+    DT_TRY(dt_scaler_step(&session->scaler, step->mean_norm, &step->skipped, err));
 out:
     return st;
 }
@@ -75,51 +87,26 @@ static dt_status check(const dt_train_session *session, double loss, double norm
     return DT_OK;
 }
 
-/* scale: the factor applied to the loss, and so to the gradients. */
-static dt_status update(dt_train_session *session, const dt_step *step, double scale, dt_error *err)
+dt_status dt_step_update(dt_train_session *session, dt_step *step, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
+    double loss = step->loss_sum / step->valid_targets;
     dt_optimizer_args args = {
-        .options = recipe->optimizer,
-        .lr = step->learning_rate,
-        .step = session->step + 1,
-        .grad_scale = dt_clip_factor(step->gradient_norm, recipe->clip) / scale,
-    };
+        .options = recipe->optimizer, .lr = step->learning_rate, .step = session->step + 1};
     dt_status st = DT_OK;
 
+    step->gradient_norm /= step->scale;
+    DT_TRY(check(session, loss, step->gradient_norm, step->mean_norm / step->scale, err));
+    args.grad_scale = dt_clip_factor(step->gradient_norm, recipe->clip) / step->scale;
     DT_TRY(session->state.strategy->update(&session->state, &args, err));
     DT_TRY(session->device.synchronize(&session->device, err));
+    session->loss = loss;
+    session->step++;
 out:
     return st;
 }
 
-dt_status dt_step_run(dt_train_session *session, dt_step *out, dt_error *err)
+dt_status dt_step_end(dt_train_session *session, dt_error *err)
 {
-    int64_t samples = dt_train_session_samples_per_step(session);
-    double valid_targets = (double)dt_sampler_valid_targets(&session->sampler, 0, samples);
-    double scale = session->scaler.scale, loss_sum = 0, mean_norm;
-    dt_status st = DT_OK;
-
-    if (valid_targets == 0)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "step %lld: all %lld tokens are end-of-document tokens: check 'data.end_of_text'",
-                 (long long)session->step + 1,
-                 (long long)(samples * session->recipe->batch.tokens));
-    dt_activity_step(session->step + 1);
-    *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step),
-                     .items = dt_train_session_items(session, (int64_t)valid_targets)};
-    DT_TRY(make_gradients(session, out, valid_targets, &loss_sum, err));
-    DT_TRY(agree(session, out, &loss_sum, &mean_norm, err));
-    DT_TRY(dt_scaler_step(&session->scaler, mean_norm, &out->skipped, err));
-    if (!out->skipped) {
-        out->gradient_norm /= scale;
-        DT_TRY(
-            check(session, loss_sum / valid_targets, out->gradient_norm, mean_norm / scale, err));
-        DT_TRY(update(session, out, scale, err));
-        session->loss = loss_sum / valid_targets;
-        session->step++;
-    }
-    DT_TRY(dt_sampler_advance(&session->sampler, samples, err));
-out:
-    return st;
+    return dt_sampler_advance(&session->sampler, dt_train_session_samples_per_step(session), err);
 }

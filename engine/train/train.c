@@ -75,6 +75,20 @@ out:
     return st;
 }
 
+static dt_status train_step(dt_train_session *session, dt_step *step, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_step_begin(session, step, err));
+    DT_TRY(dt_step_forward_backward(session, step, err));
+    DT_TRY(dt_step_agree(session, step, err));
+    if (!step->skipped)
+        DT_TRY(dt_step_update(session, step, err));
+    DT_TRY(dt_step_end(session, err));
+out:
+    return st;
+}
+
 static dt_status run(dt_train_session *session, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
@@ -90,7 +104,7 @@ static dt_status run(dt_train_session *session, dt_error *err)
     while (session->step < recipe->schedule.steps && !last) {
         double start = dt_clock_monotonic_seconds();
 
-        DT_TRY(dt_step_run(session, &step, err));
+        DT_TRY(train_step(session, &step, err));
         if (session->faults.count > 0 &&
             dt_faults_step(&session->faults, session->step, dt_clock_monotonic_seconds() - start))
             DT_TRY(dt_replicas_flip(session, err));
