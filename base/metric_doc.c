@@ -12,7 +12,8 @@ static const char *const better_words[] = {"", "lower", "higher"};
 void dt_metric_doc(dt_strbuf *out)
 {
     static const char *const froms[] = {"rank 0, every `log.every` steps",
-                                        "rank 0, each evaluation", "every rank with an NVIDIA GPU"};
+                                        "rank 0, each evaluation", "every rank with an NVIDIA GPU",
+                                        "the supervisor, from all ranks"};
 
     dt_strbuf_add_str(
         out,

@@ -1,7 +1,7 @@
 /* metric_kinds: the table of the metrics that dtrun itself records.
  *
- * Adding a metric: a row in metric_kinds.c, an id here in the same order, and the line that computes its value in
- * engine/train/report.c. docs/metrics.md and web/page/metric_table.js are generated from the table by
+ * Adding a metric: a row in metric_kinds.c, an id here in the same order, and the line that computes its value, in
+ * engine/train/report.c or runner/supervisor/collect. docs/metrics.md and web/page/metric_table.js are generated from the table by
  * `dtrun-metric-doc` (unit.metric_kinds fails until that is done); a chart of several metrics is a line of CHARTS in
  * web/page/run_charts.js.
  *
@@ -24,6 +24,9 @@ typedef enum dt_metric_id {
     DT_METRIC_GRADIENT_NORM,
     DT_METRIC_TOKENS_PER_SECOND,
     DT_METRIC_STEP_SECONDS,
+    DT_METRIC_LINES_PER_SECOND,
+    DT_METRIC_SLOWEST_RANK,
+    DT_METRIC_SLOWEST_SECONDS,
     DT_METRIC_GPU_BUSY_PERCENT,
     DT_METRIC_GPU_USED_BYTES,
     DT_METRIC_GPU_TEMPERATURE_C,
@@ -45,6 +48,7 @@ typedef enum dt_metric_source {
     DT_FROM_STEPS,       /* rank 0, for the steps since the last report */
     DT_FROM_EVALUATIONS, /* rank 0, at each evaluation: shown as dots */
     DT_FROM_EACH_RANK,   /* every rank with an NVIDIA GPU; the name ends in _rank_N */
+    DT_FROM_SUPERVISOR,  /* the supervisor, from the events of all ranks */
 } dt_metric_source;
 
 typedef struct dt_metric_kind {
@@ -60,6 +64,12 @@ typedef struct dt_metric_kind {
 
 /* Indexed by dt_metric_id; in the order in which a reader is interested in them. */
 extern const dt_metric_kind dt_metric_kinds[DT_METRIC_COUNT];
+
+/* Returns the name of a metric of the table. */
+static inline const char *dt_metric_name(dt_metric_id id)
+{
+    return dt_metric_kinds[id].name;
+}
 
 /* The words that make a user's metric better when it is higher, NULL-terminated. */
 extern const char *const dt_metric_high_words[];

@@ -127,7 +127,7 @@ static dt_status report_card(dt_train_session *session, dt_error *err)
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char name[64];
 
-        snprintf(name, sizeof(name), "%s_rank_%lld", dt_metric_kinds[values[i].id].name,
+        snprintf(name, sizeof(name), "%s_rank_%lld", dt_metric_name(values[i].id),
                  (long long)session->mesh.world.rank);
         if (!isnan(values[i].value))
             json_object_set_new(object, name, dt_json_number(values[i].value));
@@ -172,8 +172,7 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
         return st;
     object = json_object();
     for (size_t i = 0; i < count; i++)
-        json_object_set_new(object, dt_metric_kinds[values[i].id].name,
-                            dt_json_number(values[i].value));
+        json_object_set_new(object, dt_metric_name(values[i].id), dt_json_number(values[i].value));
     st = send_metrics(session, object, err);
     interval->host_overhead_seconds = dt_clock_monotonic_seconds() - start;
     interval->seconds = interval->host_overhead_seconds;
@@ -206,10 +205,10 @@ dt_status dt_report_evaluation(dt_train_session *session, dt_error *err)
 
     if (session->mesh.world.rank != 0)
         return DT_OK;
-    values = json_pack("{s:o}", dt_metric_kinds[DT_METRIC_VALID_LOSS].name,
+    values = json_pack("{s:o}", dt_metric_name(DT_METRIC_VALID_LOSS),
                        dt_json_number(session->valid_loss));
     if (session->bleu != NULL)
-        json_object_set_new(values, dt_metric_kinds[DT_METRIC_VALID_BLEU].name,
+        json_object_set_new(values, dt_metric_name(DT_METRIC_VALID_BLEU),
                             dt_json_number(session->valid_bleu));
     return send_metrics(session, values, err);
 }

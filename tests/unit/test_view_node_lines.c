@@ -5,6 +5,7 @@
 
 #include "store_support.h"
 
+#include "base/metric_kinds.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs/evaluations.h"
 #include "runner/view/runs/node_lines.h"
@@ -120,11 +121,11 @@ static void test_the_slowest_rank_costs_more_than_a_twentieth_of_a_step(void **s
 {
     test_store *t = *state;
 
-    add_point(t, 10, DT_METRIC_SLOWEST_RANK, 1);
-    add_point(t, 10, DT_METRIC_SLOWEST_SECONDS, 0.049);
+    add_point(t, 10, dt_metric_name(DT_METRIC_SLOWEST_RANK), 1);
+    add_point(t, 10, dt_metric_name(DT_METRIC_SLOWEST_SECONDS), 0.049);
     assert_int_equal(read_lines(t, 10500).slowest_rank, -1);
-    add_point(t, 11, DT_METRIC_SLOWEST_RANK, 1);
-    add_point(t, 11, DT_METRIC_SLOWEST_SECONDS, 0.051);
+    add_point(t, 11, dt_metric_name(DT_METRIC_SLOWEST_RANK), 1);
+    add_point(t, 11, dt_metric_name(DT_METRIC_SLOWEST_SECONDS), 0.051);
     assert_int_equal(read_lines(t, 10500).slowest_rank, 1);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metric_kinds.h"
 #include "runner/supervisor/collect/collector_int.h"
 
 #include "base/banned.h"
@@ -175,10 +176,10 @@ static dt_status store_straggler(dt_collector *collector, const dt_message *mess
     if (!dt_straggler_add(&collector->straggler, message->rank,
                           dt_message_number(message, "waited_seconds"), &found))
         return DT_OK;
-    DT_TRY(dt_collector_metric(collector, message, step, DT_METRIC_SLOWEST_RANK, (double)found.rank,
-                               err));
-    DT_TRY(dt_collector_metric(collector, message, step, DT_METRIC_SLOWEST_SECONDS, found.seconds,
-                               err));
+    DT_TRY(dt_collector_metric(collector, message, step, dt_metric_name(DT_METRIC_SLOWEST_RANK),
+                               (double)found.rank, err));
+    DT_TRY(dt_collector_metric(collector, message, step, dt_metric_name(DT_METRIC_SLOWEST_SECONDS),
+                               found.seconds, err));
 out:
     return st;
 }

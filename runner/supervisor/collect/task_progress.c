@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/metric_kinds.h"
 #include "runner/supervisor/collect/collector_int.h"
 
 #include "base/banned.h"
@@ -107,10 +108,12 @@ static dt_status tell(dt_collector *collector, const dt_message *message, int64_
     now = rate_of_all(collector, message->rank);
     if (tokens > 0)
         loss = -dt_message_number(message, "log_likelihood") / tokens;
-    DT_TRY(add_metric(collector, "loss", loss, message, err));
-    DT_TRY(add_metric(collector, "lines_per_second", now.lines, message, err));
+    DT_TRY(add_metric(collector, dt_metric_name(DT_METRIC_LOSS), loss, message, err));
+    DT_TRY(
+        add_metric(collector, dt_metric_name(DT_METRIC_LINES_PER_SECOND), now.lines, message, err));
     if (now.tokens > 0)
-        DT_TRY(add_metric(collector, "tokens_per_second", now.tokens, message, err));
+        DT_TRY(add_metric(collector, dt_metric_name(DT_METRIC_TOKENS_PER_SECOND), now.tokens,
+                          message, err));
     collector->progressed = true;
     collector->progress.step = progress->lines;
     if (!isnan(loss))

@@ -15,10 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Metrics that the supervisor records from a finding. */
-#define DT_METRIC_SLOWEST_RANK    "slowest_rank"
-#define DT_METRIC_SLOWEST_SECONDS "slowest_seconds"
-
 typedef struct dt_straggler_rank {
     bool heard; /* reported since the last finding */
     double waited_seconds;

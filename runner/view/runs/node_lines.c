@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/metric_kinds.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -40,8 +41,9 @@ dt_status dt_node_lines_read(dt_node_lines *out, dt_store *store, const dt_run *
                               err));
     DT_TRY(dt_store_rank_list(store, &out->ranks, &out->ranks_count, run->id, run->attempt, arena,
                               err));
-    DT_TRY(newest(&rank, &ranked, store, run, DT_METRIC_SLOWEST_RANK, arena, err));
-    DT_TRY(newest(&seconds, &timed, store, run, DT_METRIC_SLOWEST_SECONDS, arena, err));
+    DT_TRY(newest(&rank, &ranked, store, run, dt_metric_name(DT_METRIC_SLOWEST_RANK), arena, err));
+    DT_TRY(newest(&seconds, &timed, store, run, dt_metric_name(DT_METRIC_SLOWEST_SECONDS), arena,
+                  err));
     DT_TRY(newest(&step_seconds, &stepped, store, run, "step_seconds", arena, err));
     if (ranked && timed && activity->steps &&
         (!stepped || seconds > SLOWEST_SHARE * step_seconds)) {
