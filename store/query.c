@@ -1,4 +1,4 @@
-/* query: runs one SELECT of a user on the views of store/views.c.
+/* query: runs one SELECT of a user on the views of store/sql_views.c.
  *
  * Opens a read-only connection for this query. The views are temporary: they exist on this connection and are never
  * written to the file. An authorizer allows only reading tables and calling functions: no PRAGMA, no ATTACH, no
@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "store/sql_views.h"
 #include "store/store_int.h"
-#include "store/views.h"
 
 #include "base/banned.h"
 

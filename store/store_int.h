@@ -213,7 +213,7 @@ const char *dt_store_file_system_refused(unsigned long type, const char *fuse_na
 /* Checks the folder, creates the file if missing, and sets mode 0600. */
 dt_status dt_store_file_prepare(const char *path, dt_error *err);
 
-/* --- run.c, run_find.c */
+/* --- run.c, run_read.c */
 /* Returns the newest attempt of a run and its state. DT_ERR_NOT_FOUND. */
 dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt,
                               dt_run_state *state, const char *id, dt_error *err);

@@ -1,5 +1,5 @@
 /* api_metrics: serves the points of a run's curves, three columns for each curve; with ?buckets=, which charts use,
- * see api_buckets.c.
+ * see api_curves.c.
  *
  * The answer is a stream: a curve may have a million points, of which at most `most` are shown. The points are counted
  * first, then each column is written block by block. If one block holds all shown points it is read once, else the

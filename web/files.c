@@ -17,7 +17,7 @@ EMBEDDED(app_js);
 EMBEDDED(list_js);
 EMBEDDED(run_js);
 EMBEDDED(panels_js);
-EMBEDDED(charts_js);
+EMBEDDED(curves_js);
 EMBEDDED(live_js);
 EMBEDDED(dom_js);
 EMBEDDED(compare_js);
@@ -51,7 +51,7 @@ static const struct {
     {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
     {"live.js", SCRIPT, dt_embedded_live_js, dt_embedded_live_js_end},
     {"dom.js", SCRIPT, dt_embedded_dom_js, dt_embedded_dom_js_end},
-    {"charts.js", SCRIPT, dt_embedded_charts_js, dt_embedded_charts_js_end},
+    {"curves.js", SCRIPT, dt_embedded_curves_js, dt_embedded_curves_js_end},
     {"compare.js", SCRIPT, dt_embedded_compare_js, dt_embedded_compare_js_end},
     {"series.js", SCRIPT, dt_embedded_series_js, dt_embedded_series_js_end},
     {"view.js", SCRIPT, dt_embedded_view_js, dt_embedded_view_js_end},

@@ -33,7 +33,7 @@ static const dt_web_route routes[] = {
     {"/panels.js", dt_web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/live.js", dt_web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/dom.js", dt_web_file, "dom.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/charts.js", dt_web_file, "charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/curves.js", dt_web_file, "curves.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/compare.js", dt_web_file, "compare.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/series.js", dt_web_file, "series.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/view.js", dt_web_file, "view.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

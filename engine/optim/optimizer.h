@@ -1,4 +1,4 @@
-/* optimizer: declares the update of each optimizer in recipes/fields/optimizers.h, which explains how to add one.
+/* optimizer: declares the update of each optimizer in recipes/fields/optimizer_table.h, which explains how to add one.
  *
  * A strategy calls `step` on every part of the parameters that it holds, with the factors that
  * `factors` computed from the recipe and the step number. Only the factors change from step to

@@ -12,7 +12,7 @@
 #ifndef DT_ENGINE_STRATEGY_SHARD_H
 #define DT_ENGINE_STRATEGY_SHARD_H
 
-#include "engine/device/layout.h"
+#include "engine/device/memory_layout.h"
 #include "engine/device/upload_buffer.h"
 #include "engine/strategy/graph_cache.h"
 #include "engine/strategy/host_mirror.h"

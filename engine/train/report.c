@@ -9,7 +9,7 @@
 #include "base/metric_kinds.h"
 #include "engine/channel/activity.h"
 #include "engine/device/nvml.h"
-#include "engine/train/measure.h"
+#include "engine/train/machine_speed.h"
 #include "engine/train/valid_bleu.h"
 
 #include "base/banned.h"

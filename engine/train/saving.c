@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/checkpoint/writer.h"
-#include "engine/train/measure.h"
+#include "engine/train/machine_speed.h"
 #include "engine/train/replicas.h"
 #include "engine/train/report.h"
 #include "recipes/cost/memory.h"

@@ -12,7 +12,7 @@
 #include "engine/config.h"
 #include "engine/device/device_cuda.h"
 #include "engine/device/nvml.h"
-#include "engine/train/measure.h"
+#include "engine/train/machine_speed.h"
 #include "engine/train/saving.h"
 #include "engine/train/valid_bleu.h"
 #include "engine/weights/weights.h"

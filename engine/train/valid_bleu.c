@@ -7,7 +7,7 @@
 #include "engine/bleu/bleu.h"
 #include "engine/channel/stop.h"
 #include "engine/config.h"
-#include "engine/device/layout.h"
+#include "engine/device/memory_layout.h"
 #include "engine/progress.h"
 #include "engine/search/translator.h"
 #include "recipes/architecture/translations.h"

@@ -1,6 +1,6 @@
 /* newton_schulz: computes the cost of orthogonalising a matrix as engine/optim/muon.c does: five iterations
  * over X (rows, columns) with A = X X^T of the shorter side S; L is the longer side. */
-#include "recipes/fields/optimizers.h"
+#include "recipes/fields/optimizer_table.h"
 
 #include "recipes/architecture/architecture.h"
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recipes/fields/optimizers.h"
+#include "recipes/fields/optimizer_table.h"
 
 #ifdef __cplusplus
 extern "C" {

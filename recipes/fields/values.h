@@ -7,7 +7,7 @@
 #ifndef DT_RECIPES_FIELDS_VALUES_H
 #define DT_RECIPES_FIELDS_VALUES_H
 
-#include "recipes/fields/field_table.h"
+#include "recipes/fields/field_find.h"
 
 #ifdef __cplusplus
 extern "C" {

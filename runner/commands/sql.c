@@ -5,8 +5,8 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
+#include "store/sql_views.h"
 #include "store/store.h"
-#include "store/views.h"
 
 #include "base/banned.h"
 

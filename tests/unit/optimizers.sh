@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An optimizer is a line of recipes/fields/optimizers.h and a file of its name in engine/optim; whatever else
-# needs to know of it asks the table. recipes/fields/optimizers.h says how one is added.
+# An optimizer is a line of recipes/fields/optimizer_table.h and a file of its name in engine/optim; whatever else
+# needs to know of it asks the table. recipes/fields/optimizer_table.h says how one is added.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 failed=0
@@ -9,11 +9,11 @@ complain() { printf '%s\n' "$*"; failed=1; }
 # What may name one: the default of the recipe, and of checkpoints that are older than the key; and what other
 # programs call theirs, and which of ours that is.
 known='fallback = "adamw"|get_string_or\(&out->optimizer|^runner/convert/'
-list=$(grep -oE '^ +X\([A-Z0-9_]+, [a-z0-9_]+,' recipes/fields/optimizers.h | sed -E 's/.*X\(|,//g')
-[ "$(wc -l <<<"$list")" -ge 4 ] || complain "recipes/fields/optimizers.h has no table that can be read"
+list=$(grep -oE '^ +X\([A-Z0-9_]+, [a-z0-9_]+,' recipes/fields/optimizer_table.h | sed -E 's/.*X\(|,//g')
+[ "$(wc -l <<<"$list")" -ge 4 ] || complain "recipes/fields/optimizer_table.h has no table that can be read"
 while read -r kind name; do
     hits=$(grep -rnE "DT_OPTIMIZER_$kind\b|\"$name\"|dt_optimizer_$name\b" base recipes engine runner store web |
-        grep -vE "^recipes/fields/optimizers\.h:|^engine/optim/$name\.c:|$known")
+        grep -vE "^recipes/fields/optimizer_table\.h:|^engine/optim/$name\.c:|$known")
     [ -z "$hits" ] || complain "$name is named outside of its line and its file:"$'\n'"$hits"
     grep -q "dt_optimizer_$name = " "engine/optim/$name.c" || complain "engine/optim/$name.c has no dt_optimizer_$name"
     grep -qw "$name" docs/recipe.md || complain "docs/recipe.md does not name $name"

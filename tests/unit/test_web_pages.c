@@ -25,7 +25,7 @@ static void test_pages_and_what_they_load_are_served_with_their_types(void **sta
         {"/list.js", "text/javascript", "showList"},
         {"/run.js", "text/javascript", "showRun"},
         {"/panels.js", "text/javascript", "Checkpoints"},
-        {"/charts.js", "text/javascript", "Chart"},
+        {"/curves.js", "text/javascript", "Chart"},
         {"/live.js", "text/javascript", "poll"},
         {"/dom.js", "text/javascript", "textContent"},
         {"/text.js", "text/javascript", "duration"},

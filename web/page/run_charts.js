@@ -1,5 +1,5 @@
 // run_charts: shows a chart for every metric, important ones first, of one run or of several in the same charts.
-import {Curves} from '/charts.js';
+import {Curves} from '/curves.js';
 import {el} from '/dom.js';
 import {formatOf, ordered, splitRank, titleOf, unitOf, wordsOf} from '/metric_names.js';
 import {METRICS} from '/metric_table.js';

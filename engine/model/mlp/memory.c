@@ -1,4 +1,4 @@
-#include "engine/device/layout.h"
+#include "engine/device/memory_layout.h"
 #include "engine/model/mlp/model_int.h"
 
 #include "base/banned.h"

@@ -41,7 +41,7 @@
 #ifndef DT_ENGINE_MODEL_TRANSFORMER_INT_H
 #define DT_ENGINE_MODEL_TRANSFORMER_INT_H
 
-#include "engine/device/layout.h"
+#include "engine/device/memory_layout.h"
 #include "engine/model/kind.h"
 #include "engine/ops/ops.h"
 #include "recipes/architecture/tokens.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "recipes/fields/field_table.h"
+#include "recipes/fields/field_find.h"
 #include "runner/term/format.h"
 #include "runner/view/runs/recipe_diff.h"
 #include "runner/view/runs/runs.h"

@@ -1,4 +1,4 @@
-#include "store/views.h"
+#include "store/sql_views.h"
 
 #include <string.h>
 

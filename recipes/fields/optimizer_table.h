@@ -1,4 +1,4 @@
-/* optimizers: defines the table of optimizers: the facts that recipes, plans, checkpoints and strategies need.
+/* optimizer_table: defines the table of optimizers: the facts that recipes, plans, checkpoints and strategies need.
  * engine/optim implements the updates.
  *
  * Adding an optimizer
@@ -11,8 +11,8 @@
  *   6. docs: `dtrun-recipe-doc` into docs/recipe.md, its states in docs/checkpoint.md, CHANGES.md
  * No other code may name an optimizer; unit.optimizers_stand_in_one_table checks this.
  */
-#ifndef DT_RECIPES_FIELDS_OPTIMIZERS_H
-#define DT_RECIPES_FIELDS_OPTIMIZERS_H
+#ifndef DT_RECIPES_FIELDS_OPTIMIZER_TABLE_H
+#define DT_RECIPES_FIELDS_OPTIMIZER_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
-/* measure: measures the speed and memory of this machine at the start of a run.
+/* machine_speed: measures the speed and memory of this machine at the start of a run.
  *
  * Units  floating point operations per second; bytes
  */
-#ifndef DT_ENGINE_TRAIN_MEASURE_H
-#define DT_ENGINE_TRAIN_MEASURE_H
+#ifndef DT_ENGINE_TRAIN_MACHINE_SPEED_H
+#define DT_ENGINE_TRAIN_MACHINE_SPEED_H
 
 #include "engine/model/model.h"
 

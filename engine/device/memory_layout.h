@@ -1,12 +1,12 @@
-/* layout: counts or allocates memory, with the same function for both.
+/* memory_layout: counts or allocates memory, with the same function for both.
  *
  * Purpose    a strategy or a pass describes its memory once. Without an arena the function only
  *            counts, with one it allocates, so that the size that is reported, the size that is
  *            allocated and the size that is used cannot differ
  * Ownership  the caller owns the arena
  */
-#ifndef DT_ENGINE_DEVICE_LAYOUT_H
-#define DT_ENGINE_DEVICE_LAYOUT_H
+#ifndef DT_ENGINE_DEVICE_MEMORY_LAYOUT_H
+#define DT_ENGINE_DEVICE_MEMORY_LAYOUT_H
 
 #include "engine/device/device.h"
 

@@ -1,4 +1,4 @@
-// charts: draws curves with their band of minimum and maximum by Chart.js, in colours of the style
+// curves: draws curves with their band of minimum and maximum by Chart.js, in colours of the style
 // sheet. The zoom selection, the crosshair and its readout are elements above the canvas, so that
 // moving them redraws nothing.
 import {colour, el, setText} from '/dom.js';

@@ -1,4 +1,4 @@
-#include "engine/train/measure.h"
+#include "engine/train/machine_speed.h"
 
 #include <stdio.h>
 

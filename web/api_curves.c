@@ -1,4 +1,4 @@
-/* api_buckets: streams a run's curves for a chart, as columns of buckets; one curve per part. */
+/* api_curves: streams a run's curves for a chart, as columns of buckets; one curve per part. */
 #include <stdlib.h>
 
 #include "web/request.h"

@@ -1,11 +1,11 @@
-/* views: defines the names under which `dtrun sql` shows the history; they stay the same when the tables change.
+/* sql_views: defines the names under which `dtrun sql` shows the history; they stay the same when the tables change.
  *
  * One table describes each view and each column, and how SQL makes it of the tables. dt_sql_views_create and
  * dt_sql_views_markdown (docs/sql.md) both read this table. A view has the name of a table where that fits: the
  * schema `temp`, which holds the views, comes before `main` when SQLite looks up a name.
  */
-#ifndef DT_STORE_VIEWS_H
-#define DT_STORE_VIEWS_H
+#ifndef DT_STORE_SQL_VIEWS_H
+#define DT_STORE_SQL_VIEWS_H
 
 #include "base/strbuf.h"
 

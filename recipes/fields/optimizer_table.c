@@ -1,4 +1,4 @@
-#include "recipes/fields/optimizers.h"
+#include "recipes/fields/optimizer_table.h"
 
 #include <string.h>
 

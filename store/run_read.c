@@ -1,4 +1,4 @@
-/* run_find: finds a run by user input, and lists runs. */
+/* run_read: finds a run by user input, and lists runs. */
 #include "store/store_int.h"
 
 #include <string.h>

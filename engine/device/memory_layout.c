@@ -1,4 +1,4 @@
-#include "engine/device/layout.h"
+#include "engine/device/memory_layout.h"
 
 #include "base/banned.h"
 

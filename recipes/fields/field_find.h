@@ -1,7 +1,7 @@
-/* field_table: looks up rows of the table of fields by path or map, and describes their values in words.
+/* field_find: looks up rows of the table of fields by path or map, and describes their values in words.
  */
-#ifndef DT_RECIPES_FIELDS_FIELD_TABLE_H
-#define DT_RECIPES_FIELDS_FIELD_TABLE_H
+#ifndef DT_RECIPES_FIELDS_FIELD_FIND_H
+#define DT_RECIPES_FIELDS_FIELD_FIND_H
 
 #include "base/strbuf.h"
 #include "recipes/fields/fields.h"

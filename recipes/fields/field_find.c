@@ -1,4 +1,4 @@
-#include "recipes/fields/field_table.h"
+#include "recipes/fields/field_find.h"
 
 #include <string.h>
 
