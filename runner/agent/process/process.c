@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/proc_stat.h"
 #include "runner/agent/process/cgroup.h"
@@ -20,6 +21,8 @@
 #include "base/banned.h"
 
 #define ENVIRONMENT_MAX_BYTES ((size_t)4 << 20)
+#define EXEC_TRIES            10
+#define EXEC_SECONDS          0.001
 
 bool dt_process_read(dt_process *out, pid_t pid)
 {
@@ -38,14 +41,38 @@ bool dt_process_read(dt_process *out, pid_t pid)
     return true;
 }
 
+/* Returns true if the process runs a program, unlike a kernel thread. */
+static bool has_program(pid_t pid)
+{
+    char path[64], target[16];
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    return readlink(path, target, sizeof(target)) > 0;
+}
+
+/* Reads the environment of a process. Linux shows an empty one for a moment while the process
+ * executes another program: then it is read again. Returns false if it cannot be read. */
+static bool read_environment(dt_strbuf *out, pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    for (int i = 0; i < EXEC_TRIES; i++) {
+        if (dt_file_read(out, path, ENVIRONMENT_MAX_BYTES, NULL) != DT_OK)
+            return false;
+        if (out->length > 0 || !has_program(pid))
+            return true;
+        dt_clock_sleep_seconds(EXEC_SECONDS);
+    }
+    return true;
+}
+
 static bool has_mark(pid_t pid, const char *mark, dt_strbuf *scratch)
 {
     size_t length = strlen(mark);
     const char *at, *end;
-    char path[64];
 
-    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    if (dt_file_read(scratch, path, ENVIRONMENT_MAX_BYTES, NULL) != DT_OK)
+    if (!read_environment(scratch, pid))
         return false;
     end = scratch->data + scratch->length;
     for (at = scratch->data; at < end; at += strnlen(at, (size_t)(end - at)) + 1)
