@@ -321,7 +321,7 @@ def stop_at_checkpoint(place, words):
              state['state'], state['reason'])
         time.sleep(0.05)
     said = place.call('stop', run)
-    want(f"'dtrun resume {run}' continues from it" in said, 'stop says', said)
+    want(f"continue with 'dtrun resume {run}'" in said, 'stop says', said)
     state = place.json('status', run)
     want(state['state'] == 'stopped' and state['exit_code'] == 4, 'after a stop it is', state)
     want(0 < state['step'] < (state['steps_total'] or math.inf), 'stopped at', state['step'], 'of',
