@@ -85,7 +85,7 @@ rmdir "$runs/nosuch"
 
 expect 0 store backup "$work/copy.db"
 expect 2 store backup "$work/copy.db"
-says "is there already"
+says "already exists"
 [ "$(stat -c %a "$work/copy.db")" = 600 ] || fail "others may read the copy"
 expect 0 rm --yes "$kept" "$fork"
 cp "$work/copy.db" "$work/state/dtrun/store.db"
