@@ -125,6 +125,9 @@ void dt_checkpoint_close(dt_checkpoint *checkpoint);
 /* The returned info is borrowed from the open checkpoint. */
 const dt_checkpoint_info *dt_checkpoint_get_info(const dt_checkpoint *checkpoint);
 
+/* Verify every byte: digests of all files, and every piece of the index. */
+dt_status dt_checkpoint_verify(dt_checkpoint *checkpoint, dt_error *err);
+
 /* Collective. Fills the strategy's chunks (parameters and moments); checks the digests of the files
  * it reads. DT_ERR_RECIPE if the model differs. */
 dt_status dt_checkpoint_load(dt_checkpoint *checkpoint, dt_strategy_state *state, dt_error *err);

@@ -37,9 +37,6 @@ dt_status dt_checkpoint_check_model(const dt_checkpoint *checkpoint, const dt_mo
 dt_status dt_checkpoint_use_part(dt_checkpoint_part **out, dt_checkpoint *checkpoint, int64_t file,
                                  dt_error *err);
 
-/* Verify every byte: digests of all files, and every piece of the index. */
-dt_status dt_checkpoint_verify(dt_checkpoint *checkpoint, dt_error *err);
-
 /* Remove a checkpoint. Removes its markers first, so that an interrupted removal leaves nothing
  * that a reader would accept. */
 dt_status dt_checkpoint_remove(const char *path, dt_error *err);

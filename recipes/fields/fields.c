@@ -59,8 +59,8 @@ const dt_field dt_fields[] = {
      AT(task),
      .choices = tasks,
      .fallback = "train",
-     .help = "what the ranks do; recipes train. 'dtrun generate' and 'dtrun score' with "
-             "--ranks or --nodes start runs with the other tasks"},
+     .help = "what the ranks do; generate and score process the lines of a file with a "
+             "checkpoint of another run, as 'dtrun generate' and 'dtrun score' do"},
 
     {.path = "nodes",
      .type = DT_FIELD_STRINGS,
@@ -655,6 +655,8 @@ const dt_field dt_fields[] = {
      .keeps_references = true,
      .help = "a URL that gets a POST when the run finishes, fails or restarts; write a "
              "secret in it as \"${env:NAME}\", literal secrets are refused"},
+
+#include "recipes/fields/fields_task.inc"
 };
 /* clang-format on */
 

@@ -99,15 +99,16 @@ typedef enum dt_schedule_kind {
     DT_SCHEDULE_WARMUP_STABLE_DECAY
 } dt_schedule_kind;
 
-/* What the ranks do. GENERATE and SCORE occur only in runs of these commands (plan.h). */
+/* What the ranks do. GENERATE and SCORE process lines with a checkpoint of another run (plan.h); such a run's
+ * resolved recipe is that of the checkpoint, except for the fields of task_fields.h. */
 typedef enum dt_task_kind { DT_TASK_TRAIN, DT_TASK_GENERATE, DT_TASK_SCORE } dt_task_kind;
 
 /* How a sweep selects its points (sweep.h). */
 typedef enum dt_search_kind { DT_SEARCH_GRID, DT_SEARCH_ZIP, DT_SEARCH_RANDOM } dt_search_kind;
 
 typedef struct dt_recipe {
-    const char *name;  /* default: the recipe file's stem */
-    dt_task_kind task; /* always TRAIN in recipe files */
+    const char *name; /* default: the recipe file's stem */
+    dt_task_kind task;
 
     /* One node for each item, ranges and hostfile expanded: "HOST" or "USER@HOST", followed by " gpus=N",
      * " first_gpu=N" or " ranks=N" if set for this node (recipes/fields/nodes.h); or "slurm:N", or "slurm". Default:
@@ -282,6 +283,26 @@ typedef struct dt_recipe {
     struct {
         const char *webhook; /* "" or a URL; "${env:NAME}" is filled in when it is used */
     } notify;
+
+    struct {
+        const char *run;    /* "" if the task is to train; else RUN, RUN@STEP or RUN@best */
+        const char *input;  /* the file with the lines */
+        const char *target; /* score, sentence pairs: the translations to score; "": none */
+        const char *output; /* "": a file in the folder of the run */
+        bool replace;       /* replace an existing output */
+    } lines;
+
+    struct {
+        int64_t tokens; /* per line */
+        int64_t batch;  /* lines decoded together */
+        int64_t beam;
+        double length_penalty;
+        dt_string_list stop;
+        bool past_end, no_special;
+        double temperature;
+        int64_t top_k; /* 0: all */
+        double top_p, repetition_penalty;
+    } generate;
 } dt_recipe;
 
 #ifdef __cplusplus

@@ -37,6 +37,7 @@ typedef struct dt_rule {
     const char *remedy; /* appended to the message after a colon; NULL: part of the message */
     bool asks;          /* `look` itself checks which fields the recipe sets */
     bool secret;        /* the value may be a secret: its line is not shown */
+    bool of_tasks;      /* checked too if the task is not training */
 } dt_rule;
 
 extern const dt_rule dt_rules[];
@@ -47,7 +48,8 @@ void dt_rule_broken(const dt_rule_case *c, const char *path, const char *fmt, ..
 /* Reports the error recorded in reading->err as a violation of this rule. */
 void dt_rule_fault(const dt_rule_case *c, dt_status st);
 
-/* Conditions, by subject: rules_run.c, rules_model.c, rules_data.c, rules_effect.c. */
+/* Conditions, by subject: rules_run.c, rules_model.c, rules_data.c, rules_effect.c,
+ * rules_task.c. */
 void dt_rule_name(const dt_rule_case *c);
 void dt_rule_nodes(const dt_rule_case *c);
 void dt_rule_nodes_min(const dt_rule_case *c);
@@ -58,6 +60,7 @@ void dt_rule_search_nodes(const dt_rule_case *c);
 void dt_rule_launcher_lost(const dt_rule_case *c);
 void dt_rule_webhook(const dt_rule_case *c);
 void dt_rule_task(const dt_rule_case *c);
+void dt_rule_generate(const dt_rule_case *c);
 void dt_rule_tensor(const dt_rule_case *c);
 void dt_rule_model_fields(const dt_rule_case *c);
 void dt_rule_rows(const dt_rule_case *c);

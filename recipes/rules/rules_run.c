@@ -148,17 +148,6 @@ void dt_rule_dp_nodes(const dt_rule_case *c)
                        "'strategy' is 'dp', which trains in one process on one node");
 }
 
-void dt_rule_task(const dt_rule_case *c)
-{
-    static const char *const names[] = {"train", "generate", "score"};
-
-    if (c->recipe->task != DT_TASK_TRAIN)
-        dt_rule_broken(c, "task",
-                       "unsupported task '%s' in a recipe: to start such a run, use 'dtrun %s RUN "
-                       "--input FILE --ranks N'",
-                       names[c->recipe->task], names[c->recipe->task]);
-}
-
 void dt_rule_tensor(const dt_rule_case *c)
 {
     if (c->recipe->tensor != 1)

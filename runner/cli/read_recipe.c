@@ -1,5 +1,6 @@
 #include "runner/cli/read_recipe.h"
 
+#include "recipes/fields/task_fields.h"
 #include "runner/cli/find_weights.h"
 #include "runner/cli/report.h"
 
@@ -82,6 +83,20 @@ dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *p
     st = dt_recipe_read_all(out, source, call->problems, call->arena, err);
     DT_TRY(dt_judge_problems(st, call, err));
     DT_TRY(check_points(source, call, err));
+out:
+    return st;
+}
+
+dt_status dt_read_training_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
+                                  const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_read_recipe(out, source, path, call, err));
+    if (out->task != DT_TASK_TRAIN)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "%s: 'dtrun %s' takes only recipes that train, and this one has 'task: %s'", path,
+                 call->args->command->name, dt_task_name(out->task));
 out:
     return st;
 }

@@ -35,6 +35,10 @@
 dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
                          const dt_call *call, dt_error *err);
 
+/* The same for a command that takes only recipes that train. */
+dt_status dt_read_training_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
+                                  const dt_call *call, dt_error *err);
+
 /* Applies --strict to call->problems. Returns the first error in `err`; prints warnings to stderr. */
 dt_status dt_judge_problems(dt_status st, const dt_call *call, dt_error *err);
 

@@ -53,7 +53,7 @@ static dt_status prepare(dt_call *call, dt_error *err)
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[1], call, err));
+    DT_TRY(dt_read_training_recipe(&recipe, &source, call->args->operands[1], call, err));
     if (!dt_tokenizer_is_file(&recipe) && recipe.data.source[0] == '\0')
         DT_THROW(err, DT_ERR_RECIPE,
                  "data.tokenizer is not a file: characters and bytes need no preparation");

@@ -8,6 +8,7 @@
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/node_checks.h"
+#include "runner/launch/task.h"
 #include "runner/stop/orphans.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -31,7 +32,9 @@ static dt_status probe_recipe(dt_probe_report *out, const dt_call *call, dt_erro
     dt_recipe recipe;
 
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
-    DT_TRY(dt_preflight_recipe(&flight, &recipe, &source, call->arena, err));
+    DT_TRY(recipe.task == DT_TASK_TRAIN
+               ? dt_preflight_recipe(&flight, &recipe, &source, call->arena, err)
+               : dt_task_preflight(&flight, &recipe, call, err));
     DT_TRY(dt_nodes_probe(out, &flight, true, call->arena, err));
 out:
     return st;

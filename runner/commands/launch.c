@@ -12,11 +12,13 @@
 #include "runner/launch/fit.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/preflight.h"
+#include "runner/launch/task.h"
 #include "runner/launch/weights.h"
 #include "runner/stop/orphans.h"
 #include "runner/sweep/launch.h"
 #include "runner/sweep/report.h"
 #include "runner/view/follow/follow_options.h"
+#include "runner/view/follow/task_end.h"
 
 #include "base/banned.h"
 
@@ -67,6 +69,35 @@ out:
     return st;
 }
 
+/* Launches a recipe whose task is not training. */
+static dt_status launch_task(const dt_recipe *recipe, const dt_recipe_source *source,
+                             const dt_labels *labels, dt_call *call, dt_error *err)
+{
+    json_t *object = NULL;
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+    dt_preflight flight;
+    const char *run;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (dt_arguments_flag(call->args, "dry-run")) {
+        DT_TRY(dt_task_preflight(&flight, recipe, call, err));
+        DT_TRY(dt_dry_run_print_task(&flight, call, err));
+        goto out;
+    }
+    DT_TRY(dt_task_launch_recipe(&run, recipe, source, labels, call, err));
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(dt_task_follow(&text, &object, store, run, call, err));
+    if (object != NULL)
+        DT_TRY(dt_report_json(json_incref(object), err));
+out:
+    json_decref(object);
+    dt_store_close(store);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 static dt_status launch(dt_call *call, dt_error *err)
 {
     dt_recipe_source source;
@@ -85,6 +116,8 @@ static dt_status launch(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "--gpus-as needs --dry-run: a run uses the GPUs of its nodes");
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
+    if (recipe.task != DT_TASK_TRAIN)
+        return launch_task(&recipe, &source, &labels, call, err);
     if (source.sweep->points > 0 && !dt_arguments_flag(call->args, "dry-run"))
         return launch_sweep(&source, &labels, call, err);
     DT_TRY(check(&flight, &gpu, &recipe, &source, call, err));
@@ -144,6 +177,10 @@ const dt_command dt_command_launch = {
         "URLs are downloaded to ~/.cache/dtrun/data first; interrupted downloads resume.\n"
         "\n"
         "A recipe with a 'sweep' is launched as a group of runs NAME-1, NAME-2, ..., one after\n"
-        "another, or search.at_once at a time. --dry-run checks the first.\n",
+        "another, or search.at_once at a time. --dry-run checks the first.\n"
+        "\n"
+        "A recipe with 'task: generate' or 'task: score' does what `dtrun generate` and `dtrun\n"
+        "score` with --nodes do: its ranks share the lines of lines.input, with a checkpoint of\n"
+        "lines.run. Without lines.output the result is printed at the end.\n",
     .run = launch,
 };

@@ -128,7 +128,7 @@ static dt_status plan(dt_call *call, dt_error *err)
     dt_planned planned = {0};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_read_recipe(&planned.recipe, &source, call->args->operands[0], call, err));
+    DT_TRY(dt_read_training_recipe(&planned.recipe, &source, call->args->operands[0], call, err));
     if (nodes->given)
         DT_TRY(parse_nodes(&planned, nodes->text, err));
     planned.machine.fabric.node_gpus = gpus->integer;

@@ -89,7 +89,7 @@ static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_
     to->recipe = path;
     report_begin(to);
     *out = (dt_smoke_report){.path = path};
-    st = dt_read_recipe(&recipe, &source, path, call, &problem);
+    st = dt_read_training_recipe(&recipe, &source, path, call, &problem);
     if (st == DT_OK)
         st = dt_smoke_recipe(out, &recipe, &source, wish, call->arena, &problem);
     if (st != DT_OK && out->count == 0) {

@@ -7,6 +7,7 @@
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/fit.h"
+#include "runner/launch/task.h"
 #include "runner/launch/weights.h"
 #include "runner/term/format.h"
 #include "runner/view/recipe/origins.h"
@@ -19,6 +20,7 @@ enum { HASH_SIZE = 33 };
 typedef struct verdict {
     const char *path;
     bool valid;
+    dt_task_kind task;
     bool without_data; /* --no-data: the data were not checked */
     json_t *origins;   /* of the recipe's values; NULL without --origins */
     json_t *recipe;    /* resolved */
@@ -29,6 +31,18 @@ typedef struct verdict {
     dt_error problem; /* the first one, if not valid */
     dt_error tight;   /* why it does not fit the memory of this machine; no message if it fits */
 } verdict;
+
+/* Prefixes a problem with the recipe's path, unless it has a position, and adds it to call->problems. */
+static void add_problem(const verdict *of, const dt_recipe_source *source, dt_status st,
+                        const dt_call *call, dt_error *err)
+{
+    if (strncmp(err->message, of->path, strlen(of->path)) != 0 &&
+        strncmp(err->message, "--set ", 6) != 0)
+        dt_error_prefix(err, "%s", of->path);
+    if (st == DT_ERR_RECIPE)
+        dt_problems_add(call->problems, err, "data", false, source->origins->sources,
+                        source->origins->sources_count);
+}
 
 /* Checks data, weights and memory. A problem is added to call->problems with its line. */
 static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_recipe_source *source,
@@ -48,14 +62,24 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
         st = dt_weights_preflight(&out->flight, call->arena, err);
     if (st == DT_OK)
         st = dt_fit_make(&out->fit, &out->flight, out->gpu, call->arena, err);
-    if (st == DT_OK || st == DT_ERR_USAGE)
-        return st;
-    if (strncmp(err->message, out->path, strlen(out->path)) != 0 &&
-        strncmp(err->message, "--set ", 6) != 0) /* most messages have their place already */
-        dt_error_prefix(err, "%s", out->path);
-    if (st == DT_ERR_RECIPE)
-        dt_problems_add(call->problems, err, "data", false, source->origins->sources,
-                        source->origins->sources_count);
+    if (st != DT_OK && st != DT_ERR_USAGE)
+        add_problem(out, source, st, call, err);
+    return st;
+}
+
+/* Checks the input and the checkpoint of a recipe whose task is not training. */
+static dt_status check_task(verdict *out, const dt_recipe *recipe, const dt_recipe_source *source,
+                            const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (dt_arguments_get(call->args, "gpus-as")->given)
+        return DT_FAIL(err, DT_ERR_USAGE, "--gpus-as is only for recipes that train");
+    out->flight = (dt_preflight){.recipe = *recipe};
+    if (!out->without_data)
+        st = dt_task_preflight(&out->flight, recipe, call, err);
+    if (st != DT_OK)
+        add_problem(out, source, st, call, err);
     return st;
 }
 
@@ -76,8 +100,11 @@ static dt_status check(verdict *out, const dt_call *call, dt_error *err)
     if (out->origins != NULL)
         out->recipe = dt_recipe_to_json(&recipe);
     out->without_data = dt_arguments_flag(call->args, "no-data");
-    DT_TRY(check_flight(out, &recipe, &source, call, err));
     dt_recipe_hash(out->hash, &recipe);
+    out->task = recipe.task;
+    if (out->task != DT_TASK_TRAIN)
+        return check_task(out, &recipe, &source, call, err);
+    DT_TRY(check_flight(out, &recipe, &source, call, err));
     if (out->gpu != NULL)
         (void)dt_fit_check_gpu(&out->flight, out->gpu, &out->tight);
     else
@@ -111,7 +138,10 @@ static json_t *to_json(const verdict *of, const dt_problems *problems)
         json_object_set_new(object, "parameters", json_integer(of->flight.memory.parameter_count));
         json_object_set_new(object, "ranks", json_integer(of->flight.plan.world_size));
         json_object_set_new(object, "rank_bytes", json_integer(of->flight.memory.total_bytes));
-        dt_fit_to_json(object, &of->fit);
+        if (of->task == DT_TASK_TRAIN)
+            dt_fit_to_json(object, &of->fit);
+        else
+            json_object_set_new(object, "lines", json_integer(of->flight.plan.task.lines));
         json_object_set_new(object, "warnings", warnings_of(of, problems));
     } else {
         json_object_set_new(object, "message", dt_json_text(of->problem.message));
@@ -122,6 +152,18 @@ static json_t *to_json(const verdict *of, const dt_problems *problems)
     if (of->recipe != NULL)
         json_object_set(object, "recipe", of->recipe);
     return object;
+}
+
+static void add_task_text(dt_strbuf *out, const verdict *good)
+{
+    const dt_plan *plan = &good->flight.plan;
+
+    if (good->without_data)
+        dt_strbuf_add_fmt(out, "%s: good (input and run not checked)\n", good->path);
+    else
+        dt_strbuf_add_fmt(out, "%s: good (%lld lines, %lld %s, a checkpoint of run %s)\n",
+                          good->path, (long long)plan->task.lines, (long long)plan->world_size,
+                          plan->world_size == 1 ? "rank" : "ranks", plan->task.run);
 }
 
 static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
@@ -153,7 +195,9 @@ static void print_verdict(dt_strbuf *text, const verdict *of, const dt_call *cal
 {
     dt_term term;
 
-    if (of->valid)
+    if (of->valid && of->task != DT_TASK_TRAIN)
+        add_task_text(text, of);
+    else if (of->valid)
         add_text(text, of, call->arena);
     else if (call->problems->errors > 0)
         dt_report_problems(call->args->command, call->problems);

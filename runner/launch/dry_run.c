@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "recipes/architecture/architecture.h"
+#include "recipes/fields/task_fields.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -111,6 +112,60 @@ static void add_ranks(dt_strbuf *out, const dt_term *term, const dt_plan *plan, 
     dt_table_write(out, &table, term, 2);
 }
 
+static void add_title(dt_strbuf *out, const dt_term *term, const dt_preflight *flight)
+{
+    dt_term_add(out, term, DT_STYLE_BOLD, "%s", flight->plan.recipe.name);
+    dt_term_add(out, term, DT_STYLE_DIM, " would be launched as follows; nothing was started\n\n");
+}
+
+static dt_status print_task_json(const dt_preflight *flight, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    json_t *object = dt_report_object();
+
+    json_object_set_new(object, "task", json_string(dt_task_name(recipe->task)));
+    json_object_set_new(object, "run", json_string(flight->plan.task.run));
+    json_object_set_new(object, "lines", json_integer(flight->plan.task.lines));
+    json_object_set_new(object, "parameters", json_integer(flight->memory.parameter_count));
+    json_object_set_new(object, "ranks", json_integer(flight->plan.world_size));
+    json_object_set_new(object, "recipe", dt_recipe_to_json(recipe));
+    return dt_report_json(object, err);
+}
+
+dt_status dt_dry_run_print_task(const dt_preflight *flight, const dt_call *call, dt_error *err)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    const dt_plan_task *task = &flight->plan.task;
+    char number[DT_FORMAT_SIZE];
+    dt_table table;
+    dt_strbuf text;
+    dt_status st;
+    dt_term term;
+
+    if (call->json)
+        return print_task_json(flight, err);
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    add_title(&text, &term, flight);
+    dt_table_init(&table, columns, 2, call->arena);
+    dt_table_add(&table, DT_STYLE_DIM, "task");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s", dt_task_name(flight->plan.recipe.task));
+    dt_table_add(&table, DT_STYLE_DIM, "with a checkpoint of");
+    dt_table_add(&table, DT_STYLE_PLAIN, "run %s", task->run);
+    dt_table_add(&table, DT_STYLE_DIM, "parameters");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s",
+                 dt_format_count(number, sizeof(number), (double)flight->memory.parameter_count));
+    dt_table_add(&table, DT_STYLE_DIM, "lines");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s",
+                 dt_format_whole(number, sizeof(number), task->lines));
+    dt_table_write(&text, &table, &term, 2);
+    dt_strbuf_add_char(&text, '\n');
+    add_ranks(&text, &term, &flight->plan, call->arena);
+    st = dt_report_styled(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err)
 {
     const dt_preflight *flight = fit->flight;
@@ -123,9 +178,7 @@ dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err
         return print_json(fit, err);
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
-    dt_term_add(&text, &term, DT_STYLE_BOLD, "%s", flight->plan.recipe.name);
-    dt_term_add(&text, &term, DT_STYLE_DIM,
-                " would be launched as follows; nothing was started\n\n");
+    add_title(&text, &term, flight);
     add_summary(&text, &term, fit, call->arena);
     dt_strbuf_add_char(&text, '\n');
     add_ranks(&text, &term, &flight->plan, call->arena);

@@ -8,5 +8,8 @@
 /* Prints text, or {"version", "parameters", "tokens_per_step", "memory", "plan", "data", "time",
  * ...}. */
 dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err);
+/* The same for a recipe whose task is not training: {"version", "task", "run", "lines", "parameters",
+ * "ranks", "recipe"}. */
+dt_status dt_dry_run_print_task(const dt_preflight *flight, const dt_call *call, dt_error *err);
 
 #endif

@@ -64,9 +64,6 @@ static const char *const only_dtrun[] = {
     "checkpoint", "help",  "hypothesis", "reference", "tokenize", "output",
     "force",      "ranks", "nodes",      "gpus",      "name",     "tag",
     "group",      "note",  "wait",       "detach",    NULL};
-/* Options whose values the plan of a task has. */
-static const char *const in_plan[] = {"prompt", "prompt-file", "input", "target",
-                                      "device", "threads",     NULL};
 
 static bool is_in(const char *const *names, const char *name)
 {
@@ -109,13 +106,12 @@ static void open_words(words *out, const dt_call *call)
     memset(out->items, 0, most * sizeof(*out->items));
 }
 
-static void add_options(words *out, bool plan, const dt_call *call)
+static void add_options(words *out, const dt_call *call)
 {
     const dt_arguments *args = call->args;
 
     for (size_t i = 0; i < args->options_count; i++)
-        if (!is_in(only_dtrun, args->options[i].name) &&
-            !(plan && is_in(in_plan, args->options[i].name)))
+        if (!is_in(only_dtrun, args->options[i].name))
             add_option(out, &args->options[i], &args->values[i]);
 }
 
@@ -128,18 +124,9 @@ static dt_status list_words(words *out, const char *checkpoint, const dt_call *c
     out->items[out->count++] = call->args->command->name;
     out->items[out->count++] = "--checkpoint";
     out->items[out->count++] = checkpoint;
-    add_options(out, false, call);
+    add_options(out, call);
 out:
     return st;
-}
-
-void dt_from_checkpoint_arguments(dt_string_list *out, const dt_call *call)
-{
-    words all;
-
-    open_words(&all, call);
-    add_options(&all, true, call);
-    *out = (dt_string_list){all.items, (int64_t)all.count};
 }
 
 /* --- the call */

@@ -37,10 +37,6 @@ dt_status dt_from_checkpoint_ref(const char **run, const char **which, const cha
 dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
                                   const char *which, const dt_call *call, dt_error *err);
 
-/* Returns the given options as arguments of the engine's command for the ranks of a task
- * (task.h), except those that the plan replaces. In the arena of the call. */
-void dt_from_checkpoint_arguments(dt_string_list *out, const dt_call *call);
-
 /* Runs `dtrun-engine COMMAND` with the given options, except those that only dtrun has. The output
  * is collected in `text`, and printed as it arrives unless `quiet`. With --json, *object is its
  * answer with version and run added first (new reference); else NULL. */

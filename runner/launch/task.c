@@ -7,7 +7,8 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/data/data.h"
 #include "engine/tokens/text_lines.h"
-#include "recipes/fields/fields.h"
+#include "recipes/fields/task_fields.h"
+#include "recipes/fields/values.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/tags.h"
 #include "runner/launch/attempt.h"
@@ -144,12 +145,13 @@ static int64_t part_lines(int64_t lines, int64_t ranks)
     return each < least ? least : each;
 }
 
+/* "-", which is stdin, stays. */
 static dt_status absolute(const char **out, const char *path, dt_arena *arena, dt_error *err)
 {
     char here[4096];
 
     *out = path;
-    if (path[0] == '/')
+    if (path[0] == '/' || strcmp(path, "-") == 0)
         return DT_OK;
     if (getcwd(here, sizeof(here)) == NULL)
         return DT_FAIL(err, DT_ERR_IO, "the current folder has no name");
@@ -157,7 +159,8 @@ static dt_status absolute(const char **out, const char *path, dt_arena *arena, d
     return DT_OK;
 }
 
-/* --- its recipe: the checkpoint's, for other nodes, with one line per step */
+/* --- its recipe: the checkpoint's, with the fields of the task (recipes/fields/task_fields.h) and one line per
+ * step */
 
 static void add_set(const char **sets, size_t *count, const char *key, const char *value,
                     dt_arena *arena)
@@ -194,10 +197,11 @@ static void list_nodes(const char **out, const char *text, dt_arena *arena)
     dt_strbuf_release(&list);
 }
 
-static void begin_recipe(dt_recipe *out, int64_t lines)
+static void begin_recipe(dt_recipe *out, dt_task_kind kind)
 {
     static const char *here[] = {"localhost"};
 
+    out->task = kind;
     out->nodes = (dt_string_list){here, 1};
     out->hostfile = "";
     out->gpus = -1;
@@ -206,7 +210,6 @@ static void begin_recipe(dt_recipe *out, int64_t lines)
     out->threads = 0;
     out->tensor = 1;
     out->strategy.kind = DT_STRATEGY_DDP;
-    out->schedule.steps = lines;
     out->schedule.epochs = 0;
     out->schedule.warmup_steps = 0;
     out->schedule.decay_steps = 0;
@@ -230,61 +233,218 @@ static dt_status choose_name(dt_recipe *out, const dt_run *parent, const dt_call
     return DT_OK;
 }
 
-static dt_status make_recipe(dt_recipe *out, const dt_checkpoint *checkpoint, dt_task_kind kind,
-                             int64_t lines, const dt_run *parent, const dt_call *call,
-                             dt_error *err)
+/* Sets a field to the value of the option, or to the default of the option. */
+static dt_status take_option(dt_recipe *out, const dt_field *field, const char *option,
+                             const dt_call *call, dt_error *err)
 {
+    const dt_value *value = dt_arguments_get(call->args, option);
+
+    if (field->type == DT_FIELD_BOOL)
+        return dt_field_set_text(out, field, value->given ? "true" : "false", err);
+    if (field->type == DT_FIELD_STRINGS)
+        return dt_field_set_list(out, field, (const char **)value->items,
+                                 (int64_t)value->items_count, err);
+    return value->text != NULL ? dt_field_set_text(out, field, value->text, err) : DT_OK;
+}
+
+/* Sets the fields of generate, which are options of the command. */
+static dt_status take_options(dt_recipe *out, const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const char *option = dt_field_generate_option(&dt_fields[i]);
+
+        if (option != NULL && out->task == DT_TASK_GENERATE)
+            DT_TRY(take_option(out, &dt_fields[i], option, call, err));
+    }
+out:
+    return st;
+}
+
+static dt_status take_lines(dt_recipe *out, const dt_run *parent, const dt_call *call,
+                            dt_error *err)
+{
+    const char *target = out->task == DT_TASK_SCORE ? text_of(call, "target") : NULL;
+    const char *output = text_of(call, "output");
+    dt_status st = DT_OK;
+
+    out->lines.run = parent->id;
+    out->lines.target = out->lines.output = "";
+    DT_TRY(absolute(&out->lines.input, text_of(call, "input"), call->arena, err));
+    if (target != NULL)
+        DT_TRY(absolute(&out->lines.target, target, call->arena, err));
+    if (output != NULL && strcmp(output, "-") == 0)
+        output = "./-";
+    if (output != NULL)
+        DT_TRY(absolute(&out->lines.output, output, call->arena, err));
+    out->lines.replace = dt_arguments_flag(call->args, "force");
+out:
+    return st;
+}
+
+/* The recipe that the options of generate or score ask for. */
+static dt_status recipe_by_options(dt_recipe *out, dt_recipe *before, const dt_run *parent,
+                                   const dt_call *call, dt_error *err)
+{
+    bool scores = strcmp(call->args->command->name, "score") == 0;
     const char *sets[SETS_MOST], *nodes;
     dt_status st = DT_OK;
-    dt_recipe before;
     size_t count = 0;
 
-    DT_TRY(
-        dt_recipe_from_json(&before, dt_checkpoint_get_info(checkpoint)->recipe, call->arena, err));
-    begin_recipe(&before, lines);
-    DT_TRY(choose_name(&before, parent, call, err));
+    begin_recipe(before, scores ? DT_TASK_SCORE : DT_TASK_GENERATE);
+    DT_TRY(choose_name(before, parent, call, err));
+    DT_TRY(take_lines(before, parent, call, err));
+    DT_TRY(take_options(before, call, err));
     list_nodes(&nodes, text_of(call, "nodes"), call->arena);
     add_set(sets, &count, "nodes", nodes, call->arena);
     add_set(sets, &count, "ranks", text_of(call, "ranks"), call->arena);
     add_set(sets, &count, "gpus", text_of(call, "gpus"), call->arena);
     add_set(sets, &count, "threads", text_of(call, "threads"), call->arena);
-    DT_TRY(dt_recipe_change(out, &before, sets, count, call->arena, err));
-    /* other nodes take over the lines of lost ones */
-    out->nodes_min = out->nodes.count > 1 ? 1 : 0;
-    out->task = kind;
+    DT_TRY(dt_recipe_change(out, before, sets, count, call->arena, err));
 out:
     return st;
 }
 
-/* --- placement */
+/* The recipe that a recipe file asks for. */
+static dt_status recipe_by_file(dt_recipe *out, const dt_recipe *before, const dt_recipe *asked,
+                                dt_arena *arena, dt_error *err)
+{
+    json_t *value = NULL;
+    dt_status st = DT_OK;
 
-static dt_status place(dt_preflight *flight, const dt_recipe *recipe, const dt_call *call,
+    *out = *before;
+    begin_recipe(out, asked->task);
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        if (!dt_field_is_of_task(&dt_fields[i], asked->task))
+            continue;
+        value = dt_field_to_json(asked, &dt_fields[i]);
+        DT_TRY(dt_field_set_json(out, &dt_fields[i], value, arena, err));
+        json_decref(value);
+        value = NULL;
+    }
+out:
+    json_decref(value);
+    return st;
+}
+
+/* --- the plan */
+
+/* Adds "--option VALUE"; of a flag only the option, and nothing if it is not set. */
+static void add_argument(const char **items, dt_string_list *out, const char *option,
+                         const json_t *value, dt_arena *arena)
+{
+    dt_strbuf number;
+
+    if (json_is_false(value))
+        return;
+    items[out->count++] = dt_arena_printf(arena, "--%s", option);
+    if (json_is_true(value))
+        return;
+    dt_strbuf_init(&number);
+    if (!json_is_string(value))
+        dt_json_write(&number, value);
+    items[out->count++] =
+        dt_arena_strdup(arena, json_is_string(value) ? json_string_value(value) : number.data);
+    dt_strbuf_release(&number);
+}
+
+/* Returns the arguments of the engine's command `generate` that the recipe asks for. */
+static dt_string_list list_arguments(const dt_recipe *recipe, dt_arena *arena)
+{
+    size_t most = 2 * (dt_fields_count + (size_t)recipe->generate.stop.count), k;
+    const char **items = dt_arena_alloc_array(arena, most, sizeof(*items));
+    dt_string_list list = {items, 0};
+    json_t *value, *item;
+
+    for (size_t i = 0; recipe->task == DT_TASK_GENERATE && i < dt_fields_count; i++) {
+        const char *option = dt_field_generate_option(&dt_fields[i]);
+
+        if (option == NULL)
+            continue;
+        value = dt_field_to_json(recipe, &dt_fields[i]);
+        json_array_foreach(value, k, item)
+            add_argument(items, &list, option, item, arena);
+        if (!json_is_array(value))
+            add_argument(items, &list, option, value, arena);
+        json_decref(value);
+    }
+    return list;
+}
+
+static dt_status place(dt_preflight *flight, const dt_recipe *recipe, dt_arena *arena,
                        dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(dt_preflight_without_data(flight, recipe, call->arena, err));
+    DT_TRY(dt_preflight_without_data(flight, recipe, arena, err));
     flight->memory.total_bytes = flight->memory.parameter_count * WEIGHT_BYTES;
-    DT_TRY(dt_nodes_check(flight, recipe->name, call, err));
 out:
     return st;
 }
 
-static dt_status launch(const char **run, const dt_run *parent, const char *path,
-                        dt_preflight *flight, const dt_task_start *start, const dt_call *call,
-                        dt_error *err)
+/* The contents of the files that a run gets. */
+typedef struct texts {
+    dt_strbuf input, target;
+} texts;
+
+static void texts_init(texts *out)
 {
-    dt_recipe_source source = {.path = parent->recipe_path};
-    dt_store *store = NULL;
-    dt_labels labels = {0};
+    dt_strbuf_init(&out->input);
+    dt_strbuf_init(&out->target);
+}
+
+static void texts_release(texts *out)
+{
+    dt_strbuf_release(&out->input);
+    dt_strbuf_release(&out->target);
+}
+
+/* Plans a run whose recipe is complete but for the number of lines. */
+static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
+                      dt_checkpoint *checkpoint, const dt_run *parent, const dt_call *call,
+                      dt_error *err)
+{
+    bool target = recipe->lines.target[0] != '\0';
+    dt_plan_task task = {.run = parent->id,
+                         .input = recipe->lines.input,
+                         .target = recipe->lines.target,
+                         .output = recipe->lines.output,
+                         .replace = recipe->lines.replace};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_label_options_read(&labels, call, err));
-    source.text = dt_arena_printf(call->arena, "# dtrun %s %s --checkpoint %s\n",
-                                  call->args->command->name, parent->id, path);
+    DT_TRY(dt_checkpoint_verify(checkpoint, err)); /* a damaged one would fail every attempt */
+    DT_TRY(check_sides(checkpoint, recipe->task, target, err));
+    DT_TRY(read_lines(&out->input, &task.lines, recipe->lines.input, err));
+    if (target)
+        DT_TRY(read_target(&out->target, task.lines, recipe->lines.target, err));
+    recipe->schedule.steps = task.lines;
+    if (recipe->nodes_min == 0 && recipe->nodes.count > 1)
+        recipe->nodes_min = 1; /* other nodes take over the lines of lost ones */
+    DT_TRY(place(flight, recipe, call->arena, err));
+    task.arguments = list_arguments(recipe, call->arena);
+    flight->plan.task = task;
+out:
+    return st;
+}
+
+/* --- launch */
+
+static dt_status launch(const char **run, const dt_recipe_source *source, const dt_labels *labels,
+                        const char *checkpoint, dt_preflight *flight, const texts *of,
+                        const dt_call *call, dt_error *err)
+{
+    const dt_task_start start = {checkpoint, &of->input,
+                                 flight->plan.task.target[0] != '\0' ? &of->target : NULL};
+    dt_plan_task *task = &flight->plan.task;
+    dt_store *store = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_nodes_check(flight, flight->recipe.name, call, err));
+    task->part_lines = part_lines(task->lines, flight->plan.world_size);
     dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete run */
     DT_TRY(dt_store_open(&store, NULL, err));
-    DT_TRY(dt_attempt_launch_task(run, store, &source, &labels, start, flight, call->arena, err));
+    DT_TRY(dt_attempt_launch_task(run, store, source, labels, &start, flight, call->arena, err));
 out:
     dt_store_close(store);
     return st;
@@ -293,37 +453,110 @@ out:
 dt_status dt_task_launch(const char **run, const dt_run *parent, const char *path,
                          const dt_call *call, dt_error *err)
 {
-    bool scores = strcmp(call->args->command->name, "score") == 0;
-    const char *target = scores ? text_of(call, "target") : NULL, *output = text_of(call, "output");
-    dt_task_kind kind = scores ? DT_TASK_SCORE : DT_TASK_GENERATE;
-    dt_plan_task task = {.run = parent->id, .input = "/", .target = "", .output = ""};
+    dt_recipe_source source = {.path = parent->recipe_path};
     dt_checkpoint *checkpoint = NULL;
-    dt_strbuf input, other;
+    dt_recipe recipe, before;
+    dt_labels labels = {0};
     dt_status st = DT_OK;
     dt_preflight flight;
-    dt_recipe recipe;
+    texts all;
 
-    dt_strbuf_init(&input);
-    dt_strbuf_init(&other);
+    texts_init(&all);
+    DT_TRY(dt_label_options_read(&labels, call, err));
+    source.text = dt_arena_printf(call->arena, "# dtrun %s %s --checkpoint %s\n",
+                                  call->args->command->name, parent->id, path);
     DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
-    DT_TRY(check_sides(checkpoint, kind, target != NULL, err));
-    DT_TRY(read_lines(&input, &task.lines, text_of(call, "input"), err));
-    if (target != NULL)
-        DT_TRY(read_target(&other, task.lines, target, err));
-    if (output != NULL)
-        DT_TRY(absolute(&task.output, output, call->arena, err));
-    DT_TRY(make_recipe(&recipe, checkpoint, kind, task.lines, parent, call, err));
-    DT_TRY(place(&flight, &recipe, call, err));
-    task.replace = dt_arguments_flag(call->args, "force");
-    task.part_lines = part_lines(task.lines, flight.plan.world_size);
-    dt_from_checkpoint_arguments(&task.arguments, call);
-    flight.plan.task = task;
-    DT_TRY(launch(run, parent, path, &flight,
-                  &(dt_task_start){path, &input, target != NULL ? &other : NULL}, call, err));
+    DT_TRY(
+        dt_recipe_from_json(&before, dt_checkpoint_get_info(checkpoint)->recipe, call->arena, err));
+    DT_TRY(recipe_by_options(&recipe, &before, parent, call, err));
+    DT_TRY(plan(&flight, &all, &recipe, checkpoint, parent, call, err));
+    DT_TRY(launch(run, &source, &labels, path, &flight, &all, call, err));
 out:
     dt_checkpoint_close(checkpoint);
-    dt_strbuf_release(&input);
-    dt_strbuf_release(&other);
+    texts_release(&all);
+    return st;
+}
+
+/* --- by a recipe file */
+
+static dt_status check_output(const dt_recipe *recipe, dt_error *err)
+{
+    const char *output = recipe->lines.output;
+
+    if (output[0] != '\0' && !recipe->lines.replace && dt_file_exists(output))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "lines.output: '%s' exists; set 'lines.replace: true' to replace it",
+                       output);
+    return DT_OK;
+}
+
+/* Finds the run and the checkpoint that lines.run names. DT_ERR_RECIPE if they do not exist. */
+static dt_status find_checkpoint(const char **path, dt_run *parent, const dt_recipe *asked,
+                                 const dt_call *call, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_store *store = NULL;
+    const char *ref, *which;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_from_checkpoint_ref(&ref, &which, asked->lines.run, false, call, &problem));
+    DT_TRY(dt_store_open_to_read(&store, NULL, &problem));
+    DT_TRY(dt_store_run_find(store, parent, ref, call->arena, &problem));
+    DT_TRY(dt_from_checkpoint_find(path, store, parent, which, call, &problem));
+out:
+    dt_store_close(store);
+    if (st == DT_ERR_NOT_FOUND || st == DT_ERR_USAGE)
+        st = DT_ERR_RECIPE;
+    return st == DT_OK ? st : DT_FAIL(err, st, "lines.run: %s", problem.message);
+}
+
+static dt_status plan_file(dt_preflight *flight, texts *out, const char **checkpoint,
+                           const dt_recipe *asked, const dt_call *call, dt_error *err)
+{
+    dt_checkpoint *opened = NULL;
+    dt_recipe recipe, before;
+    dt_status st = DT_OK;
+    dt_run parent;
+
+    DT_TRY(check_output(asked, err));
+    DT_TRY(find_checkpoint(checkpoint, &parent, asked, call, err));
+    DT_TRY(dt_checkpoint_open(&opened, *checkpoint, err));
+    DT_TRY(dt_recipe_from_json(&before, dt_checkpoint_get_info(opened)->recipe, call->arena, err));
+    DT_TRY(recipe_by_file(&recipe, &before, asked, call->arena, err));
+    DT_TRY(plan(flight, out, &recipe, opened, &parent, call, err));
+out:
+    dt_checkpoint_close(opened);
+    return st;
+}
+
+dt_status dt_task_preflight(dt_preflight *flight, const dt_recipe *recipe, const dt_call *call,
+                            dt_error *err)
+{
+    const char *checkpoint;
+    dt_status st;
+    texts all;
+
+    texts_init(&all);
+    st = plan_file(flight, &all, &checkpoint, recipe, call, err);
+    texts_release(&all);
+    return st;
+}
+
+dt_status dt_task_launch_recipe(const char **run, const dt_recipe *recipe,
+                                const dt_recipe_source *source, const dt_labels *labels,
+                                const dt_call *call, dt_error *err)
+{
+    const char *checkpoint;
+    dt_status st = DT_OK;
+    dt_preflight flight;
+    texts all;
+
+    texts_init(&all);
+    DT_TRY(plan_file(&flight, &all, &checkpoint, recipe, call, err));
+    flight.origins = source->origins;
+    DT_TRY(launch(run, source, labels, checkpoint, &flight, &all, call, err));
+out:
+    texts_release(&all);
     return st;
 }
 
@@ -358,7 +591,8 @@ dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_e
     DT_TRY(check_resume(run, &before, call, err));
     DT_TRY(read_recipe_of(&recipe, run, call->arena, err));
     DT_TRY(dt_run_path(&folder, run->id, NULL, call->arena, err));
-    DT_TRY(place(&flight, &recipe, call, err));
+    DT_TRY(place(&flight, &recipe, call->arena, err));
+    DT_TRY(dt_nodes_check(&flight, recipe.name, call, err));
     flight.plan.task = before.task;
     DT_TRY(dt_task_folder_look(&flight.plan.task, folder, call->arena, err));
     at.step = dt_task_lines_done(&flight.plan.task);

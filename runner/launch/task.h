@@ -8,6 +8,7 @@
 
 #include "runner/cli/command.h"
 #include "runner/cli/label_options.h"
+#include "runner/launch/preflight.h"
 #include "store/store.h"
 
 /* Options of a command with the name of a task, in addition to DT_FROM_CHECKPOINT_OPTIONS,
@@ -47,9 +48,18 @@
  * reverse. */
 dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err);
 
-/* Launches a run with that checkpoint of `parent`. */
+/* Launches a run with that checkpoint of `parent`, as the options of generate or score ask. */
 dt_status dt_task_launch(const char **run, const dt_run *parent, const char *checkpoint,
                          const dt_call *call, dt_error *err);
+
+/* Plans the run that a recipe asks for (its task is not training), and checks its input, without the nodes. */
+dt_status dt_task_preflight(dt_preflight *flight, const dt_recipe *recipe, const dt_call *call,
+                            dt_error *err);
+/* Launches it. */
+dt_status dt_task_launch_recipe(const char **run, const dt_recipe *recipe,
+                                const dt_recipe_source *source, const dt_labels *labels,
+                                const dt_call *call, dt_error *err);
+
 /* Resumes an ended run: processes its missing parts. */
 dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err);
 

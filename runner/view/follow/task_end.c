@@ -1,7 +1,11 @@
 #include "runner/view/follow/task_end.h"
 
+#include <string.h>
+
 #include "base/file.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/view/follow/follow.h"
 #include "runner/view/follow/follow_options.h"
@@ -11,15 +15,18 @@
 
 #define OUTPUT_MOST ((size_t)4 << 30)
 
+/* Prints the output unless a file was named for it. */
 static dt_status show(dt_strbuf *text, const dt_run *run, const dt_plan_task *task,
                       const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
+    const char *own;
 
     DT_TRY(dt_file_read(text, task->output, OUTPUT_MOST, err));
     if (call->json)
         return DT_OK;
-    if (dt_arguments_get(call->args, "output")->given)
+    DT_TRY(dt_run_path(&own, run->id, DT_TASK_OUTPUT, call->arena, err));
+    if (strcmp(own, task->output) != 0)
         dt_report_note(call, "run %s: %lld lines in '%s'", run->id, (long long)task->lines,
                        task->output);
     else

@@ -1,0 +1,64 @@
+/* rules_task: checks rules about tasks other than training (recipes/rules/rules.h). */
+#include "recipes/fields/task_fields.h"
+#include "recipes/rules/rules.h"
+
+#include "base/banned.h"
+
+static void look_at_training(const dt_rule_case *c)
+{
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const char *path = dt_fields[i].path;
+
+        if ((dt_field_in_group(&dt_fields[i], "lines") ||
+             dt_field_in_group(&dt_fields[i], "generate")) &&
+            dt_reading_written(c->reading, path))
+            dt_rule_broken(c, path,
+                           "'%s' has no effect on training: add 'task: generate' or 'task: score', "
+                           "or remove it",
+                           path);
+    }
+}
+
+/* Everything about the model and its training comes from the checkpoint. */
+static void look_at_others(const dt_rule_case *c)
+{
+    const char *task = dt_task_name(c->recipe->task);
+
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (!dt_field_is_of_task(&dt_fields[i], c->recipe->task) &&
+            dt_reading_written(c->reading, dt_fields[i].path))
+            dt_rule_broken(c, dt_fields[i].path, "'%s' has no effect on 'task: %s': remove it",
+                           dt_fields[i].path, task);
+    if (c->reading->sweep != NULL)
+        dt_rule_broken(c, "task", "'task: %s' and 'sweep' cannot be combined", task);
+}
+
+void dt_rule_task(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    if (recipe->task == DT_TASK_TRAIN) {
+        look_at_training(c);
+        return;
+    }
+    look_at_others(c);
+    if (recipe->lines.run[0] == '\0')
+        dt_rule_broken(c, "lines.run", "'lines.run' is missing (the run whose checkpoint is used)");
+    if (recipe->lines.input[0] == '\0')
+        dt_rule_broken(c, "lines.input", "'lines.input' is missing (the file with the lines)");
+}
+
+void dt_rule_generate(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    if (recipe->task != DT_TASK_GENERATE)
+        return;
+    if (recipe->generate.beam > 1 && recipe->generate.stop.count > 0)
+        dt_rule_broken(c, "generate.stop",
+                       "'generate.beam' and 'generate.stop' cannot be combined: remove one");
+    if (recipe->precision.kind == DT_PRECISION_FP16)
+        dt_rule_broken(
+            c, "precision.kind",
+            "unsupported precision 'fp16' with 'task: generate' (expected fp32 or bf16)");
+}
