@@ -32,7 +32,11 @@ json "o['plan']['recipe']['model']['kind'] == 'llama'"
 python3 examples/translation_corpus.py "$work"
 trains 12 examples/translation.yaml --set data.train="$work/train" --set data.validation="$work/valid" \
     --set data.tokenizer="$work"
-expect 0 generate "$(field "o['run']")" --input "$work/valid.words" --beam 2
+run=$(field "o['run']")
+expect 0 generate "$run" --input "$work/valid.words" --beam 2
+expect 0 launch examples/translate.yaml --set lines.run="$run" --set lines.input="$work/valid.words" \
+    --set lines.output="$work/translated" --wait
+[ "$(wc -l <"$work/translated")" -eq 200 ] || fail "translate.yaml wrote $(wc -l <"$work/translated") lines of 200"
 
 # 40,000 GPT-2 tokens; a model of that size takes minutes here, so its blocks are narrow.
 python3 -c '

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lines that ranks share out, under faults: a rank is killed, the supervisor is killed, the run is stopped and resumed,
-# the disk is full, the output cannot be written. What was made is not made again, and the file is the same to the byte.
+# Lines that ranks share out, under faults: a rank, the supervisor or the agent is killed, the run is stopped and
+# resumed, the disk is full, the output cannot be written. What was made is not made again; the file has the same bytes.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=1
@@ -49,6 +49,13 @@ is_whole "$work/alone"
 [ "$(lines_taken)" -eq 120 ] || fail "$(lines_taken) lines of 120 were taken"
 expect 0 metrics "$task" --name lines_per_second
 [ "$(cut -d, -f2 "$work/out" | sort | uniq -d | wc -l)" -eq 0 ] || fail "points are there twice"
+
+begin "$work/agent"
+agent=$(pgrep -f "dtrun-agent.*$task") || fail "no agent of run $task"
+kill -9 $agent
+expect 0 wait "$task"
+is_whole "$work/agent"
+[ "$(lines_taken)" -lt 225 ] || fail "$(lines_taken) lines were taken after the agent was killed"
 
 begin "$work/stopped"
 expect 0 stop "$task"

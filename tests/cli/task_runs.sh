@@ -86,7 +86,7 @@ printf 'model: {from: "run:%s"}\n' "$shared" >"$work/from.yaml"
 expect 2 validate "$work/from.yaml"
 echo 'task: score' | cat - "$work/tiny.yaml" >"$work/task.yaml"
 expect 2 validate "$work/task.yaml"
-says "use 'dtrun score RUN --input FILE --ranks N'"
+says "has no effect on 'task: score'" "'lines.run' is missing"
 : >"$work/empty"
 expect 2 generate "$run" --input "$work/empty" --ranks 2
 says "has no lines to distribute"

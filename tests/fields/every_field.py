@@ -196,7 +196,12 @@ LEFT_OUT = {
     'early_stop.after': 'of sweeps: cli.sweep',
     'early_stop.keep': 'of sweeps: cli.sweep',
     'tensor': 'only 1 is taken',
-    'task': 'of runs that generate and score begin: cli.task_runs',
+    'task': 'of runs that generate and score: cli.task_recipes',
+    **{path: 'of runs that generate and score: cli.task_recipes' for path in (
+        'lines.run', 'lines.input', 'lines.target', 'lines.output', 'lines.replace',
+        'generate.tokens', 'generate.batch', 'generate.beam', 'generate.length_penalty',
+        'generate.stop', 'generate.past_end', 'generate.no_special', 'generate.temperature',
+        'generate.top_k', 'generate.top_p', 'generate.repetition_penalty')},
 }
 
 
