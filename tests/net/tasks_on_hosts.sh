@@ -30,6 +30,9 @@ is "nodes and ranks" "$(value shared '" ".join(n["host"] + ":" + str(len(n["rank
 "$dtrun" score trained --input "$lines" --threads 1 >"$net/one" || fail "score"
 "$dtrun" score trained --input "$lines" --threads 1 --nodes 'host[1-2]' --wait >"$net/two" 2>"$net/out" || fail "$(cat "$net/out")"
 cmp "$net/one" "$net/two" || fail "two hosts score otherwise: $(diff "$net/one" "$net/two" | head -n 4)"
+printf 'task: score\nnodes: "host[1-2]"\nthreads: 1\nlines: {run: trained, input: lines}\n' >"$net/launch/judge.yaml"
+"$dtrun" launch --wait "$net/launch/judge.yaml" >"$net/two" 2>"$net/out" || fail "$(cat "$net/out")"
+cmp "$net/one" "$net/two" || fail "two hosts score otherwise by a recipe: $(diff "$net/one" "$net/two" | head -n 4)"
 
 rm "$net/one" "$net/two"
 
