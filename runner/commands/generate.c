@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/export/output.h"
+#include "runner/cli/output.h"
 #include "runner/launch/from_checkpoint.h"
 #include "runner/launch/task.h"
 #include "runner/view/compare/bleu.h"

@@ -4,7 +4,7 @@
 #include "base/csv.h"
 #include "base/clock.h"
 #include "runner/export/export.h"
-#include "runner/export/output.h"
+#include "runner/cli/output.h"
 #include "runner/term/format.h"
 #include "runner/view/compare/wide.h"
 

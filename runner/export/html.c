@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "runner/export/export.h"
-#include "runner/export/output.h"
+#include "runner/cli/output.h"
 #include "web/report.h"
 
 #include "base/banned.h"

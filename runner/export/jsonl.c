@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "runner/export/export.h"
-#include "runner/export/output.h"
+#include "runner/cli/output.h"
 #include "runner/term/format.h"
 
 #include "base/banned.h"

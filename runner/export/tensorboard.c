@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "runner/export/export.h"
-#include "runner/export/output.h"
+#include "runner/cli/output.h"
 #include "runner/export/thrift.h"
 
 #include "base/banned.h"

@@ -10,6 +10,7 @@
 #include "recipes/fields/task_fields.h"
 #include "recipes/fields/values.h"
 #include "runner/cli/interrupt.h"
+#include "runner/cli/output.h"
 #include "runner/cli/tags.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/from_checkpoint.h"
@@ -114,25 +115,28 @@ static dt_status check_sides(const dt_checkpoint *checkpoint, dt_task_kind kind,
     if (kind == DT_TASK_SCORE && pairs && !target)
         return DT_FAIL(
             err, DT_ERR_USAGE,
-            "the run was trained on sentence pairs: give the translations too (--target)");
+            "the run was trained on sentence pairs: give the translations too (--target, or "
+            "lines.target in a recipe)");
     if (target && !pairs)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "the run was not trained on sentence pairs: leave out --target");
+                       "the run was not trained on sentence pairs: leave out the translations "
+                       "(--target, or lines.target in a recipe)");
     return DT_OK;
 }
 
-static dt_status read_target(dt_strbuf *out, int64_t lines, const char *path, dt_error *err)
+static dt_status read_target(dt_strbuf *out, int64_t lines, const dt_recipe *recipe, dt_error *err)
 {
+    const char *input = recipe->lines.input, *target = recipe->lines.target;
     dt_status st = DT_OK;
     int64_t count;
 
-    DT_TRY(read_lines(out, &count, path, err));
+    DT_TRY(read_lines(out, &count, target, err));
     if (count < lines)
-        DT_THROW(err, DT_ERR_USAGE, "--target ends before line %lld of --input",
-                 (long long)count + 1);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' ends before line %lld of '%s'", target,
+                 (long long)count + 1, input);
     if (count > lines)
-        DT_THROW(err, DT_ERR_USAGE, "--input ends before line %lld of --target",
-                 (long long)lines + 1);
+        DT_THROW(err, DT_ERR_USAGE, "'%s' ends before line %lld of '%s'", input,
+                 (long long)lines + 1, target);
 out:
     return st;
 }
@@ -417,7 +421,7 @@ static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
     DT_TRY(check_sides(checkpoint, recipe->task, target, err));
     DT_TRY(read_lines(&out->input, &task.lines, recipe->lines.input, err));
     if (target)
-        DT_TRY(read_target(&out->target, task.lines, recipe->lines.target, err));
+        DT_TRY(read_target(&out->target, task.lines, recipe, err));
     recipe->schedule.steps = task.lines;
     if (recipe->nodes_min == 0 && recipe->nodes.count > 1)
         recipe->nodes_min = 1; /* other nodes take over the lines of lost ones */
@@ -479,15 +483,22 @@ out:
 
 /* --- by a recipe file */
 
-static dt_status check_output(const dt_recipe *recipe, dt_error *err)
+/* Checks before the work that the output can be written. */
+static dt_status check_output(const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
     const char *output = recipe->lines.output;
+    dt_status st = DT_OK;
 
-    if (output[0] != '\0' && !recipe->lines.replace && dt_file_exists(output))
+    if (output[0] == '\0')
+        return DT_OK;
+    if (!recipe->lines.replace && dt_file_exists(output))
         return DT_FAIL(err, DT_ERR_USAGE,
                        "lines.output: '%s' exists; set 'lines.replace: true' to replace it",
                        output);
-    return DT_OK;
+    st = dt_output_check(output, recipe->lines.replace, arena, err);
+    if (st != DT_OK)
+        dt_error_prefix(err, "lines.output");
+    return st;
 }
 
 /* Finds the run and the checkpoint that lines.run names. DT_ERR_RECIPE if they do not exist. */
@@ -518,7 +529,7 @@ static dt_status plan_file(dt_preflight *flight, texts *out, const char **checkp
     dt_status st = DT_OK;
     dt_run parent;
 
-    DT_TRY(check_output(asked, err));
+    DT_TRY(check_output(asked, call->arena, err));
     DT_TRY(find_checkpoint(checkpoint, &parent, asked, call, err));
     DT_TRY(dt_checkpoint_open(&opened, *checkpoint, err));
     DT_TRY(dt_recipe_from_json(&before, dt_checkpoint_get_info(opened)->recipe, call->arena, err));

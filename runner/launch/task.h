@@ -55,7 +55,7 @@ dt_status dt_task_launch(const char **run, const dt_run *parent, const char *che
 /* Plans the run that a recipe asks for (its task is not training), and checks its input, without the nodes. */
 dt_status dt_task_preflight(dt_preflight *flight, const dt_recipe *recipe, const dt_call *call,
                             dt_error *err);
-/* Launches it. */
+/* Launches the run that a recipe asks for, with its file and labels. */
 dt_status dt_task_launch_recipe(const char **run, const dt_recipe *recipe,
                                 const dt_recipe_source *source, const dt_labels *labels,
                                 const dt_call *call, dt_error *err);

@@ -24,9 +24,9 @@ expect 0 score "$run" --input "$work/valid.words" --target "$work/valid.digits" 
 cmp "$work/one" "$work/out" || fail "2 ranks score otherwise"
 head -n 199 "$work/valid.digits" >"$work/short"
 expect 2 score "$run" --input "$work/valid.words" --target "$work/short" --ranks 2
-says "--target ends before line 200 of --input"
+says "/short' ends before line 200 of '"
 expect 2 score "$run" --input "$work/valid.words" --ranks 2
-says "give the translations too (--target)"
+says "give the translations too (--target, or lines.target in a recipe)"
 yes one | head -n 40 | tr '\n' ' ' >"$work/long"
 cat "$work/valid.words" "$work/long" >"$work/longer"
 expect 1 generate "$run" --input "$work/longer" --ranks 2 --json

@@ -95,13 +95,17 @@ says "lines.run:"
 expect 2 launch "$work/judge.yaml" --set lines.run="$id"
 says "is a score run with a checkpoint of run '$run'"
 expect 2 launch "$work/judge.yaml" --set lines.target="$work/lines"
-says "leave out --target"
+says "lines.target in a recipe"
 : >"$work/empty"
 expect 2 launch "$work/judge.yaml" --set lines.input="$work/empty"
 says "has no lines to distribute"
 expect 2 validate "$work/judge.yaml" --set lines.input="$work/missing"
 says "$work/missing"
 expect 0 validate --no-data "$work/judge.yaml" --set lines.input="$work/missing" --set lines.run=nobody
+for command in validate launch; do
+    expect 3 $command "$work/judge.yaml" --set lines.output="$work/nowhere/scores"
+    says "lines.output: cannot write '$work/nowhere/scores'"
+done
 expect 2 validate --gpus-as a100 "$work/judge.yaml"
 [ "$(runs)" -eq "$before" ] || fail "a refused recipe left a run"
 expect 0 doctor "$work/judge.yaml"

@@ -101,7 +101,7 @@ says "--detach requires"
 expect 2 score "$run" --input "$work/two" --output "$work/x"
 says "--output needs"
 expect 2 score "$run" --input "$work/two" --target "$work/two" --ranks 2
-says "leave out --target"
+says "leave out the translations"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --output "$work/scored"
 says "exists; use --force to replace it"
 cmp "$work/scores" "$work/scored" || fail "it was replaced"

@@ -4,8 +4,8 @@
  * disk, a signal) the previous file is intact.
  * Errors   DT_ERR_USAGE if the file exists and must not be replaced; DT_ERR_IO
  */
-#ifndef DT_EXPORT_OUTPUT_H
-#define DT_EXPORT_OUTPUT_H
+#ifndef DT_CLI_OUTPUT_H
+#define DT_CLI_OUTPUT_H
 
 #include "base/arena.h"
 #include "base/strbuf.h"

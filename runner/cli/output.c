@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/export/output.h"
+#include "runner/cli/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
