@@ -5,7 +5,7 @@
 # checkpoint that continues elsewhere. Tiny: what the numbers of a card are is trust_chain.sh's.
 . tests/dist/lib.sh
 make_text 4
-export LD_LIBRARY_PATH=$bin # the emulated card's NVML
+export XDG_CACHE_HOME=$work LD_LIBRARY_PATH=$bin # the emulated card's NVML
 tiny=(model.layers=2 model.heads=2 model.embed=32 batch.tokens=8 evaluate.sequences=4
     schedule.period_steps=4 schedule.warmup_steps=1)
 
