@@ -15,7 +15,26 @@
 #include "engine/ops/cuda/cuda_int.cuh"
 
 #define THREADS       512
+#define AHEAD         4    /* vectors that a thread loads before it uses the first: hides the latency of memory */
 #define SHARED_BESIDE 1280 /* bytes of shared memory per block for the driver and for the sums */
+
+/* Adds a vector to a thread's maximum and sum. */
+template <typename T> __device__ void add_vector(float *max, float *sum, const dt_vec<T> &x)
+{
+    float top = *max;
+
+#pragma unroll
+    for (int k = 0; k < dt_vec<T>::N; k++)
+        top = fmaxf(top, dt_to_float(x.v[k]));
+    if (top > *max) {
+        *sum *= __expf(*max - top);
+        *max = top;
+    }
+    if (*max > -INFINITY)
+#pragma unroll
+        for (int k = 0; k < dt_vec<T>::N; k++)
+            *sum += __expf(dt_to_float(x.v[k]) - *max);
+}
 
 /* Computes the maximum and the sum of exp(x - maximum) over the block. With KEPT the row must be
  * aligned, and its whole vectors are also stored in `kept`. */
@@ -25,25 +44,22 @@ __device__ void row_statistics(float *max_out, float *sum_out, T *kept, const T 
 {
     constexpr int N = dt_vec<T>::N;
     float max = -INFINITY, sum = 0.0f, all;
-    int64_t whole = aligned ? vocab / N * N : 0;
+    int64_t whole = aligned ? vocab / N * N : 0, stride = (int64_t)blockDim.x * N;
 
-    for (int64_t j = (int64_t)threadIdx.x * N; j < whole; j += (int64_t)blockDim.x * N) {
-        dt_vec<T> x = *(const dt_vec<T> *)(row + j);
-        float top = max;
+    for (int64_t first = (int64_t)threadIdx.x * N; first < whole; first += AHEAD * stride) {
+        dt_vec<T> x[AHEAD];
 
-        if (KEPT)
-            *(dt_vec<T> *)(kept + j) = x;
 #pragma unroll
-        for (int k = 0; k < N; k++)
-            top = fmaxf(top, dt_to_float(x.v[k]));
-        if (top > max) {
-            sum *= __expf(max - top);
-            max = top;
-        }
-        if (max > -INFINITY)
+        for (int i = 0; i < AHEAD; i++)
+            if (first + i * stride < whole)
+                x[i] = *(const dt_vec<T> *)(row + first + i * stride);
 #pragma unroll
-            for (int k = 0; k < N; k++)
-                sum += __expf(dt_to_float(x.v[k]) - max);
+        for (int i = 0; i < AHEAD; i++)
+            if (first + i * stride < whole) {
+                if (KEPT)
+                    *(dt_vec<T> *)(kept + first + i * stride) = x[i];
+                add_vector(&max, &sum, x[i]);
+            }
     }
     for (int64_t j = whole + threadIdx.x; j < vocab; j += blockDim.x) {
         float x = dt_to_float(row[j]);
