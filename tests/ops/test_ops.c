@@ -141,9 +141,11 @@ static const row rows[] = {
     {"attention_at_1024",
      case_long_attention,
      2e-5,
-     3e-2,
-     4e-3,
-     "as above, sums over up to 1,024; fp32 is the plain kernel, 16 bits are flash attention's",
+     5e-2,
+     7e-3,
+     "as above; flash attention rounds p and ds before their sums over 1,024, and what those roundings "
+     "alone make of an exact backward is up to 3.9e-2 in bf16 and 6.0e-3 in fp16 (32 problems of "
+     "these shapes)",
      {{1, 1024, 1, 64}, {1, 1024, 1, 128}}},
     {"attention_with_dropout",
      case_attention_dropout,
