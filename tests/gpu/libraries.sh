@@ -4,11 +4,11 @@
 # which need no Python to be found. Sets, unless they are set: DTRUN_CUDNN, DTRUN_NCCL (base/library.h),
 # LD_LIBRARY_PATH for what libdtrun-cuda.so is linked to, and NCCL_ROOT, CUBLAS_ROOT for a build.
 
-# Folders of libraries: beside the programs, the toolkits', Python's.
+# Folders of libraries: next to the programs, Python's packages, the toolkits. Python's come before the toolkits,
+# because PyTorch brings newer ones than the system has, and the comparison with it is fair with its own.
 library_folders() {
     local site
-    printf '%s\n' "$bin" /usr/local/cuda*/lib64 /usr/local/cuda*/lib \
-        /usr/local/cuda*/targets/*/lib /usr/lib/x86_64-linux-gnu
+    printf '%s\n' "$bin"
     {
         [ -z "$python" ] || "$python" -c 'import sys; print(*sys.path, sep="\n")' 2> /dev/null
         printf '%s\n' "${VIRTUAL_ENV:-/nowhere}"/lib/python3*/site-packages \
@@ -18,6 +18,7 @@ library_folders() {
     } | while read -r site; do
         printf '%s\n' "$site"/nvidia/*/lib
     done
+    printf '%s\n' /usr/local/cuda*/lib64 /usr/local/cuda*/lib /usr/local/cuda*/targets/*/lib /usr/lib/x86_64-linux-gnu
 }
 
 # library_path NAME...: where the first of these libraries is that there is

@@ -241,8 +241,8 @@ precision() {
     step racecheck 300 bash tests/gpu/sanitize.sh racecheck ${some:+"$some"}
 }
 xl() {
-    step xl 300 bash -c 'measure xl'
-    [ -z "$torch" ] || step xl-torch 420 bash -c 'measure xl-torch'
+    step xl 120 bash -c 'measure xl'
+    [ -z "$torch" ] || step xl-torch 300 bash -c 'measure xl-torch'
 }
 
 if [ "$stage" = all ]; then
