@@ -91,23 +91,17 @@ void dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_arena *
 static dt_status read_ending(const char **out, dt_store *store, const dt_run *run, dt_arena *arena,
                              dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    dt_status st = DT_OK;
-    bool there;
+    dt_status st;
+    bool found;
 
     *out = "";
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT e.kind FROM events e JOIN runs r USING (run) WHERE r.id = ?1 AND"
-                       " e.attempt = ?2 AND e.kind IN ('stop', '" DT_EVENT_RESTARTING
-                       "', '" DT_EVENT_FAILING "') ORDER BY e.event DESC LIMIT 1",
-                       DT_TEXT(run->id), DT_INT(run->attempt)));
-    DT_TRY(dt_sql_next(&rows, &there, err));
-    if (there)
-        *out = dt_sql_text(&rows);
+    st = DT_SQL_FIRST(out, &found, &dt_sql_one_text, store, arena, err,
+                      "SELECT e.kind FROM events e JOIN runs r USING (run) WHERE r.id = ?1 AND"
+                      " e.attempt = ?2 AND e.kind IN ('stop', '" DT_EVENT_RESTARTING
+                      "', '" DT_EVENT_FAILING "') ORDER BY e.event DESC LIMIT 1",
+                      DT_TEXT(run->id), DT_INT(run->attempt));
     if (strcmp(*out, "stop") == 0)
         *out = "";
-out:
-    dt_sql_close(&rows);
     return st;
 }
 

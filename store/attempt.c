@@ -119,23 +119,6 @@ dt_status dt_store_attempt_set_provenance(dt_store *store, const char *run,
                     provenance_json, err);
 }
 
-/* Returns the number of the newest attempt, which can be higher than the one in runs.attempt
- * (dt_store_run_restore). */
-static dt_status newest_number(dt_store *store, int64_t *attempt, int64_t run, dt_error *err)
-{
-    dt_sql_rows rows = {0};
-    dt_status st = DT_OK;
-    bool more;
-
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT max(attempt) FROM attempts WHERE run = ?1",
-                       DT_INT(run)));
-    DT_TRY(dt_sql_next(&rows, &more, err));
-    *attempt = more ? dt_sql_int(&rows) : 0;
-out:
-    dt_sql_close(&rows);
-    return st;
-}
-
 dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_step,
                                int64_t steps_total, const char *recipe_json,
                                const char *recipe_hash, int64_t now_ms, int64_t *attempt,
@@ -145,6 +128,7 @@ dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_s
     dt_run_state state;
     int64_t number;
     dt_status st = DT_OK;
+    bool found;
 
     *attempt = 0;
     DT_TRY(dt_sql_group_begin(&group, store, err));
@@ -152,7 +136,9 @@ dt_status dt_store_attempt_add(dt_store *store, const char *run, int64_t start_s
     if (!dt_run_state_is_terminal(state))
         DT_THROW(err, DT_ERR_BUSY, "run '%s' has not ended yet: it is %s", run,
                  dt_run_state_name(state));
-    DT_TRY(newest_number(store, attempt, number, err));
+    /* runs.attempt can be an earlier one (dt_store_run_restore) */
+    DT_TRY(DT_SQL_FIRST(attempt, &found, &dt_sql_one_int, store, NULL, err,
+                        "SELECT max(attempt) FROM attempts WHERE run = ?1", DT_INT(number)));
     ++*attempt;
     DT_TRY(DT_SQL_RUN(store, err,
                       "INSERT INTO attempts (run, attempt, state, start_step, steps_total,"
@@ -166,64 +152,54 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
-static dt_status attempt_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    dt_attempt *attempt = item;
+#define ATTEMPT(X)                                                                                 \
+    X(dt_attempt, attempt, "attempt")                                                              \
+    X(dt_attempt, start_step, "start_step")                                                        \
+    X(dt_attempt, created_ms, "created_ms")                                                        \
+    X(dt_attempt, started_ms, "started_ms")                                                        \
+    X(dt_attempt, ended_ms, "ended_ms")                                                            \
+    X(dt_attempt, elapsed_ms, "coalesce(max(0, coalesce(elapsed_ms, ended_ms - started_ms)), -1)") \
+    X(dt_attempt, state, "state")                                                                  \
+    X(dt_attempt, exit_code, "exit_code")                                                          \
+    X(dt_attempt, reason, "reason")                                                                \
+    X(dt_attempt, changes_json, "changes")                                                         \
+    X(dt_attempt, provenance_json, "provenance")
 
-    attempt->attempt = dt_sql_int(rows);
-    attempt->start_step = dt_sql_int(rows);
-    attempt->created_ms = dt_sql_int(rows);
-    attempt->started_ms = dt_sql_int(rows);
-    attempt->ended_ms = dt_sql_int(rows);
-    attempt->exit_code = (int)dt_sql_int_or(rows, -1);
-    attempt->reason = dt_sql_text(rows);
-    attempt->changes_json = dt_sql_text(rows);
-    attempt->provenance_json = dt_sql_text(rows);
-    attempt->elapsed_ms = dt_sql_int_or(rows, -1);
-    return dt_sql_state(rows, &attempt->state, err);
-}
+static const dt_sql_row attempt_row = DT_SQL_ROW(dt_attempt, ATTEMPT);
 
 dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err)
 {
-    const dt_sql_selection selection = {
-        .sql = "SELECT attempt, start_step, created_ms, started_ms, ended_ms, exit_code,"
-               " reason, changes, provenance, max(0, coalesce(elapsed_ms, ended_ms - started_ms)), "
-               "state"
-               " FROM attempts WHERE run = ?1 ORDER BY attempt",
-        .item_bytes = sizeof(**out),
-        .read = attempt_read,
-    };
-    void *items;
-    dt_status st = dt_sql_list_of_run(store, &items, count, run, &selection, arena, err);
-
-    *out = items;
-    return st;
+    return DT_SQL_LIST_OF_RUN(
+        out, count, &attempt_row, store, run, arena, err,
+        DT_SQL_SELECT(ATTEMPT, "FROM attempts WHERE run = ?1 ORDER BY attempt"));
 }
+
+#define STANDING(X)                              \
+    X(dt_standing, attempt, "a.attempt")         \
+    X(dt_standing, state, "a.state")             \
+    X(dt_standing, recipe_json, "a.recipe_json") \
+    X(dt_standing, recipe_hash, "a.recipe_hash")
+
+static const dt_sql_row standing_row = DT_SQL_ROW(dt_standing, STANDING);
 
 dt_status dt_store_run_standing(dt_store *store, dt_standing *out, const char *run, dt_arena *arena,
                                 dt_error *err)
 {
-    dt_sql_rows rows = {0};
     dt_status st = DT_OK;
-    bool more;
+    bool found;
 
     *out = (dt_standing){0};
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT a.attempt, a.recipe_json, a.recipe_hash, a.state"
-                       " FROM attempts a JOIN runs r USING (run) WHERE r.id = ?1"
-                       " AND (a.first_step_ms IS NOT NULL OR a.state <> 'failed' OR a.attempt = 1)"
-                       " ORDER BY a.attempt DESC LIMIT 1",
-                       DT_TEXT(run)));
-    DT_TRY(dt_sql_next(&rows, &more, err));
-    if (!more)
+    DT_TRY(DT_SQL_FIRST(out, &found, &standing_row, store, arena, err,
+                        DT_SQL_SELECT(STANDING,
+                                      "FROM attempts a JOIN runs r USING (run) WHERE r.id = ?1"
+                                      " AND (a.first_step_ms IS NOT NULL OR a.state <> 'failed' "
+                                      "OR a.attempt = 1)"
+                                      " ORDER BY a.attempt DESC LIMIT 1"),
+                        DT_TEXT(run)));
+    if (!found)
         DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", run);
-    out->attempt = dt_sql_int(&rows);
-    out->recipe_json = dt_sql_text(&rows);
-    out->recipe_hash = dt_sql_text(&rows);
-    DT_TRY(dt_sql_state(&rows, &out->state, err));
 out:
-    dt_sql_close(&rows);
     return st;
 }
 

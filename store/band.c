@@ -176,27 +176,11 @@ out:
     return dt_sql_group_end(&group, st, err);
 }
 
-static dt_status id_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    *(const char **)item = dt_sql_text(rows);
-    return DT_OK;
-}
-
 dt_status dt_store_group_runs(dt_store *store, const char ***ids, int64_t *count, const char *group,
                               dt_arena *arena, dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    void *items = NULL;
-    dt_status st;
-
-    *count = 0;
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+    return DT_SQL_LIST(ids, count, &dt_sql_one_text, store, arena, err,
                        "SELECT id FROM runs WHERE run_group = ?1 AND run_group <> ''"
                        " ORDER BY created_ms, run",
-                       DT_TEXT(group)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(const char *), id_read, err));
-out:
-    *ids = items;
-    dt_sql_close(&rows);
-    return st;
+                       DT_TEXT(group));
 }

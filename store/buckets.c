@@ -45,17 +45,12 @@ static int64_t most_of(int64_t a, int64_t b)
 static dt_status step_of(dt_store *store, int64_t *out, const char *sql, int64_t series,
                          int64_t attempt, int64_t step, int64_t none, dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    dt_status st = DT_OK;
-    bool more;
+    bool found;
 
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, sql, DT_INT(series), DT_INT(attempt), DT_INT(step),
-                       DT_INT(dt_step_bucket(step, dt_pyramid_shift(1)))));
-    DT_TRY(dt_sql_next(&rows, &more, err));
-    *out = more ? dt_sql_int_or(&rows, none) : none;
-out:
-    dt_sql_close(&rows);
-    return st;
+    *out = none;
+    return DT_SQL_FIRST(out, &found, &dt_sql_one_int, store, NULL, err, sql, DT_INT(series),
+                        DT_INT(attempt), DT_INT(step),
+                        DT_INT(dt_step_bucket(step, dt_pyramid_shift(1))));
 }
 
 /* Finds the first and the last step of an attempt within `limits`. */

@@ -7,10 +7,24 @@
 #include "store/repair.h"
 #include "store/store_int.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/banned.h"
+
+#define CHECKPOINT(X)                                \
+    X(dt_store_checkpoint, attempt, "attempt")       \
+    X(dt_store_checkpoint, step, "step")             \
+    X(dt_store_checkpoint, bytes, "bytes")           \
+    X(dt_store_checkpoint, time_ms, "time_ms")       \
+    X(dt_store_checkpoint, path, "path")             \
+    X(dt_store_checkpoint, digest, "digest")         \
+    X(dt_store_checkpoint, valid_loss, "valid_loss") \
+    X(dt_store_checkpoint, seconds, "seconds")       \
+    X(dt_store_checkpoint, score, "score")
+
+static const dt_sql_row checkpoint_row = DT_SQL_ROW(dt_store_checkpoint, CHECKPOINT);
 
 /* Returns the end of the path if it is "/runs/ID/checkpoints/NAME"; NULL for paths elsewhere. */
 static const char *own_tail(const char *path, const char *run, dt_arena *arena)
@@ -40,6 +54,7 @@ const char *dt_checkpoint_path(const dt_store *store, const char *path, const ch
 dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                                   const dt_store_checkpoint *checkpoint, dt_error *err)
 {
+    dt_store_checkpoint stored = *checkpoint;
     dt_sql_group group = {0};
     dt_status st = DT_OK;
     const char *tail;
@@ -56,19 +71,10 @@ dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                           "DELETE FROM checkpoints WHERE run = ?1 AND path <> ?2"
                           " AND substr(path, -length(?3)) = ?3",
                           DT_INT(number), DT_TEXT(checkpoint->path), DT_TEXT(tail)));
-    DT_TRY(
-        DT_SQL_RUN(store, err,
-                   "INSERT INTO checkpoints (run, path, attempt, step, bytes, time_ms, digest,"
-                   " valid_loss, seconds, score) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, ''),"
-                   " ?8, coalesce(?9, 0), ?10) ON CONFLICT (run, path) DO UPDATE SET"
-                   " attempt = excluded.attempt, step = excluded.step, bytes = excluded.bytes,"
-                   " time_ms = excluded.time_ms, digest = excluded.digest,"
-                   " valid_loss = excluded.valid_loss, seconds = excluded.seconds,"
-                   " score = excluded.score",
-                   DT_INT(number), DT_TEXT(checkpoint->path), DT_INT(checkpoint->attempt),
-                   DT_INT(checkpoint->step), DT_INT(checkpoint->bytes), DT_INT(checkpoint->time_ms),
-                   DT_TEXT(checkpoint->digest), DT_REAL(checkpoint->valid_loss),
-                   DT_REAL(checkpoint->seconds), DT_REAL(checkpoint->score)));
+    if (isnan(stored.seconds))
+        stored.seconds = 0;
+    DT_TRY(dt_sql_put(store, DT_SQL_UPSERT("checkpoints", CHECKPOINT, "run", "?", "run, path"),
+                      &checkpoint_row, &stored, run, NULL, 0, err));
 out:
     dt_arena_release(&arena);
     return dt_sql_group_end(&group, st, err);
@@ -92,37 +98,20 @@ out:
     return st;
 }
 
-static dt_status checkpoint_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    dt_store_checkpoint *checkpoint = item;
-
-    checkpoint->attempt = dt_sql_int(rows);
-    checkpoint->step = dt_sql_int(rows);
-    checkpoint->bytes = dt_sql_int(rows);
-    checkpoint->time_ms = dt_sql_int(rows);
-    checkpoint->path = dt_sql_text(rows);
-    checkpoint->digest = dt_sql_text(rows);
-    checkpoint->valid_loss = dt_sql_real(rows);
-    checkpoint->seconds = dt_sql_real(rows);
-    checkpoint->score = dt_sql_real(rows);
-    return DT_OK;
-}
-
 dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, int64_t *count,
                                    const char *run, dt_arena *arena, dt_error *err)
 {
-    const dt_sql_selection selection = {
-        .sql = "SELECT attempt, step, bytes, time_ms, path, digest, valid_loss, seconds,"
-               " coalesce(score, valid_loss) FROM checkpoints WHERE run = ?1 ORDER BY step DESC, "
-               "attempt DESC",
-        .item_bytes = sizeof(**out),
-        .read = checkpoint_read,
-    };
-    void *items;
-    dt_status st = dt_sql_list_of_run(store, &items, count, run, &selection, arena, err);
+    dt_status st = DT_SQL_LIST_OF_RUN(
+        out, count, &checkpoint_row, store, run, arena, err,
+        DT_SQL_SELECT(CHECKPOINT,
+                      "FROM checkpoints WHERE run = ?1 ORDER BY step DESC, attempt DESC"));
 
-    *out = items;
-    for (int64_t i = 0; st == DT_OK && i < *count; i++)
-        (*out)[i].path = dt_checkpoint_path(store, (*out)[i].path, run, arena);
+    for (int64_t i = 0; i < *count; i++) {
+        dt_store_checkpoint *one = *out + i;
+
+        one->path = dt_checkpoint_path(store, one->path, run, arena);
+        if (isnan(one->score))
+            one->score = one->valid_loss;
+    }
     return st;
 }

@@ -9,66 +9,43 @@
 
 #include "base/banned.h"
 
-static dt_status number_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    *(int64_t *)item = dt_sql_int(rows);
-    return DT_OK;
-}
-
 /* Returns for each attempt, from 1, its last step that counts: the earliest start of a later attempt. */
 static dt_status last_steps_read(dt_store *store, int64_t **out, int64_t *count, int64_t run,
                                  dt_arena *arena, dt_error *err)
 {
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    int64_t *steps, earliest = INT64_MAX;
-    void *items = NULL;
+    dt_status st =
+        DT_SQL_LIST(out, count, &dt_sql_one_int, store, arena, err,
+                    "SELECT start_step FROM attempts WHERE run = ?1 ORDER BY attempt", DT_INT(run));
+    int64_t earliest = INT64_MAX;
 
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT start_step FROM attempts WHERE run = ?1 ORDER BY attempt",
-                       DT_INT(run)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(*steps), number_read, err));
-    steps = items;
     for (int64_t i = *count - 1; i >= 0; i--) {
-        int64_t start = steps[i];
+        int64_t start = (*out)[i];
 
-        steps[i] = earliest;
+        (*out)[i] = earliest;
         earliest = start < earliest ? start : earliest;
     }
-    *out = steps;
-out:
-    dt_sql_close(&rows);
     return st;
 }
 
-static dt_status curve_read_row(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    dt_store_curve *curve = item;
+#define CURVE(X) X(dt_store_curve, series, "series") X(dt_store_curve, name, "name")
 
-    curve->series = dt_sql_int(rows);
-    curve->name = dt_sql_text(rows);
-    return DT_OK;
-}
+static const dt_sql_row curve_row = DT_SQL_ROW(dt_store_curve, CURVE);
 
 dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char *run,
                                const char *name, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    void *items = NULL;
     int64_t number;
 
     memset(out, 0, sizeof(*out));
     DT_TRY(dt_store_run_number(store, &number, run, err));
     DT_TRY(last_steps_read(store, &out->last_steps, &out->attempts, number, arena, err));
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT series, name FROM series WHERE run = ?1"
-                       " AND (?2 IS NULL OR name = ?2) ORDER BY name",
-                       DT_INT(number), DT_TEXT(name)));
-    DT_TRY(dt_sql_list(&rows, &items, &out->count, sizeof(*out->curves), curve_read_row, err));
-    out->curves = items;
+    DT_TRY(DT_SQL_LIST(
+        &out->curves, &out->count, &curve_row, store, arena, err,
+        DT_SQL_SELECT(CURVE,
+                      "FROM series WHERE run = ?1 AND (?2 IS NULL OR name = ?2) ORDER BY name"),
+        DT_INT(number), DT_TEXT(name)));
 out:
-    dt_sql_close(&rows);
     return st;
 }
 
@@ -120,24 +97,21 @@ out:
 dt_status dt_store_curve_back(dt_store *store, const dt_store_curves *curves, int64_t which,
                               int64_t back, int64_t *step, dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    dt_status st = DT_OK;
-    bool more;
+    bool found;
 
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
-                       "SELECT step FROM metrics WHERE series = ?1 ORDER BY step DESC"
-                       " LIMIT 1 OFFSET ?2",
-                       DT_INT(curves->curves[which].series), DT_INT(back)));
-    DT_TRY(dt_sql_next(&rows, &more, err));
-    *step = more ? dt_sql_int(&rows) : INT64_MIN;
-out:
-    dt_sql_close(&rows);
-    return st;
+    *step = INT64_MIN;
+    return DT_SQL_FIRST(step, &found, &dt_sql_one_int, store, NULL, err,
+                        "SELECT step FROM metrics WHERE series = ?1 ORDER BY step DESC"
+                        " LIMIT 1 OFFSET ?2",
+                        DT_INT(curves->curves[which].series), DT_INT(back));
 }
 
 typedef struct counted {
     int64_t count, last_step;
 } counted;
+#define COUNTED(X) X(counted, count, "count(*)") X(counted, last_step, "max(step)")
+
+static const dt_sql_row counted_row = DT_SQL_ROW(counted, COUNTED);
 
 static bool count_point(void *context, const dt_metric *point)
 {
@@ -153,20 +127,12 @@ static bool count_point(void *context, const dt_metric *point)
 static dt_status count_rows(dt_store *store, const dt_store_curve *curve, int64_t after_step,
                             counted *out, dt_error *err)
 {
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    bool more;
+    bool found;
 
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
-                       "SELECT count(*), max(step) FROM metrics WHERE series = ?1 AND step > ?2"
-                       " AND attempt <= 1",
-                       DT_INT(curve->series), DT_INT(after_step)));
-    DT_TRY(dt_sql_next(&rows, &more, err));
-    out->count = dt_sql_int(&rows);
-    out->last_step = dt_sql_int(&rows);
-out:
-    dt_sql_close(&rows);
-    return st;
+    return DT_SQL_FIRST(
+        out, &found, &counted_row, store, NULL, err,
+        DT_SQL_SELECT(COUNTED, "FROM metrics WHERE series = ?1 AND step > ?2 AND attempt <= 1"),
+        DT_INT(curve->series), DT_INT(after_step));
 }
 
 dt_status dt_store_curve_count(dt_store *store, const dt_store_curves *curves, int64_t which,

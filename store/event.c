@@ -6,22 +6,26 @@
 
 #include "base/banned.h"
 
+#define EVENT(X)                            \
+    X(dt_store_event, attempt, "attempt")   \
+    X(dt_store_event, node, "node")         \
+    X(dt_store_event, sequence, "sequence") \
+    X(dt_store_event, rank, "rank")         \
+    X(dt_store_event, time_ms, "time_ms")   \
+    X(dt_store_event, kind, "kind")         \
+    X(dt_store_event, json, "json")
+#define STORED_EVENT(X) X(dt_store_event, id, "event") EVENT(X)
+
+static const dt_sql_row event_row = DT_SQL_ROW(dt_store_event, EVENT),
+                        stored_row = DT_SQL_ROW(dt_store_event, STORED_EVENT);
+
 dt_status dt_store_event_add(dt_store *store, const char *run, const dt_store_event *event,
                              dt_error *err)
 {
-    dt_status st = DT_OK;
-    int64_t number;
-
-    DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(DT_SQL_RUN(store, err,
-                      "INSERT INTO events (run, attempt, node, sequence, rank, time_ms, kind, json)"
-                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-                      " ON CONFLICT (run, attempt, node, sequence) WHERE node >= 0 DO NOTHING",
-                      DT_INT(number), DT_INT(event->attempt), DT_INT(event->node),
-                      DT_INT(event->sequence), DT_INT(event->rank), DT_INT(event->time_ms),
-                      DT_TEXT(event->kind), DT_TEXT(event->json)));
-out:
-    return st;
+    return dt_sql_put(store,
+                      DT_SQL_INSERT("events", EVENT, "run", "?",
+                                    "(run, attempt, node, sequence) WHERE node >= 0 DO NOTHING"),
+                      &event_row, event, run, NULL, 0, err);
 }
 
 dt_status dt_store_event_has(dt_store *store, bool *has, const char *run,
@@ -43,36 +47,13 @@ out:
     return st;
 }
 
-static dt_status event_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    dt_store_event *event = item;
-
-    event->id = dt_sql_int(rows);
-    event->attempt = dt_sql_int(rows);
-    event->node = dt_sql_int(rows);
-    event->sequence = dt_sql_int(rows);
-    event->rank = dt_sql_int(rows);
-    event->time_ms = dt_sql_int(rows);
-    event->kind = dt_sql_text(rows);
-    event->json = dt_sql_text(rows);
-    return DT_OK;
-}
-
 dt_status dt_store_event_list(dt_store *store, dt_store_event **out, int64_t *count,
                               const char *run, int64_t after_id, int64_t limit, dt_arena *arena,
                               dt_error *err)
 {
-    const dt_sql_selection selection = {
-        .sql = "SELECT event, attempt, node, sequence, rank, time_ms, kind, json"
-               " FROM events WHERE run = ?1 AND event > ?2 ORDER BY event LIMIT ?3",
-        .item_bytes = sizeof(**out),
-        .read = event_read,
-        .more = {DT_INT(after_id), DT_INT(limit > 0 ? limit : -1)},
-        .more_count = 2,
-    };
-    void *items;
-    dt_status st = dt_sql_list_of_run(store, &items, count, run, &selection, arena, err);
-
-    *out = items;
-    return st;
+    return DT_SQL_LIST_OF_RUN(
+        out, count, &stored_row, store, run, arena, err,
+        DT_SQL_SELECT(STORED_EVENT,
+                      "FROM events WHERE run = ?1 AND event > ?2 ORDER BY event LIMIT ?3"),
+        DT_INT(after_id), DT_INT(limit > 0 ? limit : -1));
 }

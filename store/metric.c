@@ -10,23 +10,6 @@
 
 #include "base/banned.h"
 
-static dt_status series_number(dt_store *store, int64_t *series, int64_t run, const char *name,
-                               bool *found, dt_error *err)
-{
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
-                       "SELECT series FROM series WHERE run = ?1 AND name = ?2", DT_INT(run),
-                       DT_TEXT(name)));
-    DT_TRY(dt_sql_next(&rows, found, err));
-    if (*found)
-        *series = dt_sql_int(&rows);
-out:
-    dt_sql_close(&rows);
-    return st;
-}
-
 static dt_status point_insert(dt_store *store, const dt_metric *point, const char *run,
                               int64_t series, dt_error *err)
 {
@@ -58,7 +41,9 @@ dt_status dt_store_metric_add(dt_store *store, const char *run, int64_t attempt,
         return point_insert(store, &point, run, series, err);
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(series_number(store, &series, number, name, &found, err));
+    DT_TRY(DT_SQL_FIRST(&series, &found, &dt_sql_one_int, store, NULL, err,
+                        "SELECT series FROM series WHERE run = ?1 AND name = ?2", DT_INT(number),
+                        DT_TEXT(name)));
     if (!found) {
         DT_TRY(DT_SQL_RUN(store, err, "INSERT INTO series (run, name) VALUES (?1, ?2)",
                           DT_INT(number), DT_TEXT(name)));
@@ -101,40 +86,11 @@ dt_status dt_store_metric_mend(dt_store *store, const char *run, const dt_metric
                       DT_INT(point->attempt), DT_REAL(point->value), DT_INT(point->time_ms));
 }
 
-static dt_status name_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    *(const char **)item = dt_sql_text(rows);
-    return DT_OK;
-}
-
-static dt_status names_read(dt_store *store, const char ***out, int64_t *count, int64_t run,
-                            dt_arena *arena, dt_error *err)
-{
-    dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
-    void *items = NULL;
-
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT name FROM series WHERE run = ?1 ORDER BY name", DT_INT(run)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(char *), name_read, err));
-    *out = items;
-out:
-    dt_sql_close(&rows);
-    return st;
-}
-
 dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err)
 {
-    dt_status st = DT_OK;
-    int64_t number;
-
-    *out = NULL;
-    *count = 0;
-    DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(names_read(store, out, count, number, arena, err));
-out:
-    return st;
+    return DT_SQL_LIST_OF_RUN(out, count, &dt_sql_one_text, store, run, arena, err,
+                              "SELECT name FROM series WHERE run = ?1 ORDER BY name");
 }
 
 typedef struct gathered {

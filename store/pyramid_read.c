@@ -42,19 +42,19 @@ out:
     return st;
 }
 
-static void pile_read(dt_pile *pile, dt_sql_rows *rows)
-{
-    pile->points = dt_sql_int(rows);
-    pile->not_finite = dt_sql_int(rows);
-    pile->low = dt_sql_real(rows);
-    pile->high = dt_sql_real(rows);
-    pile->total = dt_sql_real(rows);
-    pile->first_step = dt_sql_int(rows);
-    pile->first_ms = dt_sql_int(rows);
-    pile->last_step = dt_sql_int(rows);
-    pile->last_ms = dt_sql_int(rows);
-    pile->last = dt_sql_real(rows);
-}
+#define PILE(X)                          \
+    X(dt_pile, points, "points")         \
+    X(dt_pile, not_finite, "not_finite") \
+    X(dt_pile, low, "low")               \
+    X(dt_pile, high, "high")             \
+    X(dt_pile, total, "total")           \
+    X(dt_pile, first_step, "first_step") \
+    X(dt_pile, first_ms, "first_ms")     \
+    X(dt_pile, last_step, "last_step")   \
+    X(dt_pile, last_ms, "last_ms")       \
+    X(dt_pile, last, "last")
+
+static const dt_sql_row pile_row = DT_SQL_ROW(dt_pile, PILE);
 
 static dt_status rows_read(const reader *r, int level, dt_step_range buckets, dt_error *err)
 {
@@ -62,19 +62,19 @@ static dt_status rows_read(const reader *r, int level, dt_step_range buckets, dt
     dt_status st = DT_OK;
     bool more;
 
-    DT_TRY(DT_SQL_OPEN(&rows, r->store, NULL, err,
-                       "SELECT points, not_finite, low, high, total, first_step, first_ms,"
-                       " last_step, last_ms, last FROM pyramid WHERE series = ?1 AND attempt = ?2"
-                       " AND level = ?3 AND bucket >= ?4 AND bucket <= ?5 ORDER BY bucket",
-                       DT_INT(r->series), DT_INT(r->attempt), DT_INT(level), DT_INT(buckets.from),
-                       DT_INT(buckets.to)));
+    DT_TRY(DT_SQL_OPEN(
+        &rows, r->store, NULL, err,
+        DT_SQL_SELECT(PILE, "FROM pyramid WHERE series = ?1 AND attempt = ?2"
+                            " AND level = ?3 AND bucket >= ?4 AND bucket <= ?5 ORDER BY bucket"),
+        DT_INT(r->series), DT_INT(r->attempt), DT_INT(level), DT_INT(buckets.from),
+        DT_INT(buckets.to)));
     for (;;) {
         dt_pile pile;
 
         DT_TRY(dt_sql_next(&rows, &more, err));
         if (!more)
             break;
-        pile_read(&pile, &rows);
+        DT_TRY(dt_sql_read(&pile, &rows, &pile_row, err));
         r->take(r->context, &pile);
     }
 out:

@@ -8,27 +8,35 @@
 
 #include "base/banned.h"
 
+typedef struct newest {
+    int64_t run, attempt;
+    dt_run_state state;
+} newest;
+#define NEWEST(X) \
+    X(newest, run, "r.run") X(newest, attempt, "r.attempt") X(newest, state, "a.state")
+
+static const dt_sql_row newest_row = DT_SQL_ROW(newest, NEWEST);
+
 dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt,
                               dt_run_state *state, const char *id, dt_error *err)
 {
     dt_status st = DT_OK;
-    dt_sql_rows rows = {0};
+    newest one = {0};
     dt_arena arena;
-    bool more;
+    bool found;
 
     dt_arena_init(&arena, 512);
-    DT_TRY(DT_SQL_OPEN(&rows, store, &arena, err,
-                       "SELECT r.run, r.attempt, a.state FROM runs r JOIN attempts a"
-                       " ON a.run = r.run AND a.attempt = r.attempt WHERE r.id = ?1",
-                       DT_TEXT(id)));
-    DT_TRY(dt_sql_next(&rows, &more, err));
-    if (!more)
+    DT_TRY(DT_SQL_FIRST(
+        &one, &found, &newest_row, store, &arena, err,
+        DT_SQL_SELECT(NEWEST, "FROM runs r JOIN attempts a"
+                              " ON a.run = r.run AND a.attempt = r.attempt WHERE r.id = ?1"),
+        DT_TEXT(id)));
+    if (!found)
         DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", id);
-    *number = dt_sql_int(&rows);
-    *attempt = dt_sql_int(&rows);
-    DT_TRY(dt_sql_state(&rows, state, err));
+    *number = one.run;
+    *attempt = one.attempt;
+    *state = one.state;
 out:
-    dt_sql_close(&rows);
     dt_arena_release(&arena);
     return st;
 }

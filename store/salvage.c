@@ -370,30 +370,14 @@ out:
 
 /* --- runs without an attempt */
 
-static dt_status id_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    *(const char **)item = dt_sql_text(rows);
-    return DT_OK;
-}
-
 dt_status dt_store_runs_incomplete(dt_store *store, const char ***ids, int64_t *count,
                                    dt_arena *arena, dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    dt_status st = DT_OK;
-    void *items = NULL;
-
-    *count = 0;
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
+    return DT_SQL_LIST(ids, count, &dt_sql_one_text, store, arena, err,
                        "SELECT id FROM runs r WHERE ?1 AND (SELECT count(*) FROM attempts a"
                        " WHERE a.run = r.run AND a.attempt <= r.attempt) < max(r.attempt, 1)"
                        " ORDER BY r.run",
-                       DT_INT(1)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(const char *), id_read, err));
-out:
-    *ids = items;
-    dt_sql_close(&rows);
-    return st;
+                       DT_INT(1));
 }
 
 #define ATTEMPTS_MOST "10000" /* per run; a greater number is treated as damage */

@@ -52,29 +52,16 @@ static const char *order_of(const dt_run_search *search)
     return NULL;
 }
 
-static dt_status id_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    *(const char **)item = dt_sql_text(rows);
-    return DT_OK;
-}
-
 static dt_status total_read(dt_store *store, int64_t *total, const char *state, const char *words,
                             dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    dt_status st = DT_OK;
-    bool more;
+    bool found;
 
     if (state == NULL && words == NULL) /* every run has its newest attempt */
-        DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*) FROM runs"));
-    else
-        DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, "SELECT count(*)" MATCHES, DT_TEXT(state),
-                           DT_TEXT(words)));
-    DT_TRY(dt_sql_next(&rows, &more, err));
-    *total = dt_sql_int(&rows);
-out:
-    dt_sql_close(&rows);
-    return st;
+        return DT_SQL_FIRST(total, &found, &dt_sql_one_int, store, NULL, err,
+                            "SELECT count(*) FROM runs");
+    return DT_SQL_FIRST(total, &found, &dt_sql_one_int, store, NULL, err, "SELECT count(*)" MATCHES,
+                        DT_TEXT(state), DT_TEXT(words));
 }
 
 dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count, int64_t *total,
@@ -84,23 +71,20 @@ dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count
                         : search->state == DT_RUN_SEARCH_ACTIVE ? ACTIVE
                                                                 : NULL;
     const char *sql = order_of(search);
-    dt_sql_rows rows = {0};
     dt_status st = DT_OK;
-    void *items = NULL;
 
+    *ids = NULL;
     *count = *total = 0;
     if (sql == NULL)
         DT_THROW(err, DT_ERR_USAGE, "cannot sort runs by '%.32s'", search->sort);
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err, sql, DT_TEXT(state), DT_TEXT(search->words),
-                       DT_INT(search->limit > 0 ? search->limit : -1), DT_INT(search->offset)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(**ids), id_read, err));
+    DT_TRY(DT_SQL_LIST(ids, count, &dt_sql_one_text, store, arena, err, sql, DT_TEXT(state),
+                       DT_TEXT(search->words), DT_INT(search->limit > 0 ? search->limit : -1),
+                       DT_INT(search->offset)));
     *total = search->offset + *count;
     /* The page may not be the only one. */
     if (*count == search->limit || (*count == 0 && search->offset > 0))
         DT_TRY(total_read(store, total, state, search->words, err));
 out:
-    *ids = items;
-    dt_sql_close(&rows);
     return st;
 }
 

@@ -14,51 +14,35 @@ typedef struct curve_ends {
     const char *name;
 } curve_ends;
 
-static dt_status ends_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    curve_ends *ends = item;
+#define ENDS(X)                                    \
+    X(curve_ends, series, "s.series")              \
+    X(curve_ends, name, "s.name")                  \
+    X(curve_ends, first_step, "min(p.first_step)") \
+    X(curve_ends, last_step, "max(p.last_step)")
 
-    ends->series = dt_sql_int(rows);
-    ends->name = dt_sql_text(rows);
-    ends->first_step = dt_sql_int(rows);
-    ends->last_step = dt_sql_int(rows);
-    return DT_OK;
-}
+static const dt_sql_row ends_row = DT_SQL_ROW(curve_ends, ENDS);
 
 /* Reads the ends of an attempt's curves from the pyramid, because a curve can have a million points of other
  * attempts. */
 static dt_status curves_read(dt_store *store, curve_ends **out, int64_t *count, int64_t run,
                              int64_t attempt, dt_arena *arena, dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    void *items = NULL;
-    dt_status st;
-
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err,
-                       "SELECT s.series, s.name, min(p.first_step), max(p.last_step) FROM series s"
-                       " JOIN pyramid p ON p.series = s.series AND p.attempt = ?2 AND p.level = 4"
-                       " WHERE s.run = ?1 GROUP BY s.series ORDER BY s.series",
-                       DT_INT(run), DT_INT(attempt)));
-    st = dt_sql_list(&rows, &items, count, sizeof(curve_ends), ends_read, err);
-    *out = items;
-out:
-    dt_sql_close(&rows);
-    return st;
+    return DT_SQL_LIST(
+        out, count, &ends_row, store, arena, err,
+        DT_SQL_SELECT(
+            ENDS,
+            "FROM series s JOIN pyramid p ON p.series = s.series AND p.attempt = ?2 AND p.level = 4"
+            " WHERE s.run = ?1 GROUP BY s.series ORDER BY s.series"),
+        DT_INT(run), DT_INT(attempt));
 }
 
 static dt_status number_read(dt_store *store, int64_t *out, const char *sql, int64_t of,
                              dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    dt_status st;
-    bool more;
+    bool found;
 
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err, sql, DT_INT(of)));
-    DT_TRY(dt_sql_next(&rows, &more, err));
-    *out = more ? dt_sql_int(&rows) : 0;
-out:
-    dt_sql_close(&rows);
-    return st;
+    *out = 0;
+    return DT_SQL_FIRST(out, &found, &dt_sql_one_int, store, NULL, err, sql, DT_INT(of));
 }
 
 static dt_status newest_attempt(dt_store *store, int64_t *out, int64_t run, dt_error *err)

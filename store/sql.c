@@ -85,7 +85,7 @@ static int bind(sqlite3_stmt *statement, int at, const dt_sql_value *value)
         return sqlite3_bind_text(statement, at, value->text, -1, SQLITE_STATIC);
     case DT_SQL_INT:
         return sqlite3_bind_int64(statement, at, value->integer);
-    case DT_SQL_REAL:
+    default:
         break;
     }
     return sqlite3_bind_double(statement, at, value->real);
@@ -181,45 +181,6 @@ double dt_sql_real(dt_sql_rows *rows)
     if (sqlite3_column_type(rows->statement, column) == SQLITE_NULL)
         return NAN;
     return sqlite3_column_double(rows->statement, column);
-}
-
-/* Returns room for one more item. */
-static void *array_grow(void *items, int64_t count, int64_t *capacity, size_t item_bytes,
-                        dt_arena *arena)
-{
-    void *moved;
-
-    if (count < *capacity)
-        return items;
-    *capacity = count > 0 ? count * 2 : 16;
-    moved = dt_arena_alloc_array(arena, (size_t)*capacity, item_bytes);
-    if (count > 0)
-        memcpy(moved, items, (size_t)count * item_bytes);
-    return moved;
-}
-
-dt_status dt_sql_list(dt_sql_rows *rows, void **items, int64_t *count, size_t item_bytes,
-                      dt_sql_read_item read, dt_error *err)
-{
-    dt_status st = DT_OK;
-    int64_t filled = 0, capacity = 0;
-    void *array = NULL;
-    bool more;
-
-    *items = NULL;
-    *count = 0;
-    for (;;) {
-        DT_TRY(dt_sql_next(rows, &more, err));
-        if (!more)
-            break;
-        array = array_grow(array, filled, &capacity, item_bytes, rows->arena);
-        DT_TRY(read((char *)array + (size_t)filled * item_bytes, rows, err));
-        filled++;
-    }
-    *items = array;
-    *count = filled;
-out:
-    return st;
 }
 
 dt_status dt_sql_before_commit(dt_store *store, dt_error *err)

@@ -47,9 +47,19 @@ struct dt_store {
     dt_pyramid *pyramid;
 };
 
+/* The types of values, and of members of a row's struct. */
+typedef enum dt_sql_type {
+    DT_SQL_TEXT,  /* const char *; NULL is stored as "", SQL NULL is read as "" */
+    DT_SQL_INT,   /* int64_t; SQL NULL is 0 */
+    DT_SQL_INT32, /* int; SQL NULL is -1 */
+    DT_SQL_REAL,  /* double; NaN is SQL NULL */
+    DT_SQL_BOOL,
+    DT_SQL_STATE /* dt_run_state */
+} dt_sql_type;
+
 /* --- sql.c: values in */
 typedef struct dt_sql_value {
-    enum { DT_SQL_TEXT, DT_SQL_INT, DT_SQL_REAL } type;
+    dt_sql_type type; /* DT_SQL_TEXT, DT_SQL_INT or DT_SQL_REAL */
     const char *text; /* NULL: SQL NULL; borrowed until the statement is closed */
     int64_t integer;
     double real; /* NaN: SQL NULL */
@@ -98,24 +108,75 @@ int64_t dt_sql_int(dt_sql_rows *rows);      /* NULL is 0 */
 int64_t dt_sql_int_or(dt_sql_rows *rows, int64_t null_value);
 double dt_sql_real(dt_sql_rows *rows); /* NULL is NaN */
 
-/* Reads all remaining rows into one array in the arena; `read` fills a zeroed item from a row. */
-typedef dt_status (*dt_sql_read_item)(void *item, dt_sql_rows *rows, dt_error *err);
-dt_status dt_sql_list(dt_sql_rows *rows, void **items, int64_t *count, size_t item_bytes,
-                      dt_sql_read_item read, dt_error *err);
+/* --- row.c: rows as structs
+ * The columns of a row are listed once, with the members of its struct, whose types are those of the columns:
+ *     #define NODE(X) X(dt_node, node, "node") X(dt_node, name, "name")
+ *     static const dt_sql_row node_row = DT_SQL_ROW(dt_node, NODE);
+ * SQL texts name the columns by DT_SQL_SELECT, DT_SQL_INSERT and DT_SQL_UPSERT, and node_row reads and binds them. */
+typedef struct dt_sql_member {
+    dt_sql_type type;
+    size_t offset;
+} dt_sql_member;
+typedef struct dt_sql_row {
+    const dt_sql_member *members;
+    size_t count, bytes;
+} dt_sql_row;
+extern const dt_sql_row dt_sql_one_int, dt_sql_one_text; /* int64_t; const char * */
 
-/* A list query for dt_sql_list_of_run: ?1 is the number of the run, ?2 and ?3 are `more`. */
-typedef struct dt_sql_selection {
-    const char *sql;
-    size_t item_bytes;
-    dt_sql_read_item read;
-    dt_sql_value more[2];
-    size_t more_count;
-} dt_sql_selection;
-/* --- run_rows.c */
+#define DT_SQL_NAME(row, member, sql)   sql ", "
+#define DT_SQL_MARK(row, member, sql)   "?, "
+#define DT_SQL_UPDATE(row, member, sql) sql " = excluded." sql ", "
+/* `rest`: from FROM on. */
+#define DT_SQL_SELECT(COLUMNS, rest) "SELECT " COLUMNS(DT_SQL_NAME) "0 " rest
+/* `more`: "run" or "run, attempt", the columns of the row that are not members; `marks`: "?" or "?, ?". */
+#define DT_SQL_INSERT(table, COLUMNS, more, marks, conflict)                                    \
+    "INSERT INTO " table " (" COLUMNS(DT_SQL_NAME) more ") VALUES (" COLUMNS(DT_SQL_MARK) marks \
+        ") ON CONFLICT " conflict
+#define DT_SQL_UPSERT(table, COLUMNS, more, marks, key)                    \
+    DT_SQL_INSERT(table, COLUMNS, more, marks, "(" key ") DO UPDATE SET ") \
+    COLUMNS(DT_SQL_UPDATE) "run = excluded.run"
+#define DT_SQL_MEMBER(row, member, sql) \
+    {_Generic(((row *)0)->member,           \
+         const char *: DT_SQL_TEXT,         \
+         int64_t: DT_SQL_INT,               \
+         int: DT_SQL_INT32,                 \
+         double: DT_SQL_REAL,               \
+         bool: DT_SQL_BOOL,                 \
+         dt_run_state: DT_SQL_STATE),       \
+     offsetof(row, member)},
+#define DT_SQL_ROW(row, COLUMNS)                                                             \
+    {                                                                                        \
+        (const dt_sql_member[]){COLUMNS(DT_SQL_MEMBER)},                                     \
+            sizeof((const dt_sql_member[]){COLUMNS(DT_SQL_MEMBER)}) / sizeof(dt_sql_member), \
+            sizeof(row)                                                                      \
+    }
+
+/* Runs a DT_SQL_INSERT or DT_SQL_UPSERT; `more`: the values after that of "run". */
+dt_status dt_sql_put(dt_store *store, const char *sql, const dt_sql_row *row, const void *item,
+                     const char *run, const dt_sql_value *more, size_t more_count, dt_error *err);
+/* Reads the first columns of the current row. */
+dt_status dt_sql_read(void *item, dt_sql_rows *rows, const dt_sql_row *row, dt_error *err);
+/* Reads the first row of a query; leaves `item` unchanged if there is none. */
+#define DT_SQL_FIRST(item, found, row, store, arena, err, sql, ...) \
+    dt_sql_first((item), (found), (row), (store), (arena), (sql), DT_SQL_VALUES(__VA_ARGS__), (err))
+dt_status dt_sql_first(void *item, bool *found, const dt_sql_row *row, dt_store *store,
+                       dt_arena *arena, const char *sql, const dt_sql_value *values, size_t count,
+                       dt_error *err);
+/* Reads all rows of a query into one array in the arena. out: the address of a pointer to the rows' struct. */
+#define DT_SQL_LIST(out, count, row, store, arena, err, sql, ...) \
+    dt_sql_list((out), (count), (row), (store), (arena), (sql), DT_SQL_VALUES(__VA_ARGS__), (err))
+dt_status dt_sql_list(void *out, int64_t *count, const dt_sql_row *row, dt_store *store,
+                      dt_arena *arena, const char *sql, const dt_sql_value *values,
+                      size_t values_count, dt_error *err);
+/* The same for the rows of a run: ?1 is its number, the values follow from ?2. */
+#define DT_SQL_LIST_OF_RUN(out, count, row, store, id, arena, err, sql, ...) \
+    dt_sql_list_of_run((out), (count), (row), (store), (id), (arena), (sql), \
+                       DT_SQL_VALUES(__VA_ARGS__), (err))
+dt_status dt_sql_list_of_run(void *out, int64_t *count, const dt_sql_row *row, dt_store *store,
+                             const char *id, dt_arena *arena, const char *sql,
+                             const dt_sql_value *more, size_t more_count, dt_error *err);
 /* Returns the row number of a run. DT_ERR_NOT_FOUND. */
 dt_status dt_store_run_number(dt_store *store, int64_t *number, const char *id, dt_error *err);
-dt_status dt_sql_list_of_run(dt_store *store, void **items, int64_t *count, const char *id,
-                             const dt_sql_selection *selection, dt_arena *arena, dt_error *err);
 
 /* --- sql.c: errors and transactions */
 dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *err);
@@ -213,22 +274,9 @@ const char *dt_store_file_system_refused(unsigned long type, const char *fuse_na
 /* Checks the folder, creates the file if missing, and sets mode 0600. */
 dt_status dt_store_file_prepare(const char *path, dt_error *err);
 
-/* --- run.c, run_read.c */
+/* --- run.c */
 /* Returns the newest attempt of a run and its state. DT_ERR_NOT_FOUND. */
 dt_status dt_store_run_newest(dt_store *store, int64_t *number, int64_t *attempt,
                               dt_run_state *state, const char *id, dt_error *err);
-/* The columns of a run; dt_store_run_read reads such a row. */
-#define DT_RUN_COLUMNS                                                                    \
-    "SELECT r.id, r.name, a.state, r.attempt, r.created_ms, a.started_ms, a.ended_ms,"    \
-    " a.first_step_ms, r.step, a.steps_total, r.loss, r.valid_loss, r.tokens_per_second," \
-    " r.recipe_path, r.recipe_text, a.recipe_json, a.recipe_hash, a.exit_code, a.reason," \
-    " a.boot_id, a.started_boot_ms, "                                                     \
-    "(SELECT sum(max(0, coalesce(e.elapsed_ms, e.ended_ms - e.started_ms)))"              \
-    " FROM attempts e WHERE e.run = r.run AND e.started_ms IS NOT NULL AND"               \
-    " e.ended_ms IS NOT NULL),"                                                           \
-    " r.tags, r.note, r.run_group, r.parent, r.parent_step"                               \
-    " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt "
-dt_status dt_store_run_read(void *run, dt_sql_rows *rows, dt_error *err);
-dt_status dt_sql_state(dt_sql_rows *rows, dt_run_state *out, dt_error *err);
 
 #endif

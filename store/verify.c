@@ -38,26 +38,10 @@ static const char of_pyramid[] =
     " ' buckets of its pyramid differ from its points' FROM wrong JOIN series s USING (series)"
     " JOIN runs r USING (run) WHERE ?1 GROUP BY wrong.series ORDER BY r.id, s.name";
 
-static dt_status text_read(void *item, dt_sql_rows *rows, dt_error *err)
-{
-    *(const char **)item = dt_sql_text(rows);
-    return DT_OK;
-}
-
 static dt_status texts_read(dt_store *store, const char ***out, int64_t *count, const char *sql,
                             dt_arena *arena, dt_error *err)
 {
-    dt_sql_rows rows = {0};
-    dt_status st = DT_OK;
-    void *items = NULL;
-
-    *count = 0;
-    DT_TRY(DT_SQL_OPEN(&rows, store, arena, err, sql, DT_INT(1)));
-    DT_TRY(dt_sql_list(&rows, &items, count, sizeof(const char *), text_read, err));
-out:
-    *out = items;
-    dt_sql_close(&rows);
-    return st;
+    return DT_SQL_LIST(out, count, &dt_sql_one_text, store, arena, err, sql, DT_INT(1));
 }
 
 /* The pyramids are checked only if the file is sound: rows of a damaged file prove nothing. */
