@@ -61,7 +61,7 @@ typedef struct dt_model_kind {
     const struct dt_decoder_parts *decoder; /* MUST if passes is dt_decoder_passes */
 } dt_model_kind;
 
-/* The kind's struct, from the table in kinds.c. */
+/* Returns dt_NAME_kind, which the kind defines in engine/model/NAME/kind.c. */
 const dt_model_kind *dt_model_kind_find(dt_architecture_kind kind);
 
 /* Build params and units from the config, in the model's arena (describe.c). */

@@ -1,20 +1,16 @@
-#include "engine/model/decoder/decoder.h"
+#include "engine/model/kind.h"
 
 #include "base/banned.h"
 
-extern const dt_model_passes dt_mlp_passes, dt_transformer_passes;
-extern const dt_decoder_parts dt_gpt2_parts, dt_llama_parts;
+#define DECLARE(KIND, name) extern const dt_model_kind dt_##name##_kind;
+#define ROW(KIND, name)     &dt_##name##_kind,
+DT_MODELS(DECLARE)
 
-/* Indexed by dt_architecture_kind. */
-static const dt_model_kind kinds[] = {
-    [DT_MODEL_GPT2] = {&dt_decoder_passes, &dt_gpt2_parts},
-    [DT_MODEL_MLP] = {&dt_mlp_passes, NULL},
-    [DT_MODEL_LLAMA] = {&dt_decoder_passes, &dt_llama_parts},
-    [DT_MODEL_TRANSFORMER] = {&dt_transformer_passes, NULL},
-};
+/* By dt_architecture_kind. */
+static const dt_model_kind *const kinds[DT_MODEL_KINDS] = {DT_MODELS(ROW)};
 
 const dt_model_kind *dt_model_kind_find(dt_architecture_kind kind)
 {
-    DT_ASSERT((size_t)kind < sizeof(kinds) / sizeof(kinds[0]));
-    return &kinds[kind];
+    DT_ASSERT((size_t)kind < DT_MODEL_KINDS);
+    return kinds[kind];
 }

@@ -7,26 +7,22 @@
 
 #include "base/banned.h"
 
-extern const dt_architecture dt_architecture_gpt2, dt_architecture_mlp, dt_architecture_llama,
-    dt_architecture_transformer;
+#define DECLARE(KIND, name) extern const dt_architecture dt_architecture_##name;
+#define ROW(KIND, name)     &dt_architecture_##name,
+DT_MODELS(DECLARE)
 
-/* In the order of dt_architecture_kind. */
-static const dt_architecture *const architectures[] = {
-    [DT_MODEL_GPT2] = &dt_architecture_gpt2,
-    [DT_MODEL_MLP] = &dt_architecture_mlp,
-    [DT_MODEL_LLAMA] = &dt_architecture_llama,
-    [DT_MODEL_TRANSFORMER] = &dt_architecture_transformer,
-};
+/* By dt_architecture_kind. */
+static const dt_architecture *const architectures[DT_MODEL_KINDS] = {DT_MODELS(ROW)};
 
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind)
 {
-    DT_ASSERT((size_t)kind < sizeof(architectures) / sizeof(architectures[0]));
+    DT_ASSERT((size_t)kind < DT_MODEL_KINDS);
     return architectures[kind];
 }
 
 const dt_architecture *dt_architecture_named(const char *name)
 {
-    for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
+    for (size_t i = 0; i < DT_MODEL_KINDS; i++)
         if (strcmp(architectures[i]->name, name) == 0)
             return architectures[i];
     return NULL;
@@ -44,14 +40,14 @@ bool dt_architecture_ignores(dt_architecture_kind kind, const char *path)
 {
     bool known = false;
 
-    for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
+    for (size_t i = 0; i < DT_MODEL_KINDS; i++)
         known = known || reads(architectures[i], path);
     return known && !reads(dt_architecture_find(kind), path);
 }
 
 bool dt_architecture_published(const dt_published **out, dt_architecture_kind *kind, size_t index)
 {
-    for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
+    for (size_t i = 0; i < DT_MODEL_KINDS; i++)
         for (const dt_published *family = architectures[i]->published;
              family != NULL && family->model_type != NULL; family++)
             if (index-- == 0) {

@@ -8,7 +8,7 @@
  * Units      of a model: unit 0 is the root (used at both ends of a pass), units 1.. are the blocks
  *            in the order of the forward pass
  * Sizes      elements, saturated at INT64_MAX, because a recipe may exceed the address space
- * Adding one a folder engine/model/NAME, a file here, and a line in each of two tables:
+ * Adding one a folder engine/model/NAME, a file here, and a row in recipes/fields/model_table.h:
  *            docs/adding-a-model.md
  * Threads    any; everything is const
  */
@@ -103,6 +103,7 @@ typedef enum dt_decoder_input {
     DT_DECODER_POSITIONS
 } dt_decoder_input;
 
+#define DT_MODEL_MEMBER(KIND, name) dt_##name##_config name;
 /* A model, and the shape of its passes. */
 typedef struct dt_model_config {
     dt_architecture_kind kind;
@@ -116,10 +117,7 @@ typedef struct dt_model_config {
     int64_t versions;  /* incremental translations: hypotheses of each sequence; 0: one */
     dt_decoder_config decoder;
     union { /* by kind */
-        dt_gpt2_config gpt2;
-        dt_mlp_config mlp;
-        dt_llama_config llama;
-        dt_transformer_config transformer;
+        DT_MODELS(DT_MODEL_MEMBER)
     };
 } dt_model_config;
 

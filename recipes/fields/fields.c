@@ -6,12 +6,12 @@
 
 /* In the order of the enumerations of recipe.h. */
 static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
-static const char *const models[] = {"gpt2", "mlp", "llama", "transformer", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const tokenizer_words[] = {"char", "byte", NULL};
 static const char *const token_kinds[] = {"auto",  "char",  "byte",  "llmc",  "nanogpt",
                                           "uint8", "int32", "int64", "pairs", NULL};
 #define NAMED(KIND, name, ...) #name,
+static const char *const models[] = {DT_MODELS(NAMED) NULL};
 static const char *const optimizers[] = {DT_OPTIMIZERS(NAMED) NULL};
 static const char *const adjust_lrs[] = {"original", "match_rms_adamw", NULL};
 static const char *const variants[] = {"pytorch", "fairseq", NULL};

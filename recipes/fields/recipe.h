@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "recipes/fields/model_table.h"
 #include "recipes/fields/optimizer_table.h"
 
 #ifdef __cplusplus
@@ -38,13 +39,8 @@ typedef enum dt_strategy_kind {
 /* What fsdp divides among the ranks: everything (ZeRO-3), gradients and optimizer state (ZeRO-2), or only the
  * optimizer state (ZeRO-1). */
 typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
-/* In the order of the tables in recipes/architecture/architecture.c and engine/model/kinds.c. */
-typedef enum dt_architecture_kind {
-    DT_MODEL_GPT2,
-    DT_MODEL_MLP,
-    DT_MODEL_LLAMA,
-    DT_MODEL_TRANSFORMER
-} dt_architecture_kind;
+#define DT_MODEL_ENUM(KIND, name) DT_MODEL_##KIND,
+typedef enum dt_architecture_kind { DT_MODELS(DT_MODEL_ENUM) DT_MODEL_KINDS } dt_architecture_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
 /* GELU_TANH is GPT-2's tanh approximation of GELU; GELU is x Phi(x). */
 typedef enum dt_activation_kind {

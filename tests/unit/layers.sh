@@ -130,11 +130,11 @@ done
 hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/supervisor/policy |
     grep -v '"runner/supervisor/')
 [ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"
-# What models share, and who uses them, knows no kind: two tables and a folder do.
+# What models share, and who uses them, knows no kind: a table and two folders do.
 kinds=$(for file in engine/model/*/kind.c; do basename "$(dirname "$file")"; done | grep -vx decoder | paste -sd'|')
 [[ $kinds == *'|'* ]] || complain "no kinds were found in engine/model"
 hits=$(grep -rnE "[gG][pP][tT]2|(dt_($kinds)|MODEL_(${kinds^^}))(_|\\b)" --include='*.[ch]' engine recipes/{fields,cost,foreign,plan,read,rules,doc} |
-    grep -vE "^(engine/model/(($kinds)/|kinds\\.c)|engine/tokens/|recipes/(fields/(recipe\\.h|fields\\.c|presets\\.[ch])|read/derive\\.c|doc/doc\\.c):)")
+    grep -vE "^(engine/model/($kinds)/|engine/tokens/|recipes/(fields/(model_table\\.h|recipe\\.h|presets\\.[ch])|read/derive\\.c|doc/doc\\.c):)")
 [ -z "$hits" ] || complain "only folders of engine/model and recipes/architecture know one model from another:"$'\n'"$hits"
 
 # The loop asks no strategy which one it is.

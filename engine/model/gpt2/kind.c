@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-extern const dt_decoder_parts dt_gpt2_parts;
+extern const dt_model_kind dt_gpt2_kind;
 
 static double embedding_scale(const dt_model *model)
 {
@@ -104,7 +104,7 @@ static dt_status norm_backward(dt_model *model, const dt_tensor *x, dt_error *er
                                                   &state->norm_rstd, &w, err);
 }
 
-const dt_decoder_parts dt_gpt2_parts = {
+static const dt_decoder_parts parts = {
     .block_params = DT_GPT2_BLOCK_PARAMS,
     .block_bytes = sizeof(dt_gpt2_block),
     .embedding_param = DT_GPT2_WTE,
@@ -127,3 +127,5 @@ const dt_decoder_parts dt_gpt2_parts = {
     .norm_forward = norm_forward,
     .norm_backward = norm_backward,
 };
+
+const dt_model_kind dt_gpt2_kind = {&dt_decoder_passes, &parts};

@@ -2,7 +2,7 @@
 
 #include "base/banned.h"
 
-extern const dt_decoder_parts dt_llama_parts;
+extern const dt_model_kind dt_llama_kind;
 
 static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
                                dt_error *err)
@@ -47,7 +47,7 @@ static dt_status norm_backward(dt_model *model, const dt_tensor *x, dt_error *er
                                                 &state->dnarrow, x, &state->norm_rstd, &w, err);
 }
 
-const dt_decoder_parts dt_llama_parts = {
+static const dt_decoder_parts parts = {
     .block_params = DT_LLAMA_BLOCK_PARAMS,
     .block_bytes = sizeof(dt_llama_block),
     .embedding_param = DT_LLAMA_EMBED,
@@ -71,3 +71,5 @@ const dt_decoder_parts dt_llama_parts = {
     .norm_forward = norm_forward,
     .norm_backward = norm_backward,
 };
+
+const dt_model_kind dt_llama_kind = {&dt_decoder_passes, &parts};

@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-extern const dt_model_passes dt_mlp_passes;
+extern const dt_model_kind dt_mlp_kind;
 
 static dt_status open_model(dt_model *model, dt_error *err)
 {
@@ -116,7 +116,7 @@ out:
     return st;
 }
 
-const dt_model_passes dt_mlp_passes = {
+static const dt_model_passes passes = {
     .activation_bytes = dt_mlp_activation_bytes,
     .open = open_model,
     .close = close_model,
@@ -124,3 +124,5 @@ const dt_model_passes dt_mlp_passes = {
     .loss = loss,
     .evaluate = evaluate,
 };
+
+const dt_model_kind dt_mlp_kind = {&passes, NULL};

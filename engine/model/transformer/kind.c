@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-extern const dt_model_passes dt_transformer_passes;
+extern const dt_model_kind dt_transformer_kind;
 
 static bool is_sinusoidal(const dt_model *model)
 {
@@ -213,7 +213,7 @@ out:
     return st;
 }
 
-const dt_model_passes dt_transformer_passes = {
+static const dt_model_passes passes = {
     .activation_bytes = dt_transformer_activation_bytes,
     .open = open_model,
     .close = close_model,
@@ -225,3 +225,5 @@ const dt_model_passes dt_transformer_passes = {
     .translate = dt_transformer_translate,
     .translate_next = dt_transformer_translate_next,
 };
+
+const dt_model_kind dt_transformer_kind = {&passes, NULL};
