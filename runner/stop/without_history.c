@@ -181,39 +181,12 @@ static void add_json(json_t *object, const asked *one, const char *why)
     json_object_set_new(object, "reason", dt_json_text(why));
 }
 
-dt_status dt_stop_without_history(const char *ref, bool now, const dt_error *why, dt_call *call,
-                                  dt_error *err)
-{
-    json_t *object;
-    const char *run;
-    dt_status st = DT_OK;
-    dt_strbuf text;
-    asked one;
-
-    dt_strbuf_init(&text);
-    if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
-        DT_THROW(err, why->code, "%s", why->message);
-    DT_TRY(ask(&one, run, now, why, call, err));
-    DT_TRY(prove(&one, run, now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
-    DT_TRY(settle(&one, 1, now, call, err));
-    add_text(&text, &one, why->message);
-    if (!call->json) {
-        DT_TRY(dt_report_text(&text, err));
-        goto out;
-    }
-    object = dt_report_object();
-    add_json(object, &one, why->message);
-    DT_TRY(dt_report_json(object, err));
-out:
-    dt_strbuf_release(&text);
-    return st;
-}
-
-dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bool now,
-                                      const dt_error *why, dt_call *call, dt_error *err)
+/* alone: the JSON is that of the only run, not a list. */
+static dt_status stop_runs(const char *const *runs, int64_t count, bool alone, bool now,
+                           const dt_error *why, dt_call *call, dt_error *err)
 {
     asked *all = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(*all));
-    json_t *object = NULL, *told = json_array();
+    json_t *object = dt_report_object(), *list = json_array();
     dt_status st = DT_OK;
     dt_strbuf text;
 
@@ -224,20 +197,39 @@ dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bo
         DT_TRY(prove(&all[i], runs[i], now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
     DT_TRY(settle(all, count, now, call, err));
     for (int64_t i = 0; i < count; i++) {
-        object = json_object();
-        add_json(object, &all[i], why->message);
-        json_array_append_new(told, object);
+        json_t *one = alone ? object : json_object();
+
+        add_json(one, &all[i], why->message);
+        if (!alone)
+            json_array_append_new(list, one);
         add_text(&text, &all[i], why->message);
     }
     if (!call->json) {
         DT_TRY(dt_report_text(&text, err));
         goto out;
     }
-    object = dt_report_object();
-    json_object_set(object, "runs", told);
-    DT_TRY(dt_report_json(object, err));
+    if (!alone)
+        json_object_set(object, "runs", list);
+    DT_TRY(dt_report_json(json_incref(object), err));
 out:
-    json_decref(told);
+    json_decref(object);
+    json_decref(list);
     dt_strbuf_release(&text);
     return st;
+}
+
+dt_status dt_stop_without_history(const char *ref, bool now, const dt_error *why, dt_call *call,
+                                  dt_error *err)
+{
+    const char *run;
+
+    if (dt_direct_find(&run, ref, call->arena, NULL) != DT_OK)
+        return DT_FAIL(err, why->code, "%s", why->message);
+    return stop_runs(&run, 1, true, now, why, call, err);
+}
+
+dt_status dt_stop_all_without_history(const char *const *runs, int64_t count, bool now,
+                                      const dt_error *why, dt_call *call, dt_error *err)
+{
+    return stop_runs(runs, count, false, now, why, call, err);
 }
