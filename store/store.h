@@ -104,7 +104,7 @@ double dt_run_elapsed_seconds(const dt_run *run, int64_t now_ms);
 /* Adds a run in state queued, with attempt 1 starting at parent_step. DT_ERR_BUSY if the id is in use. */
 dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
 /* Copies the points of the run `from`, up to `step`, into attempt 1 of `run`, so that they survive the removal of
- * `from`. (fork.c) */
+ * `from`. (metric.c) */
 dt_status dt_store_run_copy_past(dt_store *store, const char *run, const char *from, int64_t step,
                                  dt_error *err);
 /* Finds a run by id, "last", name (its newest run) or unique prefix of an id, in this order: a prefix can be
@@ -366,13 +366,7 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
                                  const dt_store_curves *curves, int64_t which, int64_t from,
                                  int64_t to, int64_t most, dt_arena *arena, dt_error *err);
 
-/* --- speed.c */
-/* Returns the mean tokens per second of the whole run, for a fork without its parent's part; the newest value if the
- * run has no points. */
-dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *run, dt_arena *arena,
-                                  dt_error *err);
-
-/* --- metric_summary.c: the last, lowest and highest value of a curve */
+/* --- metric_summary.c: the last, lowest and highest value of a curve, and the mean speed */
 typedef enum dt_metric_which {
     DT_METRIC_LAST,
     DT_METRIC_LOWEST,
@@ -388,6 +382,10 @@ dt_status dt_store_metric_end(dt_store *store, dt_metric_end *out, const char *r
                               const char *name, dt_metric_which which, dt_error *err);
 /* Sets *known if any run has the metric. */
 dt_status dt_store_metric_known(dt_store *store, bool *known, const char *name, dt_error *err);
+/* Returns the mean tokens per second of the whole run, for a fork without its parent's part; the newest value if the
+ * run has no points. */
+dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *run, dt_arena *arena,
+                                  dt_error *err);
 
 /* --- event.c */
 typedef struct dt_store_event {

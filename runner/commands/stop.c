@@ -11,7 +11,7 @@
 #include "runner/cli/report.h"
 #include "runner/stop/orphans.h"
 #include "runner/stop/stop.h"
-#include "runner/supervisor/folder/room.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/report.h"

@@ -2,7 +2,7 @@
  * directly. */
 #include "runner/stop/stop.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/room.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/sweep/begin.h"
 #include "runner/sweep/report.h"
 

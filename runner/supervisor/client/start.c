@@ -13,7 +13,7 @@
 #include "runner/channel/starts.h"
 #include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/folder/launch_env.h"
-#include "runner/supervisor/folder/room.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/supervisor.h"
 

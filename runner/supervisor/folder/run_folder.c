@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/dirs.h"
+#include "base/file.h"
 
 #include "base/banned.h"
 
@@ -45,4 +46,20 @@ dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err)
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                    "run '%s' belongs to the user with id %lld, who alone can supervise it", run,
                    (long long)info.st_uid);
+}
+
+#define WRITE_BYTES 65536
+
+dt_status dt_run_check_room(dt_arena *arena, dt_error *err)
+{
+    static const char nothing[WRITE_BYTES];
+    const char *state, *path;
+    dt_status st;
+
+    DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
+    path = dt_arena_printf(arena, "%s/.room.%d", state, (int)getpid());
+    st = dt_file_write_atomic(path, nothing, sizeof(nothing), 0600, err);
+    (void)dt_file_remove_tree(path, NULL);
+out:
+    return st;
 }

@@ -23,6 +23,10 @@ dt_status dt_run_path(const char **out, const char *run, const char *below, dt_a
 /* DT_ERR_UNSUPPORTED if the run's folder belongs to another user, who alone can supervise it. */
 dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err);
 
+/* Checks that the state folder has room for what the end of a run writes: writes a file of that size and removes it.
+ * DT_ERR_IO: the disk is full, or the folder cannot be written. */
+dt_status dt_run_check_room(dt_arena *arena, dt_error *err);
+
 /* Returns the secret of the run's ranks (secret.c): 32 random bytes in hexadecimal from
  * FOLDER/secret (0600); created if missing. */
 dt_status dt_run_secret(const char **out, const char *folder, dt_arena *arena, dt_error *err);
