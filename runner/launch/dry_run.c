@@ -15,12 +15,13 @@ static json_t *memory_to_json(const dt_preflight *flight)
     const dt_memory *memory = &flight->memory;
 
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "parameters_bytes",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "parameters_bytes",
         (json_int_t)memory->parameters_bytes, "gradients_bytes",
         (json_int_t)memory->gradients_bytes, "optimizer_bytes", (json_int_t)memory->optimizer_bytes,
         "activations_bytes", (json_int_t)memory->activations_bytes, "buffers_bytes",
         (json_int_t)memory->buffers_bytes, "rank_bytes", (json_int_t)memory->total_bytes,
-        "available_bytes", (json_int_t)flight->available_bytes);
+        "available_bytes",
+        flight->available_bytes > 0 ? json_integer(flight->available_bytes) : json_null());
 }
 
 static dt_status print_json(const dt_fit *fit, dt_error *err)
@@ -186,9 +187,11 @@ dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err
     if (fit->gpu != NULL)
         dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s has %s):\n",
                     fit->gpu->name, available);
-    else
+    else if (flight->available_bytes > 0)
         dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s free here for %lld):\n",
                     available, (long long)flight->ranks_on_node);
+    else
+        dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank:\n");
     dt_memory_table(&text, &flight->memory, &flight->plan.recipe);
     dt_strbuf_add_char(&text, '\n');
     st = dt_report_styled(&text, err);

@@ -229,7 +229,9 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
     DT_TRY(look_at_recipe(out, recipe, source, true, 0, arena, err));
     DT_TRY(dt_resources_memory(&out->available_bytes, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
-    if (ranks_here(&out->plan) > 0) /* node_checks.h checks other machines */
+    if (ranks_here(&out->plan) == 0) /* node_checks.h checks other machines */
+        out->available_bytes = 0;
+    else
         DT_TRY(dt_memory_check(recipe, out->data.vocab, &ranks, ranks_here(&out->plan),
                                out->available_bytes, "localhost", err));
     DT_TRY(check_webhook(recipe, err));

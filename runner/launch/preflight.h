@@ -23,6 +23,7 @@ typedef struct dt_preflight {
     /* format of the first file, as in data.tokens; NULL if not read */
     const char *data_kind;
     int64_t ranks_on_node; /* ranks of the fullest node */
+    /* memory for the ranks of this machine; 0 if none uses its processors: the engine checks the memory of a GPU */
     int64_t available_bytes;
     int64_t tokens_per_step;
     const dt_origins *origins; /* origins of the recipe, stored with the attempt; may be NULL */
