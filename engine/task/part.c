@@ -55,7 +55,7 @@ static void add_bytes(json_t *event, const char *bytes, size_t length)
     dt_strbuf_release(&hex);
 }
 
-static dt_status send(dt_task_parts *parts, int64_t part, dt_error *err)
+static dt_status send(dt_task_parts *parts, dt_error *err)
 {
     double now = dt_clock_monotonic_seconds();
     const char *text = parts->text.data;
@@ -65,12 +65,13 @@ static dt_status send(dt_task_parts *parts, int64_t part, dt_error *err)
     do {
         size_t piece = piece_of(text + at, length - at);
         bool last = at + piece == length;
-        json_t *event = json_pack("{s:s, s:I, s:I, s:b}", "event", "part", "part", (json_int_t)part,
-                                  "offset", (json_int_t)at, "last", (int)last);
+        json_t *event =
+            json_pack("{s:s, s:I, s:I, s:b}", "event", "part", "part", (json_int_t)parts->part,
+                      "offset", (json_int_t)at, "last", (int)last);
 
         if (last) {
             json_object_set_new(event, "lines",
-                                json_integer(dt_plan_task_lines_of(parts->task, part)));
+                                json_integer(parts->task->parts[parts->part].lines));
             json_object_set_new(event, "tokens", json_integer(parts->tokens));
             json_object_set_new(event, "seconds", json_real(now - parts->since_seconds));
         }
@@ -91,13 +92,15 @@ out:
 dt_status dt_task_parts_add(dt_task_parts *parts, const char *text, size_t length, int64_t tokens,
                             double log_likelihood, dt_error *err)
 {
-    const dt_plan_task *task = parts->task;
-    int64_t line = parts->share->numbers[parts->given++], part = line / task->part_lines;
+    int64_t line = parts->share->numbers[parts->given++];
+    const dt_plan_part *all = parts->task->parts;
 
     dt_strbuf_add(&parts->text, text, length);
     parts->tokens += tokens;
     parts->log_likelihood += log_likelihood;
-    if (line + 1 < part * task->part_lines + dt_plan_task_lines_of(task, part))
+    while (line >= all[parts->part].first + all[parts->part].lines)
+        parts->part++;
+    if (line + 1 < all[parts->part].first + all[parts->part].lines)
         return DT_OK;
-    return send(parts, part, err);
+    return send(parts, err);
 }

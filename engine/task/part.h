@@ -14,6 +14,7 @@ typedef struct dt_task_parts {
     const dt_plan_task *task;
     const dt_task_share *share;
     int64_t given;  /* number of lines added so far */
+    int64_t part;   /* the current part */
     dt_strbuf text; /* output of the current part */
     int64_t tokens;
     double log_likelihood;

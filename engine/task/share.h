@@ -1,8 +1,8 @@
 /* share: selects the lines of a task (recipes/plan/plan.h) that one rank processes.
  *
- * Rank r of W takes the r-th missing part and every W-th one after it. A part is never split between
- * ranks, so no rank waits for another; the parts of a rank that died are
- * missing, and the next attempt processes them.
+ * The missing parts are assigned by descending weight, each to the rank with the least work so far, so that
+ * no rank is left with the long lines. A part is never split between ranks, so no rank waits for another; the
+ * parts of a rank that died are missing, and the next attempt processes them.
  *
  * Ownership  a zeroed share can be released
  * Errors     DT_ERR_CORRUPT: the number of lines in the file differs from the plan's
@@ -15,7 +15,7 @@
 
 typedef struct dt_task_share {
     dt_strbuf text;   /* the selected lines, concatenated, as in the file */
-    int64_t *numbers; /* [count] number of each line in the file, from 0 */
+    int64_t *numbers; /* [count] number of each line in the file, from 0, ascending */
     int64_t count;
 } dt_task_share;
 

@@ -14,7 +14,7 @@
  *    "task": {...},       only if the recipe's task is not to train; resume_from is then the checkpoint
  *                         that the task uses:
  *      {"run": "a7c3k9", "input": "/abs/.../input.txt", "target": "" | "/abs/...",
- *       "output": "/abs/out.txt", "replace": false, "lines": 1000, "part_lines": 16,
+ *       "output": "/abs/out.txt", "replace": false, "parts": [[16, 1204], [15, 1198]],
  *       "arguments": ["--beam", "4"], "done": [[0, 3], [5, 6]]}
  *    "nodes": [{"name": "localhost"}],
  *    "ranks": [{"rank": 0, "node": 0, "local_rank": 0, "device": "cpu",
@@ -49,34 +49,29 @@ typedef struct dt_plan_rank {
     int64_t threads; /* of each */
 } dt_plan_rank;
 
-/* The work of generate and score: one result for each line of a file. Part k has up to part_lines lines from
- * k * part_lines on. One rank makes it, and it is complete or missing
- * (runner/supervisor/folder/task_parts.h). engine/task/share.h assigns parts to ranks. */
+/* Consecutive lines of a task's input. One rank makes their results, and these are complete or missing
+ * (runner/supervisor/folder/task_folder.h). */
+typedef struct dt_plan_part {
+    int64_t first, lines; /* its first line, from 0, and how many; at least 1 */
+    int64_t weight;       /* estimated work, in any unit; at least 1 */
+} dt_plan_part;
+
+/* The work of generate and score: one result for each line of a file. engine/task/share.h assigns its parts to
+ * ranks. */
 typedef struct dt_plan_task {
-    const char *run;           /* run whose checkpoint is used */
-    const char *input;         /* the run's copy of the input file */
-    const char *target;        /* the run's copy of the target sentences for scoring; "": none */
-    const char *output;        /* file on the launch machine, written when all parts exist */
-    bool replace;              /* replace an existing output */
-    int64_t lines, part_lines; /* at least 1; at most 2^20 parts */
-    dt_string_list arguments;  /* arguments of the engine's command `generate` or `score` */
+    const char *run;          /* run whose checkpoint is used */
+    const char *input;        /* the run's copy of the input file */
+    const char *target;       /* the run's copy of the target sentences for scoring; "": none */
+    const char *output;       /* file on the launch machine, written when all parts exist */
+    bool replace;             /* replace an existing output */
+    int64_t lines;            /* of all parts */
+    dt_plan_part *parts;      /* [part_count] in the order of the lines; in JSON [lines, weight] */
+    int64_t part_count;       /* 1 to 2^20 */
+    dt_string_list arguments; /* arguments of the engine's command `generate` or `score` */
     int64_t *
         done; /* [2 * done_count] ranges of finished parts, ascending: first, end, first, end, ... */
     int64_t done_count;
 } dt_plan_task;
-
-static inline int64_t dt_plan_task_parts(const dt_plan_task *task)
-{
-    return (task->lines + task->part_lines - 1) / task->part_lines;
-}
-
-/* Returns the number of lines of one part. */
-static inline int64_t dt_plan_task_lines_of(const dt_plan_task *task, int64_t part)
-{
-    int64_t left = task->lines - part * task->part_lines;
-
-    return left < task->part_lines ? left : task->part_lines;
-}
 
 typedef struct dt_plan {
     const char *run;

@@ -6,23 +6,26 @@
 
 #include "base/banned.h"
 
-#define LINES_MAX ((int64_t)1 << 40)
-#define PARTS_MAX ((int64_t)1 << 20)
-#define WHERE     "plan: task"
+#define LINES_MAX  ((int64_t)1 << 40)
+#define PARTS_MAX  ((int64_t)1 << 20)
+#define WEIGHT_MAX ((int64_t)1 << 42) /* the sum over all parts fits into an int64_t */
+#define WHERE      "plan: task"
 
 json_t *dt_plan_task_to_json(const dt_plan_task *task)
 {
-    json_t *arguments = json_array(), *done = json_array();
+    json_t *arguments = json_array(), *done = json_array(), *parts = json_array();
 
     for (int64_t i = 0; i < task->arguments.count; i++)
         json_array_append_new(arguments, json_string(task->arguments.items[i]));
+    for (int64_t i = 0; i < task->part_count; i++)
+        json_array_append_new(parts, json_pack("[I, I]", (json_int_t)task->parts[i].lines,
+                                               (json_int_t)task->parts[i].weight));
     for (int64_t i = 0; i < task->done_count; i++)
         json_array_append_new(done, json_pack("[I, I]", (json_int_t)task->done[2 * i],
                                               (json_int_t)task->done[2 * i + 1]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:o, s:o}", "run", task->run, "input",
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "run", task->run, "input",
                      task->input, "target", task->target, "output", task->output, "replace",
-                     (int)task->replace, "lines", (json_int_t)task->lines, "part_lines",
-                     (json_int_t)task->part_lines, "arguments", arguments, "done", done);
+                     (int)task->replace, "parts", parts, "arguments", arguments, "done", done);
 }
 
 static dt_status read_arguments(dt_plan_task *out, const json_t *task, dt_arena *arena,
@@ -47,9 +50,34 @@ out:
     return st;
 }
 
+static dt_status read_parts(dt_plan_task *out, const json_t *task, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *list;
+
+    DT_TRY(dt_json_get_array(&list, task, "parts", WHERE, err));
+    out->part_count = (int64_t)json_array_size(list);
+    if (out->part_count < 1 || out->part_count > PARTS_MAX)
+        DT_THROW(err, DT_ERR_CORRUPT, WHERE ": %lld parts", (long long)out->part_count);
+    out->parts = dt_arena_alloc_array(arena, (size_t)out->part_count, sizeof(*out->parts));
+    for (int64_t i = 0; i < out->part_count; i++) {
+        const json_t *pair = json_array_get(list, (size_t)i);
+        dt_plan_part *part = &out->parts[i];
+
+        *part = (dt_plan_part){out->lines, json_integer_value(json_array_get(pair, 0)),
+                               json_integer_value(json_array_get(pair, 1))};
+        if (json_array_size(pair) != 2 || part->lines < 1 || part->lines > LINES_MAX - out->lines ||
+            part->weight < 1 || part->weight > WEIGHT_MAX)
+            DT_THROW(err, DT_ERR_CORRUPT, WHERE ": part %lld is not [lines, weight]", (long long)i);
+        out->lines += part->lines;
+    }
+out:
+    return st;
+}
+
 static dt_status read_done(dt_plan_task *out, const json_t *task, dt_arena *arena, dt_error *err)
 {
-    int64_t before = 0, parts = dt_plan_task_parts(out);
+    int64_t before = 0;
     dt_status st = DT_OK;
     json_t *list;
 
@@ -64,7 +92,7 @@ static dt_status read_done(dt_plan_task *out, const json_t *task, dt_arena *aren
         at[0] = json_integer_value(first);
         at[1] = json_integer_value(end);
         if (json_array_size(pair) != 2 || !json_is_integer(first) || !json_is_integer(end) ||
-            at[0] < before || at[1] <= at[0] || at[1] > parts)
+            at[0] < before || at[1] <= at[0] || at[1] > out->part_count)
             DT_THROW(err, DT_ERR_CORRUPT,
                      WHERE ": 'done' is not an ascending list of [first, end]");
         before = at[1];
@@ -76,8 +104,8 @@ out:
 dt_status dt_plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena *arena,
                                  dt_error *err)
 {
-    static const char *const known[] = {"run",   "input",      "target",    "output", "replace",
-                                        "lines", "part_lines", "arguments", "done",   NULL};
+    static const char *const known[] = {"run",   "input",     "target", "output", "replace",
+                                        "parts", "arguments", "done",   NULL};
     dt_status st = DT_OK;
     json_t *task;
 
@@ -89,11 +117,7 @@ dt_status dt_plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena
     DT_TRY(dt_plan_get_path(&out->target, task, "target", true, arena, err));
     DT_TRY(dt_plan_get_path(&out->output, task, "output", false, arena, err));
     DT_TRY(dt_json_get_bool(&out->replace, task, "replace", WHERE, err));
-    DT_TRY(dt_plan_get_int(&out->lines, task, "lines", 1, LINES_MAX, WHERE, err));
-    DT_TRY(dt_plan_get_int(&out->part_lines, task, "part_lines", 1, LINES_MAX, WHERE, err));
-    if (dt_plan_task_parts(out) > PARTS_MAX)
-        DT_THROW(err, DT_ERR_CORRUPT, WHERE ": %lld lines in parts of %lld", (long long)out->lines,
-                 (long long)out->part_lines);
+    DT_TRY(read_parts(out, task, arena, err));
     DT_TRY(read_arguments(out, task, arena, err));
     DT_TRY(read_done(out, task, arena, err));
 out:

@@ -16,6 +16,7 @@
 #include "runner/launch/from_checkpoint.h"
 #include "runner/launch/node_checks.h"
 #include "runner/launch/preflight.h"
+#include "runner/launch/task_parts.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/folder/task_run.h"
@@ -24,10 +25,9 @@
 
 #define INPUT_MOST ((size_t)1 << 30)
 #define NAME_MOST  64
-/* so that ranks end at about the same time, and little work is lost with a rank */
-#define PARTS_A_RANK 64
-#define PART_MOST    64 /* lines */
-#define PARTS_MOST   16384
+/* the work for a line, in bytes of text (task_parts.h): each new token of a text takes a pass of its own */
+#define LINE_WEIGHT  16
+#define TOKEN_WEIGHT 4
 #define WEIGHT_BYTES 4
 #define SETS_MOST    4
 
@@ -104,14 +104,17 @@ out:
     return st;
 }
 
-/* Makes the engine's check before there is a run. */
-static dt_status check_sides(const dt_checkpoint *checkpoint, dt_task_kind kind, bool target,
-                             dt_error *err)
+static bool is_of_pairs(const dt_checkpoint *checkpoint)
 {
     const json_t *tokenizer = dt_checkpoint_get_info(checkpoint)->tokenizer;
-    const char *of = json_string_value(json_object_get(tokenizer, "kind"));
-    bool pairs = of != NULL && strcmp(of, "pairs") == 0;
+    const char *kind = json_string_value(json_object_get(tokenizer, "kind"));
 
+    return kind != NULL && strcmp(kind, "pairs") == 0;
+}
+
+/* Makes the engine's check before there is a run. */
+static dt_status check_sides(bool pairs, dt_task_kind kind, bool target, dt_error *err)
+{
     if (kind == DT_TASK_SCORE && pairs && !target)
         return DT_FAIL(
             err, DT_ERR_USAGE,
@@ -139,14 +142,6 @@ static dt_status read_target(dt_strbuf *out, int64_t lines, const dt_recipe *rec
                  (long long)lines + 1, target);
 out:
     return st;
-}
-
-static int64_t part_lines(int64_t lines, int64_t ranks)
-{
-    int64_t each = lines / (ranks * PARTS_A_RANK), least = (lines + PARTS_MOST - 1) / PARTS_MOST;
-
-    each = each < 1 ? 1 : each > PART_MOST ? PART_MOST : each;
-    return each < least ? least : each;
 }
 
 /* "-", which is stdin, stays. */
@@ -409,19 +404,23 @@ static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
                       dt_checkpoint *checkpoint, const dt_run *parent, const dt_call *call,
                       dt_error *err)
 {
-    bool target = recipe->lines.target[0] != '\0';
+    bool target = recipe->lines.target[0] != '\0', pairs = is_of_pairs(checkpoint);
+    bool continues = recipe->task == DT_TASK_GENERATE && !pairs;
+    int64_t line_weight = LINE_WEIGHT + (continues ? TOKEN_WEIGHT * recipe->generate.tokens : 0);
     dt_plan_task task = {.run = parent->id,
                          .input = recipe->lines.input,
                          .target = recipe->lines.target,
                          .output = recipe->lines.output,
                          .replace = recipe->lines.replace};
     dt_status st = DT_OK;
+    int64_t lines;
 
     DT_TRY(dt_checkpoint_verify(checkpoint, err)); /* a damaged one would fail every attempt */
-    DT_TRY(check_sides(checkpoint, recipe->task, target, err));
-    DT_TRY(read_lines(&out->input, &task.lines, recipe->lines.input, err));
+    DT_TRY(check_sides(pairs, recipe->task, target, err));
+    DT_TRY(read_lines(&out->input, &lines, recipe->lines.input, err));
     if (target)
-        DT_TRY(read_target(&out->target, task.lines, recipe, err));
+        DT_TRY(read_target(&out->target, lines, recipe, err));
+    dt_task_parts_cut(&task, &out->input, target ? &out->target : NULL, line_weight, call->arena);
     recipe->schedule.steps = task.lines;
     if (recipe->nodes_min == 0 && recipe->nodes.count > 1)
         recipe->nodes_min = 1; /* other nodes take over the lines of lost ones */
@@ -440,12 +439,10 @@ static dt_status launch(const char **run, const dt_recipe_source *source, const 
 {
     const dt_task_start start = {checkpoint, &of->input,
                                  flight->plan.task.target[0] != '\0' ? &of->target : NULL};
-    dt_plan_task *task = &flight->plan.task;
     dt_store *store = NULL;
     dt_status st = DT_OK;
 
     DT_TRY(dt_nodes_check(flight, flight->recipe.name, call, err));
-    task->part_lines = part_lines(task->lines, flight->plan.world_size);
     dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete run */
     DT_TRY(dt_store_open(&store, NULL, err));
     DT_TRY(dt_attempt_launch_task(run, store, source, labels, &start, flight, call->arena, err));

@@ -12,6 +12,8 @@ dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_da
     ${PROJECT_SOURCE_DIR}/runner/launch/overrides.c ${PROJECT_SOURCE_DIR}/runner/launch/preflight_steps.c
     ${PROJECT_SOURCE_DIR}/runner/launch/provenance.c ${PROJECT_SOURCE_DIR}/runner/launch/run_id.c ${PROJECT_SOURCE_DIR}/runner/launch/weights.c
     ${PROJECT_SOURCE_DIR}/runner/cli/child.c)
+dt_test(NAME launch_task_parts LABEL unit LIBS dt_base
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_launch_task_parts.c ${PROJECT_SOURCE_DIR}/runner/launch/task_parts.c)
 dt_test(NAME relay_frames LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_relay_frames.c ${PROJECT_SOURCE_DIR}/runner/relay/frames.c)
 dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support

@@ -302,17 +302,21 @@ static void test_a_plan_file_is_named_in_its_errors(void **state)
 static json_t *task_json(dt_arena *arena)
 {
     static int64_t done[] = {0, 3, 5, 7};
+    static dt_plan_part parts[8];
     static const char *arguments[] = {"--beam", "4"};
     dt_plan plan;
 
     make_plan(&plan, 2, arena);
+    for (int64_t i = 0; i < 8; i++)
+        parts[i] = (dt_plan_part){7 * i, i < 7 ? 7 : 1, 100 + i};
     plan.recipe.task = DT_TASK_GENERATE;
     plan.task = (dt_plan_task){.run = "a7c3k9",
                                .input = "/in",
                                .target = "",
                                .output = "/out",
                                .lines = 50,
-                               .part_lines = 7,
+                               .parts = parts,
+                               .part_count = 8,
                                .arguments = {arguments, 2},
                                .done = done,
                                .done_count = 2};
@@ -330,9 +334,11 @@ static void test_a_task_comes_back(void **state)
     assert_string_equal(back.task.arguments.items[1], "4");
     assert_int_equal(back.task.done_count, 2);
     assert_int_equal(back.task.done[3], 7);
-    assert_int_equal(dt_plan_task_parts(&back.task), 8);
-    assert_int_equal(dt_plan_task_lines_of(&back.task, 6), 7);
-    assert_int_equal(dt_plan_task_lines_of(&back.task, 7), 1);
+    assert_int_equal(back.task.lines, 50);
+    assert_int_equal(back.task.part_count, 8);
+    assert_int_equal(back.task.parts[7].first, 49);
+    assert_int_equal(back.task.parts[7].lines, 1);
+    assert_int_equal(back.task.parts[7].weight, 107);
     json_decref(json);
 }
 
@@ -341,12 +347,22 @@ static void test_damage_of_a_task_is_refused(void **state)
     static const char *const broken[] = {"[[0, 0]]",    "[[0, 9]]",        "[[3, 4], [2, 3]]",
                                          "[[0, 1, 2]]", "[[\"0\", 1]]",    "[3]",
                                          "[[-1, 2]]",   "[[0, 2], [1, 3]]"};
+    static const char *const no_parts[] = {
+        "[]",           "[3]",     "[[0, 1]]", "[[1, 0]]", "[[1099511627777, 1]]",
+        "[[50, 1, 1]]", "[[1, 1]]"}; /* fewer than the done ones */
     json_t *json;
     dt_plan back;
 
     for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
         json = task_json(*state);
         json_object_set_new(json_object_get(json, "task"), "done", json_loads(broken[i], 0, NULL));
+        assert_int_equal(dt_plan_from_json(&back, json, *state, NULL), DT_ERR_CORRUPT);
+        json_decref(json);
+    }
+    for (size_t i = 0; i < sizeof(no_parts) / sizeof(no_parts[0]); i++) {
+        json = task_json(*state);
+        json_object_set_new(json_object_get(json, "task"), "parts",
+                            json_loads(no_parts[i], 0, NULL));
         assert_int_equal(dt_plan_from_json(&back, json, *state, NULL), DT_ERR_CORRUPT);
         json_decref(json);
     }

@@ -38,7 +38,7 @@ dt_status dt_task_progress_open(dt_task_progress **out, dt_collector *collector,
 
     made = dt_arena_alloc_array(arena, 1, sizeof(*made));
     made->task = task;
-    made->there = dt_arena_alloc_array(arena, (size_t)dt_plan_task_parts(task), 1);
+    made->there = dt_arena_alloc_array(arena, (size_t)task->part_count, 1);
     made->rates =
         dt_arena_alloc_array(arena, (size_t)collector->setup.world_size, sizeof(*made->rates));
     /* Journals that are read again start where the attempt began, which its plan records. */
@@ -99,7 +99,7 @@ static dt_status tell(dt_collector *collector, const dt_message *message, int64_
     dt_task_progress *progress = collector->task;
     double seconds = dt_message_number(message, "seconds");
     double tokens = (double)dt_message_int(message, "tokens", 0);
-    double lines = (double)dt_plan_task_lines_of(progress->task, part), loss = NAN;
+    double lines = (double)progress->task->parts[part].lines, loss = NAN;
     dt_status st = DT_OK;
     rate now;
 
@@ -138,7 +138,7 @@ dt_status dt_collector_part(dt_collector *collector, const dt_message *message, 
     dt_status st = DT_OK;
 
     if (progress == NULL || row.piece.offset < 0 || part < 0 ||
-        part >= dt_plan_task_parts(progress->task)) {
+        part >= progress->task->part_count) {
         dt_log_warn("rank %lld reported part %lld, which does not exist", (long long)message->rank,
                     (long long)part);
         return DT_OK;
@@ -147,7 +147,7 @@ dt_status dt_collector_part(dt_collector *collector, const dt_message *message, 
     if (!row.piece.last || progress->there[part])
         return DT_OK;
     progress->there[part] = true;
-    progress->lines += dt_plan_task_lines_of(progress->task, part);
+    progress->lines += progress->task->parts[part].lines;
     DT_TRY(tell(collector, message, part, err));
 out:
     return st;

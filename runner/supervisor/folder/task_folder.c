@@ -144,7 +144,7 @@ out:
 dt_status dt_task_folder_look(dt_plan_task *task, const char *folder, dt_arena *arena,
                               dt_error *err)
 {
-    int64_t parts = dt_plan_task_parts(task), ranges = 0;
+    int64_t parts = task->part_count, ranges = 0;
     bool *there = dt_calloc((size_t)parts, sizeof(*there));
     dt_status st = DT_OK;
 
@@ -173,11 +173,9 @@ int64_t dt_task_lines_done(const dt_plan_task *task)
 {
     int64_t lines = 0;
 
-    for (int64_t i = 0; i < task->done_count; i++) {
-        int64_t last = task->done[2 * i + 1] - 1;
-
-        lines += (last - task->done[2 * i]) * task->part_lines + dt_plan_task_lines_of(task, last);
-    }
+    for (int64_t i = 0; i < task->done_count; i++)
+        for (int64_t part = task->done[2 * i]; part < task->done[2 * i + 1]; part++)
+            lines += task->parts[part].lines;
     return lines;
 }
 

@@ -105,7 +105,7 @@ static dt_status add_part(merge *m, const char *folder, int64_t part, dt_error *
     st = dt_file_read(&text, path.data, PART_MOST, &problem);
     if (st != DT_OK)
         DT_THROW(err, st, "part %lld of %lld is missing: %s", (long long)part,
-                 (long long)dt_plan_task_parts(&m->plan->task), problem.message);
+                 (long long)m->plan->task.part_count, problem.message);
     if (m->plan->recipe.task == DT_TASK_SCORE)
         DT_TRY(add_scores(m, &text, err));
     else
@@ -164,7 +164,6 @@ static dt_status name_output(merge *m, dt_error *err)
 dt_status dt_task_folder_finish(double *loss, const dt_plan *plan, const char *folder,
                                 dt_error *err)
 {
-    int64_t parts = dt_plan_task_parts(&plan->task);
     merge m = {.plan = plan, .fd = -1};
     dt_status st = DT_OK;
 
@@ -172,7 +171,7 @@ dt_status dt_task_folder_finish(double *loss, const dt_plan *plan, const char *f
     dt_strbuf_init(&m.temporary);
     dt_strbuf_init(&m.out);
     DT_TRY(open_merge(&m, err));
-    for (int64_t part = 0; part < parts; part++)
+    for (int64_t part = 0; part < plan->task.part_count; part++)
         DT_TRY(add_part(&m, folder, part, err));
     if (plan->recipe.task == DT_TASK_SCORE)
         add_total(&m);

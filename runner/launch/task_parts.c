@@ -1,0 +1,57 @@
+#include "runner/launch/task_parts.h"
+
+#include "engine/tokens/text_lines.h"
+
+#include "base/banned.h"
+
+/* Iterates over the lines of both files. */
+typedef struct walk {
+    dt_text_lines input, target;
+    int64_t line_weight;
+} walk;
+
+static walk begin(const dt_strbuf *input, const dt_strbuf *target, int64_t line_weight)
+{
+    walk at = {.input = {input->data, input->data + input->length}, .line_weight = line_weight};
+
+    if (target != NULL)
+        at.target = (dt_text_lines){target->data, target->data + target->length};
+    return at;
+}
+
+/* Returns the weight of the next line; 0: there is none. */
+static int64_t next_weight(walk *at)
+{
+    int64_t weight = at->line_weight;
+    const char *line;
+    size_t length;
+
+    if (!dt_text_lines_next(&line, &length, &at->input))
+        return 0;
+    weight += (int64_t)length;
+    if (dt_text_lines_next(&line, &length, &at->target))
+        weight += (int64_t)length;
+    return weight;
+}
+
+void dt_task_parts_cut(dt_plan_task *out, const dt_strbuf *input, const dt_strbuf *target,
+                       int64_t line_weight, dt_arena *arena)
+{
+    walk at = begin(input, target, line_weight);
+    int64_t total = 0, weight, least;
+    dt_plan_part next = {0};
+
+    for (; (weight = next_weight(&at)) > 0; out->lines++)
+        total += weight;
+    least = total / DT_TASK_PARTS + 1;
+    out->parts = dt_arena_alloc_array(arena, DT_TASK_PARTS, sizeof(*out->parts));
+    at = begin(input, target, line_weight);
+    while ((weight = next_weight(&at)) > 0) {
+        next.lines++;
+        next.weight += weight;
+        if (next.weight < least && next.first + next.lines < out->lines)
+            continue;
+        out->parts[out->part_count++] = next;
+        next = (dt_plan_part){.first = next.first + next.lines};
+    }
+}
