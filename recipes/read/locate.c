@@ -50,3 +50,28 @@ void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_are
                                               : "data.train");
     dt_text_mark_prefix(err, &mark);
 }
+
+void dt_recipe_locate_lines(dt_error *err, const dt_recipe_source *source, dt_arena *arena)
+{
+    dt_error ignored = DT_ERROR_INIT;
+    dt_recipe recipe;
+    dt_problems problems;
+    dt_reading reading = {.recipe = &recipe, .arena = arena, .problems = &problems};
+    dt_text_mark mark = {source->path, 0, 0};
+    const struct {
+        const char *path, *const *value;
+    } fields[] = {{"lines.run", &recipe.lines.run},
+                  {"lines.output", &recipe.lines.output},
+                  {"lines.target", &recipe.lines.target},
+                  {"lines.input", &recipe.lines.input}};
+
+    dt_problems_init(&problems, arena);
+    if (dt_reading_source(&reading, source, &ignored) == DT_OK)
+        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+            if (strstr(err->message, fields[i].path) != NULL ||
+                is_about(err->message, *fields[i].value)) {
+                mark = *dt_reading_mark(&reading, fields[i].path);
+                break;
+            }
+    dt_text_mark_prefix(err, &mark);
+}

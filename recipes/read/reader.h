@@ -56,6 +56,10 @@ dt_status dt_recipe_read_all(dt_recipe *out, const dt_recipe_source *source, dt_
  * the message quotes. If the recipe cannot be read, only its path is added. */
 void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_arena *arena);
 
+/* The same for a message that names lines.run, or that quotes a file of `lines`: prefixes it with the line of that
+ * field. */
+void dt_recipe_locate_lines(dt_error *err, const dt_recipe_source *source, dt_arena *arena);
+
 /* Applies `sets` to the resolved recipe of an earlier attempt; *out does not point into `from`. A preset in
  * `sets` sets its dimensions. */
 dt_status dt_recipe_change(dt_recipe *out, const dt_recipe *from, const char *const *sets,

@@ -34,7 +34,7 @@ static dt_status probe_recipe(dt_probe_report *out, const dt_call *call, dt_erro
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
     DT_TRY(recipe.task == DT_TASK_TRAIN
                ? dt_preflight_recipe(&flight, &recipe, &source, call->arena, err)
-               : dt_task_preflight(&flight, &recipe, call, err));
+               : dt_task_preflight(&flight, &recipe, &source, call, err));
     DT_TRY(dt_nodes_probe(out, &flight, true, call->arena, err));
 out:
     return st;

@@ -82,7 +82,7 @@ static dt_status launch_task(const dt_recipe *recipe, const dt_recipe_source *so
 
     dt_strbuf_init(&text);
     if (dt_arguments_flag(call->args, "dry-run")) {
-        DT_TRY(dt_task_preflight(&flight, recipe, call, err));
+        DT_TRY(dt_task_preflight(&flight, recipe, source, call, err));
         DT_TRY(dt_dry_run_print_task(&flight, call, err));
         goto out;
     }

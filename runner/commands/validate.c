@@ -77,7 +77,7 @@ static dt_status check_task(verdict *out, const dt_recipe *recipe, const dt_reci
         return DT_FAIL(err, DT_ERR_USAGE, "--gpus-as is only for recipes that train");
     out->flight = (dt_preflight){.recipe = *recipe};
     if (!out->without_data)
-        st = dt_task_preflight(&out->flight, recipe, call, err);
+        st = dt_task_preflight(&out->flight, recipe, source, call, err);
     if (st != DT_OK)
         add_problem(out, source, st, call, err);
     return st;

@@ -519,7 +519,8 @@ out:
 }
 
 static dt_status plan_file(dt_preflight *flight, texts *out, const char **checkpoint,
-                           const dt_recipe *asked, const dt_call *call, dt_error *err)
+                           const dt_recipe *asked, const dt_recipe_source *source,
+                           const dt_call *call, dt_error *err)
 {
     dt_checkpoint *opened = NULL;
     dt_recipe recipe, before;
@@ -534,18 +535,24 @@ static dt_status plan_file(dt_preflight *flight, texts *out, const char **checkp
     DT_TRY(plan(flight, out, &recipe, opened, &parent, call, err));
 out:
     dt_checkpoint_close(opened);
+    if (st == DT_OK)
+        return DT_OK;
+    dt_recipe_locate_lines(err, source, call->arena);
+    if (st == DT_ERR_USAGE ||
+        st == DT_ERR_NOT_FOUND) /* the recipe is wrong, not the command line */
+        err->code = st = DT_ERR_RECIPE;
     return st;
 }
 
-dt_status dt_task_preflight(dt_preflight *flight, const dt_recipe *recipe, const dt_call *call,
-                            dt_error *err)
+dt_status dt_task_preflight(dt_preflight *flight, const dt_recipe *recipe,
+                            const dt_recipe_source *source, const dt_call *call, dt_error *err)
 {
     const char *checkpoint;
     dt_status st;
     texts all;
 
     texts_init(&all);
-    st = plan_file(flight, &all, &checkpoint, recipe, call, err);
+    st = plan_file(flight, &all, &checkpoint, recipe, source, call, err);
     texts_release(&all);
     return st;
 }
@@ -560,7 +567,7 @@ dt_status dt_task_launch_recipe(const char **run, const dt_recipe *recipe,
     texts all;
 
     texts_init(&all);
-    DT_TRY(plan_file(&flight, &all, &checkpoint, recipe, call, err));
+    DT_TRY(plan_file(&flight, &all, &checkpoint, recipe, source, call, err));
     flight.origins = source->origins;
     DT_TRY(launch(run, source, labels, checkpoint, &flight, &all, call, err));
 out:

@@ -52,9 +52,10 @@ dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err);
 dt_status dt_task_launch(const char **run, const dt_run *parent, const char *checkpoint,
                          const dt_call *call, dt_error *err);
 
-/* Plans the run that a recipe asks for (its task is not training), and checks its input, without the nodes. */
-dt_status dt_task_preflight(dt_preflight *flight, const dt_recipe *recipe, const dt_call *call,
-                            dt_error *err);
+/* Plans the run that a recipe asks for (its task is not training), and checks its input, without the nodes. A
+ * message about `lines` has the line of the recipe. */
+dt_status dt_task_preflight(dt_preflight *flight, const dt_recipe *recipe,
+                            const dt_recipe_source *source, const dt_call *call, dt_error *err);
 /* Launches the run that a recipe asks for, with its file and labels. */
 dt_status dt_task_launch_recipe(const char **run, const dt_recipe *recipe,
                                 const dt_recipe_source *source, const dt_labels *labels,

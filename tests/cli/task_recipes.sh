@@ -89,7 +89,15 @@ for command in plan smoke; do
     says "takes only recipes that train"
 done
 expect 2 launch "$work/judge.yaml" --set lines.run=nobody
-says "lines.run: unknown run 'nobody'"
+says "--set lines.run=nobody: lines.run: unknown run 'nobody'"
+printf 'task: score\nlines:\n  input: lines\n  run: nobody\n' >"$work/nobody.yaml"
+for command in validate launch "launch --dry-run" doctor; do
+    expect 2 $command "$work/nobody.yaml"
+    says "nobody.yaml:4:8: lines.run: unknown run 'nobody'"
+done
+printf 'task: score\nlines:\n  input: nothing\n  run: %s\n' "$run" >"$work/nothing.yaml"
+expect 2 validate --json "$work/nothing.yaml"
+json "o['recipes'][0]['problems'][0]['line'] == 3"
 expect 2 launch "$work/judge.yaml" --set lines.run="$run@7777"
 says "lines.run:"
 expect 2 launch "$work/judge.yaml" --set lines.run="$id"
