@@ -153,8 +153,9 @@ out:
 
 dt_status dt_loaded_diverged(dt_error *err)
 {
-    return DT_FAIL(err, DT_ERR_CORRUPT,
-                   "the model's outputs are not finite: the run diverged before this checkpoint");
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "the model's outputs are not finite: the run diverged before this checkpoint "
+                   "(use an earlier one)");
 }
 
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err)

@@ -38,8 +38,8 @@ dt_status dt_loaded_open(dt_loaded *out, const char *path, dt_error *err);
 /* Then open the model for incremental decoding. dtype: type of weights and activations. */
 dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, dt_dtype dtype,
                                const dt_loaded_room *room, dt_error *err);
-/* Returns DT_ERR_CORRUPT with a message: the model computed a NaN or an infinity, so its weights
- * contain them or are too large. */
+/* Returns DT_ERR_RECIPE, as training that diverges, so that a run is not restarted: the model computed a NaN or an
+ * infinity, so its weights contain them or are too large. */
 dt_status dt_loaded_diverged(dt_error *err);
 /* Return in `out` the tokens that start a text without a prompt: the tokenizer's begin tokens, else
  * the end-of-text token, else a line break. The caller frees `out`. */

@@ -64,7 +64,7 @@ void dt_text_close(dt_text *t);
  * positions in it have changed. */
 dt_status dt_text_logits(float *logits, const dt_text *t, dt_loaded *from, int64_t sequence,
                          dt_error *err);
-/* Add the token drawn from logits (V), which are overwritten. DT_ERR_CORRUPT if one of them is not
+/* Add the token drawn from logits (V), which are overwritten. DT_ERR_RECIPE if one of them is not
  * finite: nothing is added then. */
 dt_status dt_text_take(dt_text *t, float *logits, dt_error *err);
 

@@ -112,3 +112,66 @@ printf 'the\nfox\nthé\nfox\n' >"$work/strange"
 expect 1 generate "$run" --input "$work/strange" --ranks 2 --json --output "$work/strange.out"
 json "'line 3' in o['reason']" "o['attempt'] == 1" "o['state'] == 'failed'"
 [ ! -e "$work/strange.out" ] || fail "there is an output"
+
+# A Llama in the files of Hugging Face, with its tokenizer: four ranks write what one does.
+mkdir "$work/llama"
+cp tests/golden/huggingface/llama/* "$work/llama"
+python3 - "$work" <<'PY'
+import json, random, sys
+letters = [*"XĠĊabcdefghijklmnopqrstuvwxyz"]
+with open(sys.argv[1] + "/llama/tokenizer.json", "w") as out:
+    json.dump({"version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None,
+               "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+               "decoder": {"type": "ByteLevel"},
+               "model": {"type": "BPE", "vocab": {token: i for i, token in enumerate([*letters, "th", "the"])},
+                         "merges": ["t h", "th e"]}}, out)
+random.seed(3)
+words = "the quick brown fox jumps over a lazy dog".split()
+with open(sys.argv[1] + "/prompts", "w") as out:
+    for i in range(90): # the long prompts come first
+        out.write(" ".join(random.choice(words) for _ in range(60 if i < 20 else i % 4)) + "\n")
+PY
+cat >"$work/llama.yaml" <<YAML
+model: {from: llama}
+data: {train: corpus.txt}
+batch: {sequences: 2, tokens: 16}
+schedule: {steps: 2}
+evaluate: {every: 0}
+YAML
+expect 0 launch --wait --json "$work/llama.yaml"
+llama=$(field "o['run']")
+for options in "--tokens 30" "--tokens 12 --temperature 0 --batch 5"; do
+    expect 0 generate "$llama" --input "$work/prompts" --ranks 1 --threads 1 --output "$work/one" --force $options
+    expect 0 generate "$llama" --input "$work/prompts" --ranks 4 --threads 1 --output "$work/four" --force $options
+    cmp "$work/one" "$work/four" || fail "four ranks continue otherwise: $(diff "$work/one" "$work/four" | head -n 4)"
+done
+[ "$(wc -l <"$work/four")" -eq 90 ] || fail "$(wc -l <"$work/four") lines of 90"
+[ "$("$dtrun" logs last | sed -n 's/.*this rank processes \([0-9]*\) of 90 lines.*/\1/p' | sort -n | head -n 1)" -ge 20 ] ||
+    fail "a rank has hardly any lines: $("$dtrun" logs last | grep processes)"
+
+# A checkpoint whose numbers have overflowed is refused, and it is not tried again: a step multiplies what stands for X,
+# which the corpus lacks, by -999.
+python3 - "$work/llama/model.safetensors" <<'PY'
+import json, struct, sys
+with open(sys.argv[1], "r+b") as file:
+    length, = struct.unpack("<Q", file.read(8))
+    begin, end = json.loads(file.read(length))["model.embed_tokens.weight"]["data_offsets"]
+    file.seek(8 + length + begin)
+    count = (end - begin) // 4 // 61
+    file.write(struct.pack(f"<{count}f", *[1e37] * count))
+PY
+expect 0 launch --wait --json "$work/llama.yaml" --set schedule.steps=1 --set schedule.warmup_steps=0 \
+    --set optimizer.lr=100 --set optimizer.weight_decay=10
+diverged=$(field "o['run']")
+printf 'the\nXfo\n' >"$work/two"
+for command in "generate $diverged --prompt X" "generate $diverged --input $work/two" \
+    "generate $diverged --input $work/two --beam 2 --tokens 4" "score $diverged --input $work/two"; do
+    expect 3 $command
+    says "outputs are not finite: the run diverged before this checkpoint"
+done
+says "line 2:"
+for command in generate score; do
+    expect 1 $command "$diverged" --input "$work/two" --ranks 2 --json --output "$work/diverged.out"
+    json "'line ' in o['reason']" "'the run diverged before this checkpoint' in o['reason']" "o['attempt'] == 1" "o['state'] == 'failed'"
+    [ ! -e "$work/diverged.out" ] || fail "there is an output"
+done
