@@ -1,8 +1,8 @@
 /* dtrun generate: generates or translates text with a checkpoint, in an engine or on the ranks of a run. */
 #include "base/file.h"
 #include "runner/cli/command.h"
-#include "runner/cli/report.h"
 #include "runner/cli/output.h"
+#include "runner/cli/report.h"
 #include "runner/launch/from_checkpoint.h"
 #include "runner/launch/task.h"
 #include "runner/view/compare/bleu.h"
@@ -316,10 +316,10 @@ const dt_command dt_command_generate = {
         "--json prints run, checkpoint and lines, each with text and score. --reference prints\n"
         "BLEU, as in `dtrun score`, on stderr or as bleu.\n"
         "\n"
-        "With --ranks or --nodes the ranks of a new run share the lines. The run is followed,\n"
-        "stopped, resumed, shown and restarted like any other; the lines of a lost rank are\n"
-        "generated again. The output is the same for every number of ranks, in the order of the\n"
-        "lines. The supervisor of the run writes it to --output, or it is printed at the end.\n"
+        "With --ranks, --nodes or --gpus the ranks of a new run share the lines. The run is\n"
+        "followed, stopped, resumed, shown and restarted like any other; the lines of a lost rank\n"
+        "are generated again. The output is the same for every number of ranks, in the order of\n"
+        "the lines. The supervisor of the run writes it to --output, or it is printed at the end.\n"
         "--json then prints the object of `launch`, and bleu.\n",
     .run = generate,
 };

@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "runner/cli/command.h"
-#include "runner/cli/report.h"
 #include "runner/cli/output.h"
+#include "runner/cli/report.h"
 #include "runner/launch/from_checkpoint.h"
 #include "runner/launch/task.h"
 #include "runner/view/compare/bleu.h"
@@ -28,7 +28,7 @@ static dt_status check_lines(bool *ranks, const dt_call *call, dt_error *err)
             DT_THROW(err, DT_ERR_USAGE, "--%s cannot be combined with RUN", of_files[i]);
     DT_TRY(dt_task_is_wanted(ranks, call, err));
     if (!*ranks && output->given)
-        DT_THROW(err, DT_ERR_USAGE, "--output needs --ranks or --nodes");
+        DT_THROW(err, DT_ERR_USAGE, "--output needs --ranks, --nodes or --gpus");
     if (output->given)
         DT_TRY(dt_output_check(output->text, dt_arguments_flag(call->args, "force"), call->arena,
                                err));
@@ -156,7 +156,7 @@ static const dt_option options[] = {
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "with --ranks or --nodes: write the scores to this file, once all are known"},
+     .help = "with --ranks, --nodes or --gpus: write the scores to this file, once all are known"},
     {.name = "force", .kind = DT_OPTION_FLAG, .help = "with --output: replace an existing file"},
     DT_TASK_OPTIONS,
     {0},
@@ -179,8 +179,8 @@ const dt_command dt_command_score = {
         "scores the lines of --target given those of --input. --json prints run, checkpoint,\n"
         "lines, each with log_likelihood and tokens, and the totals log_likelihood, tokens, loss\n"
         "and perplexity.\n"
-        "With --ranks or --nodes the ranks of a new run share the lines, as in `dtrun generate`;\n"
-        "--json then prints the object of `launch`.\n"
+        "With --ranks, --nodes or --gpus the ranks of a new run share the lines, as in `dtrun\n"
+        "generate`; --json then prints the object of `launch`.\n"
         "Without RUN: prints corpus BLEU of two files as sacreBLEU computes it: n-grams of one to\n"
         "four words, one reference a line, with case, `exp` smoothing; its signature is printed\n"
         "before the score. --json prints bleu, precisions, brevity_penalty, ratio,\n"

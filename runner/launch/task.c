@@ -53,11 +53,11 @@ dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err)
         *out = *out || is_given(call, asks[i]);
     for (size_t i = 0; !*out && of_it[i] != NULL; i++)
         if (is_given(call, of_it[i]))
-            return DT_FAIL(err, DT_ERR_USAGE, "--%s requires --ranks or --nodes", of_it[i]);
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s requires --ranks, --nodes or --gpus", of_it[i]);
     if (!*out)
         return DT_OK;
     if (!is_given(call, "input"))
-        return DT_FAIL(err, DT_ERR_USAGE, "--ranks and --nodes require --input");
+        return DT_FAIL(err, DT_ERR_USAGE, "--ranks, --nodes and --gpus require --input");
     if (is_given(call, "device"))
         return DT_FAIL(err, DT_ERR_USAGE,
                        "--device cannot be combined with --ranks or --nodes: use --gpus");

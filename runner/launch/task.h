@@ -30,18 +30,20 @@
          .value = "N",                                                                            \
          .low = 0,                                                                                \
          .high = 1024,                                                                            \
-         .help = "with --ranks or --nodes: GPUs per node, one rank on each (default: all)"},      \
+         .help = "with --input: share the lines among this many GPUs per node, one rank on each " \
+                 "(default: all)"},                                                               \
         {.name = "name",                                                                          \
          .kind = DT_OPTION_TEXT,                                                                  \
          .value = "NAME",                                                                         \
-         .help = "with --ranks or --nodes: name of the run (default: from RUN and the command)"}, \
+         .help = "with --ranks, --nodes or --gpus: name of the run (default: from RUN and the "   \
+                 "command)"},                                                                     \
         DT_LABEL_OPTIONS,                                                                         \
         {.name = "wait",                                                                          \
          .kind = DT_OPTION_FLAG,                                                                  \
-         .help = "with --ranks or --nodes: plain lines instead of the live view"},                \
+         .help = "with --ranks, --nodes or --gpus: plain lines instead of the live view"},        \
     {                                                                                             \
         .name = "detach", .letter = 'd', .kind = DT_OPTION_FLAG,                                  \
-        .help = "with --ranks or --nodes: print the id of the run and return"                     \
+        .help = "with --ranks, --nodes or --gpus: print the id of the run and return"             \
     }
 
 /* *out: a run is requested. DT_ERR_USAGE if an option needs a run and none is requested, or the

@@ -91,7 +91,7 @@ says "has no effect on 'task: score'" "'lines.run' is missing"
 expect 2 generate "$run" --input "$work/empty" --ranks 2
 says "has no lines to distribute"
 expect 2 generate "$run" --prompt x --ranks 2
-says "--ranks and --nodes require --input"
+says "--ranks, --nodes and --gpus require --input"
 expect 2 generate "$run" --input "$work/two" --prompt x --ranks 2
 says "--input cannot be combined"
 expect 2 generate "$run" --input "$work/two" --ranks 2 --device cpu
