@@ -34,7 +34,7 @@ static void test_a_token_is_drawn_from_finite_logits_only(void **state)
 
                 logits['b'] = 100;
                 logits[place] = bad[i];
-                assert_int_equal(dt_text_take(&text, logits, &err), DT_ERR_CORRUPT);
+                assert_int_equal(dt_text_take(&text, logits, &err), DT_ERR_RECIPE);
                 assert_int_equal(text.added, 0);
                 dt_error_clear(&err);
             }
