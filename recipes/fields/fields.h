@@ -82,9 +82,11 @@ void dt_recipe_init(dt_recipe *recipe);
 /* Returns the resolved recipe, {"recipe": 1, ...}, with all fields as nested objects in table order. New
  * reference. */
 json_t *dt_recipe_to_json(const dt_recipe *recipe);
+/* The same with only the fields that have an effect on the recipe's task, as the history keeps it. */
+json_t *dt_recipe_of_task_to_json(const dt_recipe *recipe);
 
-/* Reads what dt_recipe_to_json wrote. A missing field gets its default. DT_ERR_CORRUPT: a
- * required field is missing, an unknown key, a wrong type or range. DT_ERR_UNSUPPORTED: another
+/* Reads what these two wrote. A missing field gets its default. DT_ERR_CORRUPT: a required field of
+ * the task is missing, an unknown key, a wrong type or range. DT_ERR_UNSUPPORTED: another
  * version (version.h), or an unknown choice. */
 dt_status dt_recipe_from_json(dt_recipe *out, const json_t *json, dt_arena *arena, dt_error *err);
 

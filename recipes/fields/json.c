@@ -6,6 +6,7 @@
 
 #include "base/strbuf.h"
 #include "recipes/fields/fields.h"
+#include "recipes/fields/task_fields.h"
 #include "recipes/fields/values.h"
 #include "recipes/fields/version.h"
 
@@ -58,14 +59,25 @@ static void add_field(json_t *out, const dt_field *field, json_t *value)
     json_object_set_new(object, key, value);
 }
 
-json_t *dt_recipe_to_json(const dt_recipe *recipe)
+static json_t *to_json(const dt_recipe *recipe, bool all)
 {
     json_t *out = json_object();
 
     json_object_set_new(out, DT_RECIPE_VERSION_KEY, json_integer(DT_RECIPE_VERSION));
     for (size_t i = 0; i < dt_fields_count; i++)
-        add_field(out, &dt_fields[i], dt_field_to_json(recipe, &dt_fields[i]));
+        if (all || dt_field_is_of_task(&dt_fields[i], recipe->task))
+            add_field(out, &dt_fields[i], dt_field_to_json(recipe, &dt_fields[i]));
     return out;
+}
+
+json_t *dt_recipe_to_json(const dt_recipe *recipe)
+{
+    return to_json(recipe, true);
+}
+
+json_t *dt_recipe_of_task_to_json(const dt_recipe *recipe)
+{
+    return to_json(recipe, false);
 }
 
 /* Hides a webhook's address, which is a secret unless it comes from the environment. */
@@ -89,7 +101,7 @@ json_t *dt_recipe_changes(const dt_recipe *before, const dt_recipe *after)
         json_t *old_value = dt_field_to_json(before, field);
         json_t *new_value = dt_field_to_json(after, field);
 
-        if (!json_equal(old_value, new_value))
+        if (dt_field_is_of_task(field, after->task) && !json_equal(old_value, new_value))
             json_array_append_new(changes,
                                   json_pack("{s:s, s:o, s:o}", "key", field->path, "old",
                                             without_secret(field, json_incref(old_value)), "new",
@@ -163,7 +175,7 @@ static dt_status read_field(dt_recipe *out, const dt_field *field, const json_t 
 
     if (value != NULL)
         st = dt_field_set_json(out, field, value, arena, err);
-    else if (field->fallback == NULL)
+    else if (field->fallback == NULL && dt_field_is_of_task(field, out->task))
         st = DT_FAIL(err, DT_ERR_CORRUPT, "'%s' is missing", field->path);
     if (st != DT_OK)
         dt_error_prefix(err, "recipe");

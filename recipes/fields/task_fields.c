@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-/* Fields, and maps of fields, that both tasks have. */
+/* Fields, and maps of fields, of generate and score. */
 static const char *const of_both[] = {
     "name",    "task",  "nodes",         "hostfile", "nodes_min", "gpus",  "ranks", "threads",
     "network", "slurm", "grace_seconds", "failure",  "notify",    "lines", NULL};
@@ -39,6 +39,8 @@ const char *dt_field_generate_option(const dt_field *field)
 
 bool dt_field_is_of_task(const dt_field *field, dt_task_kind task)
 {
+    if (task == DT_TASK_TRAIN)
+        return !dt_field_in_group(field, "lines") && !dt_field_in_group(field, "generate");
     if (strcmp(field->path, "lines.target") == 0)
         return task == DT_TASK_SCORE;
     for (size_t i = 0; of_both[i] != NULL; i++)

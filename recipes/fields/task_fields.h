@@ -1,5 +1,5 @@
-/* task_fields: selects the fields of a recipe whose task is not training. All other fields of such a run are those
- * of the checkpoint that it uses.
+/* task_fields: selects the fields that have an effect on a task. The other fields of a run that does not train are
+ * those of the checkpoint that it uses.
  */
 #ifndef DT_RECIPES_FIELDS_TASK_FIELDS_H
 #define DT_RECIPES_FIELDS_TASK_FIELDS_H
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Returns whether a recipe with this task (not TRAIN) may set the field. */
+/* Returns whether a recipe with this task may set the field. */
 bool dt_field_is_of_task(const dt_field *field, dt_task_kind task);
 /* Returns the option of `dtrun-engine generate` that the field sets, as in "top-k" (static);
  * NULL: none. */

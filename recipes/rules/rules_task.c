@@ -9,8 +9,7 @@ static void look_at_training(const dt_rule_case *c)
     for (size_t i = 0; i < dt_fields_count; i++) {
         const char *path = dt_fields[i].path;
 
-        if ((dt_field_in_group(&dt_fields[i], "lines") ||
-             dt_field_in_group(&dt_fields[i], "generate")) &&
+        if (!dt_field_is_of_task(&dt_fields[i], DT_TASK_TRAIN) &&
             dt_reading_written(c->reading, path))
             dt_rule_broken(c, path,
                            "'%s' has no effect on training: add 'task: generate' or 'task: score', "

@@ -82,11 +82,11 @@ out:
     return st;
 }
 
-/* Returns the resolved recipe as JSON, as stored, and its hash. */
+/* Returns the resolved recipe as JSON, as stored, and its hash. The plan has all fields. */
 static void recipe_text(const char **json_text, char *hash, const dt_recipe *recipe,
                         dt_arena *arena)
 {
-    json_t *json = dt_recipe_to_json(recipe);
+    json_t *json = dt_recipe_of_task_to_json(recipe);
     dt_strbuf text;
 
     dt_strbuf_init(&text);

@@ -66,18 +66,6 @@ dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err)
     return DT_OK;
 }
 
-static dt_status read_recipe_of(dt_recipe *out, const dt_run *run, dt_arena *arena, dt_error *err)
-{
-    json_t *json = NULL;
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_json_parse(&json, run->recipe_json, strlen(run->recipe_json), "stored recipe", err));
-    DT_TRY(dt_recipe_from_json(out, json, arena, err));
-out:
-    json_decref(json);
-    return st;
-}
-
 /* --- the input */
 
 static int64_t count_lines(const dt_strbuf *text)
@@ -599,15 +587,13 @@ dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_e
     dt_preflight flight;
     dt_status st = DT_OK;
     const char *folder;
-    dt_recipe recipe;
     dt_plan before;
 
     DT_TRY(dt_task_plan(&before, run, call->arena, err));
     DT_TRY(check_resume(run, &before, call, err));
-    DT_TRY(read_recipe_of(&recipe, run, call->arena, err));
     DT_TRY(dt_run_path(&folder, run->id, NULL, call->arena, err));
-    DT_TRY(place(&flight, &recipe, call->arena, err));
-    DT_TRY(dt_nodes_check(&flight, recipe.name, call, err));
+    DT_TRY(place(&flight, &before.recipe, call->arena, err));
+    DT_TRY(dt_nodes_check(&flight, before.recipe.name, call, err));
     flight.plan.task = before.task;
     DT_TRY(dt_task_folder_look(&flight.plan.task, folder, call->arena, err));
     at.step = dt_task_lines_done(&flight.plan.task);

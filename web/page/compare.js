@@ -48,7 +48,9 @@ export function differences(recipes) {
   const flats = recipes.map((list) => common(list.map((recipe) => flat(recipe, '', new Map()))));
   const keys = [...new Set(flats.flatMap((map) => [...map.keys()]))]
     .filter((key) => !LEFT_OUT.includes(key.split('.')[0]));
-  return keys.filter((key) => new Set(flats.map((map) => map.get(key))).size > 1)
+  const tasks = new Set(flats.map((map) => map.get('task')));
+  const shared = (key) => tasks.size === 1 || flats.every((map) => map.has(key)); // a task has fields of its own
+  return keys.filter((key) => shared(key) && new Set(flats.map((map) => map.get(key))).size > 1)
     .map((key) => ({key, values: flats.map((map) => map.get(key) ?? null)}));
 }
 
