@@ -1,4 +1,5 @@
 /* dtrun show: prints everything that the history has about a run. */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,11 +126,20 @@ static void add_task(dt_table *table, const dt_run *run, dt_arena *arena)
     add_fact(table, "output", plan.task.output);
 }
 
+static void add_loss(dt_table *table, const char *name, double loss, const char *spark)
+{
+    char text[DT_FORMAT_SIZE];
+
+    dt_table_add(table, DT_STYLE_DIM, "%s", name);
+    dt_table_add(table, DT_STYLE_PLAIN, "%s  %s", dt_format_loss(text, sizeof(text), loss), spark);
+}
+
 static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
                       const dt_timing *timing, const facts *all, dt_arena *arena)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
+    bool trains = dt_task_of(run) == NULL;
     dt_table table;
 
     dt_table_init(&table, columns, 2, arena);
@@ -150,15 +160,13 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
                  dt_runs_shown_state(run, &timing->activity));
     if (run->reason[0] != '\0')
         add_fact(&table, "reason", run->reason);
-    dt_table_add(&table, DT_STYLE_DIM, "step");
+    dt_table_add(&table, DT_STYLE_DIM, trains ? "step" : "lines");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s of %s", dt_format_whole(a, sizeof(a), run->step),
                  dt_runs_total(b, sizeof(b), run));
-    dt_table_add(&table, DT_STYLE_DIM, "loss");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s  %s", dt_format_loss(a, sizeof(a), run->loss),
-                 all->loss_spark);
-    dt_table_add(&table, DT_STYLE_DIM, "validation loss");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s  %s", dt_format_loss(a, sizeof(a), run->valid_loss),
-                 all->valid_spark);
+    if (trains || !isnan(run->loss))
+        add_loss(&table, "loss", run->loss, all->loss_spark);
+    if (trains)
+        add_loss(&table, "validation loss", run->valid_loss, all->valid_spark);
     add_fact(&table, dt_runs_timed_speed(run),
              dt_format_count(a, sizeof(a), timing->tokens_per_second));
     add_time(&table, "created", run->created_ms);

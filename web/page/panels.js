@@ -135,7 +135,8 @@ function eventText(event) {
     checkpoint: () => `step ${text.count(detail.step)}, ${text.bytes(detail.bytes)}`,
     checkpoint_failed: () => `step ${text.count(detail.step)}: ${detail.message}`,
     failed: () => detail.message,
-    finished: () => `step ${text.count(detail.step)}, loss ${text.loss(detail.loss)}`,
+    finished: () => detail.loss === undefined ? '' // it did not train
+      : `step ${text.count(detail.step)}, loss ${text.loss(detail.loss)}`,
     exited: () => detail.signal ? `by signal ${detail.signal_name ?? detail.signal}`
       : `with code ${detail.code}`,
     restart: () => `attempt ${detail.attempt} from step ${text.count(detail.step)}: ${detail.reason}`,

@@ -14,7 +14,7 @@ const byId = (id) => document.getElementById(id);
 
 function showHead(run, nodes, now) {
   const ranks = nodes.reduce((sum, node) => sum + node.ranks.length, 0);
-  const about = [run.id, `attempt ${run.attempt}`];
+  const about = [...run.task === 'train' ? [] : [run.task], run.id, `attempt ${run.attempt}`];
   if (ranks > 0) about.push(`${ranks} rank${ranks > 1 ? 's' : ''} on ${nodes.length} node`
     + `${nodes.length > 1 ? 's' : ''}`);
   if (run.parent !== '') about.push(`forked from ${run.parent} at step ${text.count(run.parent_step)}`);
@@ -48,22 +48,37 @@ function showProgress(run) {
   byId('bar').replaceChildren(progressBar(run.step, run.steps_total, run.state));
 }
 
-function showFigures(run, series) {
-  const figures = [
+function figuresOf(run, series) {
+  const speed = [`${text.speedUnit(run.item)} (${isActive(run.state) ? 'last' : 'mean'})`, text.count(run.mean_tokens_per_second)];
+  const elapsed = ['Elapsed', text.duration(run.elapsed_seconds)];
+  if (run.task !== 'train')
+    return [
+      ['Lines/s (last)', text.compact(series.newest('lines_per_second'))],
+      ...run.mean_tokens_per_second === null ? [] : [speed],
+      ...run.task === 'score' ? [['Loss', text.loss(run.loss)]] : [],
+      elapsed,
+    ];
+  return [
     ['Loss', text.loss(run.loss)],
     ['Validation loss', text.loss(run.valid_loss)],
     ['Best validation', text.loss(series.lowest('valid_loss'))],
-    [`${text.speedUnit(run.item)} (${isActive(run.state) ? 'last' : 'mean'})`, text.count(run.mean_tokens_per_second)],
+    speed,
     ['Step time', text.shortTime(series.newest('step_seconds'))],
     ['Gradient norm', text.compact(series.newest('gradient_norm'))],
     ['Learning rate', text.compact(series.newest('learning_rate'))],
-    ['Elapsed', text.duration(run.elapsed_seconds)],
+    elapsed,
   ];
+}
+
+function showFigures(run, series) {
+  const figures = figuresOf(run, series);
   const list = byId('figures');
-  if (list.children.length === 0)
-    list.append(...figures.map(([name]) =>
-      el('div', {}, el('dt', {text: name}), el('dd', {text: ''}))));
-  figures.forEach(([, value], at) => setText(list.children[at].lastElementChild, value));
+  if (list.children.length !== figures.length)
+    list.replaceChildren(...figures.map(() => el('div', {}, el('dt', {text: ''}), el('dd', {text: ''}))));
+  figures.forEach(([name, value], at) => {
+    setText(list.children[at].firstElementChild, name);
+    setText(list.children[at].lastElementChild, value);
+  });
 }
 
 export function showRun() {
@@ -99,13 +114,18 @@ export function showRun() {
     showAttempts(byId('attempts-card'), byId('attempts'), shown.attempts);
     item = shown.run.item;
     nameItems([item]);
+    const trains = shown.run.task === 'train';
+    setText(document.querySelector('#axis option[value=step]'), trains ? 'step' : 'line');
+    const card = byId('checkpoints').closest('section');
+    card.hidden = !trains;
+    card.parentElement.classList.toggle('pair', trains);
     begun = shown.attempts[0].started_ms ?? shown.run.created_ms;
     output.setRanks(shown.nodes.flatMap((node) => node.ranks.map((rank) => rank.rank)), shown.run);
   };
   const showCurves = (shown, fresh) => {
     const old = JSON.stringify(marks);
     marks = marksOf(shown.run, shown.attempts, checkpoints.present);
-    charts.setNames(shown.metrics);
+    charts.setNames(shown.run.task === 'train' ? shown.metrics : [...new Set(['lines_per_second', ...shown.metrics])]);
     if (fresh || old !== JSON.stringify(marks)) charts.draw();
     showFigures(shown.run, series);
   };
