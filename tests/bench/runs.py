@@ -12,7 +12,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench-release"
-PROGRAMS = ["dtrun", "dtrun-agent", "dtrun-engine", "bench_step"]
+PROGRAMS = ["dtrun", "dtrun-agent", "dtrun-engine", "dtrun-reach", "bench_step"]
 PEER_SECONDS = 420
 
 
