@@ -1,5 +1,6 @@
 #include "store/activity.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -105,6 +106,22 @@ static dt_status read_ending(const char **out, dt_store *store, const dt_run *ru
     return st;
 }
 
+dt_status dt_progress_curve(const char **out, dt_store *store, const dt_run *run, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t one;
+    bool lines;
+
+    *out = DT_CURVE_LOSS;
+    DT_TRY(DT_SQL_FIRST(&one, &lines, &dt_sql_one_int, store, NULL, err,
+                        "SELECT 1 FROM series s JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = ?2",
+                        DT_TEXT(run->id), DT_TEXT(DT_CURVE_LINES)));
+    if (lines)
+        *out = DT_CURVE_LINES;
+out:
+    return st;
+}
+
 dt_status dt_last_points_read(dt_last_points *out, dt_store *store, const dt_run *run,
                               dt_error *err)
 {
@@ -112,18 +129,22 @@ dt_status dt_last_points_read(dt_last_points *out, dt_store *store, const dt_run
     dt_status st = DT_OK;
     bool more;
 
-    *out = (dt_last_points){0};
+    *out = (dt_last_points){.value = NAN};
+    DT_TRY(dt_progress_curve(&out->curve, store, run, err));
     DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
-                       "SELECT m.step, m.time_ms FROM metrics m JOIN series s USING (series)"
-                       " JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = 'loss'"
+                       "SELECT m.step, m.time_ms, m.value FROM metrics m JOIN series s USING (series)"
+                       " JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = ?4"
                        " AND m.attempt = ?2 AND m.time_ms >= ?3 ORDER BY m.step DESC LIMIT 2",
-                       DT_TEXT(run->id), DT_INT(run->attempt), DT_INT(run->started_ms)));
+                       DT_TEXT(run->id), DT_INT(run->attempt), DT_INT(run->started_ms),
+                       DT_TEXT(out->curve)));
     for (;;) {
         DT_TRY(dt_sql_next(&rows, &more, err));
         if (!more)
             break;
         out->step[out->count] = dt_sql_int(&rows);
         out->time_ms[out->count++] = dt_sql_int(&rows);
+        if (out->count == 1)
+            out->value = dt_sql_real(&rows);
     }
 out:
     dt_sql_close(&rows);

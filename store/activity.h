@@ -30,15 +30,22 @@ typedef struct dt_activity_facts {
     int64_t nodes_count;
     const char *ending; /* DT_EVENT_RESTARTING, DT_EVENT_FAILING or "" */
     int64_t silent_ms,
-        usual_ms; /* since the newest point of the loss; between the last two points */
+        usual_ms; /* since the newest point of progress; between the last two points */
 } dt_activity_facts;
 bool dt_node_is_away(const dt_node *node);
 
-/* The newest two points of the loss that the newest attempt itself recorded: without points of earlier attempts, which
+/* The curve that shows a run's progress: the rate of lines of a run that processes lines, else the loss. */
+#define DT_CURVE_LINES "lines_per_second"
+#define DT_CURVE_LOSS  "loss"
+dt_status dt_progress_curve(const char **out, dt_store *store, const dt_run *run, dt_error *err);
+
+/* The newest two points of this curve that the newest attempt itself recorded: without points of earlier attempts, which
  * a resume from an earlier step undid, and without points that a fork copied from its parent. */
 typedef struct dt_last_points {
     int64_t count;               /* 0 to 2 */
     int64_t step[2], time_ms[2]; /* the newest first; 0 beyond count */
+    const char *curve;           /* DT_CURVE_LINES or DT_CURVE_LOSS */
+    double value;                /* of the newest point; NaN: none */
 } dt_last_points;
 dt_status dt_last_points_read(dt_last_points *out, dt_store *store, const dt_run *run,
                               dt_error *err);

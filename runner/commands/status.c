@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/report.h"
 #include "runner/term/bar.h"
@@ -51,11 +52,19 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", run->reason);
     dt_strbuf_add_str(out, "  ");
     dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
-    dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  step %s of %s\n", (int)(share * 100),
-                dt_format_whole(a, sizeof(a), run->step), dt_runs_total(b, sizeof(b), run));
-    dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation %s   %s %s\n",
-                dt_format_loss(a, sizeof(a), run->loss),
-                dt_format_loss(b, sizeof(b), run->valid_loss),
+    dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s %s of %s\n", (int)(share * 100),
+                dt_task_of(run) == NULL ? "step" : "line", dt_format_whole(a, sizeof(a), run->step),
+                dt_runs_total(b, sizeof(b), run));
+    if (dt_task_of(run) == NULL)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation %s   ",
+                    dt_format_loss(a, sizeof(a), run->loss),
+                    dt_format_loss(b, sizeof(b), run->valid_loss));
+    else if (isnan(timing->lines_per_second))
+        dt_strbuf_add_str(out, "  ");
+    else
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s lines/s   ",
+                    dt_format_count(a, sizeof(a), timing->lines_per_second));
+    dt_term_add(out, term, DT_STYLE_PLAIN, "%s %s\n",
                 dt_format_count(c, sizeof(c), timing->tokens_per_second), dt_runs_timed_speed(run));
     dt_term_add(out, term, DT_STYLE_PLAIN, "  elapsed %s",
                 dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));

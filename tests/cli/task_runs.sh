@@ -54,6 +54,7 @@ expect 0 score "$run" --input "$work/lines" --threads 1
 cp "$work/out" "$work/scores"
 expect 0 score "$run" --input "$work/lines" --ranks 3 --threads 1 --wait
 cmp "$work/scores" "$work/out" || fail "other scores: $(diff "$work/scores" "$work/out" | head -n 4)"
+grep -q '^line [0-9]*/58  [0-9.k]* lines/s' "$work/err" || fail "no progress: $(cat "$work/err")"
 expect 0 score "$run" --input "$work/lines" --ranks 2 --threads 1 --output "$work/scored" --json
 cmp "$work/scores" "$work/scored" || fail "other scores"
 json "o['task'] == 'score'" "abs(o['loss'] - $(tail -n 1 "$work/scores" | sed 's/.*loss \([0-9.]*\),.*/\1/')) < 1e-5"

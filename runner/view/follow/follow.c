@@ -102,7 +102,7 @@ static dt_status new_points(follower *f, dt_error *err)
     dt_metric *losses;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_store_metric_list(f->store, &losses, &frame->losses_count, f->run, "loss",
+    DT_TRY(dt_store_metric_list(f->store, &losses, &frame->losses_count, f->run, frame->timing.curve,
                                 f->at.loss_step, 0, &f->arena, err));
     frame->losses = losses;
     if (frame->losses_count > 0)
@@ -173,8 +173,8 @@ static dt_status next_frame(follower *f, dt_error *err)
     DT_TRY(dt_timing_read(&f->frame.timing, f->store, &f->row, dt_clock_wall_ms(), &f->arena, err));
     DT_TRY(dt_node_lines_read(&f->frame.nodes, f->store, &f->row, &f->frame.timing.activity,
                               &f->arena, err));
-    DT_TRY(dt_curve_sketch(&f->frame.curve, f->store, f->row.id, "loss", DT_CURVE_SPARK_MOST,
-                           &f->arena, err));
+    DT_TRY(dt_curve_sketch(&f->frame.curve, f->store, f->row.id, f->frame.timing.curve,
+                           DT_CURVE_SPARK_MOST, &f->arena, err));
     DT_TRY(new_points(f, err));
     DT_TRY(new_checkpoints(f, err));
     DT_TRY(new_troubles(f, err));

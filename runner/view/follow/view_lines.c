@@ -31,10 +31,10 @@ static void add_state(lines_view *lines, const dt_frame *frame)
     dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "%s %s\n", frame->run->id, words);
 }
 
-static void add_place(lines_view *lines, int64_t step, const dt_run *run)
+static void add_place(lines_view *lines, const char *what, int64_t step, const dt_run *run)
 {
     dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN,
-                run->steps_total > 0 ? "step %lld/%lld" : "step %lld", (long long)step,
+                run->steps_total > 0 ? "%s %lld/%lld" : "%s %lld", what, (long long)step,
                 (long long)run->steps_total);
 }
 
@@ -47,11 +47,17 @@ static void add_step(lines_view *lines, const dt_frame *frame)
         return;
     const dt_metric *newest = &frame->losses[frame->losses_count - 1];
     lines->printed_seconds = frame->now_seconds;
-    add_place(lines, newest->step, run);
-    dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s %s",
-                dt_format_loss(loss, sizeof(loss), newest->value),
-                dt_format_count(speed, sizeof(speed), frame->timing.tokens_per_second),
-                dt_runs_speed(run));
+    if (strcmp(frame->timing.curve, DT_CURVE_LOSS) == 0) {
+        add_place(lines, "step", newest->step, run);
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s %s",
+                    dt_format_loss(loss, sizeof(loss), newest->value),
+                    dt_format_count(speed, sizeof(speed), frame->timing.tokens_per_second),
+                    dt_runs_speed(run));
+    } else {
+        add_place(lines, "line", newest->step, run);
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s lines/s",
+                    dt_format_count(speed, sizeof(speed), newest->value));
+    }
     if (!isnan(frame->timing.eta_seconds))
         dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s left",
                     dt_format_seconds(left, sizeof(left), ceil(frame->timing.eta_seconds)));
@@ -63,13 +69,13 @@ static void add_rare(lines_view *lines, const dt_frame *frame)
     char text[DT_FORMAT_SIZE];
 
     for (int64_t i = 0; i < frame->evaluations_count; i++) {
-        add_place(lines, frame->evaluations[i].step, frame->run);
+        add_place(lines, "step", frame->evaluations[i].step, frame->run);
         dt_strbuf_add_str(&lines->text, "  ");
         dt_evaluation_add(&lines->text, &frame->evaluations[i]);
         dt_strbuf_add_char(&lines->text, '\n');
     }
     for (int64_t i = 0; i < frame->checkpoints_count; i++) {
-        add_place(lines, frame->checkpoints[i]->step, frame->run);
+        add_place(lines, "step", frame->checkpoints[i]->step, frame->run);
         dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  checkpoint saved, %s\n",
                     dt_format_bytes(text, sizeof(text), (double)frame->checkpoints[i]->bytes));
     }

@@ -70,7 +70,7 @@ static void add_title(live_view *live, const dt_frame *frame)
     dt_strbuf_add_char(&live->block, '\n');
 }
 
-static void add_progress(live_view *live, const dt_run *run)
+static void add_progress(live_view *live, const dt_run *run, const char *unit)
 {
     double share = run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
     int columns = live->term.columns - BESIDE_BAR;
@@ -82,8 +82,8 @@ static void add_progress(live_view *live, const dt_run *run)
     dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "  %s",
                 dt_format_whole(step, sizeof(step), run->step));
     dt_term_add(&live->block, &live->term, DT_STYLE_DIM,
-                run->steps_total > 0 ? " of %s steps\n" : " of %s\n",
-                dt_runs_total(total, sizeof(total), run));
+                run->steps_total > 0 ? " of %s %s\n" : " of %s\n",
+                dt_runs_total(total, sizeof(total), run), unit);
 }
 
 static void add_pair(live_view *live, const char *label, const char *value, const char *unit)
@@ -117,8 +117,13 @@ static void add_numbers(live_view *live, const dt_frame *frame)
     char text[DT_FORMAT_SIZE], unit[16];
     int spark = live->term.columns - BESIDE_SPARK;
 
-    if (isnan(run->loss)) {
-        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "no step yet");
+    if (!isnan(frame->timing.lines_per_second)) {
+        dt_curve_add_spark(&live->block, &live->term, &frame->curve, spark > 0 ? (size_t)spark : 0);
+        dt_strbuf_add_str(&live->block, live->term.unicode && spark > 0 ? "   " : "");
+        add_pair(live, "",
+                 dt_format_count(text, sizeof(text), frame->timing.lines_per_second), " lines/s");
+    } else if (isnan(run->loss)) {
+        dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "nothing yet");
     } else {
         dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "loss ");
         dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "%s ",
@@ -152,7 +157,7 @@ static void live_show(dt_view *view, const dt_frame *frame)
     add_above(live, frame);
     dt_strbuf_add_char(&live->block, '\n'); /* empty line between the record and the block */
     add_title(live, frame);
-    add_progress(live, frame->run);
+    add_progress(live, frame->run, isnan(frame->timing.lines_per_second) ? "steps" : "lines");
     add_numbers(live, frame);
     if (frame->nodes.nodes_count > 1 || frame->timing.activity.missing > 0)
         dt_node_lines_add(&live->block, &live->term, &frame->nodes, NODES_MOST);

@@ -1,6 +1,7 @@
 #include "runner/view/runs/timing.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/banned.h"
 
@@ -54,7 +55,7 @@ static dt_status read_ends(ends *out, dt_store *store, const dt_run *run, dt_are
 
     *out = (ends){.run = run};
     DT_TRY(dt_last_points_read(&out->last, store, run, err));
-    DT_TRY(dt_store_curves_find(store, &curves, run->id, "loss", arena, err));
+    DT_TRY(dt_store_curves_find(store, &curves, run->id, out->last.curve, arena, err));
     if (curves.count == 1 && out->last.count > 0)
         DT_TRY(dt_store_curve_scan(store, &curves, 0, run->step - window - 1, INT64_MAX, take_first,
                                    out, err));
@@ -69,7 +70,8 @@ dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int
     ends of;
 
     out->elapsed_seconds = elapsed(run, now_ms);
-    out->eta_seconds = NAN;
+    out->eta_seconds = out->lines_per_second = NAN;
+    DT_TRY(dt_progress_curve(&out->curve, store, run, err));
     DT_TRY(dt_activity_read(&out->activity, store, run, now_ms, arena, err));
     out->tokens_per_second = out->activity.steps ? run->tokens_per_second : NAN;
     if (run->state == DT_RUN_FINISHED)
@@ -80,6 +82,8 @@ dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int
         goto out;
     DT_TRY(read_ends(&of, store, run, arena, err));
     out->eta_seconds = eta(&of, now_ms);
+    if (strcmp(out->curve, DT_CURVE_LINES) == 0)
+        out->lines_per_second = of.last.value;
 out:
     return st;
 }

@@ -17,6 +17,8 @@ typedef struct dt_timing {
     double elapsed_seconds; /* of all attempts, without the time between them */
     double eta_seconds;
     double tokens_per_second; /* mean of an ended run; of the newest steps of an active one */
+    const char *curve;        /* the curve of progress (store/activity.h) */
+    double lines_per_second;  /* of an active run that processes lines, else NaN */
 } dt_timing;
 
 dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int64_t now_ms,
