@@ -1,4 +1,6 @@
-/* mesh: arranges the ranks of a run as a table, data x tensor.
+/* mesh: arranges the ranks of a run along named axes, the innermost of which is `tensor`.
+ *
+ * Replica and shard together are the data axis: dt_mesh.data. A mesh of 3 data ranks x 2 tensor ranks:
  *
  *               tensor 0   tensor 1          rank = data * tensor.size + tensor
  *     data 0       0          1
@@ -6,18 +8,17 @@
  *     data 2       4          5              data    1 3 5       of rank 3
  *                                            tensor  2 3         of rank 3
  *
- * data       ranks of one column hold the same parts of the parameters (or divide those further:
- *            fsdp) and read different samples; gradients are summed along it; dropout is keyed by it
- * tensor     ranks of one row read the same samples and divide parameters. Their numbers are adjacent, so
- *            that a row is within a node
+ * replica    ranks hold the same parts of the parameters and read different samples
+ * shard      ranks divide what a tensor rank holds (fsdp) and read different samples. No strategy divides the data
+ *            axis into both yet: fsdp shards along all of it
+ * data       replica x shard: gradients are summed along it; dropout is keyed by it
+ * tensor     ranks read the same samples and divide every layer. Their numbers are adjacent, so that they are
+ *            within a node
  * Sums       values that are divided over an axis are summed along it; values that are equal along it must
  *            be counted once. dt_mesh_term selects the rank that counts, for losses, norms and
- *            checkpoints alike
- * Today      tensor.size is 1 for every recipe. Tensor parallelism would be a strategy, which
- *            opens a communicator of `tensor` for the sums within a layer, and a layout, which lists
- *            for each parameter the slices that a rank holds (engine/slice.h) and whether they are
- *            divided over DT_MESH_TENSOR: initial values, norm, checkpoints and loading by any other mesh
- *            follow from that
+ *            checkpoints alike. A parameter that tensor ranks share is counted by dt_param.held
+ * A new axis a line in dt_mesh_axis, in the order of the table from the outermost to the innermost, its name in
+ *            mesh.c, and its size where meshes are made
  */
 #ifndef DT_ENGINE_COMM_MESH_H
 #define DT_ENGINE_COMM_MESH_H
@@ -30,14 +31,29 @@
 extern "C" {
 #endif
 
+/* From the outermost to the innermost: the ranks of the last are adjacent. */
+typedef enum dt_mesh_axis {
+    DT_AXIS_REPLICA,
+    DT_AXIS_SHARD,
+    DT_AXIS_TENSOR,
+    DT_MESH_AXES
+} dt_mesh_axis;
+
+/* The groups that the caller is in. */
 typedef struct dt_mesh {
-    dt_group world, data, tensor; /* the groups that the caller is in */
+    dt_group axis[DT_MESH_AXES];
+    dt_group world, data;
 } dt_mesh;
 
-/* The axes over which something is divided. */
+/* What something is divided over. */
 enum { DT_MESH_DATA = 1, DT_MESH_TENSOR = 2 };
 
-/* The mesh of data_size * tensor_size ranks. */
+/* Name of an axis, as in messages: "tensor". */
+const char *dt_mesh_axis_name(dt_mesh_axis axis);
+
+/* The mesh with these sizes, as many ranks as their product. */
+dt_mesh dt_mesh_make(int64_t rank, const int64_t size[DT_MESH_AXES]);
+/* The mesh of data_size * tensor_size ranks, all of the data axis replicas. */
 dt_mesh dt_mesh_of(int64_t rank, int64_t data_size, int64_t tensor_size);
 
 /* Whether the caller is the one that counts among the ranks that hold the same values. */

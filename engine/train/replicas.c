@@ -153,7 +153,7 @@ dt_status dt_replicas_compare(dt_train_session *session, dt_error *err)
     dt_status st = DT_OK;
 
     if (session->state.strategy->copy_of_unit == NULL || count == 1 ||
-        session->mesh.tensor.size > 1 || session->compared_step == session->step)
+        session->mesh.axis[DT_AXIS_TENSOR].size > 1 || session->compared_step == session->step)
         return DT_OK;
     numbers = calloc(2 * (size_t)count, sizeof(*numbers));
     if (numbers == NULL)

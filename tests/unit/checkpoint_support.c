@@ -119,7 +119,7 @@ static void add_box(fake_state *own, const dt_model *model, int param, int dim, 
                     int64_t size, const dt_mesh *mesh)
 {
     bool fsdp = own->world->layout == FAKE_FSDP, cut = dim >= 0;
-    int64_t part = mesh->tensor.rank, parts = mesh->tensor.size, elems;
+    int64_t part = mesh->axis[DT_AXIS_TENSOR].rank, parts = mesh->axis[DT_AXIS_TENSOR].size, elems;
     dt_slice slice = {.box = whole_of(&model->params[param])};
 
     if (cut) {
@@ -142,7 +142,7 @@ static void lay_out_mesh(fake_state *own, const dt_model *model, const dt_mesh *
 {
     add_box(own, model, 0, 0, 0, model->params[0].dim[0], mesh);
     add_box(own, model, 1, 1, 0, model->params[1].dim[1], mesh);
-    for (int64_t at = 0, rows = mesh->tensor.size > 1 ? 4 : 12; at < 12; at += rows)
+    for (int64_t at = 0, rows = mesh->axis[DT_AXIS_TENSOR].size > 1 ? 4 : 12; at < 12; at += rows)
         add_box(own, model, 2, 0, at, rows, mesh);
     add_box(own, model, 3, 0, 0, model->params[3].dim[0], mesh);
     add_box(own, model, 4, -1, 0, 0, mesh);

@@ -123,7 +123,7 @@ static dt_status load_own_alone(fake_world *world, dt_strategy_state *state, dt_
     for (int64_t i = 0; i < checkpoint->index.file_count; i++)
         read += checkpoint->parts[i].fd >= 0;
     /* its own two files, and those of the first rank of its row, with parameters that all ranks of a row hold */
-    if (read > (state->mesh.tensor.rank == 0 ? 2 : 4))
+    if (read > (state->mesh.axis[DT_AXIS_TENSOR].rank == 0 ? 2 : 4))
         DT_THROW(err, DT_ERR_CORRUPT, "it has read %d of 8 files", (int)read);
 out:
     dt_checkpoint_close(checkpoint);

@@ -32,12 +32,12 @@ static void test_ranks_of_a_row_are_neighbours(void **state)
     assert_int_equal(mesh.world.size, 6);
     assert_int_equal(mesh.data.rank, 1);
     assert_int_equal(mesh.data.size, 3);
-    assert_int_equal(mesh.tensor.rank, 1);
-    assert_int_equal(mesh.tensor.size, 2);
+    assert_int_equal(mesh.axis[DT_AXIS_TENSOR].rank, 1);
+    assert_int_equal(mesh.axis[DT_AXIS_TENSOR].size, 2);
     for (int64_t m = 0; m < 3; m++)
         assert_int_equal(dt_group_rank(&mesh.data, m), 2 * m + 1);
     for (int64_t m = 0; m < 2; m++)
-        assert_int_equal(dt_group_rank(&mesh.tensor, m), 2 + m);
+        assert_int_equal(dt_group_rank(&mesh.axis[DT_AXIS_TENSOR], m), 2 + m);
 }
 
 static void test_without_a_tensor_axis_the_data_axis_is_the_world(void **state)
@@ -46,10 +46,31 @@ static void test_without_a_tensor_axis_the_data_axis_is_the_world(void **state)
         dt_mesh mesh = dt_mesh_of(rank, 5, 1);
 
         assert_memory_equal(&mesh.data, &mesh.world, sizeof(mesh.world));
-        assert_int_equal(mesh.tensor.rank, 0);
-        assert_int_equal(mesh.tensor.size, 1);
-        assert_int_equal(dt_group_rank(&mesh.tensor, 0), rank);
+        assert_int_equal(mesh.axis[DT_AXIS_TENSOR].rank, 0);
+        assert_int_equal(mesh.axis[DT_AXIS_TENSOR].size, 1);
+        assert_int_equal(dt_group_rank(&mesh.axis[DT_AXIS_TENSOR], 0), rank);
     }
+}
+
+/* Ranks 0 .. 11 of 2 replicas x 3 shards x 2 tensor ranks: rank 9 is (1, 1, 1). */
+static void test_axes_nest_from_the_outermost_to_the_innermost(void **state)
+{
+    const int64_t size[DT_MESH_AXES] = {
+        [DT_AXIS_REPLICA] = 2, [DT_AXIS_SHARD] = 3, [DT_AXIS_TENSOR] = 2};
+    static const int64_t first[DT_MESH_AXES] = {3, 7, 8}, stride[DT_MESH_AXES] = {6, 2, 1};
+    dt_mesh mesh = dt_mesh_make(9, size);
+
+    for (int axis = 0; axis < DT_MESH_AXES; axis++) {
+        assert_int_equal(mesh.axis[axis].rank, 1);
+        assert_int_equal(mesh.axis[axis].size, size[axis]);
+        assert_int_equal(mesh.axis[axis].first, first[axis]);
+        assert_int_equal(mesh.axis[axis].stride, stride[axis]);
+    }
+    assert_int_equal(mesh.data.size, 6);
+    assert_int_equal(mesh.data.rank, 4);
+    for (int64_t m = 0; m < 6; m++)
+        assert_int_equal(dt_group_rank(&mesh.data, m), 2 * m + 1);
+    assert_string_equal(dt_mesh_axis_name(DT_AXIS_TENSOR), "tensor");
 }
 
 static void test_every_rank_knows_the_groups_of_all(void **state)
@@ -58,12 +79,14 @@ static void test_every_rank_knows_the_groups_of_all(void **state)
         for (int64_t other = 0; other < 12; other++) {
             dt_mesh own = dt_mesh_of(rank, 4, 3), theirs = dt_mesh_of(other, 4, 3);
             dt_group of_data = dt_group_of(other, own.data.stride, own.data.size, 12);
-            dt_group of_tensor = dt_group_of(other, own.tensor.stride, own.tensor.size, 12);
+            dt_group of_tensor = dt_group_of(other, own.axis[DT_AXIS_TENSOR].stride,
+                                             own.axis[DT_AXIS_TENSOR].size, 12);
 
             assert_memory_equal(&of_data, &theirs.data, sizeof(of_data));
-            assert_memory_equal(&of_tensor, &theirs.tensor, sizeof(of_tensor));
+            assert_memory_equal(&of_tensor, &theirs.axis[DT_AXIS_TENSOR], sizeof(of_tensor));
             assert_int_equal(own.data.first == theirs.data.first, rank % 3 == other % 3);
-            assert_int_equal(own.tensor.first == theirs.tensor.first, rank / 3 == other / 3);
+            assert_int_equal(own.axis[DT_AXIS_TENSOR].first == theirs.axis[DT_AXIS_TENSOR].first,
+                             rank / 3 == other / 3);
         }
 }
 
@@ -76,7 +99,7 @@ static void test_shared_parts_have_one_speaker(void **state)
         for (int64_t rank = 0; rank < 12; rank++) {
             dt_mesh mesh = dt_mesh_of(rank, 4, 3);
             int64_t row = divided & DT_MESH_DATA ? mesh.data.rank : 0;
-            int64_t column = divided & DT_MESH_TENSOR ? mesh.tensor.rank : 0;
+            int64_t column = divided & DT_MESH_TENSOR ? mesh.axis[DT_AXIS_TENSOR].rank : 0;
 
             said[row][column] += dt_mesh_speaks(&mesh, divided);
             parts += dt_mesh_term(&mesh, divided, 7) == 7;
@@ -126,7 +149,8 @@ static int open_all(talk *out, int rank, const layout *l)
     DT_TRY(dt_events_open(&out->events, rank, out->mesh.world.size, &err));
     DT_TRY(dt_comm_open(&out->world, out->events, "world", out->mesh.world, 20, &err));
     DT_TRY(dt_comm_open(&out->data, out->events, "data", out->mesh.data, 20, &err));
-    DT_TRY(dt_comm_open(&out->tensor, out->events, "tensor", out->mesh.tensor, 20, &err));
+    DT_TRY(dt_comm_open(&out->tensor, out->events, "tensor", out->mesh.axis[DT_AXIS_TENSOR], 20,
+                        &err));
 out:
     if (st != DT_OK)
         fprintf(stderr, "rank %d: %s\n", rank, err.message);
@@ -159,7 +183,7 @@ static int check_axes(talk *t, const layout *l, int rank)
     CHECK(rank != 0 || strcmp(t->tensor.name, l->tensor) == 0);
     CHECK(check_members(&t->world, &t->mesh.world, rank) == 0);
     CHECK(check_members(&t->data, &t->mesh.data, rank) == 0);
-    CHECK(check_members(&t->tensor, &t->mesh.tensor, rank) == 0);
+    CHECK(check_members(&t->tensor, &t->mesh.axis[DT_AXIS_TENSOR], rank) == 0);
     CHECK(check_collectives(&t->data) == 0);
     CHECK(check_collectives(&t->tensor) == 0);
     return 0;
@@ -193,7 +217,8 @@ static void *sum_ranks(void *self)
 /* One thread for each axis: neither waits for the other. */
 static int check_both_at_once(talk *t, int rank)
 {
-    axis data = {&t->data, &t->mesh.data, false}, tensor = {&t->tensor, &t->mesh.tensor, false};
+    axis data = {&t->data, &t->mesh.data, false},
+         tensor = {&t->tensor, &t->mesh.axis[DT_AXIS_TENSOR], false};
     pthread_t thread;
 
     CHECK(pthread_create(&thread, NULL, sum_ranks, &tensor) == 0);
@@ -216,7 +241,8 @@ static double own_squares(const dt_mesh *mesh, bool fsdp, double *replicated)
     for (int64_t i = 0; i < ELEMS; i++) {
         bool mine = !fsdp || i % mesh->data.size == mesh->data.rank;
 
-        if (mine && i / mesh->data.size % mesh->tensor.size == mesh->tensor.rank)
+        if (mine && i / mesh->data.size % mesh->axis[DT_AXIS_TENSOR].size ==
+                        mesh->axis[DT_AXIS_TENSOR].rank)
             divided += (double)((i + 1) * (i + 1));
         if (mine)
             *replicated += (double)((ELEMS + i + 1) * (ELEMS + i + 1));
@@ -275,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_of_a_row_are_neighbours),
         cmocka_unit_test(test_without_a_tensor_axis_the_data_axis_is_the_world),
+        cmocka_unit_test(test_axes_nest_from_the_outermost_to_the_innermost),
         cmocka_unit_test(test_every_rank_knows_the_groups_of_all),
         cmocka_unit_test(test_shared_parts_have_one_speaker),
         cmocka_unit_test(test_axes_connect_their_ranks_and_norms_count_every_gradient_once),

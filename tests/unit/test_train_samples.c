@@ -71,7 +71,7 @@ static void check_mesh(dt_dataset *dataset, dt_sampler *sampler, const int32_t *
 
         read_step(&readings[rank], dataset, sampler, &recipe, &mesh);
         assert_int_equal(readings[rank].count, STEP_SAMPLES / data_size);
-        if (mesh.tensor.rank > 0)
+        if (mesh.axis[DT_AXIS_TENSOR].rank > 0)
             assert_memory_equal(readings[rank].starts, readings[rank - 1].starts,
                                 (size_t)readings[rank].count * sizeof(int32_t));
     }
