@@ -25,6 +25,7 @@ dt_status dt_config_inference(dt_model_config *out, const dt_recipe *recipe, int
     out->batch = 1;
     out->dtype = DT_F32;
     out->inference = true;
+    out->tensor = (dt_tensor_place){0}; /* one process has whole layers */
 out:
     return st;
 }

@@ -26,7 +26,7 @@ static void normal_block(float out[4], const dt_philox_key *key, uint64_t block,
     }
 }
 
-/* Fill elements first .. first + elems of the parameter. Each value depends only on its index, so
+/* Fill elements first .. first + elems of the whole parameter. Each value depends only on its index, so
  * any share, drawn by any number of threads, has the same bits. */
 static void fill_normal(float *out, int64_t first, int64_t elems, const dt_philox_key *key,
                         double std, int threads)

@@ -12,6 +12,7 @@
 #define DT_ENGINE_MODEL_KIND_H
 
 #include "engine/model/model.h"
+#include "engine/ops/vocab_part.h"
 #include "engine/philox.h"
 
 #ifdef __cplusplus
@@ -87,6 +88,23 @@ dt_status dt_model_blocks_backward(dt_model *model, int first, int end, dt_block
 
 /* The key of a layer's dropout mask in a pass over the batch (dropout.c). */
 dt_philox_key dt_model_dropout_key(const dt_batch *batch, int layer, dt_philox_op op);
+
+/* --- sums over the ranks that divide a layer (layer.c); without such ranks they do nothing.
+ *
+ * A product whose weight is divided by rows (DT_CUT_ROWS) has a rank's columns as output; the gradient of its input
+ * is a sum. A product whose weight is divided by columns has a sum as output; the gradient of its input is a rank's
+ * columns. So a block sums twice in each direction: what it adds to the residual stream, and the gradients of the
+ * inputs of its norms' products. */
+
+/* Where a rank writes its term of y: in F32, so that the sum is rounded once. That is y itself if y is F32 or layers
+ * are whole; otherwise `terms`, F32 and as large as y. */
+dt_tensor dt_layer_term(const dt_model *model, const dt_tensor *y, const dt_tensor *terms);
+/* y = the sum of the ranks' terms. */
+dt_status dt_layer_sum(dt_model *model, dt_tensor *y, const dt_tensor *term, dt_error *err);
+/* Whether this rank adds what is added only once to a sum: a bias, positions. */
+bool dt_layer_adds_once(const dt_model *model);
+/* The rows of the vocabulary that this rank has of a divided embedding or head. */
+dt_vocab_part dt_layer_vocab(const dt_model *model);
 
 /* Views of parameter `which` of a unit, in the order of its table; valid between before_unit and
  * after_unit. */

@@ -58,6 +58,16 @@ typedef struct dt_model_hooks {
     void (*place_units)(void *self);
 } dt_model_hooks;
 
+/* The ranks that divide every layer, if config.tensor has several (engine/strategy/tensor_peers.h). Their calls are
+ * ordered with the device's ops, like an op. All of them make the same calls in the same order. */
+typedef struct dt_layer_peers {
+    void *self;
+    /* sum over the ranks, in place; F32 */
+    dt_status (*sum)(void *self, const dt_tensor *x, dt_error *err);
+    /* all (ranks, ...): the `own` of each rank, in order */
+    dt_status (*gather)(void *self, const dt_tensor *all, const dt_tensor *own, dt_error *err);
+} dt_layer_peers;
+
 struct dt_model_kind; /* declared in kind.h */
 
 typedef struct dt_model {
@@ -72,6 +82,7 @@ typedef struct dt_model {
     void **weights;              /* per unit: weights in config.dtype */
     float **grads;               /* per unit: gradients in F32; NULL for inference */
     const dt_model_hooks *hooks; /* the strategy's hooks; can be NULL */
+    const dt_layer_peers *peers; /* NULL: this rank has whole layers */
     void *state;                 /* data of the kind */
     dt_arena arena;              /* memory of the parameter table */
     size_t activation_bytes;
@@ -96,8 +107,8 @@ int64_t dt_model_param_elems(const dt_model *model);
  * parameter's index in the table, so they are the same for every strategy. Rows of padding are
  * zero. */
 void dt_model_init_param(float *out, const dt_model *model, int param, uint64_t seed);
-/* The same for elements first .. first + elems: identical bits, computed by all threads of the
- * device. */
+/* The same for elements first .. first + elems of the whole parameter: identical bits, computed by
+ * all threads of the device. */
 void dt_model_init_range(float *out, const dt_model *model, int param, int64_t first, int64_t elems,
                          uint64_t seed);
 

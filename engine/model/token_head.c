@@ -34,6 +34,32 @@ static int64_t count_of(const dt_token_head *head, int64_t first, int64_t end)
     return end - first < head->chunk_rows ? end - first : head->chunk_rows;
 }
 
+/* Losses of a chunk from its logits, which become their gradient if `scale` is not NULL. */
+static dt_status lose(const dt_token_head *head, dt_tensor *losses, dt_tensor *logits,
+                      const dt_tensor *target, const double *scale, dt_error *err)
+{
+    const dt_ops *ops = head->device->ops;
+    int64_t count = dt_tensor_rows(logits), ranks;
+    dt_tensor own, all;
+    dt_status st = DT_OK;
+
+    if (head->peers == NULL)
+        return scale != NULL ? ops->cross_entropy_backward(head->device, losses, logits, target,
+                                                           head->vocab, scale, head->smoothing, err)
+                             : ops->cross_entropy_forward(head->device, losses, logits, target,
+                                                          head->vocab, err);
+    DT_ASSERT(head->smoothing == 0);
+    ranks = dt_tensor_elems(&head->all) / dt_tensor_elems(&head->own);
+    own = dt_tensor_2d(head->own.data, DT_F32, 3, count);
+    all = dt_tensor_3d(head->all.data, DT_F32, ranks, 3, count);
+    DT_TRY(ops->cross_entropy_part(head->device, &own, logits, target, &head->part, err));
+    DT_TRY(head->peers->gather(head->peers->self, &all, &own, err));
+    DT_TRY(ops->cross_entropy_join(head->device, losses, logits, &all, target, &head->part, scale,
+                                   err));
+out:
+    return st;
+}
+
 dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
                               const dt_tensor *targets, const double *loss_scale, dt_error *err)
 {
@@ -52,8 +78,7 @@ dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt
         x = slice(&head->x, first, count);
         dpart = slice(dx, first, count);
         DT_TRY(ops->matmul_forward(head->device, &logits, &x, &head->weight, &no_bias, err));
-        DT_TRY(ops->cross_entropy_backward(head->device, &losses, &logits, &target, head->vocab,
-                                           loss_scale, head->smoothing, err));
+        DT_TRY(lose(head, &losses, &logits, &target, loss_scale, err));
         DT_TRY(ops->matmul_backward_weight(head->device, dweight, &no_bias, &logits, &x, err));
         DT_TRY(ops->matmul_backward_input(head->device, &dpart, &logits, &head->weight, err));
     }
@@ -77,8 +102,7 @@ dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *tar
         target = slice(&all, first, count);
         x = slice(&head->x, first, count);
         DT_TRY(ops->matmul_forward(head->device, &logits, &x, &head->weight, &no_bias, err));
-        DT_TRY(
-            ops->cross_entropy_forward(head->device, &losses, &logits, &target, head->vocab, err));
+        DT_TRY(lose(head, &losses, &logits, &target, NULL, err));
     }
 out:
     return st;
@@ -122,6 +146,7 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
     dt_tensor no_bias = {0};
     dt_status st = DT_OK;
 
+    DT_ASSERT(head->peers == NULL);
     if (tokens == last) { /* all positions: treat them as one sequence */
         tokens = last = tokens * sequences;
         sequences = 1;

@@ -4,6 +4,9 @@
  * head processes chunks of rows. The scale of the loss is known before the pass, so each chunk's gradients
  * are computed while its logits are in memory.
  *
+ * If ranks divide the vocabulary, each computes the logits of its part. For each row of a chunk they exchange three
+ * numbers (ops.h, cross_entropy_part), and dx is summed over the ranks once for all chunks.
+ *
  * N rows, C V Vp as in engine/ops/ops.h
  * Ownership  everything is borrowed
  */
@@ -11,6 +14,8 @@
 #define DT_ENGINE_MODEL_TOKEN_HEAD_H
 
 #include "engine/device/device.h"
+#include "engine/model/model.h"
+#include "engine/ops/vocab_part.h"
 #include "engine/tensor.h"
 
 #ifdef __cplusplus
@@ -26,13 +31,18 @@ typedef struct dt_token_head {
     dt_tensor weight; /* (Vp,C): the head's weight */
     dt_tensor losses; /* F32 (N): loss of each row */
     double smoothing; /* label smoothing, for dt_token_head_train */
+    /* NULL: the weight is whole. Otherwise vocab_padded is of `part`, and smoothing is 0 */
+    const dt_layer_peers *peers;
+    dt_vocab_part part;
+    dt_tensor own, all; /* F32 (3,N), (ranks,3,N): numbers that the ranks exchange */
 } dt_token_head;
 
 /* Rows of a chunk, for `rows` rows in total. Chunks have equal size, so that a backend that
  * prepares a product per shape sees only two shapes. *room: rows to allocate, whatever the batch. */
 int64_t dt_token_head_chunk(int64_t *room, int64_t rows, size_t row_bytes, int64_t most_bytes);
 
-/* Losses, dweight += and dx (shaped like x, overwritten). targets: I32, N in total. */
+/* Losses, dweight += and dx (shaped like x, overwritten; in x's type or F32). targets: I32, N in total. With peers dx is
+ * only this rank's term. */
 dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
                               const dt_tensor *targets, const double *loss_scale, dt_error *err);
 /* Compute the losses only. */
@@ -42,7 +52,7 @@ dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *tar
  * (targets below 0 do not). on_host: buffer for the targets. */
 dt_status dt_token_head_sum(dt_device *device, const dt_tensor *losses, const dt_tensor *targets,
                             int32_t *on_host, double *loss_sum, int64_t *counted, dt_error *err);
-/* Logits of the last positions of each of `sequences` sequences, F32 (sequences, last, V) in host
+/* Without peers: logits of the last positions of each of `sequences` sequences, F32 (sequences, last, V) in host
  * memory. */
 dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int64_t last,
                                float *logits, dt_error *err);

@@ -83,7 +83,7 @@ static dt_tensor view(const dt_model *model, int unit, int which, void *base, dt
     DT_ASSERT(data && which < model->units[unit].param_count);
     out.data = data + (size_t)param->offset_elems * dt_dtype_bytes(dtype);
     for (int i = 0; i < DT_MAX_DIMS; i++)
-        out.dim[i] = param->dim[i];
+        out.dim[i] = param->held.dim[i];
     return out;
 }
 

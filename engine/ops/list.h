@@ -36,6 +36,8 @@
     X(residual_forward)       \
     X(cross_entropy_forward)  \
     X(cross_entropy_backward) \
+    X(cross_entropy_part)     \
+    X(cross_entropy_join)     \
     X(squared_error_forward)  \
     X(squared_error_backward) \
     X(optimizer_step)         \

@@ -31,6 +31,7 @@
 #include "engine/device/device.h"
 #include "engine/ops/heads.h"
 #include "engine/ops/optimizer_rules.h"
+#include "engine/ops/vocab_part.h"
 #include "engine/philox.h"
 #include "engine/tensor.h"
 #include "recipes/fields/recipe.h"
@@ -54,6 +55,9 @@ typedef struct dt_attention_args {
     dt_tensor key_lengths;    /* I32 (B), 1 to K each: LENGTHS only */
     double p;                 /* probability of dropping an attention weight */
     const dt_philox_key *key; /* unused if p is 0 */
+    /* the heads are a part of `heads` heads, from `first_head` on, in the index of the dropout mask;
+     * heads 0: they are all */
+    int64_t first_head, heads;
 } dt_attention_args;
 
 typedef struct dt_ops {
@@ -62,16 +66,17 @@ typedef struct dt_ops {
     dt_status (*row_lengths)(dt_device *, dt_tensor *lengths, const dt_tensor *tokens, int32_t pad,
                              dt_error *err);
 
-    /* out[b,t] = scale*wte[tokens[b,t]] + wpe[t].   out act (B,T,C)  tokens I32 (B,T)
-     * wte act (Vp,C)  wpe act (>=T,C), optional */
+    /* out[b,t] = scale*wte[tokens[b,t]] + wpe[t].   out act or F32 (B,T,C)  tokens I32 (B,T)
+     * wte act (Vp,C)  wpe act (>=T,C), optional. part: wte has only these rows of the vocabulary, and the
+     * other tokens' rows are 0; NULL: wte is whole */
     dt_status (*embedding_forward)(dt_device *, dt_tensor *out, const dt_tensor *tokens,
                                    const dt_tensor *wte, const dt_tensor *wpe, double scale,
-                                   dt_error *err);
+                                   const dt_vocab_part *part, dt_error *err);
     /* dwte[token] += scale*dout, dwpe[t] += sum over b.   dwte F32 (Vp,C)
-     * dwpe F32 (>=T,C), left out if positions are not learned */
+     * dwpe F32 (>=T,C), left out if positions are not learned. part: of dwte */
     dt_status (*embedding_backward)(dt_device *, dt_tensor *dwte, dt_tensor *dwpe,
                                     const dt_tensor *dout, const dt_tensor *tokens, double scale,
-                                    dt_error *err);
+                                    const dt_vocab_part *part, dt_error *err);
 
     /* y = (x - mean) * rstd * w + b, rstd = 1/sqrt(var + eps), var biased (Ba et al. 2016).
      * x,y act (N,C)  mean,rstd F32 (N)  w,b act (C) */
@@ -105,7 +110,8 @@ typedef struct dt_ops {
 
     /* out = dropout(softmax(q k^T / sqrt(D)), p) v per head (heads.h).   out act (B,Q,H*D)
      * lse F32 (B,H,Q): log of the sum of exponentials over all keys that the query sees, dropped or not; kept
-     * for backward. The index in the dropout mask is ((b*H + h)*Q + query)*K + key */
+     * for backward. The index in the dropout mask is ((b*H + h)*Q + query)*K + key, H and h counting all heads
+     * (dt_attention_args.heads) */
     dt_status (*attention_forward)(dt_device *, dt_tensor *out, dt_tensor *lse, const dt_qkv *x,
                                    const dt_attention_args *args, dt_error *err);
     /* Recomputes probabilities from lse (Dao et al. 2022) and the dropout mask from key; the row sums of dout * out
@@ -168,6 +174,19 @@ typedef struct dt_ops {
     dt_status (*cross_entropy_backward)(dt_device *, dt_tensor *losses, dt_tensor *logits,
                                         const dt_tensor *targets, int64_t vocab,
                                         const double *scale, double smoothing, dt_error *err);
+
+    /* Cross entropy over a vocabulary whose columns are divided among ranks; logits (N,Vp) are those of `part`.
+     * Writes own F32 (3,N): a row's largest logit, the sum of exp(logit - largest), and the target's logit; -inf, 0
+     * and 0 where the part has none. A target < 0: unspecified numbers that are finite or -inf. */
+    dt_status (*cross_entropy_part)(dt_device *, dt_tensor *own, const dt_tensor *logits,
+                                    const dt_tensor *targets, const dt_vocab_part *part,
+                                    dt_error *err);
+    /* The losses of the whole vocabulary, from all F32 (ranks,3,N), what cross_entropy_part wrote on each rank.
+     * With `scale` also logits := (softmax - onehot) * scale IN PLACE, padded columns 0, as in
+     * cross_entropy_backward; scale NULL: only the losses. */
+    dt_status (*cross_entropy_join)(dt_device *, dt_tensor *losses, dt_tensor *logits,
+                                    const dt_tensor *all, const dt_tensor *targets,
+                                    const dt_vocab_part *part, const double *scale, dt_error *err);
 
     /* losses[n] = sum_o (y[n,o] - targets[n,o])^2; a target that is NaN is ignored (loss 0, gradient 0).
      * losses F32 (N)  y act or F32 (N,O)  targets F32 (N,O) */

@@ -22,7 +22,7 @@ static const dt_param *largest_matrix(const dt_model *model)
         const dt_param *param = &model->params[i];
 
         if (param->unit > 0 && param->ndim == 2 &&
-            (largest->unit == 0 || param->elems > largest->elems))
+            (largest->unit == 0 || param->held.elems > largest->held.elems))
             largest = param;
     }
     return largest;
@@ -37,7 +37,7 @@ dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_
     int64_t most = device->host_reads ? MEASURE_MAX_ROWS : CARD_MAX_ROWS;
     int64_t rows = all_rows < most ? all_rows : most;
     int train = device->host_reads ? 1 : CARD_TRAIN;
-    int64_t in = matrix->dim[1], out_width = matrix->dim[0];
+    int64_t in = matrix->held.dim[1], out_width = matrix->held.dim[0];
     size_t elem_bytes = dt_dtype_bytes(config->dtype);
     dt_device_arena memory = {0};
     dt_tensor x, w, y, no_bias;

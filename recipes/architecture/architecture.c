@@ -79,6 +79,7 @@ void dt_model_config_make(dt_model_config *out, const dt_recipe *recipe, int64_t
     out->tokens = recipe->batch.tokens;
     out->recompute = recipe->activation_checkpointing;
     out->dtype = compute_type(recipe->precision.kind);
+    out->tensor.size = recipe->tensor;
     dt_architecture_find(out->kind)->configure(out, recipe, vocab > 0 ? vocab : DT_VOCAB_UNKNOWN);
 }
 
@@ -98,11 +99,42 @@ dt_status dt_model_check_dropout(const char *what, double value, dt_error *err)
                    what, value);
 }
 
+const dt_divided_size *dt_model_undivided(const dt_model_config *config)
+{
+    const dt_divided_size *size = dt_architecture_find(config->kind)->divided;
+
+    for (; size != NULL && size->path != NULL; size++)
+        if (!dt_tensor_divides(size->of(config), dt_tensor_ranks(&config->tensor), size->shared))
+            return size;
+    return NULL;
+}
+
+static dt_status check_tensor(const dt_model_config *config, dt_error *err)
+{
+    const dt_architecture *kind = dt_architecture_find(config->kind);
+    long long ranks = dt_tensor_ranks(&config->tensor);
+    const dt_divided_size *size;
+
+    if (ranks == 1)
+        return DT_OK;
+    if (kind->divided == NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "a model of kind '%s' and 'tensor' %lld cannot be combined: its layers are "
+                       "not divided",
+                       kind->name, ranks);
+    size = dt_model_undivided(config);
+    if (size != NULL)
+        return DT_FAIL(err, DT_ERR_RECIPE, "model: 'tensor' %lld does not divide '%s' %lld", ranks,
+                       size->path, (long long)size->of(config));
+    return DT_OK;
+}
+
 dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_architecture_find(config->kind)->check(config, err));
+    DT_TRY(check_tensor(config, err));
     DT_TRY(dt_model_check_size("batch", config->batch, 1 << 24, err));
     if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported precision '%s'; expected fp32, bf16 or fp16",
@@ -137,10 +169,12 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
         param.dim[i] = i < shape->ndim ? shape->dim[i] : 1;
         param.elems = dt_size_times(param.elems, param.dim[i]);
     }
+    param.held = dt_param_hold(param.dim, shape->cut, shape->key_heads, &sink->tensor);
     sink->elems = dt_size_plus(sink->elems, param.elems);
+    sink->held_elems = dt_size_plus(sink->held_elems, param.held.elems);
     if (sink->each_matrix != NULL && dt_param_is_matrix(&param))
         sink->each_matrix(sink->self, &param);
-    sink->unit_end = dt_size_plus(param.offset_elems, param.elems);
+    sink->unit_end = dt_size_plus(param.offset_elems, param.held.elems);
     sink->unit_elems = dt_size_plus(sink->unit_end, 15) / 16 * 16;
     if (sink->params != NULL) {
         va_list args;
@@ -156,6 +190,7 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
 static void add_unit(dt_param_sink *sink, const dt_model_config *config, int unit)
 {
     sink->unit = unit;
+    sink->tensor = config->tensor;
     sink->unit_elems = 0;
     sink->unit_end = 0;
     dt_architecture_find(config->kind)->params(sink, config, unit);
@@ -189,6 +224,11 @@ static dt_param_sink count_params(const dt_model_config *config)
 int64_t dt_model_config_elems(const dt_model_config *config)
 {
     return count_params(config).elems;
+}
+
+int64_t dt_model_config_held_elems(const dt_model_config *config)
+{
+    return count_params(config).held_elems;
 }
 
 void dt_model_each_matrix(const dt_model_config *config,

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "recipes/architecture/division.h"
 #include "recipes/architecture/gpt2.h"
 #include "recipes/architecture/llama.h"
 #include "recipes/architecture/mlp.h"
@@ -30,8 +31,6 @@ extern "C" {
 
 typedef enum dt_init_kind { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL } dt_init_kind;
 
-#define DT_PARAM_DIMS 4
-
 typedef struct dt_param {
     const char *name; /* published name: "wte.weight", "h.0.attn.c_attn.weight" */
     int unit;
@@ -40,6 +39,7 @@ typedef struct dt_param {
     int64_t
         stored_rows; /* rows of dim[0]; later rows are padding: always zero, not in checkpoints */
     int64_t elems;
+    dt_param_held held; /* what a rank holds of it; everything above is about the whole parameter */
     int64_t
         offset_elems; /* offset in the unit's flat buffer, a multiple of 16 elements except for joined
                            * parameters */
@@ -57,7 +57,9 @@ static inline bool dt_param_is_matrix(const dt_param *param)
 
 typedef struct dt_unit {
     int first_param, param_count;
-    int64_t elems; /* size of the flat buffer, including gaps between parameters (kept zero) */
+    int64_t
+        elems; /* size of the flat buffer of what a rank holds, including gaps between parameters
+                    * (kept zero) */
 } dt_unit;
 
 /* All parameters, unit by unit. */
@@ -109,12 +111,13 @@ typedef struct dt_model_config {
     dt_architecture_kind kind;
     int64_t batch, tokens; /* samples of the largest pass, and tokens of each (B and T) */
     dt_recompute_kind recompute;
-    dt_dtype dtype;    /* of activations and of the weights that enter ops: F32, BF16 or F16 */
-    bool inference;    /* no backward */
-    bool incremental;  /* inference: allocates the KV cache of dt_model_extend */
-    int64_t sequences; /* incremental: sequences that grow at once; 0: one */
-    int64_t kept;      /* incremental: largest number of cached tokens of each; 0: the context */
-    int64_t versions;  /* incremental translations: hypotheses of each sequence; 0: one */
+    dt_dtype dtype;         /* of activations and of the weights that enter ops: F32, BF16 or F16 */
+    dt_tensor_place tensor; /* the rank among those that divide every layer */
+    bool inference;         /* no backward */
+    bool incremental;       /* inference: allocates the KV cache of dt_model_extend */
+    int64_t sequences;      /* incremental: sequences that grow at once; 0: one */
+    int64_t kept;     /* incremental: largest number of cached tokens of each; 0: the context */
+    int64_t versions; /* incremental translations: hypotheses of each sequence; 0: one */
     dt_decoder_config decoder;
     union { /* by kind */
         DT_MODELS(DT_MODEL_MEMBER)
@@ -123,6 +126,14 @@ typedef struct dt_model_config {
 
 struct dt_param_sink;
 struct dt_published; /* published.h */
+
+/* A size of a model that tensor ranks divide. */
+typedef struct dt_divided_size {
+    const char *path; /* the field of the recipe: "model.heads" */
+    int64_t (*of)(const dt_model_config *config);
+    bool shared;  /* a size that divides the ranks will do as well (dt_tensor_divides) */
+    int64_t step; /* sizes are multiples of it: 1, or the multiple that a vocabulary is padded to */
+} dt_divided_size;
 
 /* A kind of model. */
 typedef struct dt_architecture {
@@ -149,6 +160,8 @@ typedef struct dt_architecture {
     const char *flops_formula; /* of an item, all units, both ways; shown with a utilisation */
     /* MUST: returns the memory that a pass keeps, at most 5 % more than the engine allocates */
     int64_t (*activation_bytes)(const dt_model_config *config);
+    /* MAY: what tensor ranks divide; ends with a NULL path. NULL: the layers of this kind are not divided */
+    const dt_divided_size *divided;
     /* MAY: families with published weights; ends with a NULL model_type */
     const struct dt_published *published;
 } dt_architecture;
@@ -172,10 +185,15 @@ void dt_model_config_make(dt_model_config *out, const dt_recipe *recipe, int64_t
  * memory. */
 dt_status dt_model_config_check(const dt_model_config *config, dt_error *err);
 
+/* Returns the first size that the config's tensor ranks cannot divide; NULL: none. */
+const dt_divided_size *dt_model_undivided(const dt_model_config *config);
+
 /* Returns the elements of a unit's flat buffer. */
 int64_t dt_model_unit_elems(const dt_model_config *config, int unit);
 /* Returns the elements of all parameters, with padding and without gaps. */
 int64_t dt_model_config_elems(const dt_model_config *config);
+/* The same of what the config's tensor rank holds. */
+int64_t dt_model_config_held_elems(const dt_model_config *config);
 /* Calls `each` for every matrix of a hidden layer (dt_param_is_matrix), without its name. */
 void dt_model_each_matrix(const dt_model_config *config,
                           void (*each)(void *self, const dt_param *matrix), void *self);
@@ -196,7 +214,9 @@ typedef struct dt_param_sink {
     dt_param *params; /* room for the next parameters; NULL: only count */
     dt_arena *arena;  /* of the names */
     int unit, count;
-    int64_t elems;                                           /* elements of the parameters so far */
+    int64_t elems;      /* elements of the parameters so far */
+    int64_t held_elems; /* and of what a rank holds of them */
+    dt_tensor_place tensor;
     void (*each_matrix)(void *self, const dt_param *matrix); /* MAY be NULL */
     void *self;
     int64_t unit_elems; /* size of the unit's flat buffer so far */
@@ -211,6 +231,8 @@ typedef struct dt_param_shape {
                   * matrix */
     dt_init_kind init;
     double init_std;
+    dt_param_cut cut;
+    int64_t key_heads; /* DT_CUT_KEYS: heads in dim[0] */
 } dt_param_shape;
 
 void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *name_format, ...)

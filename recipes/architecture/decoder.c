@@ -45,6 +45,21 @@ out:
     return st;
 }
 
+int64_t dt_decoder_share(const dt_model_config *config, int64_t size)
+{
+    return size / dt_tensor_ranks(&config->tensor);
+}
+
+int64_t dt_decoder_heads(const dt_model_config *config)
+{
+    return dt_decoder_share(config, config->decoder.heads);
+}
+
+int64_t dt_decoder_vocab_rows(const dt_model_config *config)
+{
+    return dt_decoder_share(config, config->decoder.vocab_padded);
+}
+
 int dt_decoder_inputs(dt_input *out, const dt_model_config *config)
 {
     out[DT_DECODER_TOKENS] = (dt_input){"tokens", DT_I32, config->tokens};
@@ -98,6 +113,8 @@ static void add(dt_param_sink *sink, const dt_model_config *config, int unit,
         .joined = row->joined,
         .init = row->init,
         .init_std = std_of(config, rows, row),
+        .cut = row->cut,
+        .key_heads = row->cut == DT_CUT_KEYS ? rows->key_heads(config) : 0,
     };
 
     if (unit == 0)
@@ -124,18 +141,30 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Statistics of a row for sums over tensor ranks (engine/model/decoder/memory.c): the cross entropy's three of this
+ * rank and of each rank, and unless the compute type is fp32 the fp32 terms of a sum. */
+static int64_t sum_stats(const dt_model_config *config)
+{
+    int64_t ranks = dt_tensor_ranks(&config->tensor);
+
+    if (ranks == 1)
+        return 0;
+    return 3 * (1 + ranks) + (config->dtype == DT_F32 ? 0 : config->decoder.embed);
+}
+
 /* N = B T rows. A chunk of logits has at most DT_LOGITS_BYTES, but at least a row; without backward
  * logits are fp32. */
 static int64_t pass_bytes(const dt_model_config *config, bool backward, dt_row_cost cost)
 {
     int64_t rows = dt_size_times(config->batch, config->tokens);
     int64_t type_bytes = (int64_t)dt_dtype_bytes(config->dtype);
-    int64_t row = config->decoder.vocab_padded * (backward ? type_bytes : 4);
+    int64_t row = dt_decoder_vocab_rows(config) * (backward ? type_bytes : 4);
     int64_t logits = dt_size_times(rows, row);
     int64_t scratch = dt_size_times(rows, cost.scratch * type_bytes);
 
     if (logits > DT_LOGITS_BYTES)
         logits = larger(row, DT_LOGITS_BYTES / row * row);
+    cost.stats += sum_stats(config);
     return dt_size_plus(dt_size_times(rows, cost.widths * type_bytes + 4 * cost.stats),
                         larger(logits, scratch));
 }

@@ -14,10 +14,21 @@
 extern "C" {
 #endif
 
-/* --- config and batches */
+/* --- config */
 
 dt_decoder_config dt_decoder_configure(const dt_recipe *recipe, int64_t vocab);
 dt_status dt_decoder_check(const dt_model_config *config, dt_error *err);
+
+/* --- what a tensor rank holds: everything if layers are whole */
+
+/* Returns a rank's share of a size that the ranks divide equally. */
+int64_t dt_decoder_share(const dt_model_config *config, int64_t size);
+/* Returns its heads of queries, and the rows of the vocabulary with padding. */
+int64_t dt_decoder_heads(const dt_model_config *config);
+int64_t dt_decoder_vocab_rows(const dt_model_config *config);
+
+/* --- batches */
+
 int dt_decoder_inputs(dt_input *out, const dt_model_config *config);
 int dt_decoder_units(const dt_model_config *config);
 
@@ -38,6 +49,7 @@ typedef struct dt_param_row {
     dt_init_kind init;
     bool joined;   /* as in dt_param_shape: joined to the previous row */
     bool residual; /* projects onto the residual stream: init scaled by 1/sqrt(2 L) */
+    dt_param_cut cut;    /* how tensor ranks divide it */
 } dt_param_row;
 
 typedef struct dt_param_rows {
@@ -47,6 +59,8 @@ typedef struct dt_param_rows {
     double init_std;
     /* MUST: returns the elements of an additional size */
     int64_t (*size)(const dt_model_config *config, int size);
+    /* MUST with DT_CUT_KEYS: returns the heads of keys */
+    int64_t (*key_heads)(const dt_model_config *config);
     /* MUST: returns whether the config leaves out a row of the root (unit 0) or of a block */
     bool (*lacks)(const dt_model_config *config, int unit, int row);
 } dt_param_rows;
@@ -56,7 +70,8 @@ void dt_decoder_params(dt_param_sink *sink, const dt_model_config *config, int u
 
 /* --- activations */
 
-/* For each row, which is a token of the pass: numbers of the compute type, and fp32 statistics. In addition
+/* For each row, which is a token of the pass: numbers of the compute type, and fp32 statistics, of a tensor rank. What
+ * such a rank needs for sums is added by dt_decoder_activation_bytes. In addition
  * one shared buffer holds either `scratch` numbers of the blocks or a chunk of logits. */
 typedef struct dt_row_cost {
     int64_t widths, stats, scratch;

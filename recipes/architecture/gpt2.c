@@ -46,31 +46,43 @@ enum { NONE = DT_SIZE_NONE, C1 = DT_SIZE_EMBED, VOCAB = DT_SIZE_VOCAB, CONTEXT =
 enum { C3 = DT_SIZE_OWN, FFN };
 
 static const dt_param_row root_shapes[DT_GPT2_ROOT_PARAMS] = {
-    [DT_GPT2_WTE] = {"wte.weight", VOCAB, C1, DT_INIT_NORMAL, false, false},
-    [DT_GPT2_WPE] = {"wpe.weight", CONTEXT, C1, DT_INIT_NORMAL, false, false},
-    [DT_GPT2_LN_F_W] = {"ln_f.weight", C1, NONE, DT_INIT_ONE, false, false},
-    [DT_GPT2_LN_F_B] = {"ln_f.bias", C1, NONE, DT_INIT_ZERO, false, false},
-    [DT_GPT2_HEAD] = {"lm_head.weight", VOCAB, C1, DT_INIT_NORMAL, false, false},
+    [DT_GPT2_WTE] = {"wte.weight", VOCAB, C1, DT_INIT_NORMAL, false, false, DT_CUT_ROWS},
+    [DT_GPT2_WPE] = {"wpe.weight", CONTEXT, C1, DT_INIT_NORMAL, false, false, DT_CUT_NONE},
+    [DT_GPT2_LN_F_W] = {"ln_f.weight", C1, NONE, DT_INIT_ONE, false, false, DT_CUT_NONE},
+    [DT_GPT2_LN_F_B] = {"ln_f.bias", C1, NONE, DT_INIT_ZERO, false, false, DT_CUT_NONE},
+    [DT_GPT2_HEAD] = {"lm_head.weight", VOCAB, C1, DT_INIT_NORMAL, false, false, DT_CUT_ROWS},
 };
 
 static const dt_param_row block_shapes[DT_GPT2_BLOCK_PARAMS] = {
-    [DT_GPT2_LN_1_W] = {"ln_1.weight", C1, NONE, DT_INIT_ONE, false, false},
-    [DT_GPT2_LN_1_B] = {"ln_1.bias", C1, NONE, DT_INIT_ZERO, false, false},
-    [DT_GPT2_ATTN_W] = {"attn.c_attn.weight", C3, C1, DT_INIT_NORMAL, false, false},
-    [DT_GPT2_ATTN_B] = {"attn.c_attn.bias", C3, NONE, DT_INIT_ZERO, false, false},
-    [DT_GPT2_ATTN_PROJ_W] = {"attn.c_proj.weight", C1, C1, DT_INIT_NORMAL, false, true},
-    [DT_GPT2_ATTN_PROJ_B] = {"attn.c_proj.bias", C1, NONE, DT_INIT_ZERO, false, false},
-    [DT_GPT2_LN_2_W] = {"ln_2.weight", C1, NONE, DT_INIT_ONE, false, false},
-    [DT_GPT2_LN_2_B] = {"ln_2.bias", C1, NONE, DT_INIT_ZERO, false, false},
-    [DT_GPT2_FC_W] = {"mlp.c_fc.weight", FFN, C1, DT_INIT_NORMAL, false, false},
-    [DT_GPT2_FC_B] = {"mlp.c_fc.bias", FFN, NONE, DT_INIT_ZERO, false, false},
-    [DT_GPT2_MLP_PROJ_W] = {"mlp.c_proj.weight", C1, FFN, DT_INIT_NORMAL, false, true},
-    [DT_GPT2_MLP_PROJ_B] = {"mlp.c_proj.bias", C1, NONE, DT_INIT_ZERO, false, false},
+    [DT_GPT2_LN_1_W] = {"ln_1.weight", C1, NONE, DT_INIT_ONE, false, false, DT_CUT_NONE},
+    [DT_GPT2_LN_1_B] = {"ln_1.bias", C1, NONE, DT_INIT_ZERO, false, false, DT_CUT_NONE},
+    [DT_GPT2_ATTN_W] = {"attn.c_attn.weight", C3, C1, DT_INIT_NORMAL, false, false, DT_CUT_THIRDS},
+    [DT_GPT2_ATTN_B] = {"attn.c_attn.bias", C3, NONE, DT_INIT_ZERO, false, false, DT_CUT_THIRDS},
+    [DT_GPT2_ATTN_PROJ_W] = {"attn.c_proj.weight", C1, C1, DT_INIT_NORMAL, false, true,
+                             DT_CUT_COLUMNS},
+    [DT_GPT2_ATTN_PROJ_B] = {"attn.c_proj.bias", C1, NONE, DT_INIT_ZERO, false, false, DT_CUT_NONE},
+    [DT_GPT2_LN_2_W] = {"ln_2.weight", C1, NONE, DT_INIT_ONE, false, false, DT_CUT_NONE},
+    [DT_GPT2_LN_2_B] = {"ln_2.bias", C1, NONE, DT_INIT_ZERO, false, false, DT_CUT_NONE},
+    [DT_GPT2_FC_W] = {"mlp.c_fc.weight", FFN, C1, DT_INIT_NORMAL, false, false, DT_CUT_ROWS},
+    [DT_GPT2_FC_B] = {"mlp.c_fc.bias", FFN, NONE, DT_INIT_ZERO, false, false, DT_CUT_ROWS},
+    [DT_GPT2_MLP_PROJ_W] = {"mlp.c_proj.weight", C1, FFN, DT_INIT_NORMAL, false, true,
+                            DT_CUT_COLUMNS},
+    [DT_GPT2_MLP_PROJ_B] = {"mlp.c_proj.bias", C1, NONE, DT_INIT_ZERO, false, false, DT_CUT_NONE},
 };
+
+static int64_t whole_ffn(const dt_model_config *config)
+{
+    return config->gpt2.ffn > 0 ? config->gpt2.ffn : 4 * config->decoder.embed;
+}
 
 int64_t dt_gpt2_ffn(const dt_model_config *config)
 {
-    return config->gpt2.ffn > 0 ? config->gpt2.ffn : 4 * config->decoder.embed;
+    return dt_decoder_share(config, whole_ffn(config));
+}
+
+int64_t dt_gpt2_attended(const dt_model_config *config)
+{
+    return dt_decoder_share(config, config->decoder.embed);
 }
 
 double dt_gpt2_norm_eps(const dt_model_config *config)
@@ -80,12 +92,12 @@ double dt_gpt2_norm_eps(const dt_model_config *config)
 
 static int64_t size_elems(const dt_model_config *config, int size)
 {
-    return size == C3 ? 3 * config->decoder.embed : dt_gpt2_ffn(config);
+    return size == C3 ? 3 * config->decoder.embed : whole_ffn(config);
 }
 
 int64_t dt_gpt2_wide(const dt_model_config *config)
 {
-    int64_t qkv = 3 * config->decoder.embed;
+    int64_t qkv = 3 * dt_gpt2_attended(config);
 
     return dt_gpt2_ffn(config) > qkv ? dt_gpt2_ffn(config) : qkv;
 }
@@ -123,7 +135,7 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 static dt_unit_flops flops(const dt_model_config *config, int unit)
 {
     double C = (double)config->decoder.embed, T = (double)config->tokens;
-    double F = (double)dt_gpt2_ffn(config);
+    double F = (double)whole_ffn(config);
 
     if (unit == 0)
         return dt_decoder_flops(config, 2 * (double)config->decoder.vocab * C, 0);
@@ -138,20 +150,21 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
  * under full also one block; without backward only this block. */
 static dt_row_cost row_cost(const dt_model_config *config, bool backward)
 {
-    int64_t L = config->decoder.layers, C = config->decoder.embed, H = config->decoder.heads;
-    int64_t F = dt_gpt2_ffn(config), scratch = C + dt_gpt2_wide(config);
+    int64_t L = config->decoder.layers, C = config->decoder.embed, H = dt_decoder_heads(config);
+    int64_t A = dt_gpt2_attended(config), F = dt_gpt2_ffn(config);
+    int64_t scratch = C + dt_gpt2_wide(config);
 
     if (!backward)
-        return (dt_row_cost){8 * C + F, H + 7, scratch};
+        return (dt_row_cost){4 * C + 4 * A + F, H + 7, scratch};
     switch (config->recompute) {
     case DT_RECOMPUTE_SELECTIVE:
-        return (dt_row_cost){L * (6 * C + F) + 3 * C, L * H + 7, scratch};
+        return (dt_row_cost){L * (2 * C + 4 * A + F) + 3 * C, L * H + 7, scratch};
     case DT_RECOMPUTE_FULL:
-        return (dt_row_cost){(L + 8) * C + F, H + 7, scratch};
+        return (dt_row_cost){(L + 4) * C + 4 * A + F, H + 7, scratch};
     case DT_RECOMPUTE_NONE:
         break;
     }
-    return (dt_row_cost){L * (8 * C + F) + 3 * C, L * (4 + H) + 3, scratch};
+    return (dt_row_cost){L * (4 * C + 4 * A + F) + 3 * C, L * (4 + H) + 3, scratch};
 }
 
 /* Adds sinusoidal positions, T C. */
@@ -186,6 +199,23 @@ static const char *const reads[] = {
     NULL,
 };
 
+static int64_t heads_of(const dt_model_config *config)
+{
+    return config->decoder.heads;
+}
+
+static int64_t vocab_of(const dt_model_config *config)
+{
+    return config->decoder.vocab_padded;
+}
+
+static const dt_divided_size divided[] = {
+    {"model.heads", heads_of, false, 1},
+    {"model.ffn", whole_ffn, false, 1},
+    {"model.vocab", vocab_of, false, DT_VOCAB_MULTIPLE},
+    {0},
+};
+
 const dt_architecture dt_architecture_gpt2 = {
     .name = "gpt2",
     .item = "token",
@@ -199,5 +229,6 @@ const dt_architecture dt_architecture_gpt2 = {
     .flops = flops,
     .flops_formula = "6 N + 12 L C T",
     .activation_bytes = activation_bytes,
+    .divided = divided,
     .published = dt_published_gpt2,
 };

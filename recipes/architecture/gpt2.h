@@ -49,9 +49,11 @@ typedef enum dt_gpt2_block_param {
     DT_GPT2_BLOCK_PARAMS
 } dt_gpt2_block_param;
 
-/* Return the config's values, or the defaults for 0. */
-int64_t dt_gpt2_ffn(const struct dt_model_config *config);
+/* Returns the config's value, or the default for 0. */
 double dt_gpt2_norm_eps(const struct dt_model_config *config);
+/* Return what a tensor rank has: the width inside the multi-layer perceptron, and that of attention's output. */
+int64_t dt_gpt2_ffn(const struct dt_model_config *config);
+int64_t dt_gpt2_attended(const struct dt_model_config *config);
 /* Width of the scratch buffer for GELU's output and the gradients of it and of q k v. */
 int64_t dt_gpt2_wide(const struct dt_model_config *config);
 /* Returns whether the config leaves out a dt_gpt2_root_param (unit 0) or a dt_gpt2_block_param. */

@@ -75,14 +75,34 @@ out:
 
 /* --- sizes */
 
-int64_t dt_llama_q_width(const dt_model_config *config)
+static int64_t whole_q_width(const dt_model_config *config)
 {
     return dt_size_times(config->decoder.heads, config->llama.head_width);
 }
 
-int64_t dt_llama_kv_width(const dt_model_config *config)
+static int64_t whole_kv_width(const dt_model_config *config)
 {
     return dt_size_times(config->llama.kv_heads, config->llama.head_width);
+}
+
+int64_t dt_llama_kv_heads(const dt_model_config *config)
+{
+    return dt_tensor_key_heads(&config->tensor, config->llama.kv_heads);
+}
+
+int64_t dt_llama_ffn(const dt_model_config *config)
+{
+    return dt_decoder_share(config, config->llama.ffn);
+}
+
+int64_t dt_llama_q_width(const dt_model_config *config)
+{
+    return dt_size_times(dt_decoder_heads(config), config->llama.head_width);
+}
+
+int64_t dt_llama_kv_width(const dt_model_config *config)
+{
+    return dt_size_times(dt_llama_kv_heads(config), config->llama.head_width);
 }
 
 int64_t dt_llama_qkv_width(const dt_model_config *config)
@@ -96,44 +116,63 @@ enum { NONE = DT_SIZE_NONE, EMBED = DT_SIZE_EMBED, VOCAB = DT_SIZE_VOCAB };
 enum { QUERIES = DT_SIZE_OWN, KEYS, HEAD, FFN };
 
 static const dt_param_row root_shapes[DT_LLAMA_ROOT_PARAMS] = {
-    [DT_LLAMA_EMBED] = {"model.embed_tokens.weight", VOCAB, EMBED, DT_INIT_NORMAL, false, false},
-    [DT_LLAMA_NORM] = {"model.norm.weight", EMBED, NONE, DT_INIT_ONE, false, false},
-    [DT_LLAMA_HEAD] = {"lm_head.weight", VOCAB, EMBED, DT_INIT_NORMAL, false, false},
+    [DT_LLAMA_EMBED] = {"model.embed_tokens.weight", VOCAB, EMBED, DT_INIT_NORMAL, false, false,
+                        DT_CUT_ROWS},
+    [DT_LLAMA_NORM] = {"model.norm.weight", EMBED, NONE, DT_INIT_ONE, false, false, DT_CUT_NONE},
+    [DT_LLAMA_HEAD] = {"lm_head.weight", VOCAB, EMBED, DT_INIT_NORMAL, false, false, DT_CUT_ROWS},
 };
 
 static const dt_param_row block_shapes[DT_LLAMA_BLOCK_PARAMS] = {
-    [DT_LLAMA_NORM_1] = {"input_layernorm.weight", EMBED, NONE, DT_INIT_ONE, false, false},
-    [DT_LLAMA_Q_W] = {"self_attn.q_proj.weight", QUERIES, EMBED, DT_INIT_NORMAL, false, false},
-    [DT_LLAMA_K_W] = {"self_attn.k_proj.weight", KEYS, EMBED, DT_INIT_NORMAL, true, false},
-    [DT_LLAMA_V_W] = {"self_attn.v_proj.weight", KEYS, EMBED, DT_INIT_NORMAL, true, false},
-    [DT_LLAMA_Q_B] = {"self_attn.q_proj.bias", QUERIES, NONE, DT_INIT_ZERO, false, false},
-    [DT_LLAMA_K_B] = {"self_attn.k_proj.bias", KEYS, NONE, DT_INIT_ZERO, true, false},
-    [DT_LLAMA_V_B] = {"self_attn.v_proj.bias", KEYS, NONE, DT_INIT_ZERO, true, false},
-    [DT_LLAMA_Q_NORM] = {"self_attn.q_norm.weight", HEAD, NONE, DT_INIT_ONE, false, false},
-    [DT_LLAMA_K_NORM] = {"self_attn.k_norm.weight", HEAD, NONE, DT_INIT_ONE, false, false},
-    [DT_LLAMA_O_W] = {"self_attn.o_proj.weight", EMBED, QUERIES, DT_INIT_NORMAL, false, false},
-    [DT_LLAMA_O_B] = {"self_attn.o_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, false},
-    [DT_LLAMA_NORM_2] = {"post_attention_layernorm.weight", EMBED, NONE, DT_INIT_ONE, false, false},
-    [DT_LLAMA_GATE_W] = {"mlp.gate_proj.weight", FFN, EMBED, DT_INIT_NORMAL, false, false},
-    [DT_LLAMA_UP_W] = {"mlp.up_proj.weight", FFN, EMBED, DT_INIT_NORMAL, true, false},
-    [DT_LLAMA_GATE_B] = {"mlp.gate_proj.bias", FFN, NONE, DT_INIT_ZERO, false, false},
-    [DT_LLAMA_UP_B] = {"mlp.up_proj.bias", FFN, NONE, DT_INIT_ZERO, true, false},
-    [DT_LLAMA_DOWN_W] = {"mlp.down_proj.weight", EMBED, FFN, DT_INIT_NORMAL, false, false},
-    [DT_LLAMA_DOWN_B] = {"mlp.down_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, false},
+    [DT_LLAMA_NORM_1] = {"input_layernorm.weight", EMBED, NONE, DT_INIT_ONE, false, false,
+                         DT_CUT_NONE},
+    [DT_LLAMA_Q_W] = {"self_attn.q_proj.weight", QUERIES, EMBED, DT_INIT_NORMAL, false, false,
+                      DT_CUT_ROWS},
+    [DT_LLAMA_K_W] = {"self_attn.k_proj.weight", KEYS, EMBED, DT_INIT_NORMAL, true, false,
+                      DT_CUT_KEYS},
+    [DT_LLAMA_V_W] = {"self_attn.v_proj.weight", KEYS, EMBED, DT_INIT_NORMAL, true, false,
+                      DT_CUT_KEYS},
+    [DT_LLAMA_Q_B] = {"self_attn.q_proj.bias", QUERIES, NONE, DT_INIT_ZERO, false, false,
+                      DT_CUT_ROWS},
+    [DT_LLAMA_K_B] = {"self_attn.k_proj.bias", KEYS, NONE, DT_INIT_ZERO, true, false, DT_CUT_KEYS},
+    [DT_LLAMA_V_B] = {"self_attn.v_proj.bias", KEYS, NONE, DT_INIT_ZERO, true, false, DT_CUT_KEYS},
+    [DT_LLAMA_Q_NORM] = {"self_attn.q_norm.weight", HEAD, NONE, DT_INIT_ONE, false, false,
+                         DT_CUT_SUMMED},
+    [DT_LLAMA_K_NORM] = {"self_attn.k_norm.weight", HEAD, NONE, DT_INIT_ONE, false, false,
+                         DT_CUT_SUMMED},
+    [DT_LLAMA_O_W] = {"self_attn.o_proj.weight", EMBED, QUERIES, DT_INIT_NORMAL, false, false,
+                      DT_CUT_COLUMNS},
+    [DT_LLAMA_O_B] = {"self_attn.o_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, false,
+                      DT_CUT_NONE},
+    [DT_LLAMA_NORM_2] = {"post_attention_layernorm.weight", EMBED, NONE, DT_INIT_ONE, false, false,
+                         DT_CUT_NONE},
+    [DT_LLAMA_GATE_W] = {"mlp.gate_proj.weight", FFN, EMBED, DT_INIT_NORMAL, false, false,
+                         DT_CUT_ROWS},
+    [DT_LLAMA_UP_W] = {"mlp.up_proj.weight", FFN, EMBED, DT_INIT_NORMAL, true, false, DT_CUT_ROWS},
+    [DT_LLAMA_GATE_B] = {"mlp.gate_proj.bias", FFN, NONE, DT_INIT_ZERO, false, false, DT_CUT_ROWS},
+    [DT_LLAMA_UP_B] = {"mlp.up_proj.bias", FFN, NONE, DT_INIT_ZERO, true, false, DT_CUT_ROWS},
+    [DT_LLAMA_DOWN_W] = {"mlp.down_proj.weight", EMBED, FFN, DT_INIT_NORMAL, false, false,
+                         DT_CUT_COLUMNS},
+    [DT_LLAMA_DOWN_B] = {"mlp.down_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, false,
+                         DT_CUT_NONE},
 };
 
 static int64_t size_elems(const dt_model_config *config, int size)
 {
     switch (size) {
     case QUERIES:
-        return dt_llama_q_width(config);
+        return whole_q_width(config);
     case KEYS:
-        return dt_llama_kv_width(config);
+        return whole_kv_width(config);
     case HEAD:
         return config->llama.head_width;
     default:
         return config->llama.ffn;
     }
+}
+
+static int64_t key_heads(const dt_model_config *config)
+{
+    return config->llama.kv_heads;
 }
 
 bool dt_llama_lacks(const dt_model_config *config, int unit, int param)
@@ -159,6 +198,7 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
         .block_prefix = "model.layers.",
         .init_std = 0.02,
         .size = size_elems,
+        .key_heads = key_heads,
         .lacks = dt_llama_lacks,
     };
 
@@ -175,7 +215,7 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
 {
     double C = (double)config->decoder.embed, F = (double)config->llama.ffn;
     double T = (double)config->tokens;
-    double HD = (double)dt_llama_q_width(config), Q = (double)dt_llama_qkv_width(config);
+    double HD = (double)whole_q_width(config), Q = HD + 2 * (double)whole_kv_width(config);
     double block = 2 * (C * Q + HD * C + 3 * C * F) + 4 * T * HD;
 
     if (unit == 0)
@@ -194,10 +234,10 @@ static int64_t larger(int64_t a, int64_t b)
 static dt_row_cost row_cost(const dt_model_config *config, bool backward)
 {
     const dt_llama_config *own = &config->llama;
-    int64_t L = config->decoder.layers, C = config->decoder.embed, H = config->decoder.heads;
-    int64_t A = dt_llama_q_width(config), Q = dt_llama_qkv_width(config), F = own->ffn;
+    int64_t L = config->decoder.layers, C = config->decoder.embed, H = dt_decoder_heads(config);
+    int64_t A = dt_llama_q_width(config), Q = dt_llama_qkv_width(config), F = dt_llama_ffn(config);
     int64_t R = own->qk_norm ? A + dt_llama_kv_width(config) : 0;
-    int64_t r = own->qk_norm ? H + own->kv_heads : 0;
+    int64_t r = own->qk_norm ? H + dt_llama_kv_heads(config) : 0;
     int64_t products = Q + A + 2 * F, scratch = C + larger(F, Q);
 
     if (!backward)
@@ -253,6 +293,29 @@ static const char *const reads[] = {
     NULL,
 };
 
+static int64_t heads_of(const dt_model_config *config)
+{
+    return config->decoder.heads;
+}
+
+static int64_t ffn_of(const dt_model_config *config)
+{
+    return config->llama.ffn;
+}
+
+static int64_t vocab_of(const dt_model_config *config)
+{
+    return config->decoder.vocab_padded;
+}
+
+static const dt_divided_size divided[] = {
+    {"model.heads", heads_of, false, 1},
+    {"model.kv_heads", key_heads, true, 1},
+    {"model.ffn", ffn_of, false, 1},
+    {"model.vocab", vocab_of, false, DT_VOCAB_MULTIPLE},
+    {0},
+};
+
 const dt_architecture dt_architecture_llama = {
     .name = "llama",
     .item = "token",
@@ -265,5 +328,6 @@ const dt_architecture dt_architecture_llama = {
     .flops = flops,
     .flops_formula = "6 N + 12 L H D T",
     .activation_bytes = activation_bytes,
+    .divided = divided,
     .published = dt_published_llama,
 };

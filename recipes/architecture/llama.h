@@ -65,7 +65,10 @@ typedef enum dt_llama_block_param {
 /* Returns whether the config leaves out a dt_llama_root_param (unit 0) or a dt_llama_block_param. */
 bool dt_llama_lacks(const struct dt_model_config *config, int unit, int param);
 
-/* Return the columns of a token's queries, of its keys, and of queries, keys and values together. */
+/* Return what a tensor rank has: heads of keys, the width inside the multi-layer perceptron, and the columns of a
+ * token's queries, of its keys, and of queries, keys and values together. */
+int64_t dt_llama_kv_heads(const struct dt_model_config *config);
+int64_t dt_llama_ffn(const struct dt_model_config *config);
 int64_t dt_llama_q_width(const struct dt_model_config *config);
 int64_t dt_llama_kv_width(const struct dt_model_config *config);
 int64_t dt_llama_qkv_width(const struct dt_model_config *config);

@@ -87,7 +87,7 @@ static double flops_of_rank(const dt_param_table *table, const dt_unit *unit,
         const dt_param *param = &table->params[i];
 
         if (param->offset_elems < (rank + 1) * part &&
-            param->offset_elems + param->elems > rank * part)
+            param->offset_elems + param->held.elems > rank * part)
             flops += flops_of(whole, param);
     }
     return flops;
@@ -108,7 +108,7 @@ static double most_of_parts(const dt_param_table *table, const dt_whole_matrices
         for (int i = unit->first_param; i < unit->first_param + unit->param_count; i++) {
             const dt_param *param = &table->params[i];
             int64_t ends[] = {param->offset_elems / part,
-                              (param->offset_elems + param->elems - 1) / part};
+                              (param->offset_elems + param->held.elems - 1) / part};
 
             for (int k = 0; dt_param_is_matrix(param) && k < 2; k++) {
                 double flops = flops_of_rank(table, unit, whole, part, ends[k]);

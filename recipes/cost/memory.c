@@ -31,15 +31,16 @@ static bool holds_gradients(const dt_recipe *recipe)
 dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, int64_t world_size)
 {
     bool copy = recipe->precision.kind != DT_PRECISION_FP32;
+    int64_t ranks = dt_recipe_data_ranks(recipe, world_size);
     dt_memory_shares out = {1, 1, 1};
 
     if (recipe->strategy.kind != DT_STRATEGY_FSDP)
         return out;
-    out.states = world_size;
+    out.states = ranks;
     if (copy || dt_memory_is_full_shard(recipe))
-        out.masters = world_size;
+        out.masters = ranks;
     if (!holds_gradients(recipe))
-        out.gradients = world_size;
+        out.gradients = ranks;
     return out;
 }
 
@@ -127,7 +128,8 @@ static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *con
     bool rounded = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
     int64_t each = rounded ? 2 : 0;
 
-    if (recipe->strategy.kind == DT_STRATEGY_DP || (!fsdp && world_size == 1))
+    if (recipe->strategy.kind == DT_STRATEGY_DP ||
+        (!fsdp && dt_recipe_data_ranks(recipe, world_size) == 1))
         return 0;
     if (fsdp && !holds_gradients(recipe))
         each += 4;
@@ -142,6 +144,8 @@ static int64_t card_communicator_bytes(const dt_recipe *recipe)
 {
     int64_t neighbours = recipe->strategy.kind == DT_STRATEGY_FSDP ? 1 : 3;
 
+    if (recipe->tensor > 1) /* the all-reduces within layers have a communicator of their own */
+        neighbours += 3;
     return neighbours * NCCL_CHANNELS * NCCL_CHANNEL_BYTES;
 }
 
@@ -212,7 +216,8 @@ bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates)
 static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, int64_t world_size)
 {
     bool validates = recipe->data.validation.count > 0 || recipe->data.split > 0;
-    int64_t ways = recipe->strategy.kind == DT_STRATEGY_FSDP ? world_size : 1;
+    int64_t data_ranks = dt_recipe_data_ranks(recipe, world_size);
+    int64_t ways = recipe->strategy.kind == DT_STRATEGY_FSDP ? data_ranks : 1;
 
     if (!dt_memory_saves_beside(recipe, validates))
         return 0;
@@ -223,15 +228,16 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                         const dt_memory_ranks *ranks)
 {
     dt_memory_shares part = dt_memory_shares_of(recipe, ranks->world_size);
-    int64_t count, copy, type_bytes, others = ranks->replicas - 1;
+    int64_t count, copy, type_bytes, others = ranks->replicas - 1; /* count: of a tensor rank */
     dt_model_config config;
 
     dt_model_config_make(&config, recipe, vocab);
-    count = dt_model_config_elems(&config);
+    count = dt_model_config_held_elems(&config);
     type_bytes = (int64_t)dt_dtype_bytes(config.dtype);
     copy = config.dtype == DT_F32 || dt_memory_is_full_shard(recipe) ? 0 : type_bytes;
     out->ranks = *ranks;
-    out->parameter_count = count;
+    out->parameter_count = dt_model_config_elems(&config);
+    out->held_count = count;
     /* fp32, and a copy in the compute type; other replicas have only the copy */
     out->parameters_bytes = dt_size_plus(
         dt_size_plus(dt_size_times(share(count, part.masters), 4), dt_size_times(count, copy)),

@@ -29,6 +29,7 @@ typedef struct dt_memory_ranks {
 typedef struct dt_memory {
     dt_memory_ranks ranks;
     int64_t parameter_count; /* elements, tied embedding once, vocabulary padded */
+    int64_t held_count;      /* those of a tensor rank, before fsdp divides them */
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, buffers_bytes;
     int64_t
         runtime_bytes; /* part of the buffers: the program, workspace of products, communicators */

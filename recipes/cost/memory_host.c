@@ -52,13 +52,13 @@ static void add_hidden(void *self, const dt_param *matrix)
 {
     products *of = self;
 
-    add_matrix(of, of->rows, matrix->dim[0], matrix->dim[1]);
+    add_matrix(of, of->rows, matrix->held.dim[0], matrix->held.dim[1]);
 }
 
 /* Adds the head; logits are computed in chunks of rows. */
 static void add_head(products *of, const dt_model_config *config)
 {
-    int64_t vocab = config->decoder.vocab_padded;
+    int64_t vocab = config->decoder.vocab_padded / dt_tensor_ranks(&config->tensor);
 
     if (dt_architecture_find(config->kind)->reads_rows || vocab <= 0)
         return;
@@ -88,12 +88,19 @@ static int64_t product_bytes(const dt_recipe *recipe, const dt_model_config *con
     return dt_size_plus(packed, dt_size_times(4, of.wide_elems));
 }
 
-/* Returns the bytes of the shared segment: two slots for each rank, and two more (engine/comm/shm/segment.h). */
-static int64_t segment_bytes(const dt_memory_ranks *ranks)
+/* Returns the bytes of a shared segment: two slots for each rank, and two more (engine/comm/shm/segment.h). */
+static int64_t segment_bytes(int64_t members)
+{
+    return members > 1 ? dt_size_times(2 * DT_MEMORY_SLOT_BYTES, members + 1) : 0;
+}
+
+/* Returns the bytes of the segments that carry gradients and parameters, and the sums within layers. */
+static int64_t segments_bytes(const dt_recipe *recipe, const dt_memory_ranks *ranks)
 {
     int64_t members = ranks->node_ranks > 0 ? ranks->node_ranks : ranks->world_size;
 
-    return members > 1 ? dt_size_times(2 * DT_MEMORY_SLOT_BYTES, members + 1) : 0;
+    return dt_size_plus(segment_bytes(dt_recipe_data_ranks(recipe, members)),
+                        segment_bytes(recipe->tensor));
 }
 
 int64_t dt_memory_host_bytes(const dt_recipe *recipe, const dt_model_config *config,
@@ -101,5 +108,5 @@ int64_t dt_memory_host_bytes(const dt_recipe *recipe, const dt_model_config *con
 {
     int64_t working = dt_size_times(ranks->replicas, product_bytes(recipe, config, ranks));
 
-    return dt_size_plus(dt_size_plus(PROGRAM_BYTES, working), segment_bytes(ranks));
+    return dt_size_plus(dt_size_plus(PROGRAM_BYTES, working), segments_bytes(recipe, ranks));
 }

@@ -46,12 +46,12 @@ static void add_states(dt_strbuf *out, const dt_memory *memory, const dt_recipe 
     int64_t matrices = dt_memory_matrices(recipe).elems;
 
     if (dt_memory_states_of(recipe, true) == dt_memory_states_of(recipe, false)) {
-        add_elements(out, memory->parameter_count, usual, ways);
+        add_elements(out, memory->held_count, usual, ways);
         return;
     }
     dt_strbuf_add_fmt(out, "%lld x %s, and ", (long long)matrices,
                       moments[dt_memory_states_of(recipe, true)]);
-    add_elements(out, memory->parameter_count - matrices, usual, ways);
+    add_elements(out, memory->held_count - matrices, usual, ways);
 }
 
 static const char *parameter_text(const dt_recipe *recipe, int64_t masters)
@@ -75,9 +75,9 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
 
     add_line(out, "parameters", memory->parameters_bytes);
-    add_elements(out, memory->parameter_count, parameter_text(recipe, part.masters), part.masters);
+    add_elements(out, memory->held_count, parameter_text(recipe, part.masters), part.masters);
     add_line(out, "gradients", memory->gradients_bytes);
-    add_elements(out, memory->parameter_count, "4 bytes", part.gradients);
+    add_elements(out, memory->held_count, "4 bytes", part.gradients);
     add_line(out, "optimizer", memory->optimizer_bytes);
     add_states(out, memory, recipe, part.states);
     add_line(out, "activations", memory->activations_bytes);

@@ -115,7 +115,7 @@ typedef struct dt_recipe {
     int64_t gpus;         /* per node; -1: all that exist */
     int64_t ranks;        /* CPU ranks per node without a GPU; default 1 */
     int64_t threads;      /* per rank (dp: per replica); 0: the node's cores divided by its ranks */
-    int64_t tensor;       /* ranks of a row of the mesh (engine/comm/mesh.h): 1 */
+    int64_t tensor;       /* ranks that divide every layer (engine/comm/mesh.h) */
 
     struct {
         const char *interface; /* "": detected; or a name, an address or a subnet "10.0.0.0/24" */
@@ -300,6 +300,14 @@ typedef struct dt_recipe {
         double top_p, repetition_penalty;
     } generate;
 } dt_recipe;
+
+/* Returns how many of world_size ranks, at least 1, read different samples: 'tensor' ranks read the same. */
+static inline int64_t dt_recipe_data_ranks(const dt_recipe *recipe, int64_t world_size)
+{
+    int64_t tensor = recipe->tensor > 1 ? recipe->tensor : 1;
+
+    return world_size > tensor ? world_size / tensor : 1;
+}
 
 #ifdef __cplusplus
 }

@@ -236,14 +236,14 @@ static dt_status embedding_forward(subject *s, int i, cost *c)
 {
     c->bytes = 2.0 * bytes_of(&s->x);
     return s->device.ops->embedding_forward(&s->device, &s->x, &s->tokens, &s->wte, &s->wpe, 1,
-                                            &s->err);
+                                            NULL, &s->err);
 }
 
 static dt_status embedding_backward(subject *s, int i, cost *c)
 {
     c->bytes = bytes_of(&s->x) * (1.0 + 16.0 / (double)dt_dtype_bytes(s->act));
     return s->device.ops->embedding_backward(&s->device, &s->dwte, &s->dwpe, &s->x, &s->tokens, 1,
-                                             &s->err);
+                                             NULL, &s->err);
 }
 
 static dt_status cross_entropy_forward(subject *s, int i, cost *c)

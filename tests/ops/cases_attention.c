@@ -125,6 +125,24 @@ void case_attention_dropout(bench *b, const int64_t *dim)
     attention(b, dim, &(dt_attention_args){.mask = DT_MASK_FULL, .p = 0.3, .key = &key}, mask);
 }
 
+/* the same of heads 1 .. heads of twice as many */
+void case_attention_some_heads(bench *b, const int64_t *dim)
+{
+    int64_t batch = dim[0], t = dim[1], heads = dim[2], all = 2 * heads, each = t * t;
+    double *own = bench_doubles(b, batch * heads * each);
+    const double *mask;
+    dt_philox_key key;
+
+    mask = dropped(b, &key, 0.3, batch * all * each);
+    for (int64_t i = 0; i < batch; i++)
+        memcpy(own + i * heads * each, mask + (i * all + 1) * each,
+               (size_t)(heads * each) * sizeof(double));
+    attention(b, dim,
+              &(dt_attention_args){
+                  .mask = DT_MASK_CAUSAL, .p = 0.3, .key = &key, .first_head = 1, .heads = all},
+              own);
+}
+
 /* --- views: of queries and keys of their own number, and of heads of their own */
 
 #define MARGIN 8 /* columns: heads stay where fast code may read them */

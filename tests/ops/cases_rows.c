@@ -25,14 +25,14 @@ static void embedding(bench *b, const int64_t *dim, double scale, bool learned_p
     dt_error err = DT_ERROR_INIT;
 
     bench_ok(b->device.ops->embedding_forward(&b->device, &out, &tokens, &wte.tensor, &wpe.tensor,
-                                              scale, &err),
+                                              scale, NULL, &err),
              &err);
     ref_embedding_forward(want, tokens.data, wte.value, wpe.value, scale, n, t, c);
     bench_check(b, "out", &out, want);
 
     bench_ok(b->device.ops->embedding_backward(&b->device, &dwte.tensor,
                                                learned_places ? &dwpe.tensor : &none, &dout.tensor,
-                                               &tokens, scale, &err),
+                                               &tokens, scale, NULL, &err),
              &err);
     ref_embedding_backward(dwte.value, learned_places ? dwpe.value : NULL, dout.value, tokens.data,
                            scale, n, t, c);
@@ -62,9 +62,9 @@ void case_embedding_no_places(bench *b, const int64_t *dim)
     double *want = bench_doubles(b, n * c), *nowhere = bench_doubles(b, t * c);
     dt_error err = DT_ERROR_INIT;
 
-    bench_ok(
-        b->device.ops->embedding_forward(&b->device, &out, &tokens, &wte.tensor, &none, 1.0, &err),
-        &err);
+    bench_ok(b->device.ops->embedding_forward(&b->device, &out, &tokens, &wte.tensor, &none, 1.0,
+                                              NULL, &err),
+             &err);
     ref_embedding_forward(want, tokens.data, wte.value, nowhere, 1.0, n, t, c);
     bench_check(b, "out", &out, want);
 }

@@ -259,7 +259,7 @@ static void test_token_outside_the_vocabulary_is_refused(void **state)
 
     ((int32_t *)tokens.data)[2] = 4;
     assert_int_equal(b.device.ops->embedding_forward(&b.device, &out, &tokens, &table.tensor,
-                                                     &table.tensor, 1, &err),
+                                                     &table.tensor, 1, NULL, &err),
                      DT_ERR_CORRUPT);
     assert_non_null(strstr(err.message, "token 4 at position 2"));
     dt_error_clear(&err);

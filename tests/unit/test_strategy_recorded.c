@@ -43,10 +43,10 @@ static dt_status copy_in(dt_device *device, dt_queue *queue, void *memory, const
 
 static dt_status embedding_forward(dt_device *device, dt_tensor *out, const dt_tensor *tokens,
                                    const dt_tensor *wte, const dt_tensor *wpe, double scale,
-                                   dt_error *err)
+                                   const dt_vocab_part *part, dt_error *err)
 {
     note("pass ");
-    return real_ops->embedding_forward(device, out, tokens, wte, wpe, scale, err);
+    return real_ops->embedding_forward(device, out, tokens, wte, wpe, scale, part, err);
 }
 
 static dt_status optimizer_step(dt_device *device, dt_optimizer_rule rule, dt_tensor *param,

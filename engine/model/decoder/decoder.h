@@ -79,7 +79,11 @@ typedef struct dt_decoder {
     dt_tensor norm;                 /* act (B,T,C): output of the final norm */
     dt_tensor norm_mean, norm_rstd; /* F32 (B*T): statistics of the final norm; no mean for RMS */
     dt_tensor losses;
-    void *logits; /* (logits_rows,Vp): logits of one chunk */
+    /* The following three only if ranks divide layers. F32 (B,T,C): this rank's terms of a sum; no
+     * data if the compute type is F32 */
+    dt_tensor terms;
+    dt_tensor part_own, part_all; /* F32 (3,B*T), (ranks,3,B*T): dt_token_head's */
+    void *logits;                 /* (logits_rows,Vp): logits of one chunk */
     int64_t logits_rows;
     dt_tensor
         narrow;     /* scratch of the blocks, act (B,T,C): a projection's output, or its gradient */
@@ -196,6 +200,13 @@ dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *ont
  * dropout. */
 dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout,
                                   int layer, dt_philox_op op, dt_error *err);
+/* dx = dy w, summed over the ranks that divide w by rows. */
+dt_status dt_decoder_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor *dy,
+                                const dt_tensor *w, dt_error *err);
+/* y = the embedding of tokens with these weights, summed over the ranks that divide the vocabulary. wpe: positions to
+ * add, or no data. */
+dt_status dt_decoder_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
+                           const dt_tensor *wte, const dt_tensor *wpe, double scale, dt_error *err);
 /* Arguments of causal attention: within documents if the batch marks them, and over the KV cache if
  * the pass extends each of several sequences. *key: storage that the result points to. */
 dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,

@@ -1,5 +1,6 @@
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/token_head.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -9,12 +10,16 @@ static dt_token_head head_of(const dt_model *model)
 
     return (dt_token_head){.device = model->device,
                            .vocab = model->config.decoder.vocab,
-                           .vocab_padded = model->config.decoder.vocab_padded,
+                           .vocab_padded = dt_decoder_vocab_rows(&model->config),
                            .logits = state->logits,
                            .chunk_rows = state->logits_rows,
                            .x = state->norm,
                            .weight = dt_decoder_weight(model, 0, dt_decoder_head_param(model)),
-                           .losses = state->losses};
+                           .losses = state->losses,
+                           .peers = model->peers,
+                           .part = dt_layer_vocab(model),
+                           .own = state->part_own,
+                           .all = state->part_all};
 }
 
 dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
@@ -24,9 +29,11 @@ dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_te
     dt_decoder *state = model->state;
     dt_token_head head = head_of(model);
     dt_tensor dhead = dt_decoder_grad(model, 0, dt_decoder_head_param(model));
+    dt_tensor term = dt_layer_term(model, &state->dnarrow, &state->terms);
     dt_status st = DT_OK;
 
-    DT_TRY(dt_token_head_train(&head, &state->dnarrow, &dhead, targets, loss_scale, err));
+    DT_TRY(dt_token_head_train(&head, &term, &dhead, targets, loss_scale, err));
+    DT_TRY(dt_layer_sum(model, &state->dnarrow, &term, err));
     /* zero it, because the norm's backward adds to it */
     DT_TRY(device->ops->zero(device, &state->dstream, err));
     DT_TRY(model->kind->decoder->norm_backward(model, x, err));

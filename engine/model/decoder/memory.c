@@ -3,6 +3,7 @@
 
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/token_head.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -119,7 +120,7 @@ static void lay_out_logits(dt_decoder_layout *plan, dt_decoder *state, size_t sc
 {
     /* without backward, logits are fp32 whatever the model's type */
     size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
-    size_t row_bytes = (size_t)plan->config->decoder.vocab_padded * elem_bytes;
+    size_t row_bytes = (size_t)dt_decoder_vocab_rows(plan->config) * elem_bytes;
     int64_t rows = plan->B * plan->T, most = state->logits_bytes, room, round;
 
     if (state->wide_chunks && (int64_t)scratch_bytes > most)
@@ -158,6 +159,23 @@ static void lay_out_gradients(dt_decoder_layout *plan, const dt_decoder_parts *p
     state->dnarrow.dim[2] = C;
 }
 
+/* What ranks that divide layers need for sums. */
+static void lay_out_sums(dt_decoder_layout *plan, dt_decoder *state)
+{
+    int64_t ranks = dt_tensor_ranks(&plan->config->tensor), N = plan->B * plan->T;
+
+    if (ranks == 1)
+        return;
+    state->part_own = dt_tensor_2d(NULL, DT_F32, 3, N);
+    state->part_all = dt_tensor_3d(NULL, DT_F32, ranks, 3, N);
+    dt_decoder_take(plan, &state->part_own);
+    dt_decoder_take(plan, &state->part_all);
+    if (plan->config->dtype == DT_F32)
+        return;
+    state->terms = dt_tensor_3d(NULL, DT_F32, plan->B, plan->T, plan->config->decoder.embed);
+    dt_decoder_take(plan, &state->terms);
+}
+
 /* Lay out a pass; only counts bytes if the state has no blocks and stream. */
 static void lay_out(dt_decoder_layout *plan, const dt_decoder_parts *parts, dt_decoder *state,
                     bool backward)
@@ -177,6 +195,7 @@ static void lay_out(dt_decoder_layout *plan, const dt_decoder_parts *parts, dt_d
         state->stream[0] = embedded;
     state->norm = dt_decoder_take_act(plan, C);
     state->losses = dt_decoder_take_stat(plan, 1);
+    lay_out_sums(plan, state);
     lay_out_scratch(plan, parts, state, &block, backward);
     if (backward) {
         lay_out_gradients(plan, parts, state);

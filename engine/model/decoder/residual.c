@@ -1,6 +1,7 @@
 /* residual: adds the output of blocks to the residual stream, with dropout, and configures
- * attention. */
+ * attention. Here are the sums over the ranks that divide a layer, except those of the head (head.c). */
 #include "engine/model/decoder/decoder.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -15,7 +16,7 @@ static bool adds_in_the_product(const dt_model *model, const dt_tensor *y, const
                                 const dt_batch *dropout)
 {
     return model->device->ops->matmul_residual_forward != NULL && y->data != onto->data &&
-           !dt_decoder_drops(model, dropout);
+           model->peers == NULL && !dt_decoder_drops(model, dropout);
 }
 
 dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *onto,
@@ -24,13 +25,16 @@ dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *ont
 {
     const dt_ops *ops = model->device->ops;
     dt_decoder *state = model->state;
-    dt_tensor *added = &state->narrow;
+    dt_tensor *added = &state->narrow, term = dt_layer_term(model, added, &state->terms);
+    const dt_tensor none = {0};
     dt_status st = DT_OK;
     dt_philox_key key;
 
     if (adds_in_the_product(model, y, onto, dropout))
         return ops->matmul_residual_forward(model->device, y, onto, x, w, b, err);
-    DT_TRY(ops->matmul_forward(model->device, added, x, w, b, err));
+    DT_TRY(ops->matmul_forward(model->device, &term, x, w, dt_layer_adds_once(model) ? b : &none,
+                               err));
+    DT_TRY(dt_layer_sum(model, added, &term, err));
     if (dt_decoder_drops(model, dropout)) {
         key = dt_model_dropout_key(dropout, layer, op);
         DT_TRY(ops->dropout_forward(model->device, added, added, model->config.decoder.dropout,
@@ -56,6 +60,36 @@ dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch
                                                 model->config.decoder.dropout, &key, err);
 }
 
+dt_status dt_decoder_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor *dy,
+                                const dt_tensor *w, dt_error *err)
+{
+    const dt_decoder *state = model->state;
+    dt_tensor term = dt_layer_term(model, dx, &state->terms);
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->matmul_backward_input(model->device, &term, dy, w, err));
+    DT_TRY(dt_layer_sum(model, dx, &term, err));
+out:
+    return st;
+}
+
+dt_status dt_decoder_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
+                           const dt_tensor *wte, const dt_tensor *wpe, double scale, dt_error *err)
+{
+    const dt_decoder *state = model->state;
+    dt_vocab_part part = dt_layer_vocab(model);
+    dt_tensor term = dt_layer_term(model, y, &state->terms);
+    const dt_tensor none = {0};
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->embedding_forward(model->device, &term, tokens, wte,
+                                                 dt_layer_adds_once(model) ? wpe : &none, scale,
+                                                 model->peers != NULL ? &part : NULL, err));
+    DT_TRY(dt_layer_sum(model, y, &term, err));
+out:
+    return st;
+}
+
 dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,
                                             int layer, dt_philox_key *key)
 {
@@ -73,6 +107,8 @@ dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batc
     if (!dropout || model->config.decoder.attention_dropout == 0)
         return args;
     *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
+    args.heads = model->config.decoder.heads;
+    args.first_head = model->config.tensor.rank * dt_decoder_heads(&model->config);
     args.p = model->config.decoder.attention_dropout;
     return args;
 }

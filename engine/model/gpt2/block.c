@@ -1,4 +1,5 @@
 #include "engine/model/gpt2/model_int.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -15,7 +16,8 @@ static bool fuses_gelu(const dt_model *model)
 static dt_status see(dt_qkv *out, dt_model *model, int layer, dt_gpt2_block *a, dt_error *err)
 {
     const dt_decoder *state = model->state;
-    int64_t heads = model->config.decoder.heads, C = model->config.decoder.embed, D = C / heads;
+    int64_t heads = dt_decoder_heads(&model->config), A = dt_gpt2_attended(&model->config);
+    int64_t D = A / heads;
     dt_status st = DT_OK;
 
     *out = dt_qkv_packed(&a->attended, heads);
@@ -24,8 +26,8 @@ static dt_status see(dt_qkv *out, dt_model *model, int layer, dt_gpt2_block *a, 
         return DT_OK;
     }
     DT_TRY(dt_decoder_keep(model, DT_GPT2_KEPT, layer, &a->qkv, 0, err));
-    out->k = dt_decoder_kept_heads(model, DT_GPT2_KEPT, layer, C, heads, D);
-    out->v = dt_decoder_kept_heads(model, DT_GPT2_KEPT, layer, 2 * C, heads, D);
+    out->k = dt_decoder_kept_heads(model, DT_GPT2_KEPT, layer, A, heads, D);
+    out->v = dt_decoder_kept_heads(model, DT_GPT2_KEPT, layer, 2 * A, heads, D);
 out:
     return st;
 }
@@ -42,7 +44,7 @@ dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x,
     dt_status st = DT_OK;
     dt_qkv seen;
 
-    /* x (B,T,C) -> ln_1 (B,T,C) -> qkv (B,T,3C) -> att (B,T,C) -> mid (B,T,C) */
+    /* x (B,T,C) -> ln_1 (B,T,C) -> qkv (B,T,3A) -> att (B,T,A) -> mid (B,T,C) */
     DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,
                                   &w[DT_GPT2_LN_1_W], &w[DT_GPT2_LN_1_B],
                                   dt_gpt2_norm_eps(&model->config), err));
@@ -54,7 +56,7 @@ dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x,
                               &w[DT_GPT2_ATTN_PROJ_B], dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL,
                               err));
 
-    /* mid (B,T,C) -> ln_2 (B,T,C) -> fc (B,T,4C) */
+    /* mid (B,T,C) -> ln_2 (B,T,C) -> fc (B,T,F) */
     DT_TRY(ops->layernorm_forward(device, &a->ln_2, &a->ln_2_mean, &a->ln_2_rstd, &a->mid,
                                   &w[DT_GPT2_LN_2_W], &w[DT_GPT2_LN_2_B],
                                   dt_gpt2_norm_eps(&model->config), err));
@@ -77,7 +79,7 @@ dt_status dt_gpt2_block_forward(dt_model *model, int layer, dt_tensor *y, const 
     dt_status st = DT_OK;
 
     DT_TRY(dt_gpt2_block_products(model, layer, x, w, dropout, err));
-    /* fc (B,T,4C) -> gelu (B,T,4C) -> out (B,T,C) */
+    /* fc (B,T,F) -> gelu (B,T,F) -> out (B,T,C) */
     if (!fuses_gelu(model))
         DT_TRY(
             ops->activation_forward(device, &a->gelu, &a->fc, model->config.gpt2.activation, err));
@@ -87,8 +89,8 @@ out:
     return st;
 }
 
-/* Backward of a linear layer: gradients of weight and bias from dy and the input x, then the
- * gradient of the input. `dx` may be the same memory as `x`: x is read first. */
+/* Backward of a linear layer whose input all ranks have: gradients of weight and bias from dy and
+ * the input x, then the gradient of the input. `dx` may be the same memory as `x`: x is read first. */
 static dt_status linear_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
                                  const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
                                  dt_error *err)
@@ -97,7 +99,7 @@ static dt_status linear_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, 
     dt_status st = DT_OK;
 
     DT_TRY(ops->matmul_backward_weight(model->device, dw, db, dy, x, err));
-    DT_TRY(ops->matmul_backward_input(model->device, dx, dy, w, err));
+    DT_TRY(dt_decoder_input_grad(model, dx, dy, w, err));
 out:
     return st;
 }
@@ -150,7 +152,7 @@ out:
 }
 
 /* mid = x + dropout(c_proj(attention(c_attn(ln_1(x))))):
- * dstream (B,T,C) -> dproj (B,T,C) -> datt (B,T,C) -> dqkv (B,T,3C) -> dln (B,T,C), added to dstream */
+ * dstream (B,T,C) -> dproj (B,T,C) -> datt (B,T,A) -> dqkv (B,T,3A) -> dln (B,T,C), added to dstream */
 static dt_status attention_backward(dt_model *model, int layer, const dt_tensor *x,
                                     const dt_tensor *w, dt_tensor *dw, const dt_batch *dropout,
                                     dt_error *err)
@@ -162,16 +164,18 @@ static dt_status attention_backward(dt_model *model, int layer, const dt_tensor 
     dt_gpt2_block *a = dt_gpt2_block_of(model, layer);
     dt_tensor dproj, dln = state->dnarrow, datt = state->dnarrow;
     dt_tensor dqkv = dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T,
-                                  3 * config->decoder.embed);
+                                  3 * dt_gpt2_attended(config));
     dt_philox_key key = {0};
     dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
-    dt_qkv seen = dt_qkv_packed(&a->qkv, config->decoder.heads),
-           dseen = dt_qkv_packed(&dqkv, config->decoder.heads);
+    dt_qkv seen = dt_qkv_packed(&a->qkv, dt_decoder_heads(config)),
+           dseen = dt_qkv_packed(&dqkv, dt_decoder_heads(config));
     dt_status st = DT_OK;
 
+    datt.dim[2] = dt_gpt2_attended(config);
     DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
-    DT_TRY(linear_backward(model, &datt, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B], &dproj,
-                           &a->att, &w[DT_GPT2_ATTN_PROJ_W], err));
+    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_GPT2_ATTN_PROJ_W], &dw[DT_GPT2_ATTN_PROJ_B],
+                                       &dproj, &a->att, err));
+    DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_GPT2_ATTN_PROJ_W], err));
     DT_TRY(ops->attention_backward(device, &dseen, &datt, &seen, &a->att, &a->lse, &args, err));
     if (config->recompute != DT_RECOMPUTE_NONE) /* recompute the norm into dnarrow */
         DT_TRY(ops->layernorm_forward(device, &a->ln_1, &a->ln_1_mean, &a->ln_1_rstd, x,

@@ -52,12 +52,10 @@ static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *t
     dt_status st = DT_OK;
 
     if (state->positions.data == NULL)
-        return ops->embedding_forward(model->device, y, tokens, &wte, &wpe, embedding_scale(model),
-                                      err);
-    DT_TRY(
-        ops->embedding_forward(model->device, y, tokens, &wte, &none, embedding_scale(model), err));
+        return dt_decoder_embed(model, y, tokens, &wte, &wpe, embedding_scale(model), err);
+    DT_TRY(dt_decoder_embed(model, y, tokens, &wte, &none, embedding_scale(model), err));
     DT_TRY(ops->embedding_forward(model->device, &state->narrow, &state->positions, &wpe, &none, 1,
-                                  err));
+                                  NULL, err));
     DT_TRY(ops->residual_forward(model->device, y, y, &state->narrow, err));
 out:
     return st;
@@ -70,13 +68,16 @@ static dt_status embed_backward(dt_model *model, const dt_tensor *dy, const dt_t
     dt_tensor dwpe = dt_decoder_grad(model, 0, DT_GPT2_WPE), none = {0};
     const dt_ops *ops = model->device->ops;
     const dt_decoder *state = model->state;
+    dt_vocab_part part = dt_layer_vocab(model);
     bool apart = state->positions.data != NULL;
     dt_status st = DT_OK;
 
     DT_TRY(ops->embedding_backward(model->device, &dwte, apart ? &none : &dwpe, dy, tokens,
-                                   embedding_scale(model), err));
+                                   embedding_scale(model), model->peers != NULL ? &part : NULL,
+                                   err));
     if (apart && dwpe.data != NULL)
-        DT_TRY(ops->embedding_backward(model->device, &dwpe, &none, dy, &state->positions, 1, err));
+        DT_TRY(ops->embedding_backward(model->device, &dwpe, &none, dy, &state->positions, 1, NULL,
+                                       err));
 out:
     return st;
 }

@@ -1,4 +1,5 @@
 #include "engine/model/gpt2/model_int.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -14,7 +15,7 @@ void dt_gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state)
         *positions = dt_tensor_2d(NULL, config->dtype, context, C);
         dt_decoder_take(plan, positions);
     }
-    dt_decoder_take_kept(plan, state, DT_GPT2_KEPT, 3 * C);
+    dt_decoder_take_kept(plan, state, DT_GPT2_KEPT, 3 * dt_gpt2_attended(config));
     state->norm_mean = dt_decoder_take_stat(plan, 1);
     state->norm_rstd = dt_decoder_take_stat(plan, 1);
 }
@@ -56,15 +57,15 @@ void dt_gpt2_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void 
     take_statistics(plan, a);
 }
 
-/* Allocates 4 C (5 C with mid), F and H statistics per token. */
+/* Allocates 4 A (and C with mid), F and H statistics per token. */
 void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream)
 {
-    int64_t C = plan->config->decoder.embed;
+    int64_t C = plan->config->decoder.embed, A = dt_gpt2_attended(plan->config);
     dt_gpt2_block *a = block;
 
-    a->qkv = dt_decoder_take_act(plan, 3 * C);
-    a->att = dt_decoder_take_act(plan, C);
-    a->lse = dt_decoder_take_lse(plan, plan->config->decoder.heads);
+    a->qkv = dt_decoder_take_act(plan, 3 * A);
+    a->att = dt_decoder_take_act(plan, A);
+    a->lse = dt_decoder_take_lse(plan, dt_decoder_heads(plan->config));
     a->mid = stream ? *stream : dt_decoder_take_act(plan, C);
     a->fc = dt_decoder_take_act(plan, dt_gpt2_ffn(plan->config));
     a->attended = a->qkv;

@@ -9,8 +9,8 @@
  *                block.c      one block, forward and backward
  *                kind.c       embedding and final norm, and the parts for engine/model/decoder/
  *
- * B T C V Vp H as in ops.h; L blocks; F the width of the multi-layer perceptron, 4 C by default. Figures
- * below are for F = 4 C.
+ * B T C V Vp H as in ops.h; L blocks; F the width of the multi-layer perceptron, 4 C by default; A the width of
+ * attention's output, C. Figures below are for F = 4 C. If N ranks divide the layers, H, F and A are a rank's: H/N ...
  * GELU       by config.activation: GPT-2's tanh approximation, or the exact GELU, as in fairseq's
  *            transformer_lm_gpt2_small (they differ by at most 5e-4)
  * Dropout    besides the decoder's: on the attention's probabilities, and after both projections onto
@@ -53,8 +53,8 @@
 typedef struct dt_gpt2_block {
     dt_tensor ln_1;                 /* (B,T,C): output of ln_1 */
     dt_tensor ln_1_mean, ln_1_rstd; /* (B*T): statistics of ln_1 */
-    dt_tensor qkv;                  /* (B,T,3C): q, k, v, each as H heads of C/H */
-    dt_tensor att;                  /* (B,T,C): attention's output, heads concatenated */
+    dt_tensor qkv;                  /* (B,T,3A): q, k, v, each as H heads of A/H */
+    dt_tensor att;                  /* (B,T,A): attention's output, heads concatenated */
     dt_tensor lse;                  /* (B,H,T): log-sum-exp of attention's scores */
     dt_tensor attended;             /* q k v of all keys: qkv, or the cache of one sequence */
     dt_tensor mid;                  /* (B,T,C): x + the projection of att */
@@ -68,7 +68,7 @@ typedef struct dt_gpt2_block {
 /* Indices of GPT-2's tensors in dt_decoder.lasting. */
 enum {
     DT_GPT2_POSITIONS, /* (context,C): table of sinusoidal positions */
-    DT_GPT2_KEPT       /* (layers * sequences,kept,3C): cached q k v */
+    DT_GPT2_KEPT       /* (layers * sequences,kept,3A): cached q k v */
 };
 
 static inline dt_gpt2_block *dt_gpt2_block_of(const dt_model *model, int layer)

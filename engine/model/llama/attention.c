@@ -1,6 +1,7 @@
 /* attention: computes mid = x + dropout(o_proj(attention(q, k, v))), with q k v from norm_1(x), q
  * and k rotated. */
 #include "engine/model/llama/model_int.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -8,21 +9,21 @@
  * if x has none. */
 static dt_qkv views_of(const dt_model_config *config, const dt_tensor *x, const dt_tensor *v)
 {
-    int64_t D = config->llama.head_width, G = config->llama.kv_heads;
+    int64_t D = config->llama.head_width, G = dt_llama_kv_heads(config);
     int64_t A = dt_llama_q_width(config);
 
-    return (dt_qkv){dt_heads_of(x, 0, config->decoder.heads, D), dt_heads_of(x, A, G, D),
+    return (dt_qkv){dt_heads_of(x, 0, dt_decoder_heads(config), D), dt_heads_of(x, A, G, D),
                     dt_heads_of(v, A + dt_llama_kv_width(config), G, D)};
 }
 
 /* Views of q k v before norm and rotation; under incremental decoding, of the new tokens only. */
 static dt_qkv made(const dt_model_config *config, const dt_llama_block *a)
 {
-    int64_t D = config->llama.head_width, G = config->llama.kv_heads, T = a->qkv.dim[1];
+    int64_t D = config->llama.head_width, G = dt_llama_kv_heads(config), T = a->qkv.dim[1];
 
     if (a->keys.data == NULL)
         return views_of(config, &a->qkv, &a->qkv);
-    return (dt_qkv){dt_heads_of(&a->qkv, 0, config->decoder.heads, D),
+    return (dt_qkv){dt_heads_of(&a->qkv, 0, dt_decoder_heads(config), D),
                     dt_heads_last(dt_heads_of(&a->keys, 0, G, D), T),
                     dt_heads_last(dt_heads_of(&a->values, 0, G, D), T)};
 }
@@ -30,11 +31,11 @@ static dt_qkv made(const dt_model_config *config, const dt_llama_block *a)
 /* Views of q k v as attention reads them: after norm and rotation. */
 static dt_qkv seen(const dt_model_config *config, const dt_llama_block *a)
 {
-    int64_t D = config->llama.head_width, G = config->llama.kv_heads;
+    int64_t D = config->llama.head_width, G = dt_llama_kv_heads(config);
 
     if (a->keys.data == NULL)
         return views_of(config, a->turned.data != NULL ? &a->turned : &a->qkv, &a->qkv);
-    return (dt_qkv){dt_heads_of(&a->qkv, 0, config->decoder.heads, D),
+    return (dt_qkv){dt_heads_of(&a->qkv, 0, dt_decoder_heads(config), D),
                     dt_heads_of(&a->keys, 0, G, D), dt_heads_of(&a->values, 0, G, D)};
 }
 
@@ -106,7 +107,8 @@ static dt_status keep_each(dt_qkv *views, dt_model *model, int layer, const dt_l
                            dt_error *err)
 {
     const dt_model_config *config = &model->config;
-    int64_t A = dt_llama_q_width(config), D = config->llama.head_width, G = config->llama.kv_heads;
+    int64_t A = dt_llama_q_width(config), D = config->llama.head_width,
+            G = dt_llama_kv_heads(config);
     dt_status st = DT_OK;
 
     DT_TRY(dt_decoder_keep(model, DT_LLAMA_KEPT_KEYS, layer, &a->qkv, A, err));
@@ -181,7 +183,7 @@ static dt_status qkv_backward(dt_model *model, const dt_llama_block *a, const dt
         DT_TRY(ops->rmsnorm_forward(device, &norm_1, &rstd, x, &w[DT_LLAMA_NORM_1],
                                     model->config.llama.norm_eps, err));
     DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, dqkv, &norm_1, err));
-    DT_TRY(ops->matmul_backward_input(device, &state->dnarrow, dqkv, &weight, err));
+    DT_TRY(dt_decoder_input_grad(model, &state->dnarrow, dqkv, &weight, err));
     DT_TRY(ops->rmsnorm_backward(device, &state->dstream, &dw[DT_LLAMA_NORM_1], &state->dnarrow, x,
                                  &a->norm_1_rstd, &w[DT_LLAMA_NORM_1], err));
 out:

@@ -71,7 +71,7 @@ static dt_status mlp_backward(dt_model *model, int layer, const dt_tensor *w, dt
         DT_TRY(ops->rmsnorm_forward(device, &a->norm_2, &a->norm_2_rstd, &a->mid,
                                     &w[DT_LLAMA_NORM_2], model->config.llama.norm_eps, err));
     DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, &a->gate_up, &a->norm_2, err));
-    DT_TRY(ops->matmul_backward_input(device, &state->dnarrow, &a->gate_up, &weight, err));
+    DT_TRY(dt_decoder_input_grad(model, &state->dnarrow, &a->gate_up, &weight, err));
     DT_TRY(ops->rmsnorm_backward(device, &state->dstream, &dw[DT_LLAMA_NORM_2], &state->dnarrow,
                                  &a->mid, &a->norm_2_rstd, &w[DT_LLAMA_NORM_2], err));
 out:

@@ -13,8 +13,7 @@ static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *t
 
     if (state->growth.each)
         DT_TRY(dt_llama_angles_gather(model, err));
-    DT_TRY(model->device->ops->embedding_forward(model->device, y, tokens, &weight, &no_positions,
-                                                 1, err));
+    DT_TRY(dt_decoder_embed(model, y, tokens, &weight, &no_positions, 1, err));
 out:
     return st;
 }
@@ -23,9 +22,11 @@ static dt_status embed_backward(dt_model *model, const dt_tensor *dy, const dt_t
                                 dt_error *err)
 {
     dt_tensor dweight = dt_decoder_grad(model, 0, DT_LLAMA_EMBED), no_positions = {0};
+    dt_vocab_part part = dt_layer_vocab(model);
 
     return model->device->ops->embedding_backward(model->device, &dweight, &no_positions, dy,
-                                                  tokens, 1, err);
+                                                  tokens, 1, model->peers != NULL ? &part : NULL,
+                                                  err);
 }
 
 static dt_status norm_forward(dt_model *model, const dt_tensor *x, dt_error *err)

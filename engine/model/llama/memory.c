@@ -1,4 +1,5 @@
 #include "engine/model/llama/model_int.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -39,9 +40,10 @@ void dt_llama_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *blo
     const dt_model_config *config = plan->config;
     dt_llama_block *a = block;
 
-    state->wide = dt_decoder_take_act(plan, larger(config->llama.ffn, dt_llama_qkv_width(config)));
+    state->wide =
+        dt_decoder_take_act(plan, larger(dt_llama_ffn(config), dt_llama_qkv_width(config)));
     a->act = state->wide;
-    a->act.dim[2] = config->llama.ffn;
+    a->act.dim[2] = dt_llama_ffn(config);
     if (backward && config->recompute == DT_RECOMPUTE_SELECTIVE)
         take_turned(plan, a);
 }
@@ -53,8 +55,8 @@ static void take_statistics(dt_decoder_layout *plan, dt_llama_block *a)
     a->norm_2_rstd = dt_decoder_take_stat(plan, 1);
     if (!plan->config->llama.qk_norm)
         return;
-    a->q_rstd = dt_decoder_take_stat(plan, plan->config->decoder.heads);
-    a->k_rstd = dt_decoder_take_stat(plan, plan->config->llama.kv_heads);
+    a->q_rstd = dt_decoder_take_stat(plan, dt_decoder_heads(plan->config));
+    a->k_rstd = dt_decoder_take_stat(plan, dt_llama_kv_heads(plan->config));
 }
 
 /* Without backward, queries and keys are normed and rotated in place. */
@@ -87,9 +89,9 @@ void dt_llama_take_products(dt_decoder_layout *plan, void *block, const dt_tenso
 
     a->qkv = dt_decoder_take_act(plan, dt_llama_qkv_width(config));
     a->att = dt_decoder_take_act(plan, dt_llama_q_width(config));
-    a->lse = dt_decoder_take_lse(plan, config->decoder.heads);
+    a->lse = dt_decoder_take_lse(plan, dt_decoder_heads(config));
     a->mid = stream ? *stream : dt_decoder_take_act(plan, config->decoder.embed);
-    a->gate_up = dt_decoder_take_act(plan, 2 * config->llama.ffn);
+    a->gate_up = dt_decoder_take_act(plan, 2 * dt_llama_ffn(config));
 }
 
 /* A pass that extends one sequence writes keys and values directly into the cache; one that extends

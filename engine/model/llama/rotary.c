@@ -92,5 +92,6 @@ dt_status dt_llama_angles_gather(dt_model *model, dt_error *err)
     dt_tensor rows = dt_llama_angles(state), none = {0};
 
     return model->device->ops->embedding_forward(model->device, &rows, &state->growth.places,
-                                                 &state->lasting[DT_LLAMA_ANGLES], &none, 1, err);
+                                                 &state->lasting[DT_LLAMA_ANGLES], &none, 1, NULL,
+                                                 err);
 }

@@ -48,7 +48,7 @@ dt_status dt_transformer_embed(dt_model *model, dt_transformer_side *side, const
     dt_status st = DT_OK;
 
     DT_TRY(model->device->ops->embedding_forward(model->device, y, tokens, &words, &positions,
-                                                 embedding_scale(model), err));
+                                                 embedding_scale(model), NULL, err));
     if (dt_transformer_drops(model, dropout))
         DT_TRY(dt_transformer_drop(model, y, y, dropout, side->first_layer,
                                    DT_PHILOX_DROPOUT_EMBEDDING, false, err));
@@ -72,9 +72,9 @@ dt_status dt_transformer_embed_each(dt_model *model, const dt_tensor *tokens, dt
     dt_status st = DT_OK;
 
     DT_TRY(ops->embedding_forward(model->device, &positions, &state->growth.places, &table, &none,
-                                  1, err));
+                                  1, NULL, err));
     DT_TRY(ops->embedding_forward(model->device, &y, &line, &words, &positions,
-                                  embedding_scale(model), err));
+                                  embedding_scale(model), NULL, err));
 out:
     return st;
 }
@@ -96,7 +96,7 @@ dt_status dt_transformer_embed_backward(dt_model *model, dt_transformer_side *si
                                    DT_PHILOX_DROPOUT_EMBEDDING, true, err));
     }
     DT_TRY(model->device->ops->embedding_backward(model->device, &dwords, &dpositions, &dropped,
-                                                  tokens, embedding_scale(model), err));
+                                                  tokens, embedding_scale(model), NULL, err));
 out:
     return st;
 }

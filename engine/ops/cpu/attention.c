@@ -75,7 +75,7 @@ typedef struct forward_head {
     place q, k, v, out;
     float *lse;
     const dt_dropout *dropout;
-    int64_t sequence, head; /* head: counted over all sequences */
+    int64_t sequence, head; /* head: mask_head() */
 } forward_head;
 
 static void forward_block(const forward_head *h, const shape *s, int64_t i, forward_buffers u)
@@ -146,7 +146,7 @@ dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_t
                               .lse = (float *)lse->data + task * s.tq,
                               .dropout = &dropout,
                               .sequence = b,
-                              .head = task};
+                              .head = mask_head(&s, b, head)};
 
             forward_head_of(&h, &s, buffers);
             dt_progress_made();

@@ -196,7 +196,7 @@ static void backward_group(const backward_call *c, const shape *s, int64_t b, in
                            .lse = c->lse + (b * s->heads + head) * s->tq,
                            .dropout = &c->dropout,
                            .sequence = b,
-                           .head = b * s->heads + head};
+                           .head = mask_head(s, b, head)};
 
         for (int64_t i = 0; i < s->tq; i += BLOCK)
             backward_block(&h, s, i, u);

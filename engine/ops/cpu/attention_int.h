@@ -27,11 +27,12 @@
 
 typedef struct shape {
     int64_t b, heads, d;
-    int64_t groups, group; /* key heads, and query heads per key head */
-    int64_t tq, tk;        /* queries and keys per sequence */
-    int64_t tkp, dp;       /* tk and D, rounded up to whole panels */
-    int64_t sp;            /* row stride of scores and probabilities, in floats */
-    float scale;           /* 1 / sqrt(D) */
+    int64_t groups, group;         /* key heads, and query heads per key head */
+    int64_t first_head, all_heads; /* of the dropout index */
+    int64_t tq, tk;                /* queries and keys per sequence */
+    int64_t tkp, dp;               /* tk and D, rounded up to whole panels */
+    int64_t sp;                    /* row stride of scores and probabilities, in floats */
+    float scale;                   /* 1 / sqrt(D) */
     dt_mask_kind mask;
     const int32_t *starts;  /* (B,K); SEGMENTS only */
     const int32_t *lengths; /* (B); LENGTHS only */
@@ -50,6 +51,8 @@ static inline shape shape_of(const dt_qkv *x, const dt_attention_args *args)
                .d = x->q.width,
                .groups = x->k.heads,
                .group = x->q.heads / x->k.heads,
+               .first_head = args->first_head,
+               .all_heads = args->heads > 0 ? args->heads : x->q.heads,
                .tq = x->q.rows,
                .tk = x->k.rows,
                .mask = args->mask};
@@ -203,7 +206,13 @@ static inline int64_t mask_row(float *row, span keys)
     return computed;
 }
 
-/* Returns the dropout index (ops.h) of (query, key). head: b*H + h. */
+/* Returns a head's number in the dropout index (ops.h). */
+static inline int64_t mask_head(const shape *s, int64_t sequence, int64_t head)
+{
+    return sequence * s->all_heads + s->first_head + head;
+}
+
+/* Returns the dropout index of (query, key). head: mask_head(). */
 static inline int64_t mask_start(const shape *s, int64_t head, int64_t query, int64_t key)
 {
     return (head * s->tq + query) * s->tk + key;

@@ -5,6 +5,8 @@
  *            A target < 0: loss 0, gradient 0.
  * Smoothing  with smoothing e, the loss is (1-e) times the loss of the target, plus e times the mean
  *            loss over all V targets
+ * Parts      a rank that has only some columns computes max, sum and l_target of them; from those of all ranks
+ *            join computes the same with max = the largest max, sum = sum of sum_r exp(max_r - max)
  */
 #include <math.h>
 
@@ -187,6 +189,146 @@ dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *loss
                 out[target[i]] -= (float)(scale * (1 - smoothing));
                 memset(out + vocab, 0, (size_t)(stride - vocab) * sizeof *out);
             }
+            dt_row_close(logits, i * stride, stride, out);
+        }
+    }
+out:
+    return st;
+}
+
+/* --- a vocabulary divided among ranks */
+
+static dt_status check_part(const dt_tensor *logits, const dt_tensor *targets,
+                            const dt_vocab_part *part, dt_error *err)
+{
+    const int32_t *target = targets->data;
+    int64_t n = dt_tensor_rows(logits);
+
+    DT_ASSERT(targets->dtype == DT_I32 && dt_tensor_elems(targets) == n && part->count >= 0 &&
+              part->count <= dt_tensor_cols(logits));
+    for (int64_t i = 0; i < n; i++)
+        if (target[i] >= part->all)
+            return DT_FAIL(err, DT_ERR_CORRUPT,
+                           "target %d at position %lld of the batch is outside the vocabulary of "
+                           "%lld: the data were made for another vocabulary",
+                           (int)target[i], (long long)i, (long long)part->all);
+    return dt_row_check(logits, "cross entropy", err);
+}
+
+/* The target's column in the part; -1: it is in another part, or does not count. */
+static int64_t column_of(const dt_vocab_part *part, int32_t target)
+{
+    int64_t column = target - part->first;
+
+    return column >= 0 && column < part->count ? column : -1;
+}
+
+dt_status DT_CPU_NAME(cross_entropy_part)(dt_device *device, dt_tensor *own,
+                                          const dt_tensor *logits, const dt_tensor *targets,
+                                          const dt_vocab_part *part, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits), count = part->count;
+    const int32_t *target = targets->data;
+    float *maxima = own->data, *sums = maxima + n, *aims = sums + n;
+    dt_cpu_scratch scratch;
+
+    DT_ASSERT(own->dtype == DT_F32 && dt_tensor_elems(own) == 3 * n);
+    DT_TRY(check_part(logits, targets, part, err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, stride, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, n *stride *WORK))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(n, 1);
+        float *mine = dt_cpu_scratch_mine(scratch);
+
+        for (int64_t i = share.begin; i < share.end; i++) {
+            int64_t column = column_of(part, target[i]);
+            const float *row;
+
+            maxima[i] = -INFINITY;
+            sums[i] = aims[i] = 0.0f;
+            if (target[i] < 0 || count == 0)
+                continue;
+            row = dt_row_read(logits, i * stride, count, mine);
+            maxima[i] = row_max(row, count);
+            sums[i] = (float)row_exp(NULL, row, count, maxima[i]);
+            aims[i] = column >= 0 ? row[column] : 0.0f;
+        }
+    }
+out:
+    return st;
+}
+
+/* The numbers of one row over the whole vocabulary. */
+typedef struct joined {
+    float max, aim;
+    double sum;
+} joined;
+
+static joined join_row(const float *all, int64_t ranks, int64_t n, int64_t i)
+{
+    joined out = {.max = -INFINITY};
+
+    for (int64_t r = 0; r < ranks; r++)
+        out.max = all[3 * n * r + i] > out.max ? all[3 * n * r + i] : out.max;
+    for (int64_t r = 0; r < ranks; r++) {
+        const float *own = all + 3 * n * r;
+
+        if (own[n + i] > 0)
+            out.sum += (double)own[n + i] * exp((double)own[i] - (double)out.max);
+        out.aim += own[2 * n + i]; /* 0 on all ranks but one */
+    }
+    return out;
+}
+
+/* Turns a row of logits into their gradient. */
+static void join_backward(float *out, const float *row, const joined *of, int64_t column,
+                          const dt_vocab_part *part, int64_t stride, double scale)
+{
+    if (part->count > 0) {
+        row_exp(out, row, part->count, of->max);
+        row_scale(out, part->count, (float)(scale / of->sum));
+    }
+    if (column >= 0)
+        out[column] -= (float)scale;
+    memset(out + part->count, 0, (size_t)(stride - part->count) * sizeof *out);
+}
+
+dt_status DT_CPU_NAME(cross_entropy_join)(dt_device *device, dt_tensor *losses, dt_tensor *logits,
+                                          const dt_tensor *all, const dt_tensor *targets,
+                                          const dt_vocab_part *part, const double *scale_at,
+                                          dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits);
+    int64_t ranks = n > 0 ? dt_tensor_elems(all) / (3 * n) : 0;
+    const int32_t *target = targets->data;
+    float *loss = losses->data;
+    dt_cpu_scratch scratch;
+
+    DT_ASSERT(all->dtype == DT_F32 && dt_tensor_elems(all) == 3 * n * ranks &&
+              losses->dtype == DT_F32 && dt_tensor_elems(losses) == n);
+    DT_TRY(check_part(logits, targets, part, err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, stride, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, n *stride *WORK))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(n, 1);
+        float *mine = dt_cpu_scratch_mine(scratch);
+
+        for (int64_t i = share.begin; i < share.end; i++) {
+            bool counts = target[i] >= 0;
+            joined of = join_row(all->data, ranks, n, i);
+            float *out;
+
+            loss[i] = counts ? (float)log(of.sum) + (of.max - of.aim) : 0.0f;
+            if (scale_at == NULL)
+                continue;
+            out = dt_row_open(logits, i * stride, mine);
+            if (counts)
+                join_backward(out, dt_row_read(logits, i * stride, part->count, mine), &of,
+                              column_of(part, target[i]), part, stride, *scale_at);
+            else
+                memset(out, 0, (size_t)stride * sizeof *out);
             dt_row_close(logits, i * stride, stride, out);
         }
     }

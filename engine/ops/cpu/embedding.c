@@ -9,6 +9,23 @@
 
 #include "base/banned.h"
 
+/* The rows of the vocabulary in wte (ops.h). */
+static dt_vocab_part part_of(const dt_vocab_part *part, const dt_tensor *wte)
+{
+    int64_t rows = dt_tensor_rows(wte);
+
+    DT_ASSERT(part == NULL || part->count <= rows);
+    return part != NULL ? *part : (dt_vocab_part){0, rows, rows};
+}
+
+/* The row of a token in wte; -1: it is in another part. */
+static int64_t row_of(const dt_vocab_part *part, int32_t token)
+{
+    int64_t row = token - part->first;
+
+    return row >= 0 && row < part->count ? row : -1;
+}
+
 static dt_status check_tokens(const dt_tensor *tokens, int64_t vocab, dt_error *err)
 {
     const int32_t *token = tokens->data;
@@ -43,8 +60,9 @@ static void add_rows(float *row, const float *word, float factor, const float *p
 
 dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, const dt_tensor *tokens,
                                          const dt_tensor *wte, const dt_tensor *wpe, double scale,
-                                         dt_error *err)
+                                         const dt_vocab_part *part, dt_error *err)
 {
+    dt_vocab_part held = part_of(part, wte);
     dt_status st = DT_OK;
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
     int64_t c = dt_tensor_cols(out), pad = dt_cpu_round_up(c, 16);
@@ -56,7 +74,7 @@ dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, cons
     DT_ASSERT(tokens->dtype == DT_I32 && dt_tensor_cols(wte) == c && dt_tensor_rows(out) == n);
     DT_ASSERT(!places || (dt_tensor_cols(wpe) == c && dt_tensor_rows(wpe) >= t_count));
     DT_TRY(dt_row_check(out, "embedding", err));
-    DT_TRY(check_tokens(tokens, dt_tensor_rows(wte), err));
+    DT_TRY(check_tokens(tokens, held.all, err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * pad, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *c))
     {
@@ -64,11 +82,12 @@ dt_status DT_CPU_NAME(embedding_forward)(dt_device *device, dt_tensor *out, cons
         float *mine = dt_cpu_scratch_mine(scratch);
 
         for (int64_t i = share.begin; i < share.end; i++) {
-            const float *word = dt_row_read(wte, token[i] * c, c, mine);
+            int64_t at = row_of(&held, token[i]);
+            const float *word = dt_row_read(wte, (at < 0 ? 0 : at) * c, c, mine);
             const float *place = places ? dt_row_read(wpe, i % t_count * c, c, mine + pad) : NULL;
             float *row = dt_row_open(out, i * c, mine + 2 * pad);
 
-            add_rows(row, word, factor, place, c);
+            add_rows(row, word, at < 0 ? 0.0f : factor, place, c);
             dt_row_close(out, i * c, c, row);
         }
     }
@@ -86,8 +105,9 @@ static void gather_row(float *restrict sums, const float *row, float factor, int
 
 dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt_tensor *dwpe,
                                           const dt_tensor *dout, const dt_tensor *tokens,
-                                          double scale, dt_error *err)
+                                          double scale, const dt_vocab_part *part, dt_error *err)
 {
+    dt_vocab_part held = part_of(part, dwte);
     dt_status st = DT_OK;
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
     int64_t c = dt_tensor_cols(dout);
@@ -99,7 +119,7 @@ dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt
     DT_ASSERT(!places || (dwpe->dtype == DT_F32 && dt_tensor_cols(dwpe) == c &&
                           dt_tensor_rows(dwpe) >= t_count));
     DT_TRY(dt_row_check(dout, "embedding", err));
-    DT_TRY(check_tokens(tokens, dt_tensor_rows(dwte), err));
+    DT_TRY(check_tokens(tokens, held.all, err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, c, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *c))
     {
@@ -109,8 +129,10 @@ dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt
 
         for (int64_t i = 0; i < n && width > 0; i++) {
             const float *row = dt_row_read(dout, i * c + share.begin, width, mine);
+            int64_t at = row_of(&held, token[i]);
 
-            gather_row((float *)dwte->data + token[i] * c + share.begin, row, (float)scale, width);
+            if (at >= 0)
+                gather_row((float *)dwte->data + at * c + share.begin, row, (float)scale, width);
             if (places)
                 gather_row((float *)dwpe->data + i % t_count * c + share.begin, row, 1.0f, width);
         }

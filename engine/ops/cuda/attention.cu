@@ -44,6 +44,8 @@ static dt_attention describe(const dt_qkv *x, const dt_tensor *lse, const dt_att
     a.queries = x->q.rows;
     a.keys = x->k.rows;
     a.heads = x->q.heads;
+    a.first_head = args->first_head;
+    a.all_heads = args->heads > 0 ? args->heads : a.heads;
     a.groups = x->k.heads;
     a.group = a.heads / a.groups;
     a.d = x->q.width;

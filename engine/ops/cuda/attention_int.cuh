@@ -28,7 +28,8 @@ struct dt_attention_rows {
  */
 struct dt_attention {
     int64_t batch, queries, keys, d;
-    int64_t heads, groups, group; /* query heads; key heads; query heads per key head */
+    int64_t heads, groups, group;  /* query heads; key heads; query heads per key head */
+    int64_t first_head, all_heads; /* of the dropout index (ops.h) */
     dt_attention_rows q, k, v, dq, dk, dv;
     const void *out, *dout; /* (B,Q,H*D) */
     void *out_written;
@@ -90,8 +91,10 @@ __device__ inline int64_t dt_attention_last_key(const dt_attention &a, int64_t q
 __device__ inline float dt_attention_mask(const dt_attention &a, const dt_philox_key &drawn,
                                           int64_t bh, int64_t query, int64_t key)
 {
+    int64_t head =
+        a.all_heads == a.heads ? bh : bh / a.heads * a.all_heads + a.first_head + bh % a.heads;
     uint64_t index =
-        ((uint64_t)bh * (uint64_t)a.queries + (uint64_t)query) * (uint64_t)a.keys + (uint64_t)key;
+        ((uint64_t)head * (uint64_t)a.queries + (uint64_t)query) * (uint64_t)a.keys + (uint64_t)key;
     dt_philox_block block = dt_philox_draw(&drawn, index / 4);
 
     /* indexing the four words would move them from registers to memory */

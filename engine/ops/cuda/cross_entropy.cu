@@ -213,3 +213,99 @@ dt_status dt_cuda_cross_entropy_backward(dt_device *device, dt_tensor *losses, d
 {
     return run<true>(device, losses, logits, targets, vocab, scale, smoothing, err);
 }
+
+/* --- a vocabulary divided among ranks (ops.h) */
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS, 2)
+    part_rows(float *own, const T *logits, const int32_t *targets, dt_vocab_part part, int64_t n,
+              int64_t padded, bool aligned, int *fault)
+{
+    __shared__ float shared[32];
+    int64_t row = blockIdx.x, column = targets[row] - part.first;
+    const T *x = logits + row * padded;
+    float max, sum;
+
+    row_statistics<T, false>(&max, &sum, NULL, x, part.count, aligned, shared);
+    if (threadIdx.x != 0)
+        return;
+    if (targets[row] >= part.all)
+        atomicMax(fault, targets[row] < INT_MAX ? targets[row] + 1 : targets[row]);
+    own[row] = max;
+    own[n + row] = sum;
+    own[2 * n + row] = column >= 0 && column < part.count ? dt_to_float(x[column]) : 0.0f;
+}
+
+/* Every thread joins the numbers of the ranks by itself: there are few. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS, 2)
+    join_rows(float *losses, T *logits, const float *all, const int32_t *targets,
+              dt_vocab_part part, int64_t ranks, int64_t n, int64_t padded, const double *scale_at)
+{
+    int64_t row = blockIdx.x, column = targets[row] - part.first;
+    bool counts = targets[row] >= 0 && targets[row] < part.all;
+    float max = -INFINITY, sum = 0.0f, aim = 0.0f, scale, factor;
+    T *x = logits + row * padded;
+
+    for (int64_t r = 0; r < ranks; r++)
+        max = fmaxf(max, all[3 * n * r + row]);
+    for (int64_t r = 0; r < ranks; r++) {
+        const float *own = all + 3 * n * r;
+
+        if (own[n + row] > 0.0f)
+            sum += own[n + row] * __expf(own[row] - max);
+        aim += own[2 * n + row];
+    }
+    if (threadIdx.x == 0)
+        losses[row] = counts ? logf(sum) + (max - aim) : 0.0f;
+    if (scale_at == NULL)
+        return;
+    scale = (float)*scale_at;
+    factor = counts ? scale / sum : 0.0f;
+    for (int64_t j = threadIdx.x; j < padded; j += blockDim.x) {
+        float g = 0.0f;
+
+        if (counts && j < part.count)
+            g = __expf(dt_to_float(x[j]) - max) * factor - (j == column ? scale : 0.0f);
+        x[j] = dt_from_float<T>(g);
+    }
+}
+
+dt_status dt_cuda_cross_entropy_part(dt_device *device, dt_tensor *own, const dt_tensor *logits,
+                                     const dt_tensor *targets, const dt_vocab_part *part,
+                                     dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
+
+    DT_ASSERT(own->dtype == DT_F32 && targets->dtype == DT_I32 && dt_tensor_elems(own) == 3 * n &&
+              dt_tensor_elems(targets) == n && part->count >= 0 && part->count <= padded);
+    if (n == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(logits->dtype, "cross entropy", err, {
+        DT_CUDA_LAUNCH((part_rows<T>), (unsigned)n, THREADS, 0, state->stream, (float *)own->data,
+                       (const T *)logits->data, (const int32_t *)targets->data, *part, n, padded,
+                       dt_cuda_aligned<T>(logits->data, padded), state->fault);
+    });
+    return dt_cuda_launched("cross entropy", err);
+}
+
+dt_status dt_cuda_cross_entropy_join(dt_device *device, dt_tensor *losses, dt_tensor *logits,
+                                     const dt_tensor *all, const dt_tensor *targets,
+                                     const dt_vocab_part *part, const double *scale, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
+
+    DT_ASSERT(all->dtype == DT_F32 && losses->dtype == DT_F32 && dt_tensor_elems(losses) == n &&
+              (n == 0 || dt_tensor_elems(all) % (3 * n) == 0));
+    if (n == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(logits->dtype, "cross entropy", err, {
+        DT_CUDA_LAUNCH((join_rows<T>), (unsigned)n, THREADS, 0, state->stream,
+                       (float *)losses->data, (T *)logits->data, (const float *)all->data,
+                       (const int32_t *)targets->data, *part, dt_tensor_elems(all) / (3 * n), n,
+                       padded, scale);
+    });
+    return dt_cuda_launched("cross entropy", err);
+}

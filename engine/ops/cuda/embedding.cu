@@ -16,35 +16,43 @@
 
 #define CHUNK 32
 
+/* The rows of the vocabulary in wte (ops.h). */
+static dt_vocab_part part_of(const dt_vocab_part *part, const dt_tensor *wte)
+{
+    int64_t rows = dt_tensor_rows(wte);
+    dt_vocab_part whole = {0, rows, rows};
+
+    DT_ASSERT(part == NULL || part->count <= rows);
+    return part != NULL ? *part : whole;
+}
+
 /* Returns the value of dt_cuda_state.fault for a token outside the vocabulary. */
 __device__ inline int note_of(int32_t token)
 {
     return token < 0 ? 1 : token < INT_MAX ? token + 1 : token;
 }
 
-template <typename T>
-__global__ void forward(T *out, const int32_t *tokens, const T *wte, const T *wpe, int64_t t_count,
-                        int64_t c, int64_t vocab, float scale, int *fault)
+template <typename T, typename O>
+__global__ void forward(O *out, const int32_t *tokens, const T *wte, const T *wpe, int64_t t_count,
+                        int64_t c, dt_vocab_part part, float scale, int *fault)
 {
     int64_t row = blockIdx.x, place = row % t_count;
     int64_t token = tokens[row];
+    bool held = token >= part.first && token < part.first + part.count;
 
-    if (token < 0 || token >= vocab) {
-        if (threadIdx.x == 0)
-            atomicMax(fault, note_of(tokens[row]));
-        token = 0;
-    }
+    if (threadIdx.x == 0 && (token < 0 || token >= part.all))
+        atomicMax(fault, note_of(tokens[row]));
     for (int64_t j = threadIdx.x; j < c; j += blockDim.x) {
-        float word = scale * dt_to_float(wte[token * c + j]);
+        float word = held ? scale * dt_to_float(wte[(token - part.first) * c + j]) : 0.0f;
 
         out[row * c + j] =
-            dt_from_float<T>(wpe == NULL ? word : word + dt_to_float(wpe[place * c + j]));
+            dt_from_float<O>(wpe == NULL ? word : word + dt_to_float(wpe[place * c + j]));
     }
 }
 
 dt_status dt_cuda_embedding_forward(dt_device *device, dt_tensor *out, const dt_tensor *tokens,
                                     const dt_tensor *wte, const dt_tensor *wpe, double scale,
-                                    dt_error *err)
+                                    const dt_vocab_part *part, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_elems(tokens), c = dt_tensor_cols(out);
@@ -55,26 +63,36 @@ dt_status dt_cuda_embedding_forward(dt_device *device, dt_tensor *out, const dt_
               (dt_tensor_cols(wpe) == c && dt_tensor_rows(wpe) >= dt_tensor_cols(tokens)));
     if (n == 0)
         return DT_OK;
-    DT_CUDA_DISPATCH(out->dtype, "embedding", err, {
-        DT_CUDA_LAUNCH((forward<T>), (unsigned)n, DT_CUDA_BLOCK, 0, state->stream, (T *)out->data,
-                       (const int32_t *)tokens->data, (const T *)wte->data, (const T *)places,
-                       dt_tensor_cols(tokens), c, dt_tensor_rows(wte), (float)scale, state->fault);
+    DT_CUDA_DISPATCH(wte->dtype, "embedding", err, {
+        if (out->dtype == DT_F32)
+            DT_CUDA_LAUNCH((forward<T, float>), (unsigned)n, DT_CUDA_BLOCK, 0, state->stream,
+                           (float *)out->data, (const int32_t *)tokens->data, (const T *)wte->data,
+                           (const T *)places, dt_tensor_cols(tokens), c, part_of(part, wte),
+                           (float)scale, state->fault);
+        else
+            DT_CUDA_LAUNCH((forward<T, T>), (unsigned)n, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)out->data, (const int32_t *)tokens->data, (const T *)wte->data,
+                           (const T *)places, dt_tensor_cols(tokens), c, part_of(part, wte),
+                           (float)scale, state->fault);
     });
     return dt_cuda_launched("embedding", err);
 }
 
 /* --- backward */
 
+/* A token of another part gets the key part.count, which has no row. */
 __global__ void number_places(uint32_t *keys, int32_t *places, const int32_t *tokens, int64_t n,
-                              int64_t vocab, int *fault)
+                              dt_vocab_part part, int *fault)
 {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, token;
 
     if (i >= n)
         return;
-    if (tokens[i] < 0 || tokens[i] >= vocab)
+    token = tokens[i];
+    if (token < 0 || token >= part.all)
         atomicMax(fault, note_of(tokens[i]));
-    keys[i] = tokens[i] < 0 || tokens[i] >= vocab ? 0u : (uint32_t)tokens[i];
+    token -= part.first;
+    keys[i] = (uint32_t)(token < 0 || token >= part.count ? part.count : token);
     places[i] = (int32_t)i;
 }
 
@@ -82,7 +100,7 @@ __global__ void number_places(uint32_t *keys, int32_t *places, const int32_t *to
  * chunk's first and last run, if they continue in another chunk. */
 template <typename T>
 __global__ void sum_chunks(float *dwte, float *edges, const T *dout, const uint32_t *keys,
-                           const int32_t *places, int64_t n, int64_t c, float scale)
+                           const int32_t *places, int64_t n, int64_t c, int64_t rows, float scale)
 {
     int64_t column = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
     int64_t begin = (int64_t)blockIdx.x * CHUNK, end = begin + CHUNK < n ? begin + CHUNK : n;
@@ -103,7 +121,7 @@ __global__ void sum_chunks(float *dwte, float *edges, const T *dout, const uint3
             edges[column] = sum;
         else if (i == end && i < n && keys[i] == token)
             edges[c + column] = sum;
-        else
+        else if (token < rows)
             dwte[(int64_t)token * c + column] += scale * sum;
         open = false;
     }
@@ -112,7 +130,7 @@ __global__ void sum_chunks(float *dwte, float *edges, const T *dout, const uint3
 /* Adds, in order, the parts of the run that starts in chunk blockIdx.x and continues in the next
  * chunks. */
 __global__ void join_chunks(float *dwte, const float *edges, const uint32_t *keys, int64_t n,
-                            int64_t c, float scale)
+                            int64_t c, int64_t rows, float scale)
 {
     int64_t column = (int64_t)blockIdx.y * blockDim.x + threadIdx.x;
     int64_t chunk = blockIdx.x, begin = chunk * CHUNK, next = begin + CHUNK;
@@ -122,6 +140,8 @@ __global__ void join_chunks(float *dwte, const float *edges, const uint32_t *key
     if (column >= c || next >= n || keys[next] != keys[next - 1])
         return;
     token = keys[next];
+    if (token >= rows)
+        return; /* a token of another part */
     if (keys[begin] == token && begin > 0 && keys[begin - 1] == token)
         return; /* the run started in an earlier chunk */
     sum = edges[(chunk * 2 + 1) * c + column];
@@ -185,11 +205,12 @@ static int bits_of(int64_t vocab)
 
 dt_status dt_cuda_embedding_backward(dt_device *device, dt_tensor *dwte, dt_tensor *dwpe,
                                      const dt_tensor *dout, const dt_tensor *tokens, double scale,
-                                     dt_error *err)
+                                     const dt_vocab_part *part, dt_error *err)
 {
+    dt_vocab_part held = part_of(part, dwte);
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
-    int64_t c = dt_tensor_cols(dout), vocab = dt_tensor_rows(dwte);
+    int64_t c = dt_tensor_cols(dout);
     dim3 grid((unsigned)dt_cuda_ceil(n, CHUNK), (unsigned)dt_cuda_ceil(c, DT_CUDA_BLOCK));
     uint32_t *keys, *sorted;
     int32_t *places, *sorted_places;
@@ -211,22 +232,23 @@ dt_status dt_cuda_embedding_backward(dt_device *device, dt_tensor *dwte, dt_tens
     sorted_places = (int32_t *)(base + l.sorted_places);
     edges = (float *)(base + l.edges);
     DT_CUDA_LAUNCH(number_places, (unsigned)dt_cuda_ceil(n, DT_CUDA_BLOCK), DT_CUDA_BLOCK, 0,
-                   state->stream, keys, places, (const int32_t *)tokens->data, n, vocab,
+                   state->stream, keys, places, (const int32_t *)tokens->data, n, held,
                    state->fault);
     DT_TRY(dt_cuda_check(cub::DeviceRadixSort::SortPairs(base + l.sort, l.sort_bytes, keys, sorted,
                                                          places, sorted_places, (int)n, 0,
-                                                         bits_of(vocab), state->stream),
+                                                         bits_of(held.count + 1), state->stream),
                          "embedding", err));
     DT_CUDA_DISPATCH(dout->dtype, "embedding", err, {
         DT_CUDA_LAUNCH((sum_chunks<T>), grid, DT_CUDA_BLOCK, 0, state->stream, (float *)dwte->data,
-                       edges, (const T *)dout->data, sorted, sorted_places, n, c, (float)scale);
+                       edges, (const T *)dout->data, sorted, sorted_places, n, c, held.count,
+                       (float)scale);
         if (dwpe != NULL && dwpe->data != NULL)
             DT_CUDA_LAUNCH((sum_positions<T>), (unsigned)dt_cuda_ceil(t_count * c, DT_CUDA_BLOCK),
                            DT_CUDA_BLOCK, 0, state->stream, (float *)dwpe->data,
                            (const T *)dout->data, n / t_count, t_count, c);
     });
     DT_CUDA_LAUNCH(join_chunks, grid, DT_CUDA_BLOCK, 0, state->stream, (float *)dwte->data, edges,
-                   sorted, n, c, (float)scale);
+                   sorted, n, c, held.count, (float)scale);
     DT_TRY(dt_cuda_launched("embedding", err));
 out:
     return st;
