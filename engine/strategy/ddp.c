@@ -271,7 +271,7 @@ static dt_status ddp_evaluate(dt_strategy_state *state, const dt_micro_batch *ba
     return dt_replica_evaluate(&own->replica, batch, 0, 1, loss_sum, counted, err);
 }
 
-static dt_status ddp_grads_finish(dt_strategy_state *state, dt_error *err)
+static dt_status finish_reduction(dt_strategy_state *state, dt_error *err)
 {
     ddp_state *own = state->own;
     dt_status st = DT_OK;
@@ -287,14 +287,30 @@ out:
     return st;
 }
 
-/* All ranks hold the same gradients, so all compute the same norm. */
-static dt_status ddp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
+static dt_status ddp_grads_finish(dt_strategy_state *state, dt_error *err)
 {
     ddp_state *own = state->own;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_shard_sum_squares(&own->shard, norm, err));
-    *norm = sqrt(*norm);
+    DT_TRY(finish_reduction(state, err));
+    DT_TRY(dt_shard_sum_terms(&own->shard, state, err));
+out:
+    return st;
+}
+
+/* All data ranks hold the same gradients, so all compute the same sum. Tensor ranks add theirs. */
+static dt_status ddp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
+{
+    ddp_state *own = state->own;
+    double squares;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_shard_sum_squares(&own->shard, &squares, err));
+    if (state->layer != NULL) {
+        squares = dt_mesh_term(&state->mesh, DT_MESH_TENSOR, squares);
+        DT_TRY(state->comm->all_reduce_f64(state->comm, &squares, 1, err));
+    }
+    *norm = sqrt(squares);
 out:
     return st;
 }
@@ -311,7 +327,7 @@ out:
     return st;
 }
 
-/* --- checkpoints: only data rank 0 writes and reads; it broadcasts what it has read */
+/* --- checkpoints: only data rank 0 of each tensor rank writes and reads; it broadcasts what it has read */
 
 static dt_status ddp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
                                   int *count, dt_error *err)
@@ -319,6 +335,14 @@ static dt_status ddp_export_state(dt_strategy_state *state, const dt_state_chunk
     ddp_state *own = state->own;
 
     return dt_shard_export(&own->shard, chunks, count, err);
+}
+
+static dt_status ddp_import_state(dt_strategy_state *state, const dt_state_chunk **chunks,
+                                  int *count, dt_error *err)
+{
+    ddp_state *own = state->own;
+
+    return dt_shard_import(&own->shard, chunks, count, err);
 }
 
 static void ddp_copy_of_unit(dt_strategy_state *state, int unit, float **master, int64_t *elems)
@@ -376,7 +400,7 @@ const dt_strategy dt_strategy_ddp = {
     .update = ddp_update,
     .copy_of_unit = ddp_copy_of_unit,
     .export_state = ddp_export_state,
-    .import_state = ddp_export_state,
+    .import_state = ddp_import_state,
     .import_finish = ddp_import_finish,
     .teardown = ddp_teardown,
 };

@@ -362,6 +362,14 @@ static dt_status dp_export_state(dt_strategy_state *state, const dt_state_chunk 
     return dt_shard_export(&own->shard, chunks, count, err);
 }
 
+static dt_status dp_import_state(dt_strategy_state *state, const dt_state_chunk **chunks,
+                                 int *count, dt_error *err)
+{
+    dp_state *own = state->own;
+
+    return dt_shard_import(&own->shard, chunks, count, err);
+}
+
 static dt_status dp_import_finish(dt_strategy_state *state, dt_error *err)
 {
     dp_state *own = state->own;
@@ -409,7 +417,7 @@ const dt_strategy dt_strategy_dp = {
     .grad_norm = dp_grad_norm,
     .update = dp_update,
     .export_state = dp_export_state,
-    .import_state = dp_export_state,
+    .import_state = dp_import_state,
     .import_finish = dp_import_finish,
     .teardown = dp_teardown,
 };

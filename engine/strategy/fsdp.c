@@ -191,12 +191,13 @@ static dt_status fsdp_grads_finish(dt_strategy_state *state, dt_error *err)
 
     DT_TRY(dt_fsdp_reduce_finish(state, err));
     DT_TRY(dt_async_comm_wait_all(own->async_comm, err));
+    DT_TRY(dt_shard_sum_terms(&own->shard, state, err));
     state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
 out:
     return st;
 }
 
-/* Every parameter element belongs to one data rank, and padding is zero. */
+/* Every parameter element that a tensor rank counts belongs to one data rank, and padding is zero. */
 static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
 {
     dt_fsdp *own = state->own;
@@ -204,7 +205,7 @@ static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error
     dt_status st = DT_OK;
 
     DT_TRY(dt_shard_sum_squares(&own->shard, &squares, err));
-    squares = dt_mesh_term(&state->mesh, DT_MESH_DATA, squares);
+    squares = dt_mesh_term(&state->mesh, DT_MESH_DATA | DT_MESH_TENSOR, squares);
     DT_TRY(state->comm->all_reduce_f64(state->comm, &squares, 1, err));
     *norm = sqrt(squares);
 out:
@@ -229,6 +230,14 @@ static dt_status fsdp_export_state(dt_strategy_state *state, const dt_state_chun
     dt_fsdp *own = state->own;
 
     return dt_shard_export(&own->shard, chunks, count, err);
+}
+
+static dt_status fsdp_import_state(dt_strategy_state *state, const dt_state_chunk **chunks,
+                                   int *count, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+
+    return dt_shard_import(&own->shard, chunks, count, err);
 }
 
 static dt_status fsdp_import_finish(dt_strategy_state *state, dt_error *err)
@@ -267,7 +276,7 @@ const dt_strategy dt_strategy_fsdp = {
     .grad_norm = fsdp_grad_norm,
     .update = fsdp_update,
     .export_state = fsdp_export_state,
-    .import_state = fsdp_export_state,
+    .import_state = fsdp_import_state,
     .import_finish = fsdp_import_finish,
     .teardown = fsdp_teardown,
 };

@@ -10,7 +10,7 @@
 dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_options *optimizer,
                         dt_error *err)
 {
-    size_t params = (size_t)model->param_count;
+    size_t params = (size_t)model->param_count, pieces = DT_PARTS_MOST * params;
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
@@ -19,11 +19,11 @@ dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_optio
     out->options = *optimizer;
     out->units = calloc((size_t)model->unit_count, sizeof(*out->units));
     out->runs = calloc(params, sizeof(*out->runs));
-    out->chunks = calloc(params, sizeof(*out->chunks));
+    out->chunks = calloc(pieces, sizeof(*out->chunks));
     if (out->units == NULL || out->runs == NULL || out->chunks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
-    DT_TRY(dt_host_mirror_open(&out->host_mirror, model->device,
-                               DT_STATE_KINDS * model->param_count, err));
+    DT_TRY(
+        dt_host_mirror_open(&out->host_mirror, model->device, DT_STATE_KINDS * (int)pieces, err));
     DT_TRY(dt_upload_buffer_open(&out->factors, model->device,
                                  DT_OPTIMIZER_GROUPS * sizeof(dt_optimizer_factors), err));
 out:
@@ -63,17 +63,17 @@ static int states_of(const dt_shard *shard, const dt_param *param)
     return dt_optimizer_states(&shard->options, dt_param_is_matrix(param));
 }
 
-/* The range of a parameter, relative to the unit, that is in this rank's slice; false: none. */
-static bool part_in_slice(int64_t *first, int64_t *end, const dt_shard *shard,
-                          const dt_param *param)
+bool dt_shard_part_in_slice(int64_t *first, int64_t *end, int64_t *at, const dt_shard *shard,
+                            const dt_param *param)
 {
     const dt_shard_unit *slice = &shard->units[param->unit];
-    int64_t slice_end = slice->start_elems + slice->elems;
+    int64_t before = slice->start_elems - param->offset_elems;
 
-    *first = param->offset_elems > slice->start_elems ? param->offset_elems : slice->start_elems;
-    *end = param->offset_elems + param->elems;
-    if (*end > slice_end)
-        *end = slice_end;
+    *first = before > 0 ? before : 0;
+    *end = before + slice->elems;
+    if (*end > param->held.elems)
+        *end = param->held.elems;
+    *at = *first - before;
     return *first < *end;
 }
 
@@ -82,12 +82,13 @@ static bool part_in_slice(int64_t *first, int64_t *end, const dt_shard *shard,
 static int64_t state_start(const dt_shard *shard, int unit, int s, int stop)
 {
     const dt_unit *of = &shard->model->units[unit];
-    int64_t first, end, at = 0;
+    int64_t first, end, in_slice, at = 0;
 
     for (int p = of->first_param; p < stop; p++) {
         const dt_param *param = &shard->model->params[p];
 
-        if (s < states_of(shard, param) && part_in_slice(&first, &end, shard, param))
+        if (s < states_of(shard, param) &&
+            dt_shard_part_in_slice(&first, &end, &in_slice, shard, param))
             at += (end - first + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
     }
     return at;
@@ -130,7 +131,7 @@ void dt_shard_take_work(dt_shard *shard, dt_layout *layout)
         int64_t bytes = 0;
 
         if (group_of(shard, param) == DT_GROUP_MATRIX)
-            bytes = dt_shard_shaping(shard)->work_bytes(param->dim[0], param->dim[1],
+            bytes = dt_shard_shaping(shard)->work_bytes(param->held.dim[0], param->held.dim[1],
                                                         dt_shard_work_dtype(shard));
         if ((size_t)bytes > shard->work_bytes)
             shard->work_bytes = (size_t)bytes;
@@ -195,50 +196,106 @@ static dt_box whole_of(const dt_param *param)
     return dt_box_whole(param->dim, param->ndim);
 }
 
-static dt_status add_chunk(dt_shard *shard, int param, int64_t param_start, int64_t start,
-                           int64_t elems, dt_error *err)
+/* Piece p of what the rank holds of a parameter: a box of the parameter, whose elements are adjacent
+ * in the rank's memory, from *first on. */
+static dt_box piece_of(int64_t *first, const dt_param *param, int p)
 {
-    const dt_shard_unit *slice = &shard->units[shard->model->params[param].unit];
+    const dt_param_held *held = &param->held;
+    dt_box box = whole_of(param);
+    int d = held->cut_dim;
+
+    *first = p * (held->elems / held->parts);
+    if (d >= 0) {
+        box.size[d] = held->dim[d] / held->parts;
+        box.start[d] = p * (param->dim[d] / held->parts) + held->start;
+    }
+    return box;
+}
+
+/* Adds a slice of a parameter, which is at `at` in the rank's slice, `after` elements after the start of the
+ * parameter's part in it. */
+static dt_status add_chunk(dt_shard *shard, int param, const dt_slice *slice, int64_t at,
+                           int64_t after, dt_error *err)
+{
+    int unit = shard->model->params[param].unit;
+    const dt_shard_unit *own = &shard->units[unit];
     dt_state_chunk *chunk = &shard->chunks[shard->chunk_count++];
     dt_status st = DT_OK;
 
-    *chunk = (dt_state_chunk){
-        .param = param, .slice = {whole_of(&shard->model->params[param]), param_start, elems}};
-    DT_TRY(
-        dt_host_mirror_add(&shard->host_mirror, &chunk->value, slice->master + start, elems, err));
+    *chunk = (dt_state_chunk){.param = param, .slice = *slice};
+    DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->value, own->master + at, slice->elems,
+                              err));
     for (int s = 0; s < states_of(shard, &shard->model->params[param]); s++) {
-        int64_t at = all_have(shard, s)
-                         ? start
-                         : state_start(shard, shard->model->params[param].unit, s, param);
+        int64_t state_at = all_have(shard, s) ? at : state_start(shard, unit, s, param) + after;
 
-        DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->state[s], slice->state[s] + at,
-                                  elems, err));
+        DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->state[s], own->state[s] + state_at,
+                                  slice->elems, err));
     }
+out:
+    return st;
+}
+
+/* Adds the chunks of a parameter: one for each piece that is in the slice. */
+static dt_status add_chunks(dt_shard *shard, int index, dt_error *err)
+{
+    const dt_param *param = &shard->model->params[index];
+    int64_t first, end, at, start;
+    dt_status st = DT_OK;
+
+    if (!dt_shard_part_in_slice(&first, &end, &at, shard, param))
+        return DT_OK;
+    for (int p = 0; p < param->held.parts; p++) {
+        dt_box box = piece_of(&start, param, p);
+        int64_t begin = first > start ? first : start, stop = start + dt_box_elems(&box);
+        dt_slice slice = {box, begin - start, (end < stop ? end : stop) - begin};
+
+        if (slice.elems > 0)
+            DT_TRY(add_chunk(shard, index, &slice, at + begin - first, begin - first, err));
+    }
+out:
+    return st;
+}
+
+static dt_status add_all_chunks(dt_shard *shard, bool counted, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < shard->model->param_count; i++)
+        if (shard->model->params[i].held.counted == counted)
+            DT_TRY(add_chunks(shard, i, err));
 out:
     return st;
 }
 
 dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err)
 {
+    int64_t first, end, at;
     dt_status st = DT_OK;
 
-    for (int i = 0; i < shard->model->param_count; i++) {
-        const dt_param *param = &shard->model->params[i];
-        const dt_shard_unit *slice = &shard->units[param->unit];
-        int64_t first, end;
-
-        if (!part_in_slice(&first, &end, shard, param))
-            continue;
-        add_run(shard, i, first - slice->start_elems, end - first);
-        if (with_chunks)
-            DT_TRY(add_chunk(shard, i, first - param->offset_elems, first - slice->start_elems,
-                             end - first, err));
-    }
+    for (int i = 0; i < shard->model->param_count; i++)
+        if (dt_shard_part_in_slice(&first, &end, &at, shard, &shard->model->params[i]))
+            add_run(shard, i, at, end - first);
+    if (!with_chunks)
+        return DT_OK;
+    DT_TRY(add_all_chunks(shard, true, err));
+    shard->counted_chunks = shard->chunk_count;
+    DT_TRY(add_all_chunks(shard, false, err));
 out:
     return st;
 }
 
 dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *count, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_host_mirror_from_device(&shard->host_mirror, err));
+    *chunks = shard->chunks;
+    *count = shard->counted_chunks;
+out:
+    return st;
+}
+
+dt_status dt_shard_import(dt_shard *shard, const dt_state_chunk **chunks, int *count, dt_error *err)
 {
     dt_status st = DT_OK;
 

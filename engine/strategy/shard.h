@@ -4,6 +4,7 @@
  *            values, checkpoints. dp and ddp: whole units; fsdp: 1/W of each
  * Shapes     a slice is `elems` elements of a unit's flat buffer, starting at start_elems; it can extend
  *            past the unit's end, where everything is and stays zero
+ * Tensor     a slice is of what this tensor rank holds; chunks say where that is in the whole parameter
  * Groups     weight_decay is 0 for parameters without decay (dt_param.decay), unless all decay: two sets
  *            of factors
  * Ownership  owns its tables and the host's copies (host_mirror.h); the strategy owns the memory of
@@ -56,7 +57,8 @@ typedef struct dt_shard {
     struct dt_shard_run *runs;
     int run_count;
     dt_state_chunk *chunks; /* the parameters' parts in the slices; host-readable */
-    int chunk_count;
+    /* the first counted_chunks are those that this rank counts (dt_param.held.counted) */
+    int chunk_count, counted_chunks;
     dt_host_mirror host_mirror;
     /* the optimizer's factors for this step: without decay, and with decay */
     dt_upload_buffer factors;
@@ -82,8 +84,10 @@ dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err)
 
 /* Bytes of the optimizer states. */
 int64_t dt_shard_optimizer_bytes(const dt_shard *shard);
-/* Implements export_state and import_state of dt_strategy. */
+/* Implement export_state and import_state of dt_strategy. */
 dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *count,
+                          dt_error *err);
+dt_status dt_shard_import(dt_shard *shard, const dt_state_chunk **chunks, int *count,
                           dt_error *err);
 
 /* Initialize the master, through the chunks. */
@@ -91,7 +95,10 @@ dt_status dt_shard_init(dt_shard *shard, uint64_t seed, dt_error *err);
 /* Set each copy to its master: copy := master. */
 dt_status dt_shard_refresh(dt_shard *shard, dt_error *err);
 
-/* Sum of squares of all slices' gradients, in a fixed order. */
+/* Once gradients are reduced along the data axis: add the terms of those that tensor ranks share (state->layer,
+ * state->sharers). */
+dt_status dt_shard_sum_terms(dt_shard *shard, const dt_strategy_state *state, dt_error *err);
+/* Sum of squares of all slices' gradients that this rank counts, in a fixed order. */
 dt_status dt_shard_sum_squares(dt_shard *shard, double *out, dt_error *err);
 dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_error *err);
 

@@ -13,6 +13,11 @@ typedef struct dt_shard_run {
     dt_optimizer_group group;
 } dt_shard_run;
 
+/* The range of a parameter, relative to its first element that this rank holds, that is in this rank's slice; false:
+ * none. *at: where it starts in the slice. */
+bool dt_shard_part_in_slice(int64_t *first, int64_t *end, int64_t *at, const dt_shard *shard,
+                            const dt_param *param);
+
 /* Make the optimizer's argument for a run. */
 dt_optimizer_part dt_shard_part_of(const dt_shard *shard, const dt_shard_run *run);
 

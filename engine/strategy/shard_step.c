@@ -19,26 +19,87 @@ out:
     return st;
 }
 
-dt_status dt_shard_sum_squares(dt_shard *shard, double *out, dt_error *err)
+static dt_tensor grads_of(const dt_shard *shard, int unit, int64_t at, int64_t elems)
 {
-    int units = shard->model->unit_count;
-    dt_tensor grads[SLICES_AT_ONCE];
-    double squares[SLICES_AT_ONCE], total = 0;
+    return dt_tensor_1d(shard->units[unit].grad + at, DT_F32, elems);
+}
+
+dt_status dt_shard_sum_terms(dt_shard *shard, const dt_strategy_state *state, dt_error *err)
+{
+    int64_t first, end, at, ranks = dt_tensor_ranks(&shard->model->config.tensor);
     dt_status st = DT_OK;
 
-    for (int first = 0; first < units; first += SLICES_AT_ONCE) {
-        int count = units - first < SLICES_AT_ONCE ? units - first : SLICES_AT_ONCE;
+    for (int i = 0; i < shard->model->param_count; i++) {
+        const dt_param *param = &shard->model->params[i];
+        const dt_layer_peers *peers = param->held.sharers < ranks ? state->sharers : state->layer;
+        dt_tensor grads;
 
-        for (int i = 0; i < count; i++) {
-            const dt_shard_unit *slice = &shard->units[first + i];
-
-            grads[i] = dt_tensor_1d(slice->grad, DT_F32, slice->elems);
-        }
-        DT_TRY(square_slices(shard->model->device, squares, grads, count, err));
-        for (int i = 0; i < count; i++)
-            total += squares[i];
+        /* ranks that share a parameter have the same slice of it */
+        if (!param->held.summed || !dt_shard_part_in_slice(&first, &end, &at, shard, param))
+            continue;
+        grads = grads_of(shard, param->unit, at, end - first);
+        DT_TRY(peers->sum(peers->self, &grads, err));
     }
-    *out = total;
+out:
+    return st;
+}
+
+/* Gradients whose squares are added at once. */
+typedef struct squaring {
+    dt_device *device;
+    dt_tensor grads[SLICES_AT_ONCE];
+    int count;
+    double total;
+} squaring;
+
+static dt_status square_all(squaring *of, dt_error *err)
+{
+    double squares[SLICES_AT_ONCE];
+    dt_status st = DT_OK;
+
+    DT_TRY(square_slices(of->device, squares, of->grads, of->count, err));
+    for (int i = 0; i < of->count; i++)
+        of->total += squares[i];
+    of->count = 0;
+out:
+    return st;
+}
+
+static dt_status square(squaring *of, dt_tensor grads, dt_error *err)
+{
+    of->grads[of->count++] = grads;
+    return of->count == SLICES_AT_ONCE ? square_all(of, err) : DT_OK;
+}
+
+/* Squares the parts of a unit that this rank counts, parameter by parameter. */
+static dt_status square_counted(squaring *of, const dt_shard *shard, int unit, dt_error *err)
+{
+    const dt_unit *table = &shard->model->units[unit];
+    int64_t first, end, at;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < table->param_count; i++) {
+        const dt_param *param = &shard->model->params[table->first_param + i];
+
+        if (param->held.counted && dt_shard_part_in_slice(&first, &end, &at, shard, param))
+            DT_TRY(square(of, grads_of(shard, unit, at, end - first), err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_shard_sum_squares(dt_shard *shard, double *out, dt_error *err)
+{
+    bool divided = dt_tensor_ranks(&shard->model->config.tensor) > 1;
+    squaring of = {.device = shard->model->device};
+    dt_status st = DT_OK;
+
+    for (int unit = 0; unit < shard->model->unit_count; unit++)
+        DT_TRY(divided ? square_counted(&of, shard, unit, err)
+                       : square(&of, grads_of(shard, unit, 0, shard->units[unit].elems), err));
+    if (of.count > 0)
+        DT_TRY(square_all(&of, err));
+    *out = of.total;
 out:
     return st;
 }

@@ -73,7 +73,10 @@ typedef struct dt_strategy_state {
     const struct dt_strategy *strategy;
     dt_model *model; /* the model, borrowed */
     dt_mesh mesh;
-    struct dt_comm *comm;     /* borrowed: the main thread's, spans the whole run */
+    struct dt_comm *comm; /* borrowed: the main thread's, spans the whole run */
+    /* borrowed, for gradients that are terms of a sum (dt_param.held.summed): the ranks that divide
+     * layers, and those among them that share parameters, if these are fewer. NULL: none */
+    const dt_layer_peers *layer, *sharers;
     struct dt_events *events; /* events channel, borrowed, to open further communicators */
     dt_strategy_options options;
     dt_model_hooks hooks; /* set by the strategy; model->hooks points here */
@@ -103,7 +106,7 @@ typedef struct dt_strategy {
      * that count */
     dt_status (*evaluate)(dt_strategy_state *, const dt_micro_batch *, double *loss_sum,
                           int64_t *counted, dt_error *);
-    /* MUST: returns when gradients are reduced (SUM over ranks) */
+    /* MUST: returns when gradients are reduced (SUM over the ranks that have terms of them) */
     dt_status (*grads_finish)(dt_strategy_state *, dt_error *);
     /* MUST: norm over all ranks and parameters; tied parameters count once */
     dt_status (*grad_norm)(dt_strategy_state *, double *norm, dt_error *);
@@ -112,7 +115,8 @@ typedef struct dt_strategy {
     /* MAY: a unit's parameters (F32, device memory), if every data rank holds all of them and only
      * equal updates keep them equal; NULL: parameters are not replicated */
     void (*copy_of_unit)(dt_strategy_state *, int unit, float **master, int64_t *elems);
-    /* MUST: the chunks that THIS rank writes into a checkpoint (ddp: data rank 0 all, others none).
+    /* MUST: the chunks that THIS rank writes into a checkpoint (ddp: data rank 0 all, others none), each of which no
+     * other rank writes.
      * The strategy owns the array; it is valid until the next step. */
     dt_status (*export_state)(dt_strategy_state *, const dt_state_chunk **chunks, int *count,
                               dt_error *);

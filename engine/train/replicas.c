@@ -70,9 +70,10 @@ out:
     return st;
 }
 
-/* Describe what determines rounding on this rank: the CPU's instruction set and threads, or the GPU
- * model. */
-static dt_status describe_kind(char *out, size_t size, const dt_device *device, dt_error *err)
+/* Describe which ranks hold the same: what determines rounding on this rank (the CPU's instruction set and threads, or
+ * the GPU model), and its part of every layer. */
+static dt_status describe_kind(char *out, size_t size, const dt_device *device, int64_t tensor_rank,
+                               dt_error *err)
 {
     const dt_cuda_entry *entry;
     const dt_ops *ops;
@@ -82,24 +83,27 @@ static dt_status describe_kind(char *out, size_t size, const dt_device *device, 
 
     if (device->host_reads) {
         DT_TRY(dt_cpu_isa_pick(&ops, &isa, err));
-        snprintf(out, size, "%s %s %d", device->name, isa, device->threads);
+        snprintf(out, size, "%s %s %d %lld", device->name, isa, device->threads,
+                 (long long)tensor_rank);
     } else {
         DT_TRY(dt_cuda_load(&entry, err));
         DT_TRY(entry->card(&card, device->index, err));
-        snprintf(out, size, "%s %s %d", device->name, card.name, card.processors);
+        snprintf(out, size, "%s %s %d %lld", device->name, card.name, card.processors,
+                 (long long)tensor_rank);
     }
 out:
     return st;
 }
 
-/* A number that is equal on ranks that round alike. */
-static dt_status number_of_kind(double *out, const dt_device *device, dt_error *err)
+/* A number that is equal on ranks that round alike and hold the same. */
+static dt_status number_of_kind(double *out, const dt_device *device, int64_t tensor_rank,
+                                dt_error *err)
 {
     dt_digest *digest = NULL;
     char text[sizeof((dt_cuda_card){0}.name) + 64];
     dt_status st = DT_OK;
 
-    DT_TRY(describe_kind(text, sizeof(text), device, err));
+    DT_TRY(describe_kind(text, sizeof(text), device, tensor_rank, err));
     DT_TRY(dt_digest_new(&digest, err));
     dt_digest_add(digest, text, strlen(text));
     *out = number_of(digest);
@@ -147,19 +151,20 @@ static dt_status judge(const dt_train_session *session, const double *numbers, i
 
 dt_status dt_replicas_compare(dt_train_session *session, dt_error *err)
 {
-    int64_t count = session->mesh.data.size, mine = session->mesh.data.rank;
+    int64_t count = session->mesh.world.size, mine = session->mesh.world.rank;
     /* (2 count): digest of the parameters of each rank, then the number of its kind */
     double *numbers = NULL;
     dt_status st = DT_OK;
 
-    if (session->state.strategy->copy_of_unit == NULL || count == 1 ||
-        session->mesh.axis[DT_AXIS_TENSOR].size > 1 || session->compared_step == session->step)
+    if (session->state.strategy->copy_of_unit == NULL || session->mesh.data.size == 1 ||
+        session->compared_step == session->step)
         return DT_OK;
     numbers = calloc(2 * (size_t)count, sizeof(*numbers));
     if (numbers == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to compare parameters");
     DT_TRY(number_of_parameters(&numbers[mine], session, err));
-    DT_TRY(number_of_kind(&numbers[count + mine], &session->device, err));
+    DT_TRY(number_of_kind(&numbers[count + mine], &session->device,
+                          session->mesh.axis[DT_AXIS_TENSOR].rank, err));
     DT_TRY(session->comm.all_reduce_f64(&session->comm, numbers, 2 * count, err));
     DT_TRY(judge(session, numbers, count, err));
     session->compared_step = session->step;

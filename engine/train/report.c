@@ -141,7 +141,7 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
     double start = dt_clock_monotonic_seconds(), steps = (double)interval->steps;
     double tokens = (double)interval->items;
     double tokens_per_second = tokens / interval->seconds;
-    int64_t sent_before = interval->sent_bytes, sent = session->state.sent_bytes;
+    int64_t sent_before = interval->sent_bytes, sent = dt_train_session_sent_bytes(session);
     const struct {
         dt_metric_id id;
         double value;

@@ -63,6 +63,7 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_config_train(&config, session->recipe, vocab, err));
+    config.tensor.rank = session->mesh.axis[DT_AXIS_TENSOR].rank;
     /* Check this rank alone: other ranks on the node may have allocated their memory already. */
     if (free_bytes > 0)
         DT_TRY(dt_memory_check(session->recipe, vocab, &ranks, 1, free_bytes,
@@ -131,6 +132,7 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
     state->comm = &session->comm;
     state->events = session->events;
     state->options = dt_config_strategy(session->recipe, session->replicas);
+    state->options.graphs = state->options.graphs && session->model->peers == NULL;
     state->options.loads = session->plan->resume_from[0] != '\0' || session->weights != NULL;
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
@@ -167,19 +169,6 @@ static void add_memory_table(const dt_train_session *session, dt_error *err)
     dt_strbuf_release(&table);
 }
 
-/* A recipe may have been written for another build with other strategies. */
-static dt_status place_rank(dt_train_session *session, int64_t rank, dt_error *err)
-{
-    int64_t tensor = session->recipe->tensor;
-
-    if (tensor != 1)
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "'tensor' is %lld, but this dtrun-engine has no tensor-parallel strategy",
-                       (long long)tensor);
-    session->mesh = dt_mesh_of(rank, session->plan->world_size / tensor, tensor);
-    return DT_OK;
-}
-
 dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int64_t rank,
                                 dt_events *events, dt_error *err)
 {
@@ -199,7 +188,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     out->start_seconds = dt_clock_monotonic_seconds();
     dt_scaler_init(&out->scaler, out->recipe);
 
-    DT_TRY(place_rank(out, rank, err));
+    DT_TRY(dt_session_place(out, rank, err));
     DT_TRY(
         dt_faults_read(&out->faults, plan->attempt == 1 ? getenv("DTRUN_FAULT") : NULL, rank, err));
     if (plan->resume_from[0] != '\0')
@@ -216,6 +205,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     DT_TRY(heed_stop(err));
     DT_TRY(dt_comm_open(&out->comm, events, "main", out->mesh.world, DT_COMM_TIMEOUT_SECONDS, err));
     DT_TRY(dt_session_compare_data(out, err));
+    DT_TRY(dt_session_open_layers(out, err));
     DT_TRY(open_strategy(out, err));
     DT_TRY(dt_valid_bleu_open(out, err));
     if (checkpoint != NULL)
@@ -237,6 +227,8 @@ void dt_train_session_close(dt_train_session *session)
     dt_valid_bleu_close(session->bleu);
     if (session->state.strategy != NULL)
         session->state.strategy->teardown(&session->state);
+    dt_layer_comm_close(&session->sharers);
+    dt_layer_comm_close(&session->layer);
     dt_comm_close(&session->comm);
     dt_weights_close(session->weights);
     for (int i = 0; i < DT_INPUTS_MAX; i++)

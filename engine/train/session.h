@@ -15,6 +15,7 @@
 #include "engine/device/device.h"
 #include "engine/model/model.h"
 #include "engine/optim/scaler.h"
+#include "engine/strategy/layer_comm.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/best.h"
 #include "engine/train/fault.h"
@@ -37,6 +38,9 @@ typedef struct dt_train_session {
     dt_sampler sampler;
     dt_model *model;
     dt_comm comm; /* communicator of all ranks */
+    /* of the ranks that divide layers, and of those that share parameters; zeroed: layers are whole,
+     * or nothing is shared (session_tensor.c) */
+    dt_layer_comm layer, sharers;
     dt_strategy_state state;
     /* weights to start from, only while the session opens; NULL: random or resumed */
     struct dt_weights *weights;
@@ -70,6 +74,9 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
                                 dt_events *events, dt_error *err);
 /* accepts a zeroed or partly opened session */
 void dt_train_session_close(dt_train_session *session);
+
+/* Bytes sent by this rank so far: gradients and parameters, and sums within layers. */
+int64_t dt_train_session_sent_bytes(const dt_train_session *session);
 
 /* --- samples.c */
 /* Fill session->batch with this rank's samples of a micro-step of the current step. */

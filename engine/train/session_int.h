@@ -5,6 +5,10 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/train/session.h"
 
+/* Place the rank in the mesh. DT_ERR_RECIPE or DT_ERR_UNSUPPORTED if the recipe's 'tensor' does not fit. */
+dt_status dt_session_place(dt_train_session *session, int64_t rank, dt_error *err);
+/* Connect the ranks that divide layers, if the model is divided. Collective. */
+dt_status dt_session_open_layers(dt_train_session *session, dt_error *err);
 /* Open the weights to start from. Only for a fresh start: a resumed run loads its own checkpoint. */
 dt_status dt_session_open_weights(dt_train_session *session, dt_error *err);
 /* Open the data. resumed: info of the checkpoint, whose tokenizer the run keeps even if the text

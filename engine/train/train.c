@@ -92,7 +92,7 @@ out:
 static dt_status run(dt_train_session *session, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
-    dt_interval interval = {.sent_bytes = session->state.sent_bytes};
+    dt_interval interval = {.sent_bytes = dt_train_session_sent_bytes(session)};
     dt_step step = {0};
     dt_pace pace = {0};
     bool last = false;

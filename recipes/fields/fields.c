@@ -119,8 +119,8 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 1024,
      .fallback = "1",
-     .help = "ranks that divide every layer among them and read the same samples (tensor "
-             "parallelism); not supported yet: only 1 is accepted"},
+     .help = "ranks of a node that divide every layer among them and read the same samples (tensor "
+             "parallelism); divides the ranks of each node"},
     {.path = "network.interface",
      .type = DT_FIELD_STRING,
      AT(network.interface),

@@ -78,7 +78,35 @@ int64_t dt_plan_replicas(const dt_plan *plan)
 
     for (int64_t r = 0; r < plan->world_size; r++)
         replicas += plan->ranks[r].replicas;
-    return replicas;
+    return dt_recipe_data_ranks(&plan->recipe, replicas);
+}
+
+/* Returns the ranks of a node. */
+static int64_t count_ranks(const dt_plan *plan, int64_t node)
+{
+    int64_t ranks = 0;
+
+    for (int64_t i = 0; i < plan->world_size; i++)
+        ranks += plan->ranks[i].node == node;
+    return ranks;
+}
+
+dt_status dt_plan_check_tensor(const dt_plan *plan, dt_error *err)
+{
+    long long tensor = plan->recipe.tensor;
+
+    if (plan->recipe.task != DT_TASK_TRAIN)
+        return DT_OK;
+    for (int64_t node = 0; node < plan->node_count; node++) {
+        long long ranks = count_ranks(plan, node);
+
+        if (ranks % tensor != 0)
+            return DT_FAIL(err, DT_ERR_RECIPE,
+                           "'%s' has %lld rank%s, not a multiple of 'tensor' %lld: ranks that "
+                           "divide layers are on one node (set 'ranks' or 'gpus')",
+                           plan->node_names[node], ranks, ranks == 1 ? "" : "s", tensor);
+    }
+    return DT_OK;
 }
 
 dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err)
@@ -104,10 +132,8 @@ dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err)
 dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank)
 {
     bool shares_memory = strcmp(plan->ranks[rank].device, "cpu") == 0;
-    int64_t beside = 0;
 
-    for (int64_t i = 0; i < plan->world_size; i++)
-        beside += plan->ranks[i].node == plan->ranks[rank].node;
     return (dt_memory_ranks){plan->world_size, shares_memory ? plan->ranks[rank].replicas : 1,
-                             shares_memory, beside, plan->ranks[rank].threads};
+                             shares_memory, count_ranks(plan, plan->ranks[rank].node),
+                             plan->ranks[rank].threads};
 }

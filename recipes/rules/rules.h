@@ -49,7 +49,7 @@ void dt_rule_broken(const dt_rule_case *c, const char *path, const char *fmt, ..
 void dt_rule_fault(const dt_rule_case *c, dt_status st);
 
 /* Conditions, by subject: rules_run.c, rules_model.c, rules_data.c, rules_effect.c,
- * rules_task.c. */
+ * rules_task.c, rules_tensor.c. */
 void dt_rule_name(const dt_rule_case *c);
 void dt_rule_nodes(const dt_rule_case *c);
 void dt_rule_nodes_min(const dt_rule_case *c);

@@ -128,7 +128,7 @@ void dt_rule_batch_nodes(const dt_rule_case *c)
                        "per step at the same learning rate: set 'batch.total' to keep the batch",
                        (long long)least);
     for (int64_t nodes = least; recipe->batch.total > 0 && each > 0 && nodes < count; nodes++) {
-        int64_t pass = dt_recipe_pass(recipe, nodes * each);
+        int64_t pass = dt_recipe_pass(recipe, dt_recipe_data_ranks(recipe, nodes * each));
 
         if (recipe->batch.total % pass == 0)
             continue;
@@ -146,15 +146,6 @@ void dt_rule_dp_nodes(const dt_rule_case *c)
     if (c->recipe->strategy.kind == DT_STRATEGY_DP && count_nodes(c->recipe) > 1)
         dt_rule_broken(c, "strategy.kind",
                        "'strategy' is 'dp', which trains in one process on one node");
-}
-
-void dt_rule_tensor(const dt_rule_case *c)
-{
-    if (c->recipe->tensor != 1)
-        dt_rule_broken(c, "tensor",
-                       "unsupported 'tensor' %lld (expected 1): use 'strategy: fsdp' to divide the "
-                       "model among the ranks",
-                       (long long)c->recipe->tensor);
 }
 
 /* Checks one option of sbatch, which is passed on unchanged; options that change the kind of job are refused. */
