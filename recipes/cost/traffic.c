@@ -254,10 +254,44 @@ static dt_status count_units(maker *m, int64_t vocab, dt_error *err)
     dt_model_config_make(&config, m->recipe, vocab);
     units = dt_architecture_find(config.kind)->units(&config);
     m->layers = units - 1;
+    m->out->tensor = dt_tensor_ranks(&config.tensor);
+    m->out->recomputes = config.recompute == DT_RECOMPUTE_FULL;
+    m->out->sum_bytes = dt_size_times(dt_size_times(config.batch, config.tokens),
+                                      dt_size_times(4, config.decoder.embed));
     m->unit_elems = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->unit_elems));
     for (int unit = 0; unit < units; unit++)
         m->unit_elems[unit] = dt_model_unit_elems(&config, unit);
     return DT_OK;
+}
+
+int64_t dt_traffic_sums(const dt_traffic *traffic, int64_t stage)
+{
+    int64_t L = traffic->blocks, at = stage % (2 * L + 3);
+
+    if (traffic->tensor == 1 || stage >= traffic->stages || at == 2 * L + 2)
+        return 0;
+    if (at == 0 || at == L + 1) /* embedding; gradient of the head's input */
+        return 1;
+    return 2 + (traffic->recomputes && at > L + 2 ? 1 : 0);
+}
+
+/* Returns the share of its bytes that each of `ranks` ranks sends of a message. */
+static double share_of(dt_traffic_kind kind, int64_t ranks)
+{
+    return (kind == DT_TRAFFIC_ALL_REDUCE ? 2 : 1) * (double)(ranks - 1) / (double)ranks;
+}
+
+double dt_traffic_sent_bytes(const dt_traffic *traffic)
+{
+    double sum = 0, sums = 0;
+
+    for (int64_t i = 0; i < traffic->count; i++)
+        sum += (double)traffic->messages[i].bytes *
+               share_of(traffic->messages[i].kind, traffic->data_ranks);
+    for (int64_t stage = 0; stage < traffic->stages; stage++)
+        sums += (double)dt_traffic_sums(traffic, stage);
+    return sum +
+           sums * (double)traffic->sum_bytes * share_of(DT_TRAFFIC_ALL_REDUCE, traffic->tensor);
 }
 
 dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,
@@ -266,7 +300,7 @@ dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t voca
     maker m = {.out = out,
                .recipe = recipe,
                .arena = arena,
-               .world_size = world_size,
+               .world_size = dt_recipe_data_ranks(recipe, world_size),
                .micro_steps = micro_steps};
     dt_status st = DT_OK;
 
@@ -274,7 +308,8 @@ dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t voca
     DT_TRY(count_units(&m, vocab, err));
     out->blocks = m.layers;
     out->stages = micro_steps * micro_stages(&m);
-    if (world_size == 1)
+    out->data_ranks = m.world_size;
+    if (m.world_size == 1)
         goto out;
     if (recipe->strategy.kind == DT_STRATEGY_DP)
         DT_THROW(err, DT_ERR_RECIPE,

@@ -9,7 +9,8 @@
  *              m S + 2L+2         embedding backward; S = 2L + 3
  * Messages   in the order in which the strategy launches them (engine/strategy/ddp.c, fsdp.c, which
  *            define the rules); a test compares their sums with what the strategies send
- * Left out   sums of a few numbers: loss, tokens, norm
+ * Left out   sums of a few numbers: loss, tokens, norm; with 'tensor' the cross entropy's numbers, and gradients of
+ *            parameters that tensor ranks share
  * Ownership  the array lives in the arena
  * Units      bytes of the whole buffer, as nccl-tests counts them: each of W ranks sends (W-1)/W of
  *            it for a gather or a reduce-scatter, twice that for an all-reduce; a broadcast is sent on
@@ -17,6 +18,9 @@
  */
 #ifndef DT_RECIPES_COST_TRAFFIC_H
 #define DT_RECIPES_COST_TRAFFIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -48,12 +52,21 @@ typedef struct dt_traffic_message {
 } dt_traffic_message;
 
 typedef struct dt_traffic {
-    dt_traffic_message *messages;
+    dt_traffic_message *messages; /* among the data ranks */
     int64_t count, stages;
-    int64_t blocks; /* L */
+    int64_t blocks;     /* L */
+    int64_t data_ranks; /* ranks of each message */
+    /* sums within layers: all-reduces in fp32 among `tensor` ranks of a node, during which these wait */
+    int64_t tensor, sum_bytes;
+    bool recomputes; /* blocks other than the last repeat a sum in the backward pass */
 } dt_traffic;
 
-/* Lists the messages of `micro_steps` micro-steps among `world_size` ranks; none for one rank. vocab as for
+/* Returns the number of sums within layers of a stage. */
+int64_t dt_traffic_sums(const dt_traffic *traffic, int64_t stage);
+/* Returns the bytes that a rank sends in all messages and sums. */
+double dt_traffic_sent_bytes(const dt_traffic *traffic);
+
+/* Lists the messages of `micro_steps` micro-steps among the data ranks of `world_size` ranks; none for one. vocab as for
  * dt_memory_estimate. DT_ERR_RECIPE for dp with more than one process, which has no communicator,
  * and for buckets so small that a step has more than 131,072 messages. */
 dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,

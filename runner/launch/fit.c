@@ -30,19 +30,6 @@ enum { GPUS_USUAL = 8, GPUS_MOST = 16 };
 
 /* --- messages */
 
-static double sent_by_each(const dt_traffic *traffic, int64_t world_size)
-{
-    double part = (double)(world_size - 1) / (double)world_size, sum = 0;
-
-    for (int64_t i = 0; i < traffic->count; i++) {
-        const dt_traffic_message *message = &traffic->messages[i];
-        double twice = message->kind == DT_TRAFFIC_ALL_REDUCE ? 2 : 1;
-
-        sum += (double)message->bytes * part * twice;
-    }
-    return sum;
-}
-
 /* Counts the bytes sent per step. Every micro-step after the second sends the same as the one
  * before. */
 static dt_status count_sent(dt_fit *out, dt_arena *arena, dt_error *err)
@@ -61,7 +48,7 @@ static dt_status count_sent(dt_fit *out, dt_arena *arena, dt_error *err)
 
         DT_TRY(
             dt_traffic_make(&traffic, &plan->recipe, vocab, plan->world_size, counted, arena, err));
-        sent[i] = sent_by_each(&traffic, plan->world_size);
+        sent[i] = dt_traffic_sent_bytes(&traffic);
     }
     out->sent_bytes = sent[1];
     if (steps > COUNTED)

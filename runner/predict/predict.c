@@ -15,7 +15,9 @@
 static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t vocab, int64_t blocks,
                              dt_arena *arena, dt_error *err)
 {
-    double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
+    /* tensor ranks divide the work of a token */
+    double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens /
+                  (double)(recipe->tensor > 1 ? recipe->tensor : 1);
     double *flops = dt_arena_alloc_array(arena, (size_t)(2 * blocks + 3), sizeof(*flops));
     const dt_architecture *architecture;
     dt_model_config config;
@@ -40,9 +42,10 @@ static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t voca
 static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
                              const dt_machine *machine)
 {
-    double ways = (double)(machine->fabric.nodes * machine->fabric.node_gpus);
+    int64_t gpus = machine->fabric.nodes * machine->fabric.node_gpus;
+    double ways = (double)dt_recipe_data_ranks(recipe, gpus);
     bool divided = recipe->strategy.kind == DT_STRATEGY_FSDP;
-    double elems = (double)memory->parameter_count / (divided ? ways : 1);
+    double elems = (double)memory->held_count / (divided ? ways : 1);
     double moments = dt_memory_states(recipe, memory->parameter_count);
     double bytes = 12 + 8 * (1 + moments) + (recipe->precision.kind != DT_PRECISION_FP32 ? 2 : 0);
 
@@ -56,38 +59,72 @@ typedef struct timeline {
     dt_prediction_messages messages[DT_TRAFFIC_KINDS];
 } timeline;
 
+/* Returns the GPUs that exchange gradients and parameters: one of each tensor group. */
+static dt_fabric data_fabric(const dt_fabric *all, int64_t tensor)
+{
+    dt_fabric out = *all;
+
+    out.node_gpus = all->node_gpus > tensor ? all->node_gpus / tensor : 1;
+    return out;
+}
+
+/* Adds a message's statistics. */
+static void add_message(timeline *out, dt_traffic_kind kind, int64_t bytes, double seconds)
+{
+    dt_prediction_messages *sum = &out->messages[kind];
+
+    sum->count++;
+    sum->bytes += (double)bytes;
+    sum->largest_bytes = fmax(sum->largest_bytes, (double)bytes);
+    sum->seconds += seconds;
+}
+
+/* Returns the time of a stage's sums within layers, for which compute waits. */
+static double sum_layers(timeline *out, const dt_traffic *traffic, const dt_fabric *all,
+                         int64_t stage)
+{
+    dt_fabric fabric = *all;
+    int64_t sums = dt_traffic_sums(traffic, stage);
+    double seconds;
+
+    fabric.nodes = 1;
+    fabric.node_gpus = traffic->tensor;
+    seconds = dt_collective_seconds(&fabric, DT_TRAFFIC_ALL_REDUCE, traffic->sum_bytes);
+    for (int64_t i = 0; i < sums; i++)
+        add_message(out, DT_TRAFFIC_ALL_REDUCE, traffic->sum_bytes, seconds);
+    return (double)sums * seconds;
+}
+
 static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int64_t micro_steps,
                      const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
     int64_t world = machine->fabric.nodes * machine->fabric.node_gpus, at = 0;
     double rate = machine->tflops * 1e12 * machine->efficiency;
     double now = 0, channel_free = 0, *wait, *flops = NULL;
+    dt_fabric fabric;
     dt_traffic traffic;
     dt_status st = DT_OK;
 
     *out = (timeline){0};
     DT_TRY(dt_traffic_make(&traffic, recipe, vocab, world, micro_steps, arena, err));
     DT_TRY(stage_flops(&flops, recipe, vocab, traffic.blocks, arena, err));
+    fabric = data_fabric(&machine->fabric, traffic.tensor);
     wait = dt_arena_alloc_array(arena, (size_t)traffic.stages + 1, sizeof(*wait));
     for (int64_t stage = 0; stage <= traffic.stages; stage++) {
         for (; at < traffic.count && traffic.messages[at].launched <= stage; at++) {
             const dt_traffic_message *message = &traffic.messages[at];
-            dt_prediction_messages *sum = &out->messages[message->kind];
-            double seconds = dt_collective_seconds(&machine->fabric, message->kind, message->bytes);
+            double seconds = dt_collective_seconds(&fabric, message->kind, message->bytes);
 
             channel_free = fmax(channel_free, now) + seconds;
             wait[message->needed] = fmax(wait[message->needed], channel_free);
-            sum->count++;
-            sum->bytes += (double)message->bytes;
-            sum->largest_bytes = fmax(sum->largest_bytes, (double)message->bytes);
-            sum->seconds += seconds;
+            add_message(out, message->kind, message->bytes, seconds);
         }
         now = fmax(now, wait[stage]);
         if (stage < traffic.stages) {
             double seconds = flops[stage % (2 * traffic.blocks + 3)] / rate;
 
             out->passes += seconds;
-            now += seconds;
+            now += seconds + sum_layers(out, &traffic, &machine->fabric, stage);
         }
     }
     out->end = now;
@@ -139,8 +176,8 @@ static dt_recipe with_micro_steps(const dt_recipe *recipe, int64_t gpus)
     dt_recipe out = *recipe;
 
     if (total > 0)
-        out.batch.accumulate =
-            (int64_t)fmax(1, round(total / (double)dt_recipe_pass(recipe, gpus)));
+        out.batch.accumulate = (int64_t)fmax(
+            1, round(total / (double)dt_recipe_pass(recipe, dt_recipe_data_ranks(recipe, gpus))));
     return out;
 }
 
@@ -163,7 +200,8 @@ static dt_status predict(dt_prediction *out, const dt_recipe *asked, int64_t voc
     for (int kind = 0; kind < DT_TRAFFIC_KINDS; kind++)
         out->message_seconds += line.messages[kind].seconds;
     out->world_size = ranks.world_size;
-    out->step_tokens = rows * (double)recipe->batch.accumulate * (double)out->world_size;
+    out->step_tokens = rows * (double)recipe->batch.accumulate *
+                       (double)dt_recipe_data_ranks(recipe, out->world_size);
     dt_model_config_make(&config, recipe, vocab);
     out->token_flops = dt_model_flops_per_token(&config);
     out->pass_seconds = line.passes;
@@ -183,11 +221,13 @@ dt_status dt_predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
                      const dt_machine *machine, dt_arena *arena, dt_error *err)
 {
     dt_machine alone = *machine;
+    dt_recipe whole = *recipe;
     dt_prediction one;
     dt_status st = DT_OK;
 
     alone.fabric.nodes = alone.fabric.node_gpus = 1;
-    DT_TRY(predict(&one, recipe, vocab, &alone, arena, err));
+    whole.tensor = 1;
+    DT_TRY(predict(&one, &whole, vocab, &alone, arena, err));
     DT_TRY(predict(out, recipe, vocab, machine, arena, err));
     out->efficiency = out->tokens_per_second / (one.tokens_per_second * (double)out->world_size);
 out:
