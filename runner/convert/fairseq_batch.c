@@ -75,7 +75,9 @@ void dt_fairseq_length(dt_draft *draft, const dt_flags *flags)
 static void set_loss_scale(dt_draft *draft, const dt_flags *flags, const dt_launcher *launcher,
                            double step_tokens, double accumulate)
 {
-    double world = (double)dt_launcher_world(launcher), most = 4294967296.0;
+    /* ranks that read different samples */
+    double divided = fmax(dt_flags_number(flags, "--model-parallel-size", 1), 1);
+    double world = floor((double)dt_launcher_world(launcher) / divided), most = 4294967296.0;
     double tokens = step_tokens * (world > 0 ? world : 1), window;
     double scale = dt_flags_number(flags, "--fp16-init-scale", 128) * tokens;
 

@@ -8,7 +8,8 @@ make_text 40
 # Parameters: embeddings of 128 (padded) and 32 places, final norm, L blocks of 12 C^2 + 13 C.
 L=6 C=32
 V=$(($(grep -o . "$work/text.txt" | LC_ALL=C sort -u | wc -l) + 1)) # and the line break
-flops=$((4 * 32 * (6 * (12 * L * C * C + V * C) + 12 * L * C * 32))) # of a rank's 4 x 32 tokens
+all_flops=$((4 * 32 * (6 * (12 * L * C * C + V * C) + 12 * L * C * 32))) # of a rank's 4 x 32 tokens
+flops=$all_flops
 block=$((12 * C * C + 13 * C)) elems=$(((128 + 32 + 2) * C + L * (12 * C * C + 13 * C)))
 
 # check NAME WORLD HELD SENT FIELD=VALUE...: HELD and SENT are bytes, as expressions of awk in W, N
@@ -57,6 +58,18 @@ for world in 2 3 4; do
     check optimizer $world '(8 + 8 / W) * N' '(W-1)/W * 4 * 2 * N' $fsdp strategy.shard=optimizer
     check dp $world '(16 + 8 * (W-1)) * N' '(W-1) * 8 * N' strategy.kind=dp
 done
+# Ranks that divide layers hold the norms, the positions and two of four biases (R), and an equal part of all else. W in
+# the formulas is all ranks, of which D read different samples. Sums within layers: 4 for each block, and 2.
+R=$(((32 + 2) * C + L * 6 * C))
+for tensor in 2 4; do
+    D=$((4 / tensor)) H="($elems - $R) / $tensor + $R"
+    sums="2 * ($tensor-1)/$tensor * 4 * 128 * $C * (4 * L + 2)"
+    flops=$((all_flops / tensor)) # all ranks of a group compute those of 4 x 32 tokens
+    check ddp-tensor-$tensor 4 "16 * ($H)" "2 * ($D-1)/$D * 4 * ($H) + $sums" strategy.kind=ddp tensor=$tensor
+    check optimizer-tensor-$tensor 4 "(8 + 8 / $D) * ($H)" "($D-1)/$D * 8 * ($H) + $sums" $fsdp \
+        strategy.shard=optimizer tensor=$tensor
+done
+flops=$all_flops
 bf16=precision.kind=bf16
 check ddp-bf16 3 '18 * N' '2 * (W-1)/W * 4 * N' $bf16
 check full-bf16 3 '16 * N / W' '(W-1)/W * (2 * (N + (L-2) * B) + 4 * N)' $fsdp $bf16
