@@ -26,3 +26,4 @@ check 0 2
 check 1 3
 check 1 2 strategy.kind=fsdp
 check 0 3 strategy.kind=fsdp strategy.shard=optimizer
+check 3 4 tensor=2 strategy.kind=fsdp # within a layer's sum, most likely
