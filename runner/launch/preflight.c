@@ -146,6 +146,24 @@ out:
     return st;
 }
 
+/* Checks that ranks can divide the vocabulary of the data; the rule 'tensor' has checked the recipe's sizes. */
+static dt_status check_division(const dt_recipe *recipe, int64_t vocab, dt_error *err)
+{
+    const dt_divided_size *size;
+    dt_model_config config;
+
+    if (recipe->task != DT_TASK_TRAIN || recipe->tensor == 1)
+        return DT_OK;
+    dt_model_config_make(&config, recipe, vocab);
+    size = dt_model_undivided(&config);
+    if (size == NULL)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'%s' %lld (with padding) is not a multiple of 'tensor' %lld: use a 'tensor' "
+                   "that divides it, such as 2 or 4",
+                   size->path, (long long)size->of(&config), (long long)recipe->tensor);
+}
+
 /* Makes the plan and its memory needs, after the data, whose facts are in *out. gpus: per node;
  * 0: those that are found. */
 static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t gpus,
@@ -154,6 +172,7 @@ static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t g
     dt_status st = DT_OK;
     dt_memory_ranks ranks;
 
+    DT_TRY(check_division(here, out->data.vocab, err));
     DT_TRY(dt_slurm_plan(&out->plan, here, arena, err));
     DT_TRY(gpus > 0 ? dt_placement_imagine(&out->plan, gpus, arena, err)
                     : dt_placement_assign(&out->plan, NULL, arena, err));

@@ -30,6 +30,7 @@ for given in fairseq/*.sh llm.c/*.sh nanogpt/*.py slurm/*.sh; do
     *) recipe=("$work/recipe.yaml") ;;
     esac
     grep -q '^nodes:' "$work/recipe.yaml" || recipe+=(--set gpus=none) # this machine may have none
+    ! grep -q '^tensor:' "$work/recipe.yaml" || recipe+=(--set ranks=8) # instead of its GPUs
     strict=(--strict) # an elastic job has no batch.total, which validate warns about
     grep -q '^nodes_min:' "$work/recipe.yaml" && strict=()
     "$dtrun" validate --no-data "${strict[@]}" "${recipe[@]}" >"$work/out" 2>&1 || complain "$given: $(cat "$work/out")"

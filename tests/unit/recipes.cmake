@@ -13,7 +13,7 @@ dt_test(NAME recipes_shapes LABEL unit LIBS dt_recipe_reader
 dt_test(NAME recipes_secret LABEL unit LIBS dt_recipe_reader
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_secret.c)
 # What the engine links, without the reader.
-foreach(part fields memory nodes plan)
+foreach(part division fields memory nodes plan)
   dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c
     LIBS dt_recipe)
 endforeach()
