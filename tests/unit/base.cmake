@@ -3,6 +3,8 @@ dt_test(NAME base_cgroups LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ba
 dt_test(NAME base_display LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_display.c LIBS dt_json)
 dt_test(NAME base_library LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_library.c
   LIBS dt_base m)
+dt_test(NAME base_named_groups LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_named_groups.c
+  LIBS dt_base)
 dt_test(NAME base_utf8 LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_utf8.c LIBS dt_json)
 dt_script_test(NAME layers LABEL unit TEXT COMMAND bash tests/unit/layers.sh)
 dt_script_test(NAME optimizers_stand_in_one_table LABEL unit TEXT COMMAND bash tests/unit/optimizers.sh)
