@@ -47,6 +47,8 @@ static const char opening[] =
     "  wins.\n"
     "- **Origins.** `dtrun validate --origins` and `dtrun show RUN --origins` show which line or\n"
     "  `--set` set each value, and which value it overrides. The origins are stored with the run.\n"
+    "- **Another program.** A recipe with `command: python train.py` runs that program instead of\n"
+    "  dtrun's own training ([commands](command.md)).\n"
     "- **Sweeps.** `sweep: {optimizer.lr: [1e-4, 3e-4], seed: [1, 2]}` makes several runs, one "
     "for\n"
     "  each combination of the values. `search` selects the combinations and how many run at\n"
@@ -54,8 +56,9 @@ static const char opening[] =
     "  plan) use the first.\n"
     "- **The environment.** `${env:NAME}` is the value of NAME when the recipe is read,\n"
     "  `${env:NAME:-8}` is 8 if NAME is unset or empty. Inside `{}` and `[]` write it in quotes.\n"
-    "  Do not put secrets into a recipe: only `notify.webhook` is filled in when it is used, and\n"
-    "  never stored.\n"
+    "  Do not put secrets into a recipe: only `notify.webhook` and `env` are filled in when they "
+    "are\n"
+    "  used, and never stored.\n"
     "- **In an editor.** Save the output of `dtrun schema` as PATH, and begin the recipe with\n"
     "  `# yaml-language-server: $schema=PATH`: the editor then completes and checks it.\n"
     "  `dtrun validate --sarif` is for code hosts.\n"
@@ -93,7 +96,9 @@ static void add_takes(dt_strbuf *out, const dt_field *field)
         [DT_FIELD_MAPS] = "list of maps, or one",
     };
 
-    if (field->choices == NULL)
+    if (field->assignments)
+        dt_strbuf_add_str(out, "map of text");
+    else if (field->choices == NULL)
         dt_strbuf_add_str(out, types[field->type]);
     for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
         dt_strbuf_add_fmt(out, "%s`%s`", i != 0 ? ", " : "", field->choices[i]);

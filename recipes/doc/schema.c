@@ -85,6 +85,9 @@ static void add_list(json_t *ways, const dt_field *field)
     if (field == dt_field_find("nodes"))
         item = json_pack("{s:[o, o]}", "anyOf", item, node_schema());
     json_array_append(ways, item);
+    if (field->assignments)
+        json_array_append_new(ways, json_pack("{s:s, s:o}", "type", "object",
+                                              "additionalProperties", reference_to("text")));
     json_array_append_new(ways, json_pack("{s:s, s:o, s:I, s:I}", "type", "array", "items", item,
                                           "minItems", (json_int_t)field->low, "maxItems",
                                           (json_int_t)field->high));

@@ -27,7 +27,8 @@ static const char *const rope_scalings[] = {"none", "linear", "llama3", NULL};
 static const char *const norms[] = {"post", "pre", NULL};
 static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
-static const char *const tasks[] = {"train", "generate", "score", NULL};
+static const char *const tasks[] = {"train", "generate", "score", "command", NULL};
+static const char *const output_metrics[] = {"none", "json", NULL};
 static const char *const searches[] = {"grid", "zip", "random", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
 static const char *const too_longs[] = {"refuse", "drop", NULL};
@@ -60,7 +61,8 @@ const dt_field dt_fields[] = {
      .choices = tasks,
      .fallback = "train",
      .help = "what the ranks do; generate and score process the lines of a file with a "
-             "checkpoint of another run, as 'dtrun generate' and 'dtrun score' do"},
+             "checkpoint of another run, as 'dtrun generate' and 'dtrun score' do; command, "
+             "which 'command' implies, runs another program"},
 
     {.path = "nodes",
      .type = DT_FIELD_STRINGS,
@@ -656,6 +658,7 @@ const dt_field dt_fields[] = {
      .help = "a URL that gets a POST when the run finishes, fails or restarts; write a "
              "secret in it as \"${env:NAME}\", literal secrets are refused"},
 
+#include "recipes/fields/fields_command.inc"
 #include "recipes/fields/fields_task.inc"
 };
 /* clang-format on */

@@ -61,6 +61,7 @@ typedef struct dt_field {
     bool shorthand;              /* a scalar instead of the map sets this field */
     bool keeps_references;       /* "${env:NAME}" is filled in only when the value is used */
     bool paths;                  /* file names: relative ones are made absolute */
+    bool assignments;            /* a list of "NAME=value", which may be written as a map */
     const char *const *words;    /* NULL-terminated values of `paths` that are not file names */
     const char *help;            /* one sentence, no full stop */
 } dt_field;
@@ -79,8 +80,8 @@ extern const size_t dt_fields_count;
  * are static. */
 void dt_recipe_init(dt_recipe *recipe);
 
-/* Returns the resolved recipe, {"recipe": 1, ...}, with all fields as nested objects in table order. New
- * reference. */
+/* Returns the resolved recipe, {"recipe": 1, ...}, with all fields as nested objects in table order; of a command
+ * only the fields that it can set (task_fields.h). New reference. */
 json_t *dt_recipe_to_json(const dt_recipe *recipe);
 /* The same with only the fields that have an effect on the recipe's task, as the history keeps it. */
 json_t *dt_recipe_of_task_to_json(const dt_recipe *recipe);

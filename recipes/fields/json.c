@@ -59,10 +59,12 @@ static void add_field(json_t *out, const dt_field *field, json_t *value)
     json_object_set_new(object, key, value);
 }
 
+/* Other fields of a command have no value: a model has no default size. */
 static json_t *to_json(const dt_recipe *recipe, bool all)
 {
     json_t *out = json_object();
 
+    all = all && recipe->task != DT_TASK_COMMAND;
     json_object_set_new(out, DT_RECIPE_VERSION_KEY, json_integer(DT_RECIPE_VERSION));
     for (size_t i = 0; i < dt_fields_count; i++)
         if (all || dt_field_is_of_task(&dt_fields[i], recipe->task))

@@ -96,8 +96,20 @@ typedef enum dt_schedule_kind {
 } dt_schedule_kind;
 
 /* What the ranks do. GENERATE and SCORE process lines with a checkpoint of another run (plan.h); such a run's
- * resolved recipe is that of the checkpoint, except for the fields of task_fields.h. */
-typedef enum dt_task_kind { DT_TASK_TRAIN, DT_TASK_GENERATE, DT_TASK_SCORE } dt_task_kind;
+ * resolved recipe is that of the checkpoint, except for the fields of task_fields.h. COMMAND runs a program of
+ * the user in each rank (engine/program/). */
+typedef enum dt_task_kind {
+    DT_TASK_TRAIN,
+    DT_TASK_GENERATE,
+    DT_TASK_SCORE,
+    DT_TASK_COMMAND
+} dt_task_kind;
+
+/* The lines of a command's output that are metrics. */
+typedef enum dt_output_metrics_kind {
+    DT_OUTPUT_METRICS_NONE,
+    DT_OUTPUT_METRICS_JSON
+} dt_output_metrics_kind;
 
 /* How a sweep selects its points (sweep.h). */
 typedef enum dt_search_kind { DT_SEARCH_GRID, DT_SEARCH_ZIP, DT_SEARCH_RANDOM } dt_search_kind;
@@ -299,6 +311,16 @@ typedef struct dt_recipe {
         int64_t top_k; /* 0: all */
         double top_p, repetition_penalty;
     } generate;
+
+    dt_string_list command; /* program and arguments; with `shell` one text for sh -c */
+    bool shell;
+    const char *processes; /* "gpu", "node" or a number (task_fields.h) */
+    const char *workdir;   /* absolute; "" if the task is another */
+    dt_string_list env;    /* each "NAME=value"; values may hold "${env:NAME}" */
+    struct {
+        dt_output_metrics_kind kind;
+        const char *pattern; /* "" or an expression with named groups (base/named_groups.h) */
+    } metrics;
 } dt_recipe;
 
 /* Returns how many of world_size ranks, at least 1, read different samples: 'tensor' ranks read the same. */

@@ -1,13 +1,25 @@
 #include "recipes/fields/task_fields.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/banned.h"
 
-/* Fields, and maps of fields, of generate and score. */
-static const char *const of_both[] = {
+#define PROCESSES_MOST 1024
+
+/* Fields, and maps of fields, that generate and score have. */
+static const char *const of_lines[] = {
     "name",    "task",  "nodes",         "hostfile", "nodes_min", "gpus",  "ranks", "threads",
     "network", "slurm", "grace_seconds", "failure",  "notify",    "lines", NULL};
+static const char *const of_command[] = {
+    "name",       "task",    "nodes",         "hostfile",  "nodes_min", "gpus",   "threads",
+    "network",    "slurm",   "grace_seconds", "failure",   "notify",    "search", "early_stop",
+    "time_limit", "command", "shell",         "processes", "workdir",   "env",    "metrics",
+    NULL};
+
+/* Those of a command that no other task has. */
+static const char *const of_command_alone[] = {"command", "shell",   "processes", "workdir",
+                                               "env",     "metrics", NULL};
 
 typedef struct option {
     const char *path, *name;
@@ -37,16 +49,58 @@ const char *dt_field_generate_option(const dt_field *field)
     return NULL;
 }
 
+static bool is_listed(const dt_field *field, const char *const *list)
+{
+    for (size_t i = 0; list[i] != NULL; i++)
+        if (strcmp(field->path, list[i]) == 0 || dt_field_in_group(field, list[i]))
+            return true;
+    return false;
+}
+
 bool dt_field_is_of_task(const dt_field *field, dt_task_kind task)
 {
     if (task == DT_TASK_TRAIN)
-        return !dt_field_in_group(field, "lines") && !dt_field_in_group(field, "generate");
+        return !dt_field_in_group(field, "lines") && !dt_field_in_group(field, "generate") &&
+               !is_listed(field, of_command_alone);
+    if (task == DT_TASK_COMMAND) /* hangs are not detected: only the program knows its progress */
+        return is_listed(field, of_command) && strcmp(field->path, "failure.hang_seconds") != 0;
     if (strcmp(field->path, "lines.target") == 0)
         return task == DT_TASK_SCORE;
-    for (size_t i = 0; of_both[i] != NULL; i++)
-        if (strcmp(field->path, of_both[i]) == 0 || dt_field_in_group(field, of_both[i]))
-            return true;
-    return task == DT_TASK_GENERATE && dt_field_generate_option(field) != NULL;
+    return is_listed(field, of_lines) ||
+           (task == DT_TASK_GENERATE && dt_field_generate_option(field) != NULL);
+}
+
+bool dt_task_has_lines(dt_task_kind task)
+{
+    return task == DT_TASK_GENERATE || task == DT_TASK_SCORE;
+}
+
+int64_t dt_recipe_processes(const dt_recipe *recipe)
+{
+    const char *text = recipe->processes;
+    char *end;
+    long long number;
+
+    if (recipe->task != DT_TASK_COMMAND || strcmp(text, "gpu") == 0)
+        return DT_PROCESSES_GPU;
+    if (strcmp(text, "node") == 0)
+        return DT_PROCESSES_NODE;
+    number = strtoll(text, &end, 10);
+    return text[strspn(text, "0123456789")] == '\0' && number >= 1 && number <= PROCESSES_MOST
+               ? number
+               : DT_PROCESSES_WRONG;
+}
+
+void dt_command_words(dt_strbuf *out, const dt_recipe *recipe)
+{
+    for (int64_t i = 0; i < recipe->command.count; i++) {
+        const char *word = recipe->command.items[i];
+        bool plain = word[0] != '\0' && strpbrk(word, " \t\n'\"") == NULL;
+
+        if (i > 0)
+            dt_strbuf_add_char(out, ' ');
+        dt_strbuf_add_fmt(out, recipe->shell || plain ? "%s" : "'%s'", word);
+    }
 }
 
 const char *dt_task_name(dt_task_kind task)

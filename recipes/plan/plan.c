@@ -3,21 +3,32 @@
 #include <string.h>
 
 #include "recipes/fields/nodes.h"
+#include "recipes/fields/task_fields.h"
 #include "recipes/plan/plan_int.h"
 
 #include "base/banned.h"
 
+bool dt_plan_has_one_rank(const dt_recipe *recipe)
+{
+    return recipe->task == DT_TASK_COMMAND ? dt_recipe_processes(recipe) == DT_PROCESSES_NODE
+                                           : recipe->strategy.kind == DT_STRATEGY_DP;
+}
+
 /* Returns the number of CPU ranks of the node: its own setting, else the recipe's. */
 static int64_t ranks_of(const dt_recipe *recipe, const dt_node_spec *spec)
 {
-    return spec->ranks > 0 ? spec->ranks : recipe->ranks;
+    int64_t processes = dt_recipe_processes(recipe);
+
+    if (processes > 0)
+        return processes;
+    return spec->ranks > 0 ? spec->ranks : recipe->ranks; /* of a command: 1 */
 }
 
 static void lay_out(dt_plan *out, int64_t *next, int64_t node, int64_t count, int64_t cores)
 {
     const dt_recipe *recipe = &out->recipe;
     int64_t threads = recipe->threads;
-    bool dp = recipe->strategy.kind == DT_STRATEGY_DP;
+    bool dp = dt_plan_has_one_rank(recipe);
 
     if (threads == 0)
         threads = cores / count > 1 ? cores / count : 1;
@@ -47,8 +58,7 @@ dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *
     for (int64_t node = 0; node < out->node_count; node++) {
         DT_TRY(dt_node_spec_parse(&specs[node], recipe->nodes.items[node], arena, err));
         out->node_names[node] = specs[node].destination;
-        out->world_size +=
-            recipe->strategy.kind == DT_STRATEGY_DP ? 1 : ranks_of(recipe, &specs[node]);
+        out->world_size += dt_plan_has_one_rank(recipe) ? 1 : ranks_of(recipe, &specs[node]);
     }
     out->ranks = dt_arena_alloc_array(arena, (size_t)out->world_size, sizeof(*out->ranks));
     for (int64_t node = 0; node < out->node_count; node++)

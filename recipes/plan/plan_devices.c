@@ -1,5 +1,6 @@
 #include "recipes/fields/nodes.h"
-#include "recipes/plan/plan.h"
+#include "recipes/fields/task_fields.h"
+#include "recipes/plan/plan_int.h"
 
 #include "base/banned.h"
 
@@ -14,10 +15,13 @@ static wish wish_of(const dt_recipe *recipe, const dt_node_spec *spec, int64_t f
     int64_t own = spec->slots && found <= 0 ? 0 : spec->gpus;
     int64_t asked = own >= 0 ? own : recipe->gpus;
     int64_t ranks = spec->ranks > 0 ? spec->ranks : recipe->ranks;
+    int64_t processes = dt_recipe_processes(recipe);
     wish out = {.first = spec->first_gpu};
 
     out.gpus = asked >= 0 ? asked : found > out.first ? found - out.first : 0;
     out.ranks = asked > 0 && ranks > out.gpus ? ranks : out.gpus;
+    if (processes > 0)
+        out.ranks = processes;
     return out;
 }
 
@@ -36,20 +40,35 @@ static dt_status check_found(const wish *wanted, int64_t found, const char *node
                    (long long)wanted->gpus, node, (long long)found);
 }
 
+/* Refuses processes of a command that would leave GPUs out. */
+static dt_status check_processes(const wish *wanted, const char *node, dt_error *err)
+{
+    if (wanted->gpus <= wanted->ranks || wanted->gpus % wanted->ranks == 0)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "'processes' %lld does not divide the %lld GPUs of '%s': use a divisor, or set "
+                   "'gpus'",
+                   (long long)wanted->ranks, (long long)wanted->gpus, node);
+}
+
 /* Places the node's ranks after those of the previous nodes. */
 static void lay_out(dt_plan *plan, dt_plan_rank *ranks, int64_t *next, int64_t node,
                     const wish *wanted, dt_arena *arena)
 {
-    bool dp = plan->recipe.strategy.kind == DT_STRATEGY_DP;
+    bool dp = dt_plan_has_one_rank(&plan->recipe);
     int64_t threads = plan->recipe.threads > 0 ? plan->recipe.threads : 1;
+    int64_t each = wanted->gpus / wanted->ranks; /* above 1: a process of a command has several */
 
     for (int64_t local = 0; local < (dp ? 1 : wanted->ranks); local++) {
         ranks[(*next)++] = (dt_plan_rank){
             .node = node,
-            .device = dt_arena_printf(arena, "cuda:%lld",
-                                      (long long)(wanted->first + local % wanted->gpus)),
+            .device = dt_arena_printf(
+                arena, "cuda:%lld",
+                (long long)(wanted->first + local * (each > 1 ? each : 1) % wanted->gpus)),
             .local_rank = local,
-            .replicas = dp ? wanted->gpus : 1,
+            .replicas = dp         ? wanted->gpus
+                        : each > 1 ? each
+                                   : 1,
             .threads = threads};
     }
 }
@@ -96,6 +115,8 @@ dt_status dt_plan_use_devices(dt_plan *plan, const int64_t *found, dt_arena *are
         wishes[node] = wish_of(&plan->recipe, &spec, found[node]);
         if (wishes[node].gpus > 0 || plan->recipe.gpus < 0)
             DT_TRY(check_found(&wishes[node], found[node], plan->node_names[node], err));
+        if (wishes[node].gpus > 0)
+            DT_TRY(check_processes(&wishes[node], plan->node_names[node], err));
         most += wishes[node].ranks;
     }
     ranks = dt_arena_alloc_array(arena, (size_t)most, sizeof(*ranks));

@@ -4,6 +4,9 @@
 
 #include "recipes/plan/plan.h"
 
+/* plan.c. Returns whether each node has one rank with all of its devices: dp, and a command with processes: node. */
+bool dt_plan_has_one_rank(const dt_recipe *recipe);
+
 /* plan_task.c. New reference. */
 json_t *dt_plan_task_to_json(const dt_plan_task *task);
 /* Reads the task of the plan `json`. DT_ERR_CORRUPT. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "recipes/fields/fields.h"
+#include "recipes/fields/task_fields.h"
 #include "recipes/fields/version.h"
 #include "recipes/plan/plan_int.h"
 
@@ -51,7 +52,7 @@ json_t *dt_plan_to_json(const dt_plan *plan)
         json_object_set_new(out, "new_model", json_true());
     if (plan->weights.kind != DT_WEIGHTS_NONE)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
-    if (plan->recipe.task != DT_TASK_TRAIN)
+    if (dt_task_has_lines(plan->recipe.task))
         json_object_set_new(out, "task", dt_plan_task_to_json(&plan->task));
     return out;
 }
@@ -211,7 +212,7 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     DT_TRY(read_ranks(out, json, arena, err));
     DT_TRY(dt_json_get_object(&recipe, json, "recipe", "plan", err));
     DT_TRY(dt_recipe_from_json(&out->recipe, recipe, arena, err));
-    if (out->recipe.task != DT_TASK_TRAIN)
+    if (dt_task_has_lines(out->recipe.task))
         DT_TRY(dt_plan_task_from_json(&out->task, json, arena, err));
 out:
     return st;

@@ -181,6 +181,7 @@ dt_status dt_reading_derive(dt_reading *reading)
     dt_recipe *recipe = reading->recipe;
     dt_status st = DT_OK;
 
+    DT_TRY(dt_reading_derive_command(reading));
     derive_model(reading);
     DT_TRY(dt_reading_derive_weights(reading));
     DT_TRY(dt_reading_derive_tokens(reading));

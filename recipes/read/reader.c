@@ -53,6 +53,7 @@ static dt_status read_source(dt_reading *reading, const dt_recipe_source *source
     reading->stem = stem_of(source->path, reading->arena);
     dt_recipe_init(reading->recipe);
     DT_TRY(dt_path_current(&reading->folder, reading->arena, reading->err));
+    DT_TRY(dt_path_folder(&reading->recipe_folder, source->path, reading->arena, reading->err));
     DT_TRY(read_layer(reading, source->path, source->text));
     for (size_t i = 0; i < source->layers_count; i++)
         DT_TRY(read_layer(reading, source->layers[i].name, source->layers[i].text));
@@ -117,6 +118,7 @@ static dt_status change(dt_reading *reading, const dt_recipe *from, const char *
                                reading->err)); /* a copy with its own text */
     reading->stem = reading->recipe->name;
     DT_TRY(dt_path_current(&reading->folder, reading->arena, reading->err));
+    reading->recipe_folder = reading->folder;
     reading->resolved = "the run's recipe";
     for (size_t i = 0; i < dt_fields_count; i++)
         reading->field[i].source = reading->group[i].source = reading->resolved;

@@ -32,6 +32,7 @@ typedef struct dt_reading {
     dt_yaml_node *node[DT_FIELDS_MAX]; /* what was given; NULL: nothing */
     const char *folder;                /* base of relative paths, absolute */
     const char *stem;                  /* the file's name without its ending */
+    const char *recipe_folder;         /* folder of the recipe itself, not of a layer */
     const char *
         resolved; /* source name of the fields of an earlier, resolved recipe; NULL: a new recipe */
     bool too_many;               /* more files than a recipe may consist of */
@@ -89,6 +90,8 @@ dt_status dt_reading_set(dt_reading *reading, const char *set);
 
 /* Fills in defaults that depend on other fields; a required field that is then still missing is an error. */
 dt_status dt_reading_derive(dt_reading *reading);
+/* The part of dt_reading_derive for commands: the task, the words of the command, and its folder. */
+dt_status dt_reading_derive_command(dt_reading *reading);
 /* The part of dt_reading_derive for model.from: dimensions of the model from its files. */
 dt_status dt_reading_derive_weights(dt_reading *reading);
 /* Returns whether the training data are files of ids instead of text, by data.tokens or the first file's name. */

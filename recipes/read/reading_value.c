@@ -115,6 +115,35 @@ out:
     return st;
 }
 
+/* Reads {NAME: value} as a list of "NAME=value". */
+static dt_status read_assignments(dt_reading *reading, void *record, const dt_field *field,
+                                  const dt_yaml_node *map)
+{
+    dt_status st = DT_OK;
+    int64_t count = 0;
+    const char **items;
+
+    for (const dt_yaml_node *entry = map->first; entry != NULL; entry = entry->next)
+        count++;
+    items = dt_arena_alloc_array(reading->arena, (size_t)count + 1, sizeof(*items));
+    count = 0;
+    for (const dt_yaml_node *entry = map->first; entry != NULL; entry = entry->next) {
+        for (const dt_yaml_node *before = map->first; before != entry; before = before->next)
+            if (strcmp(before->key->text, entry->key->text) == 0)
+                return dt_reading_refuse_twice(reading, &entry->key->mark, "duplicate key",
+                                               entry->key->text, &before->key->mark);
+        if (dt_yaml_node_is_null(entry))
+            return dt_reading_refuse_nothing(reading, entry->key->text, entry);
+        if (entry->kind != DT_YAML_SCALAR)
+            return refuse_kind(reading, field, entry, " or a map of text");
+        items[count++] = dt_arena_printf(reading->arena, "%s=%s", entry->key->text, entry->text);
+    }
+    st = dt_field_set_list(record, field, items, count, reading->err);
+    if (st != DT_OK)
+        dt_text_mark_prefix(reading->err, &map->mark);
+    return st;
+}
+
 static dt_status read_scalar(dt_reading *reading, void *record, const dt_field *field,
                              const dt_yaml_node *node)
 {
@@ -222,6 +251,8 @@ dt_status dt_reading_value(dt_reading *reading, void *record, const dt_field *fi
         return dt_reading_refuse_nothing(reading, field->path, node);
     if (field->type == DT_FIELD_MAPS)
         return read_maps(reading, record, field, node);
+    if (field->assignments && node->kind == DT_YAML_MAP)
+        return read_assignments(reading, record, field, node);
     if (field->type == DT_FIELD_STRINGS && node->kind != DT_YAML_MAP)
         return read_list(reading, record, field, node);
     return read_scalar(reading, record, field, node);

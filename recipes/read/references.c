@@ -147,10 +147,16 @@ dt_status dt_references_check(dt_reading *reading, const dt_yaml_node *node)
     dt_strbuf text;
     bool whole;
 
+    if (node->kind != DT_YAML_SCALAR) {
+        for (const dt_yaml_node *child = node->first; child != NULL; child = child->next)
+            DT_TRY(dt_references_check(reading, child));
+        return DT_OK;
+    }
     if (!has_reference(node))
         return DT_OK;
     dt_strbuf_init(&text);
     st = expand(&text, &whole, reading, node);
     dt_strbuf_release(&text);
+out:
     return st;
 }

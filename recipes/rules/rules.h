@@ -49,7 +49,7 @@ void dt_rule_broken(const dt_rule_case *c, const char *path, const char *fmt, ..
 void dt_rule_fault(const dt_rule_case *c, dt_status st);
 
 /* Conditions, by subject: rules_run.c, rules_model.c, rules_data.c, rules_effect.c,
- * rules_task.c, rules_tensor.c. */
+ * rules_task.c, rules_command.c, rules_tensor.c. */
 void dt_rule_name(const dt_rule_case *c);
 void dt_rule_nodes(const dt_rule_case *c);
 void dt_rule_nodes_min(const dt_rule_case *c);
@@ -61,6 +61,10 @@ void dt_rule_launcher_lost(const dt_rule_case *c);
 void dt_rule_webhook(const dt_rule_case *c);
 void dt_rule_task(const dt_rule_case *c);
 void dt_rule_generate(const dt_rule_case *c);
+void dt_rule_command(const dt_rule_case *c);
+void dt_rule_processes(const dt_rule_case *c);
+void dt_rule_env(const dt_rule_case *c);
+void dt_rule_output_metrics(const dt_rule_case *c);
 void dt_rule_tensor(const dt_rule_case *c);
 void dt_rule_model_fields(const dt_rule_case *c);
 void dt_rule_rows(const dt_rule_case *c);

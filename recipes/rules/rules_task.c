@@ -1,4 +1,6 @@
 /* rules_task: checks rules about tasks other than training (recipes/rules/rules.h). */
+#include <string.h>
+
 #include "recipes/fields/task_fields.h"
 #include "recipes/rules/rules.h"
 
@@ -9,11 +11,40 @@ static void look_at_training(const dt_rule_case *c)
     for (size_t i = 0; i < dt_fields_count; i++) {
         const char *path = dt_fields[i].path;
 
-        if (!dt_field_is_of_task(&dt_fields[i], DT_TASK_TRAIN) &&
-            dt_reading_written(c->reading, path))
+        if (dt_field_is_of_task(&dt_fields[i], DT_TASK_TRAIN) ||
+            !dt_reading_written(c->reading, path))
+            continue;
+        if (dt_field_is_of_task(&dt_fields[i], DT_TASK_COMMAND))
+            dt_rule_broken(c, path,
+                           "'%s' has no effect without a 'command': add it, or remove '%s'", path,
+                           path);
+        else
             dt_rule_broken(c, path,
                            "'%s' has no effect on training: add 'task: generate' or 'task: score', "
                            "or remove it",
+                           path);
+    }
+}
+
+/* dtrun does not know what the program does. */
+static void look_at_command(const dt_rule_case *c)
+{
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const char *path = dt_fields[i].path;
+
+        if (dt_field_is_of_task(&dt_fields[i], DT_TASK_COMMAND) ||
+            !dt_reading_written(c->reading, path))
+            continue;
+        if (strcmp(path, "ranks") == 0)
+            dt_rule_broken(c, path, "'ranks' has no effect on a command: use 'processes'");
+        else if (strcmp(path, "failure.hang_seconds") == 0)
+            dt_rule_broken(c, path,
+                           "'failure.hang_seconds' is not supported with a command yet: a command "
+                           "that hangs is not detected");
+        else
+            dt_rule_broken(c, path,
+                           "'%s' has no effect on a command, which is not trained by dtrun's "
+                           "engine: put it into the command, or remove it",
                            path);
     }
 }
@@ -38,6 +69,10 @@ void dt_rule_task(const dt_rule_case *c)
 
     if (recipe->task == DT_TASK_TRAIN) {
         look_at_training(c);
+        return;
+    }
+    if (recipe->task == DT_TASK_COMMAND) {
+        look_at_command(c);
         return;
     }
     look_at_others(c);

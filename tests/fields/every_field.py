@@ -197,6 +197,8 @@ LEFT_OUT = {
     'early_stop.keep': 'of sweeps: cli.sweep',
     'tensor': 'only 1 is taken',
     'task': 'of runs that generate and score: cli.task_recipes',
+    **{path: 'of other programs: cli.command, cli.command_output' for path in (
+        'command', 'shell', 'processes', 'workdir', 'env', 'metrics.kind', 'metrics.pattern')},
     **{path: 'of runs that generate and score: cli.task_recipes' for path in (
         'lines.run', 'lines.input', 'lines.target', 'lines.output', 'lines.replace',
         'generate.tokens', 'generate.batch', 'generate.beam', 'generate.length_penalty',

@@ -144,6 +144,39 @@ static void test_ranks_get_the_devices_that_are_found_or_asked_for(void **state)
     assert_string_equal(again.ranks[0].device, "cuda:0");
 }
 
+static void test_a_command_has_processes_by_gpu_by_node_or_by_number(void **state)
+{
+    const int64_t found[] = {4}, none[] = {0};
+    const struct {
+        const char *processes;
+        const int64_t *found;
+        int64_t world, replicas;
+        const char *last;
+    } cases[] = {
+        {"gpu", found, 4, 1, "cuda:3"},  {"gpu", none, 1, 1, "cpu"},
+        {"node", found, 1, 4, "cuda:0"}, {"node", none, 1, 1, "cpu"},
+        {"2", found, 2, 2, "cuda:2"},    {"8", found, 8, 1, "cuda:3"},
+        {"3", none, 3, 1, "cpu"},
+    };
+    dt_error err = DT_ERROR_INIT;
+    dt_plan plan, again;
+
+    make_plan(&plan, 1, *state);
+    plan.recipe.task = DT_TASK_COMMAND;
+    plan.recipe.ranks = 1;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        plan.recipe.processes = cases[i].processes;
+        assert_int_equal(dt_plan_make(&again, &plan.recipe, 8, *state, NULL), DT_OK);
+        assert_int_equal(dt_plan_use_devices(&again, cases[i].found, *state, NULL), DT_OK);
+        assert_int_equal(again.world_size, cases[i].world);
+        assert_int_equal(again.ranks[again.world_size - 1].replicas, cases[i].replicas);
+        assert_string_equal(again.ranks[again.world_size - 1].device, cases[i].last);
+    }
+    plan.recipe.processes = "3";
+    assert_int_equal(dt_plan_make(&again, &plan.recipe, 8, *state, NULL), DT_OK);
+    assert_int_equal(dt_plan_use_devices(&again, found, *state, &err), DT_ERR_RECIPE);
+}
+
 static void test_a_plan_comes_back_from_its_json(void **state)
 {
     dt_error err = DT_ERROR_INIT;
@@ -381,6 +414,7 @@ int main(void)
         TEST(test_a_node_may_have_its_own_ranks_and_dp_has_one_process),
         TEST(test_threads_of_the_recipe_win_and_are_at_least_one),
         TEST(test_ranks_get_the_devices_that_are_found_or_asked_for),
+        TEST(test_a_command_has_processes_by_gpu_by_node_or_by_number),
         TEST(test_a_plan_comes_back_from_its_json),
         TEST(test_damage_at_the_top_is_refused),
         TEST(test_damage_of_a_rank_is_refused),

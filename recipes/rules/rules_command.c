@@ -1,0 +1,111 @@
+/* rules_command: checks rules about commands (recipes/rules/rules.h). */
+#include <string.h>
+
+#include "base/named_groups.h"
+#include "recipes/fields/task_fields.h"
+#include "recipes/rules/rules.h"
+
+#include "base/banned.h"
+
+void dt_rule_command(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    if (recipe->task != DT_TASK_COMMAND) {
+        if (recipe->command.count > 0)
+            dt_rule_broken(c, "command", "'command' and 'task: %s' cannot be combined: remove one",
+                           dt_task_name(recipe->task));
+        return;
+    }
+    if (recipe->command.count == 0 || recipe->command.items[0][0] == '\0')
+        dt_rule_broken(c, "command", "'command' is missing or empty (the program to run)");
+    else if (recipe->shell && recipe->command.count > 1)
+        dt_rule_broken(c, "command",
+                       "'shell: true' takes the command as one text, not as a list of words");
+}
+
+void dt_rule_processes(const dt_rule_case *c)
+{
+    int64_t processes = dt_recipe_processes(c->recipe), gpus = c->recipe->gpus;
+
+    if (processes == DT_PROCESSES_WRONG)
+        dt_rule_broken(c, "processes",
+                       "'processes' is '%s': expected 'gpu', 'node' or a number from 1 to 1024",
+                       c->recipe->processes);
+    else if (processes > 0 && gpus > processes && gpus % processes != 0)
+        dt_rule_broken(c, "processes",
+                       "'processes' %lld does not divide 'gpus' %lld: use a divisor, or 'node'",
+                       (long long)processes, (long long)gpus);
+}
+
+static bool is_variable(const char *assignment, size_t length)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+    static const char more[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+
+    return length > 0 && assignment[length] == '=' && strchr(letters, assignment[0]) != NULL &&
+           strspn(assignment, more) == length;
+}
+
+/* Variables that dtrun sets for each process. */
+static bool is_set_by_us(const char *name, size_t length)
+{
+    static const char *const names[] = {"RANK",
+                                        "LOCAL_RANK",
+                                        "WORLD_SIZE",
+                                        "LOCAL_WORLD_SIZE",
+                                        "NODE_RANK",
+                                        "GROUP_RANK",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "TORCHELASTIC_RESTART_COUNT",
+                                        "CUDA_VISIBLE_DEVICES"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
+            return true;
+    return length >= 6 && memcmp(name, "DTRUN_", 6) == 0;
+}
+
+void dt_rule_env(const dt_rule_case *c)
+{
+    const dt_string_list *env = &c->recipe->env;
+
+    for (int64_t i = 0; i < env->count; i++) {
+        const char *item = env->items[i];
+        size_t length = strcspn(item, "=");
+
+        /* the value may be a secret: only the name is shown */
+        if (!is_variable(item, length))
+            dt_rule_broken(c, "env",
+                           "'env': '%.*s' is not a variable: expected a map of NAME: value, with "
+                           "names of letters, digits and '_'",
+                           (int)(length < 64 ? length : 64), item);
+        else if (is_set_by_us(item, length))
+            dt_rule_broken(c, "env", "'env.%.*s' is set by dtrun for each process: remove it",
+                           (int)length, item);
+        for (int64_t k = 0; k < i; k++)
+            if (strncmp(env->items[k], item, length + 1) == 0)
+                dt_rule_broken(c, "env", "'env' has '%.*s' twice", (int)length, item);
+    }
+}
+
+void dt_rule_output_metrics(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    dt_error problem = DT_ERROR_INIT;
+    dt_named_groups *groups = NULL;
+
+    if (recipe->metrics.pattern[0] == '\0')
+        return;
+    if (recipe->metrics.kind != DT_OUTPUT_METRICS_NONE)
+        dt_rule_broken(c, "metrics.pattern",
+                       "'metrics.kind' and 'metrics.pattern' cannot be combined: remove one");
+    else if (dt_named_groups_open(&groups, recipe->metrics.pattern, &problem) != DT_OK)
+        dt_rule_broken(c, "metrics.pattern", "'metrics.pattern': %s", problem.message);
+    else if (dt_named_groups_find(groups, "step") < 0 || dt_named_groups_count(groups) < 2)
+        dt_rule_broken(c, "metrics.pattern",
+                       "'metrics.pattern' needs a group 'step' and a group for each metric, as in "
+                       "'step (?P<step>\\d+).* loss (?P<loss>[\\d.]+)'");
+    dt_named_groups_close(groups);
+}
