@@ -1,0 +1,332 @@
+#define _GNU_SOURCE
+#include "engine/program/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "engine/channel/activity.h"
+#include "engine/channel/stop.h"
+#include "engine/program/child.h"
+#include "engine/program/meeting.h"
+#include "engine/program/output_metrics.h"
+
+#include "base/banned.h"
+
+#define CHUNK_BYTES     65536
+#define LAST_BYTES      ((size_t)16 << 20) /* of output that is read after the program has ended */
+#define CODE_OF_SIGTERM (128 + SIGTERM)    /* of a shell whose program ended by SIGTERM */
+#define LONGEST_POLL_MS 60000.0
+
+typedef struct program {
+    const dt_plan *plan;
+    int64_t rank;
+    dt_events *events;
+    dt_output_metrics *metrics; /* NULL: stdout goes to the agent directly */
+    int signals;                /* signalfd of SIGTERM and SIGCHLD */
+    int out[2];                 /* pipe of its stdout; -1: none, or closed */
+    pid_t pid;
+    bool ended;
+    int status; /* of waitpid, once it has ended */
+    bool stopping;
+    double
+        limit_seconds;   /* when time_limit is over, by the monotonic clock; 0: no limit, or over */
+    double kill_seconds; /* when a program at the limit is killed; 0: not yet known, or done */
+    bool over;           /* time_limit was reached */
+} program;
+
+static sigset_t awaited(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGCHLD);
+    return set;
+}
+
+void dt_program_block_signals(void)
+{
+    sigset_t set = awaited();
+
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* --- events */
+
+static dt_status send_ready(program *p, dt_error *err)
+{
+    const dt_plan_rank *rank = &p->plan->ranks[p->rank];
+
+    return dt_events_send(p->events,
+                          json_pack("{s:s, s:I, s:s, s:I, s:I, s:I}", "event", "ready", "pid",
+                                    (json_int_t)p->pid, "device", rank->device, "threads",
+                                    (json_int_t)rank->threads, "step", (json_int_t)0, "steps",
+                                    (json_int_t)0),
+                          err);
+}
+
+static dt_status send_finished(program *p, const char *reason, dt_error *err)
+{
+    double loss;
+    int64_t step = dt_output_metrics_step(p->metrics, &loss);
+
+    return dt_events_send(p->events,
+                          json_pack("{s:s, s:I, s:I, s:s, s:o}", "event", "finished", "step",
+                                    (json_int_t)step, "steps", (json_int_t)step, "reason", reason,
+                                    "loss", isfinite(loss) ? json_real(loss) : json_null()),
+                          err);
+}
+
+static void send_failed(dt_events *events, const dt_error *err)
+{
+    dt_error unsent = DT_ERROR_INIT;
+
+    if (dt_events_send(events,
+                       json_pack("{s:s, s:s, s:o}", "event", "failed", "status",
+                                 dt_status_name(err->code), "message", dt_json_text(err->message)),
+                       &unsent) != DT_OK)
+        dt_log_error("cannot report the failure: %s", unsent.message);
+}
+
+/* --- signals and time */
+
+static void pass_on(const program *p, int number)
+{
+    if (!p->ended)
+        kill(p->plan->recipe.shell ? -p->pid : p->pid, number);
+}
+
+static void read_signals(program *p)
+{
+    struct signalfd_siginfo info;
+    int status;
+
+    while (read(p->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo != SIGTERM)
+            continue;
+        p->stopping = true;
+        pass_on(p, SIGTERM);
+    }
+    if (waitpid(p->pid, &status, WNOHANG) == p->pid) {
+        p->ended = true;
+        p->status = status;
+    }
+}
+
+static void look_at_time(program *p)
+{
+    double now = dt_clock_monotonic_seconds();
+
+    if (p->limit_seconds > 0 && now >= p->limit_seconds) {
+        dt_log_info("time_limit is over: the program gets SIGTERM");
+        p->limit_seconds = 0;
+        p->over = true;
+        p->kill_seconds = now + p->plan->recipe.grace_seconds;
+        pass_on(p, SIGTERM);
+    } else if (p->kill_seconds > 0 && now >= p->kill_seconds) {
+        p->kill_seconds = 0;
+        if (!p->ended)
+            kill(-p->pid, SIGKILL);
+    }
+}
+
+/* Returns the milliseconds until a time limit has to be looked at; -1: there is none. */
+static int next_look(const program *p)
+{
+    double at = p->limit_seconds > 0 ? p->limit_seconds : p->kill_seconds;
+    double left_ms = 1000 * (at - dt_clock_monotonic_seconds());
+
+    if (at <= 0)
+        return -1;
+    return left_ms < 0 ? 0 : left_ms < LONGEST_POLL_MS ? (int)left_ms + 1 : (int)LONGEST_POLL_MS;
+}
+
+/* --- output */
+
+static void close_output(program *p)
+{
+    for (int i = 0; i < 2; i++) {
+        if (p->out[i] >= 0)
+            close(p->out[i]);
+        p->out[i] = -1;
+    }
+}
+
+/* Passes a piece of output on. *got: its size, 0 if there is none now. */
+static dt_status pass_output(program *p, size_t *got, dt_error *err)
+{
+    char chunk[CHUNK_BYTES];
+    ssize_t length = read(p->out[0], chunk, sizeof(chunk));
+    dt_status st = DT_OK;
+
+    *got = length > 0 ? (size_t)length : 0;
+    if (length < 0 && (errno == EINTR || errno == EAGAIN))
+        return DT_OK;
+    if (length <= 0) {
+        close_output(p);
+        return DT_OK;
+    }
+    DT_TRY(dt_file_write_all(STDOUT_FILENO, chunk, *got, err));
+    DT_TRY(dt_output_metrics_read(p->metrics, chunk, *got, err));
+out:
+    return st;
+}
+
+/* Passes on what the pipe still holds. Descendants may keep it open: they are not waited for. */
+static dt_status pass_rest(program *p, dt_error *err)
+{
+    size_t sum = 0, got = 1;
+    dt_status st = DT_OK;
+
+    while (p->out[0] >= 0 && got > 0 && sum < LAST_BYTES) {
+        DT_TRY(pass_output(p, &got, err));
+        sum += got;
+    }
+out:
+    return st;
+}
+
+/* --- a run */
+
+static dt_status prepare(program *p, dt_error *err)
+{
+    sigset_t set = awaited();
+    dt_status st = DT_OK;
+
+    p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (p->signals < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read signals: %s", strerror(errno));
+    if (p->rank == 0)
+        DT_TRY(dt_output_metrics_open(&p->metrics, &p->plan->recipe, p->events, err));
+    if (p->metrics != NULL && pipe2(p->out, O_CLOEXEC) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    if (p->metrics != NULL)
+        fcntl(p->out[0], F_SETFL, O_NONBLOCK);
+out:
+    return st;
+}
+
+static dt_status start(program *p, dt_arena *arena, dt_error *err)
+{
+    double limit = p->plan->recipe.time_limit_seconds;
+    dt_status st = DT_OK;
+    dt_meeting meeting;
+
+    DT_TRY(
+        dt_meeting_open(&meeting, p->rank, p->plan->world_size, p->plan->attempt, p->events, err));
+    dt_meeting_close(&meeting);
+    DT_TRY(dt_child_start(&p->pid, p->plan, p->rank, meeting.port, p->out[1], arena, err));
+    if (p->out[1] >= 0)
+        close(p->out[1]);
+    p->out[1] = -1;
+    if (limit > 0)
+        p->limit_seconds = dt_clock_monotonic_seconds() + limit;
+    dt_activity_phase("train");
+    DT_TRY(send_ready(p, err));
+out:
+    return st;
+}
+
+static dt_status follow(program *p, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    while (!p->ended) {
+        struct pollfd wait[2] = {{p->signals, POLLIN, 0}, {p->out[0], POLLIN, 0}};
+        size_t got;
+
+        if (poll(wait, p->out[0] >= 0 ? 2 : 1, next_look(p)) < 0 && errno != EINTR)
+            DT_THROW(err, DT_ERR_IO, "cannot wait for the program: %s", strerror(errno));
+        read_signals(p);
+        look_at_time(p);
+        if (p->out[0] >= 0 && wait[1].revents != 0)
+            DT_TRY(pass_output(p, &got, err));
+    }
+    DT_TRY(pass_rest(p, err));
+out:
+    return st;
+}
+
+/* Returns how this process has to end. A program that was asked to end and did so has ended well. */
+static dt_program_end end_of(const program *p)
+{
+    dt_program_end end = {0, 0};
+
+    if (WIFSIGNALED(p->status))
+        end.signal = WTERMSIG(p->status);
+    else
+        end.code = WEXITSTATUS(p->status);
+    if (p->over || (p->stopping && (end.signal == SIGTERM || end.code == CODE_OF_SIGTERM)))
+        end = (dt_program_end){0, 0};
+    return end;
+}
+
+static void release(program *p)
+{
+    if (!p->ended && p->pid > 0)
+        kill(-p->pid, SIGKILL);
+    close_output(p);
+    if (p->signals >= 0)
+        close(p->signals);
+    dt_output_metrics_close(p->metrics);
+}
+
+dt_status dt_program_run(dt_program_end *out, const dt_plan *plan, int64_t rank, dt_events *events,
+                         dt_error *err)
+{
+    program p = {
+        .plan = plan, .rank = rank, .events = events, .signals = -1, .out = {-1, -1}, .pid = -1};
+    dt_status st = DT_OK;
+    dt_arena arena;
+
+    *out = (dt_program_end){0, 0};
+    dt_arena_init(&arena, 0);
+    DT_TRY(prepare(&p, err));
+    st = start(&p, &arena, err);
+    if (st == DT_ERR_TIMEOUT && dt_stop_asked()) { /* before the program was started */
+        dt_error_clear(err);
+        DT_TRY(send_finished(&p, "stopped", err));
+        goto out;
+    }
+    DT_TRY(st);
+    DT_TRY(follow(&p, err));
+    *out = end_of(&p);
+    if (rank == 0 && out->signal == 0 && out->code == 0)
+        DT_TRY(send_finished(&p, p.over ? "time_limit" : p.stopping ? "stopped" : "steps", err));
+out:
+    if (st != DT_OK)
+        send_failed(events, err);
+    release(&p);
+    dt_arena_release(&arena);
+    return st;
+}
+
+void dt_program_leave(const dt_program_end *end)
+{
+    const struct rlimit none = {0, 0};
+    sigset_t set;
+
+    if (end->signal != 0) {
+        setrlimit(RLIMIT_CORE, &none); /* the program's core is the one of interest */
+        prctl(PR_SET_DUMPABLE, 0);
+        signal(end->signal, SIG_DFL);
+        sigemptyset(&set);
+        sigaddset(&set, end->signal);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        raise(end->signal);
+    }
+    exit(end->signal != 0 ? 128 + end->signal : end->code);
+}
