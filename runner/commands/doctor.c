@@ -5,6 +5,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "recipes/fields/nodes.h"
+#include "recipes/fields/task_fields.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/node_checks.h"
@@ -32,9 +33,9 @@ static dt_status probe_recipe(dt_probe_report *out, const dt_call *call, dt_erro
     dt_recipe recipe;
 
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
-    DT_TRY(recipe.task == DT_TASK_TRAIN
-               ? dt_preflight_recipe(&flight, &recipe, &source, call->arena, err)
-               : dt_task_preflight(&flight, &recipe, &source, call, err));
+    DT_TRY(dt_task_has_lines(recipe.task)
+               ? dt_task_preflight(&flight, &recipe, &source, call, err)
+               : dt_preflight_recipe(&flight, &recipe, &source, call->arena, err));
     DT_TRY(dt_nodes_probe(out, &flight, true, call->arena, err));
 out:
     return st;

@@ -1,6 +1,7 @@
 /* dtrun launch: starts a supervised run, or a sweep, from a recipe. */
 #include <unistd.h>
 
+#include "recipes/fields/task_fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/label_options.h"
@@ -69,7 +70,7 @@ out:
     return st;
 }
 
-/* Launches a recipe whose task is not training. */
+/* Launches a recipe whose task is to generate or to score. */
 static dt_status launch_task(const dt_recipe *recipe, const dt_recipe_source *source,
                              const dt_labels *labels, dt_call *call, dt_error *err)
 {
@@ -109,6 +110,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     const dt_gpu_spec *gpu;
     const char *run;
     dt_fit fit;
+    bool trains;
 
     DT_TRY(dt_follow_options_check(call, err));
     DT_TRY(dt_quotas_check(err));
@@ -116,17 +118,22 @@ static dt_status launch(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "--gpus-as needs --dry-run: a run uses the GPUs of its nodes");
     DT_TRY(dt_label_options_read(&labels, call, err));
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
-    if (recipe.task != DT_TASK_TRAIN)
+    if (dt_task_has_lines(recipe.task))
         return launch_task(&recipe, &source, &labels, call, err);
+    trains = recipe.task == DT_TASK_TRAIN;
+    if (!trains && dt_arguments_get(call->args, "gpus-as")->given)
+        DT_THROW(err, DT_ERR_USAGE, "--gpus-as is only for recipes that train");
     if (source.sweep->points > 0 && !dt_arguments_flag(call->args, "dry-run"))
         return launch_sweep(&source, &labels, call, err);
     DT_TRY(check(&flight, &gpu, &recipe, &source, call, err));
-    DT_TRY(dt_fit_make(&fit, &flight, gpu, call->arena, err));
+    if (trains)
+        DT_TRY(dt_fit_make(&fit, &flight, gpu, call->arena, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
-        DT_TRY(dt_dry_run_print(&fit, call, err));
+        DT_TRY(trains ? dt_dry_run_print(&fit, call, err)
+                      : dt_dry_run_print_command(&flight, call, err));
         goto out;
     }
-    if (!dt_arguments_flag(call->args, "detach") &&
+    if (trains && !dt_arguments_flag(call->args, "detach") &&
         (dt_arguments_flag(call->args, "wait") || !isatty(STDOUT_FILENO))) /* no live view */
         dt_fit_note(&fit, call);
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
@@ -181,6 +188,9 @@ const dt_command dt_command_launch = {
         "\n"
         "A recipe with 'task: generate' or 'task: score' does what `dtrun generate` and `dtrun\n"
         "score` with --nodes do: its ranks share the lines of lines.input, with a checkpoint of\n"
-        "lines.run. Without lines.output the result is printed at the end.\n",
+        "lines.run. Without lines.output the result is printed at the end.\n"
+        "\n"
+        "A recipe with a 'command' runs that program instead of dtrun's own training\n"
+        "(docs/command.md).\n",
     .run = launch,
 };

@@ -7,6 +7,7 @@
 #include "runner/gc/quota.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
+#include "runner/launch/program.h"
 #include "runner/launch/task.h"
 #include "runner/stop/orphans.h"
 #include "runner/supervisor/folder/task_run.h"
@@ -65,7 +66,8 @@ static dt_status resume(dt_call *call, dt_error *err)
                  "run '%s' is %s; it can be resumed after it has ended ('dtrun stop %s')", run.id,
                  dt_run_state_name(run.state), run.id);
     if (dt_task_of(&run) != NULL) {
-        DT_TRY(dt_task_resume(store, &run, call, err));
+        DT_TRY(dt_task_of_lines(&run) ? dt_task_resume(store, &run, call, err)
+                                      : dt_program_resume(store, &run, call, err));
         DT_TRY(dt_follow_as_asked(store, run.id, call, err));
         goto out;
     }
@@ -134,6 +136,9 @@ const dt_command dt_command_resume = {
         "batch.tokens and the seed. With --new-data the data and the epochs start from the\n"
         "beginning; the tokenizer stays. A run of generate or score computes its missing lines,\n"
         "and takes no --set. With --new-model the computation can change (rope_theta, norm_eps,\n"
-        "activation, heads, ...): training continues from the same parameters.\n",
+        "activation, heads, ...): training continues from the same parameters.\n"
+        "\n"
+        "A run of a command gets another attempt of the command, which finds in DTRUN_ATTEMPT\n"
+        "that it is not the first.\n",
     .run = resume,
 };

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "recipes/fields/task_fields.h"
 #include "recipes/read/origins.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
@@ -81,7 +82,7 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     json_object_set(object, "checkpoints", paths);
     json_object_set(object, "metrics", names);
     json_object_set(object, "recipe", recipe);
-    if (dt_task_of(run) != NULL && dt_task_plan(&plan, run, arena, NULL) == DT_OK)
+    if (dt_task_of_lines(run) && dt_task_plan(&plan, run, arena, NULL) == DT_OK)
         json_object_set_new(object, "output", dt_json_text(plan.task.output));
     DT_TRY(dt_report_json(json_incref(object), err));
 out:
@@ -108,7 +109,18 @@ static void add_time(dt_table *table, const char *label, int64_t wall_ms)
         add_fact(table, label, dt_clock_iso(time, wall_ms));
 }
 
-/* Adds the task of a run that does not train, its checkpoint and its output. */
+static void add_command(dt_table *table, const dt_recipe *recipe)
+{
+    dt_strbuf words;
+
+    dt_strbuf_init(&words);
+    dt_command_words(&words, recipe);
+    add_fact(table, "command", words.data);
+    add_fact(table, "folder", recipe->workdir);
+    dt_strbuf_release(&words);
+}
+
+/* Adds the task of a run that does not train, and its command, or its checkpoint and output. */
 static void add_task(dt_table *table, const dt_run *run, dt_arena *arena)
 {
     const char *task = dt_task_of(run), *step;
@@ -119,6 +131,10 @@ static void add_task(dt_table *table, const dt_run *run, dt_arena *arena)
     add_fact(table, "task", task);
     if (dt_task_plan(&plan, run, arena, NULL) != DT_OK)
         return;
+    if (plan.recipe.task == DT_TASK_COMMAND) {
+        add_command(table, &plan.recipe);
+        return;
+    }
     step = strrchr(plan.resume_from, '/');
     dt_table_add(table, DT_STYLE_DIM, "with");
     dt_table_add(table, DT_STYLE_PLAIN, "%s of run %s", step != NULL ? step + 1 : plan.resume_from,

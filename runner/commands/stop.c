@@ -171,7 +171,7 @@ static dt_status say_end(dt_store *store, const dt_run *run, bool already, const
         dt_strbuf_add_fmt(&text, "checkpoint of step %lld: %s\n", (long long)step, path);
     if (path != NULL && run->state != DT_RUN_FINISHED)
         dt_strbuf_add_fmt(&text, "continue with 'dtrun resume %s'\n", run->id);
-    if (dt_task_of(run) != NULL && run->state != DT_RUN_FINISHED)
+    if (dt_task_of_lines(run) && run->state != DT_RUN_FINISHED)
         dt_strbuf_add_fmt(&text, "compute the missing lines with 'dtrun resume %s'\n", run->id);
     else if (path == NULL && dt_task_of(run) == NULL)
         dt_strbuf_add_str(&text, "no checkpoint was saved\n");

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "recipes/fields/fields.h"
+#include "recipes/fields/task_fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
@@ -51,6 +52,8 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
     const dt_value *as = dt_arguments_get(call->args, "gpus-as");
     dt_status st;
 
+    if (as->given && recipe->task != DT_TASK_TRAIN)
+        return DT_FAIL(err, DT_ERR_USAGE, "--gpus-as is only for recipes that train");
     if (as->given)
         st = dt_fit_preflight(&out->flight, &out->gpu, recipe, source, as->text, call->arena, err);
     else if (dt_arguments_flag(call->args, "no-data"))
@@ -60,14 +63,14 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
 
     if (st == DT_OK)
         st = dt_weights_preflight(&out->flight, call->arena, err);
-    if (st == DT_OK)
+    if (st == DT_OK && recipe->task == DT_TASK_TRAIN)
         st = dt_fit_make(&out->fit, &out->flight, out->gpu, call->arena, err);
     if (st != DT_OK && st != DT_ERR_USAGE)
         add_problem(out, source, st, call, err);
     return st;
 }
 
-/* Checks the input and the checkpoint of a recipe whose task is not training. */
+/* Checks the input and the checkpoint of a recipe whose task is to generate or to score. */
 static dt_status check_task(verdict *out, const dt_recipe *recipe, const dt_recipe_source *source,
                             const dt_call *call, dt_error *err)
 {
@@ -102,7 +105,7 @@ static dt_status check(verdict *out, const dt_call *call, dt_error *err)
     out->without_data = dt_arguments_flag(call->args, "no-data");
     dt_recipe_hash(out->hash, &recipe);
     out->task = recipe.task;
-    if (out->task != DT_TASK_TRAIN)
+    if (dt_task_has_lines(out->task))
         return check_task(out, &recipe, &source, call, err);
     DT_TRY(check_flight(out, &recipe, &source, call, err));
     if (out->gpu != NULL)
@@ -140,7 +143,7 @@ static json_t *to_json(const verdict *of, const dt_problems *problems)
         json_object_set_new(object, "rank_bytes", json_integer(of->flight.memory.total_bytes));
         if (of->task == DT_TASK_TRAIN)
             dt_fit_to_json(object, &of->fit);
-        else
+        else if (dt_task_has_lines(of->task))
             json_object_set_new(object, "lines", json_integer(of->flight.plan.task.lines));
         json_object_set_new(object, "warnings", warnings_of(of, problems));
     } else {
@@ -158,7 +161,11 @@ static void add_task_text(dt_strbuf *out, const verdict *good)
 {
     const dt_plan *plan = &good->flight.plan;
 
-    if (good->without_data)
+    if (good->task == DT_TASK_COMMAND)
+        dt_strbuf_add_fmt(out, "%s: good (a command, %lld %s)\n", good->path,
+                          (long long)plan->world_size,
+                          plan->world_size == 1 ? "process" : "processes");
+    else if (good->without_data)
         dt_strbuf_add_fmt(out, "%s: good (input and run not checked)\n", good->path);
     else
         dt_strbuf_add_fmt(out, "%s: good (%lld lines, %lld %s, a checkpoint of run %s)\n",

@@ -20,6 +20,7 @@
 #include "runner/launch/run_id.h"
 #include "runner/launch/weights.h"
 #include "runner/supervisor/folder/labels.h"
+#include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/folder/remove.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
@@ -95,6 +96,14 @@ static void recipe_text(const char **json_text, char *hash, const dt_recipe *rec
     *json_text = dt_arena_strdup(arena, text.data);
     dt_strbuf_release(&text);
     dt_recipe_hash(hash, recipe);
+}
+
+/* Saves the environment for the run's supervisors, without what the recipe references as secrets. */
+static dt_status keep_environment(const char *run, const dt_recipe *recipe, dt_arena *arena,
+                                  dt_error *err)
+{
+    return dt_supervisor_keep_environment(
+        run, dt_launch_env_text(recipe->notify.webhook, &recipe->env, arena), err);
 }
 
 /* Parameters of a new run. */
@@ -275,7 +284,7 @@ static dt_status begin(const char **run, dt_store *store, beginning *of, dt_pref
         DT_TRY(dt_run_path(&below, of->fork->parent->id, NULL, arena, err));
     write_origins(flight, 1, folder, of->source->path, below,
                   of->fork != NULL ? of->fork->parent->attempt : 0, arena);
-    DT_TRY(dt_supervisor_keep_environment(*run, flight->recipe.notify.webhook, err));
+    DT_TRY(keep_environment(*run, &flight->recipe, arena, err));
     DT_TRY(add_row(store, of, arena, err));
     folder = NULL; /* owned by the row now */
     DT_TRY(supervise(store, *run, err));
@@ -354,7 +363,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
                  "run '%s' was just resumed by another process: see 'dtrun status %s'", run->id,
                  run->id);
     DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
-    DT_TRY(dt_supervisor_keep_environment(run->id, flight->recipe.notify.webhook, err));
+    DT_TRY(keep_environment(run->id, &flight->recipe, arena, err));
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     write_origins(flight, attempt, folder, NULL, folder, attempt - 1, arena);
     recipe_text(&json, hash, &flight->recipe, arena);

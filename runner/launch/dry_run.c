@@ -1,5 +1,6 @@
 #include "runner/launch/dry_run.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "recipes/architecture/architecture.h"
@@ -163,6 +164,57 @@ dt_status dt_dry_run_print_task(const dt_preflight *flight, const dt_call *call,
     dt_strbuf_add_char(&text, '\n');
     add_ranks(&text, &term, &flight->plan, call->arena);
     st = dt_report_styled(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* --- a command */
+
+static dt_status print_command_json(const dt_preflight *flight, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    json_t *object = dt_report_object(), *words = json_array();
+
+    for (int64_t i = 0; i < recipe->command.count; i++)
+        json_array_append_new(words, dt_json_text(recipe->command.items[i]));
+    json_object_set_new(object, "task", json_string(dt_task_name(recipe->task)));
+    json_object_set_new(object, "command", words);
+    json_object_set_new(object, "workdir", dt_json_text(recipe->workdir));
+    json_object_set_new(object, "plan", dt_plan_to_json(&flight->plan));
+    return dt_report_json(object, err);
+}
+
+dt_status dt_dry_run_print_command(const dt_preflight *flight, const dt_call *call, dt_error *err)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    const dt_recipe *recipe = &flight->plan.recipe;
+    dt_strbuf text, words;
+    dt_table table;
+    dt_status st;
+    dt_term term;
+
+    if (call->json)
+        return print_command_json(flight, err);
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&words);
+    add_title(&text, &term, flight);
+    dt_command_words(&words, recipe);
+    dt_table_init(&table, columns, 2, call->arena);
+    dt_table_add(&table, DT_STYLE_DIM, "command");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s", words.data);
+    dt_table_add(&table, DT_STYLE_DIM, "folder");
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s", recipe->workdir);
+    for (int64_t i = 0; i < recipe->env.count; i++) { /* the value may be a secret */
+        dt_table_add(&table, DT_STYLE_DIM, i == 0 ? "variables" : "");
+        dt_table_add(&table, DT_STYLE_PLAIN, "%.*s", (int)strcspn(recipe->env.items[i], "="),
+                     recipe->env.items[i]);
+    }
+    dt_table_write(&text, &table, &term, 2);
+    dt_strbuf_add_char(&text, '\n');
+    add_ranks(&text, &term, &flight->plan, call->arena);
+    st = dt_report_styled(&text, err);
+    dt_strbuf_release(&words);
     dt_strbuf_release(&text);
     return st;
 }

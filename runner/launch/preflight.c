@@ -176,9 +176,11 @@ static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t g
     DT_TRY(dt_slurm_plan(&out->plan, here, arena, err));
     DT_TRY(gpus > 0 ? dt_placement_imagine(&out->plan, gpus, arena, err)
                     : dt_placement_assign(&out->plan, NULL, arena, err));
+    out->ranks_on_node = fullest_node(&out->plan);
+    if (here->task == DT_TASK_COMMAND)
+        return DT_OK; /* its memory and its data are not known */
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     dt_memory_estimate(&out->memory, here, out->data.vocab, &ranks);
-    out->ranks_on_node = fullest_node(&out->plan);
     out->tokens_per_step = dt_preflight_items(out);
 out:
     return st;
@@ -192,6 +194,8 @@ static dt_status look_at_recipe(dt_preflight *out, const dt_recipe *recipe,
     dt_recipe here;
 
     *out = (dt_preflight){.recipe = *recipe, .origins = source != NULL ? source->origins : NULL};
+    if (recipe->task == DT_TASK_COMMAND)
+        return plan_recipe(out, recipe, gpus, arena, err);
     st = check_data(out, &here, recipe, make, arena, err);
     if (st == DT_ERR_RECIPE && source != NULL && err != NULL)
         dt_recipe_locate_data(err, source, arena);
@@ -232,7 +236,7 @@ bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_er
 {
     dt_memory_ranks ranks = dt_plan_memory_ranks(&flight->plan, 0);
 
-    return ranks_here(&flight->plan) == 0 ||
+    return recipe->task == DT_TASK_COMMAND || ranks_here(&flight->plan) == 0 ||
            dt_resources_memory(&flight->available_bytes, NULL) != DT_OK ||
            dt_memory_check(recipe, flight->data.vocab, &ranks, ranks_here(&flight->plan),
                            flight->available_bytes, "localhost", err) == DT_OK;
@@ -250,7 +254,7 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
     ranks = dt_plan_memory_ranks(&out->plan, 0);
     if (ranks_here(&out->plan) == 0) /* node_checks.h checks other machines */
         out->available_bytes = 0;
-    else
+    else if (recipe->task != DT_TASK_COMMAND)
         DT_TRY(dt_memory_check(recipe, out->data.vocab, &ranks, ranks_here(&out->plan),
                                out->available_bytes, "localhost", err));
     DT_TRY(check_webhook(recipe, err));

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "recipes/fields/task_fields.h"
 #include "runner/channel/protocol.h"
 #include "runner/supervisor/collect/collector_int.h"
 #include "runner/supervisor/collect/journal_file.h"
@@ -185,7 +186,7 @@ static dt_status open_all(replaying *all, const dt_replay *what, bool compare, d
     DT_TRY(find_ranks(all, err));
     setup.checkpoints = all->checkpoints;
     setup.world_size = all->world_size;
-    if (all->plan.world_size > 0 && all->plan.recipe.task != DT_TASK_TRAIN)
+    if (all->plan.world_size > 0 && dt_task_has_lines(all->plan.recipe.task))
         setup.task = &all->plan.task;
     DT_TRY(dt_collector_open(&all->collector, &setup, &calls, all, err));
     for (int64_t i = 0; i < what->node_count; i++)

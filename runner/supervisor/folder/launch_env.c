@@ -159,6 +159,20 @@ void dt_launch_env_references(const char **out, const char *text, dt_arena *aren
     dt_strbuf_release(&names);
 }
 
+const char *dt_launch_env_text(const char *also, const dt_string_list *env, dt_arena *arena)
+{
+    const char *text;
+    dt_strbuf all;
+
+    dt_strbuf_init(&all);
+    dt_strbuf_add_str(&all, also);
+    for (int64_t i = 0; i < env->count; i++)
+        dt_strbuf_add_fmt(&all, " %s", env->items[i]);
+    text = dt_arena_strdup(arena, all.data);
+    dt_strbuf_release(&all);
+    return text;
+}
+
 /* --- the file */
 
 static void add_item(dt_strbuf *out, const char *front, const char *value)
@@ -201,7 +215,8 @@ dt_status dt_launch_env_save(const char *folder, const char *text, dt_error *err
     dt_launch_env_references(&secrets, text, &arena);
     begin_file(&out, getcwd(directory, sizeof(directory)), (int)old, secrets);
     for (char **item = environ; item != NULL && *item != NULL; item++)
-        if (dt_launch_env_keeps(*item, also) && !is_listed(secrets, *item, strcspn(*item, "=")))
+        if (dt_launch_env_keeps(*item, NULL) ||
+            (dt_launch_env_keeps(*item, also) && !is_listed(secrets, *item, strcspn(*item, "="))))
             add_item(&out, *item, "");
     DT_TRY(dt_file_write_atomic(path, out.data, out.length, 0600, err));
 out:
@@ -296,7 +311,7 @@ static void add_secrets(dt_launch_env *env, dt_arena *arena)
         const char *value;
 
         value = getenv(name);
-        if (value != NULL)
+        if (value != NULL && value_of(env, name) == NULL)
             set(env, name, value, arena);
         at += length + (at[length] == ',');
     }

@@ -8,9 +8,9 @@
  * are not variables: DTRUN_LAUNCH_DIRECTORY, DTRUN_LAUNCH_UMASK, DTRUN_LAUNCH_SECRETS.
  *
  * Kept     variables whose name matches the table in launch_env.c, or that DTRUN_KEEP_ENV names
- * Secrets  are not kept: variables outside the table, proxies with a password, and variables that the recipe
- *          references as ${env:...}. The names of the referenced variables are kept, and the values come from the
- *          process that starts the supervisor, if they are set there
+ * Secrets  are not kept: variables outside the table, proxies with a password, and variables outside the table
+ *          that the recipe references as ${env:...}. The names of the referenced variables are kept, and their values
+ *          come from the process that starts the supervisor, if they are set there
  * Errors   DT_ERR_NOT_FOUND from read if the file is missing
  */
 #ifndef DT_FOLDER_LAUNCH_ENV_H
@@ -21,6 +21,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "recipes/fields/recipe.h"
 
 typedef struct dt_launch_env {
     /* NAME=value, ended by NULL; in the arena, with room for items that a revival adds */
@@ -36,6 +37,10 @@ bool dt_launch_env_keeps(const char *assignment, const char *also);
 
 /* Returns the names in the ${env:NAME} references of `text`, separated by commas, in the arena. */
 void dt_launch_env_references(const char **out, const char *text, dt_arena *arena);
+
+/* Returns the texts of a recipe whose references are filled in when they are used: `also` (the webhook, or "") and
+ * those of `env`. In the arena. */
+const char *dt_launch_env_text(const char *also, const dt_string_list *env, dt_arena *arena);
 
 /* Saves this process's environment to FOLDER/environment. text: the recipe with its references. */
 dt_status dt_launch_env_save(const char *folder, const char *text, dt_error *err);

@@ -8,7 +8,7 @@
 
 const char *dt_task_of(const dt_run *run)
 {
-    static const char *const names[] = {"generate", "score", NULL};
+    static const char *const names[] = {"generate", "score", "command", NULL};
     const char *task, *found = NULL;
     json_t *json = NULL;
 
@@ -23,6 +23,13 @@ const char *dt_task_of(const dt_run *run)
             found = names[i];
     json_decref(json);
     return found;
+}
+
+bool dt_task_of_lines(const dt_run *run)
+{
+    const char *task = dt_task_of(run);
+
+    return task != NULL && strcmp(task, "command") != 0;
 }
 
 dt_status dt_task_plan(dt_plan *out, const dt_run *run, dt_arena *arena, dt_error *err)
@@ -44,6 +51,11 @@ dt_status dt_task_refuse(const dt_run *run, const char *what, dt_arena *arena, d
 
     if (task == NULL)
         return DT_OK;
+    if (!dt_task_of_lines(run))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "run '%s' is a run of a command, whose checkpoints dtrun cannot read: it "
+                       "cannot %s",
+                       run->id, what);
     if (dt_task_plan(&plan, run, arena, NULL) == DT_OK)
         return DT_FAIL(
             err, DT_ERR_USAGE,

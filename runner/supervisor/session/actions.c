@@ -99,6 +99,26 @@ static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_e
     return dt_node_addresses_agree(*out, all, session->node_count, err);
 }
 
+/* Adds the variables that `env` of a command references, as DTRUN_SECRET_NAME (engine/program/child.h). A variable that
+ * is not set is left out: the program's rank reports it. */
+static void add_variables(json_t *object, const char *names)
+{
+    dt_strbuf name;
+
+    dt_strbuf_init(&name);
+    for (size_t length; *names != '\0'; names += length + (names[length] == ',')) {
+        const char *value;
+
+        length = strcspn(names, ",");
+        dt_strbuf_reset(&name);
+        dt_strbuf_add_fmt(&name, "DTRUN_SECRET_%.*s", (int)length, names);
+        value = getenv(name.data + strlen("DTRUN_SECRET_"));
+        if (value != NULL)
+            json_object_set_new(object, name.data, json_string(value));
+    }
+    dt_strbuf_release(&name);
+}
+
 static json_t *environment_of(const dt_session *session, const char *const *addresses,
                               int64_t index)
 {
@@ -110,6 +130,7 @@ static json_t *environment_of(const dt_session *session, const char *const *addr
 
     if (planted != NULL)
         json_object_set_new(object, "DTRUN_FAULT", json_string(planted));
+    add_variables(object, session->variables);
     return object;
 }
 

@@ -8,8 +8,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "recipes/fields/durations.h"
+#include "recipes/fields/task_fields.h"
 #include "recipes/plan/plan.h"
 #include "runner/supervisor/folder/copies.h"
+#include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/rebuild/restore_runs.h"
@@ -49,19 +51,23 @@ static void take_recipe(dt_session *session, const dt_plan *plan)
     session->webhook = plan->recipe.notify.webhook;
     session->nodes_min = plan->recipe.nodes_min;
     session->max_restarts = plan->recipe.failure.max_restarts;
-    session->hang_seconds = plan->recipe.failure.hang_seconds;
+    session->hang_seconds =
+        plan->recipe.task == DT_TASK_COMMAND ? 0 : plan->recipe.failure.hang_seconds;
+    dt_launch_env_references(&session->variables,
+                             dt_launch_env_text("", &plan->recipe.env, &session->arena),
+                             &session->arena);
     session->steps = plan->recipe.schedule.steps;
     session->epochs = plan->recipe.schedule.epochs;
     dt_launcher_lost_seconds(&session->launcher_lost_seconds, plan->recipe.failure.launcher_lost);
 }
 
-/* Keeps the plan if the task is not training. A substitute plan (missing_plan.c) has no task:
+/* Keeps the plan if the task has lines. A substitute plan (missing_plan.c) has no task:
  * the run only has to end. */
 static void take_task(dt_session *session, const dt_plan *plan)
 {
     dt_plan *copy;
 
-    if (plan->recipe.task == DT_TASK_TRAIN || session->plan_problem != NULL)
+    if (!dt_task_has_lines(plan->recipe.task) || session->plan_problem != NULL)
         return;
     copy = dt_arena_alloc(&session->arena, sizeof(*copy));
     *copy = *plan;

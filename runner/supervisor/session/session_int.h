@@ -76,12 +76,14 @@ struct dt_session {
     dt_attempt_record record; /* record of the attempt; strings live in the arena */
     bool has_run;             /* all ranks were ready at some time */
     json_t *plan;
-    const dt_plan *task_plan; /* the parsed plan if the task is not training, else NULL */
+    const dt_plan *task_plan; /* the parsed plan if the task has lines, else NULL */
     const char *checkpoints;  /* the plan's directory */
     const char *webhook;      /* unexpanded URL, "" if none */
     dt_notifier *notifier;    /* owned by the process; borrowed */
     const char *secret;       /* secret of the run, hexadecimal */
-    double grace_seconds, launcher_lost_seconds, hang_seconds;
+    const char *variables;    /* names that the recipe's `env` references, separated by commas */
+    double grace_seconds, launcher_lost_seconds;
+    double hang_seconds; /* 0: hangs are not detected */
     int64_t nodes_min, max_restarts;
     int64_t steps, epochs; /* the recipe's schedule */
     int64_t start_step;

@@ -160,7 +160,8 @@ static dt_status look(dt_session *session, dt_error *err)
     dt_watchdog_verdict verdict;
     int64_t hung;
 
-    if (session->state != DT_RUN_STARTING && session->state != DT_RUN_RUNNING)
+    if (session->hang_seconds <= 0 ||
+        (session->state != DT_RUN_STARTING && session->state != DT_RUN_RUNNING))
         return DT_OK;
     verdict =
         dt_watchdog_decide(&session->watchdog, silent, dt_silence_limit(&session->silence), &hung);

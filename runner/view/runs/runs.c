@@ -277,8 +277,10 @@ const char *dt_runs_total(char *buf, size_t size, const dt_run *run)
     if (epochs > 0)
         snprintf(buf, size, "%s epoch%s", dt_format_whole(whole, sizeof(whole), epochs),
                  epochs == 1 ? "" : "s");
-    else
+    else if (run->steps_total > 0)
         dt_format_whole(buf, size, run->steps_total);
+    else
+        snprintf(buf, size, "?"); /* only the program of a command knows */
     json_decref(recipe);
     return buf;
 }

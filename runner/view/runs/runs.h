@@ -38,7 +38,8 @@ json_t *dt_runs_attempts_json(const dt_attempt *attempts, int64_t count);
 dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
                               dt_error *err);
 
-/* Writes the number of steps of the run: "2,000", or "40 epochs" until the engine has counted them.
+/* Writes the number of steps of the run: "2,000", or "40 epochs" until the engine has counted them;
+ * "?" of a command, which does not tell.
  * Returns buf. */
 const char *dt_runs_total(char *buf, size_t size, const dt_run *run);
 

@@ -1,0 +1,41 @@
+#include "runner/launch/program.h"
+
+#include "runner/cli/interrupt.h"
+#include "runner/launch/attempt.h"
+#include "runner/launch/existing_run.h"
+#include "runner/launch/node_checks.h"
+
+#include "base/banned.h"
+
+static dt_status check(const dt_run *run, const dt_call *call, dt_error *err)
+{
+    static const char *const of_training[] = {"from", "new-data", "new-model", NULL};
+
+    for (size_t i = 0; of_training[i] != NULL; i++)
+        if (dt_arguments_get(call->args, of_training[i])->given)
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "--%s is only for training runs, and '%s' is a run of a command",
+                           of_training[i], run->id);
+    if (run->state == DT_RUN_FINISHED)
+        return DT_FAIL(err, DT_ERR_USAGE, "run '%s' is finished: launch it again", run->id);
+    return DT_OK;
+}
+
+dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
+{
+    const dt_budget_place at = {0}; /* only the program knows where it continues */
+    dt_status st = DT_OK;
+    dt_preflight flight;
+    dt_origins origins;
+    dt_recipe recipe;
+
+    DT_TRY(check(run, call, err));
+    DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, run, call, err));
+    DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
+    flight.origins = &origins;
+    DT_TRY(dt_nodes_check(&flight, run->recipe_path, call, err));
+    dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete attempt */
+    DT_TRY(dt_attempt_resume(store, run, "", &at, &flight, call->arena, err));
+out:
+    return st;
+}
