@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# What a program of a recipe with a `command` can print, programs that cannot be executed, and recipes that are refused.
+. "$(dirname "$0")/lib.sh"
+cp tests/cli/trainer.sh "$work/trainer.sh"
+recipe() { # name and lines of a recipe
+    printf '%s\n' "${@:2}" >"$work/$1.yaml"
+}
+
+# What a program can print.
+recipe wild 'command: ./trainer.sh wild' 'metrics: json'
+expect 0 launch --wait --json "$work/wild.yaml"
+json "o['state'] == 'finished'" "o['loss'] == 0.0625"
+expect 0 show --json last
+json "len(o['metrics']) == 256" "'huge' in o['metrics'] and 'text' not in o['metrics']"
+expect 0 logs last
+says "more than 256 names of metrics" "[cut]" "points beyond 256 names" "point"
+expect 0 metrics last --name loss --format csv
+[ "$(cut -d, -f2,4 "$work/out" | tail -n +2 | tr '\n' ' ')" = "1,nan 4,0.125 5,0.0625 " ] || fail "not the metrics"
+recipe lines 'command: ./trainer.sh lines' "metrics: {pattern: 'step (?P<step>\\d+) .*loss (?P<loss>[\\d.]+) \\(lr (?P<lr>[^)]+)'}"
+expect 0 launch --wait --json "$work/lines.yaml"
+json "o['loss'] == 0.3" "o['steps'] == 3"
+expect 0 metrics last --name lr --format csv
+says "0.001"
+
+# Programs that are not there, or cannot be executed.
+recipe bad 'command: ./trainer.sh code 3'
+refused() { # COMMAND, message
+    expect 1 launch --wait "$work/bad.yaml" --set processes=1 --set failure.max_restarts=2 --set "command=$1"
+    says "rank 0 on localhost exited with code 1: $2"
+}
+printf 'no program\n' >"$work/text" && chmod +x "$work/text"
+printf '#!/no/such/python\n' >"$work/script" && chmod +x "$work/script"
+printf 'exit 0\n' >"$work/plain"
+refused no-such-program-at-all "'no-such-program-at-all' was not found on this node"
+refused ./missing "cannot run './missing' on this node: No such file or directory"
+refused ./plain "cannot run './plain' on this node: Permission denied"
+refused ./text "cannot run './text': it is neither a program nor a script"
+refused ./script "cannot run './script': the interpreter that its first line names does not exist"
+refused "$work" "cannot run '$work' on this node: Permission denied"
+expect 1 launch --wait "$work/bad.yaml" --set workdir=/no/such/folder
+says "cannot run in the folder '/no/such/folder' of this node"
+
+# The GPUs that the plan gives to a node, as the node names them. The engine starts programs that use them or not.
+recipe gpus "command: sh -c 'echo gpus=\$CUDA_VISIBLE_DEVICES threads=\$OMP_NUM_THREADS nproc={nproc}'" 'processes: node'
+expect 0 launch --dry-run --json "$work/gpus.yaml"
+python3 - "$work" <<'PY'
+import json, sys
+plan = json.load(open(sys.argv[1] + '/out'))['plan']
+plan.update(run='k3v9x2', attempt=1, directory='/dev/null')
+plan['ranks'][0].update(device='cuda:1', replicas=2)
+json.dump(plan, open(sys.argv[1] + '/plan.json', 'w'))
+PY
+CUDA_VISIBLE_DEVICES=7,8,9 OMP_NUM_THREADS=3 "$DTRUN_BIN/dtrun-engine" train --plan "$work/plan.json" >"$work/out" 2>"$work/err"
+says "gpus=8,9 threads= nproc=2" '"event":"ready"' '"reason":"steps"'
+CUDA_VISIBLE_DEVICES='' "$DTRUN_BIN/dtrun-engine" train --plan "$work/plan.json" >"$work/out" 2>"$work/err"
+says "gpus=1,2"
+
+# Refused: before there is a run, with the field and the reason.
+wrong() { # text of a recipe; what it says
+    printf '%b\n' "$1" >"$work/wrong.yaml"
+    expect 2 launch "$work/wrong.yaml"
+    says "${@:2}"
+}
+wrong 'command: a | b' "only a shell understands: set 'shell: true'"
+wrong "command: a 'b" "a quote that is not closed"
+wrong 'command: ""' "'command' contains an empty text"
+wrong 'command: []' "'command' is missing or empty"
+wrong 'task: command' "'command' is missing or empty"
+wrong 'command: [a, b]\nshell: true' "takes the command as one text"
+wrong 'command: a\nmodel: gpt2-small' "'model.preset' has no effect on a command"
+wrong 'command: a\nranks: 2' "use 'processes'"
+wrong 'command: a\nfailure: {hang_seconds: 60}' "'failure.hang_seconds' is not supported with a command yet"
+wrong 'command: a\ntask: generate' "'command' and 'task: generate' cannot be combined"
+wrong 'command: a\nprocesses: many' "expected 'gpu', 'node' or a number"
+wrong 'command: a\nprocesses: 3\ngpus: 8' "'processes' 3 does not divide 'gpus' 8"
+wrong 'command: a\nenv: {RANK: 1}' "'env.RANK' is set by dtrun"
+wrong 'command: a\nenv: {A-B: 1}' "'A-B' is not a variable"
+wrong 'command: a\nenv: {A: [1]}' "expected a list of text"
+wrong 'command: a\nmetrics: {file: x}' "unknown key 'file'"
+wrong "command: a\nmetrics: {pattern: 'loss (?P<loss>.*)'}" "needs a group 'step'"
+wrong "command: a\nmetrics: {pattern: '(?P<step>.*?)(?P<x>.)'}" "a lazy or possessive repetition"
+wrong "command: a\nmetrics: {pattern: '(?P<step>['}" "a '[' is not closed"
+wrong 'command: a\nsetup: pip install x' "unknown key 'setup'"
+wrong 'model: gpt2-small\nenv: {A: 1}' "'env' has no effect without a 'command'"
+expect 2 smoke "$work/wild.yaml"
+says "takes only recipes that train"
