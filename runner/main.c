@@ -18,6 +18,7 @@
 /* clang-format off */
 const dt_command *const dt_commands[] = {
     &dt_command_launch,
+    &dt_command_run,
     &dt_command_stop,
     &dt_command_resume,
     &dt_command_fork,

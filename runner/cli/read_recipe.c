@@ -71,11 +71,21 @@ out:
 dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
                          const dt_call *call, dt_error *err)
 {
-    const dt_value *sets = dt_arguments_get(call->args, "set");
     dt_status st = DT_OK;
 
     *source = (dt_recipe_source){0};
     DT_TRY(dt_recipe_source_read(source, path, call->arena, err));
+    DT_TRY(dt_read_recipe_text(out, source, call, err));
+out:
+    return st;
+}
+
+dt_status dt_read_recipe_text(dt_recipe *out, dt_recipe_source *source, const dt_call *call,
+                              dt_error *err)
+{
+    const dt_value *sets = dt_arguments_get(call->args, "set");
+    dt_status st = DT_OK;
+
     DT_TRY(read_layers(source, call, err));
     source->sets = sets->items;
     source->sets_count = sets->items_count;

@@ -35,6 +35,10 @@
 dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
                          const dt_call *call, dt_error *err);
 
+/* The same for a recipe whose path and text are set in *source. */
+dt_status dt_read_recipe_text(dt_recipe *out, dt_recipe_source *source, const dt_call *call,
+                              dt_error *err);
+
 /* The same for a command that takes only recipes that train. */
 dt_status dt_read_training_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
                                   const dt_call *call, dt_error *err);

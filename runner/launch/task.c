@@ -15,6 +15,7 @@
 #include "runner/launch/attempt.h"
 #include "runner/launch/from_checkpoint.h"
 #include "runner/launch/node_checks.h"
+#include "runner/launch/nodes_option.h"
 #include "runner/launch/preflight.h"
 #include "runner/launch/task_parts.h"
 #include "runner/supervisor/folder/run_folder.h"
@@ -157,33 +158,6 @@ static void add_set(const char **sets, size_t *count, const char *key, const cha
     sets[(*count)++] = dt_arena_printf(arena, "%s=%s", key, value);
 }
 
-/* Turns "gpu[01-04],big" into a list as in a recipe; a text without a comma, or a list, is
- * unchanged. */
-static void list_nodes(const char **out, const char *text, dt_arena *arena)
-{
-    dt_strbuf list;
-    bool several = false;
-    int depth = 0;
-
-    *out = text;
-    if (text == NULL || text[0] == '[')
-        return;
-    dt_strbuf_init(&list);
-    dt_strbuf_add_str(&list, "[\"");
-    for (; *text != '\0'; text++) {
-        depth += (*text == '[') - (*text == ']');
-        several = several || (*text == ',' && depth == 0);
-        if (*text == ',' && depth == 0)
-            dt_strbuf_add_str(&list, "\", \"");
-        else
-            dt_strbuf_add_char(&list, *text);
-    }
-    dt_strbuf_add_str(&list, "\"]");
-    if (several)
-        *out = dt_arena_strdup(arena, list.data);
-    dt_strbuf_release(&list);
-}
-
 static void begin_recipe(dt_recipe *out, dt_task_kind kind)
 {
     static const char *here[] = {"localhost"};
@@ -283,7 +257,7 @@ static dt_status recipe_by_options(dt_recipe *out, dt_recipe *before, const dt_r
     DT_TRY(choose_name(before, parent, call, err));
     DT_TRY(take_lines(before, parent, call, err));
     DT_TRY(take_options(before, call, err));
-    list_nodes(&nodes, text_of(call, "nodes"), call->arena);
+    dt_nodes_option(&nodes, text_of(call, "nodes"), call->arena);
     add_set(sets, &count, "nodes", nodes, call->arena);
     add_set(sets, &count, "ranks", text_of(call, "ranks"), call->arena);
     add_set(sets, &count, "gpus", text_of(call, "gpus"), call->arena);

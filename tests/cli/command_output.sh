@@ -40,6 +40,24 @@ refused "$work" "cannot run '$work' on this node: Permission denied"
 expect 1 launch --wait "$work/bad.yaml" --set workdir=/no/such/folder
 says "cannot run in the folder '/no/such/folder' of this node"
 
+# A sweep over commands, and a program without a recipe file.
+recipe sweep 'metrics: json' 'sweep: {command: ["./trainer.sh good x", [./trainer.sh, good, "y z"]]}'
+expect 0 launch --wait "$work/sweep.yaml"
+expect 0 list --group sweep --json
+json "[(r['state'], r['loss']) for r in o['runs']] == 2 * [('finished', 0.25)]"
+expect 0 logs sweep-2
+says "words=2 last="
+expect 0 run --dry-run --nodes localhost --processes 2 -- "$work/trainer.sh" good 'a b'
+says 'name: "trainer"' "command: [\"$work/trainer.sh\",\"good\",\"a b\"]" 'processes: "2"' "nothing was started"
+expect 0 run --wait --json --name other --processes 2 --set env='{KEY: xyz}' -- "$work/trainer.sh" good 'a b'
+json "o['name'] == 'other'" "o['state'] == 'finished'" "o['loss'] == 0.25"
+expect 1 run --wait -- sh -c "exit 9"
+says "exited with code 9"
+expect 2 run
+says "PROGRAM... is missing"
+expect 2 run --processes many -- true
+says "expected 'gpu', 'node' or a number"
+
 # The GPUs that the plan gives to a node, as the node names them. The engine starts programs that use them or not.
 recipe gpus "command: sh -c 'echo gpus=\$CUDA_VISIBLE_DEVICES threads=\$OMP_NUM_THREADS nproc={nproc}'" 'processes: node'
 expect 0 launch --dry-run --json "$work/gpus.yaml"
