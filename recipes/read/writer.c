@@ -4,6 +4,7 @@
 
 #include "recipes/architecture/architecture.h"
 #include "recipes/fields/fields.h"
+#include "recipes/fields/task_fields.h"
 #include "recipes/fields/values.h"
 
 #include "base/banned.h"
@@ -27,7 +28,8 @@ static bool is_left_out(const dt_recipe *recipe, const dt_recipe *defaults, cons
     bool same;
 
     if (strcmp(field->path, "model.preset") == 0 || strcmp(field->path, "hostfile") == 0 ||
-        dt_architecture_ignores(recipe->model.kind, field->path))
+        dt_architecture_ignores(recipe->model.kind, field->path) ||
+        (recipe->task == DT_TASK_COMMAND && !dt_field_is_of_task(field, DT_TASK_COMMAND)))
         return true;
     if (has_own_default(recipe, field->path))
         return false;

@@ -45,7 +45,8 @@ static void test_an_unknown_key_names_the_line_and_the_likely_key(void **state)
          "gpus, ranks, threads, tensor, network, slurm, strategy, model, activation_checkpointing, "
          "cuda_graphs, precision, data, batch, optimizer, schedule, time_limit, clip, seed, "
          "evaluate, checkpoint, log, "
-         "grace_seconds, failure, search, early_stop, notify, lines, generate)"},
+         "grace_seconds, failure, search, early_stop, notify, command, shell, processes, "
+         "workdir, env, metrics, lines, generate)"},
     };
     EXPECT_ALL(cases);
 }
