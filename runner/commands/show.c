@@ -155,7 +155,7 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
-    bool trains = dt_task_of(run) == NULL;
+    bool steps = !dt_task_of_lines(run);
     dt_table table;
 
     dt_table_init(&table, columns, 2, arena);
@@ -176,12 +176,12 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
                  dt_runs_shown_state(run, &timing->activity));
     if (run->reason[0] != '\0')
         add_fact(&table, "reason", run->reason);
-    dt_table_add(&table, DT_STYLE_DIM, trains ? "step" : "lines");
+    dt_table_add(&table, DT_STYLE_DIM, steps ? "step" : "lines");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s of %s", dt_format_whole(a, sizeof(a), run->step),
                  dt_runs_total(b, sizeof(b), run));
-    if (trains || !isnan(run->loss))
+    if (steps || !isnan(run->loss))
         add_loss(&table, "loss", run->loss, all->loss_spark);
-    if (trains)
+    if (steps)
         add_loss(&table, "validation loss", run->valid_loss, all->valid_spark);
     add_fact(&table, dt_runs_timed_speed(run),
              dt_format_count(a, sizeof(a), timing->tokens_per_second));

@@ -53,9 +53,9 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     dt_strbuf_add_str(out, "  ");
     dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
     dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s %s of %s\n", (int)(share * 100),
-                dt_task_of(run) == NULL ? "step" : "line", dt_format_whole(a, sizeof(a), run->step),
+                dt_task_of_lines(run) ? "line" : "step", dt_format_whole(a, sizeof(a), run->step),
                 dt_runs_total(b, sizeof(b), run));
-    if (dt_task_of(run) == NULL)
+    if (!dt_task_of_lines(run))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation %s   ",
                     dt_format_loss(a, sizeof(a), run->loss),
                     dt_format_loss(b, sizeof(b), run->valid_loss));

@@ -38,9 +38,12 @@ function showHead(run, nodes, now) {
   setText(byId('reason'), reason);
 }
 
+/* Whether a step of the run is a line: of the tasks generate and score. */
+const hasLines = (run) => run.task === 'generate' || run.task === 'score';
+
 function showProgress(run) {
   const share = run.steps_total > 0 ? Math.floor(100 * run.step / run.steps_total) : 0;
-  const step = run.task === 'train' ? 'Step' : 'Line';
+  const step = hasLines(run) ? 'Line' : 'Step';
   setText(byId('steps'), `${step} ${text.count(run.step)}` // a run by epochs learns its steps
     + (run.steps_total > 0 ? ` of ${text.count(run.steps_total)} · ${share} %` : ''));
   setText(byId('eta'), run.eta_seconds !== null ? `about ${text.duration(run.eta_seconds)} left`
@@ -51,7 +54,7 @@ function showProgress(run) {
 function figuresOf(run, series) {
   const speed = [`${text.speedUnit(run.item)} (${isActive(run.state) ? 'last' : 'mean'})`, text.count(run.mean_tokens_per_second)];
   const elapsed = ['Elapsed', text.duration(run.elapsed_seconds)];
-  if (run.task !== 'train')
+  if (hasLines(run))
     return [
       ['Lines/s (last)', text.compact(series.newest('lines_per_second'))],
       ...run.mean_tokens_per_second === null ? [] : [speed],
@@ -115,7 +118,7 @@ export function showRun() {
     item = shown.run.item;
     nameItems([item]);
     const trains = shown.run.task === 'train';
-    setText(document.querySelector('#axis option[value=step]'), trains ? 'step' : 'line');
+    setText(document.querySelector('#axis option[value=step]'), hasLines(shown.run) ? 'line' : 'step');
     const card = byId('checkpoints').closest('section');
     card.hidden = !trains;
     card.parentElement.classList.toggle('pair', trains);
@@ -125,7 +128,7 @@ export function showRun() {
   const showCurves = (shown, fresh) => {
     const old = JSON.stringify(marks);
     marks = marksOf(shown.run, shown.attempts, checkpoints.present);
-    charts.setNames(shown.run.task === 'train' ? shown.metrics : [...new Set(['lines_per_second', ...shown.metrics])]);
+    charts.setNames(hasLines(shown.run) ? [...new Set(['lines_per_second', ...shown.metrics])] : shown.metrics);
     if (fresh || old !== JSON.stringify(marks)) charts.draw();
     showFigures(shown.run, series);
   };
