@@ -87,6 +87,8 @@ static dt_status add_reference(dt_strbuf *out, const char *inside, size_t length
     size_t name = dash != NULL ? (size_t)(dash - text) : length;
     const char *value = getenv(dt_arena_printf(arena, SECRET "%.*s", (int)name, text));
 
+    if (value != NULL && value[0] == '\0')
+        value = NULL;
     if (value == NULL && dash == NULL)
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "'env.%.*s' needs the variable '%s', which is not set where the run was "

@@ -1,5 +1,8 @@
 #include "runner/launch/program.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "runner/cli/interrupt.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
@@ -21,6 +24,34 @@ static dt_status check(const dt_run *run, const dt_call *call, dt_error *err)
     return DT_OK;
 }
 
+/* Checks the first reference in the text, "NAME}..." or "NAME:-default}...". */
+static dt_status check_reference(const char *item, const char *reference, dt_arena *arena,
+                                 dt_error *err)
+{
+    size_t length = strcspn(reference, ":}");
+    const char *name = dt_arena_strndup(arena, reference, length), *value = getenv(name);
+
+    if (reference[length] == ':' || (value != NULL && value[0] != '\0'))
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_RECIPE, "'env.%.*s': the environment lacks '%s': set it",
+                   (int)strcspn(item, "="), item, name);
+}
+
+/* Checks the variables that `env` references: a launch checks them when it reads the recipe. */
+static dt_status check_env(const dt_string_list *env, dt_arena *arena, dt_error *err)
+{
+    static const char opening[] = "${env:";
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < env->count; i++)
+        for (const char *at = env->items[i]; (at = strstr(at, opening)) != NULL;) {
+            at += strlen(opening);
+            DT_TRY(check_reference(env->items[i], at, arena, err));
+        }
+out:
+    return st;
+}
+
 dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
 {
     const dt_budget_place at = {0}; /* only the program knows where it continues */
@@ -31,6 +62,7 @@ dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, d
 
     DT_TRY(check(run, call, err));
     DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, run, call, err));
+    DT_TRY(check_env(&recipe.env, call->arena, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
     DT_TRY(dt_nodes_check(&flight, run->recipe_path, call, err));

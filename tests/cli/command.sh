@@ -89,3 +89,10 @@ expect 0 logs last
 cat "$work/out" "$work/err" | grep -o 'count=.*' | cut -d' ' -f1,3 | tr '\n' ' ' >"$work/counts"
 [ "$(cat "$work/counts")" = "count=0 attempt=1 count=1 attempt=2 count=2 attempt=3 " ] || fail "not the counts"
 [ "$(grep -o 'port=[0-9]*' "$work/out" | sort -u | wc -l)" -eq 3 ] || fail "a port was used twice"
+expect 1 launch --wait "$work/again.yaml" --set 'command=./trainer.sh again 2' --set failure.max_restarts=0 \
+    --set 'env={KEY: "${env:DT_TEST_KEY}"}'
+(unset DT_TEST_KEY && expect 2 resume last --wait && says "'env.KEY': the environment lacks 'DT_TEST_KEY'")
+expect 0 resume last --wait --json
+json "o['state'] == 'finished'" "o['attempt'] == 2"
+expect 2 resume last --from 3
+says "--from is only for training runs"
