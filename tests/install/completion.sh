@@ -30,20 +30,9 @@ same "a state in one word" "$(offered list --state=stoppe)" --state=stopped
 same "a recipe" "$(offered launch "")" :files
 same "a field's name" "$(offered launch --set optimizer.beta)" $'optimizer.beta1=\noptimizer.beta2='
 same "a field's value" "$(offered launch --set strategy.kind=)" $'strategy.kind=dp\nstrategy.kind=ddp\nstrategy.kind=fsdp'
-expect 0 show last --json
-same "every field" "$(offered launch --set "" | tr -d = | sort)" "$(python3 - "$work/out" <<'PY'
+same "every field" "$(offered launch --set "" | tr -d = | sort)" "$("$DTRUN_BIN/field_list" | python3 -c '
 import json, sys
-def paths(tree, front=''):
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from paths(value, front + key + '.')
-        else:
-            yield front + key
-shown = json.load(open(sys.argv[1]))['recipe']
-del shown['recipe'] # its version: not a field that --set sets
-print('\n'.join(sorted(paths(shown))))
-PY
-)"
+print(*sorted(field["path"] for field in json.load(sys.stdin)), sep="\n")')"
 same "an option that was given" "$(offered stop --now --no)" --node
 same "an option that may be given again" "$(offered launch --set a=b --se)" --set
 same "a shell" "$(offered completion "")" $'bash\nzsh\nfish'
