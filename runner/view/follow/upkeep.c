@@ -32,9 +32,13 @@ dt_status dt_upkeep_look(const char **news, dt_upkeep *upkeep, const dt_run *run
     else
         (void)dt_supervisor_trouble(&text, run->id);
     upkeep->troubles = text.length > 0 ? upkeep->troubles + 1 : 0;
-    if (text.length > 0 && strncmp(text.data, upkeep->message, sizeof(upkeep->message) - 1) != 0)
+    if (text.length == 0)
+        upkeep->message[0] = '\0';
+    else if (upkeep->troubles > 1 && /* a busy machine delays one answer */
+             strncmp(text.data, upkeep->message, sizeof(upkeep->message) - 1) != 0) {
+        snprintf(upkeep->message, sizeof(upkeep->message), "%s", text.data);
         *news = upkeep->message;
-    snprintf(upkeep->message, sizeof(upkeep->message), "%s", text.data);
+    }
     dt_strbuf_release(&text);
     return DT_OK;
 }

@@ -17,7 +17,7 @@ typedef struct dt_upkeep {
 } dt_upkeep; /* starts zeroed */
 
 /* *news: a sentence about the run's supervisor that differs from the last one, valid until the next
- * call; else NULL. */
+ * call; else NULL. A problem is reported if two checks in a row find one. */
 dt_status dt_upkeep_look(const char **news, dt_upkeep *upkeep, const dt_run *run, dt_error *err);
 
 #endif
