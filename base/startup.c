@@ -105,6 +105,17 @@ void dt_startup_child_detached(void)
     block_only(0);
 }
 
+int dt_startup_wait_for_exec(int fd)
+{
+    int problem = 0;
+    ssize_t got;
+
+    do
+        got = read(fd, &problem, sizeof(problem));
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof(problem) ? problem : 0;
+}
+
 int dt_startup_spawn_attributes(posix_spawnattr_t *attributes, short flags)
 {
     int problem = posix_spawnattr_init(attributes);

@@ -31,6 +31,10 @@ void dt_startup_child(void);
 /* The same without the exception, for a child in a session of its own (a supervisor, a rank). */
 void dt_startup_child_detached(void);
 
+/* In the parent, with the reading end of a pipe that exec closes in the child: waits for exec, or for the errno that
+ * the child writes when exec fails, and returns it; 0: the program runs. */
+int dt_startup_wait_for_exec(int fd);
+
 /* dt_startup_child for posix_spawn: initializes `attributes` and adds `flags` (POSIX_SPAWN_SETPGROUP or 0). Returns 0
  * or an errno; the caller destroys the attributes after 0. */
 int dt_startup_spawn_attributes(posix_spawnattr_t *attributes, short flags);

@@ -349,18 +349,6 @@ static dt_status refuse(const char *program, int problem, dt_error *err)
                    strerror(problem));
 }
 
-/* Waits until exec closes the pipe, or the child sends its errno through it. */
-static int wait_for_exec(int fd)
-{
-    int problem = 0;
-    ssize_t got;
-
-    do
-        got = read(fd, &problem, sizeof(problem));
-    while (got < 0 && errno == EINTR);
-    return got == (ssize_t)sizeof(problem) ? problem : 0;
-}
-
 static dt_status start(pid_t *pid, const char *program, const char **words, const variables *all,
                        int out, dt_error *err)
 {
@@ -378,7 +366,7 @@ static dt_status start(pid_t *pid, const char *program, const char **words, cons
         _exit(127);
     }
     close(pipe_fds[1]);
-    problem = *pid < 0 ? errno : wait_for_exec(pipe_fds[0]);
+    problem = *pid < 0 ? errno : dt_startup_wait_for_exec(pipe_fds[0]);
     close(pipe_fds[0]);
     if (*pid < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot start a process: %s", strerror(problem));

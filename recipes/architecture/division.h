@@ -32,7 +32,7 @@ typedef struct dt_tensor_place {
     int64_t rank, size; /* size 0 or 1: layers are whole */
 } dt_tensor_place;
 
-/* What a rank holds of a parameter. */
+/* The part of a parameter that one rank holds. */
 typedef struct dt_param_held {
     int64_t dim[DT_PARAM_DIMS];
     int64_t elems;

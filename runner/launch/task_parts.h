@@ -12,8 +12,8 @@
 #define DT_TASK_PARTS \
     1024 /* at most; a multiple of most numbers of ranks, so that they end together */
 
-/* Sets the lines and the parts of *out; without a line there is no part. target: translations of the lines, or
- * NULL. The weight of a line is its bytes, in both files, plus line_weight (at least 1). */
+/* Counts the lines of *out and cuts them into parts; an empty file has no parts. target: translations of the
+ * lines, or NULL. The weight of a line is its bytes, in both files, plus line_weight (at least 1). */
 void dt_task_parts_cut(dt_plan_task *out, const dt_strbuf *input, const dt_strbuf *target,
                        int64_t line_weight, dt_arena *arena);
 

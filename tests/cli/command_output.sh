@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What a program of a recipe with a `command` can print, programs that cannot be executed, and recipes that are refused.
+# Recipes with a `command`: unusual output, programs that cannot be executed, and errors in the recipe.
 . "$(dirname "$0")/lib.sh"
 cp tests/cli/trainer.sh "$work/trainer.sh"
 recipe() { # name and lines of a recipe
     printf '%s\n' "${@:2}" >"$work/$1.yaml"
 }
 
-# What a program can print.
+# Unusual output.
 recipe wild 'command: ./trainer.sh wild' 'metrics: json'
 expect 0 launch --wait --json "$work/wild.yaml"
 json "o['state'] == 'finished'" "o['loss'] == 0.0625"

@@ -81,7 +81,7 @@ expect 0 launch --detach "$work/judge.yaml"
 id=$(cat "$work/out")
 expect 0 wait "$id"
 
-# What is refused, before there is a run.
+# Errors that are reported before a run exists.
 runs() { "$dtrun" list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))'; }
 before=$(runs)
 for command in plan smoke; do

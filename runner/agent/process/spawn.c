@@ -76,18 +76,6 @@ static void become(const plumbing *pipes, char *const *argv, char *const *enviro
     execve(argv[0], argv, environment);
 }
 
-/* Waits until exec closes the pipe, or the child sends its errno through it. */
-static int wait_for_exec(int fd)
-{
-    int problem = 0;
-    ssize_t got;
-
-    do
-        got = read(fd, &problem, sizeof(problem));
-    while (got < 0 && errno == EINTR);
-    return got == (ssize_t)sizeof(problem) ? problem : 0;
-}
-
 dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environment,
                    const dt_spawn_place *place, dt_error *err)
 {
@@ -116,7 +104,7 @@ dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environm
         _exit(127);
     }
     close_one(&pipes.problem[1]);
-    problem = wait_for_exec(pipes.problem[0]);
+    problem = dt_startup_wait_for_exec(pipes.problem[0]);
     if (problem != 0) {
         waitpid(spawned->pid, NULL, 0);
         DT_THROW(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(problem));
