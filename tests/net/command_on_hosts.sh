@@ -80,6 +80,9 @@ await 15 stays lost
 "$net_sh" cut "$net" host2
 again() { [ "$(value lost "o['attempt']")" -eq 2 ] && [ "$(value lost "o['loss']")" = 2.0 ]; }
 await 60 again || fail "no attempt without host2: $("$dtrun" show lost)"
+# a stop says that host2 is not proved, until it can be asked
+wants 5 "host2" "$dtrun" stop lost
+! grep -q "verified later\|none of its processes are left" "$net/out" || fail "a proof without host2: $(cat "$net/out")"
 "$net_sh" heal "$net" host2
-wants 0 "none of its processes are left" "$dtrun" stop lost
+wants 0 "no processes are left" "$dtrun" stop lost
 is "what a stop leaves on the hosts" "$(left_on_hosts)" ""

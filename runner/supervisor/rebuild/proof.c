@@ -20,21 +20,27 @@ static bool is_released(const dt_node *node)
     return strcmp(node->state, "released") == 0;
 }
 
-/* True if nothing of the attempt is left on any of its nodes. all: nodes by attempt, from
- * attempt 1. */
+/* True if a node of attempt `from` was released in it or in a later one. all: nodes by attempt, from attempt 1. */
+static bool is_node_proved(const nodes_of *all, int64_t attempts, int64_t from, const dt_node *node)
+{
+    if (is_released(node))
+        return true;
+    for (int64_t later = from; later < attempts; later++)
+        for (int64_t i = 0; i < all[later].count; i++)
+            if (strcmp(all[later].items[i].name, node->name) == 0 &&
+                is_released(&all[later].items[i]))
+                return true;
+    return false;
+}
+
+/* True if nothing is left on the nodes of the attempt and of those before it: an attempt that leaves out a lost node
+ * can end in doubt about it. */
 static bool is_proved(const nodes_of *all, int64_t attempts, int64_t attempt)
 {
-    for (int64_t i = 0; i < all[attempt - 1].count; i++) {
-        const dt_node *node = &all[attempt - 1].items[i];
-        bool proved = is_released(node);
-
-        for (int64_t later = attempt; later < attempts && !proved; later++)
-            for (int64_t k = 0; k < all[later].count; k++)
-                proved = proved || (strcmp(all[later].items[k].name, node->name) == 0 &&
-                                    is_released(&all[later].items[k]));
-        if (!proved)
-            return false;
-    }
+    for (int64_t one = 1; one <= attempt; one++)
+        for (int64_t i = 0; i < all[one - 1].count; i++)
+            if (!is_node_proved(all, attempts, one, &all[one - 1].items[i]))
+                return false;
     return true;
 }
 
