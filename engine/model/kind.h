@@ -101,10 +101,24 @@ dt_philox_key dt_model_dropout_key(const dt_batch *batch, int layer, dt_philox_o
 dt_tensor dt_layer_term(const dt_model *model, const dt_tensor *y, const dt_tensor *terms);
 /* y = the sum of the ranks' terms. */
 dt_status dt_layer_sum(dt_model *model, dt_tensor *y, const dt_tensor *term, dt_error *err);
-/* Whether this rank adds what is added only once to a sum: a bias, positions. */
-bool dt_layer_adds_once(const dt_model *model);
-/* The rows of the vocabulary that this rank has of a divided embedding or head. */
-dt_vocab_part dt_layer_vocab(const dt_model *model);
+/* The part of a vocabulary of `vocab` tokens in the `rows` rows that this rank has of a divided embedding or head. */
+dt_vocab_part dt_layer_vocab(const dt_model *model, int64_t rows, int64_t vocab);
+
+/* These four compute with what this rank holds, and sum; `terms` as for dt_layer_term. */
+/* y = x w^T + b, where w is divided by columns. b may be empty; only one rank adds it. */
+dt_status dt_layer_project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
+                           const dt_tensor *b, const dt_tensor *terms, dt_error *err);
+/* dx = dy w, the gradient of the input of a product whose weight is divided by rows. */
+dt_status dt_layer_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor *dy,
+                              const dt_tensor *w, const dt_tensor *terms, dt_error *err);
+/* Embed tokens of a vocabulary of `vocab`, with op embedding_forward; one rank adds the positions. */
+dt_status dt_layer_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
+                         const dt_tensor *words, const dt_tensor *positions, double scale,
+                         int64_t vocab, const dt_tensor *terms, dt_error *err);
+/* Adds to the gradients of its parameters: of this rank's words, and of all positions, which may be empty. */
+dt_status dt_layer_embed_backward(dt_model *model, dt_tensor *dwords, dt_tensor *dpositions,
+                                  const dt_tensor *dy, const dt_tensor *tokens, double scale,
+                                  int64_t vocab, dt_error *err);
 
 /* Views of parameter `which` of a unit, in the order of its table; valid between before_unit and
  * after_unit. */

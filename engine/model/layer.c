@@ -28,16 +28,64 @@ out:
     return st;
 }
 
-bool dt_layer_adds_once(const dt_model *model)
+/* What is added only once to a sum, such as a bias or positions: `all` on this rank, or nothing. */
+static dt_tensor once(const dt_model *model, const dt_tensor *all)
 {
-    return model->peers == NULL || model->config.tensor.rank == 0;
+    return model->peers == NULL || model->config.tensor.rank == 0 ? *all : (dt_tensor){0};
 }
 
-dt_vocab_part dt_layer_vocab(const dt_model *model)
+dt_status dt_layer_project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
+                           const dt_tensor *b, const dt_tensor *terms, dt_error *err)
 {
-    const dt_decoder_config *config = &model->config.decoder;
-    int64_t rows = config->vocab_padded / dt_tensor_ranks(&model->config.tensor);
-    dt_vocab_part part = {.first = rows * model->config.tensor.rank, .all = config->vocab};
+    dt_tensor term = dt_layer_term(model, y, terms), bias = once(model, b);
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->matmul_forward(model->device, &term, x, w, &bias, err));
+    DT_TRY(dt_layer_sum(model, y, &term, err));
+out:
+    return st;
+}
+
+dt_status dt_layer_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor *dy,
+                              const dt_tensor *w, const dt_tensor *terms, dt_error *err)
+{
+    dt_tensor term = dt_layer_term(model, dx, terms);
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->matmul_backward_input(model->device, &term, dy, w, err));
+    DT_TRY(dt_layer_sum(model, dx, &term, err));
+out:
+    return st;
+}
+
+dt_status dt_layer_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
+                         const dt_tensor *words, const dt_tensor *positions, double scale,
+                         int64_t vocab, const dt_tensor *terms, dt_error *err)
+{
+    dt_vocab_part part = dt_layer_vocab(model, words->dim[0], vocab);
+    dt_tensor term = dt_layer_term(model, y, terms), added = once(model, positions);
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->embedding_forward(model->device, &term, tokens, words, &added, scale,
+                                                 model->peers != NULL ? &part : NULL, err));
+    DT_TRY(dt_layer_sum(model, y, &term, err));
+out:
+    return st;
+}
+
+dt_status dt_layer_embed_backward(dt_model *model, dt_tensor *dwords, dt_tensor *dpositions,
+                                  const dt_tensor *dy, const dt_tensor *tokens, double scale,
+                                  int64_t vocab, dt_error *err)
+{
+    dt_vocab_part part = dt_layer_vocab(model, dwords->dim[0], vocab);
+
+    return model->device->ops->embedding_backward(model->device, dwords, dpositions, dy, tokens,
+                                                  scale, model->peers != NULL ? &part : NULL, err);
+}
+
+dt_vocab_part dt_layer_vocab(const dt_model *model, int64_t rows, int64_t vocab)
+{
+    dt_vocab_part part = {.first = rows * model->config.tensor.rank, .all = vocab};
 
     part.count = part.all - part.first;
     if (part.count > rows)

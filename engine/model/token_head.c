@@ -39,23 +39,23 @@ static dt_status lose(const dt_token_head *head, dt_tensor *losses, dt_tensor *l
                       const dt_tensor *target, const double *scale, dt_error *err)
 {
     const dt_ops *ops = head->device->ops;
-    int64_t count = dt_tensor_rows(logits), ranks;
+    double smoothing = scale != NULL ? head->smoothing : 0;
+    int64_t count = dt_tensor_rows(logits);
     dt_tensor own, all;
     dt_status st = DT_OK;
 
     if (head->peers == NULL)
         return scale != NULL ? ops->cross_entropy_backward(head->device, losses, logits, target,
-                                                           head->vocab, scale, head->smoothing, err)
+                                                           head->vocab, scale, smoothing, err)
                              : ops->cross_entropy_forward(head->device, losses, logits, target,
                                                           head->vocab, err);
-    DT_ASSERT(head->smoothing == 0);
-    ranks = dt_tensor_elems(&head->all) / dt_tensor_elems(&head->own);
-    own = dt_tensor_2d(head->own.data, DT_F32, 3, count);
-    all = dt_tensor_3d(head->all.data, DT_F32, ranks, 3, count);
-    DT_TRY(ops->cross_entropy_part(head->device, &own, logits, target, &head->part, err));
+    own = dt_tensor_2d(head->own.data, DT_F32, DT_VOCAB_NUMBERS, count);
+    all = dt_tensor_3d(head->all.data, DT_F32, head->all.dim[0], DT_VOCAB_NUMBERS, count);
+    DT_TRY(
+        ops->cross_entropy_part(head->device, &own, logits, target, &head->part, smoothing, err));
     DT_TRY(head->peers->gather(head->peers->self, &all, &own, err));
     DT_TRY(ops->cross_entropy_join(head->device, losses, logits, &all, target, &head->part, scale,
-                                   err));
+                                   smoothing, err));
 out:
     return st;
 }
@@ -108,17 +108,41 @@ out:
     return st;
 }
 
-/* Copy a chunk's rows to the host without their padding. */
-static dt_status copy_rows(const dt_token_head *head, const dt_tensor *chunk, float *logits,
-                           dt_error *err)
+/* Copy a chunk's rows to the host without their padding: columns from `first` on. */
+static dt_status copy_rows(const dt_token_head *head, const dt_tensor *chunk, int64_t first,
+                           float *logits, dt_error *err)
 {
+    int64_t left = head->vocab - first, columns = chunk->dim[1] < left ? chunk->dim[1] : left;
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < chunk->dim[0]; i++, logits += head->vocab) {
+    for (int64_t i = 0; i < chunk->dim[0] && columns > 0; i++) {
         dt_tensor row = slice(chunk, i, 1);
 
-        DT_TRY(head->device->copy_out(head->device, logits, row.data,
-                                      (size_t)head->vocab * sizeof(float), err));
+        DT_TRY(head->device->copy_out(head->device, logits + i * head->vocab + first, row.data,
+                                      (size_t)columns * sizeof(float), err));
+    }
+out:
+    return st;
+}
+
+/* Copy a chunk's rows to the host, gathered from the ranks that divide the vocabulary. */
+static dt_status copy_chunk(const dt_token_head *head, const dt_tensor *chunk, float *logits,
+                            dt_error *err)
+{
+    int64_t rows = chunk->dim[0], columns = head->vocab_padded;
+    dt_tensor all;
+    dt_status st = DT_OK;
+
+    if (head->peers == NULL)
+        return copy_rows(head, chunk, 0, logits, err);
+    DT_ASSERT(head->gathered.data != NULL && rows <= head->gathered.dim[1]);
+    all = dt_tensor_3d(head->gathered.data, DT_F32, head->gathered.dim[0], rows, columns);
+    DT_TRY(head->peers->gather(head->peers->self, &all, chunk, err));
+    for (int64_t r = 0; r < all.dim[0]; r++) {
+        dt_tensor part =
+            dt_tensor_2d((float *)all.data + r * rows * columns, DT_F32, rows, columns);
+
+        DT_TRY(copy_rows(head, &part, r * columns, logits, err));
     }
 out:
     return st;
@@ -146,7 +170,6 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
     dt_tensor no_bias = {0};
     dt_status st = DT_OK;
 
-    DT_ASSERT(head->peers == NULL);
     if (tokens == last) { /* all positions: treat them as one sequence */
         tokens = last = tokens * sequences;
         sequences = 1;
@@ -162,7 +185,7 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
             x = slice(&head->x, first, count);
             DT_TRY(head->device->ops->matmul_forward(head->device, &chunk, &x, &head->weight,
                                                      &no_bias, err));
-            DT_TRY(copy_rows(head, &chunk, logits, err));
+            DT_TRY(copy_chunk(head, &chunk, logits, err));
             logits += count * head->vocab;
         }
     }

@@ -4,8 +4,8 @@
  * head processes chunks of rows. The scale of the loss is known before the pass, so each chunk's gradients
  * are computed while its logits are in memory.
  *
- * If ranks divide the vocabulary, each computes the logits of its part. For each row of a chunk they exchange three
- * numbers (ops.h, cross_entropy_part), and dx is summed over the ranks once for all chunks.
+ * If ranks divide the vocabulary, each computes the logits of its part. For each row of a chunk they exchange
+ * DT_VOCAB_NUMBERS numbers (ops.h, cross_entropy_part), and dx is summed over the ranks once for all chunks.
  *
  * N rows, C V Vp as in engine/ops/ops.h
  * Ownership  everything is borrowed
@@ -31,10 +31,13 @@ typedef struct dt_token_head {
     dt_tensor weight; /* (Vp,C): the head's weight */
     dt_tensor losses; /* F32 (N): loss of each row */
     double smoothing; /* label smoothing, for dt_token_head_train */
-    /* NULL: the weight is whole. Otherwise vocab_padded is of `part`, and smoothing is 0 */
+    /* NULL: the weight is whole. Otherwise vocab_padded is of `part` */
     const dt_layer_peers *peers;
     dt_vocab_part part;
-    dt_tensor own, all; /* F32 (3,N), (ranks,3,N): numbers that the ranks exchange */
+    /* F32 (DT_VOCAB_NUMBERS,N), (ranks,DT_VOCAB_NUMBERS,N): numbers that the ranks exchange */
+    dt_tensor own, all;
+    dt_tensor
+        gathered; /* F32 (ranks,chunk_rows,Vp of a part), for dt_token_head_logits with peers */
 } dt_token_head;
 
 /* Rows of a chunk, for `rows` rows in total. Chunks have equal size, so that a backend that
@@ -52,8 +55,8 @@ dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *tar
  * (targets below 0 do not). on_host: buffer for the targets. */
 dt_status dt_token_head_sum(dt_device *device, const dt_tensor *losses, const dt_tensor *targets,
                             int32_t *on_host, double *loss_sum, int64_t *counted, dt_error *err);
-/* Without peers: logits of the last positions of each of `sequences` sequences, F32 (sequences, last, V) in host
- * memory. */
+/* Logits of the last positions of each of `sequences` sequences, F32 (sequences, last, V) in host memory; with peers
+ * on each rank. */
 dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int64_t last,
                                float *logits, dt_error *err);
 

@@ -176,17 +176,19 @@ typedef struct dt_ops {
                                         const double *scale, double smoothing, dt_error *err);
 
     /* Cross entropy over a vocabulary whose columns are divided among ranks; logits (N,Vp) are those of `part`.
-     * Writes own F32 (3,N): a row's largest logit, the sum of exp(logit - largest), and the target's logit; -inf, 0
-     * and 0 where the part has none. A target < 0: unspecified numbers that are finite or -inf. */
+     * Writes own F32 (DT_VOCAB_NUMBERS,N): a row's largest logit, the sum of exp(logit - largest), the target's logit;
+     * -inf, 0 and 0 where the part has none; and with smoothing the sum of the part's logits divided by V, else 0. A
+     * target < 0: unspecified numbers that are finite or -inf. */
     dt_status (*cross_entropy_part)(dt_device *, dt_tensor *own, const dt_tensor *logits,
                                     const dt_tensor *targets, const dt_vocab_part *part,
-                                    dt_error *err);
-    /* The losses of the whole vocabulary, from all F32 (ranks,3,N), what cross_entropy_part wrote on each rank.
-     * With `scale` also logits := (softmax - onehot) * scale IN PLACE, padded columns 0, as in
+                                    double smoothing, dt_error *err);
+    /* The losses of the whole vocabulary, from all F32 (ranks,DT_VOCAB_NUMBERS,N), what cross_entropy_part wrote on
+     * each rank with the same smoothing. With `scale` also logits := their gradient IN PLACE, padded columns 0, as in
      * cross_entropy_backward; scale NULL: only the losses. */
     dt_status (*cross_entropy_join)(dt_device *, dt_tensor *losses, dt_tensor *logits,
                                     const dt_tensor *all, const dt_tensor *targets,
-                                    const dt_vocab_part *part, const double *scale, dt_error *err);
+                                    const dt_vocab_part *part, const double *scale,
+                                    double smoothing, dt_error *err);
 
     /* losses[n] = sum_o (y[n,o] - targets[n,o])^2; a target that is NaN is ignored (loss 0, gradient 0).
      * losses F32 (N)  y act or F32 (N,O)  targets F32 (N,O) */

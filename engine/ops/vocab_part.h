@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "recipes/architecture/tokens.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

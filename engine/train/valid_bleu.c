@@ -59,10 +59,12 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
 
     DT_TRY(dt_config_inference(&config, session->recipe, dt_tokenizer_vocab(tokenizer), err));
     config.dtype = session->model->config.dtype;
+    config.tensor = session->model->config.tensor;
     dt_translations_configure(&config, dt_translations_exact(session->recipe->evaluate.beam),
                               session->recipe->evaluate.beam);
     DT_TRY(dt_model_open(&bleu->model, &config, &session->device, err));
     DT_ASSERT(bleu->model->unit_count == session->model->unit_count);
+    bleu->model->peers = session->model->peers;
     if (!session->state.keeps_weights)
         bleu->gathered = calloc((size_t)bleu->model->unit_count, sizeof(*bleu->gathered));
     if (!session->state.keeps_weights && bleu->gathered == NULL)
@@ -160,13 +162,20 @@ static void read_target(dt_strbuf *out, const dt_side *side, const int32_t *ids,
             dt_side_decode(out, side, ids[i]);
 }
 
+/* Whether to begin no more sentences. Ranks that divide layers translate the same ones, but see a stop request at
+ * different times: they heed it at the next exchange. */
+static bool gives_up(const dt_valid_bleu *bleu)
+{
+    return bleu->model->peers == NULL && dt_stop_asked();
+}
+
 /* The next sample that counts, at most TOGETHER per exchange; none after a stop request. */
 static dt_status next_sample(void *context, const int32_t **source, int64_t *count, dt_error *err)
 {
     dt_valid_bleu *bleu = context;
 
     *source = NULL;
-    while (bleu->part < bleu->part_count && bleu->begun < TOGETHER && !dt_stop_asked()) {
+    while (bleu->part < bleu->part_count && bleu->begun < TOGETHER && !gives_up(bleu)) {
         const dt_micro_batch *part = &bleu->parts[bleu->part];
         int64_t S = part->inputs[DT_TRANSFORMER_SOURCE].dim[1];
         int64_t T = part->inputs[DT_TRANSFORMER_TARGETS].dim[1], i = bleu->sample;

@@ -79,6 +79,12 @@ typedef struct dt_input {
 
 #define DT_INPUTS_MAX 4
 
+/* All-reduces of a pass over a unit by ranks that divide its layers, each of B T C numbers. */
+typedef struct dt_unit_sums {
+    int forward, backward; /* of the root: the embeddings', and the head's */
+    int again;             /* those of forward that recompute full repeats */
+} dt_unit_sums;
+
 /* FLOPs of one item of a pass: a token, a row. */
 typedef struct dt_unit_flops {
     double forward, backward;
@@ -162,6 +168,8 @@ typedef struct dt_architecture {
     int64_t (*activation_bytes)(const dt_model_config *config);
     /* MAY: what tensor ranks divide; ends with a NULL path. NULL: the layers of this kind are not divided */
     const dt_divided_size *divided;
+    /* MUST with divided */
+    dt_unit_sums (*sums)(const dt_model_config *config, int unit);
     /* MAY: families with published weights; ends with a NULL model_type */
     const struct dt_published *published;
 } dt_architecture;

@@ -60,6 +60,14 @@ int64_t dt_decoder_vocab_rows(const dt_model_config *config)
     return dt_decoder_share(config, config->decoder.vocab_padded);
 }
 
+/* Recompute full leaves out the last product of a block. */
+dt_unit_sums dt_decoder_sums(const dt_model_config *config, int unit)
+{
+    (void)config;
+    return unit == 0 ? (dt_unit_sums){.forward = 1, .backward = 1}
+                     : (dt_unit_sums){.forward = 2, .backward = 2, .again = 1};
+}
+
 int dt_decoder_inputs(dt_input *out, const dt_model_config *config)
 {
     out[DT_DECODER_TOKENS] = (dt_input){"tokens", DT_I32, config->tokens};
@@ -141,7 +149,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Statistics of a row for sums over tensor ranks (engine/model/decoder/memory.c): the cross entropy's three of this
+/* Statistics of a row for sums over tensor ranks (engine/model/decoder/memory.c): the cross entropy's numbers of this
  * rank and of each rank, and unless the compute type is fp32 the fp32 terms of a sum. */
 static int64_t sum_stats(const dt_model_config *config)
 {
@@ -149,7 +157,7 @@ static int64_t sum_stats(const dt_model_config *config)
 
     if (ranks == 1)
         return 0;
-    return 3 * (1 + ranks) + (config->dtype == DT_F32 ? 0 : config->decoder.embed);
+    return DT_VOCAB_NUMBERS * (1 + ranks) + (config->dtype == DT_F32 ? 0 : config->decoder.embed);
 }
 
 /* N = B T rows. A chunk of logits has at most DT_LOGITS_BYTES, but at least a row; without backward

@@ -27,6 +27,9 @@ int64_t dt_decoder_share(const dt_model_config *config, int64_t size);
 int64_t dt_decoder_heads(const dt_model_config *config);
 int64_t dt_decoder_vocab_rows(const dt_model_config *config);
 
+/* Returns the sums of a block with attention and a perceptron, and of the root. */
+dt_unit_sums dt_decoder_sums(const dt_model_config *config, int unit);
+
 /* --- batches */
 
 int dt_decoder_inputs(dt_input *out, const dt_model_config *config);
@@ -47,9 +50,9 @@ typedef struct dt_param_row {
     const char *name; /* in a block's unit without the table's prefix and the block's number */
     int rows, cols;   /* a dt_decoder_size, or a size of the kind */
     dt_init_kind init;
-    bool joined;   /* as in dt_param_shape: joined to the previous row */
-    bool residual; /* projects onto the residual stream: init scaled by 1/sqrt(2 L) */
-    dt_param_cut cut;    /* how tensor ranks divide it */
+    bool joined;      /* as in dt_param_shape: joined to the previous row */
+    bool residual;    /* projects onto the residual stream: init scaled by 1/sqrt(2 L) */
+    dt_param_cut cut; /* how tensor ranks divide it */
 } dt_param_row;
 
 typedef struct dt_param_rows {

@@ -230,5 +230,6 @@ const dt_architecture dt_architecture_gpt2 = {
     .flops_formula = "6 N + 12 L C T",
     .activation_bytes = activation_bytes,
     .divided = divided,
+    .sums = dt_decoder_sums,
     .published = dt_published_gpt2,
 };

@@ -329,5 +329,6 @@ const dt_architecture dt_architecture_llama = {
     .flops_formula = "6 N + 12 L H D T",
     .activation_bytes = activation_bytes,
     .divided = divided,
+    .sums = dt_decoder_sums,
     .published = dt_published_llama,
 };

@@ -10,7 +10,8 @@ extern "C" {
 
 #define DT_VOCAB_MULTIPLE 128                 /* vocabularies are padded to a multiple of it */
 #define DT_LOGITS_BYTES   ((int64_t)64 << 20) /* largest chunk of logits, but at least one row */
-#define DT_BLOCKS_MAX     4095                /* the dropout key has 12 bits for the layer */
+#define DT_VOCAB_NUMBERS  4    /* of a row, that ranks exchange if they divide the vocabulary */
+#define DT_BLOCKS_MAX     4095 /* the dropout key has 12 bits for the layer */
 
 static inline int64_t dt_vocab_pad(int64_t vocab)
 {

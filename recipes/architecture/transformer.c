@@ -123,66 +123,80 @@ typedef struct param_row {
     bool joined; /* as in dt_param_shape: joined to the previous row */
     double
         variance; /* of a matrix: divided by the mean of its rows and columns; of an embedding: divided by C */
+    dt_param_cut cut; /* how tensor ranks divide it */
 } param_row;
 
 static const param_row root_rows[DT_TRANSFORMER_ROOT_PARAMS] = {
     [DT_TRANSFORMER_SOURCE_EMBED] = {"encoder.embed_tokens.weight", SOURCE_VOCAB, EMBED,
-                                     DT_INIT_NORMAL, false, 1},
+                                     DT_INIT_NORMAL, false, 1, DT_CUT_ROWS},
     [DT_TRANSFORMER_SOURCE_POSITIONS] = {"encoder.embed_positions.weight", CONTEXT, EMBED,
-                                         DT_INIT_NORMAL, false, 1},
-    [DT_TRANSFORMER_EMBED] = {"decoder.embed_tokens.weight", VOCAB, EMBED, DT_INIT_NORMAL, false,
-                              1},
+                                         DT_INIT_NORMAL, false, 1, DT_CUT_NONE},
+    [DT_TRANSFORMER_EMBED] = {"decoder.embed_tokens.weight", VOCAB, EMBED, DT_INIT_NORMAL, false, 1,
+                              DT_CUT_ROWS},
     [DT_TRANSFORMER_POSITIONS] = {"decoder.embed_positions.weight", CONTEXT, EMBED, DT_INIT_NORMAL,
-                                  false, 1},
+                                  false, 1, DT_CUT_NONE},
     [DT_TRANSFORMER_ENCODER_NORM_W] = {"encoder.layer_norm.weight", EMBED, NONE, DT_INIT_ONE, false,
-                                       0},
+                                       0, DT_CUT_NONE},
     [DT_TRANSFORMER_ENCODER_NORM_B] = {"encoder.layer_norm.bias", EMBED, NONE, DT_INIT_ZERO, false,
-                                       0},
+                                       0, DT_CUT_NONE},
     [DT_TRANSFORMER_DECODER_NORM_W] = {"decoder.layer_norm.weight", EMBED, NONE, DT_INIT_ONE, false,
-                                       0},
+                                       0, DT_CUT_NONE},
     [DT_TRANSFORMER_DECODER_NORM_B] = {"decoder.layer_norm.bias", EMBED, NONE, DT_INIT_ZERO, false,
-                                       0},
+                                       0, DT_CUT_NONE},
     [DT_TRANSFORMER_HEAD] = {"decoder.output_projection.weight", VOCAB, EMBED, DT_INIT_NORMAL,
-                             false, 1},
+                             false, 1, DT_CUT_ROWS},
 };
 
 /* Queries, keys and values are initialised as one matrix of three, with half the variance. */
 static const param_row block_rows[DT_TRANSFORMER_BLOCK_PARAMS] = {
-    [DT_TRANSFORMER_Q_W] = {"self_attn.q_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, false, 0.5},
-    [DT_TRANSFORMER_K_W] = {"self_attn.k_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, true, 0.5},
-    [DT_TRANSFORMER_V_W] = {"self_attn.v_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, true, 0.5},
-    [DT_TRANSFORMER_Q_B] = {"self_attn.q_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, 0},
-    [DT_TRANSFORMER_K_B] = {"self_attn.k_proj.bias", EMBED, NONE, DT_INIT_ZERO, true, 0},
-    [DT_TRANSFORMER_V_B] = {"self_attn.v_proj.bias", EMBED, NONE, DT_INIT_ZERO, true, 0},
-    [DT_TRANSFORMER_OUT_W] = {"self_attn.out_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, false, 1},
-    [DT_TRANSFORMER_OUT_B] = {"self_attn.out_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, 0},
+    [DT_TRANSFORMER_Q_W] = {"self_attn.q_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, false, 0.5,
+                            DT_CUT_ROWS},
+    [DT_TRANSFORMER_K_W] = {"self_attn.k_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, true, 0.5,
+                            DT_CUT_ROWS},
+    [DT_TRANSFORMER_V_W] = {"self_attn.v_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, true, 0.5,
+                            DT_CUT_ROWS},
+    [DT_TRANSFORMER_Q_B] = {"self_attn.q_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, 0,
+                            DT_CUT_ROWS},
+    [DT_TRANSFORMER_K_B] = {"self_attn.k_proj.bias", EMBED, NONE, DT_INIT_ZERO, true, 0,
+                            DT_CUT_ROWS},
+    [DT_TRANSFORMER_V_B] = {"self_attn.v_proj.bias", EMBED, NONE, DT_INIT_ZERO, true, 0,
+                            DT_CUT_ROWS},
+    [DT_TRANSFORMER_OUT_W] = {"self_attn.out_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, false, 1,
+                              DT_CUT_COLUMNS},
+    [DT_TRANSFORMER_OUT_B] = {"self_attn.out_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, 0,
+                              DT_CUT_NONE},
     [DT_TRANSFORMER_SELF_NORM_W] = {"self_attn_layer_norm.weight", EMBED, NONE, DT_INIT_ONE, false,
-                                    0},
+                                    0, DT_CUT_NONE},
     [DT_TRANSFORMER_SELF_NORM_B] = {"self_attn_layer_norm.bias", EMBED, NONE, DT_INIT_ZERO, false,
-                                    0},
+                                    0, DT_CUT_NONE},
     [DT_TRANSFORMER_CROSS_Q_W] = {"encoder_attn.q_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, false,
-                                  0.5},
-    [DT_TRANSFORMER_CROSS_Q_B] = {"encoder_attn.q_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, 0},
+                                  0.5, DT_CUT_ROWS},
+    [DT_TRANSFORMER_CROSS_Q_B] = {"encoder_attn.q_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, 0,
+                                  DT_CUT_ROWS},
     [DT_TRANSFORMER_CROSS_K_W] = {"encoder_attn.k_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, false,
-                                  0.5},
+                                  0.5, DT_CUT_ROWS},
     [DT_TRANSFORMER_CROSS_V_W] = {"encoder_attn.v_proj.weight", EMBED, EMBED, DT_INIT_NORMAL, true,
-                                  0.5},
-    [DT_TRANSFORMER_CROSS_K_B] = {"encoder_attn.k_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, 0},
-    [DT_TRANSFORMER_CROSS_V_B] = {"encoder_attn.v_proj.bias", EMBED, NONE, DT_INIT_ZERO, true, 0},
+                                  0.5, DT_CUT_ROWS},
+    [DT_TRANSFORMER_CROSS_K_B] = {"encoder_attn.k_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, 0,
+                                  DT_CUT_ROWS},
+    [DT_TRANSFORMER_CROSS_V_B] = {"encoder_attn.v_proj.bias", EMBED, NONE, DT_INIT_ZERO, true, 0,
+                                  DT_CUT_ROWS},
     [DT_TRANSFORMER_CROSS_OUT_W] = {"encoder_attn.out_proj.weight", EMBED, EMBED, DT_INIT_NORMAL,
-                                    false, 1},
+                                    false, 1, DT_CUT_COLUMNS},
     [DT_TRANSFORMER_CROSS_OUT_B] = {"encoder_attn.out_proj.bias", EMBED, NONE, DT_INIT_ZERO, false,
-                                    0},
+                                    0, DT_CUT_NONE},
     [DT_TRANSFORMER_CROSS_NORM_W] = {"encoder_attn_layer_norm.weight", EMBED, NONE, DT_INIT_ONE,
-                                     false, 0},
+                                     false, 0, DT_CUT_NONE},
     [DT_TRANSFORMER_CROSS_NORM_B] = {"encoder_attn_layer_norm.bias", EMBED, NONE, DT_INIT_ZERO,
-                                     false, 0},
-    [DT_TRANSFORMER_FC_W] = {"fc1.weight", FFN, EMBED, DT_INIT_NORMAL, false, 1},
-    [DT_TRANSFORMER_FC_B] = {"fc1.bias", FFN, NONE, DT_INIT_ZERO, false, 0},
-    [DT_TRANSFORMER_PROJ_W] = {"fc2.weight", EMBED, FFN, DT_INIT_NORMAL, false, 1},
-    [DT_TRANSFORMER_PROJ_B] = {"fc2.bias", EMBED, NONE, DT_INIT_ZERO, false, 0},
-    [DT_TRANSFORMER_FFN_NORM_W] = {"final_layer_norm.weight", EMBED, NONE, DT_INIT_ONE, false, 0},
-    [DT_TRANSFORMER_FFN_NORM_B] = {"final_layer_norm.bias", EMBED, NONE, DT_INIT_ZERO, false, 0},
+                                     false, 0, DT_CUT_NONE},
+    [DT_TRANSFORMER_FC_W] = {"fc1.weight", FFN, EMBED, DT_INIT_NORMAL, false, 1, DT_CUT_ROWS},
+    [DT_TRANSFORMER_FC_B] = {"fc1.bias", FFN, NONE, DT_INIT_ZERO, false, 0, DT_CUT_ROWS},
+    [DT_TRANSFORMER_PROJ_W] = {"fc2.weight", EMBED, FFN, DT_INIT_NORMAL, false, 1, DT_CUT_COLUMNS},
+    [DT_TRANSFORMER_PROJ_B] = {"fc2.bias", EMBED, NONE, DT_INIT_ZERO, false, 0, DT_CUT_NONE},
+    [DT_TRANSFORMER_FFN_NORM_W] = {"final_layer_norm.weight", EMBED, NONE, DT_INIT_ONE, false, 0,
+                                   DT_CUT_NONE},
+    [DT_TRANSFORMER_FFN_NORM_B] = {"final_layer_norm.bias", EMBED, NONE, DT_INIT_ZERO, false, 0,
+                                   DT_CUT_NONE},
 };
 
 static bool root_lacks(const dt_model_config *config, int param)
@@ -213,6 +227,16 @@ bool dt_transformer_lacks(const dt_model_config *config, int unit, int param)
         return root_lacks(config, param);
     return !is_decoder(config, unit) && param >= DT_TRANSFORMER_CROSS_Q_W &&
            param <= DT_TRANSFORMER_CROSS_NORM_B;
+}
+
+int64_t dt_transformer_ffn(const dt_model_config *config)
+{
+    return dt_decoder_share(config, config->transformer.ffn);
+}
+
+int64_t dt_transformer_attended(const dt_model_config *config)
+{
+    return dt_decoder_share(config, config->decoder.embed);
 }
 
 static int64_t elems_of(const dt_model_config *config, extent size)
@@ -261,7 +285,8 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
                                 .dim = {elems_of(config, row->rows), elems_of(config, row->cols)},
                                 .stored_rows = stored_rows(config, row->rows),
                                 .joined = row->joined,
-                                .init = row->init};
+                                .init = row->init,
+                                .cut = row->cut};
 
         if (dt_transformer_lacks(config, unit, i))
             continue;
@@ -293,44 +318,57 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
 
 /* --- activations: the table of engine/model/transformer/model_int.h */
 
+/* The gradient of the encoder's output in fp32, which tensor ranks sum after the last block of the decoder. */
+static int64_t encoded_terms(const dt_model_config *config)
+{
+    return dt_tensor_ranks(&config->tensor) > 1 && config->dtype != DT_F32 ? config->decoder.embed
+                                                                           : 0;
+}
+
 /* Returns the cost of a row of each side. */
 static dt_row_cost row_cost(const dt_model_config *config, bool backward)
 {
-    const dt_transformer_config *own = &config->transformer;
-    int64_t Le = config->decoder.layers, Ld = own->decoder_layers, H = config->decoder.heads;
-    int64_t C = config->decoder.embed, F = own->ffn, pre = own->norm == DT_NORM_PRE, post = !pre;
+    int64_t Le = config->decoder.layers, Ld = config->transformer.decoder_layers;
+    int64_t C = config->decoder.embed, H = dt_decoder_heads(config);
+    int64_t A = dt_transformer_attended(config), F = dt_transformer_ffn(config);
+    int64_t pre = config->transformer.norm == DT_NORM_PRE, post = !pre;
     int64_t ends = (2 + 2 * pre) * C, end_stats = 2 + 4 * pre, one_stats = 6 + 2 * H;
-    int64_t scratch = larger(F, 3 * C) + (2 + post) * C, gradients = 3 * C;
+    int64_t scratch = larger(F, 3 * A) + (2 + post) * C, gradients = 3 * C;
     int64_t stats = Le * (4 + H) + Ld * one_stats;
 
     if (!backward)
-        return (dt_row_cost){ends + (8 + pre) * C + F, end_stats + one_stats, F + C};
+        return (dt_row_cost){ends + pre * C + 8 * A + F, end_stats + one_stats, F + C};
+    end_stats += encoded_terms(config);
     switch (config->recompute) {
     case DT_RECOMPUTE_SELECTIVE:
-        return (dt_row_cost){ends + gradients + C + Le * ((7 - pre) * C + F) +
-                                 Ld * ((12 - pre) * C + F),
+        return (dt_row_cost){ends + gradients + C + Le * ((3 - pre) * C + 4 * A + F) +
+                                 Ld * ((4 - pre) * C + 8 * A + F),
                              end_stats + stats, scratch};
     case DT_RECOMPUTE_FULL:
-        return (dt_row_cost){ends + gradients + C + (Le + Ld) * C + (10 + post) * C + F,
+        return (dt_row_cost){ends + gradients + C + (Le + Ld) * C + (2 + post) * C + 8 * A + F,
                              end_stats + one_stats, scratch};
     case DT_RECOMPUTE_NONE:
         break;
     }
-    return (dt_row_cost){ends + gradients + Le * (8 * C + F) + Ld * (14 * C + F), end_stats + stats,
-                         scratch};
+    return (dt_row_cost){ends + gradients + Le * (4 * C + 4 * A + F) + Ld * (6 * C + 8 * A + F),
+                         end_stats + stats, scratch};
 }
 
-/* Bytes that translations keep: keys and values of every hypothesis and of the sources; indices and lengths. */
+/* Bytes that translations keep: keys and values of every hypothesis and of the sources; indices and lengths; and the
+ * logits that tensor ranks gather. */
 static int64_t growth(const dt_model_config *config)
 {
     int64_t rows = dt_size_times(config->transformer.decoder_layers, config->decoder.context);
     int64_t sentences = dt_translations_sentences(config);
     int64_t versions = dt_size_times(sentences, dt_translations_versions(config));
     int64_t elems = dt_size_times(dt_size_times(rows, dt_size_plus(versions, sentences)),
-                                  2 * config->decoder.embed);
+                                  2 * dt_transformer_attended(config));
+    int64_t gathered = dt_tensor_ranks(&config->tensor) > 1
+                           ? dt_size_times(versions, config->decoder.vocab_padded)
+                           : 0;
 
     return dt_size_plus(dt_size_times(elems, (int64_t)dt_dtype_bytes(config->dtype)),
-                        4 * (2 * versions + sentences));
+                        4 * (2 * versions + sentences + gathered));
 }
 
 /* Returns a decoder's activations, plus sinusoidal positions, T C, plus the KV cache of generation. */
@@ -374,6 +412,46 @@ static const char *const reads[] = {
     NULL,
 };
 
+static int64_t heads_of(const dt_model_config *config)
+{
+    return config->decoder.heads;
+}
+
+static int64_t ffn_of(const dt_model_config *config)
+{
+    return config->transformer.ffn;
+}
+
+static int64_t vocab_of(const dt_model_config *config)
+{
+    return config->decoder.vocab_padded;
+}
+
+static int64_t source_vocab_of(const dt_model_config *config)
+{
+    return config->transformer.source_vocab_padded;
+}
+
+/* Recompute full repeats the last sum of a block only if a norm follows it. The first block of the decoder also sums
+ * the gradient of the encoder's output. */
+static dt_unit_sums sums(const dt_model_config *config, int unit)
+{
+    int branches = is_decoder(config, unit) ? 3 : 2,
+        post = config->transformer.norm == DT_NORM_POST;
+    bool encoded = unit == config->decoder.layers + 1;
+
+    return unit == 0 ? (dt_unit_sums){.forward = 2, .backward = 1}
+                     : (dt_unit_sums){branches, branches + (encoded ? 1 : 0), branches - 1 + post};
+}
+
+static const dt_divided_size divided[] = {
+    {"model.heads", heads_of, false, 1},
+    {"model.ffn", ffn_of, false, 1},
+    {"model.vocab", vocab_of, false, DT_VOCAB_MULTIPLE},
+    {"model.source_vocab", source_vocab_of, false, DT_VOCAB_MULTIPLE},
+    {0},
+};
+
 const dt_architecture dt_architecture_transformer = {
     .name = "transformer",
     .item = "token",
@@ -387,4 +465,6 @@ const dt_architecture dt_architecture_transformer = {
     .flops = flops,
     .flops_formula = "6 N + 12 (Le + 2 Ld) C T",
     .activation_bytes = activation_bytes,
+    .divided = divided,
+    .sums = sums,
 };

@@ -88,6 +88,9 @@ typedef enum dt_transformer_block_param {
     DT_TRANSFORMER_BLOCK_PARAMS
 } dt_transformer_block_param;
 
+/* Return what a tensor rank has: the width inside the perceptron, and that of attention's output. */
+int64_t dt_transformer_ffn(const struct dt_model_config *config);
+int64_t dt_transformer_attended(const struct dt_model_config *config);
 /* Returns whether the config leaves out a dt_transformer_root_param (unit 0) or a dt_transformer_block_param. */
 bool dt_transformer_lacks(const struct dt_model_config *config, int unit, int param);
 

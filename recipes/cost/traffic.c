@@ -249,30 +249,39 @@ out:
 static dt_status count_units(maker *m, int64_t vocab, dt_error *err)
 {
     dt_model_config config;
+    const dt_architecture *kind = dt_architecture_find(m->recipe->model.kind);
     int units;
 
     dt_model_config_make(&config, m->recipe, vocab);
-    units = dt_architecture_find(config.kind)->units(&config);
+    units = kind->units(&config);
     m->layers = units - 1;
     m->out->tensor = dt_tensor_ranks(&config.tensor);
     m->out->recomputes = config.recompute == DT_RECOMPUTE_FULL;
     m->out->sum_bytes = dt_size_times(dt_size_times(config.batch, config.tokens),
                                       dt_size_times(4, config.decoder.embed));
     m->unit_elems = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->unit_elems));
-    for (int unit = 0; unit < units; unit++)
+    m->out->unit_sums = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->out->unit_sums));
+    for (int unit = 0; unit < units; unit++) {
         m->unit_elems[unit] = dt_model_unit_elems(&config, unit);
+        if (m->out->tensor > 1)
+            m->out->unit_sums[unit] = kind->sums(&config, unit);
+    }
     return DT_OK;
 }
 
 int64_t dt_traffic_sums(const dt_traffic *traffic, int64_t stage)
 {
     int64_t L = traffic->blocks, at = stage % (2 * L + 3);
+    const dt_unit_sums *sums = traffic->unit_sums;
 
     if (traffic->tensor == 1 || stage >= traffic->stages || at == 2 * L + 2)
         return 0;
-    if (at == 0 || at == L + 1) /* embedding; gradient of the head's input */
-        return 1;
-    return 2 + (traffic->recomputes && at > L + 2 ? 1 : 0);
+    if (at == L + 1)
+        return sums[0].backward;
+    if (at <= L)
+        return sums[at].forward;
+    sums += 2 * L + 2 - at;
+    return sums->backward + (traffic->recomputes && at > L + 2 ? sums->again : 0);
 }
 
 /* Returns the share of its bytes that each of `ranks` ranks sends of a message. */

@@ -24,6 +24,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "recipes/architecture/architecture.h"
 #include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
@@ -58,7 +59,8 @@ typedef struct dt_traffic {
     int64_t data_ranks; /* ranks of each message */
     /* sums within layers: all-reduces in fp32 among `tensor` ranks of a node, during which these wait */
     int64_t tensor, sum_bytes;
-    bool recomputes; /* blocks other than the last repeat a sum in the backward pass */
+    dt_unit_sums *unit_sums; /* of each unit; in the arena */
+    bool recomputes;         /* blocks other than the last repeat a sum in the backward pass */
 } dt_traffic;
 
 /* Returns the number of sums within layers of a stage. */

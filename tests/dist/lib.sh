@@ -28,11 +28,11 @@ make_text() {
     }' > "$work/text.txt"
 }
 
-# pairs_file NAME COUNT SEED: sentence pairs as 'dtrun data prepare' writes them (engine/data/sentences.h), in $work. The
-# target is the source backwards, some words left out. By awk and printf: a borrowed machine may have no Python.
+# pairs_file NAME COUNT SEED WORDS: sentence pairs as 'dtrun data prepare' writes them (engine/data/sentences.h), in
+# $work. The target is the source backwards, some words left out. By awk and printf: a borrowed machine may have no Python.
 pairs_file() {
     # shellcheck disable=SC2059 # the bytes are the format
-    printf "$(awk -v count="$2" -v x="$3" '
+    printf "$(awk -v count="$2" -v x="$3" -v most="$4" '
         function draw(n) { x = x * 16807 % 2147483647; return int(x / 64) % n }
         function bytes(value, width,    i) {
             for (i = 0; i < width; i++) { printf "\\%03o", value % 256; value = int(value / 256) }
@@ -40,7 +40,7 @@ pairs_file() {
         BEGIN {
             for (i = 0; i < count; i++) {
                 words = 1 + draw(13)
-                for (j = 0; j < words; j++) source[s++] = 4 + draw(40)
+                for (j = 0; j < words; j++) source[s++] = 4 + draw(most)
                 for (j = s - 1; j >= s - words; j--) if (source[j] % 7) target[t++] = source[j] + 1
                 source[s++] = target[t++] = 2 # ends a sentence
                 from[i + 1] = s; to[i + 1] = t
@@ -63,13 +63,16 @@ dictionary() {
     }'
 }
 
-# Sentence pairs $work/train.pairs and $work/valid.pairs with their dictionaries; ${pairs[@]}: a small model on them.
+# make_pairs [WORDS]: sentence pairs $work/train.pairs and $work/valid.pairs of so many words (40), with their
+# dictionaries; ${pairs[@]}: a small model on them.
 make_pairs() {
-    pairs_file train 300 9
-    pairs_file valid 45 77
-    printf '{"version": 1, "source": {"dictionary": %s}, "target": {"dictionary": %s}}\n' "$(dictionary s 40)" \
-        "$(dictionary t 41)" > "$work/translation.json"
-    pairs=(model.kind=transformer model.ffn=40 model.decoder_layers=1 model.source_vocab=44 model.label_smoothing=0.1
+    local words=${1:-40}
+    pairs_file train 300 9 "$words"
+    pairs_file valid 45 77 "$words"
+    printf '{"version": 1, "source": {"dictionary": %s}, "target": {"dictionary": %s}}\n' "$(dictionary s "$words")" \
+        "$(dictionary t $((words + 1)))" > "$work/translation.json"
+    pairs=(model.kind=transformer model.ffn=40 model.decoder_layers=1 model.source_vocab=$((words + 4))
+        model.label_smoothing=0.1
         "data.train=[\"$work/train.pairs\"]" "data.validation=[\"$work/valid.pairs\"]" data.tokens=pairs
         data.tokenizer="$work/translation.json" data.source=s data.target=t
         batch.sequences=1 batch.tokens=16 batch.max_tokens=64)

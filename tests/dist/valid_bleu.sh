@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # BLEU at evaluation: what `generate` and sacreBLEU's arithmetic make of the checkpoint of that step; dp, ddp and fsdp in
-# every shard as one process; the best checkpoint by it; a stop and a resume change nothing.
+# every shard and with divided layers as one process; the best checkpoint by it; a stop and a resume change nothing.
 . "$(dirname "$0")/lib.sh"
 make_pairs
 common=("${pairs[@]}" schedule.steps=600 optimizer.lr=5e-3 model.embed=64 evaluate.every=200 evaluate.sequences=0 evaluate.bleu=true
@@ -62,6 +62,9 @@ check 3 full $fsdp strategy.shard=full
 check 2 kept $fsdp strategy.shard=full strategy.reshard_after_forward=false
 check 2 gradients $fsdp strategy.shard=gradients
 check 2 optimizer $fsdp strategy.shard=optimizer
+check 2 tensor tensor=2 batch.accumulate=6
+check 4 tensor-full $fsdp tensor=2 batch.accumulate=3
+check 4 tensor-4 tensor=4 batch.accumulate=6 # of the vocabulary, two ranks have none
 
 # The best by BLEU, which the loss would not have chosen: of more smoothing than the model was told, the loss grows.
 best=("${common[@]}" batch.accumulate=3 checkpoint.every=0 checkpoint.keep_best=1 checkpoint.best_by=valid_bleu evaluate.every=50)

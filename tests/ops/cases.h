@@ -16,7 +16,7 @@ op_case case_matmul, case_matmul_gelu, case_matmul_residual, case_cross_entropy;
 op_case case_attention, case_attention_dropout, case_attention_some_heads, case_attention_views,
     case_long_attention;
 /* parts of a vocabulary: cases_parts.c */
-op_case case_embedding_parts, case_cross_entropy_parts;
+op_case case_embedding_parts, case_cross_entropy_parts, case_cross_entropy_parts_smoothed;
 /* what a product adds: cases_bias.c */
 op_case case_matmul_bias;
 /* of Llama's blocks: cases_llama.c */

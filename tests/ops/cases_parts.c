@@ -73,12 +73,12 @@ static void columns_of(double *out, const double *x, int64_t n, int64_t columns,
 }
 
 /* N, the columns of each part, and V of all; about one target in four is not counted */
-void case_cross_entropy_parts(bench *b, const int64_t *dim)
+static void cross_entropy_parts(bench *b, const int64_t *dim, double smoothing)
 {
     int64_t n = dim[0], columns = dim[1], vocab = dim[2], all_columns = RANKS * columns;
     const double scale = 1.0 / (double)(2 * n + 1);
     dt_tensor targets = bench_tokens(b, 0, vocab, n, 1), losses = bench_output(b, DT_F32, n, 0, 0);
-    dt_tensor all = bench_output(b, DT_F32, RANKS, 3, n);
+    dt_tensor all = bench_output(b, DT_F32, RANKS, DT_VOCAB_NUMBERS, n);
     double *whole = bench_doubles(b, n * all_columns), *want = bench_doubles(b, n);
     double *want_d = bench_doubles(b, n * all_columns), *mine = bench_doubles(b, n * columns);
     const double *scale_at = bench_bytes(b, &scale, sizeof(scale));
@@ -90,7 +90,8 @@ void case_cross_entropy_parts(bench *b, const int64_t *dim)
             ((int32_t *)targets.data)[i] = i % 2 == 0 ? -1 : -100;
     for (int64_t r = 0; r < RANKS; r++) {
         dt_vocab_part part = part_of(r, columns, vocab);
-        dt_tensor own = dt_tensor_2d((float *)all.data + 3 * n * r, DT_F32, 3, n);
+        dt_tensor own =
+            dt_tensor_2d((float *)all.data + DT_VOCAB_NUMBERS * n * r, DT_F32, DT_VOCAB_NUMBERS, n);
 
         logits[r] = bench_random(b, b->act, 8.0, n, columns, 0);
         for (int64_t i = 0; i < n * columns; i++) {
@@ -99,24 +100,34 @@ void case_cross_entropy_parts(bench *b, const int64_t *dim)
             whole[(i / columns * RANKS + r) * columns + i % columns] = logits[r].value[i];
         }
         bench_ok(b->device.ops->cross_entropy_part(&b->device, &own, &logits[r].tensor, &targets,
-                                                   &part, &err),
+                                                   &part, smoothing, &err),
                  &err);
     }
-    ref_cross_entropy(want, want_d, whole, targets.data, n, all_columns, vocab, scale, 0);
+    ref_cross_entropy(want, want_d, whole, targets.data, n, all_columns, vocab, scale, smoothing);
     for (int64_t r = 0; r < RANKS; r++) {
         dt_vocab_part part = part_of(r, columns, vocab);
 
         memset(losses.data, 0xff, dt_tensor_bytes(&losses));
         bench_ok(b->device.ops->cross_entropy_join(&b->device, &losses, &logits[r].tensor, &all,
-                                                   &targets, &part, NULL, &err),
+                                                   &targets, &part, NULL, smoothing, &err),
                  &err);
         bench_check(b, "losses", &losses, want);
         memset(losses.data, 0xff, dt_tensor_bytes(&losses));
         bench_ok(b->device.ops->cross_entropy_join(&b->device, &losses, &logits[r].tensor, &all,
-                                                   &targets, &part, scale_at, &err),
+                                                   &targets, &part, scale_at, smoothing, &err),
                  &err);
         bench_check(b, "losses of backward", &losses, want);
         columns_of(mine, want_d, n, columns, r);
         bench_check(b, "dlogits", &logits[r].tensor, mine);
     }
+}
+
+void case_cross_entropy_parts(bench *b, const int64_t *dim)
+{
+    cross_entropy_parts(b, dim, 0);
+}
+
+void case_cross_entropy_parts_smoothed(bench *b, const int64_t *dim)
+{
+    cross_entropy_parts(b, dim, 0.1);
 }

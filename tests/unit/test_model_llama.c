@@ -211,6 +211,9 @@ static void test_the_description_is_what_a_model_takes(void **state)
         config.tokens = config.decoder.context = 16 * (1 + i % 11);
         config.decoder.vocab = config.decoder.vocab_padded = i % 8 ? 128 : 50304;
         config.inference = i % 13 == 12;
+        if (i % 2 ==
+            0) /* heads and widths that tensor ranks divide, some of which share a key head */
+            config.tensor = (dt_tensor_place){i % 3 > 0, 1 << i % 3};
         said = dt_architecture_find(DT_MODEL_LLAMA)->activation_bytes(&config);
         taken = (int64_t)dt_model_activation_bytes(&config);
         if (taken > said + 64 * (17 * config.decoder.layers + 20) || said > taken)

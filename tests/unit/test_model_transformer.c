@@ -296,6 +296,10 @@ static void test_the_description_is_what_a_model_takes(void **state)
         config.incremental = i % 13 > 10;
         config.sequences = i % 3;
         config.versions = i % 4;
+        if (i % 2 == 0) { /* heads and widths that tensor ranks divide */
+            config.transformer.norm = i % 8 < 4 ? DT_NORM_PRE : DT_NORM_POST;
+            config.tensor = (dt_tensor_place){i % 3 > 0, 1 << i % 3};
+        }
         blocks = config.decoder.layers + config.transformer.decoder_layers;
         said = dt_architecture_find(DT_MODEL_TRANSFORMER)->activation_bytes(&config);
         taken = (int64_t)dt_model_activation_bytes(&config);

@@ -30,6 +30,8 @@ static dt_recipe recipe_of(dt_architecture_kind kind, int64_t tensor)
     recipe.model.vocab = 300;
     recipe.model.qkv_bias = recipe.model.o_bias = recipe.model.qk_norm = true;
     recipe.model.tied = false;
+    recipe.model.source_vocab = 500;
+    recipe.model.decoder_layers = 3;
     recipe.tensor = tensor;
     return recipe;
 }
@@ -108,6 +110,7 @@ static void test_the_ranks_hold_every_element_and_one_counts_it(void **state)
     for (int64_t ranks = 1; ranks <= 8; ranks *= 2) {
         check_kind(DT_MODEL_GPT2, ranks);
         check_kind(DT_MODEL_LLAMA, ranks);
+        check_kind(DT_MODEL_TRANSFORMER, ranks);
     }
 }
 

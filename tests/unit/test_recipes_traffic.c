@@ -128,6 +128,55 @@ static void test_zero_1_gathers_once_and_reduces_once(void **state)
     EXPECT(&recipe, 7, 2, wanted);
 }
 
+/* Compares the sums of each stage of a micro-step, and the bytes that a rank sends. */
+static void expect_sums(const dt_recipe *recipe, const int64_t *wanted, int64_t stages,
+                        double bytes)
+{
+    dt_traffic traffic;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    assert_int_equal(dt_traffic_make(&traffic, recipe, 0, recipe->tensor, 1, &arena, NULL), DT_OK);
+    assert_int_equal(traffic.count, 0);
+    assert_int_equal(traffic.stages, stages);
+    for (int64_t stage = 0; stage <= stages; stage++)
+        assert_int_equal(dt_traffic_sums(&traffic, stage), stage < stages ? wanted[stage] : 0);
+    assert_true(dt_traffic_sent_bytes(&traffic) == bytes);
+    dt_arena_release(&arena);
+}
+
+/* Each sum is of B T C = 12 * 32 * 64 numbers in fp32, of which one of two ranks sends 2 * 1/2, one of four 2 * 3/4. */
+static void test_tensor_ranks_sum_within_the_layers(void **state)
+{
+    static const int64_t decoder[] = {1, 2, 2, 2, 1, 2, 2, 2, 0};
+    static const int64_t again[] = {1, 2, 2, 2, 1, 2, 3, 3, 0};
+    /* two blocks of the encoder, one of the decoder, which also sums the gradient of the encoder's output */
+    static const int64_t pairs[] = {2, 2, 2, 3, 1, 4, 2, 2, 0};
+    static const int64_t pairs_again[] = {2, 2, 2, 3, 1, 4, 4, 4, 0};
+    static const int64_t pairs_pre[] = {2, 2, 2, 3, 1, 4, 3, 3, 0};
+    double each = 4.0 * 12 * 32 * 64;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    recipe.batch.sequences = 12;
+    recipe.tensor = 2;
+    expect_sums(&recipe, decoder, 9, 14 * each);
+    recipe.activation_checkpointing = DT_RECOMPUTE_FULL;
+    expect_sums(&recipe, again, 9, 16 * each);
+    recipe.activation_checkpointing = DT_RECOMPUTE_NONE;
+    recipe.model.kind = DT_MODEL_TRANSFORMER;
+    recipe.model.heads = 4;
+    recipe.model.ffn = 100;
+    recipe.model.layers = 2;
+    recipe.model.decoder_layers = 1;
+    recipe.tensor = 4;
+    expect_sums(&recipe, pairs, 9, 18 * 1.5 * each);
+    recipe.activation_checkpointing = DT_RECOMPUTE_FULL;
+    expect_sums(&recipe, pairs_again, 9, 22 * 1.5 * each);
+    recipe.model.norm = DT_NORM_PRE;
+    expect_sums(&recipe, pairs_pre, 9, 20 * 1.5 * each);
+}
+
 static void test_one_rank_sends_nothing_and_dp_has_no_communicator(void **state)
 {
     dt_error err = DT_ERROR_INIT;
@@ -168,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_ddp_sends_buckets_from_the_last_block_to_the_root),
         cmocka_unit_test(test_full_shards_are_gathered_ahead_and_reduced_behind),
         cmocka_unit_test(test_zero_1_gathers_once_and_reduces_once),
+        cmocka_unit_test(test_tensor_ranks_sum_within_the_layers),
         cmocka_unit_test(test_one_rank_sends_nothing_and_dp_has_no_communicator),
         cmocka_unit_test(test_buckets_of_a_few_numbers_are_refused),
     };

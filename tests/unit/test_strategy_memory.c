@@ -112,6 +112,10 @@ static dt_recipe recipe_of(dt_architecture_kind kind, int row, int precision, in
         recipe.batch.sequences = 100;
         recipe.batch.tokens = 1;
     }
+    if (kind == DT_MODEL_TRANSFORMER) {
+        recipe.model.ffn = 300;
+        recipe.model.source_vocab = 500;
+    }
     if (kind == DT_MODEL_LLAMA) {
         recipe.model.kv_heads = 2;
         recipe.model.head_width = 40;
@@ -258,7 +262,7 @@ static void test_the_estimate_is_what_ranks_of_a_llama_allocate(void **state)
 
 static void test_the_estimate_is_what_ranks_that_divide_layers_allocate(void **state)
 {
-    check_ranks(DT_MODEL_GPT2, 4, 2);
+    check_ranks(DT_MODEL_TRANSFORMER, 4, 2);
     check_ranks(DT_MODEL_LLAMA, 4, 4);
 }
 

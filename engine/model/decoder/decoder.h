@@ -82,7 +82,7 @@ typedef struct dt_decoder {
     /* The following three only if ranks divide layers. F32 (B,T,C): this rank's terms of a sum; no
      * data if the compute type is F32 */
     dt_tensor terms;
-    dt_tensor part_own, part_all; /* F32 (3,B*T), (ranks,3,B*T): dt_token_head's */
+    dt_tensor part_own, part_all; /* F32: own and all of dt_token_head, N = B T */
     void *logits;                 /* (logits_rows,Vp): logits of one chunk */
     int64_t logits_rows;
     dt_tensor

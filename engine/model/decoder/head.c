@@ -17,7 +17,8 @@ static dt_token_head head_of(const dt_model *model)
                            .weight = dt_decoder_weight(model, 0, dt_decoder_head_param(model)),
                            .losses = state->losses,
                            .peers = model->peers,
-                           .part = dt_layer_vocab(model),
+                           .part = dt_layer_vocab(model, dt_decoder_vocab_rows(&model->config),
+                                                  model->config.decoder.vocab),
                            .own = state->part_own,
                            .all = state->part_all};
 }

@@ -166,8 +166,8 @@ static void lay_out_sums(dt_decoder_layout *plan, dt_decoder *state)
 
     if (ranks == 1)
         return;
-    state->part_own = dt_tensor_2d(NULL, DT_F32, 3, N);
-    state->part_all = dt_tensor_3d(NULL, DT_F32, ranks, 3, N);
+    state->part_own = dt_tensor_2d(NULL, DT_F32, DT_VOCAB_NUMBERS, N);
+    state->part_all = dt_tensor_3d(NULL, DT_F32, ranks, DT_VOCAB_NUMBERS, N);
     dt_decoder_take(plan, &state->part_own);
     dt_decoder_take(plan, &state->part_all);
     if (plan->config->dtype == DT_F32)

@@ -25,16 +25,13 @@ dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *ont
 {
     const dt_ops *ops = model->device->ops;
     dt_decoder *state = model->state;
-    dt_tensor *added = &state->narrow, term = dt_layer_term(model, added, &state->terms);
-    const dt_tensor none = {0};
+    dt_tensor *added = &state->narrow;
     dt_status st = DT_OK;
     dt_philox_key key;
 
     if (adds_in_the_product(model, y, onto, dropout))
         return ops->matmul_residual_forward(model->device, y, onto, x, w, b, err);
-    DT_TRY(ops->matmul_forward(model->device, &term, x, w, dt_layer_adds_once(model) ? b : &none,
-                               err));
-    DT_TRY(dt_layer_sum(model, added, &term, err));
+    DT_TRY(dt_layer_project(model, added, x, w, b, &state->terms, err));
     if (dt_decoder_drops(model, dropout)) {
         key = dt_model_dropout_key(dropout, layer, op);
         DT_TRY(ops->dropout_forward(model->device, added, added, model->config.decoder.dropout,
@@ -64,30 +61,17 @@ dt_status dt_decoder_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor 
                                 const dt_tensor *w, dt_error *err)
 {
     const dt_decoder *state = model->state;
-    dt_tensor term = dt_layer_term(model, dx, &state->terms);
-    dt_status st = DT_OK;
 
-    DT_TRY(model->device->ops->matmul_backward_input(model->device, &term, dy, w, err));
-    DT_TRY(dt_layer_sum(model, dx, &term, err));
-out:
-    return st;
+    return dt_layer_input_grad(model, dx, dy, w, &state->terms, err);
 }
 
 dt_status dt_decoder_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
                            const dt_tensor *wte, const dt_tensor *wpe, double scale, dt_error *err)
 {
     const dt_decoder *state = model->state;
-    dt_vocab_part part = dt_layer_vocab(model);
-    dt_tensor term = dt_layer_term(model, y, &state->terms);
-    const dt_tensor none = {0};
-    dt_status st = DT_OK;
 
-    DT_TRY(model->device->ops->embedding_forward(model->device, &term, tokens, wte,
-                                                 dt_layer_adds_once(model) ? wpe : &none, scale,
-                                                 model->peers != NULL ? &part : NULL, err));
-    DT_TRY(dt_layer_sum(model, y, &term, err));
-out:
-    return st;
+    return dt_layer_embed(model, y, tokens, wte, wpe, scale, model->config.decoder.vocab,
+                          &state->terms, err);
 }
 
 dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,

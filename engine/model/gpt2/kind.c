@@ -68,13 +68,11 @@ static dt_status embed_backward(dt_model *model, const dt_tensor *dy, const dt_t
     dt_tensor dwpe = dt_decoder_grad(model, 0, DT_GPT2_WPE), none = {0};
     const dt_ops *ops = model->device->ops;
     const dt_decoder *state = model->state;
-    dt_vocab_part part = dt_layer_vocab(model);
     bool apart = state->positions.data != NULL;
     dt_status st = DT_OK;
 
-    DT_TRY(ops->embedding_backward(model->device, &dwte, apart ? &none : &dwpe, dy, tokens,
-                                   embedding_scale(model), model->peers != NULL ? &part : NULL,
-                                   err));
+    DT_TRY(dt_layer_embed_backward(model, &dwte, apart ? &none : &dwpe, dy, tokens,
+                                   embedding_scale(model), model->config.decoder.vocab, err));
     if (apart && dwpe.data != NULL)
         DT_TRY(ops->embedding_backward(model->device, &dwpe, &none, dy, &state->positions, 1, NULL,
                                        err));

@@ -22,11 +22,9 @@ static dt_status embed_backward(dt_model *model, const dt_tensor *dy, const dt_t
                                 dt_error *err)
 {
     dt_tensor dweight = dt_decoder_grad(model, 0, DT_LLAMA_EMBED), no_positions = {0};
-    dt_vocab_part part = dt_layer_vocab(model);
 
-    return model->device->ops->embedding_backward(model->device, &dweight, &no_positions, dy,
-                                                  tokens, 1, model->peers != NULL ? &part : NULL,
-                                                  err);
+    return dt_layer_embed_backward(model, &dweight, &no_positions, dy, tokens, 1,
+                                   model->config.decoder.vocab, err);
 }
 
 static dt_status norm_forward(dt_model *model, const dt_tensor *x, dt_error *err)

@@ -1,6 +1,7 @@
 /* attention: computes self attention, and the decoder's cross attention to the encoder. */
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/transformer/model_int.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -38,27 +39,31 @@ static dt_attention_args args_of(const dt_transformer_call *c, bool cross, dt_ph
     *key = dt_model_dropout_key(c->dropout, c->side->first_layer + c->layer,
                                 cross ? DT_PHILOX_DROPOUT_CROSS_ATTENTION
                                       : DT_PHILOX_DROPOUT_ATTENTION);
+    args.heads = c->model->config.decoder.heads;
+    args.first_head = c->model->config.tensor.rank * dt_decoder_heads(&c->model->config);
     args.p = c->model->config.decoder.attention_dropout;
     return args;
 }
 
-/* Views of queries, keys and values: q (B,T,C), kv (B,S,2C). */
+/* Views of queries, keys and values: q (B,T,A), kv (B,S,2A). */
 static dt_qkv cross_views(const dt_model *model, const dt_tensor *q, const dt_tensor *kv)
 {
-    int64_t heads = model->config.decoder.heads, C = model->config.decoder.embed;
+    int64_t heads = dt_decoder_heads(&model->config), A = dt_transformer_attended(&model->config);
 
-    return (dt_qkv){dt_heads_of(q, 0, heads, C / heads), dt_heads_of(kv, 0, heads, C / heads),
-                    dt_heads_of(kv, C, heads, C / heads)};
+    return (dt_qkv){dt_heads_of(q, 0, heads, A / heads), dt_heads_of(kv, 0, heads, A / heads),
+                    dt_heads_of(kv, A, heads, A / heads)};
 }
 
-static dt_tensor read_gradient(const dt_transformer_call *c)
+/* Memory of the gradient of the branch's input, and before it of attention's output. */
+static dt_tensor read_gradient(const dt_transformer_call *c, int64_t columns)
 {
     const dt_transformer_state *state = c->model->state;
 
-    return dt_transformer_scratch(c->model, c->side, state->dread, c->model->config.decoder.embed);
+    return dt_transformer_scratch(c->model, c->side, state->dread, columns);
 }
 
-/* For y = x w^T + b: gradients of weight and bias, then dx, which must not overwrite dy. */
+/* For y = x w^T + b: gradients of weight and bias, then dx, which must not overwrite dy. With a w divided by
+ * columns dx is this rank's columns, with one divided by rows its term of a sum. */
 static dt_status linear_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
                                  const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
                                  dt_error *err)
@@ -72,9 +77,24 @@ out:
     return st;
 }
 
+/* The same with the sum of dx, for a w divided by rows. */
+static dt_status summed_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
+                                 const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
+                                 dt_error *err)
+{
+    const dt_transformer_state *state = model->state;
+    dt_tensor term = dt_layer_term(model, dx, &state->terms);
+    dt_status st = DT_OK;
+
+    DT_TRY(linear_backward(model, &term, dw, db, dy, x, w, err));
+    DT_TRY(dt_layer_sum(model, dx, &term, err));
+out:
+    return st;
+}
+
 /* --- self attention */
 
-/* x (B,rows,C) -> qkv (B,rows,3C) -> att (B,rows,C) -> y (B,rows,C) */
+/* x (B,rows,C) -> qkv (B,rows,3A) -> att (B,rows,A) -> y (B,rows,C) */
 dt_status dt_transformer_attention_forward(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x,
                                            dt_error *err)
 {
@@ -83,7 +103,8 @@ dt_status dt_transformer_attention_forward(dt_transformer_call *c, dt_tensor *y,
     dt_transformer_block *a = c->block;
     dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
     dt_tensor b = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_B, DT_TRANSFORMER_V_B);
-    dt_qkv views = dt_qkv_packed(&a->qkv, c->model->config.decoder.heads);
+    const dt_transformer_state *state = c->model->state;
+    dt_qkv views = dt_qkv_packed(&a->qkv, dt_decoder_heads(&c->model->config));
     dt_philox_key key = {0};
     dt_attention_args args = args_of(c, false, &key);
     dt_status st = DT_OK;
@@ -92,21 +113,22 @@ dt_status dt_transformer_attention_forward(dt_transformer_call *c, dt_tensor *y,
     if (grows(c))
         DT_TRY(dt_transformer_grow(c, &views, err));
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
-    DT_TRY(ops->matmul_forward(device, y, &a->att, &c->w[DT_TRANSFORMER_OUT_W],
-                               &c->w[DT_TRANSFORMER_OUT_B], err));
+    DT_TRY(dt_layer_project(c->model, y, &a->att, &c->w[DT_TRANSFORMER_OUT_W],
+                            &c->w[DT_TRANSFORMER_OUT_B], &state->terms, err));
 out:
     return st;
 }
 
-/* dy (B,rows,C) -> datt (B,rows,C) -> dqkv (B,rows,3C) -> dx (B,rows,C) */
+/* dy (B,rows,C) -> datt (B,rows,A) -> dqkv (B,rows,3A) -> dx (B,rows,C) */
 dt_status dt_transformer_attention_backward(dt_transformer_call *c, const dt_tensor *dy,
                                             const dt_tensor *x, dt_error *err)
 {
     const dt_transformer_state *state = c->model->state;
     dt_transformer_block *a = c->block;
-    int64_t heads = c->model->config.decoder.heads, C = c->model->config.decoder.embed;
-    dt_tensor dqkv = dt_transformer_scratch(c->model, c->side, state->wide, 3 * C);
-    dt_tensor datt = read_gradient(c), dx = read_gradient(c);
+    int64_t heads = dt_decoder_heads(&c->model->config);
+    int64_t A = dt_transformer_attended(&c->model->config), C = c->model->config.decoder.embed;
+    dt_tensor dqkv = dt_transformer_scratch(c->model, c->side, state->wide, 3 * A);
+    dt_tensor datt = read_gradient(c, A), dx = read_gradient(c, C);
     dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
     dt_tensor dw = dt_decoder_joined(c->dw, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
     dt_tensor db = dt_decoder_joined(c->dw, DT_TRANSFORMER_Q_B, DT_TRANSFORMER_V_B);
@@ -121,14 +143,14 @@ dt_status dt_transformer_attention_backward(dt_transformer_call *c, const dt_ten
                            err));
     DT_TRY(device->ops->attention_backward(device, &dviews, &datt, &views, &a->att, &a->lse, &args,
                                            err));
-    DT_TRY(linear_backward(c->model, &dx, &dw, &db, &dqkv, x, &w, err));
+    DT_TRY(summed_backward(c->model, &dx, &dw, &db, &dqkv, x, &w, err));
 out:
     return st;
 }
 
 /* --- cross attention */
 
-/* x (B,T,C) -> q (B,T,C); encoded (B,S,C) -> kv (B,S,2C); -> att (B,T,C) -> y (B,T,C) */
+/* x (B,T,C) -> q (B,T,A); encoded (B,S,C) -> kv (B,S,2A); -> att (B,T,A) -> y (B,T,C) */
 dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x,
                                        dt_error *err)
 {
@@ -137,6 +159,7 @@ dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, con
     dt_transformer_block *a = c->block;
     dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
     dt_tensor b = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B);
+    const dt_transformer_state *state = c->model->state;
     dt_qkv views = cross_views(c->model, &a->cross_q, &a->cross_kv);
     dt_tensor att = a->cross_att;
     dt_philox_key key = {0};
@@ -151,13 +174,14 @@ dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, con
         DT_TRY(ops->matmul_forward(device, &a->cross_kv, dt_transformer_encoded(c->model), &w, &b,
                                    err));
     DT_TRY(ops->attention_forward(device, &att, &a->cross_lse, &views, &args, err));
-    DT_TRY(ops->matmul_forward(device, y, &a->cross_att, &c->w[DT_TRANSFORMER_CROSS_OUT_W],
-                               &c->w[DT_TRANSFORMER_CROSS_OUT_B], err));
+    DT_TRY(dt_layer_project(c->model, y, &a->cross_att, &c->w[DT_TRANSFORMER_CROSS_OUT_W],
+                            &c->w[DT_TRANSFORMER_CROSS_OUT_B], &state->terms, err));
 out:
     return st;
 }
 
-/* Gradients from keys and values: of their weights, and of the encoder's output. */
+/* Gradients from keys and values: of their weights, and of the encoder's output, whose terms the blocks add up in
+ * dencoded_terms if ranks divide layers. */
 static dt_status keys_backward(dt_transformer_call *c, const dt_tensor *dkv, dt_error *err)
 {
     dt_transformer_state *state = c->model->state;
@@ -168,26 +192,29 @@ static dt_status keys_backward(dt_transformer_call *c, const dt_tensor *dkv, dt_
     bool first = c->layer == c->side->layers - 1;
     dt_tensor part = dt_transformer_scratch(c->model, &state->encoder, state->dpart,
                                             c->model->config.decoder.embed);
-    dt_tensor *to = first ? &state->dencoded : &part;
+    dt_tensor term = dt_layer_term(c->model, &part, &state->terms);
+    dt_tensor sum = dt_layer_term(c->model, &state->dencoded, &state->dencoded_terms);
     dt_status st = DT_OK;
 
-    DT_TRY(linear_backward(c->model, to, &dw, &db, dkv, dt_transformer_encoded(c->model), &w, err));
+    DT_TRY(linear_backward(c->model, first ? &sum : &term, &dw, &db, dkv,
+                           dt_transformer_encoded(c->model), &w, err));
     if (!first)
-        DT_TRY(
-            device->ops->residual_forward(device, &state->dencoded, &state->dencoded, &part, err));
+        DT_TRY(device->ops->residual_forward(device, &sum, &sum, &term, err));
+    if (c->layer == 0)
+        DT_TRY(dt_layer_sum(c->model, &state->dencoded, &sum, err));
 out:
     return st;
 }
 
-/* dy (B,T,C) -> datt (B,T,C) -> dq (B,T,C) -> dx (B,T,C), and dkv (B,S,2C) */
+/* dy (B,T,C) -> datt (B,T,A) -> dq (B,T,A) -> dx (B,T,C), and dkv (B,S,2A) */
 dt_status dt_transformer_cross_backward(dt_transformer_call *c, const dt_tensor *dy,
                                         const dt_tensor *x, dt_error *err)
 {
     const dt_transformer_state *state = c->model->state;
     dt_transformer_block *a = c->block;
-    int64_t C = c->model->config.decoder.embed;
-    dt_tensor dq = dt_transformer_scratch(c->model, c->side, state->wide, C), dkv;
-    dt_tensor datt = read_gradient(c), dx = read_gradient(c);
+    int64_t A = dt_transformer_attended(&c->model->config), C = c->model->config.decoder.embed;
+    dt_tensor dq = dt_transformer_scratch(c->model, c->side, state->wide, A), dkv;
+    dt_tensor datt = read_gradient(c, A), dx = read_gradient(c, C);
     dt_qkv views = cross_views(c->model, &a->cross_q, &a->cross_kv), dviews;
     dt_philox_key key = {0};
     dt_attention_args args = args_of(c, true, &key);
@@ -195,14 +222,14 @@ dt_status dt_transformer_cross_backward(dt_transformer_call *c, const dt_tensor 
     dt_status st = DT_OK;
 
     dkv = dt_transformer_scratch(c->model, &state->encoder,
-                                 (unsigned char *)state->wide + state->wide_gap, 2 * C);
+                                 (unsigned char *)state->wide + state->wide_gap, 2 * A);
     dviews = cross_views(c->model, &dq, &dkv);
     DT_TRY(linear_backward(c->model, &datt, &c->dw[DT_TRANSFORMER_CROSS_OUT_W],
                            &c->dw[DT_TRANSFORMER_CROSS_OUT_B], dy, &a->cross_att,
                            &c->w[DT_TRANSFORMER_CROSS_OUT_W], err));
     DT_TRY(device->ops->attention_backward(device, &dviews, &datt, &views, &a->cross_att,
                                            &a->cross_lse, &args, err));
-    DT_TRY(linear_backward(c->model, &dx, &c->dw[DT_TRANSFORMER_CROSS_Q_W],
+    DT_TRY(summed_backward(c->model, &dx, &c->dw[DT_TRANSFORMER_CROSS_Q_W],
                            &c->dw[DT_TRANSFORMER_CROSS_Q_B], &dq, x,
                            &c->w[DT_TRANSFORMER_CROSS_Q_W], err));
     DT_TRY(keys_backward(c, &dkv, err));

@@ -5,9 +5,10 @@
 
 #include "base/banned.h"
 
-/* Indices of a side's parameters in the root. */
+/* Indices of a side's parameters in the root, and its vocabulary. */
 typedef struct end_params {
     int embed, positions, norm_w, norm_b;
+    int64_t vocab;
 } end_params;
 
 static end_params params_of(const dt_model *model, const dt_transformer_side *side)
@@ -16,10 +17,11 @@ static end_params params_of(const dt_model *model, const dt_transformer_side *si
 
     if (side->decoder)
         return (end_params){DT_TRANSFORMER_EMBED, DT_TRANSFORMER_POSITIONS,
-                            DT_TRANSFORMER_DECODER_NORM_W, DT_TRANSFORMER_DECODER_NORM_B};
+                            DT_TRANSFORMER_DECODER_NORM_W, DT_TRANSFORMER_DECODER_NORM_B,
+                            model->config.decoder.vocab};
     return (end_params){own ? DT_TRANSFORMER_SOURCE_EMBED : DT_TRANSFORMER_EMBED,
                         DT_TRANSFORMER_SOURCE_POSITIONS, DT_TRANSFORMER_ENCODER_NORM_W,
-                        DT_TRANSFORMER_ENCODER_NORM_B};
+                        DT_TRANSFORMER_ENCODER_NORM_B, model->config.transformer.source_vocab};
 }
 
 static double embedding_scale(const dt_model *model)
@@ -44,11 +46,12 @@ dt_status dt_transformer_embed(dt_model *model, dt_transformer_side *side, const
     end_params which = params_of(model, side);
     dt_tensor words = dt_transformer_weight(model, 0, which.embed);
     dt_tensor positions = positions_of(model, which.positions);
+    const dt_transformer_state *state = model->state;
     dt_tensor *y = &side->stream[0];
     dt_status st = DT_OK;
 
-    DT_TRY(model->device->ops->embedding_forward(model->device, y, tokens, &words, &positions,
-                                                 embedding_scale(model), NULL, err));
+    DT_TRY(dt_layer_embed(model, y, tokens, &words, &positions, embedding_scale(model), which.vocab,
+                          &state->terms, err));
     if (dt_transformer_drops(model, dropout))
         DT_TRY(dt_transformer_drop(model, y, y, dropout, side->first_layer,
                                    DT_PHILOX_DROPOUT_EMBEDDING, false, err));
@@ -73,8 +76,8 @@ dt_status dt_transformer_embed_each(dt_model *model, const dt_tensor *tokens, dt
 
     DT_TRY(ops->embedding_forward(model->device, &positions, &state->growth.places, &table, &none,
                                   1, NULL, err));
-    DT_TRY(ops->embedding_forward(model->device, &y, &line, &words, &positions,
-                                  embedding_scale(model), NULL, err));
+    DT_TRY(dt_layer_embed(model, &y, &line, &words, &positions, embedding_scale(model), which.vocab,
+                          &state->terms, err));
 out:
     return st;
 }
@@ -95,8 +98,8 @@ dt_status dt_transformer_embed_backward(dt_model *model, dt_transformer_side *si
         DT_TRY(dt_transformer_drop(model, &dropped, &d, dropout, side->first_layer,
                                    DT_PHILOX_DROPOUT_EMBEDDING, true, err));
     }
-    DT_TRY(model->device->ops->embedding_backward(model->device, &dwords, &dpositions, &dropped,
-                                                  tokens, embedding_scale(model), NULL, err));
+    DT_TRY(dt_layer_embed_backward(model, &dwords, &dpositions, &dropped, tokens,
+                                   embedding_scale(model), which.vocab, err));
 out:
     return st;
 }

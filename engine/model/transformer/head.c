@@ -1,5 +1,6 @@
 #include "engine/model/token_head.h"
 #include "engine/model/transformer/model_int.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -14,13 +15,19 @@ static dt_token_head head_of(const dt_model *model)
 
     return (dt_token_head){.device = model->device,
                            .vocab = model->config.decoder.vocab,
-                           .vocab_padded = model->config.decoder.vocab_padded,
+                           .vocab_padded = dt_decoder_vocab_rows(&model->config),
                            .logits = state->logits,
                            .chunk_rows = state->logits_rows,
                            .x = *dt_transformer_end_of(model, &state->decoder),
                            .weight = dt_transformer_weight(model, 0, head_param(model)),
                            .losses = state->losses,
-                           .smoothing = model->config.transformer.label_smoothing};
+                           .smoothing = model->config.transformer.label_smoothing,
+                           .peers = model->peers,
+                           .part = dt_layer_vocab(model, dt_decoder_vocab_rows(&model->config),
+                                                  model->config.decoder.vocab),
+                           .own = state->part_own,
+                           .all = state->part_all,
+                           .gathered = state->growth.logits};
 }
 
 dt_status dt_transformer_head_train(dt_model *model, const dt_tensor *targets,
@@ -31,8 +38,13 @@ dt_status dt_transformer_head_train(dt_model *model, const dt_tensor *targets,
     dt_tensor dhead = dt_transformer_grad(model, 0, head_param(model));
     void *to = dt_transformer_is_pre(model) ? state->dread : state->dstream;
     dt_tensor dx = dt_transformer_scratch(model, &state->decoder, to, model->config.decoder.embed);
+    dt_tensor term = dt_layer_term(model, &dx, &state->terms);
+    dt_status st = DT_OK;
 
-    return dt_token_head_train(&head, &dx, &dhead, targets, loss_scale, err);
+    DT_TRY(dt_token_head_train(&head, &term, &dhead, targets, loss_scale, err));
+    DT_TRY(dt_layer_sum(model, &dx, &term, err));
+out:
+    return st;
 }
 
 dt_status dt_transformer_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "engine/model/transformer/model_int.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -57,7 +58,7 @@ static void *source_at(const dt_model *model, int64_t layer, int64_t sentence)
 
 static dt_status copy(dt_model *model, void *to, void *from, int64_t rows, dt_error *err)
 {
-    int64_t elems = rows * 2 * model->config.decoder.embed;
+    int64_t elems = rows * 2 * dt_transformer_attended(&model->config);
     dt_tensor out = dt_tensor_1d(to, model->config.dtype, elems);
     dt_tensor in = dt_tensor_1d(from, model->config.dtype, elems);
 
@@ -102,19 +103,20 @@ dt_status dt_transformer_grow(dt_transformer_call *c, dt_qkv *views, dt_error *e
 {
     const dt_transformer_state *state = c->model->state;
     const dt_transformer_growth *growth = &state->growth;
-    int64_t C = c->model->config.decoder.embed, heads = c->model->config.decoder.heads;
+    int64_t A = dt_transformer_attended(&c->model->config);
+    int64_t heads = dt_decoder_heads(&c->model->config);
     int64_t versions = dt_translations_versions(&c->model->config);
     dt_tensor *qkv = &c->block->qkv;
     size_t elem = dt_dtype_bytes(qkv->dtype);
     dt_tensor all = dt_tensor_3d(version_at(c->model, c->layer, 0, 0), qkv->dtype, qkv->dim[0],
-                                 c->model->config.decoder.context, 2 * C);
+                                 c->model->config.decoder.context, 2 * A);
     dt_status st = DT_OK;
 
     for (int64_t k = 0; k < qkv->dim[0]; k++)
         DT_TRY(copy(c->model, version_at(c->model, c->layer, k, growth->tokens[k / versions]),
-                    (unsigned char *)qkv->data + (size_t)(k * 3 * C + C) * elem, 1, err));
-    views->k = dt_heads_of(&all, 0, heads, C / heads);
-    views->v = dt_heads_of(&all, C, heads, C / heads);
+                    (unsigned char *)qkv->data + (size_t)(k * 3 * A + A) * elem, 1, err));
+    views->k = dt_heads_of(&all, 0, heads, A / heads);
+    views->v = dt_heads_of(&all, A, heads, A / heads);
     views->k.rows = views->v.rows = growth->longest;
 out:
     return st;
@@ -125,24 +127,26 @@ dt_tensor dt_transformer_kept_source(const dt_model *model, int64_t layer, int64
     const dt_transformer_state *state = model->state;
 
     return dt_tensor_3d(source_at(model, layer, sentence), model->config.dtype, 1,
-                        state->growth.source[sentence], 2 * model->config.decoder.embed);
+                        state->growth.source[sentence],
+                        2 * dt_transformer_attended(&model->config));
 }
 
 /* The hypotheses of a sentence act as the queries of one sequence. */
 void dt_transformer_view_sources(const dt_transformer_call *c, dt_qkv *views, dt_tensor *out)
 {
     const dt_transformer_state *state = c->model->state;
-    int64_t C = c->model->config.decoder.embed, heads = c->model->config.decoder.heads;
+    int64_t A = dt_transformer_attended(&c->model->config);
+    int64_t heads = dt_decoder_heads(&c->model->config);
     int64_t versions = dt_translations_versions(&c->model->config),
             sentences = out->dim[0] / versions;
     dt_tensor q = c->block->cross_q;
     dt_tensor kv = dt_tensor_3d(source_at(c->model, c->layer, 0), q.dtype, sentences,
-                                c->model->config.decoder.context, 2 * C);
+                                c->model->config.decoder.context, 2 * A);
 
     q.dim[0] = out->dim[0] = sentences;
     q.dim[1] = out->dim[1] = versions;
-    views->q = dt_heads_of(&q, 0, heads, C / heads);
-    views->k = dt_heads_of(&kv, 0, heads, C / heads);
-    views->v = dt_heads_of(&kv, C, heads, C / heads);
+    views->q = dt_heads_of(&q, 0, heads, A / heads);
+    views->k = dt_heads_of(&kv, 0, heads, A / heads);
+    views->v = dt_heads_of(&kv, A, heads, A / heads);
     views->k.rows = views->v.rows = state->growth.farthest;
 }

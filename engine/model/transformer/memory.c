@@ -1,5 +1,6 @@
 #include "engine/model/token_head.h"
 #include "engine/model/transformer/model_int.h"
+#include "recipes/architecture/decoder.h"
 
 #include "base/banned.h"
 
@@ -81,24 +82,25 @@ static void take_stats(layout *plan, const block_size *size, dt_transformer_bloc
 
 static dt_tensor take_lse(layout *plan, const block_size *size)
 {
-    return take(plan, dt_tensor_3d(NULL, DT_F32, size->B, plan->config->decoder.heads, size->rows));
+    return take(plan,
+                dt_tensor_3d(NULL, DT_F32, size->B, dt_decoder_heads(plan->config), size->rows));
 }
 
-/* Allocate what matrix products write: 4 C + F per row, and 4 C more in the decoder. */
+/* Allocate what matrix products write: 4 A + F per row, and 4 A more in the decoder. */
 static void take_products(layout *plan, const block_size *size, dt_transformer_block *block)
 {
-    int64_t C = plan->config->decoder.embed;
+    int64_t A = dt_transformer_attended(plan->config);
 
-    block->qkv = take_act(plan, size->B, size->rows, 3 * C);
-    block->att = take_act(plan, size->B, size->rows, C);
+    block->qkv = take_act(plan, size->B, size->rows, 3 * A);
+    block->att = take_act(plan, size->B, size->rows, A);
     block->lse = take_lse(plan, size);
     if (size->decoder) {
-        block->cross_q = take_act(plan, size->B, size->rows, C);
-        block->cross_kv = take_act(plan, size->B, size->source, 2 * C);
-        block->cross_att = take_act(plan, size->B, size->rows, C);
+        block->cross_q = take_act(plan, size->B, size->rows, A);
+        block->cross_kv = take_act(plan, size->B, size->source, 2 * A);
+        block->cross_att = take_act(plan, size->B, size->rows, A);
         block->cross_lse = take_lse(plan, size);
     }
-    block->fc = take_act(plan, size->B, size->rows, plan->config->transformer.ffn);
+    block->fc = take_act(plan, size->B, size->rows, dt_transformer_ffn(plan->config));
 }
 
 static void reshape(dt_tensor *tensor, int64_t B, int64_t rows)
@@ -246,7 +248,7 @@ static void lay_out_logits(layout *plan, dt_transformer_state *state, size_t scr
 {
     /* without backward, logits are fp32 whatever the model's type */
     size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
-    size_t row_bytes = (size_t)plan->config->decoder.vocab_padded * elem_bytes;
+    size_t row_bytes = (size_t)dt_decoder_vocab_rows(plan->config) * elem_bytes;
     int64_t most = state->logits_bytes, room;
 
     if (state->wide_chunks && (int64_t)scratch_bytes > most)
@@ -258,11 +260,12 @@ static void lay_out_logits(layout *plan, dt_transformer_state *state, size_t scr
 /* Lay out the blocks' scratch, and the logits over the same memory. */
 static void lay_out_scratch(layout *plan, dt_transformer_state *state, bool backward)
 {
-    int64_t C = plan->config->decoder.embed, F = plan->config->transformer.ffn;
+    int64_t C = plan->config->decoder.embed, F = dt_transformer_ffn(plan->config);
+    int64_t A = dt_transformer_attended(plan->config);
     size_t start = plan->memory.bytes, end;
 
-    state->wide = take_shared(plan, backward && F < 3 * C ? 3 * C : F);
-    state->wide_gap = (size_t)(plan->rows * C) * dt_dtype_bytes(plan->config->dtype);
+    state->wide = take_shared(plan, backward && F < 3 * A ? 3 * A : F);
+    state->wide_gap = (size_t)(plan->rows * A) * dt_dtype_bytes(plan->config->dtype);
     state->narrow = take_shared(plan, C);
     if (backward)
         state->dpart = take_shared(plan, C);
@@ -278,18 +281,39 @@ static void lay_out_scratch(layout *plan, dt_transformer_state *state, bool back
 static void lay_out_growth(layout *plan, dt_transformer_growth *growth)
 {
     const dt_model_config *config = plan->config;
-    int64_t layers = config->transformer.decoder_layers, C = config->decoder.embed;
+    int64_t layers = config->transformer.decoder_layers, A = dt_transformer_attended(config);
+    int64_t ranks = dt_tensor_ranks(&config->tensor);
     int64_t sentences = dt_translations_sentences(config);
     int64_t versions = sentences * dt_translations_versions(config);
     int64_t context = config->decoder.context;
 
     growth->kept =
-        take(plan, dt_tensor_2d(NULL, config->dtype, layers * versions * context, 2 * C));
+        take(plan, dt_tensor_2d(NULL, config->dtype, layers * versions * context, 2 * A));
     growth->encoded =
-        take(plan, dt_tensor_2d(NULL, config->dtype, layers * sentences * context, 2 * C));
+        take(plan, dt_tensor_2d(NULL, config->dtype, layers * sentences * context, 2 * A));
     growth->places = take(plan, dt_tensor_2d(NULL, DT_I32, versions, 1));
     growth->lengths = take(plan, dt_tensor_1d(NULL, DT_I32, versions));
     growth->sources = take(plan, dt_tensor_1d(NULL, DT_I32, sentences));
+    if (ranks > 1)
+        growth->logits =
+            take(plan, dt_tensor_3d(NULL, DT_F32, ranks, versions, dt_decoder_vocab_rows(config)));
+}
+
+/* What ranks that divide layers need for sums. */
+static void lay_out_sums(layout *plan, dt_transformer_state *state, bool backward)
+{
+    int64_t ranks = dt_tensor_ranks(&plan->config->tensor), C = plan->config->decoder.embed;
+    int64_t N = plan->B * plan->T;
+
+    if (ranks == 1)
+        return;
+    state->part_own = take(plan, dt_tensor_2d(NULL, DT_F32, DT_VOCAB_NUMBERS, N));
+    state->part_all = take(plan, dt_tensor_3d(NULL, DT_F32, ranks, DT_VOCAB_NUMBERS, N));
+    if (plan->config->dtype == DT_F32)
+        return;
+    state->terms = take(plan, dt_tensor_2d(NULL, DT_F32, plan->rows, C));
+    if (backward)
+        state->dencoded_terms = take(plan, dt_tensor_3d(NULL, DT_F32, plan->B, plan->S, C));
 }
 
 /* Lay out a pass; only counts bytes if the state has no blocks and streams. */
@@ -308,6 +332,7 @@ static void lay_out(layout *plan, dt_transformer_state *state, bool backward)
     lay_out_side(plan, &state->decoder, true);
     state->lengths = take(plan, dt_tensor_1d(NULL, DT_I32, plan->B));
     state->losses = take_stat(plan, plan->B * plan->T);
+    lay_out_sums(plan, state, backward);
     lay_out_scratch(plan, state, backward);
     if (!backward) {
         lay_out_one_block(plan, state);

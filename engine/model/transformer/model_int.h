@@ -18,12 +18,13 @@
  *                translate.c  incremental translation of several sentences
  *                kind.c       whole passes
  *
- * B sentences, with S tokens in the source and T in the target; C H V Vp as in ops.h; F the perceptron's
- * width.
+ * B sentences, with S tokens in the source and T in the target; C V Vp as in ops.h. Of a tensor rank, everything if
+ * layers are whole: H heads, A = D H their width, F the perceptron's.
  * Hooks      units are the root, the encoder's blocks, the decoder's blocks, in model.h's order; the
  *            encoder's final norm and the embedding of the previous tokens run between the two
  * Encoded    every decoder block reads it; their gradients of it are summed in one buffer, the last
- *            block's first
+ *            block's first. Tensor ranks sum this buffer once, after the first block
+ * Sums       layer.c sums over tensor ranks what a branch adds to the stream and the gradient of its input
  * Padding    a query at a padded position computes a finite value that is never used: its gradient is 0
  * Dropout    after both embeddings, after every branch, and on attention's probabilities. Masks use layer
  *            number l in the encoder and layers + l in the decoder
@@ -31,10 +32,10 @@
  *            in all three modes, as masks are drawn from keys. Per row, C and F in the compute type and
  *            fp32 statistics:
  *                         encoder block     decoder block     outside the blocks
- *              none       8 C + F           14 C + F
- *              selective  6 C + F (pre)     11 C + F (pre)    C
- *                         7 C + F (post)    12 C + F (post)
- *              full       C                 C                 11 C + F (pre), 12 C + F (post)
+ *              none       4 C + 4 A + F     6 C + 8 A + F
+ *              selective  2 C + 4 A + F     3 C + 8 A + F     C    (pre)
+ *                         3 C + 4 A + F     4 C + 8 A + F     C    (post)
+ *              full       C                 C                 3 C + 8 A + F (pre), 4 C + 8 A + F (post)
  *            selective recomputes norms, full whole blocks, except the very last, which is still in
  *            memory. The activation of fc1's output is never kept
  */
@@ -66,9 +67,9 @@ typedef struct dt_transformer_sublayer {
 /* Activations that a block's forward pass keeps for backward. */
 typedef struct dt_transformer_block {
     dt_transformer_sublayer sub[DT_TRANSFORMER_BRANCHES];
-    dt_tensor qkv, att, lse;        /* self attention: (B,rows,3C), (B,rows,C), F32 (B,H,rows) */
-    dt_tensor cross_q, cross_kv;    /* cross attention: queries (B,T,C), keys and values (B,S,2C) */
-    dt_tensor cross_att, cross_lse; /* cross attention: output (B,T,C), log-sum-exp F32 (B,H,T) */
+    dt_tensor qkv, att, lse;        /* self attention: (B,rows,3A), (B,rows,A), F32 (B,H,rows) */
+    dt_tensor cross_q, cross_kv;    /* cross attention: queries (B,T,A), keys and values (B,S,2A) */
+    dt_tensor cross_att, cross_lse; /* cross attention: output (B,T,A), log-sum-exp F32 (B,H,T) */
     dt_tensor fc;                   /* (B,rows,F): output of the perceptron's fc1 */
 } dt_transformer_block;
 
@@ -93,8 +94,9 @@ typedef struct dt_transformer_growth {
     int64_t sentence;  /* index of the sentence that the pass encodes */
     int64_t longest;   /* longest hypothesis in the pass, with the new token */
     int64_t farthest;  /* length of the longest source in the pass */
-    dt_tensor kept;    /* act (layers * sentences * versions * context, 2C): keys and values */
-    dt_tensor encoded; /* act (layers * sentences * context, 2C): keys and values of the sources */
+    dt_tensor kept;    /* act (layers * sentences * versions * context, 2A): keys and values */
+    dt_tensor encoded; /* act (layers * sentences * context, 2A): keys and values of the sources */
+    dt_tensor logits;  /* F32 (ranks,rows,Vp of a rank); no data unless ranks divide layers */
     dt_tensor places;  /* I32 (rows,1): position of each hypothesis's new token */
     dt_tensor lengths; /* I32 (rows): length of each hypothesis, places + 1 */
     dt_tensor sources; /* I32 (sentences): length of each source */
@@ -116,6 +118,10 @@ typedef struct dt_transformer_state {
     dt_tensor losses;  /* F32 (B*T): loss of each target */
     void *logits;      /* (logits_rows,Vp): logits of one chunk */
     int64_t logits_rows;
+    /* The following three only if ranks divide layers; dt_token_head's own and all. terms: F32, C: this
+     * rank's terms of a sum over the rows of either side; no data if the compute type is F32 */
+    dt_tensor part_own, part_all;
+    dt_tensor terms;
     /* Scratch of the blocks, for the rows of either side. wide: F, or attention's gradients if
      * larger; narrow: C. */
     void *wide, *narrow;
@@ -128,6 +134,7 @@ typedef struct dt_transformer_state {
     void *dstream; /* C: gradient of the stream, in the decoder, and if pre in the encoder */
     /* act (B,S,C): gradient of the encoder's output; if post, later of its stream */
     dt_tensor dencoded;
+    dt_tensor dencoded_terms; /* as `terms`, of dencoded: the blocks' sum, before the ranks' */
 } dt_transformer_state;
 
 /* Arguments of the functions that process a block in a pass. */

@@ -8,13 +8,15 @@ static dt_tensor inside(const dt_transformer_call *c)
 {
     const dt_transformer_state *state = c->model->state;
 
-    return dt_transformer_scratch(c->model, c->side, state->wide, c->model->config.transformer.ffn);
+    return dt_transformer_scratch(c->model, c->side, state->wide,
+                                  dt_transformer_ffn(&c->model->config));
 }
 
 /* x (B,rows,C) -> fc (B,rows,F) -> activation (B,rows,F) -> y (B,rows,C) */
 dt_status dt_transformer_perceptron_forward(dt_transformer_call *c, dt_tensor *y,
                                             const dt_tensor *x, dt_error *err)
 {
+    const dt_transformer_state *state = c->model->state;
     dt_device *device = c->model->device;
     dt_tensor active = inside(c);
     dt_status st = DT_OK;
@@ -25,8 +27,8 @@ dt_status dt_transformer_perceptron_forward(dt_transformer_call *c, dt_tensor *y
         return DT_OK;
     DT_TRY(device->ops->activation_forward(device, &active, &c->block->fc,
                                            c->model->config.transformer.activation, err));
-    DT_TRY(device->ops->matmul_forward(device, y, &active, &c->w[DT_TRANSFORMER_PROJ_W],
-                                       &c->w[DT_TRANSFORMER_PROJ_B], err));
+    DT_TRY(dt_layer_project(c->model, y, &active, &c->w[DT_TRANSFORMER_PROJ_W],
+                            &c->w[DT_TRANSFORMER_PROJ_B], &state->terms, err));
 out:
     return st;
 }
@@ -50,7 +52,8 @@ dt_status dt_transformer_perceptron_backward(dt_transformer_call *c, const dt_te
     DT_TRY(ops->activation_backward(device, &dfc, &dfc, &c->block->fc, kind, err));
     DT_TRY(ops->matmul_backward_weight(device, &c->dw[DT_TRANSFORMER_FC_W],
                                        &c->dw[DT_TRANSFORMER_FC_B], &dfc, x, err));
-    DT_TRY(ops->matmul_backward_input(device, &dx, &dfc, &c->w[DT_TRANSFORMER_FC_W], err));
+    DT_TRY(
+        dt_layer_input_grad(c->model, &dx, &dfc, &c->w[DT_TRANSFORMER_FC_W], &state->terms, err));
 out:
     return st;
 }

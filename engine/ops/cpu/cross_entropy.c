@@ -5,8 +5,8 @@
  *            A target < 0: loss 0, gradient 0.
  * Smoothing  with smoothing e, the loss is (1-e) times the loss of the target, plus e times the mean
  *            loss over all V targets
- * Parts      a rank that has only some columns computes max, sum and l_target of them; from those of all ranks
- *            join computes the same with max = the largest max, sum = sum of sum_r exp(max_r - max)
+ * Parts      a rank that has only some columns computes max, sum, l_target and sum_v l_v / V of them; from those of
+ *            all ranks join computes the same with max = the largest max, sum = sum of sum_r exp(max_r - max)
  */
 #include <math.h>
 
@@ -66,8 +66,8 @@ static double row_exp(float *out, const float *x, int64_t n, float max)
     return total;
 }
 
-/* Returns the mean of x - max. */
-static double row_mean(const float *x, int64_t n, float max)
+/* Returns the sum of x - max. */
+static double row_sum(const float *x, int64_t n, float max)
 {
     double total = 0.0;
 
@@ -80,7 +80,7 @@ static double row_mean(const float *x, int64_t n, float max)
             sum += x[j + k] - max;
         total += (double)sum;
     }
-    return total / (double)n;
+    return total;
 }
 
 static void row_scale(float *x, int64_t n, float factor)
@@ -176,7 +176,7 @@ dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *loss
             } else {
                 const float *row = dt_row_read(logits, i * stride, vocab, mine);
                 float max = row_max(row, vocab), aim = row[target[i]];
-                double mean = smoothing > 0 ? row_mean(row, vocab, max) : 0;
+                double mean = smoothing > 0 ? row_sum(row, vocab, max) / (double)vocab : 0;
                 double sum = row_exp(out, row, vocab, max);
 
                 loss[i] = (float)log(sum) + (max - aim);
@@ -225,15 +225,16 @@ static int64_t column_of(const dt_vocab_part *part, int32_t target)
 
 dt_status DT_CPU_NAME(cross_entropy_part)(dt_device *device, dt_tensor *own,
                                           const dt_tensor *logits, const dt_tensor *targets,
-                                          const dt_vocab_part *part, dt_error *err)
+                                          const dt_vocab_part *part, double smoothing,
+                                          dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits), count = part->count;
     const int32_t *target = targets->data;
-    float *maxima = own->data, *sums = maxima + n, *aims = sums + n;
+    float *maxima = own->data, *sums = maxima + n, *aims = sums + n, *means = aims + n;
     dt_cpu_scratch scratch;
 
-    DT_ASSERT(own->dtype == DT_F32 && dt_tensor_elems(own) == 3 * n);
+    DT_ASSERT(own->dtype == DT_F32 && dt_tensor_elems(own) == DT_VOCAB_NUMBERS * n);
     DT_TRY(check_part(logits, targets, part, err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, stride, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *stride *WORK))
@@ -246,13 +247,15 @@ dt_status DT_CPU_NAME(cross_entropy_part)(dt_device *device, dt_tensor *own,
             const float *row;
 
             maxima[i] = -INFINITY;
-            sums[i] = aims[i] = 0.0f;
+            sums[i] = aims[i] = means[i] = 0.0f;
             if (target[i] < 0 || count == 0)
                 continue;
             row = dt_row_read(logits, i * stride, count, mine);
             maxima[i] = row_max(row, count);
             sums[i] = (float)row_exp(NULL, row, count, maxima[i]);
             aims[i] = column >= 0 ? row[column] : 0.0f;
+            if (smoothing > 0)
+                means[i] = (float)(row_sum(row, count, 0) / (double)part->all);
         }
     }
 out:
@@ -262,7 +265,7 @@ out:
 /* The numbers of one row over the whole vocabulary. */
 typedef struct joined {
     float max, aim;
-    double sum;
+    double sum, mean; /* mean: of the logits, with smoothing */
 } joined;
 
 static joined join_row(const float *all, int64_t ranks, int64_t n, int64_t i)
@@ -270,43 +273,54 @@ static joined join_row(const float *all, int64_t ranks, int64_t n, int64_t i)
     joined out = {.max = -INFINITY};
 
     for (int64_t r = 0; r < ranks; r++)
-        out.max = all[3 * n * r + i] > out.max ? all[3 * n * r + i] : out.max;
+        out.max = fmaxf(out.max, all[DT_VOCAB_NUMBERS * n * r + i]);
     for (int64_t r = 0; r < ranks; r++) {
-        const float *own = all + 3 * n * r;
+        const float *own = all + DT_VOCAB_NUMBERS * n * r;
 
-        if (own[n + i] > 0)
+        if (own[n + i] != 0) /* also NaN */
             out.sum += (double)own[n + i] * exp((double)own[i] - (double)out.max);
         out.aim += own[2 * n + i]; /* 0 on all ranks but one */
+        out.mean += (double)own[3 * n + i];
     }
     return out;
 }
 
+static float join_loss(const joined *of, double smoothing)
+{
+    if (smoothing > 0)
+        return (float)(log(of->sum) + (1 - smoothing) * (double)(of->max - of->aim) -
+                       smoothing * (of->mean - (double)of->max));
+    return (float)log(of->sum) + (of->max - of->aim);
+}
+
 /* Turns a row of logits into their gradient. */
 static void join_backward(float *out, const float *row, const joined *of, int64_t column,
-                          const dt_vocab_part *part, int64_t stride, double scale)
+                          const dt_vocab_part *part, int64_t stride, double scale, double smoothing)
 {
     if (part->count > 0) {
         row_exp(out, row, part->count, of->max);
         row_scale(out, part->count, (float)(scale / of->sum));
+        if (smoothing > 0)
+            row_subtract(out, part->count, (float)(scale * smoothing / (double)part->all));
     }
     if (column >= 0)
-        out[column] -= (float)scale;
+        out[column] -= (float)(scale * (1 - smoothing));
     memset(out + part->count, 0, (size_t)(stride - part->count) * sizeof *out);
 }
 
 dt_status DT_CPU_NAME(cross_entropy_join)(dt_device *device, dt_tensor *losses, dt_tensor *logits,
                                           const dt_tensor *all, const dt_tensor *targets,
                                           const dt_vocab_part *part, const double *scale_at,
-                                          dt_error *err)
+                                          double smoothing, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits);
-    int64_t ranks = n > 0 ? dt_tensor_elems(all) / (3 * n) : 0;
+    int64_t ranks = n > 0 ? dt_tensor_elems(all) / (DT_VOCAB_NUMBERS * n) : 0;
     const int32_t *target = targets->data;
     float *loss = losses->data;
     dt_cpu_scratch scratch;
 
-    DT_ASSERT(all->dtype == DT_F32 && dt_tensor_elems(all) == 3 * n * ranks &&
+    DT_ASSERT(all->dtype == DT_F32 && dt_tensor_elems(all) == DT_VOCAB_NUMBERS * n * ranks &&
               losses->dtype == DT_F32 && dt_tensor_elems(losses) == n);
     DT_TRY(check_part(logits, targets, part, err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, stride, err));
@@ -320,13 +334,13 @@ dt_status DT_CPU_NAME(cross_entropy_join)(dt_device *device, dt_tensor *losses, 
             joined of = join_row(all->data, ranks, n, i);
             float *out;
 
-            loss[i] = counts ? (float)log(of.sum) + (of.max - of.aim) : 0.0f;
+            loss[i] = counts ? join_loss(&of, smoothing) : 0.0f;
             if (scale_at == NULL)
                 continue;
             out = dt_row_open(logits, i * stride, mine);
             if (counts)
                 join_backward(out, dt_row_read(logits, i * stride, part->count, mine), &of,
-                              column_of(part, target[i]), part, stride, *scale_at);
+                              column_of(part, target[i]), part, stride, *scale_at, smoothing);
             else
                 memset(out, 0, (size_t)stride * sizeof *out);
             dt_row_close(logits, i * stride, stride, out);

@@ -77,16 +77,16 @@ __device__ void row_statistics(float *max_out, float *sum_out, T *kept, const T 
     *max_out = all;
 }
 
-/* Returns the mean of x - max over the block. Only label smoothing needs it; it reads the row once
+/* Returns the sum of x - max over the block. Only label smoothing needs it; it reads the row once
  * more. */
 template <typename T>
-__device__ float row_mean(const T *row, int64_t vocab, float max, float *shared)
+__device__ float row_sum(const T *row, int64_t vocab, float max, float *shared)
 {
     float sum = 0.0f;
 
     for (int64_t j = threadIdx.x; j < vocab; j += blockDim.x)
         sum += dt_to_float(row[j]) - max;
-    return dt_block_sum(sum, shared) / (float)vocab;
+    return dt_block_sum(sum, shared);
 }
 
 template <typename T, bool BACKWARD, bool KEPT>
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 
     row_statistics<T, KEPT>(&max, &sum, kept, x, vocab, aligned, shared);
     if (smoothing > 0.0f)
-        mean = row_mean(x, vocab, max, shared);
+        mean = row_sum(x, vocab, max, shared) / (float)vocab;
     if (threadIdx.x == 0 && target >= vocab)
         atomicMax(fault, target < INT_MAX ? target + 1 : target);
     if (threadIdx.x == 0)
@@ -219,14 +219,16 @@ dt_status dt_cuda_cross_entropy_backward(dt_device *device, dt_tensor *losses, d
 template <typename T>
 __global__ void __launch_bounds__(THREADS, 2)
     part_rows(float *own, const T *logits, const int32_t *targets, dt_vocab_part part, int64_t n,
-              int64_t padded, bool aligned, int *fault)
+              int64_t padded, bool smooth, bool aligned, int *fault)
 {
     __shared__ float shared[32];
     int64_t row = blockIdx.x, column = targets[row] - part.first;
     const T *x = logits + row * padded;
-    float max, sum;
+    float max, sum, mean = 0.0f;
 
     row_statistics<T, false>(&max, &sum, NULL, x, part.count, aligned, shared);
+    if (smooth)
+        mean = row_sum(x, part.count, 0.0f, shared) / (float)part.all;
     if (threadIdx.x != 0)
         return;
     if (targets[row] >= part.all)
@@ -234,78 +236,86 @@ __global__ void __launch_bounds__(THREADS, 2)
     own[row] = max;
     own[n + row] = sum;
     own[2 * n + row] = column >= 0 && column < part.count ? dt_to_float(x[column]) : 0.0f;
+    own[3 * n + row] = mean;
 }
 
 /* Every thread joins the numbers of the ranks by itself: there are few. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS, 2)
     join_rows(float *losses, T *logits, const float *all, const int32_t *targets,
-              dt_vocab_part part, int64_t ranks, int64_t n, int64_t padded, const double *scale_at)
+              dt_vocab_part part, int64_t ranks, int64_t n, int64_t padded, const double *scale_at,
+              float smoothing)
 {
     int64_t row = blockIdx.x, column = targets[row] - part.first;
     bool counts = targets[row] >= 0 && targets[row] < part.all;
-    float max = -INFINITY, sum = 0.0f, aim = 0.0f, scale, factor;
+    float max = -INFINITY, sum = 0.0f, aim = 0.0f, mean = 0.0f, scale, factor, even;
     T *x = logits + row * padded;
 
     for (int64_t r = 0; r < ranks; r++)
-        max = fmaxf(max, all[3 * n * r + row]);
+        max = fmaxf(max, all[DT_VOCAB_NUMBERS * n * r + row]);
     for (int64_t r = 0; r < ranks; r++) {
-        const float *own = all + 3 * n * r;
+        const float *own = all + DT_VOCAB_NUMBERS * n * r;
 
-        if (own[n + row] > 0.0f)
+        if (own[n + row] != 0.0f) /* also NaN */
             sum += own[n + row] * __expf(own[row] - max);
         aim += own[2 * n + row];
+        mean += own[3 * n + row];
     }
     if (threadIdx.x == 0)
-        losses[row] = counts ? logf(sum) + (max - aim) : 0.0f;
+        losses[row] = counts ? logf(sum) + (1.0f - smoothing) * (max - aim) -
+                                   (smoothing > 0.0f ? smoothing * (mean - max) : 0.0f)
+                             : 0.0f;
     if (scale_at == NULL)
         return;
     scale = (float)*scale_at;
+    even = scale * smoothing / (float)part.all;
     factor = counts ? scale / sum : 0.0f;
     for (int64_t j = threadIdx.x; j < padded; j += blockDim.x) {
         float g = 0.0f;
 
         if (counts && j < part.count)
-            g = __expf(dt_to_float(x[j]) - max) * factor - (j == column ? scale : 0.0f);
+            g = __expf(dt_to_float(x[j]) - max) * factor - even -
+                (j == column ? scale * (1.0f - smoothing) : 0.0f);
         x[j] = dt_from_float<T>(g);
     }
 }
 
 dt_status dt_cuda_cross_entropy_part(dt_device *device, dt_tensor *own, const dt_tensor *logits,
                                      const dt_tensor *targets, const dt_vocab_part *part,
-                                     dt_error *err)
+                                     double smoothing, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
 
-    DT_ASSERT(own->dtype == DT_F32 && targets->dtype == DT_I32 && dt_tensor_elems(own) == 3 * n &&
+    DT_ASSERT(own->dtype == DT_F32 && targets->dtype == DT_I32 && dt_tensor_elems(own) == DT_VOCAB_NUMBERS * n &&
               dt_tensor_elems(targets) == n && part->count >= 0 && part->count <= padded);
     if (n == 0)
         return DT_OK;
     DT_CUDA_DISPATCH(logits->dtype, "cross entropy", err, {
         DT_CUDA_LAUNCH((part_rows<T>), (unsigned)n, THREADS, 0, state->stream, (float *)own->data,
                        (const T *)logits->data, (const int32_t *)targets->data, *part, n, padded,
-                       dt_cuda_aligned<T>(logits->data, padded), state->fault);
+                       smoothing > 0, dt_cuda_aligned<T>(logits->data, padded), state->fault);
     });
     return dt_cuda_launched("cross entropy", err);
 }
 
 dt_status dt_cuda_cross_entropy_join(dt_device *device, dt_tensor *losses, dt_tensor *logits,
                                      const dt_tensor *all, const dt_tensor *targets,
-                                     const dt_vocab_part *part, const double *scale, dt_error *err)
+                                     const dt_vocab_part *part, const double *scale,
+                                     double smoothing, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
 
     DT_ASSERT(all->dtype == DT_F32 && losses->dtype == DT_F32 && dt_tensor_elems(losses) == n &&
-              (n == 0 || dt_tensor_elems(all) % (3 * n) == 0));
+              (n == 0 || dt_tensor_elems(all) % (DT_VOCAB_NUMBERS * n) == 0));
     if (n == 0)
         return DT_OK;
     DT_CUDA_DISPATCH(logits->dtype, "cross entropy", err, {
         DT_CUDA_LAUNCH((join_rows<T>), (unsigned)n, THREADS, 0, state->stream,
                        (float *)losses->data, (T *)logits->data, (const float *)all->data,
-                       (const int32_t *)targets->data, *part, dt_tensor_elems(all) / (3 * n), n,
-                       padded, scale);
+                       (const int32_t *)targets->data, *part, dt_tensor_elems(all) / (DT_VOCAB_NUMBERS * n), n,
+                       padded, scale, (float)smoothing);
     });
     return dt_cuda_launched("cross entropy", err);
 }
