@@ -32,6 +32,9 @@ const dt_fairseq_arch dt_fairseq_archs[] = {
     {"transformer_lm_gpt3_6_7",     32,  32,  4096, 16384, 0.0, 0.0, "gelu", true,  true, false, false, 0.0},
     {"transformer_lm_gpt3_13",      40,  40,  5120, 20480, 0.0, 0.0, "gelu", true,  true, false, false, 0.0},
     {"transformer_lm_gpt3_175",     96,  96, 12288, 49152, 0.0, 0.0, "gelu", true,  true, false, false, 0.0},
+    /* fairseq/model_parallel/models/transformer_lm.py */
+    {"transformer_lm_megatron",     72,  32,  3072, 12288, 0.1, 0.1, "gelu", false, false, false, false, 0.0},
+    {"transformer_lm_megatron_11b", 72,  32,  3072, 18432, 0.1, 0.1, "gelu", false, false, false, false, 0.0},
 };
 /* clang-format on */
 

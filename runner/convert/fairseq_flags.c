@@ -40,7 +40,7 @@ static const dt_flag flags[] = {
     {"--decoder-layers", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.layers; for translation model.decoder_layers", NULL},
     {"--decoder-attention-heads", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.heads", NULL},
     {"--decoder-embed-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.embed", NULL},
-    {"--decoder-ffn-embed-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing if it is four times the width, as in dtrun's gpt2, or for translation the encoder's", NULL},
+    {"--decoder-ffn-embed-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.ffn; for translation the encoder's counts", NULL},
     {"--decoder-input-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing if it is the width", NULL},
     {"--decoder-output-dim", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing if it is the width", NULL},
     {"--activation-fn", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "model.activation; gelu_accurate and gelu_fast are gelu_tanh", NULL},

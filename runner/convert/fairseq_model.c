@@ -23,22 +23,20 @@ double dt_fairseq_dimension(dt_draft *draft, const dt_flags *flags, const char *
     return value;
 }
 
-/* Reports widths that differ from those of the kind gpt2, which has no fields for them. */
-static void check_widths(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
-                         double embed, const char *from)
+/* Sets a width of the multi-layer perceptron that is not the default, and reports widths for which the kind gpt2 has no
+ * fields. */
+static void set_widths(dt_draft *draft, const dt_flags *flags, const dt_fairseq_arch *arch,
+                       double embed, const char *from)
 {
     static const char *const names[] = {"--decoder-input-dim", "--decoder-output-dim", NULL};
     double own = strstr(arch->name, "gpt3") != NULL ? embed * 4 : arch->ffn;
     double ffn = dt_flags_number(flags, "--decoder-ffn-embed-dim", own);
 
     if (ffn != embed * 4)
-        dt_draft_left(draft,
-                      dt_flags_given(flags, "--decoder-ffn-embed-dim")
-                          ? dt_flags_from(flags, "--decoder-ffn-embed-dim")
-                          : from,
-                      "unsupported width %.0f of the multi-layer perceptron (expected four times "
-                      "the model's width, %.0f)",
-                      ffn, embed * 4);
+        dt_draft_number(draft, "model.ffn", ffn, "%s",
+                        dt_flags_given(flags, "--decoder-ffn-embed-dim")
+                            ? dt_flags_from(flags, "--decoder-ffn-embed-dim")
+                            : from);
     for (size_t i = 0; names[i] != NULL; i++)
         if (dt_flags_number(flags, names[i], embed) != embed)
             dt_draft_left(draft, dt_flags_about(flags, names[i]),
@@ -121,7 +119,7 @@ dt_status dt_fairseq_model(dt_draft *draft, const dt_flags *flags, dt_error *err
     dt_fairseq_dimension(draft, flags, "model.dropout", "--dropout", arch->dropout, from);
     dt_fairseq_dimension(draft, flags, "model.attention_dropout", "--attention-dropout",
                          arch->attention_dropout, from);
-    check_widths(draft, flags, arch, embed, from);
+    set_widths(draft, flags, arch, embed, from);
     dt_fairseq_activation(draft, flags, arch->activation, from);
     set_ways(draft, flags, arch, from);
     if (dt_flags_given(flags, "--max-target-positions"))

@@ -177,6 +177,29 @@ static void test_ddp_waits_for_the_root_and_the_first_block(void **state)
 }
 
 /* Every micro-step after the second costs the same: extrapolation equals simulation. */
+/* Two GPUs that divide layers do half the work of a token, half the update, and wait for 4 L + 2 sums of the residual
+ * stream in fp32. */
+static void test_tensor_ranks_wait_for_their_sums(void **state)
+{
+    const dt_fabric two = {1, 2, true, 360, 376};
+    double sum = dt_collective_seconds(&two, DT_TRAFFIC_ALL_REDUCE, (int64_t)4 * 32768 * 768);
+    dt_prediction one, out;
+    dt_machine machine;
+    dt_recipe recipe;
+
+    fill(&recipe, &machine);
+    machine.fabric.node_gpus = 1;
+    predict(&one, &recipe, &machine);
+    machine.fabric.node_gpus = recipe.tensor = 2;
+    predict(&out, &recipe, &machine);
+    expect_near(out.pass_seconds, one.pass_seconds / 2);
+    expect_near(out.exposed_seconds, 50 * sum);
+    assert_int_equal(out.messages[DT_TRAFFIC_ALL_REDUCE].count, 50);
+    expect_near(out.step_tokens, one.step_tokens);
+    assert_true(out.update_seconds > one.update_seconds / 2);
+    assert_true(out.update_seconds < one.update_seconds * 0.51);
+}
+
 static void test_many_micro_steps_are_as_their_sum(void **state)
 {
     dt_prediction few, more, most;
@@ -244,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_one_card_takes_its_flops_and_its_update),
         cmocka_unit_test(test_whole_matrices_take_their_flops_and_are_divided),
         cmocka_unit_test(test_ddp_waits_for_the_root_and_the_first_block),
+        cmocka_unit_test(test_tensor_ranks_wait_for_their_sums),
         cmocka_unit_test(test_many_micro_steps_are_as_their_sum),
         cmocka_unit_test(test_recomputation_takes_time_and_counts_for_nothing),
         cmocka_unit_test(test_overlap_ends_sooner_on_a_slower_network),

@@ -116,6 +116,43 @@ static void test_fsdp_holds_the_parts_of_its_shard_mode(void **state)
     assert_int_equal(memory.gradients_bytes, 4 * memory.parameter_count);
 }
 
+/* A rank of N holds (P - R) / N + R elements of P, of which R are of the residual stream's width or of positions. */
+static void expect_held(const dt_recipe *recipe, int64_t stream)
+{
+    dt_memory memory;
+
+    estimate(&memory, recipe, 0);
+    assert_int_equal(memory.held_count,
+                     (memory.parameter_count - stream) / recipe->tensor + stream);
+    assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
+                     16 * memory.held_count);
+}
+
+static void test_tensor_ranks_hold_their_part_of_every_layer(void **state)
+{
+    int64_t C = 768;
+    dt_memory whole, part;
+    dt_recipe recipe;
+
+    fill(&recipe);
+    for (int64_t tensor = 2; tensor <= 6; tensor += 2) {
+        recipe.tensor = recipe.ranks = tensor;
+        expect_held(&recipe, 12 * 6 * C + 2 * C + 1024 * C); /* two norms, two biases a block */
+    }
+    recipe.tensor = recipe.ranks = 4;
+    recipe.model.kind = DT_MODEL_TRANSFORMER;
+    recipe.model.ffn = 3072;
+    recipe.model.source_vocab = 20000;
+    recipe.model.decoder_layers = 3;
+    /* one norm more and one bias more in each block of the decoder; positions of both sides */
+    expect_held(&recipe, 12 * 6 * C + 3 * 9 * C + 2 * 1024 * C);
+    estimate(&part, &recipe, 0);
+    recipe.tensor = 1;
+    estimate(&whole, &recipe, 0);
+    assert_true(part.activations_bytes < whole.activations_bytes * 2 / 3);
+    assert_int_equal(part.parameter_count, whole.parameter_count);
+}
+
 static void test_full_sharding_gathers_the_root_and_two_blocks_or_all(void **state)
 {
     int64_t block = 12 * 768 * 768 + 13 * 768, two, all;
@@ -331,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_replicas_of_a_process_count),
         cmocka_unit_test(test_ddp_holds_16_bytes_a_parameter_in_fp32_and_18_in_bf16),
         cmocka_unit_test(test_fsdp_holds_the_parts_of_its_shard_mode),
+        cmocka_unit_test(test_tensor_ranks_hold_their_part_of_every_layer),
         cmocka_unit_test(test_full_sharding_gathers_the_root_and_two_blocks_or_all),
         cmocka_unit_test(test_the_optimizer_holds_its_moments),
         cmocka_unit_test(test_a_head_of_its_own_counts_and_sinusoidal_positions_do_not),

@@ -69,6 +69,20 @@ static void test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided(void **
     assert_string_equal(plan.resume_from, "");
 }
 
+static void test_ranks_that_divide_layers_are_on_one_node(void **state)
+{
+    dt_error err = DT_ERROR_INIT;
+    dt_plan plan;
+
+    make_plan(&plan, 2, *state);
+    plan.recipe.tensor = 2;
+    assert_int_equal(dt_plan_check_tensor(&plan, &err), DT_OK);
+    assert_int_equal(dt_plan_replicas(&plan), 2); /* that read different samples */
+    plan.recipe.tensor = 4;
+    assert_int_equal(dt_plan_check_tensor(&plan, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "'localhost' has 2 ranks, not a multiple of 'tensor' 4"));
+}
+
 static void test_a_node_may_have_its_own_ranks_and_dp_has_one_process(void **state)
 {
     static const char *names[] = {"a ranks=3", "me@b"};
@@ -411,6 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided),
+        TEST(test_ranks_that_divide_layers_are_on_one_node),
         TEST(test_a_node_may_have_its_own_ranks_and_dp_has_one_process),
         TEST(test_threads_of_the_recipe_win_and_are_at_least_one),
         TEST(test_ranks_get_the_devices_that_are_found_or_asked_for),
