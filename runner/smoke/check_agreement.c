@@ -18,7 +18,8 @@ enum { LEARNING_STEPS = 40, LAST_POINTS = 5, COMPARED_STEPS = 6 };
 static void keep_one_step(dt_recipe *out, const dt_smoke *smoke)
 {
     const dt_recipe *recipe = &smoke->recipe;
-    double samples = (double)(smoke->ranks * recipe->batch.sequences * recipe->batch.accumulate);
+    double samples = (double)(dt_recipe_data_ranks(recipe, smoke->ranks) * recipe->batch.sequences *
+                              recipe->batch.accumulate);
     double tokens = (double)recipe->batch.tokens;
     double wanted = smoke->rows ? samples + 1 : (samples + 1) * tokens + 2;
     double total = (double)smoke->flight.data.train_tokens;
@@ -148,7 +149,7 @@ dt_status dt_smoke_agrees(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
         return DT_OK;
     }
     dt_shrink_to_one(&one, &several);
-    one.batch.accumulate *= smoke->ranks;
+    one.batch.accumulate *= dt_recipe_data_ranks(&several, smoke->ranks);
     if (drops(&smoke->recipe)) /* dropout masks differ between numbers of ranks */
         DT_TRY(dt_smoke_train(&ranks, &smoke->place, "several", &several, NULL, err));
     DT_TRY(dt_smoke_train(&alone, &smoke->place, "one", &one, NULL, err));

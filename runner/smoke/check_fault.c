@@ -151,6 +151,7 @@ static bool is_possible(dt_smoke_result *out, const dt_smoke *smoke, const dt_sm
 {
     int64_t world = smoke->recipe.strategy.kind == DT_STRATEGY_DP ? 1 : smoke->ranks;
     bool flips = strcmp(fault->kind->word, "flip") == 0;
+    bool alone = dt_recipe_data_ranks(recipe, world) == 1; /* also of ranks that divide layers */
 
     if (fault->kind->of_node && fault->node >= (int64_t)recipe->nodes.count)
         dt_smoke_fail(out, smoke, "no node %lld (nodes are 1 to %lld)", (long long)fault->node + 1,
@@ -161,9 +162,11 @@ static bool is_possible(dt_smoke_result *out, const dt_smoke *smoke, const dt_sm
     else if (fault->step >= recipe->schedule.steps)
         dt_smoke_fail(out, smoke, "step %lld is not before the last step %lld (use --steps)",
                       (long long)fault->step, (long long)recipe->schedule.steps);
-    else if (flips && (recipe->strategy.kind != DT_STRATEGY_DDP || world == 1))
+    else if (flips && (recipe->strategy.kind != DT_STRATEGY_DDP || alone))
         dt_smoke_skip(out, smoke, "not applicable: no other rank has the same parameters (%s)",
-                      world == 1 ? "one process" : "fsdp shards them");
+                      world == 1 ? "one process"
+                      : alone    ? "'tensor' divides them"
+                                 : "fsdp shards them");
     else
         return true;
     return false;

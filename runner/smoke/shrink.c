@@ -29,13 +29,24 @@ int64_t dt_shrink_ranks_asked(const dt_recipe *recipe)
     return recipe->nodes.count * (recipe->gpus < 0 && each < RANKS ? RANKS : each);
 }
 
+/* Ranks that divide layers shrink to two, in as many groups: both axes of the mesh are tried. */
+static void shrink_ranks(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)
+{
+    int64_t most = recipe->tensor > 1 ? 2 * RANKS : RANKS;
+
+    out->ranks = ranks > 0 ? ranks : at_most(dt_shrink_ranks_asked(recipe), most);
+    out->tensor = at_most(recipe->tensor, at_most(out->ranks, RANKS));
+    if (ranks == 0)
+        out->ranks -= out->ranks % out->tensor;
+}
+
 static void shrink_place(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)
 {
     out->nodes = (dt_string_list){here, 1};
     out->hostfile = "";
     out->nodes_min = 0;
     out->gpus = 0;
-    out->ranks = ranks > 0 ? ranks : at_most(dt_shrink_ranks_asked(recipe), RANKS);
+    shrink_ranks(out, recipe, ranks);
     out->threads = 0;
     out->network.interface = "";
     out->slurm.options = (dt_string_list){NULL, 0};
@@ -50,17 +61,18 @@ void dt_shrink_to_one(dt_recipe *out, const dt_recipe *recipe)
         out->nodes.items = one_of_slurm;
     out->nodes_min = 0;
     out->hostfile = "";
-    out->ranks = 1;
+    out->ranks = out->tensor = 1;
     out->gpus = recipe->gpus != 0 ? 1 : 0;
 }
 
 void dt_shrink_spread(dt_recipe *io)
 {
-    if (io->strategy.kind == DT_STRATEGY_DP ||
-        io->ranks > (int64_t)(sizeof(here) / sizeof(here[0])))
+    int64_t nodes = io->ranks / io->tensor;
+
+    if (io->strategy.kind == DT_STRATEGY_DP || nodes > (int64_t)(sizeof(here) / sizeof(here[0])))
         return; /* one process, or too many */
-    io->nodes = (dt_string_list){here, (size_t)io->ranks};
-    io->ranks = 1;
+    io->nodes = (dt_string_list){here, (size_t)nodes};
+    io->ranks = io->tensor;
 }
 
 static void shrink_model(dt_recipe *out)

@@ -3,7 +3,7 @@
  *
  * Kept      the strategy with its settings, precision, optimizer, clip, seed, data, tokenizer; kind, activation,
  *           positions and dropout of the model; recomputation, shape of the schedule
- * Shrunk    nodes to this machine, devices to CPUs, ranks; depth and width (unless `full`), batch; warm-up, periods
+ * Shrunk    nodes to this machine, devices to CPUs, ranks, `tensor` to two; depth and width (unless `full`), batch; warm-up, periods
  *           and decay in proportion to the steps
  * Left out  notify, the time limit, sbatch options, the network interface
  * Here      with `here`, nodes and their settings are kept: only the model and the length shrink
@@ -14,7 +14,7 @@
 #include "recipes/fields/recipe.h"
 
 typedef struct dt_shrink {
-    int64_t ranks; /* 0: two, or one if the recipe has one */
+    int64_t ranks; /* 0: two, or one if the recipe has one; with 'tensor' four or two */
     int64_t steps;
     bool full; /* keep the model and its batch */
     bool here; /* keep the nodes, GPUs and ranks */
@@ -25,7 +25,7 @@ int64_t dt_shrink_ranks_asked(const dt_recipe *recipe);
 
 /* Makes the recipe run on one rank of the first node. */
 void dt_shrink_to_one(dt_recipe *out, const dt_recipe *recipe);
-/* Makes each rank of this machine a node of its own. */
+/* Makes each rank of this machine, or each group that divides layers, a node of its own. */
 void dt_shrink_spread(dt_recipe *io);
 
 /* Scales the recipe down. Texts and lists are borrowed from `recipe`. */

@@ -108,3 +108,8 @@ near pairs-1 pairs-4 14
 expect 0 generate "$run" --input "$work/valid.de" --beam 2
 [ "$(wc -l <"$work/out")" -eq 20 ] || fail "it translated $(wc -l <"$work/out") lines of 20"
 expect 0 score "$run" --input "$work/valid.de" --target "$work/valid.en" --json
+
+# --- smoke tests two groups of two
+expect 0 smoke "$work/pairs.yaml" --set ranks=8 --set tensor=4 --json
+json "[c['verdict'] for c in o['recipes'][0]['checks']] == ['good'] * 8" \
+    "'on 4 ranks' in o['recipes'][0]['checks'][0]['figure']"
