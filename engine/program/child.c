@@ -380,7 +380,7 @@ static dt_status start(pid_t *pid, const char *program, const char **words, cons
 dt_status dt_child_start(pid_t *pid, const dt_plan *plan, int64_t rank, int64_t port, int out,
                          dt_arena *arena, dt_error *err)
 {
-    const char *folder = plan->recipe.workdir, *program;
+    const char *folder = plan->recipe.workdir.folder, *program;
     const char **words = make_words(plan, rank, port, arena);
     dt_status st = DT_OK;
     variables all;
@@ -388,11 +388,11 @@ dt_status dt_child_start(pid_t *pid, const dt_plan *plan, int64_t rank, int64_t 
     *pid = -1;
     DT_TRY(make_environment(&all, plan, rank, port, arena, err));
     if (folder[0] != '\0' && chdir(folder) != 0)
-        DT_THROW(
-            err, DT_ERR_RECIPE,
-            "cannot run in the folder '%s' of this node: %s (dtrun does not copy it: put it there, "
-            "or set 'workdir')",
-            folder, strerror(errno));
+        DT_THROW(err, DT_ERR_RECIPE, "cannot run in the folder '%s' of this node: %s%s", folder,
+                 strerror(errno),
+                 plan->recipe.workdir.ship == DT_SHIP_NEVER
+                     ? " (workdir.ship is never: put it there, or set workdir.ship: auto)"
+                     : "");
     set(&all, "PWD", folder);
     DT_TRY(find(&program, words[0], &all, arena, err));
     DT_TRY(start(pid, program, words, &all, out, err));

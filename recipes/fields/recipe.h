@@ -315,8 +315,14 @@ typedef struct dt_recipe {
     dt_string_list command; /* program and arguments; with `shell` one text for sh -c */
     bool shell;
     const char *processes; /* "gpu", "node" or a number (task_fields.h) */
-    const char *workdir;   /* absolute; "" if the task is another */
-    dt_string_list env;    /* each "NAME=value"; values may hold "${env:NAME}" */
+    struct {
+        const char *folder; /* absolute; "" if the task is another */
+        dt_ship_kind ship;  /* send the folder to nodes that do not share it */
+        int64_t max_mb;     /* most that is sent */
+    } workdir;
+    const char *setup;      /* for sh -c, before the first start on a node; "": none */
+    dt_string_list collect; /* relative to the folder; brought to the run's folder at the end */
+    dt_string_list env;     /* each "NAME=value"; values may hold "${env:NAME}" */
     struct {
         dt_output_metrics_kind kind;
         const char *pattern; /* "" or an expression with named groups (base/named_groups.h) */

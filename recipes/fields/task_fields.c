@@ -12,14 +12,14 @@ static const char *const of_lines[] = {
     "name",    "task",  "nodes",         "hostfile", "nodes_min", "gpus",  "ranks", "threads",
     "network", "slurm", "grace_seconds", "failure",  "notify",    "lines", NULL};
 static const char *const of_command[] = {
-    "name",       "task",    "nodes",         "hostfile",  "nodes_min", "gpus",   "threads",
-    "network",    "slurm",   "grace_seconds", "failure",   "notify",    "search", "early_stop",
-    "time_limit", "command", "shell",         "processes", "workdir",   "env",    "metrics",
-    NULL};
+    "name",    "task",       "nodes",      "hostfile",      "nodes_min", "gpus",
+    "threads", "network",    "slurm",      "grace_seconds", "failure",   "notify",
+    "search",  "early_stop", "time_limit", "command",       "shell",     "processes",
+    "workdir", "setup",      "collect",    "env",           "metrics",   NULL};
 
 /* Those of a command that no other task has. */
-static const char *const of_command_alone[] = {"command", "shell",   "processes", "workdir",
-                                               "env",     "metrics", NULL};
+static const char *const of_command_alone[] = {"command", "shell", "processes", "workdir", "setup",
+                                               "collect", "env",   "metrics",   NULL};
 
 typedef struct option {
     const char *path, *name;

@@ -11,6 +11,9 @@
  *    "weights": {"kind": "huggingface" | "checkpoint", "description": "/abs/.../config.json",
  *                "files": ["/abs/.../model.safetensors"]},   may be missing: where a fresh start has its
  *                                                            parameters from (recipes/foreign/weights.h)
+ *    "tree": "XXH3",      optional: the folder of a command as it was at the launch, for nodes that do not share it
+ *                         (runs/ID/workdir-XXH3.json; runner/node_setup/workdir/tree.h)
+ *    "setup": "/abs/...", optional, only on a node: where the setup of a command was done, for the agent to mark as used
  *    "task": {...},       only if the recipe's task is not to train; resume_from is then the checkpoint
  *                         that the task uses:
  *      {"run": "a7c3k9", "input": "/abs/.../input.txt", "target": "" | "/abs/...",
@@ -79,8 +82,9 @@ typedef struct dt_plan {
     const char *directory;
     bool shared;             /* false: each node has a separate `directory` (engine/checkpoint) */
     const char *resume_from; /* "" for a fresh start */
-    bool new_data;  /* the data may differ from the checkpoint's; they start at their beginning */
-    bool new_model; /* the model may compute something else with the parameters */
+    bool new_data;    /* the data may differ from the checkpoint's; they start at their beginning */
+    bool new_model;   /* the model may compute something else with the parameters */
+    const char *tree; /* digest of the folder that nodes get; "": none */
     dt_weights_files weights; /* kind, description and files; of kind none: random parameters */
     const char **node_names;  /* [node_count] */
     dt_plan_rank *ranks;      /* [world_size], by rank */

@@ -50,6 +50,8 @@ json_t *dt_plan_to_json(const dt_plan *plan)
         json_object_set_new(out, "new_data", json_true());
     if (plan->new_model)
         json_object_set_new(out, "new_model", json_true());
+    if (plan->tree != NULL && plan->tree[0] != '\0')
+        json_object_set_new(out, "tree", json_string(plan->tree));
     if (plan->weights.kind != DT_WEIGHTS_NONE)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
     if (dt_task_has_lines(plan->recipe.task))
@@ -185,10 +187,10 @@ out:
 
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
-    static const char *const known[] = {"plan",      "run",    "attempt",     "world_size",
-                                        "directory", "shared", "resume_from", "new_data",
-                                        "new_model", "nodes",  "ranks",       "recipe",
-                                        "weights",   "task",   NULL};
+    static const char *const known[] = {
+        "plan",        "run",      "attempt",   "world_size", "directory", "shared",
+        "resume_from", "new_data", "new_model", "nodes",      "ranks",     "recipe",
+        "weights",     "task",     "tree",      "setup",      NULL};
     dt_status st = DT_OK;
     json_t *recipe;
 
@@ -206,6 +208,9 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
         DT_TRY(dt_json_get_bool(&out->new_data, json, "new_data", "plan", err));
     if (json_object_get(json, "new_model") != NULL)
         DT_TRY(dt_json_get_bool(&out->new_model, json, "new_model", "plan", err));
+    out->tree = "";
+    if (json_object_get(json, "tree") != NULL)
+        DT_TRY(dt_plan_get_string(&out->tree, json, "tree", false, "plan", arena, err));
     if (json_object_get(json, "weights") != NULL)
         DT_TRY(read_weights(out, json, arena, err));
     DT_TRY(read_nodes(out, json, arena, err));

@@ -93,10 +93,10 @@ static dt_status derive_folder(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;
 
-    if (recipe->workdir[0] != '\0')
+    if (recipe->workdir.folder[0] != '\0')
         return DT_OK;
-    recipe->workdir = dt_arena_strdup(reading->arena, reading->recipe_folder);
-    dt_reading_derived(reading, "workdir", recipe->workdir, "command");
+    recipe->workdir.folder = dt_arena_strdup(reading->arena, reading->recipe_folder);
+    dt_reading_derived(reading, "workdir.folder", recipe->workdir.folder, "command");
     return DT_OK;
 }
 

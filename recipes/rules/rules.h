@@ -65,6 +65,7 @@ void dt_rule_command(const dt_rule_case *c);
 void dt_rule_processes(const dt_rule_case *c);
 void dt_rule_env(const dt_rule_case *c);
 void dt_rule_output_metrics(const dt_rule_case *c);
+void dt_rule_collect(const dt_rule_case *c);
 void dt_rule_tensor(const dt_rule_case *c);
 void dt_rule_model_fields(const dt_rule_case *c);
 void dt_rule_rows(const dt_rule_case *c);

@@ -109,3 +109,36 @@ void dt_rule_output_metrics(const dt_rule_case *c)
                        "'step (?P<step>\\d+).* loss (?P<loss>[\\d.]+)'");
     dt_named_groups_close(groups);
 }
+
+/* Returns whether the path stays in its folder. A slash at the end is accepted. */
+static bool is_below(const char *path)
+{
+    if (path[0] == '\0' || path[0] == '/')
+        return false;
+    for (const char *at = path; *at != '\0'; at += strspn(at, "/")) {
+        size_t length = strcspn(at, "/");
+
+        if ((length == 1 && at[0] == '.') || (length == 2 && strncmp(at, "..", 2) == 0) ||
+            strncmp(at + length, "//", 2) == 0)
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+void dt_rule_collect(const dt_rule_case *c)
+{
+    const dt_string_list *collect = &c->recipe->collect;
+
+    for (int64_t i = 0; i < collect->count; i++) {
+        const char *path = collect->items[i];
+
+        if (!is_below(path))
+            dt_rule_broken(c, "collect",
+                           "'collect' has '%s': expected a file or folder in workdir, as in 'out/'",
+                           path);
+        else if (strpbrk(path, "*?[") != NULL)
+            dt_rule_broken(c, "collect",
+                           "'collect' has '%s': patterns are not supported, name the folder", path);
+    }
+}

@@ -14,6 +14,8 @@
 
 #include "base/banned.h"
 
+enum { SHOWN_MOST = 50 }; /* items of a kind in the list */
+
 typedef struct sum {
     int64_t count, bytes;
 } sum;
@@ -83,13 +85,18 @@ static void add_up(sum *sums, sum *all, const dt_gc *gc, bool removed)
 
 static void say_wanted(const dt_gc *gc, const sum *sums)
 {
+    int64_t shown[DT_GC_KINDS] = {0};
     char size[DT_FORMAT_SIZE];
 
     for (int64_t i = 0; i < gc->count; i++)
-        if (gc->items[i].wanted)
+        if (gc->items[i].wanted && shown[gc->items[i].kind]++ < SHOWN_MOST)
             dt_report_say("  %-9s %s",
                           dt_format_bytes(size, sizeof(size), (double)gc->items[i].bytes),
                           gc->items[i].path);
+    for (int kind = 0; kind < DT_GC_KINDS; kind++)
+        if (shown[kind] > SHOWN_MOST)
+            dt_report_say("  and %lld more of %s (--json lists all)",
+                          (long long)(shown[kind] - SHOWN_MOST), dt_gc_kind_names[kind]);
     for (int kind = 0; kind < DT_GC_KINDS; kind++)
         if (sums[kind].count > 0)
             dt_report_say("%s: %lld, %s", dt_gc_kind_names[kind], (long long)sums[kind].count,
@@ -177,6 +184,7 @@ static dt_status collect(dt_call *call, dt_error *err)
     }
     DT_TRY(say_done(&gc, dry || wanted.count == 0, &wanted, call, err));
 out:
+    json_decref(gc.contents);
     dt_store_close(gc.store);
     return st;
 }
@@ -228,8 +236,8 @@ const dt_command dt_command_gc = {
         "journals     of ended runs that have nothing left on any node. A damaged history is\n"
         "             repaired from the journals, so a journal is removed only if the history is\n"
         "             undamaged and has all of its rows\n"
-        "cache        programs, data and digests that no run uses and that were not used in the\n"
-        "             last day\n"
+        "cache        programs, data, digests and files of commands that no run uses and that\n"
+        "             were not used in the last day\n"
         "sweeps       folders of ended sweeps; their groups can no longer be resumed, but their\n"
         "             runs stay\n"
         "leftovers    of an interrupted removal\n"

@@ -116,7 +116,7 @@ static void add_command(dt_table *table, const dt_recipe *recipe)
     dt_strbuf_init(&words);
     dt_command_words(&words, recipe);
     add_fact(table, "command", words.data);
-    add_fact(table, "folder", recipe->workdir);
+    add_fact(table, "folder", recipe->workdir.folder);
     dt_strbuf_release(&words);
 }
 

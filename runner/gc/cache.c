@@ -2,7 +2,8 @@
  *
  * Every use of a cached file updates its time (runner/fetch, remote_helper), and files that a
  * process runs or reads are marked (cache_pin.h). While a launch prepares its nodes, files are in
- * use but not yet marked, so files are kept for a day.
+ * use but not yet marked, so files are kept for a day. Contents of the folder of a run's command (files/) are kept
+ * while the run can need another node, so until it ends.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -16,13 +17,19 @@
 #include "base/file.h"
 #include "runner/gc/gc.h"
 #include "runner/node_setup/remote_helper/cache_pin.h"
+#include "runner/node_setup/workdir/contents.h"
+#include "runner/node_setup/workdir/workdir.h"
+#include "runner/supervisor/folder/run_folder.h"
 
 #include "base/banned.h"
 
 #define DAY_MS      ((int64_t)86400 * 1000)
 #define GONE_PREFIX ".gone-"
 
-static const char *const folders[] = {"agents", "bundles", "data", "digests"};
+#define PLAN_MAX_BYTES ((size_t)16 << 20)
+
+static const char *const folders[] = {"agents",  "bundles", "data",
+                                      "digests", "setups",  DT_CONTENTS_FOLDER};
 
 static bool has_ending(const char *name, const char *ending)
 {
@@ -40,7 +47,51 @@ static bool is_idle(int64_t *time_ms, const dt_gc *gc, const char *cache, const 
     if (lstat(path, &info) != 0 || info.st_uid != geteuid())
         return false;
     *time_ms = (int64_t)info.st_mtime * 1000;
-    return gc->now_ms - *time_ms > DAY_MS && !dt_cache_is_used(cache, folder, name);
+    if (gc->now_ms - *time_ms <= DAY_MS)
+        return false;
+    if (strcmp(folder, DT_CONTENTS_FOLDER) == 0)
+        return json_object_get(gc->contents, name) == NULL;
+    return !dt_cache_is_used(cache, folder, name);
+}
+
+/* Adds the digests of the folder that a run's nodes can still need. */
+static void add_contents(dt_gc *gc, const dt_run *run)
+{
+    const char *folder, *digest;
+    json_t *plan = NULL;
+    dt_tree tree;
+
+    if (dt_run_path(&folder, run->id, NULL, gc->arena, NULL) != DT_OK ||
+        dt_json_read(&plan,
+                     dt_arena_printf(gc->arena, "%s/attempt-%lld/plan.json", folder,
+                                     (long long)run->attempt),
+                     PLAN_MAX_BYTES, NULL) != DT_OK)
+        return;
+    digest = json_string_value(json_object_get(plan, "tree"));
+    if (digest != NULL &&
+        dt_tree_read(&tree, dt_arena_printf(gc->arena, "%s/" DT_WORKDIR_TREE_FILE, folder, digest),
+                     gc->arena, NULL) == DT_OK)
+        for (int64_t i = 0; i < tree.count; i++)
+            json_object_set_new(gc->contents, tree.entries[i].digest, json_true());
+    json_decref(plan);
+}
+
+/* Finds the contents that runs which have not ended can need. */
+static dt_status find_contents(dt_gc *gc, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_run *runs;
+    int64_t count;
+
+    if (gc->contents != NULL)
+        return DT_OK;
+    gc->contents = json_object();
+    DT_TRY(dt_store_run_list_since(gc->store, &runs, &count, INT64_MAX, gc->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (!dt_run_state_is_terminal(runs[i].state))
+            add_contents(gc, &runs[i]);
+out:
+    return st;
 }
 
 static void look_at_folder(dt_gc *gc, const char *cache, const char *folder)
@@ -72,6 +123,7 @@ dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err)
     if (!(gc->kinds & 1u << DT_GC_CACHE))
         return DT_OK;
     DT_TRY(dt_dir_path(&cache, DT_DIR_CACHE, gc->arena, err));
+    DT_TRY(find_contents(gc, err));
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         look_at_folder(gc, cache, folders[i]);
 out:

@@ -21,6 +21,7 @@
 #define DT_RUNNER_GC_H
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "store/store.h"
 
 typedef enum dt_gc_kind {
@@ -53,9 +54,10 @@ typedef struct dt_gc {
     int64_t quota[DT_GC_KINDS]; /* bytes, for logs and cache; -1: no quota */
     dt_gc_item *items;          /* filled by dt_gc_scan, oldest first */
     int64_t count, capacity;
-    int64_t problems;        /* problems that dt_gc_remove reported, without busy runs */
-    bool sound;              /* the history was checked */
-    const char *read_run;    /* run whose checkpoints were verified last */
+    int64_t problems;     /* problems that dt_gc_remove reported, without busy runs */
+    json_t *contents;     /* digests of contents that runs can need; NULL: not looked up. Free it */
+    bool sound;           /* the history was checked */
+    const char *read_run; /* run whose checkpoints were verified last */
     const char *read_newest; /* path of its newest sound checkpoint; NULL: none */
 } dt_gc;
 

@@ -83,6 +83,7 @@ dt_status dt_quotas_keep(const char *run, dt_error *err)
     st = dt_gc_remove(&gc, warn, err);
     tell(&gc); /* also reports what was removed before an error */
 out:
+    json_decref(gc.contents);
     dt_store_close(gc.store);
     dt_arena_release(&arena);
     return st;

@@ -19,6 +19,7 @@
 #include "runner/launch/provenance.h"
 #include "runner/launch/run_id.h"
 #include "runner/launch/weights.h"
+#include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/folder/remove.h"
@@ -76,6 +77,10 @@ static dt_status write_plan(dt_preflight *flight, const char *run, int64_t attem
     path = dt_arena_printf(arena, "%s/plan.json", below);
     json = dt_plan_to_json(&flight->plan);
     dt_json_write_pretty(&text, json);
+    if (flight->tree != NULL)
+        DT_TRY(dt_tree_write(
+            flight->tree,
+            dt_arena_printf(arena, "%s/" DT_WORKDIR_TREE_FILE, folder, flight->plan.tree), err));
     DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
 out:
     json_decref(json);

@@ -179,7 +179,7 @@ static dt_status print_command_json(const dt_preflight *flight, dt_error *err)
         json_array_append_new(words, dt_json_text(recipe->command.items[i]));
     json_object_set_new(object, "task", json_string(dt_task_name(recipe->task)));
     json_object_set_new(object, "command", words);
-    json_object_set_new(object, "workdir", dt_json_text(recipe->workdir));
+    json_object_set_new(object, "workdir", dt_json_text(recipe->workdir.folder));
     json_object_set_new(object, "plan", dt_plan_to_json(&flight->plan));
     return dt_report_json(object, err);
 }
@@ -204,7 +204,7 @@ dt_status dt_dry_run_print_command(const dt_preflight *flight, const dt_call *ca
     dt_table_add(&table, DT_STYLE_DIM, "command");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s", words.data);
     dt_table_add(&table, DT_STYLE_DIM, "folder");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s", recipe->workdir);
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s", recipe->workdir.folder);
     for (int64_t i = 0; i < recipe->env.count; i++) { /* the value may be a secret */
         dt_table_add(&table, DT_STYLE_DIM, i == 0 ? "variables" : "");
         dt_table_add(&table, DT_STYLE_PLAIN, "%.*s", (int)strcspn(recipe->env.items[i], "="),

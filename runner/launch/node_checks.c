@@ -6,6 +6,8 @@
 #include "runner/cli/report.h"
 #include "runner/launch/placement.h"
 #include "runner/launch/slurm_plan.h"
+#include "runner/launch/workdir.h"
+#include "runner/node_setup/workdir/workdir.h"
 
 #include "base/banned.h"
 
@@ -31,12 +33,16 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         .renew = outlive, /* doctor: test a new connection */
     };
     dt_status st = DT_OK;
+    char *mark = NULL;
 
     if (dt_slurm_is_promised(plan))
         return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                        "Slurm has not allocated the %lld nodes yet: run 'salloc --nodes=%lld', "
                        "then 'dtrun doctor' inside it",
                        (long long)plan->node_count, (long long)plan->node_count);
+    if (dt_launch_workdir_is_sent(&plan->recipe))
+        dt_workdir_mark(&mark, plan->recipe.workdir.folder);
+    wish.seen = mark;
     for (int64_t r = 0; r < plan->world_size; r++)
         if (strncmp(plan->ranks[r].device, "cuda", 4) == 0)
             devices[plan->ranks[r].node] += plan->ranks[r].replicas;
@@ -51,6 +57,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
     }
     DT_TRY(dt_probe_all(out, &wish, arena, err));
 out:
+    dt_workdir_unmark(mark);
     return st;
 }
 
@@ -89,9 +96,11 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
     dt_status st = DT_OK;
 
     if (is_all_here(&flight->plan))
-        return DT_OK;
-    if (dt_slurm_is_promised(&flight->plan))
-        return dt_slurm_try(&flight->plan, call->arena, err);
+        return dt_launch_workdir_take(flight, NULL, call, err);
+    if (dt_slurm_is_promised(&flight->plan)) {
+        DT_TRY(dt_slurm_try(&flight->plan, call->arena, err));
+        return dt_launch_workdir_take(flight, NULL, call, err);
+    }
     DT_TRY(dt_nodes_probe(&report, flight, false, call->arena, err));
     for (int64_t i = 0; i < report.fault_count; i++) {
         const dt_probe_fault *fault = &report.faults[i];
@@ -112,6 +121,8 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
         DT_TRY(dt_placement_assign(&flight->plan, &report, call->arena, err));
     if (st == DT_OK && !dt_node_is_slurm(flight->plan.recipe.nodes.items[0]))
         divide_cores(&flight->plan, &report);
+    if (st == DT_OK)
+        DT_TRY(dt_launch_workdir_take(flight, &report, call, err));
     if (st == DT_OK)
         flight->tokens_per_step = dt_preflight_items(flight);
 out:

@@ -13,6 +13,7 @@
 #include "recipes/cost/memory.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
+#include "runner/node_setup/workdir/tree.h"
 
 typedef struct dt_preflight {
     dt_recipe recipe; /* recipe as stored: data by URL, nodes by Slurm */
@@ -26,6 +27,8 @@ typedef struct dt_preflight {
     /* memory for the ranks of this machine; 0 if none uses its processors: the engine checks the memory of a GPU */
     int64_t available_bytes;
     int64_t tokens_per_step;
+    const dt_tree
+        *tree; /* folder of a command for nodes that do not share it, or NULL (workdir.h) */
     const dt_origins *origins; /* origins of the recipe, stored with the attempt; may be NULL */
 } dt_preflight;
 

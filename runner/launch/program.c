@@ -7,6 +7,7 @@
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
 #include "runner/launch/node_checks.h"
+#include "runner/launch/workdir.h"
 
 #include "base/banned.h"
 
@@ -66,6 +67,7 @@ dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, d
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
     DT_TRY(dt_nodes_check(&flight, run->recipe_path, call, err));
+    dt_launch_workdir_compare(&flight, run, call);
     dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete attempt */
     DT_TRY(dt_attempt_resume(store, run, "", &at, &flight, call->arena, err));
 out:

@@ -140,9 +140,9 @@ static dt_status ask_facts(json_t **facts, bool *put, const dt_bootstrap *bootst
                            dt_error *err)
 {
     char size[32];
-    const char *const there[] = {"/bin/sh", "-c",    call_script, "sh", bootstrap->digest,
-                                 size,      "probe", bundle,      NULL};
-    const char *const here[] = {bootstrap->path, "node", "probe", bundle, NULL};
+    const char *const there[] = {"/bin/sh", "-c",   call_script,     "sh", bootstrap->digest, size,
+                                 "probe",   bundle, bootstrap->seen, NULL};
+    const char *const here[] = {bootstrap->path, "node", "probe", bundle, bootstrap->seen, NULL};
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
     dt_strbuf answer;

@@ -21,6 +21,7 @@ typedef struct dt_bootstrap {
     const char *path; /* on this machine */
     char digest[DT_DIGEST_SIZE];
     dt_strbuf bytes;
+    const char *seen; /* file that probes look for, as "sees"; NULL: none */
 } dt_bootstrap;
 
 dt_status dt_bootstrap_init(dt_bootstrap *out, dt_arena *arena, dt_error *err);

@@ -26,6 +26,10 @@ dt_status dt_node_layout_write(const dt_node_layout *layout, const char *here, d
         DT_THROW(err, DT_ERR_CORRUPT, "cannot write the paths of node '%s' as JSON", layout->node);
     if (layout->other_address != NULL)
         json_object_set_new(json, "other_address", json_string(layout->other_address));
+    if (layout->workdir != NULL)
+        json_object_set_new(json, "workdir", json_string(layout->workdir));
+    if (layout->setup != NULL)
+        json_object_set_new(json, "setup", json_string(layout->setup));
     dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);
     dt_json_write_pretty(&text, json);
     DT_TRY(dt_file_make_dirs(here, 0700, err));
@@ -66,6 +70,10 @@ dt_status dt_node_layout_parse(dt_node_layout *out, const char *text, dt_arena *
     DT_TRY(take_string(&out->address, json, "address", arena, err));
     if (json_object_get(json, "other_address") != NULL)
         DT_TRY(take_string(&out->other_address, json, "other_address", arena, err));
+    if (json_object_get(json, "workdir") != NULL)
+        DT_TRY(take_string(&out->workdir, json, "workdir", arena, err));
+    if (json_object_get(json, "setup") != NULL)
+        DT_TRY(take_string(&out->setup, json, "setup", arena, err));
     DT_TRY(dt_json_get_bool(&out->here, json, "here", PLACE_FILE, err));
     DT_TRY(dt_json_get_bool(&out->checkpoints_shared, json, "checkpoints_shared", PLACE_FILE, err));
     DT_TRY(dt_json_get_object(&out->paths, json, "paths", PLACE_FILE, err));

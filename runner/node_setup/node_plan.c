@@ -91,6 +91,11 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
         move_text(json_object_get(out, "task"), "input", layout->paths);
         move_text(json_object_get(out, "task"), "target", layout->paths);
     }
+    if (layout->workdir != NULL)
+        json_object_set_new(json_object_get(json_object_get(out, "recipe"), "workdir"), "folder",
+                            json_string(layout->workdir));
+    if (layout->setup != NULL)
+        json_object_set_new(out, "setup", json_string(layout->setup));
     data = json_object_get(json_object_get(out, "recipe"), "data");
     json_object_set_new(data, "train", moved(json_object_get(data, "train"), layout->paths));
     json_object_set_new(data, "validation",

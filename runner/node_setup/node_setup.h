@@ -13,6 +13,7 @@
  *                      by content hash, resumable)
  *     gather.c         copies a checkpoint's files from the nodes that wrote them to the launch machine
  *                      (download.c: one file)
+ *   workdir/           sends the folder of a command (workdir.h)
  *   forget.c           removes the files of an ended run
  *
  * Threads    every function blocks, and can be called from any thread, for different nodes at the
@@ -46,6 +47,8 @@ typedef struct dt_node_layout {
     const char *
         other_address; /* of the other family, for nodes that share only that one (address.h); NULL: none */
     bool checkpoints_shared; /* `checkpoints` is the launch machine's folder (tested) */
+    const char *workdir; /* folder of the command, if it was sent to the node; NULL: the recipe's */
+    const char *setup;   /* where the setup was done (remote_helper/setup.c); NULL: none */
     json_t *paths; /* {"/here/a.txt": ["/there/cache/..."]}: data with another path on the node */
 } dt_node_layout;
 
@@ -101,9 +104,10 @@ typedef struct dt_gather_request {
 dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error *err);
 
 /* Removes the folder of the attempt on the node and, on a node with its own checkpoints, the checkpoints that `home`
- * names, one per line. *kept: names of the checkpoints that stay. The caller must have copied the contents of the
- * folder. Succeeds if nothing is there; does nothing for this machine. */
-dt_status dt_node_forget(dt_strbuf *kept, const dt_node_layout *layout, const char *home,
-                         const atomic_bool *cancelled, dt_error *err);
+ * names, one per line; and of a command's folder what was sent. *kept: names of the checkpoints that stay; *files:
+ * "12 files (3.4 MB) in PATH" that the command wrote, or nothing. The caller must have copied the contents of the
+ * attempt's folder. Succeeds if nothing is there; does nothing for this machine. */
+dt_status dt_node_forget(dt_strbuf *kept, dt_strbuf *files, const dt_node_layout *layout,
+                         const char *home, const atomic_bool *cancelled, dt_error *err);
 
 #endif

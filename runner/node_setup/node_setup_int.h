@@ -52,6 +52,18 @@ dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
 dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err);
 
+/* workdir/stage.c: returns the folder of the plan's command if nodes that do not share it get it; NULL: another task, or
+ * the folder must be on the nodes. */
+const char *dt_stage_workdir_folder(const json_t *plan);
+/* Builds the folder on a node that does not share it, and sets layout->workdir. facts: of a probe with `seen`. */
+dt_status dt_stage_workdir(dt_node_layout *layout, const json_t *facts,
+                           const dt_prepare_request *request, dt_arena *arena, dt_error *err);
+
+/* workdir/setup.c: runs the recipe's setup on the node, with its output in request->here/setup.log, and sets
+ * layout->setup. cache: CACHE of the node; NULL: of this machine. DT_ERR_UNSUPPORTED: it failed. */
+dt_status dt_stage_setup(dt_node_layout *layout, const char *cache,
+                         const dt_prepare_request *request, dt_arena *arena, dt_error *err);
+
 /* Copies the checkpoint that the plan resumes from to the node's checkpoints, its `complete` marker last. */
 dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
                               dt_arena *arena, dt_error *err);

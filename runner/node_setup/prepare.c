@@ -12,6 +12,7 @@
 #include "runner/node_setup/bundle.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/slurm_nodes.h"
+#include "runner/node_setup/workdir/workdir.h"
 
 #include "base/banned.h"
 
@@ -94,6 +95,7 @@ static dt_status prepare_here(dt_node_layout *out, const dt_prepare_request *req
     out->checkpoints = dt_arena_strdup(arena, request->checkpoints_here);
     DT_TRY(address_here(out, request, arena, err));
     DT_TRY(dt_file_make_dirs(request->here, 0700, err));
+    DT_TRY(dt_stage_setup(out, NULL, request, arena, err));
 out:
     return st;
 }
@@ -236,9 +238,11 @@ static bool uses_gpus(const json_t *plan, int64_t node)
 static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *request,
                                dt_arena *arena, dt_error *err)
 {
+    const char *workdir = dt_stage_workdir_folder(request->plan), *cache;
     dt_bootstrap bootstrap = {0};
     dt_status st = DT_OK;
     json_t *facts = NULL;
+    char *mark = NULL;
     dt_bundle bundle;
     int64_t skew_ms;
 
@@ -246,6 +250,9 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     DT_TRY(dt_bundle_make(&bundle, uses_gpus(request->plan, request->node_index), arena, err));
     if (request->progress != NULL)
         request->progress(request->context, "connecting");
+    if (workdir != NULL)
+        dt_workdir_mark(&mark, workdir);
+    bootstrap.seen = mark;
     DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, request->node, bundle.hash,
                               request->cancelled, err));
     DT_TRY(dt_nodes_check_glibc(request->node, facts, bundle.glibc, err));
@@ -260,12 +267,16 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     out->paths = json_object();
     DT_TRY(dt_stage_data(out->paths, out->agent, request, arena, err));
     DT_TRY(dt_stage_checkpoint(out, request, arena, err));
+    DT_TRY(dt_stage_workdir(out, facts, request, arena, err));
+    DT_TRY(dt_json_get_string(&cache, facts, "cache", request->node, err));
+    DT_TRY(dt_stage_setup(out, cache, request, arena, err));
     DT_TRY(dt_nodes_keepalive_agent(out, request, arena, err));
 out:
     if (st != DT_OK) {
         json_decref(out->paths);
         out->paths = NULL;
     }
+    dt_workdir_unmark(mark);
     json_decref(facts);
     dt_bootstrap_release(&bootstrap);
     return st;

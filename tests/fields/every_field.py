@@ -198,7 +198,8 @@ LEFT_OUT = {
     'tensor': 'only 1 is taken',
     'task': 'of runs that generate and score: cli.task_recipes',
     **{path: 'of other programs: cli.command, cli.command_output' for path in (
-        'command', 'shell', 'processes', 'workdir', 'env', 'metrics.kind', 'metrics.pattern')},
+        'command', 'shell', 'processes', 'workdir.folder', 'workdir.ship', 'workdir.max_mb', 'setup', 'collect', 'env', 'metrics.kind',
+        'metrics.pattern')},
     **{path: 'of runs that generate and score: cli.task_recipes' for path in (
         'lines.run', 'lines.input', 'lines.target', 'lines.output', 'lines.replace',
         'generate.tokens', 'generate.batch', 'generate.beam', 'generate.length_penalty',

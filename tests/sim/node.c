@@ -164,8 +164,8 @@ out:
     return st;
 }
 
-dt_status dt_node_forget(dt_strbuf *kept, const dt_node_layout *place, const char *home,
-                         const atomic_bool *cancelled, dt_error *err)
+dt_status dt_node_forget(dt_strbuf *kept, dt_strbuf *files, const dt_node_layout *place,
+                         const char *home, const atomic_bool *cancelled, dt_error *err)
 {
     sim_machine *machine = machine_of(place->node);
     size_t length = strlen(place->folder);

@@ -72,7 +72,7 @@ inside runner agent channel node_setup/remote_helper
 inside runner cli term
 inside runner view cli predict supervisor term
 inside runner export cli fetch launch supervisor term view
-inside runner gc node_setup/remote_helper supervisor sweep
+inside runner gc node_setup/remote_helper node_setup/workdir supervisor sweep
 inside runner import cli export fetch launch supervisor term
 inside runner convert cli term
 inside runner launch cli corpus fetch node_setup predict slurm supervisor term transport

@@ -141,6 +141,7 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
     ask.errors = dt_calloc((size_t)wish->count, sizeof(ask.errors[0]));
     for (int64_t i = 0; i < wish->count; i++)
         out->probes[i].node = wish->nodes[i];
+    bootstrap.seen = wish->seen;
     ask.bootstrap = &bootstrap;
     ask.probes = out->probes;
     DT_TRY(ask_all(&ask, arena, err));

@@ -27,6 +27,7 @@ typedef struct dt_probe_wish {
     int64_t rank_bytes;
     const char *interface; /* network.interface of the recipe, "" */
     int64_t disk_bytes;    /* free space that a node's folder needs */
+    const char *seen;      /* file that each node looks for, as the fact "sees"; NULL: none */
     bool meet;             /* test the connections between nodes */
     bool outlive; /* test whether a detached process outlives its login; needs two more logins */
     bool renew;   /* do not use connections that earlier commands have left open */

@@ -35,7 +35,7 @@ static void host_name(char *out, size_t size)
  * paths. */
 static void front_of(char *out, size_t size, const char *cache, const char *path)
 {
-    static const char *const kinds[] = {"agents", "bundles", "data"};
+    static const char *const kinds[] = {"agents", "bundles", "data", "setups"};
     size_t length = strlen(cache), name;
 
     out[0] = '\0';

@@ -1,7 +1,7 @@
 /* cache_pin: marks cache entries that are in use, for other machines with the same home and other containers, which
  * cannot see the processes.
  *
- *   CACHE/uses/KIND-NAME.HOST.XXXXXX      KIND is agents, bundles or data; NAME is the entry. The file
+ *   CACHE/uses/KIND-NAME.HOST.XXXXXX      KIND is agents, bundles, data or setups; NAME is the entry. The file
  *                                         contains the boot id of the machine that created it
  *
  * Every user of an entry refreshes the time of its mark once an hour, and removes the mark at the end. A mark

@@ -1,6 +1,8 @@
 /* forget: removes the files of an ended run on this machine.
  *
  * FOLDER is STATE/nodes/RUN/attempt-N/node-K; the launch machine has copies of all its contents.
+ * WORKDIR is STATE/nodes/RUN/workdir-K, or "-": what was sent there is removed (sent_tree.h). Files that the command
+ * wrote or changed may be the only copies: they are kept, and "files COUNT BYTES" is printed.
  * CHECKPOINTS is STATE/nodes/RUN/checkpoints-K, or "-". Stdin has the names of checkpoints that
  * exist elsewhere, one per line. A complete checkpoint, or this node's complete part of one, that
  * is not named may be the only copy: it is kept, and "kept NAME" is printed. Others are removed,
@@ -18,6 +20,7 @@
 #include "base/file.h"
 #include "engine/checkpoint/name.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
+#include "runner/node_setup/remote_helper/sent_tree.h"
 
 #include "base/banned.h"
 
@@ -179,18 +182,47 @@ out:
     return st;
 }
 
-dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, dt_error *err)
+static dt_status forget_workdir(const char *folder, dt_error *err)
 {
-    bool some = strcmp(checkpoints, "-") != 0;
+    int64_t kept = 0, bytes = 0;
+    dt_status st = DT_OK;
+    dt_strbuf record;
+    dt_arena arena;
+    dt_tree sent;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&record);
+    dt_strbuf_add_fmt(&record, "%s" DT_SENT_TREE_RECORD, folder);
+    if (dt_tree_read(&sent, record.data, &arena, NULL) != DT_OK)
+        sent = (dt_tree){0}; /* what is there may be the command's */
+    DT_TRY(dt_sent_tree_remove(folder, &sent, NULL, &kept, &bytes, err));
+    if (unlink(record.data) != 0 && errno != ENOENT)
+        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", record.data, strerror(errno));
+    remove_if_empty(folder, 1);
+    if (printf("files %lld %lld\n", (long long)kept, (long long)bytes) < 0 || fflush(stdout) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot answer: %s", strerror(errno));
+out:
+    dt_strbuf_release(&record);
+    dt_arena_release(&arena);
+    return st;
+}
+
+dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, const char *workdir,
+                                  dt_error *err)
+{
+    bool some = strcmp(checkpoints, "-") != 0, has_workdir = strcmp(workdir, "-") != 0;
     dt_status st = DT_OK;
 
     if (!is_ours(folder, "attempt-", "node-") ||
-        (some && !is_ours(checkpoints, "checkpoints-", NULL)))
+        (some && !is_ours(checkpoints, "checkpoints-", NULL)) ||
+        (has_workdir && !is_ours(workdir, "workdir-", NULL)))
         DT_THROW(err, DT_ERR_USAGE, "forget: not a run's folder on a node");
     DT_TRY(await_agent(folder, err));
     DT_TRY(dt_file_remove_tree(folder, err));
     remove_if_empty(folder, 2);
     DT_TRY(say("gone", folder, err));
+    if (has_workdir)
+        DT_TRY(forget_workdir(workdir, err));
     if (some)
         DT_TRY(forget_checkpoints(checkpoints, err));
 out:

@@ -121,8 +121,14 @@ static dt_status run(int argc, char **argv, dt_error *err)
 {
     const char *name = argc > 0 ? argv[0] : "";
 
-    if (strcmp(name, "probe") == 0 && argc == 2)
-        return dt_remote_helper_probe(argv[1], err);
+    if (strcmp(name, "probe") == 0 && (argc == 2 || argc == 3))
+        return dt_remote_helper_probe(argv[1], argc == 3 ? argv[2] : NULL, err);
+    if (strcmp(name, "collect") == 0 && argc == 2)
+        return dt_remote_helper_collect(argv[1], err);
+    if (strcmp(name, "setup") == 0 && argc == 3)
+        return dt_remote_helper_setup(argv[1], argv[2], err);
+    if (strcmp(name, "tree") == 0 && argc == 2)
+        return dt_remote_helper_tree(argv[1], err);
     if (strcmp(name, "receive") == 0 && argc == 2)
         return dt_remote_helper_receive(argv[1], err);
     if (strcmp(name, "alike") == 0 && argc == 1)
@@ -146,8 +152,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
         print_same(argv[1], argv[2]);
         return DT_OK;
     }
-    if (strcmp(name, "forget") == 0 && argc == 3)
-        return dt_remote_helper_forget(argv[1], argv[2], err);
+    if (strcmp(name, "forget") == 0 && argc == 4)
+        return dt_remote_helper_forget(argv[1], argv[2], argv[3], err);
     if (strcmp(name, "leave") == 0 && argc == 1)
         return dt_remote_helper_leave(err);
     if (strcmp(name, "look") == 0 && argc == 3)

@@ -156,7 +156,7 @@ static dt_status own_digest(char *hex, dt_error *err)
     return st;
 }
 
-dt_status dt_remote_helper_probe(const char *bundle, dt_error *err)
+dt_status dt_remote_helper_probe(const char *bundle, const char *seen, dt_error *err)
 {
     char driver[64], host[256] = "", hex[DT_DIGEST_SIZE];
     dt_strbuf cache, text;
@@ -193,6 +193,8 @@ dt_status dt_remote_helper_probe(const char *bundle, dt_error *err)
     dt_strbuf_reset(&text);
     dt_strbuf_add_fmt(&text, "%s/bundles/%s", cache.data, bundle);
     json_object_set_new(out, "bundle", json_boolean(utimensat(AT_FDCWD, text.data, NULL, 0) == 0));
+    if (seen != NULL)
+        json_object_set_new(out, "sees", json_boolean(dt_file_exists(seen)));
     touch_program(cache.data); /* so that prune.c sees them as used */
     json_object_set_new(out, "time_ms", json_integer(dt_clock_wall_ms()));
     dt_strbuf_reset(&text);

@@ -19,6 +19,8 @@
 #include "base/file.h"
 #include "runner/node_setup/remote_helper/cache_pin.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
+#include "runner/node_setup/remote_helper/sent_tree.h"
+#include "runner/node_setup/workdir/contents.h"
 
 #include "base/banned.h"
 
@@ -39,7 +41,8 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
             continue;
         snprintf(path, sizeof(path), "%s/%s/%s", cache, below, entry->d_name);
         if (lstat(path, &info) == 0 && now_ms - (int64_t)info.st_mtime * 1000 > keep_ms &&
-            !dt_cache_is_used(cache, below, entry->d_name))
+            (strcmp(below, DT_CONTENTS_FOLDER) == 0 || /* folders are built of copies */
+             !dt_cache_is_used(cache, below, entry->d_name)))
             (void)dt_file_remove_tree(path, NULL);
     }
     if (all != NULL)
@@ -52,5 +55,7 @@ void dt_remote_helper_prune(const char *cache)
     prune_folder(cache, "agents", DAY_MS);
     prune_folder(cache, "bundles", DAY_MS);
     prune_folder(cache, "data", 30 * DAY_MS);
+    prune_folder(cache, DT_CONTENTS_FOLDER, 30 * DAY_MS);
+    prune_folder(cache, DT_SETUPS_FOLDER, 30 * DAY_MS);
     prune_folder(cache, "digests", 30 * DAY_MS);
 }

@@ -1,6 +1,6 @@
 /* remote_helper: implements `dtrun-agent node ...`, the agent's operations on a node besides serving a run.
  *
- *   probe BUNDLE           prints facts of this machine as a JSON object (probe.c)
+ *   probe BUNDLE [PATH]    prints facts of this machine as a JSON object (probe.c)
  *   receive BUNDLE         stores a bundle from stdin in CACHE/bundles/BUNDLE (receive.c)
  *   alike                  reads a bundle's header from stdin; prints which files other bundles have (dedup.c)
  *   put DIGEST BYTES NAME  stores a file from stdin in CACHE/data/DIGEST; resumes a partial upload (put.c)
@@ -11,7 +11,10 @@
  *   same PATH TEXT         prints yes if the file contains TEXT and its folder is writable
  *   hold PATH              prints "held"; until stdin ends the folder is not pruned
  *   folder PATH            creates it, mode 0700, and prints its absolute name
- *   forget FOLDER CHECKPOINTS
+ *   tree FOLDER            makes the folder of a command equal to a list of files on stdin (tree.c)
+ *   collect FOLDER         sends files of FOLDER, whose paths are on stdin (collect.c)
+ *   setup ENTRY FOLDER     runs a setup command once; the request is on stdin (setup.c)
+ *   forget FOLDER CHECKPOINTS WORKDIR
  *                          removes the files of a run; names on stdin (forget.c)
  *   listen ADDRESS         prints its port and answers connections until stdin ends (connectivity_check.c)
  *   leave                  starts a detached process, and prints "PID START" (leftover.c)
@@ -37,13 +40,17 @@
 /* argv[0] is the operation. Prints its own errors. */
 int dt_remote_helper_main(int argc, char **argv);
 
-dt_status dt_remote_helper_probe(const char *bundle, dt_error *err);
+dt_status dt_remote_helper_probe(const char *bundle, const char *seen, dt_error *err);
+dt_status dt_remote_helper_collect(const char *folder, dt_error *err);
+dt_status dt_remote_helper_setup(const char *entry, const char *folder, dt_error *err);
+dt_status dt_remote_helper_tree(const char *folder, dt_error *err);
 dt_status dt_remote_helper_receive(const char *bundle, dt_error *err);
 dt_status dt_remote_helper_dedup(dt_error *err);
 dt_status dt_remote_helper_put(const char *digest, int64_t bytes, const char *name,
                                const char *into, dt_error *err);
 dt_status dt_remote_helper_folder(const char *path, dt_error *err);
-dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, dt_error *err);
+dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, const char *workdir,
+                                  dt_error *err);
 dt_status dt_remote_helper_leave(dt_error *err);
 dt_status dt_remote_helper_look(const char *pid_text, const char *start_text);
 dt_status dt_remote_helper_listen(const char *address, dt_error *err);

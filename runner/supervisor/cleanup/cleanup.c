@@ -53,8 +53,12 @@ static bool forget(dt_cleanup_folder *one, const char *agent)
     dt_status st;
 
     place.agent = agent;
-    place.checkpoints_shared = place.checkpoints_shared || !is_last_there(one);
-    st = dt_node_forget(&one->kept, &place, cleanup->home.data, &cleanup->cancelled, &one->err);
+    if (!is_last_there(one)) {
+        place.checkpoints_shared = true;
+        place.workdir = NULL;
+    }
+    st = dt_node_forget(&one->kept, &one->files, &place, cleanup->home.data, &cleanup->cancelled,
+                        &one->err);
     if (st == DT_OK)
         note_done(one);
     return st == DT_OK || st == DT_ERR_IO;
@@ -101,6 +105,8 @@ static void tell(const dt_cleanup *cleanup)
         if (one->kept.length > 0)
             dt_log_warn("%s: checkpoints that were not fetched are kept in '%s': %s",
                         one->place.node, one->place.checkpoints, one->kept.data);
+        if (one->files.length > 0)
+            dt_log_info("%s: what the command wrote is kept: %s", one->place.node, one->files.data);
     }
 }
 
@@ -169,8 +175,10 @@ void dt_cleanup_free(dt_cleanup *cleanup)
 {
     if (cleanup == NULL)
         return;
-    for (int64_t i = 0; i < cleanup->count; i++)
+    for (int64_t i = 0; i < cleanup->count; i++) {
         dt_strbuf_release(&cleanup->folders[i].kept);
+        dt_strbuf_release(&cleanup->folders[i].files);
+    }
     free(cleanup->folders);
     dt_strbuf_release(&cleanup->home);
     dt_arena_release(&cleanup->arena);

@@ -19,6 +19,7 @@ typedef struct dt_cleanup_folder {
     dt_node_layout place;
     const char *here; /* attempt-N/node-K on this machine */
     dt_strbuf kept;   /* checkpoints that were kept there, for the log */
+    dt_strbuf files;  /* files of the command that were kept there, for the log */
     dt_error err;
 } dt_cleanup_folder;
 

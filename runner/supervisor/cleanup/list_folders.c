@@ -123,6 +123,7 @@ static dt_status add_folder(dt_cleanup *cleanup, int64_t attempt, int64_t node, 
     if (st != DT_OK || one->place.here)
         return st == DT_ERR_NOT_FOUND ? DT_OK : st;
     dt_strbuf_init(&one->kept);
+    dt_strbuf_init(&one->files);
     cleanup->count++;
     return DT_OK;
 }

@@ -5,7 +5,9 @@
  */
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/supervisor/policy/node_loss.h"
@@ -95,6 +97,21 @@ static bool is_cleaned_up(dt_session *session)
 
 /* --- the end */
 
+/* Brings the files of a command here, at the first call; returns whether that is done. */
+static bool is_collected(dt_session *session)
+{
+    dt_node_layout *places = dt_calloc((size_t)session->node_count, sizeof(places[0]));
+    bool done;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        if (dt_node_link_place(session->nodes[i].link) != NULL &&
+            !dt_node_is_lost(&session->nodes[i]))
+            places[i] = *dt_node_link_place(session->nodes[i].link);
+    done = dt_collection_is_done(session->collection, places);
+    free(places);
+    return done;
+}
+
 /* Ends the attempt. The agents must leave before the end is stored, because no supervisor would
  * come back to check on them. */
 dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt_error *err)
@@ -122,7 +139,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         session->leave = DT_LEAVE_WAITS;
         return DT_OK;
     }
-    if (!dt_restart_is_due(session) && !is_cleaned_up(session))
+    if (!dt_restart_is_due(session) && !(is_collected(session) && is_cleaned_up(session)))
         return DT_OK; /* the same */
     if (must_tell(session)) {
         if (!session->verdict.stop_asked) /* after a stop, each lost node was reported at once */

@@ -225,6 +225,29 @@ static void on_reaped(void *context, int64_t attempt, const dt_node *node)
         dt_log_warn("%s", err.message); /* it is tried again */
 }
 
+/* --- files of a command */
+
+static void on_collected(void *context, const char *text)
+{
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+
+    dt_log_info("%s", text);
+    end_unless_good(session, dt_session_note(session, "collected", text, &err), &err);
+}
+
+static void open_collection(dt_session *session)
+{
+    static const dt_collection_calls calls = {
+        .is_over = is_over, .collected = on_collected, .settled = conclude};
+    dt_collection_setup setup = {.loop = &session->loop,
+                                 .plan = session->plan,
+                                 .folder = session->folder,
+                                 .node_count = session->node_count};
+
+    session->collection = dt_collection_open(&setup, &calls, session);
+}
+
 static dt_status open_reaper(dt_session *session, dt_error *err)
 {
     static const dt_reaper_calls calls = {
@@ -267,6 +290,7 @@ static void open_cleanup(dt_session *session)
 dt_status dt_parts_open(dt_session *session, dt_error *err)
 {
     open_fetcher(session);
+    open_collection(session);
     open_cleanup(session);
     return open_reaper(session, err);
 }
@@ -275,6 +299,7 @@ void dt_parts_close(dt_session *session)
 {
     dt_checkpoint_fetcher_close(session->fetcher);
     dt_reaper_close(session->reaper);
+    dt_collection_cancel(session->collection);
     dt_cleanup_cancel(session->cleanup);
 }
 
@@ -282,6 +307,7 @@ void dt_parts_free(dt_session *session)
 {
     dt_checkpoint_fetcher_free(session->fetcher);
     dt_reaper_free(session->reaper);
+    dt_collection_free(session->collection);
     dt_cleanup_free(session->cleanup);
     dt_collector_close(session->collector);
 }

@@ -36,6 +36,7 @@
 #include "runner/supervisor/cleanup/cleanup.h"
 #include "runner/supervisor/cleanup/reap.h"
 #include "runner/supervisor/collect/checkpoint_fetcher.h"
+#include "runner/supervisor/collect/collection.h"
 #include "runner/supervisor/collect/collector.h"
 #include "runner/supervisor/connection/node_link.h"
 #include "runner/supervisor/folder/attempt_record.h"
@@ -97,6 +98,7 @@ struct dt_session {
     dt_collector *collector;        /* rows and journal events */
     dt_checkpoint_fetcher *fetcher; /* fetches checkpoints from the nodes */
     dt_reaper *reaper;              /* ends ranks on nodes that earlier attempts lost */
+    dt_collection *collection; /* brings the files of a command here */
     dt_cleanup *cleanup;
     dt_verdict verdict;
     json_t *offers; /* rendezvous: name → [value or null, by rank] */

@@ -27,6 +27,13 @@ static const char *preparing_sentence(const json_t *json, dt_arena *arena)
     return dt_arena_strdup(arena, message);
 }
 
+static const char *message_sentence(const json_t *json, dt_arena *arena)
+{
+    const char *message = json_string_value(json_object_get(json, "message"));
+
+    return message != NULL ? dt_arena_strdup(arena, message) : NULL;
+}
+
 static const char *checkpoint_failed_sentence(const json_t *json, dt_arena *arena)
 {
     const char *message;
@@ -64,6 +71,8 @@ const char *dt_incident_sentence(const dt_store_event *event, dt_arena *arena)
         say = checkpoint_failed_sentence;
     else if (strcmp(event->kind, "restart") == 0)
         say = restart_sentence;
+    else if (strcmp(event->kind, "collected") == 0)
+        say = message_sentence;
     json = say != NULL ? parse(event) : NULL;
     sentence = json != NULL ? say(json, arena) : NULL;
     json_decref(json);

@@ -1,0 +1,103 @@
+#include "runner/launch/workdir.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/dirs.h"
+#include "recipes/fields/nodes.h"
+#include "runner/cli/report.h"
+#include "runner/node_setup/workdir/workdir.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/term/format.h"
+
+#include "base/banned.h"
+
+bool dt_launch_workdir_is_sent(const dt_recipe *recipe)
+{
+    struct stat info;
+
+    return recipe->task == DT_TASK_COMMAND && recipe->workdir.ship == DT_SHIP_AUTO &&
+           stat(recipe->workdir.folder, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool is_needed(const dt_probe_report *report)
+{
+    for (int64_t i = 0; report != NULL && i < report->count; i++)
+        if (!dt_node_is_here(report->probes[i].node) &&
+            !json_is_true(json_object_get(report->probes[i].facts, "sees")))
+            return true;
+    return false;
+}
+
+static void report_notes(char *notes, const dt_call *call)
+{
+    for (char *line = notes, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        *end = '\0';
+        dt_report_note(call, "%s", line);
+    }
+}
+
+dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,
+                                 const dt_call *call, dt_error *err)
+{
+    const dt_recipe *recipe = &flight->plan.recipe;
+    char size[DT_FORMAT_SIZE], hex[DT_DIGEST_SIZE];
+    dt_tree *tree = dt_arena_alloc(call->arena, sizeof(*tree));
+    bool sent = is_needed(report);
+    const char *cache;
+    dt_status st = DT_OK;
+    dt_strbuf notes;
+
+    dt_strbuf_init(&notes);
+    if (!dt_launch_workdir_is_sent(recipe) || (!sent && recipe->setup[0] == '\0'))
+        goto out;
+    DT_TRY(dt_workdir_list(tree, &notes, recipe->workdir.folder, recipe->workdir.max_mb * 1000000,
+                           call->arena, err));
+    DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, call->arena, err));
+    DT_TRY(dt_workdir_keep(tree, recipe->workdir.folder, sent ? cache : NULL, call->arena, err));
+    dt_tree_digest(hex, tree);
+    flight->plan.tree = dt_arena_strdup(call->arena, hex);
+    if (!sent)
+        goto out;
+    flight->tree = tree;
+    if (notes.length > 0)
+        report_notes(notes.data, call);
+    dt_report_note(call, "workdir: %lld %s, %s, for nodes that do not share '%s'",
+                   (long long)tree->files, tree->files == 1 ? "file" : "files",
+                   dt_format_bytes(size, sizeof(size), (double)tree->bytes),
+                   recipe->workdir.folder);
+out:
+    dt_strbuf_release(&notes);
+    return st;
+}
+
+static const char *tree_path(const char *folder, const char *digest, dt_arena *arena)
+{
+    return dt_arena_printf(arena, "%s/" DT_WORKDIR_TREE_FILE, folder, digest);
+}
+
+void dt_launch_workdir_compare(const dt_preflight *flight, const dt_run *run, const dt_call *call)
+{
+    const char *folder, *plan_path, *digest;
+    json_t *plan = NULL;
+    dt_tree before;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (flight->tree == NULL || dt_run_path(&folder, run->id, NULL, call->arena, NULL) != DT_OK)
+        goto out;
+    plan_path =
+        dt_arena_printf(call->arena, "%s/attempt-%lld/plan.json", folder, (long long)run->attempt);
+    if (dt_json_read(&plan, plan_path, (size_t)16 << 20, NULL) != DT_OK)
+        goto out;
+    digest = json_string_value(json_object_get(plan, "tree"));
+    if (digest == NULL || strcmp(digest, flight->plan.tree) == 0 ||
+        dt_tree_read(&before, tree_path(folder, digest, call->arena), call->arena, NULL) != DT_OK)
+        goto out;
+    dt_workdir_describe_changes(&text, &before, flight->tree, run->attempt);
+    if (text.length > 0)
+        dt_report_note(call, "workdir: %s", text.data);
+out:
+    json_decref(plan);
+    dt_strbuf_release(&text);
+}

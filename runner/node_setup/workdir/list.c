@@ -1,0 +1,440 @@
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/utf8.h"
+#include "runner/node_setup/workdir/ignore.h"
+#include "runner/node_setup/workdir/workdir.h"
+
+#include "base/banned.h"
+
+#define RULES_BYTES_MAX ((size_t)1 << 20)
+#define DEPTH_MAX       100
+
+typedef struct listing {
+    const char *folder;
+    dt_tree *tree;
+    size_t capacity;
+    dt_ignore ignore;
+    size_t
+        above; /* bytes of the front of a path that leads from the root of the rules to the folder */
+    int64_t largest;            /* entry of the largest file; -1: none */
+    int64_t special, links_out; /* left out; links that lead out of the folder */
+    const char *a_special, *a_link;
+    dt_arena *arena;
+} listing;
+
+/* --- rules */
+
+/* Adds the rules of the folder `path`, which is `base` from the root of the rules. */
+static dt_status add_rules(dt_ignore *ignore, const char *path, const char *base, bool own,
+                           dt_error *err)
+{
+    static const char *const names[] = {".gitignore", DT_WORKDIR_IGNORE_FILE};
+    dt_strbuf file, text;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&file);
+    dt_strbuf_init(&text);
+    for (size_t i = 0; i < (own ? 2 : 1); i++) {
+        dt_error problem = DT_ERROR_INIT;
+
+        dt_strbuf_reset(&file);
+        dt_strbuf_add_fmt(&file, "%s/%s", path, names[i]);
+        st = dt_file_read(&text, file.data, RULES_BYTES_MAX, &problem);
+        if (st == DT_ERR_NOT_FOUND) {
+            st = DT_OK;
+            continue;
+        }
+        if (st != DT_OK) /* without its rules too much would be sent */
+            DT_THROW(err, DT_ERR_RECIPE, "workdir: %s", problem.message);
+        dt_ignore_add(ignore, base, text.data, text.length);
+    }
+out:
+    dt_strbuf_release(&file);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static bool has_git(const char *folder, size_t length)
+{
+    dt_strbuf path;
+    bool has;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add(&path, folder, length);
+    dt_strbuf_add_str(&path, "/.git");
+    has = dt_file_exists(path.data);
+    dt_strbuf_release(&path);
+    return has;
+}
+
+/* Adds the rules of the folders above, if one of them is a git repository. */
+static dt_status add_rules_above(listing *all, dt_error *err)
+{
+    size_t length = strlen(all->folder), root = length;
+    dt_status st = DT_OK;
+
+    while (!has_git(all->folder, root)) {
+        while (root > 0 && all->folder[root - 1] != '/')
+            root--;
+        if (root <= 1)
+            return DT_OK; /* not in a repository */
+        root--;
+    }
+    for (size_t at = root; at < length;) {
+        const char *path = dt_arena_strndup(all->arena, all->folder, at);
+        const char *base = at > root ? path + root + 1 : "";
+
+        DT_TRY(add_rules(&all->ignore, path, base, false, err));
+        at++;
+        while (at < length && all->folder[at] != '/')
+            at++;
+    }
+    all->above = root < length ? length - root : 0;
+out:
+    return st;
+}
+
+/* --- files */
+
+static const char *full_path(const listing *all, const char *path)
+{
+    return path[0] == '\0' ? all->folder : dt_arena_printf(all->arena, "%s/%s", all->folder, path);
+}
+
+/* Returns the path from the root of the rules. */
+static const char *rule_path(const listing *all, const char *path)
+{
+    size_t length = strlen(all->folder);
+
+    if (all->above == 0)
+        return path;
+    return dt_arena_printf(all->arena, "%s%s%s", all->folder + length - all->above + 1,
+                           path[0] != '\0' ? "/" : "", path);
+}
+
+static dt_status add(listing *all, dt_tree_entry entry, dt_error *err)
+{
+    dt_tree *tree = all->tree;
+
+    if (tree->count == DT_TREE_ENTRIES_MAX)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "workdir '%s' has more than %d files, at '%s': name what is not needed in "
+                       "'%s/" DT_WORKDIR_IGNORE_FILE "', or set workdir.ship: never if the nodes "
+                       "have the folder",
+                       all->folder, DT_TREE_ENTRIES_MAX, entry.path, all->folder);
+    if ((size_t)tree->count == all->capacity) {
+        dt_tree_entry *larger;
+
+        all->capacity = all->capacity * 2 + 256;
+        larger = dt_arena_alloc_array(all->arena, all->capacity, sizeof(*larger));
+        if (tree->count > 0)
+            memcpy(larger, tree->entries, (size_t)tree->count * sizeof(*larger));
+        tree->entries = larger;
+    }
+    if (entry.kind == DT_TREE_FILE) {
+        if (all->largest < 0 || entry.bytes > tree->entries[all->largest].bytes)
+            all->largest = tree->count;
+        tree->files++;
+        tree->bytes += entry.bytes;
+    }
+    tree->entries[tree->count++] = entry;
+    return DT_OK;
+}
+
+/* Returns true for a link that leads to a place outside of the folder. */
+static bool leads_out(const char *path, const char *target)
+{
+    int depth = 0;
+
+    if (target[0] == '/')
+        return true;
+    for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
+        depth++;
+    for (const char *at = target; *at != '\0'; at += strspn(at, "/")) {
+        size_t length = strcspn(at, "/");
+
+        if (length == 2 && strncmp(at, "..", 2) == 0)
+            depth--;
+        else if (length != 1 || at[0] != '.')
+            depth++;
+        if (depth < 0)
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+static dt_status add_link(listing *all, const char *path, dt_error *err)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(full_path(all, path), target, sizeof(target) - 1);
+
+    if (length < 0)
+        return DT_OK; /* it vanished */
+    target[length] = '\0';
+    if (dt_utf8_valid_length(target, (size_t)length) != (size_t)length)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "workdir: the link '%s' leads to a name that is not UTF-8: rename it, or "
+                       "name the link in " DT_WORKDIR_IGNORE_FILE,
+                       full_path(all, path));
+    if (leads_out(path, target) && all->links_out++ == 0)
+        all->a_link = dt_arena_printf(all->arena, "%s -> %s", path, target);
+    return add(all,
+               (dt_tree_entry){.kind = DT_TREE_LINK,
+                               .path = path,
+                               .target = dt_arena_strdup(all->arena, target)},
+               err);
+}
+
+static dt_status add_file(listing *all, const char *path, const struct stat *info, dt_error *err)
+{
+    if (access(full_path(all, path), R_OK) != 0 && errno == EACCES)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "workdir: cannot read '%s': make it readable, or name it in "
+                       "'%s/" DT_WORKDIR_IGNORE_FILE "'",
+                       full_path(all, path), all->folder);
+    return add(all,
+               (dt_tree_entry){.kind = DT_TREE_FILE,
+                               .path = path,
+                               .mode = (int64_t)(info->st_mode & 0777),
+                               .bytes = (int64_t)info->st_size},
+               err);
+}
+
+static bool is_skipped(const struct dirent *entry)
+{
+    const char *name = entry->d_name;
+
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, ".git") == 0 ||
+           strncmp(name, DT_WORKDIR_PROBE, strlen(DT_WORKDIR_PROBE)) == 0;
+}
+
+static int is_wanted(const struct dirent *entry)
+{
+    return !is_skipped(entry);
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static dt_status list_folder(listing *all, const char *path, int depth, dt_error *err);
+
+static dt_status list_entry(listing *all, const char *folder, const char *name, int depth,
+                            dt_error *err)
+{
+    const char *path =
+        dt_arena_printf(all->arena, "%s%s%s", folder, folder[0] != '\0' ? "/" : "", name);
+    dt_status st = DT_OK;
+    struct stat info;
+
+    if (lstat(full_path(all, path), &info) != 0)
+        return DT_OK; /* it vanished */
+    if (dt_ignore_has(&all->ignore, rule_path(all, path), S_ISDIR(info.st_mode)))
+        return DT_OK;
+    if (dt_utf8_valid_length(name, strlen(name)) != strlen(name))
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "workdir: the name of '%s' is not UTF-8: rename it, or name it in "
+                       "'%s/" DT_WORKDIR_IGNORE_FILE "' (with '?' for each other byte)",
+                       full_path(all, path), all->folder);
+    if (S_ISLNK(info.st_mode))
+        return add_link(all, path, err);
+    if (S_ISREG(info.st_mode))
+        return add_file(all, path, &info, err);
+    if (!S_ISDIR(info.st_mode)) {
+        if (all->special++ == 0)
+            all->a_special = path;
+        return DT_OK;
+    }
+    DT_TRY(add(all,
+               (dt_tree_entry){
+                   .kind = DT_TREE_FOLDER, .path = path, .mode = (int64_t)(info.st_mode & 0777)},
+               err));
+    DT_TRY(list_folder(all, path, depth + 1, err));
+out:
+    return st;
+}
+
+static dt_status list_folder(listing *all, const char *path, int depth, dt_error *err)
+{
+    size_t rules = all->ignore.count;
+    struct dirent **names = NULL;
+    dt_status st = DT_OK;
+    int count = 0;
+
+    if (depth > DEPTH_MAX)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "workdir: '%s' is more than %d folders deep: name it in " DT_WORKDIR_IGNORE_FILE,
+                 full_path(all, path), DEPTH_MAX);
+    DT_TRY(add_rules(&all->ignore, full_path(all, path), rule_path(all, path), true, err));
+    count = scandir(full_path(all, path), &names, is_wanted, by_bytes);
+    if (count < 0 && depth > 0 && errno == ENOENT)
+        count = 0; /* it vanished */
+    if (count < 0)
+        DT_THROW(err, DT_ERR_RECIPE, "workdir: cannot read the folder '%s': %s%s",
+                 full_path(all, path), strerror(errno),
+                 depth > 0 ? " (name it in " DT_WORKDIR_IGNORE_FILE " if it is not needed)" : "");
+    for (int i = 0; i < count; i++)
+        DT_TRY(list_entry(all, path, names[i]->d_name, depth, err));
+out:
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    dt_ignore_cut(&all->ignore, rules);
+    return st;
+}
+
+/* --- results */
+
+/* Returns a pattern that matches this file only. */
+static const char *pattern_of(const char *path, dt_arena *arena)
+{
+    const char *out;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_add_char(&text, '/');
+    for (; *path != '\0'; path++) {
+        if (strchr("*?[\\ ", *path) != NULL)
+            dt_strbuf_add_char(&text, '\\');
+        dt_strbuf_add_char(&text, *path);
+    }
+    out = dt_arena_strdup(arena, text.data);
+    dt_strbuf_release(&text);
+    return out;
+}
+
+static const char *size_text(int64_t bytes, dt_arena *arena)
+{
+    return bytes >= 1000000000 ? dt_arena_printf(arena, "%.1f GB", (double)bytes / 1e9)
+           : bytes >= 1000000  ? dt_arena_printf(arena, "%.1f MB", (double)bytes / 1e6)
+                               : dt_arena_printf(arena, "%lld kB", (long long)(bytes + 999) / 1000);
+}
+
+static dt_status check_size(const listing *all, int64_t max_bytes, dt_error *err)
+{
+    const dt_tree *tree = all->tree;
+    const dt_tree_entry *largest;
+
+    if (tree->bytes <= max_bytes)
+        return DT_OK;
+    largest = &tree->entries[all->largest];
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "workdir '%s' has %s in %lld files, more than workdir.max_mb %lld; the largest "
+                   "file is '%s' with %s: put the line %s into '%s/" DT_WORKDIR_IGNORE_FILE
+                   "', raise workdir.max_mb, or set workdir.ship: never if the nodes have the "
+                   "folder",
+                   all->folder, size_text(tree->bytes, all->arena), (long long)tree->files,
+                   (long long)(max_bytes / 1000000), largest->path,
+                   size_text(largest->bytes, all->arena), pattern_of(largest->path, all->arena),
+                   all->folder);
+}
+
+static void add_others(dt_strbuf *notes, int64_t count)
+{
+    if (count > 1)
+        dt_strbuf_add_fmt(notes, " (and %lld more)", (long long)count - 1);
+    dt_strbuf_add_char(notes, '\n');
+}
+
+static void add_notes(dt_strbuf *notes, const listing *all)
+{
+    if (all->special > 0) {
+        dt_strbuf_add_fmt(notes, "workdir: '%s' is left out: it is a socket, pipe or device",
+                          all->a_special);
+        add_others(notes, all->special);
+    }
+    if (all->links_out > 0) {
+        dt_strbuf_add_fmt(notes, "workdir: sent as a link that leads out of the folder: '%s'",
+                          all->a_link);
+        add_others(notes, all->links_out);
+    }
+    if (all->tree->count == 0)
+        dt_strbuf_add_fmt(notes, "workdir: '%s' has no files, or all are ignored\n", all->folder);
+}
+
+dt_status dt_workdir_list(dt_tree *out, dt_strbuf *notes, const char *folder, int64_t max_bytes,
+                          dt_arena *arena, dt_error *err)
+{
+    listing all = {.tree = out, .largest = -1, .arena = arena};
+    dt_status st = DT_OK;
+    char *real = realpath(folder, NULL);
+
+    *out = (dt_tree){0};
+    dt_ignore_init(&all.ignore);
+    if (real == NULL)
+        DT_THROW(err, DT_ERR_RECIPE, "cannot read workdir '%s': %s", folder, strerror(errno));
+    all.folder = strcmp(real, "/") == 0 ? "" : dt_arena_strdup(arena, real);
+    if (all.folder[0] == '\0')
+        DT_THROW(err, DT_ERR_RECIPE, "workdir '/' cannot be sent to nodes: choose another folder");
+    DT_TRY(add_rules_above(&all, err));
+    DT_TRY(list_folder(&all, "", 0, err));
+    DT_TRY(check_size(&all, max_bytes, err));
+    add_notes(notes, &all);
+out:
+    free(real);
+    dt_ignore_release(&all.ignore);
+    return st;
+}
+
+void dt_workdir_describe_changes(dt_strbuf *out, const dt_tree *before, const dt_tree *now,
+                                 int64_t attempt)
+{
+    int64_t count = 0;
+    dt_strbuf names;
+
+    dt_strbuf_init(&names);
+    for (int side = 0; side < 2; side++) {
+        const dt_tree *one = side == 0 ? now : before, *other = side == 0 ? before : now;
+
+        for (int64_t i = 0; i < one->count; i++) {
+            const dt_tree_entry *entry = dt_tree_find(other, one->entries[i].path);
+
+            if (entry != NULL && (side == 1 || dt_tree_entry_same(entry, &one->entries[i])))
+                continue;
+            if (count++ < 5)
+                dt_strbuf_add_fmt(&names, "%s%s%s", names.length > 0 ? ", " : "",
+                                  one->entries[i].path, side == 1 ? " (removed)" : "");
+        }
+    }
+    if (count > 0)
+        dt_strbuf_add_fmt(out, "%lld %s since attempt %lld: %s%s", (long long)count,
+                          count == 1 ? "change" : "changes", (long long)attempt, names.data,
+                          count > 5 ? ", ..." : "");
+    dt_strbuf_release(&names);
+}
+
+void dt_workdir_mark(char **path, const char *folder)
+{
+    dt_strbuf name;
+    int fd;
+
+    *path = NULL;
+    dt_strbuf_init(&name);
+    dt_strbuf_add_fmt(&name, "%s/" DT_WORKDIR_PROBE "XXXXXX", folder);
+    fd = mkostemp(name.data, O_CLOEXEC);
+    if (fd >= 0) {
+        close(fd);
+        *path = dt_strbuf_detach(&name);
+    }
+    dt_strbuf_release(&name);
+}
+
+void dt_workdir_unmark(char *path)
+{
+    if (path != NULL)
+        unlink(path);
+    free(path);
+}

@@ -1,0 +1,220 @@
+#define _GNU_SOURCE
+#include "runner/node_setup/workdir/send.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "runner/node_setup/workdir/contents.h"
+
+#include "base/banned.h"
+
+#define PIECE_BYTES    ((size_t)262144)
+#define LEVEL          1     /* as fast as a fast network */
+#define LOOK_SECONDS   120.0 /* time limit for the node to read what it has */
+#define STALL_SECONDS  30.0
+#define SETTLE_SECONDS 300.0 /* time limit for the node to build the folder */
+
+typedef struct sending {
+    dt_remote remote;
+    const dt_tree *tree;
+    const char *cache;
+    const dt_prepare_request *request;
+    ZSTD_CStream *stream;
+    char *packed, *piece; /* PIECE_BYTES each */
+    bool *wanted;         /* [tree->count]: contents that the node lacks */
+    int64_t done, all;    /* bytes */
+} sending;
+
+static dt_status put(sending *to, const void *bytes, size_t length, ZSTD_EndDirective how,
+                     dt_error *err)
+{
+    ZSTD_inBuffer in = {bytes, length, 0};
+    size_t left;
+
+    do {
+        ZSTD_outBuffer out = {to->packed, PIECE_BYTES, 0};
+        dt_status st;
+
+        left = ZSTD_compressStream2(to->stream, &out, &in, how);
+        if (ZSTD_isError(left))
+            return DT_FAIL(err, DT_ERR_NOMEM, "zstd: %s", ZSTD_getErrorName(left));
+        st = dt_remote_write(&to->remote, to->packed, out.pos, STALL_SECONDS, err);
+        if (st != DT_OK)
+            return st;
+    } while (how == ZSTD_e_end ? left > 0 : in.pos < in.size);
+    return DT_OK;
+}
+
+static void tell(const sending *to, int64_t before)
+{
+    char text[96];
+
+    if (to->request->progress == NULL || to->all == 0 ||
+        (before > 0 && before * 10 / to->all == to->done * 10 / to->all))
+        return;
+    snprintf(text, sizeof(text), "copying workdir: %.1f of %.1f MB", (double)to->done / 1e6,
+             (double)to->all / 1e6);
+    to->request->progress(to->request->context, text);
+}
+
+/* Sends a content, which must have the bytes and the digest of the entry. */
+static dt_status put_content(sending *to, const dt_tree_entry *entry, dt_error *err)
+{
+    char hex[DT_DIGEST_SIZE];
+    dt_digest *digest = NULL;
+    dt_status st = DT_OK;
+    int64_t left = entry->bytes;
+    dt_strbuf path;
+    int fd;
+
+    dt_strbuf_init(&path);
+    dt_contents_path(&path, to->cache, entry->digest);
+    fd = open(path.data, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "the content that '%s' had at the launch was removed from the cache ('%s'): "
+                 "resume the run, which takes the folder as it is then",
+                 entry->path, path.data);
+    DT_TRY(dt_digest_new(&digest, err));
+    while (left > 0) {
+        ssize_t got = read(fd, to->piece, left < (int64_t)PIECE_BYTES ? (size_t)left : PIECE_BYTES);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        dt_digest_add(digest, to->piece, (size_t)got);
+        DT_TRY(put(to, to->piece, (size_t)got, ZSTD_e_continue, err));
+        left -= got;
+        to->done += got;
+        tell(to, to->done - got);
+    }
+    dt_digest_get(hex, digest);
+    if (left > 0 || strcmp(hex, entry->digest) != 0) {
+        unlink(path.data);
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "the copy of '%s' in the cache is damaged, and was removed: resume the run, which "
+                 "takes the folder as it is then",
+                 entry->path);
+    }
+out:
+    dt_digest_free(digest);
+    if (fd >= 0)
+        close(fd);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+static dt_status put_tree(sending *to, dt_error *err)
+{
+    json_t *json = dt_tree_to_json(to->tree);
+    dt_strbuf text;
+    char length[32];
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, json);
+    snprintf(length, sizeof(length), "%zu\n", text.length);
+    DT_TRY(dt_remote_write(&to->remote, length, strlen(length), STALL_SECONDS, err));
+    DT_TRY(dt_remote_write(&to->remote, text.data, text.length, STALL_SECONDS, err));
+out:
+    json_decref(json);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* Reads lines "FIRST COUNT" of entries whose contents the node lacks, up to "send". *ended: the node has ended, and
+ * its exit code and stderr have the reason. */
+static dt_status read_wanted(sending *to, bool *ended, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf line;
+
+    *ended = false;
+    dt_strbuf_init(&line);
+    for (;;) {
+        long long first, count;
+
+        DT_TRY(dt_nodes_line(&line, &to->remote, LOOK_SECONDS, err));
+        if (line.length > 0 && strcmp(line.data, "send") == 0)
+            break;
+        *ended = line.length == 0;
+        if (*ended)
+            break;
+        if (sscanf(line.data, "%lld %lld", &first, &count) != 2 || first < 0 || count < 1 ||
+            first >= to->tree->count || count > to->tree->count - first)
+            DT_THROW(err, DT_ERR_CORRUPT, "node '%s': unexpected answer '%.80s'", to->request->node,
+                     line.data);
+        for (long long i = first; i < first + count; i++) {
+            to->all += to->wanted[i] ? 0 : to->tree->entries[i].bytes;
+            to->wanted[i] = true;
+        }
+    }
+out:
+    dt_strbuf_release(&line);
+    return st;
+}
+
+static dt_status put_contents(sending *to, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    tell(to, 0);
+    for (int64_t i = 0; i < to->tree->count; i++)
+        if (to->wanted[i] && to->tree->entries[i].kind == DT_TREE_FILE)
+            DT_TRY(put_content(to, &to->tree->entries[i], err));
+    DT_TRY(put(to, NULL, 0, ZSTD_e_end, err));
+out:
+    return st;
+}
+
+dt_status dt_workdir_send(const dt_tree *tree, const char *there, const char *agent,
+                          const char *cache, const dt_prepare_request *request, dt_error *err)
+{
+    const char *const words[] = {agent, "node", "tree", there, NULL};
+    dt_error cause = DT_ERROR_INIT, problem = DT_ERROR_INIT;
+    dt_status st = DT_OK, sent = DT_OK;
+    sending to = {.tree = tree, .cache = cache, .request = request};
+    bool ended = false;
+    int code = 0;
+
+    to.packed = dt_malloc(PIECE_BYTES);
+    to.piece = dt_malloc(PIECE_BYTES);
+    to.wanted = dt_calloc((size_t)tree->count + 1, sizeof(*to.wanted));
+    to.stream = ZSTD_createCStream();
+    if (to.stream == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    (void)ZSTD_CCtx_setParameter(to.stream, ZSTD_c_compressionLevel, LEVEL);
+    DT_TRY(dt_remote_open(&to.remote, request->node, words, request->cancelled, err));
+    sent = put_tree(&to, &cause);
+    if (sent == DT_OK)
+        DT_TRY(read_wanted(&to, &ended, err));
+    if (sent == DT_OK && !ended)
+        sent = put_contents(&to, &cause);
+    if (sent != DT_OK && sent != DT_ERR_PEER)
+        DT_THROW(err, sent, "%s", cause.message);
+    dt_remote_write_end(&to.remote);
+    /* If the node stopped reading, its exit code and stderr have the reason. */
+    DT_TRY(dt_remote_finish(&to.remote, &code, &problem, SETTLE_SECONDS, err));
+    if (code != 0 || sent != DT_OK)
+        DT_THROW(err, code != 0 ? DT_ERR_IO : sent, "node '%s': cannot build '%s': %s",
+                 request->node, there, code != 0 ? problem.message : cause.message);
+    if (ended)
+        DT_THROW(err, DT_ERR_PEER, "node '%s': cannot build '%s': it ended without an answer",
+                 request->node, there);
+out:
+    dt_remote_close(&to.remote);
+    ZSTD_freeCStream(to.stream);
+    free(to.packed);
+    free(to.piece);
+    free(to.wanted);
+    return st;
+}

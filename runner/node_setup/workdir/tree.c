@@ -1,0 +1,209 @@
+#define _GNU_SOURCE
+#include "runner/node_setup/workdir/tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#include "base/banned.h"
+
+#define TREE_BYTES_MAX ((size_t)256 << 20)
+
+static const char *const kind_names[] = {"file", "link", "folder"};
+
+void dt_tree_digest(char *hex, const dt_tree *tree)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    for (int64_t i = 0; i < tree->count; i++) {
+        const dt_tree_entry *entry = &tree->entries[i];
+
+        dt_strbuf_add_fmt(&text, "%d %llo %lld %s ", (int)entry->kind, (long long)entry->mode,
+                          (long long)entry->bytes, entry->digest);
+        dt_strbuf_add(&text, entry->path, strlen(entry->path) + 1);
+        if (entry->target != NULL)
+            dt_strbuf_add(&text, entry->target, strlen(entry->target) + 1);
+    }
+    dt_digest_of(hex, text.data != NULL ? text.data : "", text.length);
+    dt_strbuf_release(&text);
+}
+
+static json_t *entry_to_json(const dt_tree_entry *entry)
+{
+    const char *kind = kind_names[entry->kind];
+
+    switch (entry->kind) {
+    case DT_TREE_LINK:
+        return json_pack("[s, s, s]", kind, entry->path, entry->target);
+    case DT_TREE_FOLDER:
+        return json_pack("[s, s, I]", kind, entry->path, (json_int_t)entry->mode);
+    case DT_TREE_FILE:
+        break;
+    }
+    return json_pack("[s, s, I, I, I, s]", kind, entry->path, (json_int_t)entry->mode,
+                     (json_int_t)entry->bytes, (json_int_t)entry->time_ns, entry->digest);
+}
+
+json_t *dt_tree_to_json(const dt_tree *tree)
+{
+    json_t *entries = json_array();
+
+    for (int64_t i = 0; i < tree->count; i++)
+        json_array_append_new(entries, entry_to_json(&tree->entries[i]));
+    return json_pack("{s:i, s:o}", "tree", 1, "entries", entries);
+}
+
+bool dt_tree_path_is_good(const char *path)
+{
+    if (path[0] == '\0' || path[0] == '/')
+        return false;
+    for (const char *at = path; *at != '\0';) {
+        size_t length = strcspn(at, "/");
+
+        if (length == 0 || (length == 1 && at[0] == '.') ||
+            (length == 2 && strncmp(at, "..", 2) == 0))
+            return false;
+        at += length;
+        if (*at == '/' && *++at == '\0')
+            return false;
+    }
+    return true;
+}
+
+static bool is_digest(const char *text)
+{
+    return strlen(text) == DT_DIGEST_SIZE - 1 && strspn(text, "0123456789abcdef") == strlen(text);
+}
+
+static bool read_entry(dt_tree_entry *out, const json_t *json, dt_arena *arena)
+{
+    const char *kind = json_string_value(json_array_get(json, 0));
+    const char *path = json_string_value(json_array_get(json, 1));
+    const json_t *third = json_array_get(json, 2);
+    const char *digest = json_string_value(json_array_get(json, 5));
+
+    *out = (dt_tree_entry){0};
+    if (kind == NULL || path == NULL || !dt_tree_path_is_good(path))
+        return false;
+    out->path = dt_arena_strdup(arena, path);
+    if (strcmp(kind, "link") == 0) {
+        out->kind = DT_TREE_LINK;
+        if (!json_is_string(third))
+            return false;
+        out->target = dt_arena_strdup(arena, json_string_value(third));
+        return true;
+    }
+    out->mode = json_integer_value(third);
+    if (!json_is_integer(third) || out->mode < 0 || out->mode > 0777)
+        return false;
+    if (strcmp(kind, "folder") == 0) {
+        out->kind = DT_TREE_FOLDER;
+        return true;
+    }
+    out->bytes = json_integer_value(json_array_get(json, 3));
+    out->time_ns = json_integer_value(json_array_get(json, 4));
+    if (strcmp(kind, "file") != 0 || out->bytes < 0 || digest == NULL || !is_digest(digest))
+        return false;
+    snprintf(out->digest, sizeof(out->digest), "%s", digest);
+    return true;
+}
+
+dt_status dt_tree_from_json(dt_tree *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *entries;
+    int64_t version;
+    size_t i, count;
+
+    *out = (dt_tree){0};
+    DT_TRY(dt_json_get_int(&version, json, "tree", "tree", err));
+    if (version != 1)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "tree: unsupported version %lld", (long long)version);
+    DT_TRY(dt_json_get_array(&entries, json, "entries", "tree", err));
+    count = json_array_size(entries);
+    if (count > DT_TREE_ENTRIES_MAX)
+        DT_THROW(err, DT_ERR_CORRUPT, "tree: %zu entries are too many", count);
+    out->entries = dt_arena_alloc_array(arena, count + 1, sizeof(out->entries[0]));
+    for (i = 0; i < count; i++) {
+        dt_tree_entry *entry = &out->entries[i];
+
+        if (!read_entry(entry, json_array_get(entries, i), arena) ||
+            (i > 0 && dt_tree_order(entry[-1].path, entry->path) >= 0))
+            DT_THROW(err, DT_ERR_CORRUPT, "tree: entry %zu is malformed", i);
+        if (entry->bytes > INT64_MAX - out->bytes)
+            DT_THROW(err, DT_ERR_CORRUPT, "tree: entry %zu is malformed", i);
+        out->bytes += entry->bytes;
+        out->files += entry->kind == DT_TREE_FILE;
+    }
+    out->count = (int64_t)count;
+out:
+    return st;
+}
+
+dt_status dt_tree_write(const dt_tree *tree, const char *path, dt_error *err)
+{
+    json_t *json = dt_tree_to_json(tree);
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, json);
+    st = dt_file_write_atomic(path, text.data, text.length, 0600, err);
+    json_decref(json);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_tree_read(dt_tree *out, const char *path, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *json = NULL;
+
+    *out = (dt_tree){0};
+    DT_TRY(dt_json_read(&json, path, TREE_BYTES_MAX, err));
+    DT_TRY(dt_tree_from_json(out, json, arena, err));
+out:
+    json_decref(json);
+    return st;
+}
+
+bool dt_tree_entry_same(const dt_tree_entry *a, const dt_tree_entry *b)
+{
+    return a->kind == b->kind && a->mode == b->mode && a->bytes == b->bytes &&
+           strcmp(a->digest, b->digest) == 0 && strcmp(a->path, b->path) == 0 &&
+           (a->target == NULL || strcmp(a->target, b->target) == 0);
+}
+
+int dt_tree_order(const char *a, const char *b)
+{
+    while (*a != '\0' && *a == *b) {
+        a++;
+        b++;
+    }
+    return (*a == '/'    ? 1
+            : *a == '\0' ? 0
+                         : 2 + (unsigned char)*a) -
+           (*b == '/'    ? 1
+            : *b == '\0' ? 0
+                         : 2 + (unsigned char)*b);
+}
+
+const dt_tree_entry *dt_tree_find(const dt_tree *tree, const char *path)
+{
+    int64_t low = 0, high = tree->count;
+
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        int order = dt_tree_order(tree->entries[middle].path, path);
+
+        if (order == 0)
+            return &tree->entries[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}

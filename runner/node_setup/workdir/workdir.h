@@ -1,0 +1,45 @@
+/* workdir: takes the folder of a command as it is at its launch, for nodes that do not have it.
+ *
+ * list.c     which files are sent: all but what .gitignore and .dtrunignore leave out, and .git. The .gitignore files
+ *            of the folders above count too, up to the one that has .git. Rules of .dtrunignore come after those
+ *            of .gitignore in the same folder. A link is sent as a link; sockets, pipes and devices are left out
+ * keep.c     digests of the files, and a copy of each content in CACHE/files, so that nodes get the content of the
+ *            launch, however late they are prepared
+ * send.c     sends the contents that a node lacks, and has the node build the folder (remote_helper/tree.c)
+ *
+ * Limits     DT_TREE_ENTRIES_MAX files, and the bytes that the recipe sets
+ * Ownership  trees live in the caller's arena
+ * Threads    any
+ */
+#ifndef DT_NODE_SETUP_WORKDIR_WORKDIR_H
+#define DT_NODE_SETUP_WORKDIR_WORKDIR_H
+
+#include "base/arena.h"
+#include "base/strbuf.h"
+#include "runner/node_setup/workdir/tree.h"
+
+#define DT_WORKDIR_IGNORE_FILE ".dtrunignore"
+/* Name of the document that lists the folder with this digest, in runs/ID. */
+#define DT_WORKDIR_TREE_FILE "workdir-%s.json"
+#define DT_WORKDIR_PROBE     ".dtrun-probe-" /* front of a file that shows who shares the folder */
+
+/* Lists the folder, without digests. notes: a line for each kind of thing that is left out or may surprise.
+ * DT_ERR_RECIPE: too large (the message names the largest file), or a file cannot be read or named. */
+dt_status dt_workdir_list(dt_tree *out, dt_strbuf *notes, const char *folder, int64_t max_bytes,
+                          dt_arena *arena, dt_error *err);
+
+/* Sets digests, bytes and times, and copies contents to CACHE/files (cache NULL: does not). Files that vanished are removed from the tree; a
+ * file that changes meanwhile has the content of one moment. */
+dt_status dt_workdir_keep(dt_tree *io, const char *folder, const char *cache, dt_arena *arena,
+                          dt_error *err);
+
+/* Appends "3 changes since attempt 1: a.py, b/c.py, old.py (removed)", or nothing. */
+void dt_workdir_describe_changes(dt_strbuf *out, const dt_tree *before, const dt_tree *now,
+                                 int64_t attempt);
+
+/* Creates a file in the folder whose name nobody else knows, so that a node that sees it shares the folder. *path is
+ * the caller's to free and its file to remove; NULL if the folder cannot be written. */
+void dt_workdir_mark(char **path, const char *folder);
+void dt_workdir_unmark(char *path); /* accepts NULL */
+
+#endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# setup and collect of a command on this machine: once for each content, its failure, a stop, two runs at once, a setup
+# that was killed; and which files are brought into the run's folder.
+. "$(dirname "$0")/lib.sh"
+program=$work/program
+mkdir -p "$program"
+printf 'made\nout/\nlog.txt\n' >"$program/.gitignore"
+recipe() { # name and lines of a recipe
+    printf '%s\n' "${@:2}" 'workdir: program' 'gpus: 0' >"$work/$1.yaml"
+}
+await() { # seconds command...
+    local left=$(($1 * 60))
+    shift
+    until "$@"; do
+        [ $((left -= 1)) -gt 0 ] || { fail "not in time: $*"; return; }
+        sleep 0.05
+    done
+}
+run_folder() { echo "$work/state/dtrun/runs/$(field "o['run']")"; }
+
+# A setup runs once for a content, with the variables of the recipe; the next launch finds it done.
+recipe set 'command: sh -c "cat made; echo key=$KEY"' 'setup: echo "setting up $KEY"; date +%N >made; echo x >>log.txt' \
+    'env: {KEY: "${env:DT_TEST_KEY}"}'
+export DT_TEST_KEY=hush-hush-hush
+expect 0 launch --wait --json "$work/set.yaml"
+folder=$(run_folder)
+grep -q "setting up hush" "$folder/attempt-1/node-0/setup.log" || fail "no log of the setup"
+expect 0 launch --wait --json "$work/set.yaml"
+[ "$(wc -l <"$program/log.txt")" -eq 1 ] || fail "the setup ran $(wc -l <"$program/log.txt") times"
+grep -q "setting up hush" "$(run_folder)/attempt-1/node-0/setup.log" || fail "no log of the setup that was done before"
+echo more >"$program/new.txt"
+expect 0 launch --wait --json "$work/set.yaml"
+[ "$(wc -l <"$program/log.txt")" -eq 2 ] || fail "the setup did not run after a change"
+unset DT_TEST_KEY
+
+# One that fails: its last lines, no start, no restart; it is not taken for done.
+recipe bad 'command: touch started' 'setup: echo first; echo "the reason" >&2; exit 7' 'failure: {max_restarts: 3}'
+for i in 1 2; do
+    expect 3 launch --wait "$work/bad.yaml"
+    says "the setup ended with exit code 7" "first | the reason" "setup.log"
+done
+[ ! -e "$program/started" ] || fail "the command was started"
+expect 0 list --json
+json "o['runs'][0]['attempt'] == 1"
+
+# A stop ends the setup with what it started, and so does the death of all that waits for it.
+recipe slow 'command: "true"' 'setup: echo $$ >made; setsid sleep 98765 & setsid sleep 98765; touch log2.txt'
+expect 0 launch --detach --json "$work/slow.yaml"
+run=$(field "o['run']")
+sleeps() { [ "$(pgrep -xfc 'sleep 98765')" -eq "$1" ]; }
+await 10 sleeps 2
+expect 0 stop "$run"
+says "none of its processes are left"
+await 10 sleeps 0
+recipe slow 'command: "true"' 'setup: echo again >>log.txt; test ! -e made.lock || exit 1; touch made.lock; sleep 1; rm made.lock; echo done >>log.txt'
+: >"$program/log.txt"
+echo '*.lock' >>"$program/.gitignore"
+for i in 1 2; do
+    expect 0 launch --detach --json "$work/slow.yaml" --set name=both-$i
+done
+expect 0 wait both-1
+expect 0 wait both-2
+[ "$(tr '\n' ' ' <"$program/log.txt")" = "again done " ] || fail "two at once: $(cat "$program/log.txt")"
+
+# collect
+mkdir -p "$program/out/deep"
+recipe take 'command: [sh, -c, "echo result >out/deep/r.txt; chmod 750 out/deep/r.txt; ln -sf r.txt out/deep/last; ln -sf /etc/passwd out/away; exit $1", x, "0"]' \
+    'collect: [out/, missing.txt]'
+expect 0 launch --wait --json "$work/take.yaml"
+folder=$(run_folder)
+[ "$(cat "$folder/collected/out/deep/r.txt")" = result ] || fail "not collected: $(find "$folder")"
+[ "$(readlink "$folder/collected/out/deep/last")" = r.txt ] || fail "not the link"
+[ ! -e "$folder/collected/out/away" ] || fail "a link that leads out was collected"
+grep -q "collected 1 file (0.0 MB) from localhost" "$folder/supervisor.log" || fail "$(cat "$folder/supervisor.log")"
+grep -q "'missing.txt' does not exist" "$folder/supervisor.log" || fail "missing.txt is not reported"
+grep -q "'out/away' it is a link that leads out" "$folder/supervisor.log" || fail "out/away is not reported"
+expect 1 launch --wait --json "$work/take.yaml" --set 'command[4]=5'
+[ "$(cat "$(run_folder)/collected/out/deep/r.txt")" = result ] || fail "not collected after a failure"
+rm "$program/out/away"
+ln -s /etc "$program/out2"
+expect 0 launch --wait --json "$work/take.yaml" --set 'collect=[out2/hostname]'
+[ ! -e "$(run_folder)/collected/out2" ] || fail "a folder that leads out was collected"

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# The folder of a command on two hosts that do not have it: what is sent, what is ignored, what is sent again after a
+# change, which content a restart and a resume take, what is refused at the launch, and what is left on the hosts.
+. "$(dirname "$0")/lib.sh"
+hosts 2 apart
+work=$net/launch/program
+mkdir -p "$work/pkg/empty" "$work/data" "$work/.git" "$work/blank name"
+echo secret >"$work/.git/config"
+printf 'data/\n*.log\n!keep.log\n' >"$work/.gitignore"
+printf '/scratch\n' >"$work/.dtrunignore"
+head -c 3000000 /dev/urandom >"$work/data/big.bin"
+echo 1 >"$work/x.log"
+echo 2 >"$work/keep.log"
+echo 3 >"$work/scratch"
+echo 4 >"$work/blank name/new
+line"
+ln -s ../keep.log "$work/pkg/link"
+ln -s /nowhere/at-all "$work/out-link"
+mkfifo "$work/pipe"
+printf '#!/bin/sh\necho "tool of version $1"\n' >"$work/tool.sh"
+chmod 755 "$work/tool.sh"
+echo "print('module 1')" >"$work/pkg/module.py"
+cat >"$work/show.sh" <<'END'
+set -e
+echo "rank $RANK on $(hostname) in $(pwd)"
+find . ! -type d | sort
+[ -d pkg/empty ] && echo "the empty folder is there"
+./tool.sh 7
+python3 pkg/module.py
+[ "$DTRUN_ATTEMPT" -eq 1 ] || ls out || true
+mkdir -p out
+echo "of rank $RANK" >"out/rank-$RANK-$DTRUN_ATTEMPT"
+[ "${1:-}" != fail ] || [ "$DTRUN_ATTEMPT" -gt 1 ] || { touch "$2"; while [ ! -e "$3" ]; do sleep 0.1; done; exit 3; }
+END
+cat >"$net/launch/r.yaml" <<END
+nodes: "host[1-2]"
+command: sh show.sh
+workdir: program
+processes: 1
+END
+launched() { # code text name options...
+    wants "$1" "$2" "$dtrun" launch --wait "$net/launch/r.yaml" --set "name=$3" "${@:4}"
+}
+output() { "$dtrun" logs "$1" >"$net/out"; }
+says() { grep -qF -- "$1" "$net/out" || fail "no '$1' in: $(cat "$net/out")"; }
+says_not() { ! grep -qF -- "$1" "$net/out" || fail "'$1' is in: $(cat "$net/out")"; }
+
+launched 0 "workdir: 7 files" first
+grep -q "pipe" "$net/out" && grep -q "out-link -> /nowhere/at-all" "$net/out" || fail "no notes: $(cat "$net/out")"
+output first
+for text in 'rank 0 on host1' 'rank 1 on host2' './.gitignore' './keep.log' './pkg/link' './out-link' './blank name/new' \
+    'the empty folder is there' 'tool of version 7' 'module 1'; do says "$text"; done
+for text in big.bin ./x.log ./scratch ./.git/ ./pipe dtrun-probe; do says_not "$text"; done
+# what the command wrote stays there, what was sent does not
+kept=$(on host1 sh -c 'cd /root/.local/state/dtrun/nodes/*/workdir-*/ && find . -type f')
+is "what is left on host1" "$kept" ./out/rank-0-1
+
+# after a change of one file, only this file is sent
+on host1 find /root/.cache/dtrun/files -type f | sort >"$net/before"
+echo "print('module 2')" >"$work/pkg/module.py"
+launched 0 "workdir: 7 files" second
+on host1 find /root/.cache/dtrun/files -type f | sort >"$net/after"
+is "contents that came" "$(comm -13 "$net/before" "$net/after" | wc -l)" 1
+output second
+says 'module 2'
+
+# a restart has the content of the launch and the files that the command wrote, a resume the folder as it is then
+wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set name=again --set failure.max_restarts=1 \
+    --set "command=sh show.sh fail $net/reached $net/go"
+rm -f "$net/reached" "$net/go"
+await 20 test -e "$net/reached"
+echo "print('module 3')" >"$work/pkg/module.py"
+touch "$net/go"
+wants 0 "" "$dtrun" wait again
+output again
+says 'module 2'
+says_not 'module 3'
+says 'rank-0-1'
+launched 1 "exited with code 1" resumed --set "command=sh show.sh; exit 1" --set shell=true
+echo "print('module 4')" >"$work/pkg/module.py"
+wants 0 "workdir: 1 change since attempt 1: pkg/module.py" "$dtrun" resume resumed --wait \
+    --set 'command=sh show.sh'
+output resumed
+says 'module 4'
+
+# what cannot be sent is refused before anything starts
+mv "$work/.gitignore" "$net/gitignore"
+launched 2 "the largest file is 'data/big.bin' with 3.0 MB: put the line /data/big.bin into" large --set workdir.max_mb=1
+mv "$net/gitignore" "$work/.gitignore"
+launched 1 "cannot run in the folder '$work' of this node" never --set workdir.ship=never
+
+# A setup runs once on each host for a content; what it makes is there for later runs, and what the command writes is
+# brought here.
+cat >"$net/launch/r.yaml" <<END
+nodes: "host[1-2]"
+command: sh -c 'cat venv/made pkg/made; echo by \$NODE_RANK >out/by-\$NODE_RANK; echo same >out/same'
+workdir: program
+processes: 1
+setup: mkdir venv out; date +%N >venv/made; hostname >pkg/made; echo "set up on \$(hostname)"
+collect: [out/]
+END
+launched 0 "" made
+output made
+cp "$net/out" "$net/made"
+folder=$(echo "$net/launch/state/dtrun/runs/$(value made "o['run']")")
+grep -q "set up on host2" "$folder/attempt-1/node-1/setup.log" || fail "no log of the setup"
+is "what node 0 wrote" "$(cat "$folder/collected/out/by-0" "$folder/collected/out/same")" "by 0
+same"
+is "what node 1 wrote" "$(cd "$folder/collected-node-1" && find . -type f)" ./out/by-1
+launched 0 "" made-again
+output made-again
+is "what the setup made" "$(awk '/\[rank/ {print $NF}' "$net/out" | sort)" "$(awk '/\[rank/ {print $NF}' "$net/made" | sort)"
+[ -z "$(on host1 find /root/.local/state/dtrun/nodes -type l)" ] || fail "links to a setup are left"
+launched 3 "the setup ended with exit code 9: no compiler here" unmade --set 'setup=echo no compiler here; exit 9'
