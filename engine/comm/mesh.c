@@ -42,18 +42,20 @@ dt_mesh dt_mesh_make(int64_t rank, const int64_t size[DT_MESH_AXES])
     return out;
 }
 
-dt_mesh dt_mesh_of(int64_t rank, int64_t data_size, int64_t tensor_size)
+dt_mesh dt_mesh_of(int64_t rank, int64_t replicas, int64_t shards, int64_t tensor)
 {
     const int64_t size[DT_MESH_AXES] = {
-        [DT_AXIS_REPLICA] = data_size, [DT_AXIS_SHARD] = 1, [DT_AXIS_TENSOR] = tensor_size};
+        [DT_AXIS_REPLICA] = replicas, [DT_AXIS_SHARD] = shards, [DT_AXIS_TENSOR] = tensor};
 
     return dt_mesh_make(rank, size);
 }
 
 bool dt_mesh_speaks(const dt_mesh *mesh, unsigned divided)
 {
-    return ((divided & DT_MESH_DATA) != 0 || mesh->data.rank == 0) &&
-           ((divided & DT_MESH_TENSOR) != 0 || mesh->axis[DT_AXIS_TENSOR].rank == 0);
+    for (int axis = 0; axis < DT_MESH_AXES; axis++)
+        if ((divided & 1u << axis) == 0 && mesh->axis[axis].rank != 0)
+            return false;
+    return true;
 }
 
 double dt_mesh_term(const dt_mesh *mesh, unsigned divided, double value)

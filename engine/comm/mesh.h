@@ -8,9 +8,9 @@
  *     data 2       4          5              data    1 3 5       of rank 3
  *                                            tensor  2 3         of rank 3
  *
- * replica    ranks hold the same parts of the parameters and read different samples
- * shard      ranks divide what a tensor rank holds (fsdp) and read different samples. No strategy divides the data
- *            axis into both yet: fsdp shards along all of it
+ * replica    ranks hold the same parts of the parameters and read different samples: all data ranks of ddp; of fsdp
+ *            one of each node with `within: node`, else none
+ * shard      ranks divide what a tensor rank holds (fsdp) and read different samples
  * data       replica x shard: gradients are summed along it; dropout is keyed by it
  * tensor     ranks read the same samples and divide every layer. Their numbers are adjacent, so that they are
  *            within a node
@@ -45,16 +45,21 @@ typedef struct dt_mesh {
     dt_group world, data;
 } dt_mesh;
 
-/* What something is divided over. */
-enum { DT_MESH_DATA = 1, DT_MESH_TENSOR = 2 };
+/* The axes that something is divided over. */
+enum {
+    DT_MESH_REPLICA = 1 << DT_AXIS_REPLICA,
+    DT_MESH_SHARD = 1 << DT_AXIS_SHARD,
+    DT_MESH_TENSOR = 1 << DT_AXIS_TENSOR,
+    DT_MESH_DATA = DT_MESH_REPLICA | DT_MESH_SHARD
+};
 
 /* Name of an axis, as in messages: "tensor". */
 const char *dt_mesh_axis_name(dt_mesh_axis axis);
 
 /* The mesh with these sizes, as many ranks as their product. */
 dt_mesh dt_mesh_make(int64_t rank, const int64_t size[DT_MESH_AXES]);
-/* The mesh of data_size * tensor_size ranks, all of the data axis replicas. */
-dt_mesh dt_mesh_of(int64_t rank, int64_t data_size, int64_t tensor_size);
+/* The same; a size for each axis. */
+dt_mesh dt_mesh_of(int64_t rank, int64_t replicas, int64_t shards, int64_t tensor);
 
 /* Whether the caller is the one that counts among the ranks that hold the same values. */
 bool dt_mesh_speaks(const dt_mesh *mesh, unsigned divided);

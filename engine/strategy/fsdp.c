@@ -102,18 +102,33 @@ static void read_options(dt_strategy_state *state)
     const dt_strategy_options *options = &state->options;
     dt_fsdp *own = state->own;
 
-    own->rank = state->mesh.data.rank;
-    own->world_size = state->mesh.data.size;
+    own->rank = state->mesh.axis[DT_AXIS_SHARD].rank;
+    own->world_size = state->mesh.axis[DT_AXIS_SHARD].size;
     own->holds_weights = options->shard != DT_SHARD_FULL;
     own->keeps_weights = own->holds_weights || !options->reshard_after_forward;
     own->holds_grads = options->shard == DT_SHARD_OPTIMIZER || !options->reduce_each_micro_step;
     own->sends_bf16 = options->reduce_dtype == DT_REDUCE_BF16;
 }
 
+/* Open the communicator along an axis of the mesh, for `jobs` collectives at once. */
+static dt_status open_along(dt_async_comm **out, dt_strategy_state *state, const char *name,
+                            dt_mesh_axis axis, int64_t jobs, dt_error *err)
+{
+    dt_device *device = state->model->device;
+    dt_comm comm;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_comm_open_device(&comm, device, state->events, name, state->mesh.axis[axis],
+                               DT_COMM_TIMEOUT_SECONDS, err));
+    DT_TRY(dt_async_comm_open(out, &comm, device, jobs, err));
+out:
+    return st;
+}
+
 static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err)
 {
     dt_fsdp *own = calloc(1, sizeof(*own));
-    dt_comm comm;
+    int64_t units = state->model->unit_count;
     dt_status st = DT_OK;
 
     if (own == NULL)
@@ -128,11 +143,10 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
     /* Every rank initializes only its own parts: initial values depend only on the seed. */
     if (!state->options.loads)
         DT_TRY(dt_shard_init(&own->shard, seed, err));
-    DT_TRY(dt_comm_open_device(&comm, state->model->device, state->events, "fsdp", state->mesh.data,
-                               DT_COMM_TIMEOUT_SECONDS, err));
     /* At most one gather and one reduction per unit. */
-    DT_TRY(dt_async_comm_open(&own->async_comm, &comm, state->model->device,
-                              2 * (int64_t)state->model->unit_count, err));
+    DT_TRY(open_along(&own->async_comm, state, "fsdp", DT_AXIS_SHARD, 2 * units, err));
+    if (state->mesh.axis[DT_AXIS_REPLICA].size > 1)
+        DT_TRY(open_along(&own->replicas, state, "replicas", DT_AXIS_REPLICA, units, err));
     state->hooks = (dt_model_hooks){.self = state,
                                     .before_unit = before_unit,
                                     .after_unit = after_unit,
@@ -192,12 +206,12 @@ static dt_status fsdp_grads_finish(dt_strategy_state *state, dt_error *err)
     DT_TRY(dt_fsdp_reduce_finish(state, err));
     DT_TRY(dt_async_comm_wait_all(own->async_comm, err));
     DT_TRY(dt_shard_sum_terms(&own->shard, state, err));
-    state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
+    dt_fsdp_count_sent(state);
 out:
     return st;
 }
 
-/* Every parameter element that a tensor rank counts belongs to one data rank, and padding is zero. */
+/* Every parameter element that a tensor rank counts belongs to one rank of the shard axis, and padding is zero. */
 static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error *err)
 {
     dt_fsdp *own = state->own;
@@ -205,7 +219,7 @@ static dt_status fsdp_grad_norm(dt_strategy_state *state, double *norm, dt_error
     dt_status st = DT_OK;
 
     DT_TRY(dt_shard_sum_squares(&own->shard, &squares, err));
-    squares = dt_mesh_term(&state->mesh, DT_MESH_DATA | DT_MESH_TENSOR, squares);
+    squares = dt_mesh_term(&state->mesh, DT_MESH_SHARD | DT_MESH_TENSOR, squares);
     DT_TRY(state->comm->all_reduce_f64(state->comm, &squares, 1, err));
     *norm = sqrt(squares);
 out:
@@ -222,14 +236,19 @@ static dt_status fsdp_update(dt_strategy_state *state, const dt_optimizer_args *
     return dt_shard_update(&own->shard, args, err);
 }
 
-/* --- checkpoints: every data rank writes and reads its own parts */
+/* --- checkpoints: every rank reads its own parts; one of those that hold the same parts writes them */
 
 static dt_status fsdp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
                                    int *count, dt_error *err)
 {
     dt_fsdp *own = state->own;
+    dt_status st = DT_OK;
 
-    return dt_shard_export(&own->shard, chunks, count, err);
+    DT_TRY(dt_shard_export(&own->shard, chunks, count, err));
+    if (state->mesh.axis[DT_AXIS_REPLICA].rank > 0)
+        *count = 0;
+out:
+    return st;
 }
 
 static dt_status fsdp_import_state(dt_strategy_state *state, const dt_state_chunk **chunks,
@@ -248,6 +267,14 @@ static dt_status fsdp_import_finish(dt_strategy_state *state, dt_error *err)
     return dt_host_mirror_to_device(&own->shard.host_mirror, err);
 }
 
+static void fsdp_copy_of_unit(dt_strategy_state *state, int unit, float **master, int64_t *elems)
+{
+    const dt_fsdp *own = state->own;
+
+    *master = own->shard.units[unit].master;
+    *elems = own->shard.units[unit].elems;
+}
+
 static void fsdp_teardown(dt_strategy_state *state)
 {
     dt_fsdp *own = state->own;
@@ -255,12 +282,14 @@ static void fsdp_teardown(dt_strategy_state *state)
     if (own == NULL)
         return;
     dt_async_comm_close(own->async_comm);
+    dt_async_comm_close(own->replicas);
     dt_replica_close(&own->replica);
     dt_shard_close(&own->shard);
     dt_device_arena_close(&own->memory);
     free(own->gather_buffers);
     free(own->grad_buffers);
     free(own->whole_grads);
+    free(own->bf16_parts);
     free(own);
     state->own = NULL;
     dt_shard_leave_model(state->model);
@@ -275,6 +304,7 @@ const dt_strategy dt_strategy_fsdp = {
     .grads_finish = fsdp_grads_finish,
     .grad_norm = fsdp_grad_norm,
     .update = fsdp_update,
+    .copy_of_unit = fsdp_copy_of_unit,
     .export_state = fsdp_export_state,
     .import_state = fsdp_import_state,
     .import_finish = fsdp_import_finish,

@@ -63,7 +63,7 @@ dt_status dt_fsdp_gather_grads(void *self, int unit, float **whole, dt_error *er
     DT_TRY(dt_async_comm_all_gather(own->async_comm, &ticket, *whole, part->grad,
                                     4 * (size_t)part->elems, err));
     DT_TRY(dt_async_comm_wait(own->async_comm, ticket, err));
-    state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
+    dt_fsdp_count_sent(state);
 out:
     return st;
 }

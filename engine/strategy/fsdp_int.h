@@ -5,7 +5,7 @@
  *   fsdp_gather.c   weights: gathered before they are used
  *   fsdp_reduce.c   gradients: summed and divided when they are complete
  *
- * A unit's flat buffer of E elements is cut into W equal parts of s elements, the least multiple of
+ * W and r are the size of the shard axis of the mesh (engine/comm/mesh.h) and the rank along it. A unit's flat buffer of E elements is cut into W equal parts of s elements, the least multiple of
  * 16 with W s >= E; the rest is zero. Rank r owns elements r s .. (r+1) s.
  */
 #ifndef DT_ENGINE_FSDP_INT_H
@@ -28,15 +28,17 @@ typedef struct dt_fsdp_grad_buffer {
     float *grads;
     uint16_t *bf16_buffer; /* (W s): gradients converted for reduce_dtype bf16; else NULL */
     int unit;              /* unit whose gradients it holds; -1: none */
+    bool last;             /* they are those of the last micro-step */
     dt_async_comm_ticket ticket;
 } dt_fsdp_grad_buffer;
 
 typedef struct dt_fsdp {
     dt_replica replica;
     dt_device_arena memory;
-    dt_shard shard; /* this rank's parts of all units */
-    dt_async_comm *async_comm;
-    int64_t rank, world_size; /* r and W, along the data axis */
+    dt_shard shard;            /* this rank's parts of all units */
+    dt_async_comm *async_comm; /* along the shard axis */
+    dt_async_comm *replicas;  /* along the replica axis; NULL: no other rank holds the same parts */
+    int64_t rank, world_size; /* r and W */
 
     /* The following are derived from the options: */
     /* one gather buffer per unit; else one for the root and two for all blocks */
@@ -50,6 +52,8 @@ typedef struct dt_fsdp {
     dt_fsdp_gather_buffer *gather_buffers;
     dt_fsdp_grad_buffer *grad_buffers;
     float **whole_grads; /* per unit: the whole gradients, if holds_grads */
+    /* per unit (s): the part's gradients in bf16, summed over replicas; NULL: they are summed in fp32 */
+    uint16_t **bf16_parts;
     int gather_buffer_count, grad_buffer_count;
     int64_t micro_steps_left;
 } dt_fsdp;
@@ -82,5 +86,7 @@ dt_status dt_fsdp_reduce_begin(dt_strategy_state *state, int unit, dt_error *err
 dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err);
 /* Wait until all reduced gradients are in shard.units[].grad. */
 dt_status dt_fsdp_reduce_finish(dt_strategy_state *state, dt_error *err);
+/* Set the state's count of sent bytes. */
+void dt_fsdp_count_sent(dt_strategy_state *state);
 
 #endif

@@ -99,6 +99,8 @@ static void lay_out_parts(dt_strategy_state *state, dt_layout *layout)
         else if ((whole = dt_fsdp_gather_buffer_of(own, unit)->weights) != NULL)
             part->master = whole + part->start_elems;
         dt_shard_take_states(&own->shard, unit, layout);
+        if (own->bf16_parts != NULL)
+            own->bf16_parts[unit] = dt_layout_take(layout, 2 * (size_t)part->elems);
         if (!own->holds_grads) {
             part->grad = dt_layout_take(layout, 4 * (size_t)part->elems);
             continue;
@@ -144,6 +146,7 @@ static void fill_accounts(dt_strategy_state *state)
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
     state->buffers_bytes += (own->holds_grads ? 0 : 4 * grad_buffers) +
                             (own->sends_bf16 ? 2 * grad_buffers : 0) +
+                            (own->bf16_parts != NULL ? 2 * part : 0) +
                             (int64_t)(own->replica.upload.bytes + own->shard.work_bytes);
     state->keeps_weights = own->keeps_weights;
     state->held_bytes = state->parameters_bytes + state->gradients_bytes + state->optimizer_bytes;
@@ -153,6 +156,7 @@ dt_status dt_fsdp_take_memory(dt_strategy_state *state, dt_error *err)
 {
     dt_fsdp *own = state->own;
     dt_model *model = state->model;
+    bool rounds_parts = own->sends_bf16 && state->mesh.axis[DT_AXIS_REPLICA].size > 1;
     dt_status st = DT_OK;
 
     DT_TRY(dt_shard_open(&own->shard, model, &state->options.optimizer, err));
@@ -162,7 +166,10 @@ dt_status dt_fsdp_take_memory(dt_strategy_state *state, dt_error *err)
     own->gather_buffers = calloc((size_t)own->gather_buffer_count, sizeof(*own->gather_buffers));
     own->grad_buffers = calloc((size_t)own->grad_buffer_count, sizeof(*own->grad_buffers));
     own->whole_grads = calloc((size_t)model->unit_count, sizeof(*own->whole_grads));
-    if (own->gather_buffers == NULL || own->grad_buffers == NULL || own->whole_grads == NULL)
+    if (rounds_parts)
+        own->bf16_parts = calloc((size_t)model->unit_count, sizeof(*own->bf16_parts));
+    if (own->gather_buffers == NULL || own->grad_buffers == NULL || own->whole_grads == NULL ||
+        (rounds_parts && own->bf16_parts == NULL))
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
     for (int unit = 0; unit < model->unit_count; unit++)
         place_part(own, unit);

@@ -2,6 +2,10 @@
  * gradients into a buffer, and adds the part that the reduce-scatter leaves there to its own. Blocks
  * alternate between two buffers, so that one is sent while the next is computed. Sums over micro-steps
  * are in fp32 even if bf16 is sent.
+ *
+ * Replicas   ranks of other nodes that hold the same parts add their sums once a step, after the last micro-step: a
+ *            part is launched along the replica axis as soon as its reduce-scatter is done, which is when the
+ *            reduction of the block two further down starts
  */
 #include "engine/ops/ops.h"
 #include "engine/strategy/fsdp_int.h"
@@ -15,6 +19,45 @@ static dt_tensor part_of(const dt_fsdp *own, int unit, void *grads, dt_dtype dty
     size_t start_bytes = (size_t)part->start_elems * dt_dtype_bytes(dtype);
 
     return dt_tensor_1d((unsigned char *)grads + start_bytes, dtype, part->elems);
+}
+
+/* A unit's part of the gradients is summed within its group: start summing it over replicas. */
+static dt_status sum_replicas(dt_strategy_state *state, int unit, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_device *device = state->model->device;
+    const dt_shard_unit *part = &own->shard.units[unit];
+    dt_tensor sent = dt_tensor_1d(part->grad, DT_F32, part->elems);
+    dt_status st = DT_OK;
+
+    if (own->bf16_parts != NULL) {
+        dt_tensor rounded = dt_tensor_1d(own->bf16_parts[unit], DT_BF16, part->elems);
+
+        DT_TRY(device->ops->cast(device, &rounded, &sent, err));
+        sent = rounded;
+    }
+    DT_TRY(dt_async_comm_all_reduce(own->replicas, NULL, sent.data, part->elems, sent.dtype, err));
+out:
+    return st;
+}
+
+/* Wait until all parts are summed over replicas. */
+static dt_status wait_for_replicas(dt_strategy_state *state, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    dt_device *device = state->model->device;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_async_comm_wait_all(own->replicas, err));
+    for (int unit = 0; own->bf16_parts != NULL && unit < state->model->unit_count; unit++) {
+        const dt_shard_unit *part = &own->shard.units[unit];
+        dt_tensor grads = dt_tensor_1d(part->grad, DT_F32, part->elems);
+        dt_tensor rounded = dt_tensor_1d(own->bf16_parts[unit], DT_BF16, part->elems);
+
+        DT_TRY(device->ops->cast(device, &grads, &rounded, err));
+    }
+out:
+    return st;
 }
 
 /* Wait for the buffer's reduction, and move the part to where this rank holds it. */
@@ -39,6 +82,8 @@ static dt_status finish(dt_strategy_state *state, dt_fsdp_grad_buffer *grad_buff
     home = dt_tensor_1d(own->shard.units[grad_buffer->unit].grad, DT_F32, part.dim[0]);
     if (home.data != part.data)
         DT_TRY(device->ops->residual_forward(device, &home, &home, &part, err));
+    if (own->replicas != NULL && grad_buffer->last)
+        DT_TRY(sum_replicas(state, grad_buffer->unit, err));
     grad_buffer->unit = -1;
 out:
     return st;
@@ -75,6 +120,8 @@ dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err
         return DT_OK;
     if (own->holds_grads)
         DT_TRY(finish(state, grad_buffer, err)); /* units share the bf16 copy */
+    if (own->replicas != NULL && unit > 0 && unit + 2 < state->model->unit_count)
+        DT_TRY(finish(state, dt_fsdp_grad_buffer_of(own, unit + 2), err));
     if (own->sends_bf16) {
         dt_tensor bf16_buffer = dt_tensor_1d(grad_buffer->bf16_buffer, DT_BF16, elems);
 
@@ -85,6 +132,7 @@ dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err
     DT_TRY(dt_async_comm_reduce_scatter(own->async_comm, &grad_buffer->ticket, part.data, sent.data,
                                         part.dim[0], sent.dtype, err));
     grad_buffer->unit = unit;
+    grad_buffer->last = own->micro_steps_left == 1;
     if (!own->holds_grads)
         state->model->grads[unit] = NULL;
 out:
@@ -98,6 +146,17 @@ dt_status dt_fsdp_reduce_finish(dt_strategy_state *state, dt_error *err)
 
     for (int i = 0; i < own->grad_buffer_count; i++)
         DT_TRY(finish(state, &own->grad_buffers[i], err));
+    if (own->replicas != NULL)
+        DT_TRY(wait_for_replicas(state, err));
 out:
     return st;
+}
+
+void dt_fsdp_count_sent(dt_strategy_state *state)
+{
+    const dt_fsdp *own = state->own;
+
+    state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
+    if (own->replicas != NULL)
+        state->sent_bytes += dt_async_comm_sent_bytes(own->replicas);
 }

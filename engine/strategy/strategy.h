@@ -112,11 +112,11 @@ typedef struct dt_strategy {
     dt_status (*grad_norm)(dt_strategy_state *, double *norm, dt_error *);
     /* MUST: one optimizer step over the parameters held; weight_decay applies to params with decay */
     dt_status (*update)(dt_strategy_state *, const dt_optimizer_args *args, dt_error *);
-    /* MAY: a unit's parameters (F32, device memory), if every data rank holds all of them and only
-     * equal updates keep them equal; NULL: parameters are not replicated */
+    /* MAY: what this rank holds of a unit's parameters (F32, device memory), which the other ranks of the replica axis
+     * hold too, equal only by equal updates; NULL: parameters are never replicated */
     void (*copy_of_unit)(dt_strategy_state *, int unit, float **master, int64_t *elems);
-    /* MUST: the chunks that THIS rank writes into a checkpoint (ddp: data rank 0 all, others none), each of which no
-     * other rank writes.
+    /* MUST: the chunks that THIS rank writes into a checkpoint (replica 0 all that it holds, others none), each of which
+     * no other rank writes.
      * The strategy owns the array; it is valid until the next step. */
     dt_status (*export_state)(dt_strategy_state *, const dt_state_chunk **chunks, int *count,
                               dt_error *);

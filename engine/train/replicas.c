@@ -71,10 +71,11 @@ out:
 }
 
 /* Describe which ranks hold the same: what determines rounding on this rank (the CPU's instruction set and threads, or
- * the GPU model), and its part of every layer. */
-static dt_status describe_kind(char *out, size_t size, const dt_device *device, int64_t tensor_rank,
+ * the GPU model), and its part of the model. */
+static dt_status describe_kind(char *out, size_t size, const dt_device *device, const dt_mesh *mesh,
                                dt_error *err)
 {
+    long long tensor = mesh->axis[DT_AXIS_TENSOR].rank, shard = mesh->axis[DT_AXIS_SHARD].rank;
     const dt_cuda_entry *entry;
     const dt_ops *ops;
     dt_cuda_card card;
@@ -83,27 +84,27 @@ static dt_status describe_kind(char *out, size_t size, const dt_device *device, 
 
     if (device->host_reads) {
         DT_TRY(dt_cpu_isa_pick(&ops, &isa, err));
-        snprintf(out, size, "%s %s %d %lld", device->name, isa, device->threads,
-                 (long long)tensor_rank);
+        snprintf(out, size, "%s %s %d %lld %lld", device->name, isa, device->threads, tensor,
+                 shard);
     } else {
         DT_TRY(dt_cuda_load(&entry, err));
         DT_TRY(entry->card(&card, device->index, err));
-        snprintf(out, size, "%s %s %d %lld", device->name, card.name, card.processors,
-                 (long long)tensor_rank);
+        snprintf(out, size, "%s %s %d %lld %lld", device->name, card.name, card.processors, tensor,
+                 shard);
     }
 out:
     return st;
 }
 
 /* A number that is equal on ranks that round alike and hold the same. */
-static dt_status number_of_kind(double *out, const dt_device *device, int64_t tensor_rank,
+static dt_status number_of_kind(double *out, const dt_device *device, const dt_mesh *mesh,
                                 dt_error *err)
 {
     dt_digest *digest = NULL;
     char text[sizeof((dt_cuda_card){0}.name) + 64];
     dt_status st = DT_OK;
 
-    DT_TRY(describe_kind(text, sizeof(text), device, tensor_rank, err));
+    DT_TRY(describe_kind(text, sizeof(text), device, mesh, err));
     DT_TRY(dt_digest_new(&digest, err));
     dt_digest_add(digest, text, strlen(text));
     *out = number_of(digest);
@@ -149,6 +150,13 @@ static dt_status judge(const dt_train_session *session, const double *numbers, i
                                  : "ranks that should hold the same");
 }
 
+/* Whether another rank holds the same parameters as this one. */
+static bool has_copies(const dt_train_session *session)
+{
+    return session->state.strategy->copy_of_unit != NULL &&
+           session->mesh.axis[DT_AXIS_REPLICA].size > 1;
+}
+
 dt_status dt_replicas_compare(dt_train_session *session, dt_error *err)
 {
     int64_t count = session->mesh.world.size, mine = session->mesh.world.rank;
@@ -156,15 +164,13 @@ dt_status dt_replicas_compare(dt_train_session *session, dt_error *err)
     double *numbers = NULL;
     dt_status st = DT_OK;
 
-    if (session->state.strategy->copy_of_unit == NULL || session->mesh.data.size == 1 ||
-        session->compared_step == session->step)
+    if (!has_copies(session) || session->compared_step == session->step)
         return DT_OK;
     numbers = calloc(2 * (size_t)count, sizeof(*numbers));
     if (numbers == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to compare parameters");
     DT_TRY(number_of_parameters(&numbers[mine], session, err));
-    DT_TRY(number_of_kind(&numbers[count + mine], &session->device,
-                          session->mesh.axis[DT_AXIS_TENSOR].rank, err));
+    DT_TRY(number_of_kind(&numbers[count + mine], &session->device, &session->mesh, err));
     DT_TRY(session->comm.all_reduce_f64(&session->comm, numbers, 2 * count, err));
     DT_TRY(judge(session, numbers, count, err));
     session->compared_step = session->step;
@@ -182,7 +188,7 @@ dt_status dt_replicas_flip(dt_train_session *session, dt_error *err)
     float *master;
     uint32_t bits;
 
-    if (session->state.strategy->copy_of_unit == NULL)
+    if (!has_copies(session))
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "cannot flip a bit: no two ranks hold the same parameters");
     session->state.strategy->copy_of_unit(&session->state, 0, &master, &elems);

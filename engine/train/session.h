@@ -39,7 +39,7 @@ typedef struct dt_train_session {
     dt_model *model;
     dt_comm comm; /* communicator of all ranks */
     /* of the ranks that divide layers, and of those that share parameters; zeroed: layers are whole,
-     * or nothing is shared (session_tensor.c) */
+     * or nothing is shared (session_mesh.c) */
     dt_layer_comm layer, sharers;
     dt_strategy_state state;
     /* weights to start from, only while the session opens; NULL: random or resumed */

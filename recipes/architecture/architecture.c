@@ -79,7 +79,7 @@ void dt_model_config_make(dt_model_config *out, const dt_recipe *recipe, int64_t
     out->tokens = recipe->batch.tokens;
     out->recompute = recipe->activation_checkpointing;
     out->dtype = compute_type(recipe->precision.kind);
-    out->tensor.size = recipe->tensor;
+    out->tensor.size = recipe->tensor.size;
     dt_architecture_find(out->kind)->configure(out, recipe, vocab > 0 ? vocab : DT_VOCAB_UNKNOWN);
 }
 

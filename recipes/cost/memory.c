@@ -27,20 +27,33 @@ static bool holds_gradients(const dt_recipe *recipe)
     return recipe->strategy.shard == DT_SHARD_OPTIMIZER || !recipe->strategy.reduce_each_micro_step;
 }
 
+/* Returns among how many ranks fsdp divides what a tensor rank holds. */
+static int64_t shard_ranks(const dt_recipe *recipe, const dt_memory_ranks *ranks)
+{
+    return dt_recipe_shard_ranks(recipe, ranks->world_size, ranks->node_ranks);
+}
+
+/* Returns whether other ranks hold the same parts under fsdp. */
+static bool has_replicas(const dt_recipe *recipe, const dt_memory_ranks *ranks)
+{
+    return recipe->strategy.kind == DT_STRATEGY_FSDP &&
+           shard_ranks(recipe, ranks) < dt_recipe_data_ranks(recipe, ranks->world_size);
+}
+
 /* fp32 weights that are also the compute weights are undivided if the compute weights are. */
-dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, int64_t world_size)
+dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, const dt_memory_ranks *ranks)
 {
     bool copy = recipe->precision.kind != DT_PRECISION_FP32;
-    int64_t ranks = dt_recipe_data_ranks(recipe, world_size);
+    int64_t ways = shard_ranks(recipe, ranks);
     dt_memory_shares out = {1, 1, 1};
 
     if (recipe->strategy.kind != DT_STRATEGY_FSDP)
         return out;
-    out.states = ranks;
+    out.states = ways;
     if (copy || dt_memory_is_full_shard(recipe))
-        out.masters = ranks;
+        out.masters = ways;
     if (!holds_gradients(recipe))
-        out.gradients = ranks;
+        out.gradients = ways;
     return out;
 }
 
@@ -120,36 +133,44 @@ static int64_t gathered_bytes(const dt_recipe *recipe, const dt_model_config *co
 }
 
 /* Gradients being sent: under fsdp those of the root and of two blocks in fp32, before they are divided; and
- * their bf16 copies if they are sent in bf16, which ddp keeps for all units. */
+ * their bf16 copies if they are sent in bf16, which ddp keeps for all units, and fsdp for all parts if they are also
+ * summed over replicas. */
 static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *config,
-                             int64_t world_size)
+                             const dt_memory_ranks *ranks)
 {
     bool fsdp = recipe->strategy.kind == DT_STRATEGY_FSDP;
     bool rounded = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
-    int64_t each = rounded ? 2 : 0;
+    int64_t each = rounded ? 2 : 0, parts = 0;
 
     if (recipe->strategy.kind == DT_STRATEGY_DP ||
-        (!fsdp && dt_recipe_data_ranks(recipe, world_size) == 1))
+        (!fsdp && dt_recipe_data_ranks(recipe, ranks->world_size) == 1))
         return 0;
     if (fsdp && !holds_gradients(recipe))
         each += 4;
-    return dt_size_times(root_and_blocks(config, !fsdp), each);
+    if (rounded && has_replicas(recipe, ranks))
+        parts =
+            dt_size_times(2, share(dt_model_config_held_elems(config), shard_ranks(recipe, ranks)));
+    return dt_size_plus(parts, dt_size_times(root_and_blocks(config, !fsdp), each));
 }
 
 /* NCCL's memory on a GPU does not depend on the size of messages: in a ring each channel has 10 MiB that its
  * neighbour writes to (three protocols) and 2 MiB of counters for the next rank, with at most 32 channels in
  * a node (its developers, NVIDIA/nccl issues 864 and 1685). All-reduces also use trees, which have two neighbours.
  * Cards without NCCL use pinned host memory (engine/comm/staged.c). */
-static int64_t card_communicator_bytes(const dt_recipe *recipe)
+static int64_t card_communicator_bytes(const dt_recipe *recipe, const dt_memory_ranks *ranks)
 {
     int64_t neighbours = recipe->strategy.kind == DT_STRATEGY_FSDP ? 1 : 3;
 
-    if (recipe->tensor > 1) /* the all-reduces within layers have a communicator of their own */
+    if (has_replicas(recipe, ranks))
+        neighbours += 3;
+    if (recipe->tensor.size >
+        1) /* the all-reduces within layers have a communicator of their own */
         neighbours += 3;
     return neighbours * NCCL_CHANNELS * NCCL_CHANNEL_BYTES;
 }
 
-/* On CPUs, the buffer of a communicator between nodes, for its largest message: ddp sends buckets. */
+/* On CPUs, the buffer of a communicator between nodes, for its largest message: ddp sends buckets, and fsdp parts if
+ * it divides within nodes. */
 static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config *config,
                                   const dt_memory_ranks *ranks)
 {
@@ -160,12 +181,12 @@ static int64_t communicator_bytes(const dt_recipe *recipe, const dt_model_config
     if (ranks->world_size == 1)
         return 0;
     if (!ranks->host)
-        return card_communicator_bytes(recipe);
+        return card_communicator_bytes(recipe, ranks);
     if (one_node) /* these ranks share a segment */
         return 0;
     if (recipe->strategy.kind == DT_STRATEGY_DDP && (double)message > bucket)
         return (int64_t)bucket;
-    return message;
+    return has_replicas(recipe, ranks) ? share(message, shard_ranks(recipe, ranks)) : message;
 }
 
 /* Buffers: a batch as read, as handed over, and on the device; gathered weights; gradients being sent;
@@ -178,7 +199,7 @@ static int64_t buffers_bytes(const dt_recipe *recipe, const dt_model_config *con
 
     return dt_size_plus(dt_size_plus(dt_memory_matrices(recipe).work_bytes,
                                      dt_size_times(ranks->replicas, batches)),
-                        dt_size_plus(gathered, sending_bytes(recipe, config, ranks->world_size)));
+                        dt_size_plus(gathered, sending_bytes(recipe, config, ranks)));
 }
 
 /* Memory of engine/train/valid_bleu.h: activations, logits, and weights if they are divided. */
@@ -212,12 +233,11 @@ bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates)
 }
 
 /* Snapshot of values and states in fp32 (engine/checkpoint/snapshot.h): each rank's part under fsdp, else
- * everything on one rank. */
-static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, int64_t world_size)
+ * everything on one rank. Of several replicas one has it. */
+static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, const dt_memory_ranks *ranks)
 {
     bool validates = recipe->data.validation.count > 0 || recipe->data.split > 0;
-    int64_t data_ranks = dt_recipe_data_ranks(recipe, world_size);
-    int64_t ways = recipe->strategy.kind == DT_STRATEGY_FSDP ? data_ranks : 1;
+    int64_t ways = shard_ranks(recipe, ranks);
 
     if (!dt_memory_saves_beside(recipe, validates))
         return 0;
@@ -227,7 +247,7 @@ static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, int64_t world_
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                         const dt_memory_ranks *ranks)
 {
-    dt_memory_shares part = dt_memory_shares_of(recipe, ranks->world_size);
+    dt_memory_shares part = dt_memory_shares_of(recipe, ranks);
     int64_t count, copy, type_bytes, others = ranks->replicas - 1; /* count: of a tensor rank */
     dt_model_config config;
 
@@ -250,7 +270,7 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
     out->runtime_bytes =
         dt_size_plus(ranks->host ? dt_memory_host_bytes(recipe, &config, ranks) : GPU_BYTES,
                      communicator_bytes(recipe, &config, ranks));
-    out->copy_bytes = ranks->host ? copy_bytes(recipe, count, ranks->world_size) : 0;
+    out->copy_bytes = ranks->host ? copy_bytes(recipe, count, ranks) : 0;
     out->translator_bytes = translator_bytes(recipe, &config);
     out->buffers_bytes =
         dt_size_plus(dt_size_plus(out->runtime_bytes, out->copy_bytes),

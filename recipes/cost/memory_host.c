@@ -100,7 +100,7 @@ static int64_t segments_bytes(const dt_recipe *recipe, const dt_memory_ranks *ra
     int64_t members = ranks->node_ranks > 0 ? ranks->node_ranks : ranks->world_size;
 
     return dt_size_plus(segment_bytes(dt_recipe_data_ranks(recipe, members)),
-                        segment_bytes(recipe->tensor));
+                        segment_bytes(recipe->tensor.size));
 }
 
 int64_t dt_memory_host_bytes(const dt_recipe *recipe, const dt_model_config *config,

@@ -15,7 +15,7 @@ typedef struct dt_memory_shares {
     int64_t masters, gradients, states;
 } dt_memory_shares;
 
-dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, int64_t world_size);
+dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, const dt_memory_ranks *ranks);
 bool dt_memory_is_full_shard(const dt_recipe *recipe);
 /* Returns the hidden matrices that the optimizer updates as whole matrices. */
 dt_matrices dt_memory_matrices(const dt_recipe *recipe);

@@ -13,7 +13,8 @@ typedef struct maker {
     dt_traffic *out;
     const dt_recipe *recipe;
     dt_arena *arena;
-    int64_t capacity, world_size, layers, micro_steps; /* layers: blocks of the model */
+    int64_t capacity, layers, micro_steps; /* layers: blocks of the model */
+    int64_t world_size;                    /* ranks of the data group */
     int64_t *unit_elems;
 
     /* fsdp, named as in engine/strategy/fsdp_int.h */
@@ -185,6 +186,24 @@ static dt_status reduce(maker *m, int64_t unit, int64_t micro_step, dt_error *er
         err);
 }
 
+/* Returns whether other ranks hold the same parts and sum them after this micro-step. */
+static bool sums_replicas(const maker *m, int64_t micro_step)
+{
+    return m->out->groups[DT_TRAFFIC_REPLICAS].ranks > 1 && micro_step == m->micro_steps - 1;
+}
+
+static dt_status sum_replicas(maker *m, int64_t unit, int64_t launched, dt_error *err)
+{
+    return send(m,
+                (dt_traffic_message){.kind = DT_TRAFFIC_ALL_REDUCE,
+                                     .peers = DT_TRAFFIC_REPLICAS,
+                                     .bytes = padded_elems(m, unit) / m->world_size *
+                                              sent_elem_bytes(m->recipe),
+                                     .launched = launched,
+                                     .needed = m->out->stages},
+                err);
+}
+
 static dt_status pass(maker *m, int64_t micro_step, dt_error *err)
 {
     int64_t begin = micro_step * micro_stages(m), L = m->layers;
@@ -202,9 +221,14 @@ static dt_status pass(maker *m, int64_t micro_step, dt_error *err)
         DT_TRY(gather(m, unit, stage, stage, err));
         if (unit > 1)
             DT_TRY(gather(m, unit - 1, stage, stage + 1, err));
+        /* the part of the block two further up is complete: its reduction has been waited for */
+        if (unit + 2 <= L && sums_replicas(m, micro_step))
+            DT_TRY(sum_replicas(m, unit + 2, stage + (m->holds_grads ? 1 : 0), err));
         DT_TRY(reduce(m, unit, micro_step, err));
     }
     DT_TRY(reduce(m, 0, micro_step, err));
+    for (int64_t unit = 0; unit <= 2 && unit <= L && sums_replicas(m, micro_step); unit++)
+        DT_TRY(sum_replicas(m, unit, m->out->stages, err));
 out:
     return st;
 }
@@ -255,7 +279,6 @@ static dt_status count_units(maker *m, int64_t vocab, dt_error *err)
     dt_model_config_make(&config, m->recipe, vocab);
     units = kind->units(&config);
     m->layers = units - 1;
-    m->out->tensor = dt_tensor_ranks(&config.tensor);
     m->out->recomputes = config.recompute == DT_RECOMPUTE_FULL;
     m->out->sum_bytes = dt_size_times(dt_size_times(config.batch, config.tokens),
                                       dt_size_times(4, config.decoder.embed));
@@ -263,18 +286,47 @@ static dt_status count_units(maker *m, int64_t vocab, dt_error *err)
     m->out->unit_sums = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->out->unit_sums));
     for (int unit = 0; unit < units; unit++) {
         m->unit_elems[unit] = dt_model_unit_elems(&config, unit);
-        if (m->out->tensor > 1)
+        if (dt_tensor_ranks(&config.tensor) > 1)
             m->out->unit_sums[unit] = kind->sums(&config, unit);
     }
     return DT_OK;
 }
+
+/* --- groups */
+
+/* Returns the group of `ranks` ranks that are `stride` apart, if `node_ranks` adjacent ranks are on each node. */
+static dt_traffic_group group_of(int64_t ranks, int64_t stride, int64_t node_ranks)
+{
+    int64_t on_node = node_ranks > stride ? node_ranks / stride : 1; /* ranks of a group */
+    int64_t held = on_node < ranks ? on_node : ranks;
+
+    return (dt_traffic_group){ranks, (ranks + held - 1) / held, node_ranks / held};
+}
+
+/* Groups as the mesh of the engine has them (engine/comm/mesh.h). */
+static void make_groups(dt_traffic *out, const dt_recipe *recipe, int64_t world_size,
+                        int64_t node_ranks)
+{
+    int64_t on_node = node_ranks > 0 && node_ranks < world_size ? node_ranks : world_size;
+    int64_t tensor = recipe->tensor.size < world_size ? recipe->tensor.size : world_size;
+    int64_t data = dt_recipe_data_ranks(recipe, world_size), size = data;
+
+    if (recipe->strategy.kind == DT_STRATEGY_FSDP)
+        size = dt_recipe_shard_ranks(recipe, world_size, on_node);
+    out->groups[DT_TRAFFIC_TENSOR] = group_of(tensor, 1, on_node);
+    out->groups[DT_TRAFFIC_DATA] = group_of(size, tensor, on_node);
+    out->groups[DT_TRAFFIC_REPLICAS] = group_of(data / size, size * tensor, on_node);
+}
+
+/* --- sums */
 
 int64_t dt_traffic_sums(const dt_traffic *traffic, int64_t stage)
 {
     int64_t L = traffic->blocks, at = stage % (2 * L + 3);
     const dt_unit_sums *sums = traffic->unit_sums;
 
-    if (traffic->tensor == 1 || stage >= traffic->stages || at == 2 * L + 2)
+    if (traffic->groups[DT_TRAFFIC_TENSOR].ranks == 1 || stage >= traffic->stages ||
+        at == 2 * L + 2)
         return 0;
     if (at == L + 1)
         return sums[0].backward;
@@ -284,41 +336,70 @@ int64_t dt_traffic_sums(const dt_traffic *traffic, int64_t stage)
     return sums->backward + (traffic->recomputes && at > L + 2 ? sums->again : 0);
 }
 
-/* Returns the share of its bytes that each of `ranks` ranks sends of a message. */
-static double share_of(dt_traffic_kind kind, int64_t ranks)
+/* Returns the share of its bytes that each of `count` ranks or nodes sends of a message. */
+static double share_of(dt_traffic_kind kind, int64_t count)
 {
-    return (kind == DT_TRAFFIC_ALL_REDUCE ? 2 : 1) * (double)(ranks - 1) / (double)ranks;
+    return (kind == DT_TRAFFIC_ALL_REDUCE ? 2 : 1) * (double)(count - 1) / (double)count;
+}
+
+/* Returns the number of sums within layers in a step. */
+static double count_sums(const dt_traffic *traffic)
+{
+    double sums = 0;
+
+    for (int64_t stage = 0; stage < traffic->stages; stage++)
+        sums += (double)dt_traffic_sums(traffic, stage);
+    return sums;
 }
 
 double dt_traffic_sent_bytes(const dt_traffic *traffic)
 {
-    double sum = 0, sums = 0;
+    double sent = count_sums(traffic) * (double)traffic->sum_bytes *
+                  share_of(DT_TRAFFIC_ALL_REDUCE, traffic->groups[DT_TRAFFIC_TENSOR].ranks);
 
-    for (int64_t i = 0; i < traffic->count; i++)
-        sum += (double)traffic->messages[i].bytes *
-               share_of(traffic->messages[i].kind, traffic->data_ranks);
-    for (int64_t stage = 0; stage < traffic->stages; stage++)
-        sums += (double)dt_traffic_sums(traffic, stage);
-    return sum +
-           sums * (double)traffic->sum_bytes * share_of(DT_TRAFFIC_ALL_REDUCE, traffic->tensor);
+    for (int64_t i = 0; i < traffic->count; i++) {
+        const dt_traffic_message *message = &traffic->messages[i];
+
+        sent +=
+            (double)message->bytes * share_of(message->kind, traffic->groups[message->peers].ranks);
+    }
+    return sent;
+}
+
+double dt_traffic_across(dt_traffic_kind kind, const dt_traffic_group *group, int64_t bytes)
+{
+    return (double)bytes * share_of(kind, group->nodes) * (double)group->at_once;
+}
+
+double dt_traffic_across_bytes(const dt_traffic *traffic, double *sums)
+{
+    double sent = 0;
+
+    for (int64_t i = 0; i < traffic->count; i++) {
+        const dt_traffic_message *message = &traffic->messages[i];
+
+        sent += dt_traffic_across(message->kind, &traffic->groups[message->peers], message->bytes);
+    }
+    *sums = count_sums(traffic) * dt_traffic_across(DT_TRAFFIC_ALL_REDUCE,
+                                                    &traffic->groups[DT_TRAFFIC_TENSOR],
+                                                    traffic->sum_bytes);
+    return sent + *sums;
 }
 
 dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,
-                          int64_t world_size, int64_t micro_steps, dt_arena *arena, dt_error *err)
+                          int64_t world_size, int64_t node_ranks, int64_t micro_steps,
+                          dt_arena *arena, dt_error *err)
 {
-    maker m = {.out = out,
-               .recipe = recipe,
-               .arena = arena,
-               .world_size = dt_recipe_data_ranks(recipe, world_size),
-               .micro_steps = micro_steps};
+    maker m = {.out = out, .recipe = recipe, .arena = arena, .micro_steps = micro_steps};
     dt_status st = DT_OK;
 
     *out = (dt_traffic){0};
     DT_TRY(count_units(&m, vocab, err));
     out->blocks = m.layers;
     out->stages = micro_steps * micro_stages(&m);
-    out->data_ranks = m.world_size;
-    if (m.world_size == 1)
+    make_groups(out, recipe, world_size, node_ranks);
+    m.world_size = out->groups[DT_TRAFFIC_DATA].ranks;
+    if (dt_recipe_data_ranks(recipe, world_size) == 1)
         goto out;
     if (recipe->strategy.kind == DT_STRATEGY_DP)
         DT_THROW(err, DT_ERR_RECIPE,

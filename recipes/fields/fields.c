@@ -19,6 +19,7 @@ static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "line
                                         "constant", "warmup_stable_decay", NULL};
 static const char *const decays[] = {"matrices", "all", NULL};
 static const char *const shards[] = {"full", "gradients", "optimizer", NULL};
+static const char *const withins[] = {"run", "node", NULL};
 static const char *const best_bys[] = {"valid_loss", "valid_bleu", NULL};
 static const char *const reduces[] = {"fp32", "bf16", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", NULL};
@@ -114,15 +115,22 @@ const dt_field dt_fields[] = {
      .high = 1024,
      .fallback = "0",
      .help = "0 divides the cores of a node among its ranks"},
-    {.path = "tensor",
+    {.path = "tensor.size",
      .type = DT_FIELD_INT,
-     AT(tensor),
+     AT(tensor.size),
      .unit = "ranks",
      .low = 1,
      .high = 1024,
      .fallback = "1",
+     .shorthand = true,
      .help = "ranks of a node that divide every layer among them and read the same samples (tensor "
              "parallelism); divides the ranks of each node"},
+    {.path = "tensor.across_nodes",
+     .type = DT_FIELD_BOOL,
+     AT(tensor.across_nodes),
+     .fallback = "false",
+     .help = "ranks that divide layers may be on several nodes, between which every sum within a "
+             "layer is then sent; size divides the ranks of all nodes"},
     {.path = "network.interface",
      .type = DT_FIELD_STRING,
      AT(network.interface),
@@ -173,6 +181,13 @@ const dt_field dt_fields[] = {
      .fallback = "full",
      .help = "fsdp: what is divided among the ranks; full: parameters, gradients and "
              "optimizer state; gradients: all but the parameters; optimizer: only its state"},
+    {.path = "strategy.within",
+     .type = DT_FIELD_CHOICE,
+     AT(strategy.within),
+     .choices = withins,
+     .fallback = "run",
+     .help = "fsdp: the ranks among which it is divided; run: all; node: those of a node, so that "
+             "each node has a copy and weights are gathered within it (hybrid sharding)"},
     {.path = "strategy.reshard_after_forward",
      .type = DT_FIELD_BOOL,
      AT(strategy.reshard_after_forward),

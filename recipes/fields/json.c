@@ -34,13 +34,17 @@ static json_t *object_of(json_t *root, const dt_field *field, const char **key)
     return object;
 }
 
-/* Returns the field's value in a document; NULL: none. */
+/* Returns the field's value in a document; NULL: none. A value instead of a map is that of its shorthand: so earlier
+ * builds wrote 'tensor'. */
 static const json_t *value_of(const json_t *root, const dt_field *field)
 {
     const json_t *value = root;
     const char *from = field->path;
 
     while (value != NULL && *from != '\0') {
+        if (!json_is_object(value))
+            return field->shorthand ? value : NULL;
+
         size_t length = strcspn(from, ".");
         char name[PATH_SIZE];
 
@@ -138,6 +142,14 @@ out:
     return st;
 }
 
+static bool has_shorthand(const char *map)
+{
+    for (size_t i = 0; i < dt_fields_count; i++)
+        if (dt_fields[i].shorthand && dt_field_in_group(&dt_fields[i], map))
+            return true;
+    return false;
+}
+
 /* Checks that every key of the object at `map` ("": the document) is a field or a map of fields. */
 static dt_status check_keys(const json_t *object, const char *map, dt_error *err)
 {
@@ -160,9 +172,9 @@ static dt_status check_keys(const json_t *object, const char *map, dt_error *err
             continue;
         if (strchr(key, '.') != NULL || !dt_field_is_map(path))
             DT_TRY(dt_version_unknown_key(path, "recipe", err));
-        else if (!json_is_object(value))
+        else if (!json_is_object(value) && !has_shorthand(path))
             DT_THROW(err, DT_ERR_CORRUPT, "recipe: '%s': expected an object", path);
-        else
+        else if (json_is_object(value))
             DT_TRY(check_keys(value, path, err));
     }
 out:

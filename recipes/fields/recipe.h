@@ -39,6 +39,8 @@ typedef enum dt_strategy_kind {
 /* What fsdp divides among the ranks: everything (ZeRO-3), gradients and optimizer state (ZeRO-2), or only the
  * optimizer state (ZeRO-1). */
 typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZER } dt_shard_kind;
+/* The ranks among which fsdp divides it: all, or those of a node, so that each node has a copy. */
+typedef enum dt_within_kind { DT_WITHIN_RUN, DT_WITHIN_NODE } dt_within_kind;
 #define DT_MODEL_ENUM(KIND, name) DT_MODEL_##KIND,
 typedef enum dt_architecture_kind { DT_MODELS(DT_MODEL_ENUM) DT_MODEL_KINDS } dt_architecture_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
@@ -127,7 +129,11 @@ typedef struct dt_recipe {
     int64_t gpus;         /* per node; -1: all that exist */
     int64_t ranks;        /* CPU ranks per node without a GPU; default 1 */
     int64_t threads;      /* per rank (dp: per replica); 0: the node's cores divided by its ranks */
-    int64_t tensor;       /* ranks that divide every layer (engine/comm/mesh.h) */
+
+    struct {
+        int64_t size;      /* ranks that divide every layer (engine/comm/mesh.h) */
+        bool across_nodes; /* they may be on several nodes */
+    } tensor;
 
     struct {
         const char *interface; /* "": detected; or a name, an address or a subnet "10.0.0.0/24" */
@@ -140,7 +146,8 @@ typedef struct dt_recipe {
     struct {
         dt_strategy_kind kind;
         double bucket_mb, first_bucket_mb;
-        dt_shard_kind shard; /* fsdp */
+        dt_shard_kind shard;   /* fsdp */
+        dt_within_kind within; /* fsdp */
         bool
             reshard_after_forward; /* fsdp, full: gathered weights are freed until the backward pass */
         dt_reduce_kind reduce_dtype;
@@ -332,9 +339,21 @@ typedef struct dt_recipe {
 /* Returns how many of world_size ranks, at least 1, read different samples: 'tensor' ranks read the same. */
 static inline int64_t dt_recipe_data_ranks(const dt_recipe *recipe, int64_t world_size)
 {
-    int64_t tensor = recipe->tensor > 1 ? recipe->tensor : 1;
+    int64_t tensor = recipe->tensor.size > 1 ? recipe->tensor.size : 1;
 
     return world_size > tensor ? world_size / tensor : 1;
+}
+
+/* Returns among how many ranks fsdp divides what a tensor rank holds; 1: the strategy divides nothing. node_ranks: ranks
+ * on each node; 0: all. */
+static inline int64_t dt_recipe_shard_ranks(const dt_recipe *recipe, int64_t world_size,
+                                            int64_t node_ranks)
+{
+    bool node = recipe->strategy.within == DT_WITHIN_NODE && node_ranks > 0;
+
+    if (recipe->strategy.kind != DT_STRATEGY_FSDP)
+        return 1;
+    return dt_recipe_data_ranks(recipe, node ? node_ranks : world_size);
 }
 
 #ifdef __cplusplus

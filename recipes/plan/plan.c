@@ -101,22 +101,85 @@ static int64_t count_ranks(const dt_plan *plan, int64_t node)
     return ranks;
 }
 
-dt_status dt_plan_check_tensor(const dt_plan *plan, dt_error *err)
+/* Checks the nodes that have ranks, unless groups of tensor ranks may span several. */
+static dt_status check_node_tensor(const dt_plan *plan, dt_error *err)
 {
-    long long tensor = plan->recipe.tensor;
+    long long tensor = plan->recipe.tensor.size;
 
-    if (plan->recipe.task != DT_TASK_TRAIN)
-        return DT_OK;
-    for (int64_t node = 0; node < plan->node_count; node++) {
+    for (int64_t node = 0; node < plan->node_count && !plan->recipe.tensor.across_nodes; node++) {
         long long ranks = count_ranks(plan, node);
 
         if (ranks % tensor != 0)
             return DT_FAIL(err, DT_ERR_RECIPE,
                            "'%s' has %lld rank%s, not a multiple of 'tensor' %lld: ranks that "
-                           "divide layers are on one node (set 'ranks' or 'gpus')",
-                           plan->node_names[node], ranks, ranks == 1 ? "" : "s", tensor);
+                           "divide layers are on one node (set 'ranks' or 'gpus'%s)",
+                           plan->node_names[node], ranks, ranks == 1 ? "" : "s", tensor,
+                           plan->node_count > 1 ? ", or 'tensor.across_nodes: true'" : "");
     }
+    if (plan->world_size % tensor != 0)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "the nodes have %lld ranks, not a multiple of 'tensor' %lld (set 'ranks' or "
+                       "'gpus')",
+                       (long long)plan->world_size, tensor);
     return DT_OK;
+}
+
+int64_t dt_plan_node_ranks(const dt_plan *plan)
+{
+    int64_t each = count_ranks(plan, plan->ranks[0].node);
+
+    for (int64_t r = 0; r < plan->world_size; r++)
+        if (count_ranks(plan, plan->ranks[r].node) != each ||
+            plan->ranks[r].node != plan->ranks[r - r % each].node)
+            return 0;
+    return each;
+}
+
+/* Returns the first rank that is on a node with another number of ranks than the first node. */
+static int64_t find_odd_rank(const dt_plan *plan)
+{
+    int64_t each = count_ranks(plan, plan->ranks[0].node), odd = 0;
+
+    while (odd < plan->world_size && count_ranks(plan, plan->ranks[odd].node) == each)
+        odd++;
+    return odd < plan->world_size ? odd : 0;
+}
+
+static dt_status check_within_nodes(const dt_plan *plan, dt_error *err)
+{
+    long long each, tensor = plan->recipe.tensor.size;
+
+    if (plan->recipe.strategy.within != DT_WITHIN_NODE)
+        return DT_OK;
+    each = dt_plan_node_ranks(plan);
+    if (each == 0) {
+        int64_t first = plan->ranks[0].node, odd = plan->ranks[find_odd_rank(plan)].node;
+
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'strategy.within' 'node' needs the same number of ranks on every node, but "
+                       "'%s' has %lld and '%s' has %lld: set 'ranks' or 'gpus', or 'within: run'",
+                       plan->node_names[first], (long long)count_ranks(plan, first),
+                       plan->node_names[odd], (long long)count_ranks(plan, odd));
+    }
+    if (each % tensor != 0)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "'strategy.within' 'node' and layers divided between nodes cannot be "
+                       "combined: a node has %lld rank%s, not a multiple of 'tensor' %lld; use "
+                       "'within: run'",
+                       each, each == 1 ? "" : "s", tensor);
+    return DT_OK;
+}
+
+dt_status dt_plan_check_groups(const dt_plan *plan, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (plan->recipe.task != DT_TASK_TRAIN)
+        return DT_OK;
+    DT_TRY(check_node_tensor(plan, err));
+    DT_TRY(check_within_nodes(plan, err));
+out:
+    return st;
 }
 
 dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err)

@@ -115,8 +115,10 @@ dt_status dt_plan_devices_open(bool *out, const dt_plan *plan, int64_t node, dt_
 int64_t dt_recipe_pass(const dt_recipe *recipe, int64_t replicas);
 /* Returns the number of training devices of all ranks that read different samples: 'tensor' ranks read the same. */
 int64_t dt_plan_replicas(const dt_plan *plan);
-/* DT_ERR_RECIPE if the ranks of a node are not a multiple of 'tensor'. */
-dt_status dt_plan_check_tensor(const dt_plan *plan, dt_error *err);
+/* Returns the number of ranks on every node; 0: nodes have different numbers, or their ranks are not adjacent. */
+int64_t dt_plan_node_ranks(const dt_plan *plan);
+/* DT_ERR_RECIPE if the nodes' ranks do not form the groups that 'tensor' and 'strategy.within' ask for. */
+dt_status dt_plan_check_groups(const dt_plan *plan, dt_error *err);
 /* Sets the micro-steps of plan->recipe so that a step has batch.total on the ranks of the plan; call it
  * after every change of the ranks. No effect without batch.total. DT_ERR_RECIPE if it is not a multiple of what the
  * ranks process at once: the micro-steps are then those of the nearest multiple. */

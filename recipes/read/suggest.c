@@ -107,7 +107,9 @@ static void consider_field(search *s, const dt_field *field, const char *group)
         snprintf(map, sizeof(map), "%.*s", (int)length, field->path);
         consider(s, map, field->path, length);
     }
-    consider(s, key, field->path, strlen(field->path));
+    /* names such as 'kind' and 'size' say nothing about which map was meant */
+    if (!field->shorthand || group[0] == '\0' || dt_field_in_group(field, group))
+        consider(s, key, field->path, strlen(field->path));
     for (size_t i = 0; field->aliases != NULL && field->aliases[i] != NULL; i++)
         consider(s, field->aliases[i], field->path, strlen(field->path));
     consider(s, field->path, field->path, strlen(field->path));

@@ -64,6 +64,11 @@ static bool shards_all(const dt_recipe *r)
     return is_fsdp(r) && r->strategy.shard == DT_SHARD_FULL;
 }
 
+static bool divides_layers(const dt_recipe *r)
+{
+    return r->tensor.size > 1;
+}
+
 static bool saves_epochs(const dt_recipe *r)
 {
     return r->checkpoint.every_epoch > 0;
@@ -111,6 +116,7 @@ static const struct {
     {"strategy.shard", is_fsdp, "without 'strategy: fsdp'"},
     {"strategy.reduce_each_micro_step", is_fsdp, "without 'strategy: fsdp'"},
     {"strategy.reshard_after_forward", shards_all, "without 'strategy: fsdp' and 'shard: full'"},
+    {"tensor.across_nodes", divides_layers, "without 'tensor.size'"},
     {"model.rope_factor", stretches, "without 'model.rope_scaling'"},
     {"model.rope_low_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_high_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},

@@ -169,7 +169,7 @@ static const dt_flag flags[] = {
     {"--device-id", NULL, DT_TAKES_INT, DT_FLAG_LEFT, CACHES, NULL},
     {"--local-rank", NULL, DT_TAKES_INT, DT_FLAG_LEFT, FINDS, NULL},
     {"--cpu", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "gpus: none", NULL},
-    {"--model-parallel-size", NULL, DT_TAKES_INT, DT_FLAG_FIELD, "tensor", NULL},
+    {"--model-parallel-size", NULL, DT_TAKES_INT, DT_FLAG_FIELD, "tensor.size", NULL},
     {"--empty-cache-freq", NULL, DT_TAKES_INT, DT_FLAG_LEFT, CACHES, NULL},
     {"--all-gather-list-size", NULL, DT_TAKES_INT, DT_FLAG_LEFT, CACHES, NULL},
     {"--heartbeat-timeout", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "see 'failure.hang_seconds'", "-1"},

@@ -37,7 +37,8 @@ static dt_status count_sent(dt_fit *out, dt_arena *arena, dt_error *err)
     enum { COUNTED = 3 };
     const dt_plan *plan = &out->flight->plan;
     int64_t steps = plan->recipe.batch.accumulate, vocab = out->flight->data.vocab;
-    double sent[2] = {0, 0};
+    int64_t node_ranks = dt_plan_memory_ranks(plan, 0).node_ranks;
+    double sent[2], across[2], sums[2], more;
     dt_traffic traffic;
     dt_status st = DT_OK;
 
@@ -46,13 +47,15 @@ static dt_status count_sent(dt_fit *out, dt_arena *arena, dt_error *err)
     for (int i = 0; i < 2; i++) {
         int64_t counted = steps < COUNTED ? steps : COUNTED - 1 + i;
 
-        DT_TRY(
-            dt_traffic_make(&traffic, &plan->recipe, vocab, plan->world_size, counted, arena, err));
+        DT_TRY(dt_traffic_make(&traffic, &plan->recipe, vocab, plan->world_size, node_ranks,
+                               counted, arena, err));
         sent[i] = dt_traffic_sent_bytes(&traffic);
+        across[i] = dt_traffic_across_bytes(&traffic, &sums[i]);
     }
-    out->sent_bytes = sent[1];
-    if (steps > COUNTED)
-        out->sent_bytes += (sent[1] - sent[0]) * (double)(steps - COUNTED);
+    more = steps > COUNTED ? (double)(steps - COUNTED) : 0;
+    out->sent_bytes = sent[1] + (sent[1] - sent[0]) * more;
+    out->across_bytes = across[1] + (across[1] - across[0]) * more;
+    out->across_sums_bytes = sums[1] + (sums[1] - sums[0]) * more;
 out:
     return st;
 }

@@ -22,6 +22,8 @@ typedef struct dt_fit {
     double flops;                     /* of the model, per step of all ranks */
     double matrix_flops;              /* of an optimizer that works on whole matrices */
     double sent_bytes;                /* per rank and step, on average; NaN: too many to count */
+    double across_bytes;              /* sent per step by each node to others */
+    double across_sums_bytes;         /* those of sums within layers */
     double seconds_low, seconds_high; /* of the run; NaN: unknown */
     /* basis of the time: "3 finished runs here of about this size" */
     const char *basis;
@@ -37,7 +39,7 @@ const char *dt_fit_time_text(const dt_fit *fit, dt_arena *arena);
 const char *dt_fit_data_text(const dt_fit *fit, dt_arena *arena);
 /* Adds rows of two columns: data, epochs, arithmetic, communication, time. */
 void dt_fit_add(dt_table *table, const dt_fit *fit);
-/* Adds the keys "data", "flops_per_step", "sent_bytes_per_step", "time" to the object. */
+/* Adds the keys "data", "flops_per_step", "sent_bytes_per_step", "node_sent_bytes_per_step", "time" to the object. */
 void dt_fit_to_json(json_t *object, const dt_fit *fit);
 
 /* Prints a line to stderr: size and time. */

@@ -88,7 +88,7 @@ dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_a
     DT_TRY(dt_plan_use_devices(plan, found, arena, err));
     DT_TRY(is_known(&known, plan, found, arena, err));
     if (known)
-        DT_TRY(dt_plan_check_tensor(plan, err));
+        DT_TRY(dt_plan_check_groups(plan, err));
     st = dt_plan_divide_batch(plan, known ? err : NULL);
     if (!known && st == DT_ERR_RECIPE)
         st = DT_OK; /* checked once the nodes have reported their GPUs */
@@ -104,7 +104,7 @@ dt_status dt_placement_imagine(dt_plan *plan, int64_t gpus, dt_arena *arena, dt_
     for (int64_t node = 0; node < plan->node_count; node++)
         found[node] = gpus;
     DT_TRY(dt_plan_use_devices(plan, found, arena, err));
-    DT_TRY(dt_plan_check_tensor(plan, err));
+    DT_TRY(dt_plan_check_groups(plan, err));
     DT_TRY(dt_plan_divide_batch(plan, err));
 out:
     return st;

@@ -152,7 +152,7 @@ static dt_status check_division(const dt_recipe *recipe, int64_t vocab, dt_error
     const dt_divided_size *size;
     dt_model_config config;
 
-    if (recipe->task != DT_TASK_TRAIN || recipe->tensor == 1)
+    if (recipe->task != DT_TASK_TRAIN || recipe->tensor.size == 1)
         return DT_OK;
     dt_model_config_make(&config, recipe, vocab);
     size = dt_model_undivided(&config);
@@ -161,7 +161,7 @@ static dt_status check_division(const dt_recipe *recipe, int64_t vocab, dt_error
     return DT_FAIL(err, DT_ERR_RECIPE,
                    "'%s' %lld (with padding) is not a multiple of 'tensor' %lld: use a 'tensor' "
                    "that divides it, such as 2 or 4",
-                   size->path, (long long)size->of(&config), (long long)recipe->tensor);
+                   size->path, (long long)size->of(&config), (long long)recipe->tensor.size);
 }
 
 /* Makes the plan and its memory needs, after the data, whose facts are in *out. gpus: per node;

@@ -169,7 +169,7 @@ static void begin_recipe(dt_recipe *out, dt_task_kind kind)
     out->nodes_min = 0;
     out->ranks = 1;
     out->threads = 0;
-    out->tensor = 1;
+    out->tensor.size = 1;
     out->strategy.kind = DT_STRATEGY_DDP;
     out->schedule.epochs = 0;
     out->schedule.warmup_steps = 0;

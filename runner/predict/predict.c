@@ -17,7 +17,7 @@ static dt_status stage_flops(double **out, const dt_recipe *recipe, int64_t voca
 {
     /* tensor ranks divide the work of a token */
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens /
-                  (double)(recipe->tensor > 1 ? recipe->tensor : 1);
+                  (double)(recipe->tensor.size > 1 ? recipe->tensor.size : 1);
     double *flops = dt_arena_alloc_array(arena, (size_t)(2 * blocks + 3), sizeof(*flops));
     const dt_architecture *architecture;
     dt_model_config config;
@@ -43,9 +43,8 @@ static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
                              const dt_machine *machine)
 {
     int64_t gpus = machine->fabric.nodes * machine->fabric.node_gpus;
-    double ways = (double)dt_recipe_data_ranks(recipe, gpus);
-    bool divided = recipe->strategy.kind == DT_STRATEGY_FSDP;
-    double elems = (double)memory->held_count / (divided ? ways : 1);
+    double ways = (double)dt_recipe_shard_ranks(recipe, gpus, machine->fabric.node_gpus);
+    double elems = (double)memory->held_count / ways;
     double moments = dt_memory_states(recipe, memory->parameter_count);
     double bytes = 12 + 8 * (1 + moments) + (recipe->precision.kind != DT_PRECISION_FP32 ? 2 : 0);
 
@@ -59,40 +58,44 @@ typedef struct timeline {
     dt_prediction_messages messages[DT_TRAFFIC_KINDS];
 } timeline;
 
-/* Returns the GPUs that exchange gradients and parameters: one of each tensor group. */
-static dt_fabric data_fabric(const dt_fabric *all, int64_t tensor)
+/* Returns the links of a group, which shares the network with the groups that send at the same time. */
+static dt_fabric fabric_of(const dt_fabric *all, const dt_traffic_group *group)
 {
     dt_fabric out = *all;
 
-    out.node_gpus = all->node_gpus > tensor ? all->node_gpus / tensor : 1;
+    out.nodes = group->nodes;
+    out.node_gpus = (group->ranks + group->nodes - 1) / group->nodes;
+    out.network_gbs = all->network_gbs / (double)group->at_once;
     return out;
 }
 
-/* Adds a message's statistics. */
-static void add_message(timeline *out, dt_traffic_kind kind, int64_t bytes, double seconds)
+/* Adds a message's statistics, and returns its time. */
+static double add_message(timeline *out, const dt_fabric *all, const dt_traffic_group *group,
+                          dt_traffic_kind kind, int64_t bytes)
 {
+    dt_fabric fabric = fabric_of(all, group);
+    double seconds = dt_collective_seconds(&fabric, kind, bytes);
     dt_prediction_messages *sum = &out->messages[kind];
 
     sum->count++;
     sum->bytes += (double)bytes;
+    sum->across_bytes += dt_traffic_across(kind, group, bytes);
     sum->largest_bytes = fmax(sum->largest_bytes, (double)bytes);
     sum->seconds += seconds;
+    return seconds;
 }
 
 /* Returns the time of a stage's sums within layers, for which compute waits. */
 static double sum_layers(timeline *out, const dt_traffic *traffic, const dt_fabric *all,
                          int64_t stage)
 {
-    dt_fabric fabric = *all;
     int64_t sums = dt_traffic_sums(traffic, stage);
-    double seconds;
+    double seconds = 0;
 
-    fabric.nodes = 1;
-    fabric.node_gpus = traffic->tensor;
-    seconds = dt_collective_seconds(&fabric, DT_TRAFFIC_ALL_REDUCE, traffic->sum_bytes);
     for (int64_t i = 0; i < sums; i++)
-        add_message(out, DT_TRAFFIC_ALL_REDUCE, traffic->sum_bytes, seconds);
-    return (double)sums * seconds;
+        seconds += add_message(out, all, &traffic->groups[DT_TRAFFIC_TENSOR], DT_TRAFFIC_ALL_REDUCE,
+                               traffic->sum_bytes);
+    return seconds;
 }
 
 static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int64_t micro_steps,
@@ -100,24 +103,27 @@ static dt_status run(timeline *out, const dt_recipe *recipe, int64_t vocab, int6
 {
     int64_t world = machine->fabric.nodes * machine->fabric.node_gpus, at = 0;
     double rate = machine->tflops * 1e12 * machine->efficiency;
-    double now = 0, channel_free = 0, *wait, *flops = NULL;
-    dt_fabric fabric;
+    double now = 0, channel_free[DT_TRAFFIC_PEERS] = {0}, *wait, *flops = NULL;
     dt_traffic traffic;
     dt_status st = DT_OK;
 
     *out = (timeline){0};
-    DT_TRY(dt_traffic_make(&traffic, recipe, vocab, world, micro_steps, arena, err));
+    DT_TRY(dt_traffic_make(&traffic, recipe, vocab, world, machine->fabric.node_gpus, micro_steps,
+                           arena, err));
     DT_TRY(stage_flops(&flops, recipe, vocab, traffic.blocks, arena, err));
-    fabric = data_fabric(&machine->fabric, traffic.tensor);
     wait = dt_arena_alloc_array(arena, (size_t)traffic.stages + 1, sizeof(*wait));
     for (int64_t stage = 0; stage <= traffic.stages; stage++) {
         for (; at < traffic.count && traffic.messages[at].launched <= stage; at++) {
             const dt_traffic_message *message = &traffic.messages[at];
-            double seconds = dt_collective_seconds(&fabric, message->kind, message->bytes);
+            double *busy = &channel_free[message->peers];
 
-            channel_free = fmax(channel_free, now) + seconds;
-            wait[message->needed] = fmax(wait[message->needed], channel_free);
-            add_message(out, message->kind, message->bytes, seconds);
+            /* what replicas sum has been waited for */
+            if (message->peers == DT_TRAFFIC_REPLICAS)
+                *busy = fmax(*busy, wait[stage]);
+            *busy = fmax(*busy, now) + add_message(out, &machine->fabric,
+                                                   &traffic.groups[message->peers], message->kind,
+                                                   message->bytes);
+            wait[message->needed] = fmax(wait[message->needed], *busy);
         }
         now = fmax(now, wait[stage]);
         if (stage < traffic.stages) {
@@ -160,6 +166,7 @@ static dt_status run_all(timeline *out, const dt_recipe *recipe, int64_t vocab,
 
         sum->count += (sum->count - less->count) * (micro_steps - SIMULATED);
         sum->bytes = further(less->bytes, sum->bytes, more);
+        sum->across_bytes = further(less->across_bytes, sum->across_bytes, more);
         sum->seconds = further(less->seconds, sum->seconds, more);
     }
 out:
@@ -188,7 +195,8 @@ static dt_status predict(dt_prediction *out, const dt_recipe *asked, int64_t voc
     const dt_recipe *recipe = &divided;
     double rows = (double)recipe->batch.sequences * (double)recipe->batch.tokens;
     dt_memory_ranks ranks = {.world_size = machine->fabric.nodes * machine->fabric.node_gpus,
-                             .replicas = 1};
+                             .replicas = 1,
+                             .node_ranks = machine->fabric.node_gpus};
     dt_model_config config;
     timeline line;
     dt_status st = DT_OK;
@@ -226,7 +234,7 @@ dt_status dt_predict(dt_prediction *out, const dt_recipe *recipe, int64_t vocab,
     dt_status st = DT_OK;
 
     alone.fabric.nodes = alone.fabric.node_gpus = 1;
-    whole.tensor = 1;
+    whole.tensor.size = 1;
     DT_TRY(predict(&one, &whole, vocab, &alone, arena, err));
     DT_TRY(predict(out, recipe, vocab, machine, arena, err));
     out->efficiency = out->tokens_per_second / (one.tokens_per_second * (double)out->world_size);

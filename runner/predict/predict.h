@@ -12,7 +12,8 @@
  *            matrices, also the FLOPs of the rank with most of them (recipes/cost/matrices.h), at the
  *            matrix rate of their type times `efficiency`
  * Overlap    one channel sends the messages in the order in which they are launched, as in
- *            engine/strategy/async_comm.h; a stage waits for the messages that it needs
+ *            engine/strategy/async_comm.h, and another one those among replicas; a stage waits for the
+ *            messages that it needs
  * Left out   the compute that collectives take from the GPU while they run, the host, stragglers,
  *            sums of a few numbers, evaluation and checkpoints: a real run is slower
  */
@@ -38,6 +39,7 @@ typedef struct dt_machine {
 typedef struct dt_prediction_messages {
     int64_t count;
     double bytes, largest_bytes, seconds;
+    double across_bytes; /* sent by a node to others */
 } dt_prediction_messages;
 
 typedef struct dt_prediction {

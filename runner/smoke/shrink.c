@@ -32,12 +32,12 @@ int64_t dt_shrink_ranks_asked(const dt_recipe *recipe)
 /* Ranks that divide layers shrink to two, in as many groups: both axes of the mesh are tried. */
 static void shrink_ranks(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)
 {
-    int64_t most = recipe->tensor > 1 ? 2 * RANKS : RANKS;
+    int64_t most = recipe->tensor.size > 1 ? 2 * RANKS : RANKS;
 
     out->ranks = ranks > 0 ? ranks : at_most(dt_shrink_ranks_asked(recipe), most);
-    out->tensor = at_most(recipe->tensor, at_most(out->ranks, RANKS));
+    out->tensor.size = at_most(recipe->tensor.size, at_most(out->ranks, RANKS));
     if (ranks == 0)
-        out->ranks -= out->ranks % out->tensor;
+        out->ranks -= out->ranks % out->tensor.size;
 }
 
 static void shrink_place(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)
@@ -61,18 +61,18 @@ void dt_shrink_to_one(dt_recipe *out, const dt_recipe *recipe)
         out->nodes.items = one_of_slurm;
     out->nodes_min = 0;
     out->hostfile = "";
-    out->ranks = out->tensor = 1;
+    out->ranks = out->tensor.size = 1;
     out->gpus = recipe->gpus != 0 ? 1 : 0;
 }
 
 void dt_shrink_spread(dt_recipe *io)
 {
-    int64_t nodes = io->ranks / io->tensor;
+    int64_t nodes = io->ranks / io->tensor.size;
 
     if (io->strategy.kind == DT_STRATEGY_DP || nodes > (int64_t)(sizeof(here) / sizeof(here[0])))
         return; /* one process, or too many */
     io->nodes = (dt_string_list){here, (size_t)nodes};
-    io->ranks = io->tensor;
+    io->ranks = io->tensor.size;
 }
 
 static void shrink_model(dt_recipe *out)

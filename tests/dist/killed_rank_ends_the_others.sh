@@ -6,7 +6,7 @@ make_text 40
 check() { # killed world FIELD=VALUE...
     local name=killed-$1-of-$2
     plan "$name" "ranks=$2" schedule.steps=100000 evaluate.every=0 "${@:3}"
-    ranks "$2" "$name" --signal "$1:9:5" && fail "a run with a killed rank ends well"
+    ranks "$2" "$name" ${per_node:+--per-node "$per_node"} --signal "$1:9:5" && fail "a run with a killed rank ends well"
     while read -r rank code seconds; do
         awk -v s="$seconds" 'BEGIN { exit !(s < 30) }' || fail "rank $rank lived $seconds s"
         if [ "$rank" = "$1" ]; then
@@ -27,3 +27,5 @@ check 1 3
 check 1 2 strategy.kind=fsdp
 check 0 3 strategy.kind=fsdp strategy.shard=optimizer
 check 3 4 tensor=2 strategy.kind=fsdp # within a layer's sum, most likely
+# Of two nodes that each hold all parameters: its own node and the other one end.
+per_node=2 check 3 4 'nodes=["a","b"]' ranks=2 strategy.kind=fsdp strategy.within=node

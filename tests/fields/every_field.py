@@ -68,6 +68,7 @@ FIELDS = {
     'strategy.bucket_mb': [value(0.002, 'plain')],
     'strategy.first_bucket_mb': [value(0.001, 'plain')],
     'strategy.shard': [value('gradients', 'divided', FSDP), value('optimizer', None, FSDP)],
+    'strategy.within': [value('node', 'divided', FSDP)],
     'strategy.reshard_after_forward': [value('false', 'three', FSDP)],
     'strategy.reduce_dtype': [value('bf16', 'divided', bound=HALF)],
     'strategy.reduce_each_micro_step': [value('false', 'divided', {**FSDP, 'batch.accumulate': 2})],
@@ -195,7 +196,8 @@ LEFT_OUT = {
     'early_stop.metric': 'of sweeps: cli.sweep',
     'early_stop.after': 'of sweeps: cli.sweep',
     'early_stop.keep': 'of sweeps: cli.sweep',
-    'tensor': 'only 1 is taken',
+    'tensor.size': 'divides heads and ranks of the other values: dist.tensor_resumes_gpt2',
+    'tensor.across_nodes': 'of several nodes: dist.tensor_across_nodes',
     'task': 'of runs that generate and score: cli.task_recipes',
     **{path: 'of other programs: cli.command, cli.command_output' for path in (
         'command', 'shell', 'processes', 'workdir.folder', 'workdir.ship', 'workdir.max_mb', 'setup', 'collect', 'env', 'metrics.kind',

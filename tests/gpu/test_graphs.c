@@ -88,7 +88,7 @@ static void open_trainee(trainee *t, const dt_strategy *strategy, bool graphs)
     assert_int_equal(dt_comm_open(&t->comm, NULL, "main", dt_group_all(0, 1), 20, &err), DT_OK);
     t->state = (dt_strategy_state){.strategy = strategy,
                                    .model = t->model,
-                                   .mesh = dt_mesh_of(0, 1, 1),
+                                   .mesh = dt_mesh_of(0, 1, 1, 1),
                                    .comm = &t->comm,
                                    .options = {.bucket_mb = 25,
                                                .first_bucket_mb = 1,

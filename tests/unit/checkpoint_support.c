@@ -350,7 +350,7 @@ dt_status fake_world_run_rank(fake_world *world, int64_t rank, dt_comm *comm, fa
     dt_strategy_state state = {
         .strategy = &fake_strategy,
         .model = &model,
-        .mesh = dt_mesh_of(rank, world->ranks / world->tensor_size, world->tensor_size),
+        .mesh = dt_mesh_of(rank, world->ranks / world->tensor_size, 1, world->tensor_size),
         .comm = comm,
         .own = own};
 

@@ -31,6 +31,16 @@ dt_status open_trainee(trainee *out, const dt_strategy *strategy,
                        const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
                        int64_t rank, int64_t world_size, dt_error *err)
 {
+    dt_mesh mesh = strategy == &dt_strategy_fsdp ? dt_mesh_of(rank, 1, world_size, 1)
+                                                 : dt_mesh_of(rank, world_size, 1, 1);
+
+    return open_trainee_on(out, strategy, options, dtype, events, &mesh, err);
+}
+
+dt_status open_trainee_on(trainee *out, const dt_strategy *strategy,
+                          const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
+                          const dt_mesh *mesh, dt_error *err)
+{
     dt_model_config config = {.decoder.layers = LAYERS,
                               .decoder.heads = 2,
                               .decoder.embed = 32,
@@ -45,10 +55,10 @@ dt_status open_trainee(trainee *out, const dt_strategy *strategy,
     memset(out, 0, sizeof(*out));
     DT_TRY(dt_device_open_cpu(&out->device, 1, err));
     DT_TRY(dt_model_open(&out->model, &config, &out->device, err));
-    DT_TRY(dt_comm_open(&out->comm, events, "main", dt_group_all(rank, world_size), 20, err));
+    DT_TRY(dt_comm_open(&out->comm, events, "main", mesh->world, 20, err));
     out->state.strategy = strategy;
     out->state.model = out->model;
-    out->state.mesh = dt_mesh_of(rank, world_size, 1);
+    out->state.mesh = *mesh;
     out->state.comm = &out->comm;
     out->state.events = events;
     out->state.options = *options;

@@ -27,6 +27,10 @@ dt_strategy_options default_options(void);
 dt_status open_trainee(trainee *out, const dt_strategy *strategy,
                        const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
                        int64_t rank, int64_t world_size, dt_error *err);
+/* The same on a mesh. */
+dt_status open_trainee_on(trainee *out, const dt_strategy *strategy,
+                          const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
+                          const dt_mesh *mesh, dt_error *err);
 void close_trainee(trainee *t);
 
 /* Makes one step of AdamW (lr 1e-2, no decay) over `micro_steps`; *loss: the mean over all ranks. */

@@ -26,7 +26,7 @@
 
 static void test_ranks_of_a_row_are_neighbours(void **state)
 {
-    dt_mesh mesh = dt_mesh_of(3, 3, 2);
+    dt_mesh mesh = dt_mesh_of(3, 3, 1, 2);
 
     assert_int_equal(mesh.world.rank, 3);
     assert_int_equal(mesh.world.size, 6);
@@ -43,7 +43,7 @@ static void test_ranks_of_a_row_are_neighbours(void **state)
 static void test_without_a_tensor_axis_the_data_axis_is_the_world(void **state)
 {
     for (int64_t rank = 0; rank < 5; rank++) {
-        dt_mesh mesh = dt_mesh_of(rank, 5, 1);
+        dt_mesh mesh = dt_mesh_of(rank, 5, 1, 1);
 
         assert_memory_equal(&mesh.data, &mesh.world, sizeof(mesh.world));
         assert_int_equal(mesh.axis[DT_AXIS_TENSOR].rank, 0);
@@ -77,7 +77,7 @@ static void test_every_rank_knows_the_groups_of_all(void **state)
 {
     for (int64_t rank = 0; rank < 12; rank++)
         for (int64_t other = 0; other < 12; other++) {
-            dt_mesh own = dt_mesh_of(rank, 4, 3), theirs = dt_mesh_of(other, 4, 3);
+            dt_mesh own = dt_mesh_of(rank, 4, 1, 3), theirs = dt_mesh_of(other, 4, 1, 3);
             dt_group of_data = dt_group_of(other, own.data.stride, own.data.size, 12);
             dt_group of_tensor = dt_group_of(other, own.axis[DT_AXIS_TENSOR].stride,
                                              own.axis[DT_AXIS_TENSOR].size, 12);
@@ -90,25 +90,30 @@ static void test_every_rank_knows_the_groups_of_all(void **state)
         }
 }
 
-/* For each part, exactly one of the ranks that hold it is chosen. */
+/* For each part, exactly one of the ranks that hold it is chosen: whatever the axes that something is divided over. */
 static void test_shared_parts_have_one_speaker(void **state)
 {
-    for (unsigned divided = 0; divided < 4; divided++) {
-        int said[4][3] = {{0}}, parts = 0;
+    enum { RANKS = 12 };
+    static const int64_t sizes[DT_MESH_AXES] = {2, 2, 3};
 
-        for (int64_t rank = 0; rank < 12; rank++) {
-            dt_mesh mesh = dt_mesh_of(rank, 4, 3);
-            int64_t row = divided & DT_MESH_DATA ? mesh.data.rank : 0;
-            int64_t column = divided & DT_MESH_TENSOR ? mesh.axis[DT_AXIS_TENSOR].rank : 0;
+    for (unsigned divided = 0; divided < 1u << DT_MESH_AXES; divided++) {
+        int said[RANKS] = {0}, parts = 0, wanted = 1;
 
-            said[row][column] += dt_mesh_speaks(&mesh, divided);
+        for (int axis = 0; axis < DT_MESH_AXES; axis++)
+            wanted *= divided & 1u << axis ? (int)sizes[axis] : 1;
+        for (int64_t rank = 0; rank < RANKS; rank++) {
+            dt_mesh mesh = dt_mesh_make(rank, sizes);
+            int64_t part = 0;
+
+            for (int axis = 0; axis < DT_MESH_AXES; axis++)
+                if (divided & 1u << axis)
+                    part = part * sizes[axis] + mesh.axis[axis].rank;
+            said[part] += dt_mesh_speaks(&mesh, divided);
             parts += dt_mesh_term(&mesh, divided, 7) == 7;
         }
-        for (int64_t row = 0; row < (divided & DT_MESH_DATA ? 4 : 1); row++)
-            for (int64_t column = 0; column < (divided & DT_MESH_TENSOR ? 3 : 1); column++)
-                assert_int_equal(said[row][column], 1);
-        assert_int_equal(parts,
-                         (divided & DT_MESH_DATA ? 4 : 1) * (divided & DT_MESH_TENSOR ? 3 : 1));
+        for (int part = 0; part < wanted; part++)
+            assert_int_equal(said[part], 1);
+        assert_int_equal(parts, wanted);
     }
 }
 
@@ -143,7 +148,7 @@ static int open_all(talk *out, int rank, const layout *l)
     char node[16];
     dt_status st = DT_OK;
 
-    out->mesh = dt_mesh_of(rank, l->data_size, l->tensor_size);
+    out->mesh = dt_mesh_of(rank, l->data_size, 1, l->tensor_size);
     snprintf(node, sizeof(node), "%d", l->node[rank]);
     setenv("NODE_RANK", node, 1);
     DT_TRY(dt_events_open(&out->events, rank, out->mesh.world.size, &err));

@@ -190,7 +190,7 @@ static void test_tensor_ranks_wait_for_their_sums(void **state)
     fill(&recipe, &machine);
     machine.fabric.node_gpus = 1;
     predict(&one, &recipe, &machine);
-    machine.fabric.node_gpus = recipe.tensor = 2;
+    machine.fabric.node_gpus = recipe.tensor.size = 2;
     predict(&out, &recipe, &machine);
     expect_near(out.pass_seconds, one.pass_seconds / 2);
     expect_near(out.exposed_seconds, 50 * sum);

@@ -32,7 +32,7 @@ static dt_recipe recipe_of(dt_architecture_kind kind, int64_t tensor)
     recipe.model.tied = false;
     recipe.model.source_vocab = 500;
     recipe.model.decoder_layers = 3;
-    recipe.tensor = tensor;
+    recipe.tensor.size = tensor;
     return recipe;
 }
 
@@ -145,7 +145,7 @@ static void test_a_kind_that_is_not_divided_is_refused_by_name(void **state)
     recipe.model.embed = 8;
     recipe.model.inputs = recipe.model.outputs = 3;
     recipe.batch.tokens = 1;
-    recipe.tensor = 2;
+    recipe.tensor.size = 2;
     dt_model_config_make(&config, &recipe, 0);
     assert_int_equal(dt_model_config_check(&config, &err), DT_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "'mlp' and 'tensor' 2"));

@@ -55,7 +55,7 @@ static void test_a_wrong_type_reports_the_expected_one(void **state)
 {
     static const bad cases[] = {
         {LEAST "tensor: two\n",
-         "/r/gpt.yaml:4:9: 'tensor' is 'two': expected a whole number, 1 to 1024 ranks"},
+         "/r/gpt.yaml:4:9: 'tensor.size' is 'two': expected a whole number, 1 to 1024 ranks"},
         {LEAST "ranks: two\n",
          "/r/gpt.yaml:4:8: 'ranks' is 'two': expected a whole number, 1 to 1024 per node"},
         {LEAST "ranks: 1.5\n",

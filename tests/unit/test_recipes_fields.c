@@ -278,6 +278,22 @@ static void test_the_hash_of_a_recipe_stays(void **state)
     assert_string_equal(hash, "a9b163a0d0902337c7925f446959a77d");
 }
 
+/* Builds before 'tensor' was a map wrote it as a number. */
+static void test_a_value_instead_of_a_map_is_that_of_its_shorthand(void **state)
+{
+    json_t *json = good_json();
+    dt_recipe recipe;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    json_object_set_new(json, "tensor", json_integer(2));
+    assert_int_equal(dt_recipe_from_json(&recipe, json, &arena, NULL), DT_OK);
+    assert_int_equal(recipe.tensor.size, 2);
+    assert_false(recipe.tensor.across_nodes);
+    json_decref(json);
+    dt_arena_release(&arena);
+}
+
 static void test_damaged_json_is_refused(void **state)
 {
     json_t *json;
@@ -287,8 +303,11 @@ static void test_damaged_json_is_refused(void **state)
     json_object_set_new(json, "recipe", json_integer(0));
     expect_corrupt(json, "recipe: 'recipe' is 0 (expected a version, from 1)");
     json = good_json();
-    json_object_set_new(json, "batch", json_integer(1));
-    expect_corrupt(json, "recipe: 'batch': expected an object");
+    json_object_set_new(json, "failure", json_integer(1));
+    expect_corrupt(json, "recipe: 'failure': expected an object");
+    json = good_json();
+    json_object_set_new(json, "tensor", json_string("two"));
+    expect_corrupt(json, "recipe: 'tensor.size' is text: expected a whole number, 1 to 1024 ranks");
     json = good_json();
     json_object_set_new(json, "ranks", json_integer(0));
     expect_corrupt(json, "recipe: 'ranks' is 0: expected a whole number, 1 to 1024 per node");
@@ -323,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_an_unknown_key_is_refused),
         cmocka_unit_test(test_what_another_build_wrote_is_unsupported),
         cmocka_unit_test(test_the_hash_of_a_recipe_stays),
+        cmocka_unit_test(test_a_value_instead_of_a_map_is_that_of_its_shorthand),
         cmocka_unit_test(test_damaged_json_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void expect_held(const dt_recipe *recipe, int64_t stream)
 
     estimate(&memory, recipe, 0);
     assert_int_equal(memory.held_count,
-                     (memory.parameter_count - stream) / recipe->tensor + stream);
+                     (memory.parameter_count - stream) / recipe->tensor.size + stream);
     assert_int_equal(memory.parameters_bytes + memory.gradients_bytes + memory.optimizer_bytes,
                      16 * memory.held_count);
 }
@@ -136,10 +136,10 @@ static void test_tensor_ranks_hold_their_part_of_every_layer(void **state)
 
     fill(&recipe);
     for (int64_t tensor = 2; tensor <= 6; tensor += 2) {
-        recipe.tensor = recipe.ranks = tensor;
+        recipe.tensor.size = recipe.ranks = tensor;
         expect_held(&recipe, 12 * 6 * C + 2 * C + 1024 * C); /* two norms, two biases a block */
     }
-    recipe.tensor = recipe.ranks = 4;
+    recipe.tensor.size = recipe.ranks = 4;
     recipe.model.kind = DT_MODEL_TRANSFORMER;
     recipe.model.ffn = 3072;
     recipe.model.source_vocab = 20000;
@@ -147,7 +147,7 @@ static void test_tensor_ranks_hold_their_part_of_every_layer(void **state)
     /* one norm more and one bias more in each block of the decoder; positions of both sides */
     expect_held(&recipe, 12 * 6 * C + 3 * 9 * C + 2 * 1024 * C);
     estimate(&part, &recipe, 0);
-    recipe.tensor = 1;
+    recipe.tensor.size = 1;
     estimate(&whole, &recipe, 0);
     assert_true(part.activations_bytes < whole.activations_bytes * 2 / 3);
     assert_int_equal(part.parameter_count, whole.parameter_count);

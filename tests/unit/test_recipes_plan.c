@@ -75,12 +75,43 @@ static void test_ranks_that_divide_layers_are_on_one_node(void **state)
     dt_plan plan;
 
     make_plan(&plan, 2, *state);
-    plan.recipe.tensor = 2;
-    assert_int_equal(dt_plan_check_tensor(&plan, &err), DT_OK);
+    plan.recipe.tensor.size = 2;
+    assert_int_equal(dt_plan_check_groups(&plan, &err), DT_OK);
     assert_int_equal(dt_plan_replicas(&plan), 2); /* that read different samples */
-    plan.recipe.tensor = 4;
-    assert_int_equal(dt_plan_check_tensor(&plan, &err), DT_ERR_RECIPE);
+    plan.recipe.tensor.size = 4;
+    assert_int_equal(dt_plan_check_groups(&plan, &err), DT_ERR_RECIPE);
     assert_non_null(strstr(err.message, "'localhost' has 2 ranks, not a multiple of 'tensor' 4"));
+    plan.recipe.tensor.across_nodes = true;
+    assert_int_equal(dt_plan_check_groups(&plan, &err), DT_OK);
+    plan.recipe.tensor.size = 3;
+    err = (dt_error)DT_ERROR_INIT;
+    assert_int_equal(dt_plan_check_groups(&plan, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "the nodes have 4 ranks, not a multiple of 'tensor' 3"));
+}
+
+static void test_nodes_that_hold_copies_have_equal_numbers_of_ranks(void **state)
+{
+    static const char *names[] = {"a ranks=3", "me@b"};
+    const int64_t cores[] = {6, 2};
+    dt_error err = DT_ERROR_INIT;
+    dt_plan plan, unequal;
+
+    make_plan(&plan, 2, *state);
+    plan.recipe.strategy.kind = DT_STRATEGY_FSDP;
+    plan.recipe.strategy.within = DT_WITHIN_NODE;
+    assert_int_equal(dt_plan_node_ranks(&plan), 2);
+    assert_int_equal(dt_plan_check_groups(&plan, &err), DT_OK);
+    plan.recipe.tensor.size = 4; /* a group has all ranks, and a node no copy */
+    plan.recipe.tensor.across_nodes = true;
+    assert_int_equal(dt_plan_check_groups(&plan, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "a node has 2 ranks, not a multiple of 'tensor' 4"));
+    plan.recipe.tensor.size = 1;
+    plan.recipe.nodes.items = names;
+    assert_int_equal(dt_plan_make_on(&unequal, &plan.recipe, cores, *state, NULL), DT_OK);
+    assert_int_equal(dt_plan_node_ranks(&unequal), 0);
+    err = (dt_error)DT_ERROR_INIT;
+    assert_int_equal(dt_plan_check_groups(&unequal, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "'a' has 3 and 'me@b' has 2"));
 }
 
 static void test_a_node_may_have_its_own_ranks_and_dp_has_one_process(void **state)
@@ -426,6 +457,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_are_laid_on_nodes_in_order_with_the_cores_divided),
         TEST(test_ranks_that_divide_layers_are_on_one_node),
+        TEST(test_nodes_that_hold_copies_have_equal_numbers_of_ranks),
         TEST(test_a_node_may_have_its_own_ranks_and_dp_has_one_process),
         TEST(test_threads_of_the_recipe_win_and_are_at_least_one),
         TEST(test_ranks_get_the_devices_that_are_found_or_asked_for),

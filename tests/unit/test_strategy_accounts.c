@@ -66,17 +66,20 @@ static double expected_traffic(const row *r, const trainee *t, int64_t micro_ste
     return weight_bytes * gathered + 4 * reduced;
 }
 
-/* Returns the bytes that all ranks send for a message. */
-static int64_t message_bytes(const dt_traffic_message *message, int64_t world_size)
+/* Returns the bytes that the ranks of a group send for a message. */
+static int64_t message_bytes(const dt_traffic_message *message, int64_t size)
 {
     if (message->kind == DT_TRAFFIC_ALL_REDUCE)
-        return world_size * dt_comm_all_reduce_bytes(world_size, message->bytes);
-    return (world_size - 1) * message->bytes; /* W parts by each, or a broadcast by its root */
+        return size * dt_comm_all_reduce_bytes(size, message->bytes);
+    return (size - 1) * message->bytes; /* W parts by each, or a broadcast by its root */
 }
 
 /* Returns the bytes that `dtrun plan` computes from the recipe for the same step of all ranks. */
-static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int64_t micro_steps)
+static int64_t planned_bytes(const row *r, const trainee *t, int64_t micro_steps)
 {
+    const dt_group *replicas = &t->state.mesh.axis[DT_AXIS_REPLICA];
+    int64_t world_size = t->state.mesh.world.size;
+    bool within = r->strategy == &dt_strategy_fsdp && replicas->size > 1;
     const dt_model_config *config = &t->model->config;
     dt_traffic traffic;
     dt_recipe recipe;
@@ -94,10 +97,15 @@ static int64_t planned_bytes(const row *r, const trainee *t, int world_size, int
     recipe.strategy.reshard_after_forward = r->reshard;
     recipe.strategy.reduce_each_micro_step = r->each;
     recipe.optimizer = t->state.options.optimizer;
+    recipe.strategy.within = within ? DT_WITHIN_NODE : DT_WITHIN_RUN;
     dt_arena_init(&arena, 0);
-    if (dt_traffic_make(&traffic, &recipe, 0, world_size, micro_steps, &arena, NULL) == DT_OK)
-        for (int64_t i = 0; i < traffic.count; i++)
-            sum += message_bytes(&traffic.messages[i], world_size);
+    if (dt_traffic_make(&traffic, &recipe, 0, world_size, within ? replicas->stride : 0,
+                        micro_steps, &arena, NULL) == DT_OK)
+        for (int64_t i = 0; i < traffic.count; i++) {
+            int64_t size = traffic.groups[traffic.messages[i].peers].ranks;
+
+            sum += world_size / size * message_bytes(&traffic.messages[i], size);
+        }
     dt_arena_release(&arena);
     return sum;
 }
@@ -126,11 +134,36 @@ static int check_row(const row *r, dt_events *events, int rank, int world_size)
         sent = t.state.sent_bytes;
         CHECK(train_step(&t, micro_steps, &loss, NULL) == DT_OK);
         CHECK(near((double)(t.state.sent_bytes - sent), shard * traffic));
-        CHECK(world_size * (t.state.sent_bytes - sent) ==
-              planned_bytes(r, &t, world_size, micro_steps));
+        CHECK(world_size * (t.state.sent_bytes - sent) == planned_bytes(r, &t, micro_steps));
         /* 2 S, or 3 S if blocks are gathered twice */
         if (r->dtype == DT_F32 && micro_steps == 1)
             CHECK(traffic <= (r->shard == DT_SHARD_FULL && r->reshard ? 3 : 2) * 4 * elems);
+    }
+    close_trainee(&t);
+    return 0;
+}
+
+/* Two nodes of two ranks: each holds a half, and sums its half with the other node once a step. */
+static int check_within_nodes(const row *r, dt_events *events, int rank)
+{
+    dt_strategy_options options = default_options();
+    dt_mesh mesh = dt_mesh_of(rank, 2, 2, 1);
+    double elems, loss;
+    int64_t sent;
+    trainee t;
+
+    options.shard = r->shard;
+    options.reshard_after_forward = r->reshard;
+    options.reduce_each_micro_step = r->each;
+    CHECK(!open_trainee_on(&t, r->strategy, &options, r->dtype, events, &mesh, NULL));
+    elems = (double)trainee_elems(&t);
+    CHECK(near((double)t.state.held_bytes, (r->all + r->divided / 2) * elems));
+    for (int64_t micro_steps = 1; micro_steps <= 3; micro_steps++) {
+        sent = t.state.sent_bytes;
+        CHECK(!train_step(&t, micro_steps, &loss, NULL));
+        CHECK(near((double)(t.state.sent_bytes - sent),
+                   expected_traffic(r, &t, micro_steps) / 2 + 4 * elems / 2));
+        CHECK(4 * (t.state.sent_bytes - sent) == planned_bytes(r, &t, micro_steps));
     }
     close_trainee(&t);
     return 0;
@@ -153,7 +186,7 @@ static int check_gathered_matrices(dt_events *events, int rank, int world_size)
     CHECK(near((double)t.state.optimizer_bytes, 4 * states / world_size));
     sent = t.state.sent_bytes;
     CHECK(!train_step(&t, 1, &loss, NULL));
-    CHECK(world_size * (t.state.sent_bytes - sent) == planned_bytes(&r, &t, world_size, 1));
+    CHECK(world_size * (t.state.sent_bytes - sent) == planned_bytes(&r, &t, 1));
     close_trainee(&t);
     return 0;
 }
@@ -172,7 +205,7 @@ static int check_given_matrices(dt_events *events, int rank, int world_size)
     CHECK(!train_step(&t, 1, &loss, NULL));
     sent += (double)t.state.sent_bytes;
     CHECK(!t.comm.all_reduce_f64(&t.comm, &sent, 1, NULL));
-    CHECK(sent == (double)planned_bytes(&r, &t, world_size, 1));
+    CHECK(sent == (double)planned_bytes(&r, &t, 1));
     close_trainee(&t);
     return 0;
 }
@@ -184,7 +217,9 @@ static int body(int rank, void *self)
 
     CHECK(dt_events_open(&events, rank, *world_size, NULL) == DT_OK);
     for (size_t i = 0; i < ROWS; i++)
-        if (check_row(&rows[i], events, rank, *world_size) != 0) {
+        if (check_row(&rows[i], events, rank, *world_size) != 0 ||
+            (*world_size == 4 && rows[i].strategy == &dt_strategy_fsdp &&
+             check_within_nodes(&rows[i], events, rank) != 0)) {
             fprintf(stderr, "in the row '%s' on %d ranks\n", rows[i].name, *world_size);
             return 1;
         }

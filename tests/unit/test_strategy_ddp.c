@@ -47,7 +47,7 @@ static void open_fixture_that(fixture *f, dt_dtype dtype, bool loads)
     assert_int_equal(dt_comm_open(&f->comm, NULL, "test", dt_group_all(0, 1), 1, NULL), DT_OK);
     f->state.strategy = &dt_strategy_ddp;
     f->state.model = f->model;
-    f->state.mesh = dt_mesh_of(0, 1, 1);
+    f->state.mesh = dt_mesh_of(0, 1, 1, 1);
     f->state.comm = &f->comm;
     f->state.options = (dt_strategy_options){.bucket_mb = 25, .first_bucket_mb = 1, .replicas = 1};
     f->state.options.loads = loads;

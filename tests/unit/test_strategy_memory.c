@@ -1,5 +1,6 @@
 /* strategy_memory: compares the memory forecast for a recipe (recipes/cost/memory.h) with what its ranks allocate: kinds
- * of models x strategies x precisions x optimizers, on one rank and on three, and on four that divide layers.
+ * of models x strategies x precisions x optimizers, on one rank and on three, and on four that divide layers or shard
+ * within two nodes.
  *
  *     test_strategy_memory        each strategy in each precision with AdamW and one other optimizer in turn
  *     test_strategy_memory all    with every optimizer
@@ -143,13 +144,25 @@ static bool near(const char *what, int64_t said, int64_t taken)
     return false;
 }
 
-static int check_recipe(const dt_recipe *recipe, dt_events *events, int rank, int world_size)
+/* The mesh that the engine makes of the ranks. */
+static dt_mesh mesh_of(const dt_recipe *recipe, int rank, const dt_memory_ranks *all)
+{
+    int64_t data = dt_recipe_data_ranks(recipe, all->world_size);
+    int64_t shards = dt_recipe_shard_ranks(recipe, all->world_size, all->node_ranks);
+
+    return dt_mesh_of(rank, data / shards, shards, recipe->tensor.size);
+}
+
+static int check_recipe(const dt_recipe *recipe, dt_events *events, int rank, int world_size,
+                        int node_ranks)
 {
     bool dp = recipe->strategy.kind == DT_STRATEGY_DP;
-    dt_memory_ranks shared = {
-        .world_size = world_size, .replicas = dp ? REPLICAS : 1, .host = true};
-    dt_mesh mesh = dt_mesh_of(rank, world_size / recipe->tensor, recipe->tensor);
-    bool writes = mesh.data.rank == 0 || recipe->strategy.kind == DT_STRATEGY_FSDP;
+    dt_memory_ranks shared = {.world_size = world_size,
+                              .replicas = dp ? REPLICAS : 1,
+                              .host = true,
+                              .node_ranks = node_ranks};
+    dt_mesh mesh = mesh_of(recipe, rank, &shared);
+    bool writes = mesh.axis[DT_AXIS_REPLICA].rank == 0;
     dt_snapshot copy;
     dt_model_config config;
     dt_memory said;
@@ -187,6 +200,7 @@ static int check_recipe(const dt_recipe *recipe, dt_events *events, int rank, in
 typedef struct combination {
     dt_architecture_kind kind;
     int world_size, tensor;
+    int node_ranks; /* fsdp divides within nodes of so many ranks; 0: all are on one */
 } combination;
 
 static bool every_optimizer;
@@ -204,15 +218,16 @@ static int check_row(const combination *c, int row, dt_events *events, int rank)
         for (int optimizer = 0; optimizer < OPTIMIZERS; optimizer++) {
             dt_recipe recipe = recipe_of(c->kind, row, precision, optimizer);
 
-            recipe.tensor = c->tensor;
+            recipe.tensor.size = c->tensor;
+            recipe.strategy.within = c->node_ranks > 0 ? DT_WITHIN_NODE : DT_WITHIN_RUN;
             if (!is_wanted(row, precision, optimizer) ||
                 (c->tensor > 1 && recipe.optimizer.kind == DT_OPTIMIZER_MUON) ||
-                check_recipe(&recipe, events, rank, c->world_size) == 0)
+                check_recipe(&recipe, events, rank, c->world_size, c->node_ranks) == 0)
                 continue;
-            fprintf(stderr, "%s, %s, %s, %s, %d ranks, tensor %d\n",
+            fprintf(stderr, "%s, %s, %s, %s, %d ranks, tensor %d, %d on a node\n",
                     dt_architecture_find(c->kind)->name, rows[row].name,
                     precision == 0 ? "fp32" : "bf16", dt_optimizers[recipe.optimizer.kind].name,
-                    c->world_size, c->tensor);
+                    c->world_size, c->tensor, c->node_ranks);
             return 1;
         }
     return 0;
@@ -225,15 +240,16 @@ static int body(int rank, void *self)
 
     CHECK(!dt_events_open(&events, rank, c->world_size, NULL));
     for (int row = 0; row < ROWS; row++)
-        if (c->world_size == 1 || rows[row].strategy != DT_STRATEGY_DP)
+        if (c->node_ranks > 0 ? rows[row].strategy == DT_STRATEGY_FSDP
+                              : c->world_size == 1 || rows[row].strategy != DT_STRATEGY_DP)
             CHECK(!check_row(c, row, events, rank));
     dt_events_close(events);
     return 0;
 }
 
-static void check_ranks(dt_architecture_kind kind, int world_size, int tensor)
+static void check_ranks(dt_architecture_kind kind, int world_size, int tensor, int node_ranks)
 {
-    combination c = {kind, world_size, tensor};
+    combination c = {kind, world_size, tensor, node_ranks};
     ranks all = {.world_size = world_size, .timeout_seconds = 240, .body = body, .self = &c};
 
     assert_int_equal(ranks_run(&all), 0);
@@ -241,8 +257,8 @@ static void check_ranks(dt_architecture_kind kind, int world_size, int tensor)
 
 static void check_kind(dt_architecture_kind kind)
 {
-    check_ranks(kind, 1, 1);
-    check_ranks(kind, 3, 1);
+    check_ranks(kind, 1, 1, 0);
+    check_ranks(kind, 3, 1, 0);
 }
 
 static void test_the_estimate_is_what_ranks_of_gpt2_allocate(void **state)
@@ -262,8 +278,14 @@ static void test_the_estimate_is_what_ranks_of_a_llama_allocate(void **state)
 
 static void test_the_estimate_is_what_ranks_that_divide_layers_allocate(void **state)
 {
-    check_ranks(DT_MODEL_TRANSFORMER, 4, 2);
-    check_ranks(DT_MODEL_LLAMA, 4, 4);
+    check_ranks(DT_MODEL_TRANSFORMER, 4, 2, 0);
+    check_ranks(DT_MODEL_LLAMA, 4, 4, 0);
+}
+
+static void test_the_estimate_is_what_ranks_that_shard_within_nodes_allocate(void **state)
+{
+    check_ranks(DT_MODEL_GPT2, 4, 1, 2);
+    check_ranks(DT_MODEL_LLAMA, 4, 2, 2);
 }
 
 int main(int argc, char **argv)
@@ -273,6 +295,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_estimate_is_what_ranks_of_an_mlp_allocate),
         cmocka_unit_test(test_the_estimate_is_what_ranks_of_a_llama_allocate),
         cmocka_unit_test(test_the_estimate_is_what_ranks_that_divide_layers_allocate),
+        cmocka_unit_test(test_the_estimate_is_what_ranks_that_shard_within_nodes_allocate),
     };
 
     every_optimizer = argc > 1 && strcmp(argv[1], "all") == 0;

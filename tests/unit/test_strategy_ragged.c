@@ -111,7 +111,9 @@ static dt_status open_run(trainee *t, dt_architecture_kind kind, dt_strategy_kin
     DT_TRY(dt_comm_open(&t->comm, events, "main", dt_group_all(rank, world_size), 20, NULL));
     t->state = (dt_strategy_state){.strategy = dt_strategy_find((int)strategy),
                                    .model = t->model,
-                                   .mesh = dt_mesh_of(rank, world_size, 1),
+                                   .mesh = strategy == DT_STRATEGY_FSDP
+                                               ? dt_mesh_of(rank, 1, world_size, 1)
+                                               : dt_mesh_of(rank, world_size, 1, 1),
                                    .comm = &t->comm,
                                    .events = events,
                                    .options = dt_config_strategy(&recipe, replicas)};

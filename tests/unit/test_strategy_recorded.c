@@ -120,7 +120,7 @@ static dt_status open_recorded(trainee *t, const dt_strategy *strategy, dt_error
     DT_TRY(dt_comm_open(&t->comm, NULL, "main", dt_group_all(0, 1), 20, err));
     t->state.strategy = strategy;
     t->state.model = t->model;
-    t->state.mesh = dt_mesh_of(0, 1, 1);
+    t->state.mesh = dt_mesh_of(0, 1, 1, 1);
     t->state.comm = &t->comm;
     t->state.options = default_options();
     t->state.options.graphs = true;

@@ -67,7 +67,7 @@ static void check_mesh(dt_dataset *dataset, dt_sampler *sampler, const int32_t *
     dt_recipe recipe = {0};
 
     for (int64_t rank = 0; rank < data_size * tensor_size; rank++) {
-        dt_mesh mesh = dt_mesh_of(rank, data_size, tensor_size);
+        dt_mesh mesh = dt_mesh_of(rank, data_size, 1, tensor_size);
 
         read_step(&readings[rank], dataset, sampler, &recipe, &mesh);
         assert_int_equal(readings[rank].count, STEP_SAMPLES / data_size);
@@ -83,7 +83,7 @@ static void test_a_step_has_the_same_samples_on_every_mesh(void **state)
 {
     static const int64_t meshes[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}};
     dt_dataset *dataset = data_count_up(*state, 4 * 100 + 3, 0);
-    dt_mesh one = dt_mesh_of(0, 1, 1);
+    dt_mesh one = dt_mesh_of(0, 1, 1, 1);
     dt_recipe recipe = {0};
     dt_sampler sampler;
     reading all;

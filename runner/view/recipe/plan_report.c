@@ -25,7 +25,7 @@ static const char *precision_text(const dt_recipe *recipe)
     return names[recipe->precision.kind];
 }
 
-static const char *strategy_text(const dt_recipe *recipe)
+static const char *strategy_text(const dt_recipe *recipe, dt_arena *arena)
 {
     static const char *const shards[] = {
         [DT_SHARD_FULL] = "fsdp, shard: full",
@@ -34,7 +34,8 @@ static const char *strategy_text(const dt_recipe *recipe)
     };
 
     if (recipe->strategy.kind == DT_STRATEGY_FSDP)
-        return shards[recipe->strategy.shard];
+        return dt_arena_printf(arena, "%s%s", shards[recipe->strategy.shard],
+                               recipe->strategy.within == DT_WITHIN_NODE ? ", within: node" : "");
     return recipe->strategy.kind == DT_STRATEGY_DDP ? "ddp" : "dp";
 }
 
@@ -95,9 +96,9 @@ static void add_assumptions(dt_strbuf *out, const dt_term *term, const dt_planne
                  dt_format_count(count, sizeof(count), (double)any->memory.parameter_count),
                  data_text(p, arena), 1e-9 * any->token_flops, kind->item, kind->flops_formula);
     dt_table_add(&table, DT_STYLE_DIM, "each GPU");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s; %s x %lld accumulated; %s", strategy_text(recipe),
-                 batch_text(recipe, arena), (long long)recipe->batch.accumulate,
-                 precision_text(recipe));
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s; %s x %lld accumulated; %s",
+                 strategy_text(recipe, arena), batch_text(recipe, arena),
+                 (long long)recipe->batch.accumulate, precision_text(recipe));
     dt_table_add(&table, DT_STYLE_DIM, "passes");
     dt_table_add(&table, DT_STYLE_PLAIN, "%.4g TFLOP/s (%s) x %.3g %% efficiency (assumed)",
                  machine->tflops, p->given_peak ? "given" : p->gpu->name,
@@ -150,9 +151,9 @@ static void add_times(dt_strbuf *out, const dt_term *term, const dt_planned *p, 
 static void add_messages(dt_strbuf *out, const dt_term *term, const dt_planned *p, dt_arena *arena)
 {
     static const dt_table_column columns[] = {
-        {"GPUs", true},   {"message", false},  {"a step", true}, {"largest", true},
-        {"in all", true}, {"mean time", true}, {"in all", true}};
-    char one[DT_FORMAT_SIZE], all[DT_FORMAT_SIZE];
+        {"GPUs", true},   {"message", false},         {"a step", true},    {"largest", true},
+        {"in all", true}, {"a node to others", true}, {"mean time", true}, {"in all", true}};
+    char one[DT_FORMAT_SIZE], all[DT_FORMAT_SIZE], across[DT_FORMAT_SIZE];
     dt_table table;
 
     dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), arena);
@@ -170,6 +171,8 @@ static void add_messages(dt_strbuf *out, const dt_term *term, const dt_planned *
                          dt_format_bytes(one, sizeof(one), sum->largest_bytes));
             dt_table_add(&table, DT_STYLE_PLAIN, "%s",
                          dt_format_bytes(all, sizeof(all), sum->bytes));
+            dt_table_add(&table, DT_STYLE_PLAIN, "%s",
+                         dt_format_bytes(across, sizeof(across), sum->across_bytes));
             dt_table_add(&table, DT_STYLE_PLAIN, "%.2f ms",
                          1e3 * sum->seconds / (double)sum->count);
             dt_table_add(&table, DT_STYLE_PLAIN, "%.1f ms", 1e3 * sum->seconds);
@@ -255,9 +258,10 @@ static json_t *messages_to_json(const dt_prediction *at)
 
         if (sum->count > 0)
             json_array_append_new(
-                array, json_pack("{s:s, s:I, s:f, s:f, s:f}", "kind", kind_names[kind], "count",
-                                 (json_int_t)sum->count, "largest_bytes", sum->largest_bytes,
-                                 "bytes", sum->bytes, "seconds", sum->seconds));
+                array, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f}", "kind", kind_names[kind],
+                                 "count", (json_int_t)sum->count, "largest_bytes",
+                                 sum->largest_bytes, "bytes", sum->bytes, "node_sent_bytes",
+                                 sum->across_bytes, "seconds", sum->seconds));
     }
     return array;
 }

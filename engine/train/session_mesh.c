@@ -1,39 +1,27 @@
-/* session_tensor: places a rank in the mesh, and connects the ranks that divide layers. */
+/* session_mesh: places a rank in the mesh, and connects the ranks that divide layers. */
 #include "engine/train/session_int.h"
 
 #include "base/banned.h"
 
-/* Layers are summed many times in a step, so that the ranks of a group must share a node. */
-static dt_status check_group(const dt_train_session *session, dt_error *err)
+/* The mesh of the plan's ranks, whose groups dt_plan_check_groups has checked. */
+static dt_mesh make_mesh(const dt_plan *plan, int64_t rank)
 {
-    const dt_group *group = &session->mesh.axis[DT_AXIS_TENSOR];
-    const dt_plan_rank *ranks = session->plan->ranks;
+    const dt_recipe *recipe = &plan->recipe;
+    int64_t data = plan->world_size / recipe->tensor.size;
+    int64_t shards = dt_recipe_shard_ranks(recipe, plan->world_size, dt_plan_node_ranks(plan));
 
-    for (int64_t m = 1; m < group->size; m++)
-        if (ranks[dt_group_rank(group, m)].node != ranks[group->first].node)
-            return DT_FAIL(err, DT_ERR_RECIPE,
-                           "the ranks %lld to %lld divide layers ('tensor' %lld), but are on two "
-                           "nodes; use a multiple of 'tensor' ranks on each node",
-                           (long long)group->first,
-                           (long long)dt_group_rank(group, group->size - 1),
-                           (long long)group->size);
-    return DT_OK;
+    return dt_mesh_of(rank, data / shards, shards, recipe->tensor.size);
 }
 
 dt_status dt_session_place(dt_train_session *session, int64_t rank, dt_error *err)
 {
-    int64_t tensor = session->recipe->tensor, world_size = session->plan->world_size;
+    int64_t tensor = session->recipe->tensor.size;
     dt_status st = DT_OK;
 
-    if (tensor < 1 || world_size % tensor != 0)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'tensor' %lld does not divide the %lld ranks of the run; use a multiple of "
-                 "'tensor' ranks on each node",
-                 (long long)tensor, (long long)world_size);
-    session->mesh = dt_mesh_of(rank, world_size / tensor, tensor);
+    DT_TRY(dt_plan_check_groups(session->plan, err));
+    session->mesh = make_mesh(session->plan, rank);
     if (tensor == 1)
         return DT_OK;
-    DT_TRY(check_group(session, err));
     if (session->replicas > 1)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "'tensor' %lld and several replicas in one process cannot be combined; use "
