@@ -217,6 +217,24 @@ def ranks(settings):
              f"{fsdp / ddp:.2f}: {fsdp:.0f} over {ddp:.0f} tokens/s", "", settings.rounds)]
 
 
+def tensor(settings):
+    """The same sequences a step: two data ranks take half of them each, two ranks that divide layers all of them."""
+    batch, count = settings.size["batch"], settings.rounds
+    wanted = {"ddp": {"strategy": "ddp", "batch__sequences": batch // 2},
+              "tensor": {"tensor": 2, "batch__sequences": batch}}
+    speeds, sent = {name: [] for name in wanted}, {}
+    for _ in range(count):
+        for name, sets in wanted.items():
+            run = gpt2_run(settings, 2, batch__accumulate=4, ranks=2, threads=1, **sets)
+            speeds[name] += values(run, "tokens_per_second", 1)
+            sent[name] = median(values(run, "sent_bytes", 1))
+    ours, ddp = median(speeds["tensor"]), median(speeds["ddp"])
+    where = "2 ranks × 1 thread, 124M bf16, accumulate 4"
+    return [(f"tensor 2 over ddp, {where}", "", f"{ours / ddp:.2f}: {ours:.0f} over {ddp:.0f} tokens/s", "", count),
+            (f"the floor of both, sent by a rank in a step, {where}", "",
+             f"{megabytes(sent['tensor'])} and {megabytes(sent['ddp'])}", "", count)]
+
+
 def save(settings):
     """From one step's report to the next's: the snapshot is taken after the report of its step."""
     ratios, beside = [], []
@@ -233,4 +251,4 @@ def save(settings):
 
 
 MEASURES = {"first_step": first_step, "char": char, "bf16": bf16, "fp32": fp32, "ranks": ranks,
-            "save": save}
+            "tensor": tensor, "save": save}
