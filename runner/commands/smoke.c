@@ -210,7 +210,8 @@ static const dt_option options[] = {
      .fallback = "0",
      .low = 0,
      .high = 64,
-     .help = "training processes on this machine; 0: two, or one if the recipe has one"},
+     .help = "training processes on this machine; 0: two (four with 'tensor'), or one if the "
+             "recipe has one"},
     {.name = "steps",
      .kind = DT_OPTION_INT,
      .value = "N",

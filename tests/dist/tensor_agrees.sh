@@ -12,8 +12,8 @@
 #
 # In 16 bits the transformer's first steps have bounds of their own. Its activations and logits are near 1, those of the
 # others near 0.02, and its products of fewer columns add in another order: a single rounding that turns in one target's
-# logit moves the loss by 6e-6 in bf16. Its norm in one process differs from that in fp32 by 5e-3 in bf16 and 2e-3 in
-# fp16, ten times more than the bound.
+# logit moves the loss by 6e-6 in bf16. Seen are 1.1e-7 and 3.3e-6 in loss, 3.0e-5 and 6.6e-5 in norm (bf16, fp16). The
+# norm of one process in bf16 differs by 2.8e-3 from that in fp32, in fp16 by 8e-4.
 . "$(dirname "$0")/lib.sh"
 all_kinds=(gpt2 llama one_key transformer shared)
 strategies=(ddp full gradients optimizer kept whole)
@@ -22,7 +22,7 @@ recomputations=(none selective full)
 tensors=(2 4)
 declare -A loss_bound=([fp32]=1e-5 [bf16]=2e-3 [fp16]=2e-4) norm_bound=([fp32]=1e-5 [bf16]=3e-2 [fp16]=4e-3)
 declare -A shared_bound=([fp32]=1e-5 [bf16]=5e-4 [fp16]=6e-5)
-declare -A turned_loss=([fp32]=1e-5 [bf16]=5e-5 [fp16]=2e-5) turned_norm=([fp32]=1e-5 [bf16]=5e-4 [fp16]=5e-4)
+declare -A turned_loss=([fp32]=1e-5 [bf16]=2e-5 [fp16]=2e-5) turned_norm=([fp32]=1e-5 [bf16]=2e-4 [fp16]=2e-4)
 declare -A fields=(
     [ddp]='strategy.kind=ddp'
     [full]='strategy.kind=fsdp'

@@ -2,7 +2,7 @@
 # The engine with its GPU part on emulated cards (emulated/cuda_runtime.h), whose memory the host may
 # not touch and whose streams do nothing before they are waited for: losses of one process, two
 # ranks that share a card, two cards under dp, the same bits twice and whatever is computed again, a
-# checkpoint that continues elsewhere. Tiny: what the numbers of a card are is trust_chain.sh's.
+# checkpoint that continues elsewhere, ranks that divide layers. Tiny: what the numbers of a card are is trust_chain.sh's.
 . tests/dist/lib.sh
 make_text 4
 export XDG_CACHE_HOME=$work LD_LIBRARY_PATH=$bin # the emulated card's NVML
@@ -30,7 +30,8 @@ DTRUN_LOG=info run 2 fsdp 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1
 run 2 again 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1 cuda_graphs=false
 grep -q 'forward and backward pass: .* recorded' "$work/fsdp.0.err" || fail "fsdp records no pass"
 run 2 dp 3 device=cuda:0 strategy.kind=dp
-for name in one ddp fsdp dp; do
+run 4 tensor 3 device=cuda:0 strategy.kind=fsdp tensor=2 batch.sequences=2
+for name in one ddp fsdp dp tensor; do
     like_cpu $name
 done
 same_metric loss fsdp again 0
@@ -89,12 +90,16 @@ for model in one.ck/step-00000004 normed-none.ck/step-00000003; do
     [ "$(wc -l <"$work/by-cpu")" = 3 ] || fail "lines of $model: $(cat "$work/by-cpu")"
 done
 
-# Pairs, and their translations at evaluation.
+# Pairs, and their translations at evaluation, with divided layers too.
 make_pairs
-for device in cpu cuda:0; do
-    train 2 "pairs-$device" "${pairs[@]}" schedule.steps=2 model.embed=16 model.heads=2 batch.max_tokens=32 \
-        evaluate.sequences=4 evaluate.bleu=true evaluate.beam=2 strategy.kind=fsdp device=$device
-done
+translations() { # name ranks FIELD=VALUE...
+    train "$2" "pairs-$1" "${pairs[@]}" schedule.steps=2 model.embed=16 model.heads=2 batch.max_tokens=32 \
+        evaluate.sequences=4 evaluate.bleu=true evaluate.beam=2 "${@:3}"
+}
+translations cpu 2 strategy.kind=fsdp
+translations card 2 strategy.kind=fsdp device=cuda:0
+translations tensor 2 tensor=2 batch.accumulate=2 device=cuda:0
 for metric in loss valid_loss valid_bleu; do
-    same_metric $metric pairs-cpu pairs-cuda:0 1e-5
+    same_metric $metric pairs-cpu pairs-card 1e-5
+    same_metric $metric pairs-cpu pairs-tensor 1e-5
 done
