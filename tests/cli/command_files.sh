@@ -43,7 +43,7 @@ done
 expect 0 list --json
 json "o['runs'][0]['attempt'] == 1"
 
-# A stop ends the setup with what it started, and so does the death of all that waits for it.
+# A stop ends the setup with what it started, and so does the death of what attends to it.
 recipe slow 'command: "true"' 'setup: echo $$ >made; setsid sleep 98765 & setsid sleep 98765; touch log2.txt'
 expect 0 launch --detach --json "$work/slow.yaml"
 run=$(field "o['run']")
@@ -51,6 +51,14 @@ sleeps() { [ "$(pgrep -xfc 'sleep 98765')" -eq "$1" ]; }
 await 10 sleeps 2
 expect 0 stop "$run"
 says "none of its processes are left"
+await 10 sleeps 0
+expect 0 launch --detach --json "$work/slow.yaml"
+run=$(field "o['run']")
+await 10 sleeps 2
+for pid in $(pgrep -f 'dtrun-agent node setup'); do
+    ! tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "XDG_STATE_HOME=$XDG_STATE_HOME" || kill -9 "$pid"
+done
+expect 3 wait "$run"
 await 10 sleeps 0
 recipe slow 'command: "true"' 'setup: echo again >>log.txt; test ! -e made.lock || exit 1; touch made.lock; sleep 1; rm made.lock; echo done >>log.txt'
 : >"$program/log.txt"

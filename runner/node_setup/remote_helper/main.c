@@ -125,6 +125,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
         return dt_remote_helper_probe(argv[1], argc == 3 ? argv[2] : NULL, err);
     if (strcmp(name, "collect") == 0 && argc == 2)
         return dt_remote_helper_collect(argv[1], err);
+    if (strcmp(name, "end_setup") == 0 && argc == 2)
+        return dt_remote_helper_end_setup(argv[1], err);
     if (strcmp(name, "setup") == 0 && argc == 3)
         return dt_remote_helper_setup(argv[1], argv[2], err);
     if (strcmp(name, "tree") == 0 && argc == 2)

@@ -14,6 +14,7 @@
  *   tree FOLDER            makes the folder of a command equal to a list of files on stdin (tree.c)
  *   collect FOLDER         sends files of FOLDER, whose paths are on stdin (collect.c)
  *   setup ENTRY FOLDER     runs a setup command once; the request is on stdin (setup.c)
+ *   end_setup ENTRY        ends what a setup that was killed has left
  *   forget FOLDER CHECKPOINTS WORKDIR
  *                          removes the files of a run; names on stdin (forget.c)
  *   listen ADDRESS         prints its port and answers connections until stdin ends (connectivity_check.c)
@@ -43,6 +44,7 @@ int dt_remote_helper_main(int argc, char **argv);
 dt_status dt_remote_helper_probe(const char *bundle, const char *seen, dt_error *err);
 dt_status dt_remote_helper_collect(const char *folder, dt_error *err);
 dt_status dt_remote_helper_setup(const char *entry, const char *folder, dt_error *err);
+dt_status dt_remote_helper_end_setup(const char *entry, dt_error *err);
 dt_status dt_remote_helper_tree(const char *folder, dt_error *err);
 dt_status dt_remote_helper_receive(const char *bundle, dt_error *err);
 dt_status dt_remote_helper_dedup(dt_error *err);

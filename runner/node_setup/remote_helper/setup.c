@@ -56,6 +56,12 @@ static const char *within(setting *all, const char *name)
     return dt_arena_printf(&all->arena, "%s/%s", all->entry, name);
 }
 
+/* The mark is the same for all runs that need this setup: only the one with the lock has processes. */
+static void set_mark(setting *all)
+{
+    snprintf(all->mark, sizeof(all->mark), MARK "=%s", basename(all->entry));
+}
+
 /* --- the caller */
 
 static dt_status read_request(setting *all, dt_error *err)
@@ -297,7 +303,7 @@ dt_status dt_remote_helper_setup(const char *entry, const char *folder, dt_error
     int code = 0;
 
     dt_arena_init(&all.arena, 0);
-    snprintf(all.mark, sizeof(all.mark), MARK "=%s", basename(entry));
+    set_mark(&all);
     all.tree = within(&all, "tree");
     DT_TRY(read_request(&all, err));
     DT_TRY(run(&all, &code, err));
@@ -308,6 +314,29 @@ out:
     if (all.lock >= 0)
         close(all.lock);
     json_decref(all.request);
+    dt_arena_release(&all.arena);
+    return st;
+}
+
+dt_status dt_remote_helper_end_setup(const char *entry, dt_error *err)
+{
+    setting all = {.entry = entry, .lock = -1};
+    dt_status st = DT_OK;
+
+    dt_arena_init(&all.arena, 0);
+    set_mark(&all);
+    if (!dt_file_exists(entry))
+        goto out;
+    st = dt_file_lock(&all.lock, within(&all, "lock"), err);
+    if (st == DT_ERR_BUSY) { /* of another run, or it ends its processes itself */
+        dt_error_clear(err);
+        st = DT_OK;
+    } else if (st == DT_OK && dt_proc_end_all("environ", has_mark, all.mark, END_SECONDS) > 0) {
+        st = DT_FAIL(err, DT_ERR_IO, "setup: processes that it started cannot be ended");
+    }
+out:
+    if (all.lock >= 0)
+        close(all.lock);
     dt_arena_release(&all.arena);
     return st;
 }

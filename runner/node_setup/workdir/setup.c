@@ -14,6 +14,7 @@
 #include "base/env_expand.h"
 #include "base/exit.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/node_setup_int.h"
 
@@ -262,6 +263,20 @@ out:
     return st;
 }
 
+/* Ends what the setup started, if the process that attends to it on the node died. */
+static void end_left(const setting *all)
+{
+    const char *const words[] = {all->layout->agent, "node", "end_setup", all->entry, NULL};
+    dt_error problem = DT_ERROR_INIT;
+    dt_strbuf answer;
+
+    dt_strbuf_init(&answer);
+    if (dt_nodes_ask(&answer, all->request->node, words, NULL, 0, SETTLE_SECONDS, NULL, &problem) !=
+        DT_OK)
+        dt_log_warn("%s", problem.message);
+    dt_strbuf_release(&answer);
+}
+
 dt_status dt_stage_setup(dt_node_layout *layout, const char *there_cache,
                          const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
@@ -284,6 +299,8 @@ dt_status dt_stage_setup(dt_node_layout *layout, const char *there_cache,
     DT_TRY(run(&all, log_path, err));
 out:
     dt_remote_close(&all.remote);
+    if (st != DT_OK && st != DT_ERR_UNSUPPORTED && all.entry != NULL)
+        end_left(&all);
     if (all.log >= 0)
         close(all.log);
     if (all.lock >= 0)
