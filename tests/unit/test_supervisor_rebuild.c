@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/exit.h"
 #include "base/file.h"
 #include "checkpoint_support.h"
 #include "runner/channel/journal_line.h"
 #include "runner/supervisor/folder/attempt_record.h"
+#include "runner/supervisor/policy/verdict.h"
 #include "runner/supervisor/rebuild/fill.h"
+#include "runner/supervisor/rebuild/proof.h"
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "store/repair.h"
@@ -426,6 +429,60 @@ static void test_an_empty_folder_changes_nothing(void **state)
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM runs"), 0);
 }
 
+static void set_node(test_store *t, int64_t attempt, int64_t number, const char *name,
+                     const char *state)
+{
+    const dt_node node = {.node = number, .name = name, .state = state, .acknowledged = 9};
+
+    assert_good(t, dt_store_node_set(t->store, "aa", attempt, &node, &t->err));
+}
+
+/* Amends the ends of the run and expects this exit code and reason of attempt 2. */
+static void expect_end(test_store *t, int code, const char *reason)
+{
+    dt_attempt *attempts;
+    int64_t count;
+
+    assert_good(t, dt_run_amend_end(t->store, "aa", &t->arena, &t->err));
+    assert_good(t, dt_store_attempt_list(t->store, &attempts, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(attempts[1].exit_code, code);
+    assert_string_equal(attempts[1].reason, reason);
+}
+
+/* Attempt 1 ran on a and b; attempt 2, after b was lost, on a and c. */
+static void test_an_end_is_proved_once_all_nodes_of_all_attempts_are_released(void **state)
+{
+    const char *doubt = "rank 1 was killed; " DT_REASON_UNKNOWN "b (lost)";
+    test_store *t = *state;
+
+    keep(t, 1, DT_RUN_FAILED, 5);
+    keep(t, 2, DT_RUN_FAILED, 10);
+    assert_true(rebuild(t));
+    set_node(t, 1, 1, "b", "lost");
+    set_node(t, 2, 1, "c", "lost");
+    assert_good(t, dt_store_attempt_amend(t->store, "aa", 2, DT_EXIT_LEFT, doubt, &t->err));
+    expect_end(t, DT_EXIT_LEFT, doubt);
+    set_node(t, 2, 1, "c", "released");
+    expect_end(t, DT_EXIT_LEFT, doubt); /* b is missing in attempt 2, and still lost */
+    set_node(t, 1, 1, "b", "released");
+    expect_end(t, DT_EXIT_FAILED, "rank 1 was killed; " DT_REASON_PROVED);
+    assert_int_equal(find(t).exit_code, DT_EXIT_FAILED);
+}
+
+static void test_a_release_in_a_later_attempt_proves_the_node_of_an_earlier_one(void **state)
+{
+    test_store *t = *state;
+
+    keep(t, 1, DT_RUN_FAILED, 5);
+    keep(t, 2, DT_RUN_STOPPED, 10);
+    assert_true(rebuild(t));
+    set_node(t, 1, 1, "b", "lost");
+    set_node(t, 2, 1, "b", "released");
+    assert_good(t, dt_store_attempt_amend(t->store, "aa", 2, DT_EXIT_LEFT,
+                                          "stopped; " DT_REASON_LEFT "b", &t->err));
+    expect_end(t, DT_EXIT_STOPPED, "stopped; " DT_REASON_PROVED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, test_store_setup, test_store_teardown)
 
 int main(void)
@@ -446,6 +503,8 @@ int main(void)
         TEST(test_checkpoints_of_the_folder_are_known_again),
         TEST(test_journals_of_an_attempt_that_ended_give_their_rows_once),
         TEST(test_an_empty_folder_changes_nothing),
+        TEST(test_an_end_is_proved_once_all_nodes_of_all_attempts_are_released),
+        TEST(test_a_release_in_a_later_attempt_proves_the_node_of_an_earlier_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
