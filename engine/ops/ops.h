@@ -34,7 +34,7 @@
 #include "engine/ops/vocab_part.h"
 #include "engine/philox.h"
 #include "engine/tensor.h"
-#include "recipes/fields/recipe.h"
+#include "recipes/fields/activation.h"
 
 #ifdef __cplusplus
 extern "C" {

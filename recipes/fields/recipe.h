@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "recipes/fields/activation.h"
 #include "recipes/fields/model_table.h"
 #include "recipes/fields/optimizer_table.h"
 
@@ -44,13 +45,6 @@ typedef enum dt_within_kind { DT_WITHIN_RUN, DT_WITHIN_NODE } dt_within_kind;
 #define DT_MODEL_ENUM(KIND, name) DT_MODEL_##KIND,
 typedef enum dt_architecture_kind { DT_MODELS(DT_MODEL_ENUM) DT_MODEL_KINDS } dt_architecture_kind;
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
-/* GELU_TANH is GPT-2's tanh approximation of GELU; GELU is x Phi(x). */
-typedef enum dt_activation_kind {
-    DT_ACTIVATION_GELU_TANH,
-    DT_ACTIVATION_GELU,
-    DT_ACTIVATION_RELU,
-    DT_ACTIVATION_TANH
-} dt_activation_kind;
 /* Scaling of rotary frequencies for contexts longer than the trained length. */
 typedef enum dt_rope_scaling_kind {
     DT_ROPE_NONE,
