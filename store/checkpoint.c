@@ -98,6 +98,11 @@ out:
     return st;
 }
 
+bool dt_store_checkpoint_exists(const dt_store_checkpoint *checkpoint)
+{
+    return checkpoint->digest[0] == '\0' || access(checkpoint->path, F_OK) == 0;
+}
+
 dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, int64_t *count,
                                    const char *run, dt_arena *arena, dt_error *err)
 {

@@ -411,10 +411,12 @@ typedef struct dt_store_checkpoint {
 /* Adds a checkpoint; replaces one with the same path. */
 dt_status dt_store_checkpoint_add(dt_store *store, const char *run,
                                   const dt_store_checkpoint *checkpoint, dt_error *err);
-/* Lists checkpoints, newest step first. Paths follow the store's folder if it was moved. Directories that the keep
- * rules removed are listed too. */
+/* Lists checkpoints, newest step first. Paths follow the store's folder if it was moved. Removed directories are
+ * listed too. */
 dt_status dt_store_checkpoint_list(dt_store *store, dt_store_checkpoint **out, int64_t *count,
                                    const char *run, dt_arena *arena, dt_error *err);
+/* Returns whether the files exist; true for those of a program (digest ""), on a node. */
+bool dt_store_checkpoint_exists(const dt_store_checkpoint *checkpoint);
 
 #ifdef __cplusplus
 }

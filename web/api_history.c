@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "web/request.h"
 #include "web/run_json.h"
 
@@ -15,12 +14,15 @@
 #define EVENTS_READ    32 /* per query: an event may have some kilobytes */
 
 /* Returns true if the checkpoint's directory still exists. Relative paths are below the run's folder. */
-static bool checkpoint_present(const dt_web_request *request, const char *run, const char *path)
+static bool checkpoint_present(const dt_web_request *request, const char *run,
+                               const dt_store_checkpoint *checkpoint)
 {
-    if (path[0] != '/')
-        path = dt_arena_printf(request->arena, "%s/runs/%s/checkpoints/%s", request->folder, run,
-                               path);
-    return dt_file_exists(path);
+    dt_store_checkpoint absolute = *checkpoint;
+
+    if (checkpoint->path[0] != '/')
+        absolute.path = dt_arena_printf(request->arena, "%s/runs/%s/checkpoints/%s",
+                                        request->folder, run, checkpoint->path);
+    return dt_store_checkpoint_exists(&absolute);
 }
 
 dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err)
@@ -44,7 +46,7 @@ dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_er
                       dt_web_string_json(c->digest), "bytes", (json_int_t)c->bytes, "time_ms",
                       dt_web_time_json(c->time_ms), "valid_loss", dt_json_number(c->valid_loss),
                       "score", dt_json_number(c->score), "seconds", dt_json_number(c->seconds),
-                      "present", (int)checkpoint_present(request, run.id, c->path)));
+                      "present", (int)checkpoint_present(request, run.id, c)));
     }
     st = dt_web_reply_json(
         reply, 200, json_pack("{so sO}", "run", dt_web_string_json(run.id), "checkpoints", list),

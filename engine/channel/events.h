@@ -30,7 +30,8 @@
  *    if there are several, every 5 s: the rank that waited least is the one the others wait for
  *   {"event":"phase","phase":"train"|"evaluate"|"save"|"generate"|"score"}   a hint for the hang detector
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
- *    "valid_loss":..|null,"score":..|null,"seconds":..}   score: lower is better
+ *    "valid_loss":..|null,"score":..|null,"seconds":..}   score: lower is better; directory: of a command an
+ *    absolute path, which is not copied, and digest is ""
  *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues
  *   {"event":"part","part":3,"offset":0,"last":true,"text":"..","lines":16,"tokens":400,"seconds":..,
  *    "log_likelihood":..}   of a task (engine/task/): output of a part of its lines, starting at byte
@@ -38,7 +39,8 @@
  *    "text", which are totals of the part; log_likelihood only when scoring
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"steps":2000,"reason":"steps"|"stopped"|"time_limit",
- *    "loss":..,"valid_loss":..,"peak_bytes":..}   peak_bytes: host memory of this process
+ *    "loss":..,"valid_loss":..,"peak_bytes":..,"warning":".."}   peak_bytes: host memory of this process;
+ *    warning: only if there is something to say about a good end
  *   {"event":"where",..}   the answer to `where` (activity.h); for the agent, not in the journal
  * agent → rank
  *   {"command":"rendezvous","name":"comm/main","values":["<hex>",..]}   by rank

@@ -14,6 +14,7 @@
 #include "base/resources.h"
 #include "base/startup.h"
 #include "base/strbuf.h"
+#include "engine/program/words.h"
 #include "recipes/fields/task_fields.h"
 
 #include "base/banned.h"
@@ -206,7 +207,7 @@ static dt_status make_environment(variables *all, const dt_plan *plan, int64_t r
     set_int(all, "TORCHELASTIC_RESTART_COUNT", plan->attempt - 1);
     set(all, "DTRUN_RUN_ID", plan->run);
     set_int(all, "DTRUN_ATTEMPT", plan->attempt);
-    set(all, "DTRUN_RESUME_FROM", plan->resume_from);
+    set(all, "DTRUN_RESUME_FROM", plan->program_checkpoint);
     if (getenv("PYTHONUNBUFFERED") ==
         NULL) /* else its lines come when a buffer is full, or never */
         set(all, "PYTHONUNBUFFERED", "1");
@@ -216,62 +217,6 @@ static dt_status make_environment(variables *all, const dt_plan *plan, int64_t r
         DT_TRY(set_own(all, plan->recipe.env.items[i], err));
 out:
     return st;
-}
-
-/* --- the words */
-
-typedef struct replacement {
-    const char *name;
-    const char *value;
-} replacement;
-
-static const char *replace(const char *word, const replacement *all, size_t count, dt_arena *arena)
-{
-    const char *result;
-    dt_strbuf out;
-
-    dt_strbuf_init(&out);
-    while (*word != '\0') {
-        size_t i = 0;
-
-        while (i < count && strncmp(word, all[i].name, strlen(all[i].name)) != 0)
-            i++;
-        if (i < count) {
-            dt_strbuf_add_str(&out, all[i].value);
-            word += strlen(all[i].name);
-        } else {
-            dt_strbuf_add_char(&out, *word++);
-        }
-    }
-    result = dt_arena_strdup(arena, out.length > 0 ? out.data : "");
-    dt_strbuf_release(&out);
-    return result;
-}
-
-static const char **make_words(const dt_plan *plan, int64_t rank, int64_t port, dt_arena *arena)
-{
-    const dt_plan_rank *own = &plan->ranks[rank];
-    const dt_string_list *command = &plan->recipe.command;
-    bool one = dt_recipe_processes(&plan->recipe) == DT_PROCESSES_NODE;
-    int64_t processes = one ? own->replicas : count_local(plan, own->node);
-    const replacement all[] = {
-        {"{nnodes}", dt_arena_printf(arena, "%lld", (long long)plan->node_count)},
-        {"{node_rank}", dt_arena_printf(arena, "%lld", (long long)own->node)},
-        {"{nproc}", dt_arena_printf(arena, "%lld", (long long)processes)},
-        {"{master_addr}", master_address()},
-        {"{master_port}", dt_arena_printf(arena, "%lld", (long long)port)},
-    };
-    const char **words = dt_arena_alloc_array(arena, (size_t)command->count + 3, sizeof(*words));
-    size_t count = 0;
-
-    if (plan->recipe.shell) {
-        words[count++] = "/bin/sh";
-        words[count++] = "-c";
-    }
-    for (int64_t i = 0; i < command->count; i++)
-        words[count++] = replace(command->items[i], all, sizeof(all) / sizeof(all[0]), arena);
-    words[count] = NULL;
-    return words;
 }
 
 /* --- the process */
@@ -377,23 +322,33 @@ static dt_status start(pid_t *pid, const char *program, const char **words, cons
     return refuse(program, problem, err);
 }
 
+dt_status dt_child_enter(const dt_recipe *recipe, dt_error *err)
+{
+    const char *folder = recipe->workdir.folder;
+
+    if (folder[0] != '\0' && chdir(folder) != 0)
+        return DT_FAIL(err, DT_ERR_RECIPE, "cannot run in the folder '%s' of this node: %s%s",
+                       folder, strerror(errno),
+                       recipe->workdir.ship == DT_SHIP_NEVER
+                           ? " (workdir.ship is never: put it there, or set workdir.ship: auto)"
+                           : "");
+    return DT_OK;
+}
+
 dt_status dt_child_start(pid_t *pid, const dt_plan *plan, int64_t rank, int64_t port, int out,
                          dt_arena *arena, dt_error *err)
 {
-    const char *folder = plan->recipe.workdir.folder, *program;
-    const char **words = make_words(plan, rank, port, arena);
+    const dt_words_facts facts = {.rank = rank,
+                                  .local_ranks = count_local(plan, plan->ranks[rank].node),
+                                  .master_address = master_address(),
+                                  .master_port = port};
+    const char *program, **words = dt_program_words(plan, &facts, arena);
     dt_status st = DT_OK;
     variables all;
 
     *pid = -1;
     DT_TRY(make_environment(&all, plan, rank, port, arena, err));
-    if (folder[0] != '\0' && chdir(folder) != 0)
-        DT_THROW(err, DT_ERR_RECIPE, "cannot run in the folder '%s' of this node: %s%s", folder,
-                 strerror(errno),
-                 plan->recipe.workdir.ship == DT_SHIP_NEVER
-                     ? " (workdir.ship is never: put it there, or set workdir.ship: auto)"
-                     : "");
-    set(&all, "PWD", folder);
+    set(&all, "PWD", plan->recipe.workdir.folder);
     DT_TRY(find(&program, words[0], &all, arena, err));
     DT_TRY(start(pid, program, words, &all, out, err));
 out:

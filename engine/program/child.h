@@ -1,6 +1,5 @@
-/* child: starts the user's program with its words, environment and folder.
+/* child: starts the user's program with its words (words.h), environment and folder.
  *
- * Words        {nnodes}, {node_rank}, {nproc}, {master_addr} and {master_port} are replaced
  * Environment  that of this process, then the variables of torchrun's contract and dtrun's, then the recipe's `env`.
  *              "${env:NAME}" is the value that the launch had: the supervisor sends it as DTRUN_SECRET_NAME, which
  *              the program does not get
@@ -14,7 +13,9 @@
 
 #include "recipes/plan/plan.h"
 
-/* Starts the program in a process group of its own; it has been executed when this returns. `out` is its stdout
+/* Makes the recipe's folder the current one. */
+dt_status dt_child_enter(const dt_recipe *recipe, dt_error *err);
+/* Starts the program in the current folder, in a process group of its own; it has been executed when this returns. `out` is its stdout
  * (-1: that of this process), `port` is MASTER_PORT. */
 dt_status dt_child_start(pid_t *pid, const dt_plan *plan, int64_t rank, int64_t port, int out,
                          dt_arena *arena, dt_error *err);

@@ -22,12 +22,14 @@
 #include "engine/program/child.h"
 #include "engine/program/meeting.h"
 #include "engine/program/output_metrics.h"
+#include "engine/program/saves.h"
 
 #include "base/banned.h"
 
 #define CHUNK_BYTES     65536
 #define LAST_BYTES      ((size_t)16 << 20) /* of output that is read after the program has ended */
-#define CODE_OF_SIGTERM (128 + SIGTERM)    /* of a shell whose program ended by SIGTERM */
+#define CODE_OF_SIGNAL  128                /* of a shell whose program ended by signal 0 */
+#define AT_ONCE_SECONDS 10.0 /* a resumed program that ends sooner may have done nothing */
 #define LONGEST_POLL_MS 60000.0
 
 typedef struct program {
@@ -35,6 +37,8 @@ typedef struct program {
     int64_t rank;
     dt_events *events;
     dt_output_metrics *metrics; /* NULL: stdout goes to the agent directly */
+    dt_saves *saves;            /* NULL: none, or not rank 0 */
+    double started_seconds;     /* by the monotonic clock */
     int signals;                /* signalfd of SIGTERM and SIGCHLD */
     int out[2];                 /* pipe of its stdout; -1: none, or closed */
     pid_t pid;
@@ -78,15 +82,17 @@ static dt_status send_ready(program *p, dt_error *err)
                           err);
 }
 
-static dt_status send_finished(program *p, const char *reason, dt_error *err)
+/* warning: NULL if there is none */
+static dt_status send_finished(program *p, const char *reason, const char *warning, dt_error *err)
 {
     double loss;
     int64_t step = dt_output_metrics_step(p->metrics, &loss);
 
     return dt_events_send(p->events,
-                          json_pack("{s:s, s:I, s:I, s:s, s:o}", "event", "finished", "step",
+                          json_pack("{s:s, s:I, s:I, s:s, s:o, s:s*}", "event", "finished", "step",
                                     (json_int_t)step, "steps", (json_int_t)step, "reason", reason,
-                                    "loss", isfinite(loss) ? json_real(loss) : json_null()),
+                                    "loss", isfinite(loss) ? json_real(loss) : json_null(),
+                                    "warning", warning),
                           err);
 }
 
@@ -103,10 +109,20 @@ static void send_failed(dt_events *events, const dt_error *err)
 
 /* --- signals and time */
 
-static void pass_on(const program *p, int number)
+static int stop_signal(const dt_recipe *recipe)
+{
+    static const int numbers[] = {
+        [DT_STOP_TERM] = SIGTERM, [DT_STOP_INT] = SIGINT,   [DT_STOP_HUP] = SIGHUP,
+        [DT_STOP_USR1] = SIGUSR1, [DT_STOP_USR2] = SIGUSR2, [DT_STOP_QUIT] = SIGQUIT};
+
+    return numbers[recipe->stop_signal];
+}
+
+/* Asks the program to end. */
+static void pass_on(const program *p)
 {
     if (!p->ended)
-        kill(p->plan->recipe.shell ? -p->pid : p->pid, number);
+        kill(p->plan->recipe.shell ? -p->pid : p->pid, stop_signal(&p->plan->recipe));
 }
 
 static void read_signals(program *p)
@@ -118,7 +134,7 @@ static void read_signals(program *p)
         if (info.ssi_signo != SIGTERM)
             continue;
         p->stopping = true;
-        pass_on(p, SIGTERM);
+        pass_on(p);
     }
     if (waitpid(p->pid, &status, WNOHANG) == p->pid) {
         p->ended = true;
@@ -131,11 +147,12 @@ static void look_at_time(program *p)
     double now = dt_clock_monotonic_seconds();
 
     if (p->limit_seconds > 0 && now >= p->limit_seconds) {
-        dt_log_info("time_limit is over: the program gets SIGTERM");
+        dt_log_info("time_limit is over: the program gets SIG%s",
+                    sigabbrev_np(stop_signal(&p->plan->recipe)));
         p->limit_seconds = 0;
         p->over = true;
         p->kill_seconds = now + p->plan->recipe.grace_seconds;
-        pass_on(p, SIGTERM);
+        pass_on(p);
     } else if (p->kill_seconds > 0 && now >= p->kill_seconds) {
         p->kill_seconds = 0;
         if (!p->ended)
@@ -171,6 +188,7 @@ static dt_status pass_output(program *p, size_t *got, dt_error *err)
     char chunk[CHUNK_BYTES];
     ssize_t length = read(p->out[0], chunk, sizeof(chunk));
     dt_status st = DT_OK;
+    double loss;
 
     *got = length > 0 ? (size_t)length : 0;
     if (length < 0 && (errno == EINTR || errno == EAGAIN))
@@ -181,6 +199,7 @@ static dt_status pass_output(program *p, size_t *got, dt_error *err)
     }
     DT_TRY(dt_file_write_all(STDOUT_FILENO, chunk, *got, err));
     DT_TRY(dt_output_metrics_read(p->metrics, chunk, *got, err));
+    dt_saves_note_step(p->saves, dt_output_metrics_step(p->metrics, &loss));
 out:
     return st;
 }
@@ -219,6 +238,22 @@ out:
     return st;
 }
 
+/* Rank 0 saved the checkpoint on this node; programs of other nodes may need it too, or not. */
+static dt_status check_checkpoint(const program *p, dt_error *err)
+{
+    const char *path = p->plan->program_checkpoint;
+
+    if (path[0] == '\0' || access(path, F_OK) == 0)
+        return DT_OK;
+    if (p->rank == 0)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "cannot continue from the checkpoint '%s': %s (put it back on this node, or "
+                       "resume from an earlier one with --from)",
+                       path, strerror(errno));
+    dt_log_warn("the checkpoint '%s' is not on this node: %s", path, strerror(errno));
+    return DT_OK;
+}
+
 static dt_status start(program *p, dt_arena *arena, dt_error *err)
 {
     double limit = p->plan->recipe.time_limit_seconds;
@@ -228,12 +263,18 @@ static dt_status start(program *p, dt_arena *arena, dt_error *err)
     DT_TRY(
         dt_meeting_open(&meeting, p->rank, p->plan->world_size, p->plan->attempt, p->events, err));
     dt_meeting_close(&meeting);
+    DT_TRY(dt_child_enter(&p->plan->recipe, err));
+    DT_TRY(check_checkpoint(p, err));
+    if (p->rank == 0)
+        DT_TRY(dt_saves_open(&p->saves, &p->plan->recipe, p->events, err));
     DT_TRY(dt_child_start(&p->pid, p->plan, p->rank, meeting.port, p->out[1], arena, err));
     if (p->out[1] >= 0)
         close(p->out[1]);
     p->out[1] = -1;
+    p->started_seconds = dt_clock_monotonic_seconds();
     if (limit > 0)
-        p->limit_seconds = dt_clock_monotonic_seconds() + limit;
+        p->limit_seconds = p->started_seconds + limit;
+    DT_TRY(dt_saves_start(p->saves, err));
     dt_activity_phase("train");
     DT_TRY(send_ready(p, err));
 out:
@@ -264,12 +305,13 @@ out:
 static dt_program_end end_of(const program *p)
 {
     dt_program_end end = {0, 0};
+    int asked = stop_signal(&p->plan->recipe);
 
     if (WIFSIGNALED(p->status))
         end.signal = WTERMSIG(p->status);
     else
         end.code = WEXITSTATUS(p->status);
-    if (p->over || (p->stopping && (end.signal == SIGTERM || end.code == CODE_OF_SIGTERM)))
+    if (p->over || (p->stopping && (end.signal == asked || end.code == CODE_OF_SIGNAL + asked)))
         end = (dt_program_end){0, 0};
     return end;
 }
@@ -281,7 +323,23 @@ static void release(program *p)
     close_output(p);
     if (p->signals >= 0)
         close(p->signals);
+    dt_saves_close(p->saves);
     dt_output_metrics_close(p->metrics);
+}
+
+/* Returns a warning about a program that continued and then ended well, but did nothing; NULL: none. */
+static const char *find_warning(const program *p, dt_arena *arena)
+{
+    double loss, seconds = dt_clock_monotonic_seconds() - p->started_seconds;
+    int64_t step = dt_output_metrics_step(p->metrics, &loss);
+
+    if (p->plan->attempt == 1 || p->stopping || p->over || seconds > AT_ONCE_SECONDS ||
+        step > p->plan->program_step)
+        return NULL;
+    return dt_arena_printf(arena,
+                           "the program ended %.1f s after it was resumed, without a new step: "
+                           "check that it had nothing left to do",
+                           seconds);
 }
 
 dt_status dt_program_run(dt_program_end *out, const dt_plan *plan, int64_t rank, dt_events *events,
@@ -298,14 +356,19 @@ dt_status dt_program_run(dt_program_end *out, const dt_plan *plan, int64_t rank,
     st = start(&p, &arena, err);
     if (st == DT_ERR_TIMEOUT && dt_stop_asked()) { /* before the program was started */
         dt_error_clear(err);
-        DT_TRY(send_finished(&p, "stopped", err));
+        DT_TRY(send_finished(&p, "stopped", NULL, err));
         goto out;
     }
     DT_TRY(st);
     DT_TRY(follow(&p, err));
     *out = end_of(&p);
+    dt_saves_end(p.saves, out->signal == 0 && out->code == 0);
     if (rank == 0 && out->signal == 0 && out->code == 0)
-        DT_TRY(send_finished(&p, p.over ? "time_limit" : p.stopping ? "stopped" : "steps", err));
+        DT_TRY(send_finished(&p,
+                             p.over       ? "time_limit"
+                             : p.stopping ? "stopped"
+                                          : "steps",
+                             find_warning(&p, &arena), err));
 out:
     if (st != DT_OK)
         send_failed(events, err);

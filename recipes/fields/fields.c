@@ -30,6 +30,7 @@ static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
 static const char *const tasks[] = {"train", "generate", "score", "command", NULL};
 static const char *const output_metrics[] = {"none", "json", NULL};
+static const char *const stop_signals[] = {"TERM", "INT", "HUP", "USR1", "USR2", "QUIT", NULL};
 static const char *const searches[] = {"grid", "zip", "random", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
 static const char *const too_longs[] = {"refuse", "drop", NULL};

@@ -107,6 +107,16 @@ typedef enum dt_output_metrics_kind {
     DT_OUTPUT_METRICS_JSON
 } dt_output_metrics_kind;
 
+/* The signal that asks a command to end. */
+typedef enum dt_stop_signal {
+    DT_STOP_TERM,
+    DT_STOP_INT,
+    DT_STOP_HUP,
+    DT_STOP_USR1,
+    DT_STOP_USR2,
+    DT_STOP_QUIT
+} dt_stop_signal;
+
 /* How a sweep selects its points (sweep.h). */
 typedef enum dt_search_kind { DT_SEARCH_GRID, DT_SEARCH_ZIP, DT_SEARCH_RANDOM } dt_search_kind;
 
@@ -323,11 +333,19 @@ typedef struct dt_recipe {
     } workdir;
     const char *setup;      /* for sh -c, before the first start on a node; "": none */
     dt_string_list collect; /* relative to the folder; brought to the run's folder at the end */
+    dt_string_list args;    /* each "NAME=value", for {args.NAME} in command and resume */
     dt_string_list env;     /* each "NAME=value"; values may hold "${env:NAME}" */
     struct {
         dt_output_metrics_kind kind;
         const char *pattern; /* "" or an expression with named groups (base/named_groups.h) */
     } metrics;
+    struct {
+        const char *path;   /* "" or a pattern of files or folders (engine/program/saves.h) */
+        const char *marker; /* "" or a file in each folder, which makes it complete */
+        double settle_seconds;
+    } checkpoints;
+    dt_string_list resume; /* words added to the command when it continues from a checkpoint */
+    dt_stop_signal stop_signal;
 } dt_recipe;
 
 /* Returns how many of world_size ranks, at least 1, read different samples: 'tensor' ranks read the same. */

@@ -11,15 +11,18 @@
 static const char *const of_lines[] = {
     "name",    "task",  "nodes",         "hostfile", "nodes_min", "gpus",  "ranks", "threads",
     "network", "slurm", "grace_seconds", "failure",  "notify",    "lines", NULL};
-static const char *const of_command[] = {
-    "name",    "task",       "nodes",      "hostfile",      "nodes_min", "gpus",
-    "threads", "network",    "slurm",      "grace_seconds", "failure",   "notify",
-    "search",  "early_stop", "time_limit", "command",       "shell",     "processes",
-    "workdir", "setup",      "collect",    "env",           "metrics",   NULL};
+static const char *const of_command[] = {"name",        "task",          "nodes",       "hostfile",
+                                         "nodes_min",   "gpus",          "threads",     "network",
+                                         "slurm",       "grace_seconds", "failure",     "notify",
+                                         "search",      "early_stop",    "time_limit",  "command",
+                                         "args",        "shell",         "processes",   "workdir",
+                                         "env",         "metrics",       "checkpoints", "resume",
+                                         "stop_signal", "setup",         "collect",     NULL};
 
 /* Those of a command that no other task has. */
-static const char *const of_command_alone[] = {"command", "shell", "processes", "workdir", "setup",
-                                               "collect", "env",   "metrics",   NULL};
+static const char *const of_command_alone[] = {
+    "command", "shell",       "processes", "workdir", "env",     "metrics", "checkpoints",
+    "resume",  "stop_signal", "args",      "setup",   "collect", NULL};
 
 typedef struct option {
     const char *path, *name;

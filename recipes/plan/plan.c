@@ -48,7 +48,7 @@ dt_status dt_plan_make_on(dt_plan *out, const dt_recipe *recipe, const int64_t *
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
-    out->run = out->directory = out->resume_from = "";
+    out->run = out->directory = out->resume_from = out->program_checkpoint = "";
     out->shared = true;
     out->recipe = *recipe;
     out->node_count = recipe->nodes.count;

@@ -14,6 +14,8 @@
  *    "tree": "XXH3",      optional: the folder of a command as it was at the launch, for nodes that do not share it
  *                         (runs/ID/workdir-XXH3.json; runner/node_setup/workdir/tree.h)
  *    "setup": "/abs/...", optional, only on a node: where the setup of a command was done, for the agent to mark as used
+ *    "continues": {"checkpoint": "/abs/...", "step": 500},  only of a command that continues from a checkpoint of
+ *                                                           its program
  *    "task": {...},       only if the recipe's task is not to train; resume_from is then the checkpoint
  *                         that the task uses:
  *      {"run": "a7c3k9", "input": "/abs/.../input.txt", "target": "" | "/abs/...",
@@ -85,6 +87,8 @@ typedef struct dt_plan {
     bool new_data;    /* the data may differ from the checkpoint's; they start at their beginning */
     bool new_model;   /* the model may compute something else with the parameters */
     const char *tree; /* digest of the folder that nodes get; "": none */
+    const char *program_checkpoint; /* of a command: path on the node of rank 0; "" or NULL: none */
+    int64_t program_step;           /* step of that checkpoint */
     dt_weights_files weights; /* kind, description and files; of kind none: random parameters */
     const char **node_names;  /* [node_count] */
     dt_plan_rank *ranks;      /* [world_size], by rank */

@@ -56,6 +56,10 @@ json_t *dt_plan_to_json(const dt_plan *plan)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
     if (dt_task_has_lines(plan->recipe.task))
         json_object_set_new(out, "task", dt_plan_task_to_json(&plan->task));
+    if (plan->program_checkpoint != NULL && plan->program_checkpoint[0] != '\0')
+        json_object_set_new(out, "continues",
+                            json_pack("{s:s, s:I}", "checkpoint", plan->program_checkpoint, "step",
+                                      (json_int_t)plan->program_step));
     return out;
 }
 
@@ -185,12 +189,30 @@ out:
     return st;
 }
 
+static dt_status read_continues(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    static const char *const known[] = {"checkpoint", "step", NULL};
+    const json_t *continues = json_object_get(json, "continues");
+    dt_status st = DT_OK;
+
+    out->program_checkpoint = "";
+    if (continues == NULL)
+        return DT_OK;
+    if (!json_is_object(continues))
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: 'continues': expected an object");
+    DT_TRY(dt_plan_check_keys(continues, known, "continues", err));
+    DT_TRY(dt_plan_get_path(&out->program_checkpoint, continues, "checkpoint", false, arena, err));
+    DT_TRY(dt_plan_get_int(&out->program_step, continues, "step", 0, INT64_MAX, "continues", err));
+out:
+    return st;
+}
+
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
     static const char *const known[] = {
         "plan",        "run",      "attempt",   "world_size", "directory", "shared",
         "resume_from", "new_data", "new_model", "nodes",      "ranks",     "recipe",
-        "weights",     "task",     "tree",      "setup",      NULL};
+        "weights",     "task",     "tree",      "setup",      "continues", NULL};
     dt_status st = DT_OK;
     json_t *recipe;
 
@@ -219,6 +241,7 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     DT_TRY(dt_recipe_from_json(&out->recipe, recipe, arena, err));
     if (dt_task_has_lines(out->recipe.task))
         DT_TRY(dt_plan_task_from_json(&out->task, json, arena, err));
+    DT_TRY(read_continues(out, json, arena, err));
 out:
     return st;
 }

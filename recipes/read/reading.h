@@ -70,6 +70,12 @@ dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_
 dt_status dt_reading_apply_item(dt_reading *reading, const dt_field *field, int64_t index,
                                 const char *key, dt_yaml_node *node);
 
+/* Returns the field of a path "FIELD.NAME" whose FIELD is a map of names, and *name; NULL: another path. */
+const dt_field *dt_reading_assignment(const char **name, const char *path);
+/* Sets NAME in such a field; the others keep their values. */
+dt_status dt_reading_apply_assignment(dt_reading *reading, const dt_field *field, const char *name,
+                                      dt_yaml_node *node);
+
 /* Stores the node as the field's value in `record`: the recipe, or an item of a list of maps. */
 dt_status dt_reading_value(dt_reading *reading, void *record, const dt_field *field,
                            const dt_yaml_node *node);

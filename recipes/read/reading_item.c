@@ -1,4 +1,7 @@
-/* reading_item: sets one item of a list for --set (recipes/read/reading.h). */
+/* reading_item: sets one item of a list, or one name of a map of names, for --set and sweeps
+ * (recipes/read/reading.h). */
+#include <string.h>
+
 #include "recipes/fields/values.h"
 #include "recipes/read/reading.h"
 #include "recipes/read/references.h"
@@ -79,6 +82,57 @@ dt_status dt_reading_apply_item(dt_reading *reading, const dt_field *field, int6
         dt_arena_printf(reading->arena, "[%lld]%s%s = %s", (long long)index, key != NULL ? "." : "",
                         key != NULL ? key : "", dt_origin_value(field, node, reading->arena));
     dt_origins_add(reading->origins, field, value, &node->mark, NULL, reading->arena);
+    reading->field[row] = node->mark;
+    reading->node[row] = node;
+out:
+    return st;
+}
+
+/* --- names of `env` and `args` */
+
+const dt_field *dt_reading_assignment(const char **name, const char *path)
+{
+    size_t length = strcspn(path, ".");
+
+    *name = path + length + 1;
+    for (size_t i = 0; path[length] == '.' && path[length + 1] != '\0' && i < dt_fields_count; i++)
+        if (dt_fields[i].assignments && strlen(dt_fields[i].path) == length &&
+            strncmp(dt_fields[i].path, path, length) == 0)
+            return &dt_fields[i];
+    return NULL;
+}
+
+dt_status dt_reading_apply_assignment(dt_reading *reading, const dt_field *field, const char *name,
+                                      dt_yaml_node *node)
+{
+    const dt_string_list *old =
+        (const dt_string_list *)((const char *)reading->recipe + field->offset);
+    const char **items =
+        dt_arena_alloc_array(reading->arena, (size_t)old->count + 1, sizeof(*items));
+    size_t row = (size_t)(field - dt_fields), length = strlen(name);
+    int64_t at = 0, count = old->count;
+    dt_status st = DT_OK;
+    const char *value;
+
+    if (reading->troubled[row])
+        return DT_OK; /* its error is already reported */
+    DT_TRY(field->keeps_references ? dt_references_check(reading, node)
+                                   : dt_references_fill(reading, node));
+    DT_TRY(dt_reading_text_item(&value, reading, field, node));
+    for (int64_t i = 0; i < count; i++)
+        items[i] = old->items[i];
+    while (at < count && (strncmp(items[at], name, length) != 0 || items[at][length] != '='))
+        at++;
+    items[at] = dt_arena_printf(reading->arena, "%s=%s", name, value);
+    count += at == count;
+    st = dt_field_set_list(reading->recipe, field, items, count, reading->err);
+    if (st != DT_OK)
+        dt_text_mark_prefix(reading->err, &node->mark);
+    DT_TRY(st);
+    dt_origins_add(reading->origins, field,
+                   dt_arena_printf(reading->arena, ".%s = %s", name,
+                                   dt_origin_value(field, node, reading->arena)),
+                   &node->mark, NULL, reading->arena);
     reading->field[row] = node->mark;
     reading->node[row] = node;
 out:

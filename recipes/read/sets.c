@@ -83,11 +83,18 @@ static dt_status apply_path(dt_reading *reading, const char *path, const char *v
     dt_status st = DT_OK;
     dt_yaml_node *node;
     item_path item = {0};
+    const dt_field *field;
+    const char *name;
 
     if (strchr(path, '[') != NULL) {
         DT_TRY(parse_item(&item, reading, path, mark));
         DT_TRY(parse_value(&node, reading, value, mark));
         return dt_reading_apply_item(reading, item.field, item.index, item.key, node);
+    }
+    field = dt_reading_assignment(&name, path);
+    if (field != NULL) {
+        DT_TRY(parse_value(&node, reading, value, mark));
+        return dt_reading_apply_assignment(reading, field, name, node);
     }
     path = dt_field_unalias(path);
     if (path[0] == '\0' || (dt_field_find(path) == NULL && !dt_field_is_map(path))) {

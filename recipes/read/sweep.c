@@ -10,6 +10,7 @@
 
 typedef struct axis {
     const dt_field *field;
+    const char *path, *name; /* name: of a field that is a map of names, as in args.lr; else NULL */
     dt_yaml_node *list;
     int64_t count;
 } axis;
@@ -63,13 +64,15 @@ static dt_status read_axis(axis *out, dt_reading *reading, const axis *before, s
     const char *path = dt_field_unalias(entry->key->text);
     const dt_text_mark *mark = &entry->key->mark, *given;
 
-    *out = (axis){.field = dt_field_find(path), .list = entry};
+    *out = (axis){.field = dt_field_find(path), .path = path, .list = entry};
+    if (out->field == NULL)
+        out->field = dt_reading_assignment(&out->name, path);
     if (out->field == NULL)
         return refuse_path(reading, entry);
     if (is_about_sweeps(path))
         return refuse(reading, mark, path, "cannot be swept");
     for (size_t i = 0; i < count; i++)
-        if (before[i].field == out->field)
+        if (strcmp(before[i].path, path) == 0)
             return refuse(reading, mark, path, "is listed twice");
     given = &reading->field[out->field - dt_fields];
     if (given->source != NULL && strncmp(given->source, "--set ", strlen("--set ")) == 0)
@@ -122,7 +125,7 @@ static dt_status count_points(int64_t *out, int64_t *grid, const dt_reading *rea
     *grid = 1;
     for (size_t i = 0; i < count; i++) {
         if (recipe->search.kind == DT_SEARCH_ZIP && axes[i].count != axes[0].count)
-            return refuse(reading, &axes[i].list->mark, axes[i].field->path,
+            return refuse(reading, &axes[i].list->mark, axes[i].path,
                           "has a different number of values than the first field, which 'search: "
                           "zip' requires to be equal");
         *grid *= axes[i].count;
@@ -178,6 +181,8 @@ static dt_status apply_value(dt_reading *reading, const axis *of, int64_t which,
         item = item->next;
     item->mark.source = dt_arena_strdup(reading->arena, item->mark.source);
     *value = dt_origin_value(of->field, item, reading->arena);
+    if (of->name != NULL)
+        return dt_reading_apply_assignment(reading, of->field, of->name, item);
     return dt_reading_apply(reading, of->field->path, &of->list->key->mark, item);
 }
 
@@ -192,7 +197,7 @@ static dt_status apply_point(dt_reading *reading, dt_sweep *sweep, const axis *a
     for (size_t i = sweep->axes; i-- > 0;) {
         int64_t which = recipe->search.kind == DT_SEARCH_ZIP ? place : place % axes[i].count;
 
-        sweep->paths[i] = axes[i].field->path;
+        sweep->paths[i] = axes[i].path;
         st = apply_value(reading, &axes[i], which, &sweep->values[i]);
         DT_TRY(dt_reading_report(reading, st, DT_RECIPE_SWEEP_KEY));
         place /= recipe->search.kind == DT_SEARCH_ZIP ? 1 : axes[i].count;

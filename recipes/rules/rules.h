@@ -66,6 +66,8 @@ void dt_rule_processes(const dt_rule_case *c);
 void dt_rule_env(const dt_rule_case *c);
 void dt_rule_output_metrics(const dt_rule_case *c);
 void dt_rule_collect(const dt_rule_case *c);
+void dt_rule_checkpoints(const dt_rule_case *c);
+void dt_rule_args(const dt_rule_case *c);
 void dt_rule_tensor(const dt_rule_case *c);
 void dt_rule_within(const dt_rule_case *c);
 void dt_rule_model_fields(const dt_rule_case *c);

@@ -90,6 +90,85 @@ void dt_rule_env(const dt_rule_case *c)
     }
 }
 
+void dt_rule_checkpoints(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    const char *path = recipe->checkpoints.path, *number = strstr(path, "{step}");
+    const char *marker = recipe->checkpoints.marker;
+
+    if (number != NULL && (strstr(number + 1, "{step}") != NULL || strchr(number, '/') != NULL))
+        dt_rule_broken(c, "checkpoints.path",
+                       "'checkpoints' is '%s': {step} can be once in the last part of the path",
+                       path);
+    if (path[0] != '\0' && path[strlen(path) - 1] == '/')
+        dt_rule_broken(c, "checkpoints.path", "'checkpoints' is '%s': remove the '/' at its end",
+                       path);
+    if (marker[0] != '\0' && path[0] == '\0')
+        dt_rule_broken(c, "checkpoints.marker",
+                       "'checkpoints.marker' has no effect without 'checkpoints.path'");
+    if (strchr(marker, '/') != NULL)
+        dt_rule_broken(c, "checkpoints.marker",
+                       "'checkpoints.marker' is '%s': expected the name of a file in the folder of "
+                       "a checkpoint",
+                       marker);
+    for (int64_t i = 0; i < recipe->resume.count; i++)
+        if (strstr(recipe->resume.items[i], "{checkpoint}") != NULL && path[0] == '\0')
+            dt_rule_broken(c, "resume",
+                           "'resume' has {checkpoint}: add 'checkpoints', which says where they "
+                           "are");
+}
+
+/* Returns the value of the argument; NULL: there is none. */
+static const char *find_argument(const dt_string_list *args, const char *name, size_t length)
+{
+    for (int64_t i = 0; i < args->count; i++)
+        if (strncmp(args->items[i], name, length) == 0 && args->items[i][length] == '=')
+            return args->items[i] + length + 1;
+    return NULL;
+}
+
+/* Checks that each {args.NAME} of the words has a value. */
+static void check_uses(const dt_rule_case *c, const char *path, const dt_string_list *words)
+{
+    static const char opening[] = "{args.";
+
+    for (int64_t i = 0; i < words->count; i++)
+        for (const char *at = words->items[i]; (at = strstr(at, opening)) != NULL;) {
+            size_t length = strcspn(at += sizeof(opening) - 1, "}");
+
+            if (at[length] == '}' && find_argument(&c->recipe->args, at, length) == NULL)
+                dt_rule_broken(c, path, "'%s' has {args.%.*s}, but 'args' has no '%.*s'", path,
+                               (int)length, at, (int)length, at);
+        }
+}
+
+static bool is_used(const dt_string_list *words, const char *use)
+{
+    for (int64_t i = 0; i < words->count; i++)
+        if (strstr(words->items[i], use) != NULL)
+            return true;
+    return false;
+}
+
+void dt_rule_args(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    check_uses(c, "command", &recipe->command);
+    check_uses(c, "resume", &recipe->resume);
+    for (int64_t i = 0; i < recipe->args.count; i++) {
+        const char *item = recipe->args.items[i];
+        int length = (int)strcspn(item, "=");
+        const char *use = dt_arena_printf(c->reading->arena, "{args.%.*s}", length, item);
+
+        if (length == 0 || item[length] != '=' || strchr(item, '}') != NULL)
+            dt_rule_broken(c, "args", "'args' has '%.64s': expected a map of NAME: value", item);
+        else if (!is_used(&recipe->command, use) && !is_used(&recipe->resume, use))
+            dt_rule_broken(c, "args", "'args.%.*s' has no effect: 'command' does not have %s",
+                           length, item, use);
+    }
+}
+
 void dt_rule_output_metrics(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
@@ -62,7 +61,7 @@ static dt_status checkpoints(dt_call *call, dt_error *err)
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     DT_TRY(dt_store_checkpoint_list(store, &all, &count, run.id, call->arena, err));
     for (int64_t i = 0; i < count; i++) {
-        if (!dt_file_exists(all[i].path))
+        if (!dt_store_checkpoint_exists(&all[i]))
             continue; /* removed by the recipe's checkpoint.keep */
         shown++;
         json_array_append_new(array, to_json(&all[i]));

@@ -114,6 +114,7 @@ static dt_status check_options(const dt_call *call, const dt_import_format *form
         {"note", format != NULL},
         {"output", format == NULL},
         {"flags", format == NULL},
+        {"as", format == NULL},
     };
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
@@ -184,7 +185,11 @@ static const dt_option options[] = {
      .help = "write the recipe to this file (default: stdout)"},
     {.name = "flags",
      .kind = DT_OPTION_FLAG,
-     .help = "print how each flag of fairseq, llm.c, nanogpt or slurm is converted"},
+     .help = "print how each flag of fairseq, llm.c, nanogpt, slurm or torchrun is converted"},
+    {.name = "as",
+     .kind = DT_OPTION_TEXT,
+     .value = "command",
+     .help = "fairseq, llm.c, nanogpt: keep the program, as 'import command' does"},
     DT_LABEL_OPTIONS,
     {0},
 };
@@ -192,7 +197,7 @@ static const dt_option options[] = {
 const dt_command dt_command_import = {
     .name = "import",
     .summary = "import runs and command lines of other programs",
-    .operands = "csv|mlflow|tensorboard|fairseq|llm.c|nanogpt|slurm FILE...",
+    .operands = "FORMAT FILE...",
     .takes = DT_OPERAND_WORD,
     .runs = DT_RUNS_LOCAL,
     .operands_min = 1,
@@ -200,7 +205,8 @@ const dt_command dt_command_import = {
     .options = options,
     .notes =
 
-        "Prints the ids of the new runs. They can be listed, drawn and compared like others.\n"
+        "With csv, mlflow and tensorboard, prints the ids of the new runs. They can be listed,\n"
+        "drawn and compared like others.\n"
         "\n"
         "csv          a column 'step', and either one column a metric, or the columns 'name' and\n"
         "             'value'. 'run' and 'time' (seconds since 1970, or ISO 8601 in UTC) are\n"
@@ -221,6 +227,9 @@ const dt_command dt_command_import = {
         "             command in quotes, a FILE that contains it, or - for stdin\n"
         "llm.c        -- ./train_gpt2cu ..., with or without mpirun in front; or as for fairseq\n"
         "nanogpt      CONFIG.py ... -- --key=value ...: assignments are read, nothing is executed\n"
-        "slurm        SCRIPT: its #SBATCH lines, and its command if it is one of the above\n",
+        "slurm        SCRIPT: its #SBATCH lines, and its command\n"
+        "command      -- torchrun train.py ...: any program. torchrun, deepspeed, mpirun, srun\n"
+        "             and 'accelerate launch' become nodes and processes; the program stays, and\n"
+        "             dtrun runs and supervises it (docs/command.md)\n",
     .run = import,
 };

@@ -138,7 +138,7 @@ const dt_command dt_command_resume = {
         "and takes no --set. With --new-model the computation can change (rope_theta, norm_eps,\n"
         "activation, heads, ...): training continues from the same parameters.\n"
         "\n"
-        "A run of a command gets another attempt of the command, which finds in DTRUN_ATTEMPT\n"
-        "that it is not the first.\n",
+        "A run of a command gets another attempt of the command, with the words of 'resume' and\n"
+        "the newest of its 'checkpoints', or that of --from.\n",
     .run = resume,
 };

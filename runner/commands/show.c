@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "recipes/fields/task_fields.h"
 #include "recipes/read/origins.h"
 #include "runner/cli/command.h"
@@ -46,7 +45,7 @@ static dt_status gather(facts *out, dt_store *store, const dt_run *run, dt_arena
     DT_TRY(dt_store_checkpoint_list(store, &out->checkpoints, &out->checkpoints_count, run->id,
                                     arena, err));
     for (int64_t i = 0; i < out->checkpoints_count; i++)
-        if (dt_file_exists(out->checkpoints[i].path))
+        if (dt_store_checkpoint_exists(&out->checkpoints[i]))
             out->checkpoints[kept++] = out->checkpoints[i];
     out->checkpoints_count = kept;
 out:

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/dirs.h"
-#include "base/file.h"
 #include "recipes/fields/fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
@@ -132,7 +131,7 @@ static dt_status saved(const char **path, int64_t *step, dt_store *store, const 
     *path = NULL;
     DT_TRY(dt_store_checkpoint_list(store, &all, &count, run->id, arena, err));
     for (int64_t i = 0; i < count && *path == NULL; i++) {
-        if (dt_file_exists(all[i].path)) {
+        if (dt_store_checkpoint_exists(&all[i])) {
             *path = all[i].path;
             *step = all[i].step;
         }

@@ -1,4 +1,4 @@
-/* convert: runs dtrun import fairseq, llm.c, nanogpt and slurm. */
+/* convert: runs dtrun import fairseq, llm.c, nanogpt, slurm and command. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -231,13 +231,19 @@ dt_status dt_convert(dt_call *call, dt_error *err)
     const dt_arguments *args = call->args;
     const dt_convert_tool *tool = find_tool(args->operands[0]);
     const char *path = dt_arguments_get(args, "output")->text;
+    const char *as = dt_arguments_get(args, "as")->text;
     dt_status st = DT_OK;
     dt_draft draft;
     dt_strbuf text;
 
+    dt_strbuf_init(&text);
+    if (as != NULL && (strcmp(as, "command") != 0 || tool == NULL))
+        DT_THROW(err, DT_ERR_USAGE, "unsupported --as '%s' of 'import %s' (expected 'command')", as,
+                 args->operands[0]);
+    if (as != NULL)
+        tool = &dt_tool_command;
     if (dt_arguments_flag(args, "flags"))
         return describe(call, tool, err);
-    dt_strbuf_init(&text);
     dt_draft_init(&draft, args->operands[0], call->arena);
     if (path != NULL && dt_file_exists(path))
         DT_THROW(err, DT_ERR_USAGE, "'%s' already exists: remove it, or give another name", path);

@@ -162,6 +162,23 @@ void dt_draft_texts(dt_draft *draft, const char *path, const char *const *texts,
     dt_strbuf_release(&yaml);
 }
 
+void dt_draft_map(dt_draft *draft, const char *path, const char *const *assignments, size_t count,
+                  const char *from)
+{
+    dt_strbuf yaml;
+
+    dt_strbuf_init(&yaml);
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strcspn(assignments[i], "=");
+
+        dt_strbuf_add_fmt(&yaml, "%s%.*s: ", i > 0 ? ", " : "{", (int)length, assignments[i]);
+        add_text(&yaml, assignments[i] + length + (assignments[i][length] == '='));
+    }
+    dt_strbuf_add_char(&yaml, '}');
+    set(draft, path, yaml.data, dt_arena_strdup(draft->arena, from));
+    dt_strbuf_release(&yaml);
+}
+
 /* Appends a number without zeros in its exponent: "1e-07" and "1e+20" become "1e-7" and "1e20". */
 static void add_without_zeros(dt_strbuf *out, const char *text)
 {

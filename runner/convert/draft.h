@@ -62,6 +62,9 @@ void dt_draft_number(dt_draft *draft, const char *path, double value, const char
 /* Writes one text as a scalar, several as a list. */
 void dt_draft_texts(dt_draft *draft, const char *path, const char *const *texts, size_t count,
                     const char *from);
+/* Writes assignments NAME=value as a map. */
+void dt_draft_map(dt_draft *draft, const char *path, const char *const *assignments, size_t count,
+                  const char *from);
 /* Returns the value of a path; NULL if it is not set. */
 const dt_draft_value *dt_draft_find(const dt_draft *draft, const char *path);
 void dt_draft_remove(dt_draft *draft, const char *path);

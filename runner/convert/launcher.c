@@ -30,6 +30,13 @@ static void drop(dt_launcher *l, size_t words)
 
 /* --- NAME=value --- */
 
+/* Adds a word to those that precede the program. */
+static void keep(dt_launcher *l, const char *text, bool open, dt_draft *draft)
+{
+    dt_shell_add_to(&l->before, text, strlen(text), 0, draft->arena);
+    l->before.items[l->before.count - 1].open = open;
+}
+
 static int64_t count_listed(const char *list)
 {
     int64_t count = list[0] != '\0';
@@ -55,6 +62,9 @@ static void take_variable(dt_launcher *l, const dt_shell_word *word, dt_draft *d
     } else if (length == 15 && strncmp(word->text, "OMP_NUM_THREADS", length) == 0 && !word->open &&
                strtol(value, NULL, 10) > 0 && strtol(value, NULL, 10) <= NODES_MOST) {
         dt_draft_number(draft, "threads", (double)strtol(value, NULL, 10), "%s", word->text);
+    } else if (l->keeps) {
+        dt_shell_add_to(&l->env, word->text, strlen(word->text), 0, draft->arena);
+        l->env.items[l->env.count - 1].open = word->open;
     } else {
         dt_draft_left(draft, word->text, "ranks get the environment that their agent makes");
     }
@@ -106,13 +116,31 @@ static void take_per_node(dt_launcher *l, const dt_flags *flags, dt_draft *draft
     }
 }
 
-static dt_status take_torch(dt_launcher *l, dt_draft *draft, dt_error *err)
+/* Adds the Python that a launcher runs a script with: `python`, or the one of the launcher's folder. */
+static void keep_python(dt_launcher *l, const char *launcher, const dt_flags *flags,
+                        dt_draft *draft)
+{
+    size_t folder = (size_t)(dt_launcher_name(launcher) - launcher);
+
+    if (!l->keeps)
+        return;
+    if (!dt_flags_given(flags, "--no_python") && launcher[0] != '\0')
+        keep(l, dt_arena_printf(draft->arena, "%.*spython", (int)folder, launcher), false, draft);
+    if (dt_flags_given(flags, "--module"))
+        keep(l, "-m", false, draft);
+}
+
+/* launcher: as written; "" for "python -m torch.distributed.launch", whose Python is kept already. */
+static dt_status take_torch(dt_launcher *l, const char *launcher, dt_draft *draft, dt_error *err)
 {
     dt_flags flags;
     dt_status st = dt_flags_read(&flags, &dt_launcher_torch_flags, l->words, l->count, draft, err);
 
     if (st != DT_OK)
         return st;
+    l->distributes = true;
+    l->adds_local_rank = l->adds_local_rank && !dt_flags_given(&flags, "--use_env");
+    keep_python(l, launcher, &flags, draft);
     dt_flags_carry(&flags);
     take_nodes(l, &flags, draft);
     take_per_node(l, &flags, draft);
@@ -213,6 +241,7 @@ static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
 
     if (st != DT_OK)
         return st;
+    l->distributes = true;
     dt_flags_carry(&flags);
     l->total = (int64_t)dt_flags_number(&flags, "-np", dt_flags_number(&flags, "--np", 0));
     l->per_node = (int64_t)dt_flags_number(&flags, "-N", dt_flags_number(&flags, "-ppn", 0));
@@ -241,29 +270,136 @@ static dt_status take_srun(dt_launcher *l, dt_draft *draft, dt_error *err)
     st = dt_flags_read(&flags, &table, l->words, l->count, draft, err);
     if (st != DT_OK)
         return st;
-    l->slurm = true;
+    l->slurm = l->distributes = true;
     dt_slurm_read_size(l, &flags, draft);
     drop(l, flags.taken);
     return DT_OK;
+}
+
+/* --- deepspeed, accelerate */
+
+static dt_status take_deepspeed(dt_launcher *l, const char *launcher, dt_draft *draft,
+                                dt_error *err)
+{
+    dt_flags flags;
+    dt_status st =
+        dt_flags_read(&flags, &dt_launcher_deepspeed_flags, l->words, l->count, draft, err);
+
+    if (st != DT_OK)
+        return st;
+    l->distributes = true;
+    l->adds_local_rank = !dt_flags_given(&flags, "--no_local_rank");
+    l->nodes = (int64_t)dt_flags_number(&flags, "--num_nodes", 0);
+    l->nodes_from = dt_flags_from(&flags, "--num_nodes");
+    l->per_node = (int64_t)dt_flags_number(&flags, "--num_gpus", 0);
+    l->from = dt_flags_from(&flags, "--num_gpus");
+    l->first_node = dt_flags_text(&flags, "--master_addr", NULL);
+    l->first_from = dt_flags_from(&flags, "--master_addr");
+    if (l->nodes < 0 || l->nodes > NODES_MOST || l->per_node < 0 || l->per_node > NODES_MOST)
+        return DT_FAIL(err, DT_ERR_USAGE, "deepspeed: expected 1 to %d nodes and GPUs", NODES_MOST);
+    keep_python(l, launcher, &flags, draft);
+    dt_flags_carry(&flags);
+    drop(l, flags.taken);
+    return DT_OK;
+}
+
+/* Reads a flag of accelerate that dtrun sets. Returns the words it has; 0: another flag. */
+static size_t take_machine_flag(dt_launcher *l, dt_draft *draft)
+{
+    static const char *const names[] = {"--num_machines",    "--machine_rank",
+                                        "--main_process_ip", "--main_process_port",
+                                        "--num_processes",   NULL};
+    const char *word = l->words[0].text, *equals = strchr(word, '='), *value, *shown;
+    size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word), i = 0;
+    long long number;
+
+    while (names[i] != NULL && (strlen(names[i]) != length || strncmp(names[i], word, length) != 0))
+        i++;
+    if (names[i] == NULL || (equals == NULL && l->count < 2))
+        return 0;
+    value = equals != NULL ? equals + 1 : l->words[1].text;
+    shown = dt_arena_printf(draft->arena, "%s %s", names[i], value);
+    number = strtoll(value, NULL, 10);
+    if (i == 0 && number >= 1 && number <= NODES_MOST) {
+        l->nodes = number;
+        l->nodes_from = shown;
+    } else if (i == 4 && number >= 1 && number <= NODES_MOST) {
+        l->total = number;
+        l->from = shown;
+    } else if (i == 2) {
+        l->first_node = dt_arena_strdup(draft->arena, value);
+        l->first_from = shown;
+    } else {
+        dt_draft_same(draft, shown, "dtrun sets it on each node");
+    }
+    return equals != NULL ? 1 : 2;
+}
+
+/* Keeps "accelerate launch" with its own flags, since it passes settings to the program in its own way; the flags about
+ * machines get dtrun's values. */
+static void take_accelerate(dt_launcher *l, dt_draft *draft)
+{
+    static const char *const machines[] = {"--num_machines",
+                                           "{nnodes}",
+                                           "--machine_rank",
+                                           "{node_rank}",
+                                           "--main_process_ip",
+                                           "{master_addr}",
+                                           "--main_process_port",
+                                           "{master_port}",
+                                           "--num_processes",
+                                           "{world_size}",
+                                           NULL};
+
+    l->distributes = l->by_node = true;
+    keep(l, l->words[0].text, false, draft);
+    keep(l, "launch", false, draft);
+    drop(l, 2);
+    for (size_t i = 0; machines[i] != NULL; i++)
+        keep(l, machines[i], false, draft);
+    while (l->count > 0) {
+        const char *word = l->words[0].text;
+        size_t length = strlen(word), taken = take_machine_flag(l, draft);
+        bool module = strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0;
+
+        if (length > 3 && strcmp(word + length - 3, ".py") == 0)
+            break;
+        if (taken == 0)
+            keep(l, word, l->words[0].open, draft);
+        drop(l, taken > 0 ? taken : 1);
+        if (module)
+            break;
+    }
 }
 
 /* --- the beginning of the command --- */
 
 /* Skips Python's own flags; reads torch.distributed's flags in "python -u -m
  * torch.distributed.launch". */
-static dt_status take_python(dt_launcher *l, dt_draft *draft, dt_error *err)
+static dt_status take_python(bool *more, dt_launcher *l, dt_draft *draft, dt_error *err)
 {
-    drop(l, 1);
-    while (l->count > 1 && l->words[0].text[0] == '-' && strcmp(l->words[0].text, "-m") != 0)
-        drop(l, 1);
-    if (l->count == 0 || strcmp(l->words[0].text, "-m") != 0)
-        return DT_OK;
-    drop(l, 1);
-    if (l->count == 0 || (strcmp(l->words[0].text, "torch.distributed.launch") != 0 &&
-                          strcmp(l->words[0].text, "torch.distributed.run") != 0))
-        return DT_OK;
-    drop(l, 1);
-    return take_torch(l, draft, err);
+    size_t at = 1, flags;
+    bool older;
+
+    while (at + 1 < l->count && l->words[at].text[0] == '-' && strcmp(l->words[at].text, "-m") != 0)
+        at++;
+    flags = at;
+    at += at < l->count && strcmp(l->words[at].text, "-m") == 0;
+    older =
+        at > flags && at < l->count && strcmp(l->words[at].text, "torch.distributed.launch") == 0;
+    if (at > flags && at < l->count &&
+        (older || strcmp(l->words[at].text, "torch.distributed.run") == 0)) {
+        for (size_t i = 0; l->keeps && i < flags; i++)
+            keep(l, l->words[i].text, l->words[i].open, draft);
+        l->adds_local_rank = older;
+        drop(l, at + 1);
+        return take_torch(l, "", draft, err);
+    }
+    if (l->keeps)
+        *more = false; /* Python is the program */
+    else
+        drop(l, at);
+    return DT_OK;
 }
 
 /* Programs that start another program. */
@@ -323,7 +459,11 @@ static void take_wrapper(dt_launcher *l, const struct wrapper *wrapper, dt_draft
     dt_strbuf_init(&words);
     for (size_t i = 0; i < at; i++)
         dt_strbuf_add_fmt(&words, "%s%s", i > 0 ? " " : "", l->words[i].text);
-    dt_draft_left(draft, words.data, "%s", wrapper->why);
+    if (!l->keeps || strcmp(wrapper->name, "timeout") == 0)
+        dt_draft_left(draft, words.data, "%s", wrapper->why);
+    else
+        for (size_t i = 0; i < at; i++, l->wrappers++)
+            keep(l, l->words[i].text, l->words[i].open, draft);
     dt_strbuf_release(&words);
     drop(l, at);
 }
@@ -355,10 +495,17 @@ static dt_status take_one(bool *more, dt_launcher *l, dt_draft *draft, dt_error 
         take_wrapper(l, find_wrapper(name), draft);
     } else if (strncmp(name, "python", 6) == 0 &&
                name[6 + strspn(name + 6, "0123456789.")] == '\0') {
-        return take_python(l, draft, err);
+        return take_python(more, l, draft, err);
     } else if (strcmp(name, "torchrun") == 0) {
         drop(l, 1);
-        return take_torch(l, draft, err);
+        return take_torch(l, word, draft, err);
+    } else if (l->keeps && strcmp(name, "deepspeed") == 0) {
+        drop(l, 1);
+        return take_deepspeed(l, word, draft, err);
+    } else if (l->keeps && strcmp(name, "accelerate") == 0 && l->count > 1 &&
+               strcmp(l->words[1].text, "launch") == 0) {
+        take_accelerate(l, draft);
+        *more = false;
     } else if (is_one_of(name, mpis)) {
         drop(l, 1);
         return take_mpi(l, draft, err);
@@ -372,13 +519,17 @@ static dt_status take_one(bool *more, dt_launcher *l, dt_draft *draft, dt_error 
 }
 
 dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command,
-                           const dt_shell_words *exported, dt_draft *draft, dt_error *err)
+                           const dt_shell_words *exported, bool keeps, dt_draft *draft,
+                           dt_error *err)
 {
     bool more = true;
     dt_status st = DT_OK;
 
-    *out = (dt_launcher){
-        .program = "", .words = command->words, .count = command->count, .visible = -1};
+    *out = (dt_launcher){.program = "",
+                         .words = command->words,
+                         .count = command->count,
+                         .visible = -1,
+                         .keeps = keeps};
     for (size_t i = 0; i < exported->count; i++)
         take_variable(out, &exported->items[i], draft);
     while (st == DT_OK && more && out->count > 0)

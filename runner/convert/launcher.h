@@ -1,5 +1,5 @@
 /* launcher: reads what precedes the training program in a command: NAME=value, env, nohup, timeout, numactl, conda
- * run, srun, mpirun, python -m torch.distributed.launch, torchrun. Finds the numbers of nodes and devices, and the
+ * run, srun, mpirun, python -m torch.distributed.launch, torchrun, deepspeed, accelerate launch. Finds the numbers of nodes and devices, and the
  * program.
  *
  * Ownership  borrows the words; the draft's arena has the rest
@@ -28,12 +28,22 @@ typedef struct dt_launcher {
     dt_launcher_host *hosts;             /* of mpirun; as many as `nodes`, or NULL */
     bool uneven;                         /* hosts have different numbers of processes */
     bool slurm;                          /* a Slurm job provides the nodes */
+    bool distributes;                    /* a launcher of several processes was there */
+
+    /* Only if the recipe gets the command itself (`keeps`): */
+    bool keeps;
+    dt_shell_words before; /* what precedes the program in the recipe's command: wrappers, Python */
+    dt_shell_words env;    /* NAME=value */
+    size_t wrappers;       /* the first words of `before`, which are not a launcher's Python */
+    bool by_node;          /* `before` is a launcher that starts the processes of a node */
+    bool adds_local_rank;  /* the launcher adds --local_rank=N to the program's arguments */
 } dt_launcher;
 
 /* Reads the launcher; parts that cannot be carried go to the draft's `left`. `exported`: variables that the script
- * exported before. */
+ * exported before. keeps: the recipe gets the command, with its wrappers, Python and variables. */
 dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command,
-                           const dt_shell_words *exported, dt_draft *draft, dt_error *err);
+                           const dt_shell_words *exported, bool keeps, dt_draft *draft,
+                           dt_error *err);
 
 /* Takes nodes and processes from `job` if it has them. The launcher's own values then go to the draft's `same`, or to
  * `left` if they differ. */
@@ -54,6 +64,7 @@ void dt_launcher_carry(const dt_launcher *launcher, dt_draft *draft);
 /* Returns the file name, "train.py" for "fairseq_cli/train.py". */
 const char *dt_launcher_name(const char *program);
 
-extern const dt_flag_table dt_launcher_torch_flags, dt_launcher_mpi_flags, dt_slurm_flags;
+extern const dt_flag_table dt_launcher_torch_flags, dt_launcher_mpi_flags,
+    dt_launcher_deepspeed_flags, dt_slurm_flags;
 
 #endif

@@ -1,4 +1,4 @@
-/* launcher_flags: lists the flags of torchrun (formerly torch.distributed.launch) and of mpirun. */
+/* launcher_flags: lists the flags of torchrun (formerly torch.distributed.launch), mpirun and deepspeed. */
 #include "runner/convert/launcher.h"
 
 #include "base/banned.h"
@@ -40,11 +40,33 @@ static const dt_flag mpi[] = {
     {"-host", "-hosts", DT_TAKES_TEXT, DT_FLAG_PART, "nodes", NULL},
     {"--hostfile", "-hostfile", DT_TAKES_TEXT, DT_FLAG_FIELD, "hostfile", NULL},
     {"--machinefile", "-f", DT_TAKES_TEXT, DT_FLAG_FIELD, "hostfile", NULL},
-    {"-x", "-genvlist", DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks get the environment that their agent makes", NULL},
+    {"-x", "-genvlist", DT_TAKES_TEXT, DT_FLAG_LEFT, "ranks get the environment of their node; a recipe with a 'command' sets variables in 'env'", NULL},
     {"--bind-to", "-bind-to", DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun divides the cores of a node among its ranks ('threads')", NULL},
     {"--map-by", "-map-by", DT_TAKES_TEXT, DT_FLAG_LEFT, "the ranks of a node have consecutive numbers", NULL},
     {"--allow-run-as-root", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun does not check for root", NULL},
     {"--oversubscribe", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'ranks' can exceed the number of cores", NULL},
+};
+
+static const dt_flag deepspeed[] = {
+    {"--num_nodes", NULL, DT_TAKES_INT, DT_FLAG_PART, "nodes", NULL},
+    {"--num_gpus", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus", NULL},
+    {"--hostfile", "-H", DT_TAKES_TEXT, DT_FLAG_FIELD, "hostfile", NULL},
+    {"--include", "-i", DT_TAKES_TEXT, DT_FLAG_LEFT, "list the nodes in 'nodes', as in [\"NAME gpus=N\"]", NULL},
+    {"--exclude", "-e", DT_TAKES_TEXT, DT_FLAG_LEFT, "list the nodes in 'nodes', as in [\"NAME gpus=N\"]", NULL},
+    {"--master_addr", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "the first of nodes", NULL},
+    {"--master_port", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, FINDS, NULL},
+    {"--node_rank", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "one launch starts all nodes, numbered in the order of 'nodes'", "0"},
+    {"--launcher", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun starts the nodes itself, over ssh or with Slurm", NULL},
+    {"--launcher_args", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "dtrun starts the nodes itself, over ssh or with Slurm", NULL},
+    {"--ssh_port", "-p", DT_TAKES_TEXT, DT_FLAG_LEFT, "put it into ~/.ssh/config", NULL},
+    {"--module", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: the program is a Python module", NULL},
+    {"--no_python", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: the program is not a Python script", NULL},
+    {"--no_local_rank", NULL, DT_TAKES_NOTHING, DT_FLAG_PART, "nothing: --local_rank is not added", NULL},
+    {"--force_multi", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "one node is not special", NULL},
+    {"--no_ssh", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "one launch starts all nodes", NULL},
+    {"--save_pid", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "'dtrun stop' ends all processes", NULL},
+    {"--enable_each_rank_log", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "'dtrun logs --rank' has the log of each rank", NULL},
+    {"--bind_cores_to_rank", NULL, DT_TAKES_NOTHING, DT_FLAG_LEFT, "dtrun divides the cores of a node among its ranks ('threads')", NULL},
 };
 /* clang-format on */
 
@@ -56,3 +78,8 @@ const dt_flag_table dt_launcher_mpi_flags = {.program = "mpirun",
                                              .flags = mpi,
                                              .count = sizeof(mpi) / sizeof(mpi[0]),
                                              .stops_at_operand = true};
+const dt_flag_table dt_launcher_deepspeed_flags = {.program = "deepspeed",
+                                                   .flags = deepspeed,
+                                                   .count =
+                                                       sizeof(deepspeed) / sizeof(deepspeed[0]),
+                                                   .stops_at_operand = true};

@@ -131,11 +131,13 @@ dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, con
     DT_TRY(define_job(&script, &job, err));
     DT_TRY(dt_shell_read(&script, text, length, path, err));
     DT_TRY(dt_tools_convert(&found, draft, &script, &job, NULL, folder, err));
+    if (found == NULL)
+        DT_TRY(dt_tools_convert(&found, draft, &script, &job, &dt_tool_command, folder, err));
     draft->is_layer = found == NULL;
     if (draft->is_layer) {
         dt_launcher_carry(&job, draft);
         dt_draft_note(draft, path,
-                      "it starts no program that dtrun can convert: this file is a layer to apply "
+                      "it starts no program over several processes: this file is a layer to apply "
                       "to a recipe ('dtrun launch RECIPE -f FILE')");
     }
     carry_options(draft, &flags);

@@ -20,7 +20,10 @@ typedef struct dt_convert_tool {
                          dt_error *err);
 } dt_convert_tool;
 
-extern const dt_convert_tool dt_tool_fairseq, dt_tool_llmc, dt_tool_nanogpt;
+extern const dt_convert_tool dt_tool_fairseq, dt_tool_llmc, dt_tool_nanogpt, dt_tool_command;
+
+/* command.c: carries or lists a command of the script before the one that became the recipe's command. */
+void dt_command_precedes(dt_draft *draft, const dt_shell_command *command);
 
 /* NULL-terminated. */
 extern const dt_convert_tool *const dt_convert_tools[];

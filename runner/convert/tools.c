@@ -5,7 +5,7 @@
 #include "base/banned.h"
 
 const dt_convert_tool *const dt_convert_tools[] = {&dt_tool_fairseq, &dt_tool_llmc,
-                                                   &dt_tool_nanogpt, NULL};
+                                                   &dt_tool_nanogpt, &dt_tool_command, NULL};
 
 static const dt_convert_tool *find(const dt_launcher *launcher, const dt_convert_tool *only)
 {
@@ -199,7 +199,8 @@ static dt_status try_command(const dt_convert_tool **found, dt_draft *draft,
     dt_status st = DT_OK;
 
     find_exported(&exported, script, command);
-    DT_TRY(dt_launcher_read(&launcher, command, &exported, &attempt, err));
+    DT_TRY(dt_launcher_read(&launcher, command, &exported, how->only == &dt_tool_command, &attempt,
+                            err));
     if (job != NULL)
         dt_launcher_join(&launcher, job, &attempt);
     *found = find(&launcher, how->only);
@@ -228,8 +229,11 @@ static dt_status convert_first(const dt_convert_tool **found, dt_draft *draft,
     dt_status st = DT_OK;
 
     *found = NULL;
-    for (size_t i = 0; i < script->count && *found == NULL && st == DT_OK; i++)
+    for (size_t i = 0; i < script->count && *found == NULL && st == DT_OK; i++) {
         st = try_command(found, draft, script, &script->commands[i], job, how, err);
+        for (size_t k = 0; st == DT_OK && *found == &dt_tool_command && k < i; k++)
+            dt_command_precedes(draft, &script->commands[k]);
+    }
     return st;
 }
 

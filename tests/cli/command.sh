@@ -94,5 +94,5 @@ expect 1 launch --wait "$work/again.yaml" --set 'command=./trainer.sh again 2' -
 (unset DT_TEST_KEY && expect 2 resume last --wait && says "'env.KEY': the environment lacks 'DT_TEST_KEY'")
 expect 0 resume last --wait --json
 json "o['state'] == 'finished'" "o['attempt'] == 2"
-expect 2 resume last --from 3
-says "--from is only for training runs"
+expect 2 resume last --new-data
+says "--new-data is only for training runs"

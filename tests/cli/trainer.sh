@@ -61,5 +61,40 @@ lines)
     for step in 1 2 3; do echo "[12:00] step $step of 3, loss 0.$step (lr 1e-0$step)"; done
     echo "step x loss y"
     ;;
+saves) # of N steps of 0.1 s: saves each fifth one, ends with code 7 at step DIE, continues as told
+    last=0
+    [ "${4:-}" = --from ] && last=$(cat "$5/step")
+    echo "from=${DTRUN_RESUME_FROM:-none} last=$last"
+    mkdir -p ckpt
+    while [ "$last" -lt "$2" ]; do
+        last=$((last + 1))
+        say $last 0.5
+        sleep 0.1
+        if [ $((last % 5)) = 0 ]; then
+            mkdir ckpt/tmp
+            echo $last >ckpt/tmp/step
+            head -c 1000 /dev/zero >ckpt/tmp/weights
+            mv ckpt/tmp "ckpt/checkpoint-$last"
+        fi
+        [ "$last" = "$3" ] && [ "$DTRUN_ATTEMPT" = 1 ] && mkdir ckpt/checkpoint-99 && echo 99 >ckpt/checkpoint-99/step &&
+            exit 7
+    done
+    exit 0
+    ;;
+last) # overwrites one file, whose name has no step
+    for step in 1 2 3 4 5 6; do
+        say $step 0.5
+        echo $step >last.pt
+        sleep 0.3
+    done
+    [ "$DTRUN_ATTEMPT" = 1 ] && exit 7
+    exit 0
+    ;;
+signalled)
+    trap 'echo "got $2"; touch saved; exit 0' "$2"
+    trap 'exit 3' TERM
+    say 1 0.5
+    while :; do sleep 0.1; done
+    ;;
 *) exit 64 ;;
 esac

@@ -9,10 +9,11 @@ dtrun=$(cd ../.. && realpath "$DTRUN_BIN")/dtrun
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache
+export WANDB_API_KEY=x # of a command line below
 failed=0 count=0
 complain() { printf '%s\n' "$*"; failed=1; }
 
-for given in fairseq/*.sh llm.c/*.sh nanogpt/*.py slurm/*.sh; do
+for given in command/*.sh fairseq/*.sh llm.c/*.sh nanogpt/*.py slurm/*.sh; do
     count=$((count + 1))
     read -r -a more <<<"$(sed -n 's/^# import: //p' "$given")"
     "$dtrun" import "${given%%/*}" "$given" "${more[@]}" >"$work/recipe.yaml" 2>"$work/said" </dev/null ||
@@ -87,6 +88,10 @@ wrong "is not a multiple of" llm.c -- ./train_gpt2cu -b 4 -t 64 -d 1000 -e d12
 wrong "cannot be divided among 3 ranks" nanogpt -- torchrun --nproc_per_node 3 train.py
 wrong "batch_size: expected a whole number" nanogpt -- --batch_size=much
 wrong "expected csv, mlflow, tensorboard, fairseq" keras file
+wrong "cannot find a command that torchrun" command -- ./train --lr 1
+wrong "unsupported --as 'recipe' of 'import fairseq'" fairseq --as recipe -- $line
+"$dtrun" import fairseq --as command -- $line >"$work/out" 2>/dev/null && grep -q '^command: "fairseq-train d' "$work/out" ||
+    complain "fairseq as a command: $(cat "$work/out")"
 
 # A typed flag that is none, one that is given twice, one whose value only a shell knows.
 says() {

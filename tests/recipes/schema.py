@@ -22,7 +22,7 @@ ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 # Which faults of wrong/ a schema sees; all others are about what is missing, what another field or file or
 # the environment says, or how YAML is written.
 SEEN = """
-byte_unit dotted_key dropout_of_one env_no_name extends_a_map extends_what_is_no_yaml
+byte_unit command_checkpoints dotted_key dropout_of_one env_no_name extends_a_map extends_what_is_no_yaml
 extends_wrong_layer fraction_for_whole key_of_another_program layer_wrong list_for_number
 list_for_recipe long_line many_at_once map_for_text misplaced_key newer_version no_value
 no_version not_a_choice not_a_choice_in_map nothing null_map only_a_comment open_range

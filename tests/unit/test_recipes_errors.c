@@ -46,7 +46,8 @@ static void test_an_unknown_key_names_the_line_and_the_likely_key(void **state)
          "cuda_graphs, precision, data, batch, optimizer, schedule, time_limit, clip, seed, "
          "evaluate, checkpoint, log, "
          "grace_seconds, failure, search, early_stop, notify, command, shell, processes, "
-         "workdir, setup, collect, env, metrics, lines, generate)"},
+         "workdir, setup, collect, args, env, metrics, checkpoints, resume, stop_signal, lines, "
+         "generate)"},
     };
     EXPECT_ALL(cases);
 }

@@ -127,8 +127,9 @@ dt_status dt_collector_checkpoint(dt_collector *collector, const dt_message *mes
     dt_status st;
 
     dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/%s", collector->setup.checkpoints,
-                      dt_message_string(message, "directory"));
+    if (!dt_message_is_program_checkpoint(message))
+        dt_strbuf_add_fmt(&path, "%s/", collector->setup.checkpoints);
+    dt_strbuf_add_str(&path, dt_message_string(message, "directory"));
     row.checkpoint.path = path.data;
     st = dt_run_rows_put(collector->rows, &row, err);
     dt_strbuf_release(&path);

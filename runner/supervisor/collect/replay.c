@@ -148,7 +148,8 @@ static bool on_checkpoint(void *context, const dt_message *message)
     const char *path = dt_arena_printf(&all->arena, "%s/%s", all->checkpoints,
                                        dt_message_string(message, "directory"));
 
-    return all->what->node_count > 1 && !dt_file_exists(path);
+    return !dt_message_is_program_checkpoint(message) && all->what->node_count > 1 &&
+           !dt_file_exists(path);
 }
 
 static void on_acknowledge(void *context, int64_t node, int64_t sequence) {}

@@ -69,3 +69,23 @@ out:
     dt_checkpoint_close(checkpoint);
     return st;
 }
+
+dt_status dt_run_program_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
+                                    int64_t step, dt_arena *arena, dt_error *err)
+{
+    dt_store_checkpoint *rows;
+    dt_attempt *attempts;
+    dt_status st = DT_OK;
+    int64_t count, attempts_count;
+
+    *out = (dt_resume_point){0};
+    DT_TRY(dt_store_checkpoint_list(store, &rows, &count, run, arena, err));
+    DT_TRY(dt_store_attempt_list(store, &attempts, &attempts_count, run, arena, err));
+    for (int64_t i = 0; i < count && out->path == NULL; i++)
+        if ((step < 0 || rows[i].step == step) &&
+            dt_resume_point_left(attempts, attempts_count, &rows[i]) == NULL)
+            *out = (dt_resume_point){
+                .path = rows[i].path, .attempt = rows[i].attempt, .step = rows[i].step};
+out:
+    return st;
+}

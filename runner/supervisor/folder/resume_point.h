@@ -28,6 +28,11 @@ typedef struct dt_resume_point {
 dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
                                    const char *parent, dt_arena *arena, dt_error *err);
 
+/* Finds a checkpoint of a command's program that is on the current branch: the one of `step`, or the newest (-1). Its
+ * path is on a node, where only the program can check it. out->path: NULL if there is none. */
+dt_status dt_run_program_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
+                                    int64_t step, dt_arena *arena, dt_error *err);
+
 /* Returns the attempt that restarted before the checkpoint's step, after the attempt that saved
  * it, so that the run can no longer resume from the checkpoint. NULL if there is none. */
 const dt_attempt *dt_resume_point_left(const dt_attempt *attempts, int64_t count,

@@ -16,6 +16,7 @@ void dt_verdict_init(dt_verdict *verdict, int64_t world_size)
 {
     memset(verdict, 0, sizeof(*verdict));
     dt_strbuf_init(&verdict->reason);
+    dt_strbuf_init(&verdict->warning);
     dt_strbuf_init(&verdict->left);
     dt_strbuf_init(&verdict->unreached);
     verdict->cause = DT_CAUSE_NONE;
@@ -30,6 +31,8 @@ void dt_verdict_release(dt_verdict *verdict)
     free(verdict->rank_failed);
     if (verdict->reason.data != NULL)
         dt_strbuf_release(&verdict->reason);
+    if (verdict->warning.data != NULL)
+        dt_strbuf_release(&verdict->warning);
     if (verdict->left.data != NULL)
         dt_strbuf_release(&verdict->left);
     if (verdict->unreached.data != NULL)
@@ -176,6 +179,8 @@ static void see_finished(dt_verdict *verdict, const dt_message *message)
     verdict->finished = true;
     verdict->finished_steps = strcmp(dt_message_string(message, "reason"), "steps") == 0;
     verdict->time_limit = strcmp(dt_message_string(message, "reason"), "time_limit") == 0;
+    dt_strbuf_reset(&verdict->warning);
+    dt_strbuf_add_str(&verdict->warning, dt_message_string(message, "warning"));
 }
 
 /* Handles an agent's report of a stop that this supervisor may not know, for example from a

@@ -29,6 +29,7 @@ typedef struct dt_verdict {
     bool ended_by_us;    /* a supervisor ended the ranks although nobody requested it */
     bool finished;       /* rank 0 reported the end of training */
     bool finished_steps; /* because all steps are done */
+    dt_strbuf warning;   /* of rank 0 about its good end; "": none */
     dt_cause cause;      /* cause of the failure */
     int64_t cause_time_ms;
     int exit_code;       /* exit code of this cause */

@@ -38,6 +38,8 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
         *state = DT_RUN_FINISHED;
         *exit_code = DT_EXIT_GOOD;
         dt_strbuf_reset(&verdict->reason);
+        if (verdict->warning.length > 0)
+            dt_strbuf_add_str(&verdict->reason, verdict->warning.data);
     } else if (verdict->stop_asked) {
         bool killed = verdict->cause == DT_CAUSE_ENDED && !verdict->stop_now;
         char *how = killed ? dt_strbuf_detach(&verdict->reason) : NULL;

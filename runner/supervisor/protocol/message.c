@@ -140,6 +140,11 @@ const char *dt_message_string(const dt_message *message, const char *key)
     return text != NULL ? text : "";
 }
 
+bool dt_message_is_program_checkpoint(const dt_message *message)
+{
+    return dt_message_string(message, "directory")[0] == '/';
+}
+
 int64_t dt_message_int(const dt_message *message, const char *key, int64_t fallback)
 {
     const json_t *value = json_object_get(message->json, key);

@@ -56,6 +56,8 @@ void dt_message_release(dt_message *message); /* accepts a zeroed struct */
 /* Fields that parse has checked. */
 const char *dt_message_string(const dt_message *message, const char *key); /* "" if missing */
 int64_t dt_message_int(const dt_message *message, const char *key, int64_t fallback);
+/* Returns whether the checkpoint is one of a command's program: its path is absolute, and stays on the node. */
+bool dt_message_is_program_checkpoint(const dt_message *message);
 double dt_message_number(const dt_message *message, const char *key); /* NaN if missing */
 
 #endif

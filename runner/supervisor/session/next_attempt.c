@@ -25,8 +25,15 @@ dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_er
     const char *before = json_string_value(json_object_get(session->plan, "resume_from"));
     dt_status st;
 
-    next->checkpoint = "";
+    next->checkpoint = next->program_checkpoint = "";
     next->start_step = next->steps_total = 0;
+    if (session->of_command) {
+        DT_TRY(dt_run_program_checkpoint(&found, session->store, session->run, -1, &session->arena,
+                                         err));
+        next->program_checkpoint = found.path != NULL ? found.path : "";
+        next->start_step = found.step;
+        return DT_OK;
+    }
     DT_TRY(dt_run_newest_checkpoint(&found, session->store, session->run, session->checkpoints,
                                     &session->arena, err));
     if (found.path != NULL) {
@@ -99,6 +106,8 @@ static dt_status write_plan(dt_session *session, const dt_next_attempt *next, co
     DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
     plan.attempt = next->attempt;
     plan.resume_from = next->checkpoint;
+    plan.program_checkpoint = next->program_checkpoint;
+    plan.program_step = next->start_step;
     if (session->task_plan != NULL)
         DT_TRY(dt_task_folder_look(&plan.task, session->folder, &session->arena, err));
     if (next->nodes_lost > 0)

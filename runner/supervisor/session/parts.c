@@ -50,7 +50,7 @@ static bool on_checkpoint(void *context, const dt_message *message)
 {
     dt_session *session = context;
 
-    if (!dt_parts_fetch_checkpoints(session))
+    if (dt_message_is_program_checkpoint(message) || !dt_parts_fetch_checkpoints(session))
         return false;
     dt_parts_fetch(session, message);
     return true;

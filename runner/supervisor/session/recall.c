@@ -103,7 +103,7 @@ static dt_status fetch_again(dt_session *session, const dt_message *message, dt_
     int64_t count;
     dt_status st = DT_OK;
 
-    if (!dt_parts_fetch_checkpoints(session))
+    if (dt_message_is_program_checkpoint(message) || !dt_parts_fetch_checkpoints(session))
         return DT_OK;
     DT_TRY(dt_store_checkpoint_list(session->store, &rows, &count, session->run, &session->arena,
                                     err));

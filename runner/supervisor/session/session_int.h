@@ -85,6 +85,7 @@ struct dt_session {
     const char *variables;    /* names that the recipe's `env` references, separated by commas */
     double grace_seconds, launcher_lost_seconds;
     double hang_seconds; /* 0: hangs are not detected */
+    bool of_command;
     int64_t nodes_min, max_restarts;
     int64_t steps, epochs; /* the recipe's schedule */
     int64_t start_step;
@@ -98,7 +99,7 @@ struct dt_session {
     dt_collector *collector;        /* rows and journal events */
     dt_checkpoint_fetcher *fetcher; /* fetches checkpoints from the nodes */
     dt_reaper *reaper;              /* ends ranks on nodes that earlier attempts lost */
-    dt_collection *collection; /* brings the files of a command here */
+    dt_collection *collection;      /* brings the files of a command here */
     dt_cleanup *cleanup;
     dt_verdict verdict;
     json_t *offers; /* rendezvous: name → [value or null, by rank] */
@@ -214,7 +215,8 @@ dt_status dt_recall_events(dt_session *session, dt_error *err);
 /* --- next_attempt.c */
 typedef struct dt_next_attempt {
     int64_t attempt, restarts, start_step;
-    const char *checkpoint; /* "": from the start */
+    const char *checkpoint;         /* "": from the start */
+    const char *program_checkpoint; /* of a command (plan.h); "": none */
     /* as recorded in the checkpoint; 0: unknown, or the checkpoint is of another attempt */
     int64_t steps_total;
     int64_t nodes_lost; /* lost nodes that are left out */

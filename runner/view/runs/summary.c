@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
 #include "runner/term/format.h"
@@ -28,7 +27,7 @@ static dt_status newest_checkpoint(const dt_store_checkpoint **out, dt_store *st
     *out = NULL;
     DT_TRY(dt_store_checkpoint_list(store, &all, &count, run->id, arena, err));
     for (int64_t i = 0; i < count && *out == NULL; i++)
-        if (dt_file_exists(all[i].path))
+        if (dt_store_checkpoint_exists(&all[i]))
             *out = &all[i];
 out:
     return st;

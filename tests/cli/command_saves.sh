@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Checkpoints of a command's program: found when complete, listed, continued from by restarts and resumes.
+. "$(dirname "$0")/lib.sh"
+cp tests/cli/trainer.sh "$work/trainer.sh"
+recipe() { # name and lines of a recipe
+    printf '%s\n' "${@:2}" >"$work/$1.yaml"
+}
+
+# A restart continues from the newest complete checkpoint: not from that of an earlier run, and not from the one that
+# was being written when the program died. The history has each step once.
+recipe saves 'command: ./trainer.sh saves 20 13' 'metrics: json' 'resume: --from {checkpoint}' \
+    'checkpoints: {path: "ckpt/checkpoint-{step}", settle: 0.2}'
+mkdir -p "$work/ckpt/checkpoint-50" && echo 50 >"$work/ckpt/checkpoint-50/step"
+expect 0 launch --wait --json "$work/saves.yaml"
+json "o['state'] == 'finished'" "o['attempt'] == 2" "o['steps'] == 20"
+expect 0 logs last
+says "from=none last=0" "from=$work/ckpt/checkpoint-10 last=10"
+expect 0 checkpoints last --json
+json "[c['step'] for c in o['checkpoints']] == [20, 15, 10, 5]" \
+    "o['checkpoints'][0]['path'] == '$work/ckpt/checkpoint-20'" "o['checkpoints'][0]['bytes'] == 1003"
+expect 0 metrics last --name loss --format csv
+[ "$(tail -n +2 "$work/out" | cut -d, -f2 | tr '\n' ' ')" = "$(seq -s ' ' 20) " ] || fail "not each step once"
+expect 0 gc checkpoints --keep 1 --yes
+[ -e "$work/ckpt/checkpoint-5/step" ] || fail "gc removed a checkpoint of the program"
+
+# A resume continues as a restart does, with --from at an earlier step; a missing checkpoint is named.
+rm -r "$work/ckpt"
+expect 1 launch --wait "$work/saves.yaml" --set failure.max_restarts=0
+says "exited with code 7"
+expect 0 stop last
+expect 0 resume last --wait --from 5
+expect 0 logs last
+says "from=$work/ckpt/checkpoint-5 last=5"
+rm -r "$work/ckpt"
+expect 1 launch --wait "$work/saves.yaml" --set failure.max_restarts=0
+expect 2 resume last --from 7
+says "has no checkpoint of step 7"
+rm -r "$work/ckpt/checkpoint-10"
+expect 1 resume last --wait
+says "cannot continue from the checkpoint '$work/ckpt/checkpoint-10'" "on localhost"
+expect 0 resume last --wait --from 5
+
+# One file that is overwritten has the step of the metrics; a shell gets the words too; a program that ends at once
+# after a resume is reported.
+recipe single 'command: sh ./trainer.sh last' 'shell: true' 'metrics: json' 'checkpoints: {path: last.pt, settle: 0.1}' \
+    'resume: "--from {checkpoint}"' 'failure: {max_restarts: 0}'
+expect 1 launch --wait "$work/single.yaml"
+expect 0 checkpoints last --json
+json "len(o['checkpoints']) == 1" "o['checkpoints'][0]['step'] in (4, 5, 6)"
+expect 0 resume last --wait --set 'command=echo $DTRUN_RESUME_FROM'
+says "without a new step"
+expect 0 logs last
+says "$work/last.pt --from $work/last.pt"
+
+# A stop by another signal; what the program saves before it ends is complete.
+recipe signalled 'command: ./trainer.sh signalled INT' 'stop_signal: INT' 'metrics: json' 'checkpoints: save?'
+expect 0 launch --detach "$work/signalled.yaml"
+for ((i = 0; i < 100; i++)); do "$dtrun" status last | grep -q 'step 1' && break; sleep 0.1; done
+expect 0 stop last
+lacks "did not exit cleanly"
+expect 0 status --json last
+json "o['state'] == 'stopped'"
+expect 0 checkpoints last
+says "$work/saved"
+
+# Arguments are set and swept one by one, also on resume; so are variables.
+recipe swept 'command: "echo lr={args.lr} size={args.size} $VAR"' 'shell: true' 'args: {lr: 1, size: "a b"}' \
+    'env: {VAR: one, OTHER: two}'
+expect 0 launch --wait "$work/swept.yaml" --set args.lr=2e-3 --set env.VAR=three
+expect 0 logs last
+says "lr=2e-3 size=a b three"
+expect 2 validate "$work/swept.yaml" --set args.batch=3
+says "'args.batch' has no effect"
+echo 'sweep: {args.lr: [0.1, 0.2], env.VAR: [x]}' >>"$work/swept.yaml"
+expect 0 launch --wait "$work/swept.yaml"
+expect 0 list --json
+json "sorted(r['state'] for r in o['runs'][:2]) == ['finished', 'finished']"
+for run in $(python3 -c 'import json; print(*(r["run"] for r in json.load(open("'"$work"'/out"))["runs"][:2]))'); do
+    "$dtrun" logs "$run"
+done >"$work/swept" 2>&1
+grep -q "lr=0.1 size=a b x" "$work/swept" && grep -q "lr=0.2 size=a b x" "$work/swept" || fail "not the points: $(cat "$work/swept")"
