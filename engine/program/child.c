@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/interface.h"
 #include "base/resources.h"
 #include "base/startup.h"
 #include "base/strbuf.h"
@@ -189,6 +190,21 @@ static const char *master_address(void)
     return address != NULL && address[0] != '\0' ? address : "127.0.0.1";
 }
 
+/* Names the interface between the nodes, which Gloo and NCCL otherwise guess: Gloo takes that of the host's name, often
+ * a loopback. What the node's environment sets stays. */
+static void set_interface(variables *all, const dt_plan *plan)
+{
+    const char *address = getenv("DTRUN_INTERFACE_ADDRESS");
+    char name[DT_INTERFACE_SIZE];
+
+    if (plan->node_count == 1 || address == NULL || !dt_interface_name(name, address))
+        return;
+    if (getenv("GLOO_SOCKET_IFNAME") == NULL)
+        set(all, "GLOO_SOCKET_IFNAME", name);
+    if (getenv("NCCL_SOCKET_IFNAME") == NULL)
+        set(all, "NCCL_SOCKET_IFNAME", dt_arena_printf(all->arena, "=%s", name));
+}
+
 static dt_status make_environment(variables *all, const dt_plan *plan, int64_t rank, int64_t port,
                                   dt_arena *arena, dt_error *err)
 {
@@ -213,6 +229,7 @@ static dt_status make_environment(variables *all, const dt_plan *plan, int64_t r
         set(all, "PYTHONUNBUFFERED", "1");
     set_devices(all, plan, node);
     set_threads(all, plan, local_ranks);
+    set_interface(all, plan);
     for (int64_t i = 0; i < plan->recipe.env.count; i++)
         DT_TRY(set_own(all, plan->recipe.env.items[i], err));
 out:
@@ -261,7 +278,7 @@ static dt_status find(const char **out, const char *name, const variables *all, 
 
 /* Runs in the child: only calls that are safe between fork and exec. Returns on failure. */
 static void become(const char *program, const char **words, const variables *all, int out,
-                   pid_t parent)
+                   int errors, pid_t parent)
 {
     int nothing;
 
@@ -272,7 +289,8 @@ static void become(const char *program, const char **words, const variables *all
     if (getppid() != parent)
         _exit(127);
     nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing < 0 || dup2(nothing, 0) < 0 || (out >= 0 && dup2(out, 1) < 0))
+    if (nothing < 0 || dup2(nothing, 0) < 0 || (out >= 0 && dup2(out, 1) < 0) ||
+        dup2(errors, 2) < 0)
         return;
     execve(program, (char *const *)words, (char *const *)all->items);
 }
@@ -295,7 +313,7 @@ static dt_status refuse(const char *program, int problem, dt_error *err)
 }
 
 static dt_status start(pid_t *pid, const char *program, const char **words, const variables *all,
-                       int out, dt_error *err)
+                       int out, int errors, dt_error *err)
 {
     int pipe_fds[2], problem;
     pid_t parent = getpid();
@@ -304,7 +322,7 @@ static dt_status start(pid_t *pid, const char *program, const char **words, cons
         return DT_FAIL(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
     *pid = fork();
     if (*pid == 0) {
-        become(program, words, all, out, parent);
+        become(program, words, all, out, errors, parent);
         problem = errno;
         if (write(pipe_fds[1], &problem, sizeof(problem)) < 0)
             _exit(126);
@@ -336,7 +354,7 @@ dt_status dt_child_enter(const dt_recipe *recipe, dt_error *err)
 }
 
 dt_status dt_child_start(pid_t *pid, const dt_plan *plan, int64_t rank, int64_t port, int out,
-                         dt_arena *arena, dt_error *err)
+                         int errors, dt_arena *arena, dt_error *err)
 {
     const dt_words_facts facts = {.rank = rank,
                                   .local_ranks = count_local(plan, plan->ranks[rank].node),
@@ -350,7 +368,7 @@ dt_status dt_child_start(pid_t *pid, const dt_plan *plan, int64_t rank, int64_t 
     DT_TRY(make_environment(&all, plan, rank, port, arena, err));
     set(&all, "PWD", plan->recipe.workdir.folder);
     DT_TRY(find(&program, words[0], &all, arena, err));
-    DT_TRY(start(pid, program, words, &all, out, err));
+    DT_TRY(start(pid, program, words, &all, out, errors, err));
 out:
     return st;
 }

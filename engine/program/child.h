@@ -16,8 +16,8 @@
 /* Makes the recipe's folder the current one. */
 dt_status dt_child_enter(const dt_recipe *recipe, dt_error *err);
 /* Starts the program in the current folder, in a process group of its own; it has been executed when this returns. `out` is its stdout
- * (-1: that of this process), `port` is MASTER_PORT. */
+ * (-1: that of this process), `errors` its stderr, `port` is MASTER_PORT. */
 dt_status dt_child_start(pid_t *pid, const dt_plan *plan, int64_t rank, int64_t port, int out,
-                         dt_arena *arena, dt_error *err);
+                         int errors, dt_arena *arena, dt_error *err);
 
 #endif

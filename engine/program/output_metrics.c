@@ -43,7 +43,8 @@ dt_status dt_output_metrics_open(dt_output_metrics **out, const dt_recipe *recip
     dt_status st = DT_OK;
 
     *out = NULL;
-    if (recipe->metrics.kind == DT_OUTPUT_METRICS_NONE && recipe->metrics.pattern[0] == '\0')
+    if (recipe->metrics.kind == DT_OUTPUT_METRICS_NONE && recipe->metrics.pattern[0] == '\0' &&
+        recipe->metrics.file[0] == '\0')
         return DT_OK;
     metrics = dt_calloc(1, sizeof(*metrics));
     metrics->kind = recipe->metrics.kind;
@@ -53,7 +54,7 @@ dt_status dt_output_metrics_open(dt_output_metrics **out, const dt_recipe *recip
     metrics->credit = LINES_AT_ONCE;
     metrics->credited_seconds = dt_clock_monotonic_seconds();
     dt_strbuf_init(&metrics->line);
-    if (metrics->kind == DT_OUTPUT_METRICS_NONE)
+    if (recipe->metrics.pattern[0] != '\0')
         DT_TRY(dt_named_groups_open(&metrics->groups, recipe->metrics.pattern, err));
     *out = metrics;
     metrics = NULL;

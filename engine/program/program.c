@@ -20,9 +20,12 @@
 #include "engine/channel/activity.h"
 #include "engine/channel/stop.h"
 #include "engine/program/child.h"
+#include "engine/program/last_error.h"
 #include "engine/program/meeting.h"
+#include "engine/program/metrics_file.h"
 #include "engine/program/output_metrics.h"
 #include "engine/program/saves.h"
+#include "engine/program/words.h"
 
 #include "base/banned.h"
 
@@ -31,6 +34,7 @@
 #define CODE_OF_SIGNAL  128                /* of a shell whose program ended by signal 0 */
 #define AT_ONCE_SECONDS 10.0 /* a resumed program that ends sooner may have done nothing */
 #define LONGEST_POLL_MS 60000.0
+#define FILE_POLL_MS    500 /* between two looks at the file of metrics */
 
 typedef struct program {
     const dt_plan *plan;
@@ -38,9 +42,11 @@ typedef struct program {
     dt_events *events;
     dt_output_metrics *metrics; /* NULL: stdout goes to the agent directly */
     dt_saves *saves;            /* NULL: none, or not rank 0 */
+    dt_metrics_file file;       /* of metrics that are not on stdout */
     double started_seconds;     /* by the monotonic clock */
     int signals;                /* signalfd of SIGTERM and SIGCHLD */
-    int out[2];                 /* pipe of its stdout; -1: none, or closed */
+    int out[2], errors[2];      /* pipes of its stdout and stderr; -1: none, or closed */
+    dt_last_error last_error;
     pid_t pid;
     bool ended;
     int status; /* of waitpid, once it has ended */
@@ -166,6 +172,8 @@ static int next_look(const program *p)
     double at = p->limit_seconds > 0 ? p->limit_seconds : p->kill_seconds;
     double left_ms = 1000 * (at - dt_clock_monotonic_seconds());
 
+    if (p->file.path != NULL && (at <= 0 || left_ms > FILE_POLL_MS))
+        return FILE_POLL_MS;
     if (at <= 0)
         return -1;
     return left_ms < 0 ? 0 : left_ms < LONGEST_POLL_MS ? (int)left_ms + 1 : (int)LONGEST_POLL_MS;
@@ -173,20 +181,20 @@ static int next_look(const program *p)
 
 /* --- output */
 
-static void close_output(program *p)
+static void close_pipe(int *ends)
 {
     for (int i = 0; i < 2; i++) {
-        if (p->out[i] >= 0)
-            close(p->out[i]);
-        p->out[i] = -1;
+        if (ends[i] >= 0)
+            close(ends[i]);
+        ends[i] = -1;
     }
 }
 
-/* Passes a piece of output on. *got: its size, 0 if there is none now. */
-static dt_status pass_output(program *p, size_t *got, dt_error *err)
+/* Passes a piece of stdout or stderr on. *got: its size, 0 if there is none now. */
+static dt_status pass_output(program *p, int *ends, size_t *got, dt_error *err)
 {
     char chunk[CHUNK_BYTES];
-    ssize_t length = read(p->out[0], chunk, sizeof(chunk));
+    ssize_t length = read(ends[0], chunk, sizeof(chunk));
     dt_status st = DT_OK;
     double loss;
 
@@ -194,8 +202,12 @@ static dt_status pass_output(program *p, size_t *got, dt_error *err)
     if (length < 0 && (errno == EINTR || errno == EAGAIN))
         return DT_OK;
     if (length <= 0) {
-        close_output(p);
+        close_pipe(ends);
         return DT_OK;
+    }
+    if (ends == p->errors) {
+        dt_last_error_add(&p->last_error, chunk, *got);
+        return dt_file_write_all(STDERR_FILENO, chunk, *got, err);
     }
     DT_TRY(dt_file_write_all(STDOUT_FILENO, chunk, *got, err));
     DT_TRY(dt_output_metrics_read(p->metrics, chunk, *got, err));
@@ -205,13 +217,13 @@ out:
 }
 
 /* Passes on what the pipe still holds. Descendants may keep it open: they are not waited for. */
-static dt_status pass_rest(program *p, dt_error *err)
+static dt_status pass_rest(program *p, int *ends, dt_error *err)
 {
     size_t sum = 0, got = 1;
     dt_status st = DT_OK;
 
-    while (p->out[0] >= 0 && got > 0 && sum < LAST_BYTES) {
-        DT_TRY(pass_output(p, &got, err));
+    while (ends[0] >= 0 && got > 0 && sum < LAST_BYTES) {
+        DT_TRY(pass_output(p, ends, &got, err));
         sum += got;
     }
 out:
@@ -219,6 +231,12 @@ out:
 }
 
 /* --- a run */
+
+/* Returns whether the metrics are lines of stdout. */
+static bool on_stdout(const program *p)
+{
+    return p->metrics != NULL && p->plan->recipe.metrics.file[0] == '\0';
+}
 
 static dt_status prepare(program *p, dt_error *err)
 {
@@ -230,10 +248,12 @@ static dt_status prepare(program *p, dt_error *err)
         DT_THROW(err, DT_ERR_IO, "cannot read signals: %s", strerror(errno));
     if (p->rank == 0)
         DT_TRY(dt_output_metrics_open(&p->metrics, &p->plan->recipe, p->events, err));
-    if (p->metrics != NULL && pipe2(p->out, O_CLOEXEC) != 0)
+    if ((on_stdout(p) && pipe2(p->out, O_CLOEXEC) != 0) || pipe2(p->errors, O_CLOEXEC) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
-    if (p->metrics != NULL)
+    if (on_stdout(p))
         fcntl(p->out[0], F_SETFL, O_NONBLOCK);
+    fcntl(p->errors[0], F_SETFL, O_NONBLOCK);
+    dt_last_error_init(&p->last_error);
 out:
     return st;
 }
@@ -266,11 +286,16 @@ static dt_status start(program *p, dt_arena *arena, dt_error *err)
     DT_TRY(dt_child_enter(&p->plan->recipe, err));
     DT_TRY(check_checkpoint(p, err));
     if (p->rank == 0)
-        DT_TRY(dt_saves_open(&p->saves, &p->plan->recipe, p->events, err));
-    DT_TRY(dt_child_start(&p->pid, p->plan, p->rank, meeting.port, p->out[1], arena, err));
+        DT_TRY(dt_saves_open(&p->saves, p->plan, p->events, arena, err));
+    if (p->metrics != NULL && !on_stdout(p))
+        dt_metrics_file_open(&p->file,
+                             dt_program_replace_run(p->plan, p->plan->recipe.metrics.file, arena));
+    DT_TRY(dt_child_start(&p->pid, p->plan, p->rank, meeting.port, p->out[1], p->errors[1], arena,
+                          err));
     if (p->out[1] >= 0)
         close(p->out[1]);
-    p->out[1] = -1;
+    close(p->errors[1]);
+    p->out[1] = p->errors[1] = -1;
     p->started_seconds = dt_clock_monotonic_seconds();
     if (limit > 0)
         p->limit_seconds = p->started_seconds + limit;
@@ -281,24 +306,60 @@ out:
     return st;
 }
 
+static dt_status read_file(program *p, dt_error *err)
+{
+    dt_status st = DT_OK;
+    double loss;
+
+    if (p->file.path == NULL)
+        return DT_OK;
+    DT_TRY(dt_metrics_file_read(&p->file, p->metrics, err));
+    dt_saves_note_step(p->saves, dt_output_metrics_step(p->metrics, &loss));
+out:
+    return st;
+}
+
 static dt_status follow(program *p, dt_error *err)
 {
     dt_status st = DT_OK;
 
     while (!p->ended) {
-        struct pollfd wait[2] = {{p->signals, POLLIN, 0}, {p->out[0], POLLIN, 0}};
+        /* a negative descriptor is skipped */
+        struct pollfd wait[] = {
+            {p->signals, POLLIN, 0}, {p->out[0], POLLIN, 0}, {p->errors[0], POLLIN, 0}};
         size_t got;
 
-        if (poll(wait, p->out[0] >= 0 ? 2 : 1, next_look(p)) < 0 && errno != EINTR)
+        if (poll(wait, sizeof(wait) / sizeof(wait[0]), next_look(p)) < 0 && errno != EINTR)
             DT_THROW(err, DT_ERR_IO, "cannot wait for the program: %s", strerror(errno));
         read_signals(p);
         look_at_time(p);
         if (p->out[0] >= 0 && wait[1].revents != 0)
-            DT_TRY(pass_output(p, &got, err));
+            DT_TRY(pass_output(p, p->out, &got, err));
+        if (p->errors[0] >= 0 && wait[2].revents != 0)
+            DT_TRY(pass_output(p, p->errors, &got, err));
+        DT_TRY(read_file(p, err));
     }
-    DT_TRY(pass_rest(p, err));
+    DT_TRY(read_file(p, err));
+    DT_TRY(pass_rest(p, p->out, err));
+    DT_TRY(pass_rest(p, p->errors, err));
 out:
     return st;
+}
+
+/* Reports the error of a program that failed: what it wrote last. */
+static void report_error(const program *p, const dt_program_end *end, dt_arena *arena)
+{
+    dt_error found = DT_ERROR_INIT;
+    const char *text;
+    bool secondary;
+
+    if ((end->signal == 0 && end->code == 0) || (end->signal != 0 && end->signal != SIGABRT))
+        return; /* a program that is killed does not say why */
+    text = dt_last_error_find(&secondary, &p->last_error, arena);
+    if (text == NULL)
+        return;
+    DT_FAIL(&found, secondary ? DT_ERR_PEER : DT_ERR_IO, "%s", text);
+    send_failed(p->events, &found);
 }
 
 /* Returns how this process has to end. A program that was asked to end and did so has ended well. */
@@ -320,7 +381,10 @@ static void release(program *p)
 {
     if (!p->ended && p->pid > 0)
         kill(-p->pid, SIGKILL);
-    close_output(p);
+    close_pipe(p->out);
+    close_pipe(p->errors);
+    dt_last_error_release(&p->last_error);
+    dt_metrics_file_close(&p->file);
     if (p->signals >= 0)
         close(p->signals);
     dt_saves_close(p->saves);
@@ -345,8 +409,14 @@ static const char *find_warning(const program *p, dt_arena *arena)
 dt_status dt_program_run(dt_program_end *out, const dt_plan *plan, int64_t rank, dt_events *events,
                          dt_error *err)
 {
-    program p = {
-        .plan = plan, .rank = rank, .events = events, .signals = -1, .out = {-1, -1}, .pid = -1};
+    program p = {.plan = plan,
+                 .rank = rank,
+                 .events = events,
+                 .signals = -1,
+                 .out = {-1, -1},
+                 .errors = {-1, -1},
+                 .file = {.fd = -1},
+                 .pid = -1};
     dt_status st = DT_OK;
     dt_arena arena;
 
@@ -363,6 +433,7 @@ dt_status dt_program_run(dt_program_end *out, const dt_plan *plan, int64_t rank,
     DT_TRY(follow(&p, err));
     *out = end_of(&p);
     dt_saves_end(p.saves, out->signal == 0 && out->code == 0);
+    report_error(&p, out, &arena);
     if (rank == 0 && out->signal == 0 && out->code == 0)
         DT_TRY(send_finished(&p,
                              p.over       ? "time_limit"

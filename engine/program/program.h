@@ -5,7 +5,9 @@
  * lines of its stdout as `metrics`, `finished` when it ends well. Then this process ends as the program did, with
  * its exit code or by its signal, so that causes, restarts and stops are those of every rank.
  *
- * Output   stderr, and stdout of a rank without metrics, go to the agent directly
+ * Output   stdout of a rank without metrics goes to the agent directly
+ * Cause    of a program that fails, the error that it wrote last is sent as `failed` (last_error.h); one that another
+ *          rank's death causes has the status "peer"
  * Stop     SIGTERM is passed on, with `shell` to the process group. A program that then ends with code 0, 143 or
  *          by SIGTERM has stopped as asked. The agent enforces the grace period
  * Limit    time_limit counts from the start of the program: SIGTERM, and SIGKILL after grace_seconds

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/utf8.h"
+#include "engine/program/words.h"
 
 #include "base/banned.h"
 
@@ -45,7 +46,8 @@ typedef struct save {
 struct dt_saves {
     const dt_recipe *recipe;
     dt_events *events;
-    char *pattern; /* for glob: {step} is [0-9]* */
+    const char *path; /* of the recipe, with the run's id */
+    char *pattern;    /* for glob: {step} is [0-9]* */
     double interval_seconds;
     save *all; /* [count], ascending by path */
     size_t count;
@@ -183,7 +185,7 @@ static dt_status report(dt_saves *saves, const save *one, dt_error *err)
     dt_strbuf path;
     dt_status st;
 
-    dt_saves_match(&step, saves->recipe->checkpoints.path, one->path);
+    dt_saves_match(&step, saves->path, one->path);
     if (step < 0)
         step = metrics > 0 ? metrics : number_in_name(one->path);
     dt_strbuf_init(&path);
@@ -225,7 +227,7 @@ static bool is_wanted(dt_saves *saves, const char *path)
 {
     int64_t step;
 
-    if (!dt_saves_match(&step, saves->recipe->checkpoints.path, path))
+    if (!dt_saves_match(&step, saves->path, path))
         return false;
     if (dt_utf8_valid_length(path, strlen(path)) == strlen(path))
         return true;
@@ -251,7 +253,7 @@ static void list(dt_saves *saves, const glob_t *paths)
         if (saves->count == PATHS_MOST) {
             if (!saves->warned_paths)
                 dt_log_warn("more than %d paths match '%s': the others are left out", PATHS_MOST,
-                            saves->recipe->checkpoints.path);
+                            saves->path);
             saves->warned_paths = true;
             break;
         }
@@ -326,9 +328,12 @@ static void *run(void *context)
     return NULL;
 }
 
-dt_status dt_saves_open(dt_saves **out, const dt_recipe *recipe, dt_events *events, dt_error *err)
+dt_status dt_saves_open(dt_saves **out, const dt_plan *plan, dt_events *events, dt_arena *arena,
+                        dt_error *err)
 {
-    const char *path = recipe->checkpoints.path, *number = strstr(path, STEP);
+    const dt_recipe *recipe = &plan->recipe;
+    const char *path = dt_program_replace_run(plan, recipe->checkpoints.path, arena);
+    const char *number = strstr(path, STEP);
     double settle = recipe->checkpoints.settle_seconds;
     pthread_condattr_t attributes;
     dt_saves *saves;
@@ -339,6 +344,7 @@ dt_status dt_saves_open(dt_saves **out, const dt_recipe *recipe, dt_events *even
         return DT_OK;
     saves = dt_calloc(1, sizeof(*saves));
     saves->recipe = recipe;
+    saves->path = path;
     saves->events = events;
     saves->interval_seconds = settle / 2 < INTERVAL_SECONDS ? settle / 2 : INTERVAL_SECONDS;
     pthread_mutex_init(&saves->lock, NULL);
@@ -394,7 +400,7 @@ void dt_saves_end(dt_saves *saves, bool ended_well)
     (void)look_at_files(saves, false, ended_well, &problem);
     if (ended_well && !saves->found)
         dt_log_warn("the program saved nothing that matches 'checkpoints': '%s' in '%s'",
-                    saves->recipe->checkpoints.path, saves->recipe->workdir.folder);
+                    saves->path, saves->recipe->workdir.folder);
 }
 
 void dt_saves_close(dt_saves *saves)

@@ -1,6 +1,6 @@
 /* saves: finds the checkpoints that a program writes, and sends a `checkpoint` event for each complete one.
  *
- * Pattern   relative to the current folder, or absolute: * ? [..] as in a shell, {step} a number
+ * Pattern   relative to the current folder, or absolute: * ? [..] as in a shell, {step} a number, {run} the run's id
  * Complete  no file changed for `settle` seconds while the program ran, or the marker exists; if the program ended
  *           well, all that exist. A checkpoint that was being written when the program died is never reported
  * Old ones  those that exist before the program starts are reported only if they change
@@ -13,12 +13,13 @@
 #define DT_ENGINE_PROGRAM_SAVES_H
 
 #include "engine/channel/events.h"
-#include "recipes/fields/recipe.h"
+#include "recipes/plan/plan.h"
 
 typedef struct dt_saves dt_saves;
 
-/* Notes the files that exist. *out: NULL if the recipe names no checkpoints. `recipe` and `events` must outlive it. */
-dt_status dt_saves_open(dt_saves **out, const dt_recipe *recipe, dt_events *events, dt_error *err);
+/* Notes the files that exist. *out: NULL if the recipe names no checkpoints. The other arguments must outlive it. */
+dt_status dt_saves_open(dt_saves **out, const dt_plan *plan, dt_events *events, dt_arena *arena,
+                        dt_error *err);
 /* Starts the thread. Accepts NULL, as the functions below do. */
 dt_status dt_saves_start(dt_saves *saves, dt_error *err);
 /* Notes the last step of the metrics. */

@@ -74,6 +74,7 @@ static replacement *list(size_t *count, const dt_plan *plan, const dt_words_fact
     add_int(all, count, "{local_rank}", own->local_rank, arena);
     add(all, count, "{master_addr}", facts->master_address);
     add_int(all, count, "{master_port}", facts->master_port, arena);
+    add(all, count, "{run}", plan->run);
     /* a shell gets the path as a variable, since it may have any characters */
     add(all, count, "{checkpoint}",
         plan->recipe.shell ? "\"$DTRUN_RESUME_FROM\"" : plan->program_checkpoint);
@@ -117,4 +118,11 @@ const char **dt_program_words(const dt_plan *plan, const dt_words_facts *facts, 
     }
     out[count] = NULL;
     return out;
+}
+
+const char *dt_program_replace_run(const dt_plan *plan, const char *text, dt_arena *arena)
+{
+    const replacement run = {"{run}", plan->run};
+
+    return replace(text, &run, 1, arena);
 }

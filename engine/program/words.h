@@ -1,6 +1,6 @@
 /* words: makes the words of the user's program for one rank.
  *
- * Replaced  {nnodes}, {node_rank}, {nproc}, {world_size}, {rank}, {local_rank}, {master_addr}, {master_port}, and
+ * Replaced  {nnodes}, {node_rank}, {nproc}, {world_size}, {rank}, {local_rank}, {master_addr}, {master_port}, {run}, and
  *           {args.NAME} by the value of the recipe's `args`
  * Resume    an attempt after the first adds the recipe's `resume`, with {checkpoint}; not before the first checkpoint,
  *           if the recipe names checkpoints. For a shell it is appended as text, with the path as a variable
@@ -19,5 +19,7 @@ typedef struct dt_words_facts {
 
 /* Returns the words and NULL, in the arena; the first is the program, or /bin/sh. */
 const char **dt_program_words(const dt_plan *plan, const dt_words_facts *facts, dt_arena *arena);
+/* Returns the text with {run} replaced. */
+const char *dt_program_replace_run(const dt_plan *plan, const char *text, dt_arena *arena);
 
 #endif

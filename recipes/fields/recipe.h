@@ -338,6 +338,7 @@ typedef struct dt_recipe {
     struct {
         dt_output_metrics_kind kind;
         const char *pattern; /* "" or an expression with named groups (base/named_groups.h) */
+        const char *file;    /* "" (stdout of rank 0) or a file that the program appends lines to */
     } metrics;
     struct {
         const char *path;   /* "" or a pattern of files or folders (engine/program/saves.h) */

@@ -94,7 +94,7 @@ wrong 'command: a\nprocesses: 3\ngpus: 8' "'processes' 3 does not divide 'gpus' 
 wrong 'command: a\nenv: {RANK: 1}' "'env.RANK' is set by dtrun"
 wrong 'command: a\nenv: {A-B: 1}' "'A-B' is not a variable"
 wrong 'command: a\nenv: {A: [1]}' "expected a list of text"
-wrong 'command: a\nmetrics: {file: x}' "unknown key 'file'"
+wrong 'command: a\nmetrics: {tensorboard: x}' "unknown key 'tensorboard'"
 wrong "command: a\nmetrics: {pattern: 'loss (?P<loss>.*)'}" "needs a group 'step'"
 wrong "command: a\nmetrics: {pattern: '(?P<step>.*?)(?P<x>.)'}" "a lazy or possessive repetition"
 wrong "command: a\nmetrics: {pattern: '(?P<step>['}" "a '[' is not closed"

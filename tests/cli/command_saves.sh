@@ -79,3 +79,26 @@ for run in $(python3 -c 'import json; print(*(r["run"] for r in json.load(open("
     "$dtrun" logs "$run"
 done >"$work/swept" 2>&1
 grep -q "lr=0.1 size=a b x" "$work/swept" && grep -q "lr=0.2 size=a b x" "$work/swept" || fail "not the points: $(cat "$work/swept")"
+
+# Metrics from a file: what an earlier run left is skipped, and a file that is replaced is read anew.
+cat >"$work/filed.yaml" <<'END'
+command: 'for i in 1 2 3; do echo "{\"step\": $i, \"loss\": 0.$i}" >>log/{run}.jsonl; sleep 0.3; done'
+shell: true
+metrics: {file: "log/{run}.jsonl"}
+END
+mkdir "$work/log"
+expect 0 launch --wait "$work/filed.yaml"
+expect 0 metrics last --name loss --format csv
+[ "$(tail -n +2 "$work/out" | cut -d, -f2,4 | tr '\n' ' ')" = "1,0.1 2,0.2 3,0.3 " ] || fail "not the metrics of the file"
+echo '{"step": 9, "loss": 9}' >"$work/log/old"
+expect 0 launch --wait "$work/filed.yaml" --set metrics.file=log/old \
+    --set 'command=sleep 0.6; echo "{\"step\": 1, \"loss\": 1}" >log/new; mv log/new log/old'
+expect 0 metrics last --name loss --format csv
+[ "$(tail -n +2 "$work/out" | cut -d, -f2,4 | tr '\n' ' ')" = "1,1.0 " ] || [ "$(tail -n +2 "$work/out" | cut -d, -f2,4)" = "1,1" ] ||
+    fail "not the metrics of the new file"
+
+# The error of a failed program is the one that counts.
+printf '%s\n' "raise ValueError('as asked')" >"$work/raise.py"
+recipe broken 'command: python3 raise.py'
+expect 1 launch --wait "$work/broken.yaml"
+says "exited with code 1: ValueError: as asked"

@@ -1,13 +1,11 @@
 /* rendezvous: agrees with all ranks whether to use NCCL, and sets its network interface. */
 #define _GNU_SOURCE
-#include <ifaddrs.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interface.h"
 #include "base/log.h"
 #include "engine/comm/nccl/nccl.h"
 
@@ -20,41 +18,15 @@ typedef struct nccl_card {
     int32_t version;              /* version of NCCL; 0: not available here */
 } nccl_card;
 
-/* *name: name of the interface with this numeric address, for NCCL_SOCKET_IFNAME. */
-static bool interface_of(char *name, size_t size, const char *address)
-{
-    struct ifaddrs *all;
-    bool found = false;
-
-    if (getifaddrs(&all) != 0)
-        return false;
-    for (const struct ifaddrs *one = all; one != NULL && !found; one = one->ifa_next) {
-        int family = one->ifa_addr != NULL ? one->ifa_addr->sa_family : AF_UNSPEC;
-        socklen_t length =
-            family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-        char text[NI_MAXHOST];
-
-        if (family != AF_INET && family != AF_INET6)
-            continue;
-        found =
-            getnameinfo(one->ifa_addr, length, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0 &&
-            strcmp(text, address) == 0;
-        if (found)
-            snprintf(name, size, "=%s", one->ifa_name);
-    }
-    freeifaddrs(all);
-    return found;
-}
-
 /* Must run before NCCL's first call: it reads the variable once. */
 static dt_status bind_to_interface(dt_error *err)
 {
     const char *address = getenv("DTRUN_INTERFACE_ADDRESS");
-    char name[64];
+    char name[DT_INTERFACE_SIZE + 1] = "=";
 
     if (address == NULL || address[0] == '\0')
         return DT_OK;
-    if (!interface_of(name, sizeof(name), address))
+    if (!dt_interface_name(name + 1, address))
         return DT_FAIL(
             err, DT_ERR_USAGE,
             "DTRUN_INTERFACE_ADDRESS is '%s': expected a numeric address of this machine", address);

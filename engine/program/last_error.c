@@ -1,0 +1,169 @@
+#define _GNU_SOURCE
+#include "engine/program/last_error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+#include "base/utf8.h"
+
+#include "base/banned.h"
+
+#define TRACEBACK  "Traceback (most recent call last):"
+#define LINE_MOST  400
+#define LINES_MOST 300 /* before the end */
+
+void dt_last_error_init(dt_last_error *out)
+{
+    *out = (dt_last_error){.text = dt_malloc(DT_LAST_ERROR_BYTES)};
+}
+
+void dt_last_error_release(dt_last_error *last)
+{
+    free(last->text);
+    *last = (dt_last_error){0};
+}
+
+void dt_last_error_add(dt_last_error *last, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        size_t room = DT_LAST_ERROR_BYTES - last->at, part = length < room ? length : room;
+
+        memcpy(last->text + last->at, bytes, part);
+        last->at = (last->at + part) % DT_LAST_ERROR_BYTES;
+        last->length += part;
+        if (last->length > DT_LAST_ERROR_BYTES)
+            last->length = DT_LAST_ERROR_BYTES;
+        bytes += part;
+        length -= part;
+    }
+}
+
+/* Copies the ring, without NUL bytes, as text. */
+static char *copy_text(const dt_last_error *last, dt_arena *arena)
+{
+    char *text = dt_arena_alloc_array(arena, last->length + 1, 1);
+    size_t from = (last->at + DT_LAST_ERROR_BYTES - last->length) % DT_LAST_ERROR_BYTES, count = 0;
+
+    for (size_t i = 0; i < last->length; i++) {
+        char c = last->text[(from + i) % DT_LAST_ERROR_BYTES];
+
+        if (c != '\0')
+            text[count++] = c == '\r' ? '\n' : c;
+    }
+    text[count] = '\0';
+    return text;
+}
+
+/* Returns where the lines to look at begin. */
+static char *last_lines(char *text)
+{
+    char *at = text + strlen(text);
+
+    for (int lines = 0; at > text && lines <= LINES_MOST; at--)
+        lines += at[-1] == '\n';
+    return at > text ? at + 1 : at;
+}
+
+/* Returns the line after PyTorch's "[rank1]: ". */
+static char *after_prefix(char *line)
+{
+    char *end = strncmp(line, "[rank", 5) == 0 ? strstr(line, "]: ") : NULL;
+
+    return end != NULL ? end + 3 : line;
+}
+
+static bool has_one_of(const char *text, const char *const *parts)
+{
+    for (; *parts != NULL; parts++)
+        if (strstr(text, *parts) != NULL)
+            return true;
+    return false;
+}
+
+/* An error that the death or silence of another rank causes. */
+static bool is_secondary(const char *line)
+{
+    static const char *const parts[] = {
+        "Connection closed by peer",     "Connection reset by peer",      "Broken pipe",
+        "remote process exited",         "collective operation timeout",  "Timed out waiting",
+        "failed to recv, got 0 bytes",   "RendezvousConnectionError",     "RendezvousClosedError",
+        "NCCL communicator was aborted", "Some of the ranks have failed", NULL};
+
+    return has_one_of(line, parts);
+}
+
+/* The report of a process that waited for a failed one. */
+static bool is_report(const char *line)
+{
+    static const char *const parts[] = {"ChildFailedError", "SignalException", "KeyboardInterrupt",
+                                        "CalledProcessError", NULL};
+
+    return has_one_of(line, parts);
+}
+
+static bool is_blank(const char *line)
+{
+    return line[strspn(line, " \t=-*~^")] == '\0';
+}
+
+typedef struct findings {
+    const char *own, *secondary, *line; /* the last of each; NULL: none */
+} findings;
+
+/* Reads the lines; they are cut in place. */
+static void read_lines(findings *out, char *text)
+{
+    bool inside = false; /* after the head of a traceback, before its exception */
+
+    for (char *line = text, *next; line != NULL && *line != '\0'; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        line = after_prefix(line);
+        if (strstr(line, TRACEBACK) != NULL) {
+            inside = true;
+        } else if (inside && line[0] != ' ' && line[0] != '\0') {
+            inside = false;
+            if (is_secondary(line))
+                out->secondary = line;
+            else if (!is_report(line))
+                out->own = line;
+        }
+        if (!is_blank(line) && strncmp(line, "[W", 2) != 0 && strncmp(line, "[I", 2) != 0)
+            out->line = line; /* not a warning of PyTorch's or NCCL's log */
+    }
+}
+
+/* Makes a line of valid UTF-8 without control characters. */
+static const char *clean(const char *line, dt_arena *arena)
+{
+    const char *result;
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    dt_utf8_add_valid(&out, line, strnlen(line, LINE_MOST));
+    for (size_t i = 0; i < out.length; i++)
+        if ((unsigned char)out.data[i] < 0x20 || out.data[i] == 0x7f)
+            out.data[i] = ' ';
+    result = dt_arena_strdup(arena, out.length > 0 ? out.data : "");
+    dt_strbuf_release(&out);
+    return result;
+}
+
+const char *dt_last_error_find(bool *secondary, const dt_last_error *last, dt_arena *arena)
+{
+    findings found = {0};
+
+    *secondary = false;
+    if (last->text == NULL)
+        return NULL;
+    read_lines(&found, last_lines(copy_text(last, arena)));
+    if (found.own != NULL)
+        return clean(found.own, arena);
+    *secondary = found.secondary != NULL || (found.line != NULL && is_secondary(found.line));
+    if (found.secondary != NULL)
+        return clean(found.secondary, arena);
+    return found.line != NULL ? clean(found.line, arena) : NULL;
+}

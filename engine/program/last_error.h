@@ -1,0 +1,30 @@
+/* last_error: keeps the end of a program's stderr, and finds the error in it.
+ *
+ * Found      the last exception of a Python traceback, without the prefix "[rank1]: " of PyTorch; else the last line.
+ *            torchrun's report of a failed child is not an error of its own
+ * Secondary  an exception that another rank's death causes (connection closed by peer, a collective that timed out):
+ *            an exception that is not secondary is preferred, and a process whose errors are all secondary is not the
+ *            first cause of a failure
+ */
+#ifndef DT_ENGINE_PROGRAM_LAST_ERROR_H
+#define DT_ENGINE_PROGRAM_LAST_ERROR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+
+#define DT_LAST_ERROR_BYTES ((size_t)64 << 10) /* of stderr that are kept */
+
+typedef struct dt_last_error {
+    char *text; /* [DT_LAST_ERROR_BYTES], a ring */
+    size_t at, length;
+} dt_last_error;
+
+void dt_last_error_init(dt_last_error *out);
+void dt_last_error_release(dt_last_error *last); /* accepts a zeroed struct */
+void dt_last_error_add(dt_last_error *last, const char *bytes, size_t length);
+/* Returns the error as one line of valid UTF-8; NULL: stderr had no text. */
+const char *dt_last_error_find(bool *secondary, const dt_last_error *last, dt_arena *arena);
+
+#endif
