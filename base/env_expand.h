@@ -1,6 +1,6 @@
 /* env_expand: replaces "${env:NAME}" and "${env:NAME:-default}" by values of this process's environment.
  *
- * Recipes keep references to secrets as they are written; whoever uses the value expands it then.
+ * Recipes keep references to secrets as they are written; the code that uses the value expands it.
  */
 #ifndef DT_BASE_ENV_EXPAND_H
 #define DT_BASE_ENV_EXPAND_H

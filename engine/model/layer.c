@@ -28,7 +28,7 @@ out:
     return st;
 }
 
-/* What is added only once to a sum, such as a bias or positions: `all` on this rank, or nothing. */
+/* Returns a term that one rank alone adds to a sum, such as a bias or positions: `all` on that rank, else nothing. */
 static dt_tensor once(const dt_model *model, const dt_tensor *all)
 {
     return model->peers == NULL || model->config.tensor.rank == 0 ? *all : (dt_tensor){0};

@@ -60,6 +60,16 @@ int64_t dt_decoder_vocab_rows(const dt_model_config *config)
     return dt_decoder_share(config, config->decoder.vocab_padded);
 }
 
+int64_t dt_decoder_whole_heads(const dt_model_config *config)
+{
+    return config->decoder.heads;
+}
+
+int64_t dt_decoder_whole_vocab(const dt_model_config *config)
+{
+    return config->decoder.vocab_padded;
+}
+
 /* Recompute full leaves out the last product of a block. */
 dt_unit_sums dt_decoder_sums(const dt_model_config *config, int unit)
 {

@@ -26,6 +26,9 @@ int64_t dt_decoder_share(const dt_model_config *config, int64_t size);
 /* Returns its heads of queries, and the rows of the vocabulary with padding. */
 int64_t dt_decoder_heads(const dt_model_config *config);
 int64_t dt_decoder_vocab_rows(const dt_model_config *config);
+/* Returns the same of the whole model, for dt_divided_size. */
+int64_t dt_decoder_whole_heads(const dt_model_config *config);
+int64_t dt_decoder_whole_vocab(const dt_model_config *config);
 
 /* Returns the sums of a block with attention and a perceptron, and of the root. */
 dt_unit_sums dt_decoder_sums(const dt_model_config *config, int unit);

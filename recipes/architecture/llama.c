@@ -293,26 +293,16 @@ static const char *const reads[] = {
     NULL,
 };
 
-static int64_t heads_of(const dt_model_config *config)
-{
-    return config->decoder.heads;
-}
-
 static int64_t ffn_of(const dt_model_config *config)
 {
     return config->llama.ffn;
 }
 
-static int64_t vocab_of(const dt_model_config *config)
-{
-    return config->decoder.vocab_padded;
-}
-
 static const dt_divided_size divided[] = {
-    {"model.heads", heads_of, false, 1},
+    {"model.heads", dt_decoder_whole_heads, false, 1},
     {"model.kv_heads", key_heads, true, 1},
     {"model.ffn", ffn_of, false, 1},
-    {"model.vocab", vocab_of, false, DT_VOCAB_MULTIPLE},
+    {"model.vocab", dt_decoder_whole_vocab, false, DT_VOCAB_MULTIPLE},
     {0},
 };
 

@@ -412,19 +412,9 @@ static const char *const reads[] = {
     NULL,
 };
 
-static int64_t heads_of(const dt_model_config *config)
-{
-    return config->decoder.heads;
-}
-
 static int64_t ffn_of(const dt_model_config *config)
 {
     return config->transformer.ffn;
-}
-
-static int64_t vocab_of(const dt_model_config *config)
-{
-    return config->decoder.vocab_padded;
 }
 
 static int64_t source_vocab_of(const dt_model_config *config)
@@ -445,9 +435,9 @@ static dt_unit_sums sums(const dt_model_config *config, int unit)
 }
 
 static const dt_divided_size divided[] = {
-    {"model.heads", heads_of, false, 1},
+    {"model.heads", dt_decoder_whole_heads, false, 1},
     {"model.ffn", ffn_of, false, 1},
-    {"model.vocab", vocab_of, false, DT_VOCAB_MULTIPLE},
+    {"model.vocab", dt_decoder_whole_vocab, false, DT_VOCAB_MULTIPLE},
     {"model.source_vocab", source_vocab_of, false, DT_VOCAB_MULTIPLE},
     {0},
 };

@@ -94,16 +94,51 @@ int64_t dt_recipe_processes(const dt_recipe *recipe)
                : DT_PROCESSES_WRONG;
 }
 
+void dt_command_add_word(dt_strbuf *out, const char *word)
+{
+    bool plain = word[0] != '\0' && strpbrk(word, " \t\n'\"\\|&;<>()$`") == NULL;
+
+    if (out->length > 0)
+        dt_strbuf_add_char(out, ' ');
+    if (plain || strchr(word, '\'') == NULL) {
+        dt_strbuf_add_fmt(out, plain ? "%s" : "'%s'", word);
+        return;
+    }
+    dt_strbuf_add_char(out, '"');
+    for (; *word != '\0'; word++) {
+        if (*word == '"' || *word == '\\')
+            dt_strbuf_add_char(out, '\\');
+        dt_strbuf_add_char(out, *word);
+    }
+    dt_strbuf_add_char(out, '"');
+}
+
 void dt_command_words(dt_strbuf *out, const dt_recipe *recipe)
 {
-    for (int64_t i = 0; i < recipe->command.count; i++) {
-        const char *word = recipe->command.items[i];
-        bool plain = word[0] != '\0' && strpbrk(word, " \t\n'\"") == NULL;
+    for (int64_t i = 0; i < recipe->command.count; i++)
+        if (recipe->shell)
+            dt_strbuf_add_str(out, recipe->command.items[i]);
+        else
+            dt_command_add_word(out, recipe->command.items[i]);
+}
 
-        if (i > 0)
-            dt_strbuf_add_char(out, ' ');
-        dt_strbuf_add_fmt(out, recipe->shell || plain ? "%s" : "'%s'", word);
-    }
+bool dt_command_sets_variable(const char *name, size_t length)
+{
+    static const char *const names[] = {"RANK",
+                                        "LOCAL_RANK",
+                                        "WORLD_SIZE",
+                                        "LOCAL_WORLD_SIZE",
+                                        "NODE_RANK",
+                                        "GROUP_RANK",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "TORCHELASTIC_RESTART_COUNT",
+                                        "CUDA_VISIBLE_DEVICES"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
+            return true;
+    return length >= 6 && memcmp(name, "DTRUN_", 6) == 0;
 }
 
 const char *dt_task_name(dt_task_kind task)

@@ -27,6 +27,11 @@ int64_t dt_recipe_processes(const dt_recipe *recipe);
 /* Appends the words of the recipe's command as one line, in quotes where a word has blanks. */
 void dt_command_words(dt_strbuf *out, const dt_recipe *recipe);
 
+/* Appends a word to a command as text, in quotes if the reader of recipes needs them (recipes/read/derive_command.c). */
+void dt_command_add_word(dt_strbuf *out, const char *word);
+/* Returns whether dtrun sets the environment variable for each process of a command (docs/command.md). */
+bool dt_command_sets_variable(const char *name, size_t length);
+
 /* Returns the name of a task, as in recipes. */
 const char *dt_task_name(dt_task_kind task);
 

@@ -47,26 +47,6 @@ static bool is_variable(const char *assignment, size_t length)
            strspn(assignment, more) == length;
 }
 
-/* Variables that dtrun sets for each process. */
-static bool is_set_by_us(const char *name, size_t length)
-{
-    static const char *const names[] = {"RANK",
-                                        "LOCAL_RANK",
-                                        "WORLD_SIZE",
-                                        "LOCAL_WORLD_SIZE",
-                                        "NODE_RANK",
-                                        "GROUP_RANK",
-                                        "MASTER_ADDR",
-                                        "MASTER_PORT",
-                                        "TORCHELASTIC_RESTART_COUNT",
-                                        "CUDA_VISIBLE_DEVICES"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
-            return true;
-    return length >= 6 && memcmp(name, "DTRUN_", 6) == 0;
-}
-
 void dt_rule_env(const dt_rule_case *c)
 {
     const dt_string_list *env = &c->recipe->env;
@@ -81,7 +61,7 @@ void dt_rule_env(const dt_rule_case *c)
                            "'env': '%.*s' is not a variable: expected a map of NAME: value, with "
                            "names of letters, digits and '_'",
                            (int)(length < 64 ? length : 64), item);
-        else if (is_set_by_us(item, length))
+        else if (dt_command_sets_variable(item, length))
             dt_rule_broken(c, "env", "'env.%.*s' is set by dtrun for each process: remove it",
                            (int)length, item);
         for (int64_t k = 0; k < i; k++)

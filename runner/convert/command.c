@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recipes/fields/task_fields.h"
 #include "runner/convert/tool.h"
 
 #include "base/banned.h"
@@ -86,19 +87,6 @@ static bool is_secret(const char *name, size_t length, dt_arena *arena)
     return false;
 }
 
-/* The variables that describe ranks (docs/command.md). */
-static bool is_set_by_dtrun(const char *name, size_t length)
-{
-    static const char names[] = " RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK "
-                                "MASTER_ADDR MASTER_PORT TORCHELASTIC_RESTART_COUNT ";
-    const char *at = names;
-
-    while ((at = strchr(at, ' ')) != NULL && at[1] != '\0')
-        if (strcspn(++at, " ") == length && strncmp(at, name, length) == 0)
-            return true;
-    return false;
-}
-
 static void carry_env(dt_draft *draft, const dt_launcher *launcher)
 {
     const char **items =
@@ -110,7 +98,7 @@ static void carry_env(dt_draft *draft, const dt_launcher *launcher)
         size_t length = dt_shell_assigned(word->text);
         const char *name = dt_arena_strndup(draft->arena, word->text, length);
 
-        if (is_set_by_dtrun(word->text, length)) {
+        if (dt_command_sets_variable(word->text, length)) {
             dt_draft_same(draft, name, "dtrun sets it for each process");
         } else if (is_secret(word->text, length, draft->arena)) {
             items[count++] = dt_arena_printf(draft->arena, "%s=${env:%s}", name, name);
@@ -139,25 +127,6 @@ static void add(const char **words, size_t *count, const dt_shell_word *word, dt
         dt_draft_left(draft, word->text, SHELL_ONLY);
     if (!arguments)
         words[(*count)++] = word->text;
-}
-
-/* Appends the word to the text of a command, in quotes as recipes read them (recipes/read/derive_command.c). */
-static void add_to_text(dt_strbuf *text, const char *word)
-{
-    bool plain = word[0] != '\0' && strpbrk(word, " \t\n'\"\\|&;<>()$`") == NULL;
-
-    dt_strbuf_add_str(text, text->length > 0 ? " " : "");
-    if (plain || strchr(word, '\'') == NULL) {
-        dt_strbuf_add_fmt(text, plain ? "%s" : "'%s'", word);
-        return;
-    }
-    dt_strbuf_add_char(text, '"');
-    for (; *word != '\0'; word++) {
-        if (*word == '"' || *word == '\\')
-            dt_strbuf_add_char(text, '\\');
-        dt_strbuf_add_char(text, *word);
-    }
-    dt_strbuf_add_char(text, '"');
 }
 
 /* Returns true for the name of a program in PATH, as $(which NAME) is read: Python would not find it. */
@@ -196,7 +165,7 @@ static void carry_command(dt_draft *draft, const dt_launcher *launcher)
         add(words, &count, &launcher->words[i], draft);
     dt_strbuf_init(&text);
     for (size_t i = 0; i < count; i++)
-        add_to_text(&text, words[i]);
+        dt_command_add_word(&text, words[i]);
     dt_draft_text(draft, "command", text.data, "%s", from);
     dt_strbuf_release(&text);
     if (launcher->by_node)

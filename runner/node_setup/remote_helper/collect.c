@@ -4,8 +4,8 @@
  *
  *   file {"path", "mode", "time_ns"}    then "data N" and N bytes, repeatedly, and "end"
  *   link {"path", "target"}             of a link that stays in FOLDER
- *   missing {"path"}                    there is no such file
- *   refused {"path", "why"}             it leads out of FOLDER, cannot be read, or is no file
+ *   missing {"path"}                    the file does not exist
+ *   refused {"path", "why"}             it leads out of FOLDER, cannot be read, or is not a file
  *
  * and "done" at last. A file that changes meanwhile is sent as it is read.
  */

@@ -180,8 +180,8 @@ static bool is_empty(const char *path)
     return count == 0;
 }
 
-/* Adds what the setup created, unless the run has something there. An empty folder is made anew: the command may
- * write into it. */
+/* Adds what the setup created, unless the run has something there. An empty folder is created instead of linked: the
+ * command may write into it. */
 static dt_status overlay_new(const char *from, const char *to, dt_error *err)
 {
     struct stat there, here;

@@ -41,7 +41,7 @@ json_t *dt_tree_to_json(const dt_tree *tree); /* new reference */
 /* Checks everything: the document can come from another machine. DT_ERR_CORRUPT. */
 dt_status dt_tree_from_json(dt_tree *out, const json_t *json, dt_arena *arena, dt_error *err);
 dt_status dt_tree_write(const dt_tree *tree, const char *path, dt_error *err);
-/* DT_ERR_NOT_FOUND: there is no such file. */
+/* DT_ERR_NOT_FOUND: the file does not exist. */
 dt_status dt_tree_read(dt_tree *out, const char *path, dt_arena *arena, dt_error *err);
 
 /* Returns true for a relative path that stays below its folder. */
