@@ -24,11 +24,12 @@
 
 #define STEP             "{step}"
 #define PATHS_MOST       10000
+#define FEW              16
 #define DEPTH_MOST       32
 #define DIGITS_MOST      15
 #define INTERVAL_SECONDS 2.0
 
-/* What two looks compare. */
+/* The files of a checkpoint as one look found them; equal if nothing changed until the next. */
 typedef struct look {
     ino_t inode;
     int64_t files, bytes, newest_ns;
@@ -209,8 +210,9 @@ static void compare(dt_saves *saves, save *one, bool first)
 
     if (stat(one->path, &info) != 0)
         return;
-    /* of a checkpoint that was reported, only the file or the folder itself is looked at: it may have many files */
-    if (one->reported && one->files.inode == info.st_ino && one->own_ns == changed_ns(&info))
+    /* where there are many, those that were reported are not searched for changes inside of their folders */
+    if (saves->count > FEW && one->reported && one->files.inode == info.st_ino &&
+        one->own_ns == changed_ns(&info))
         return;
     now.inode = info.st_ino;
     add_tree(&now, one->path, 0);

@@ -11,8 +11,11 @@ recipe() { # name and lines of a recipe
 recipe saves 'command: ./trainer.sh saves 20 13' 'metrics: json' 'resume: --from {checkpoint}' \
     'checkpoints: {path: "ckpt/checkpoint-{step}", settle: 0.2}'
 mkdir -p "$work/ckpt/checkpoint-50" && echo 50 >"$work/ckpt/checkpoint-50/step"
-expect 0 launch --wait --json "$work/saves.yaml"
-json "o['state'] == 'finished'" "o['attempt'] == 2" "o['steps'] == 20"
+expect 0 launch --wait "$work/saves.yaml"
+says "checkpoint-20"
+lacks "generate"
+expect 0 status --json last
+json "o['state'] == 'finished'" "o['attempt'] == 2" "o['step'] == 20"
 expect 0 logs last
 says "from=none last=0" "from=$work/ckpt/checkpoint-10 last=10"
 expect 0 checkpoints last --json
@@ -47,6 +50,11 @@ recipe single 'command: sh ./trainer.sh last' 'shell: true' 'metrics: json' 'che
 expect 1 launch --wait "$work/single.yaml"
 expect 0 checkpoints last --json
 json "len(o['checkpoints']) == 1" "o['checkpoints'][0]['step'] in (4, 5, 6)"
+rm -r "$work/held"
+expect 1 launch --wait "$work/single.yaml" --set checkpoints.path=held
+expect 0 checkpoints last --json
+json "len(o['checkpoints']) == 1" "o['checkpoints'][0]['step'] in (4, 5, 6)"
+expect 1 launch --wait "$work/single.yaml"
 expect 0 resume last --wait --set 'command=echo $DTRUN_RESUME_FROM'
 says "without a new step"
 expect 0 logs last
@@ -80,7 +88,7 @@ for run in $(python3 -c 'import json; print(*(r["run"] for r in json.load(open("
 done >"$work/swept" 2>&1
 grep -q "lr=0.1 size=a b x" "$work/swept" && grep -q "lr=0.2 size=a b x" "$work/swept" || fail "not the points: $(cat "$work/swept")"
 
-# Metrics from a file: what an earlier run left is skipped, and a file that is replaced is read anew.
+# Metrics from a file: what an earlier run left is skipped, and a replaced file is read from its beginning.
 cat >"$work/filed.yaml" <<'END'
 command: 'for i in 1 2 3; do echo "{\"step\": $i, \"loss\": 0.$i}" >>log/{run}.jsonl; sleep 0.3; done'
 shell: true

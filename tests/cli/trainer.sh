@@ -81,10 +81,12 @@ saves) # of N steps of 0.1 s: saves each fifth one, ends with code 7 at step DIE
     done
     exit 0
     ;;
-last) # overwrites one file, whose name has no step
+last) # overwrites one file, and one in a folder, whose names have no step
+    mkdir -p held
     for step in 1 2 3 4 5 6; do
         say $step 0.5
         echo $step >last.pt
+        echo $step >held/step
         sleep 0.3
     done
     [ "$DTRUN_ATTEMPT" = 1 ] && exit 7

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/folder/task_run.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
 #include "runner/view/runs/incidents.h"
@@ -84,14 +85,14 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
 {
     const dt_architecture *kind = dt_runs_architecture(run);
     const char *dtrun = program_invocation_name;
+    bool generates = run->state == DT_RUN_FINISHED && checkpoint != NULL && dt_task_of(run) == NULL;
 
     dt_term_add(out, term, DT_STYLE_DIM, "\nNext:\n");
-    if (run->state == DT_RUN_FINISHED && checkpoint != NULL && kind != NULL && kind->reads_pairs)
+    if (generates && kind != NULL && kind->reads_pairs)
         dt_term_add(out, term, DT_STYLE_PLAIN,
                     "  %s generate %s --input FILE    translate the lines of a file\n", dtrun,
                     run->id);
-    else if (run->state == DT_RUN_FINISHED && checkpoint != NULL &&
-             (kind == NULL || !kind->reads_rows))
+    else if (generates && (kind == NULL || !kind->reads_rows))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    generate text\n", dtrun,
                     run->id);
     if (run->state == DT_RUN_FAILED)
