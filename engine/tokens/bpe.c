@@ -34,6 +34,7 @@ void dt_bpe_free(dt_bpe *bpe)
         return;
     dt_vocab_release(&bpe->vocab);
     dt_pairs_release(&bpe->merges);
+    dt_joints_release(&bpe->joints);
     dt_unigram_release(&bpe->unigram);
     dt_added_release(&bpe->raw);
     dt_added_release(&bpe->normalized);
@@ -79,15 +80,16 @@ static bool is_letter(char c)
 }
 
 /* Returns whether the normalizer gives the same result line by line: no step depends on the start
- * or the end of the text, or writes or matches white space. */
-static bool keeps_lines(const dt_bpe *bpe)
+ * or the end of the text, or writes or matches one of `breaks`. */
+static bool keeps_lines(const dt_bpe *bpe, const char *breaks)
 {
     for (int i = 0; i < bpe->step_count; i++) {
         const dt_normal_step *step = &bpe->steps[i];
         bool plain = step->kind == DT_NORMAL_FORM || step->kind == DT_NORMAL_STRIP_ACCENTS ||
                      step->kind == DT_NORMAL_LOWERCASE ||
-                     (step->kind == DT_NORMAL_REPLACE && strpbrk(step->from, " \t\r\n") == NULL &&
-                      strpbrk(step->to, " \t\r\n") == NULL);
+                     (step->kind == DT_NORMAL_PREPEND && dt_bpe_uses_joints(bpe)) ||
+                     (step->kind == DT_NORMAL_REPLACE && strpbrk(step->from, breaks) == NULL &&
+                      strpbrk(step->to, breaks) == NULL);
 
         if (!plain)
             return false;
@@ -95,14 +97,23 @@ static bool keeps_lines(const dt_bpe *bpe)
     return true;
 }
 
+/* Returns whether no word spans a line break between printable ASCII and an ASCII letter. The splits look at white
+ * space before a word. With joints only the line break itself counts, but the text must go on after it: where an
+ * added token drops the line break, the next line begins a stretch, before which the normalizer can put a mark. */
+static bool cuts_lines(const dt_bpe *bpe)
+{
+    if (dt_bpe_uses_joints(bpe))
+        return bpe->joints.ends_at_breaks && !bpe->drops_spaces && !bpe->drops_breaks &&
+               keeps_lines(bpe, "\n");
+    return dt_split_cuts_lines(&bpe->split) && !bpe->prefix_space && !bpe->drops_spaces &&
+           bpe->metaspace.mark == NULL && keeps_lines(bpe, " \t\r\n");
+}
+
 /* Cuts between a line break and a letter. A word ends there if the previous line is not blank and
  * the text is split by lines; only an added token could span the cut (reaches_over_breaks). */
 size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from)
 {
-    bool by_words = dt_split_cuts_lines(&bpe->split) && !bpe->prefix_space && !bpe->drops_spaces &&
-                    bpe->metaspace.mark == NULL && keeps_lines(bpe);
-
-    if (bpe->reaches_over_breaks || !(by_words || bpe->separates_lines))
+    if (bpe->reaches_over_breaks || !(cuts_lines(bpe) || bpe->separates_lines))
         return length;
     for (size_t at = from < 2 ? 2 : from; at < length; at++) {
         const char *found = memchr(text + at - 1, '\n', length - at);

@@ -61,16 +61,19 @@ dt_bpe_around dt_bpe_get_around(const dt_bpe *bpe);
 bool dt_bpe_ignores_limits(const dt_bpe *bpe);
 
 /* Returns the first position at or after text[from] where the text can be cut without changing its tokens, so that
- * several threads can encode it; `length` if there is none. */
+ * several threads can encode it, each part after the first with dt_bpe_encode_rest; `length` if there is none. */
 size_t dt_bpe_cut(const dt_bpe *bpe, const char *text, size_t length, size_t from);
 
 dt_status dt_bpe_encoder_open(dt_bpe_encoder **out, const dt_bpe *bpe, dt_error *err);
 void dt_bpe_encoder_close(dt_bpe_encoder *encoder);
 /* DT_ERR_USAGE, with the byte, if the text is not UTF-8. */
 dt_status dt_bpe_check_text(const char *text, size_t length, dt_error *err);
-/* Appends the ids of a complete text. */
+/* Appends the ids of a complete text, or of its first part. */
 dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
                         dt_error *err);
+/* Appends the ids of a part that begins where dt_bpe_cut has cut a text. */
+dt_status dt_bpe_encode_rest(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
+                             dt_error *err);
 
 /* Appends the bytes of one token, which can be a part of a character; U+FFFD for an id that is not in the
  * vocabulary. */

@@ -10,6 +10,7 @@
 #include "engine/tokens/bpe.h"
 #include "engine/tokens/charsmap.h"
 #include "engine/tokens/forms.h"
+#include "engine/tokens/joints.h"
 #include "engine/tokens/pairs.h"
 #include "engine/tokens/split.h"
 #include "engine/tokens/unigram.h"
@@ -54,6 +55,7 @@ struct dt_bpe {
     dt_arena arena;
     dt_vocab vocab;
     dt_pairs merges;    /* BPE only */
+    dt_joints joints;   /* BPE on characters only */
     dt_unigram unigram; /* Unigram only */
     bool is_unigram;
     int32_t bytes[256]; /* byte-level: id of each byte; else id of "<0x41>"; -1: none */
@@ -63,6 +65,7 @@ struct dt_bpe {
     bool ignores_limits;
     bool byte_level, byte_fallback, ignore_merges, fuse_unknown;
     bool reaches_over_breaks; /* an added token can span a line break */
+    bool drops_breaks;        /* an added token can end with a line break that it drops */
     bool separates_lines;     /* a line break always separates words, like a space */
 
     dt_added raw;        /* added tokens found in the text before normalization */
@@ -76,6 +79,12 @@ struct dt_bpe {
     const char *space;      /* what the decoder replaces with a space; NULL: nothing */
     bool drops_first_space; /* the decoder drops the space before the first word */
 };
+
+/* Returns whether words end where joints.h allows it, instead of where `split` cuts. */
+static inline bool dt_bpe_uses_joints(const dt_bpe *bpe)
+{
+    return bpe->joints.cuts && bpe->split.count == 0;
+}
 
 /* Returns an empty tokenizer with initialized parts. */
 dt_status dt_bpe_new(dt_bpe **out, dt_error *err);
@@ -112,9 +121,10 @@ typedef dt_status dt_bpe_read_fn(dt_bpe *bpe, const json_t *json, bool alone, dt
 dt_status dt_bpe_read_each(dt_bpe *bpe, const json_t *json, const char *where, const char *list,
                            dt_bpe_read_fn *read, dt_error *err);
 
-/* normalize.c: appends the normalized text. */
+/* normalize.c: appends the normalized text. begins: false if the text continues another one, so that nothing is put
+ * before it. */
 dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, size_t length,
-                           dt_error *err);
+                           bool begins, dt_error *err);
 
 /* byte_map.c: appends the bytes for the printable characters of a byte-level vocabulary. Returns
  * false if a character does not stand for a byte. */

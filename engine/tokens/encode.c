@@ -26,6 +26,9 @@ typedef struct slot {
     int32_t ids[SLOT_TOKENS];
 } slot;
 
+/* Where a text begins: a mark is put before a text, not before a part that continues one. */
+typedef enum dt_text_place { AT_START, AFTER_TOKEN, INSIDE } dt_text_place;
+
 struct dt_bpe_encoder {
     const dt_bpe *bpe;
     slot *slots;
@@ -304,7 +307,9 @@ static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, siz
         int count = 0;
 
         for (; count < AHEAD && at < end; count++) {
-            const unsigned char *next = dt_splitter_next(&splitter, at);
+            const unsigned char *next = dt_bpe_uses_joints(e->bpe)
+                                            ? dt_joints_next(&e->bpe->joints, at, end)
+                                            : dt_splitter_next(&splitter, at);
 
             words[count] = cut_word_of(e, at, (size_t)(next - at));
             at = next;
@@ -339,7 +344,7 @@ out:
 }
 
 static dt_status add_metaspace(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
-                               bool is_start, dt_error *err)
+                               dt_text_place place, dt_error *err)
 {
     const dt_metaspace *meta = &e->bpe->metaspace;
     size_t mark_length = strlen(meta->mark);
@@ -347,8 +352,9 @@ static dt_status add_metaspace(dt_bpe_encoder *e, dt_ids *out, const char *text,
         text[0] == ' ' || (length >= mark_length && memcmp(text, meta->mark, mark_length) == 0);
 
     dt_strbuf_reset(&e->marked);
-    if (!begins &&
-        (meta->prepend == DT_PREPEND_ALWAYS || (meta->prepend == DT_PREPEND_FIRST && is_start)))
+    if (!begins && place != INSIDE &&
+        (meta->prepend == DT_PREPEND_ALWAYS ||
+         (meta->prepend == DT_PREPEND_FIRST && place == AT_START)))
         dt_strbuf_add_str(&e->marked, meta->mark);
     for (const char *end = text + length; text < end;) {
         const char *space = memchr(text, ' ', (size_t)(end - text));
@@ -363,12 +369,12 @@ static dt_status add_metaspace(dt_bpe_encoder *e, dt_ids *out, const char *text,
 }
 
 static dt_status add_part(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
-                          bool is_start, dt_error *err)
+                          dt_text_place place, dt_error *err)
 {
     if (length == 0)
         return DT_OK;
     if (e->bpe->metaspace.mark != NULL)
-        return add_metaspace(e, out, text, length, is_start, err);
+        return add_metaspace(e, out, text, length, place, err);
     if (!e->bpe->prefix_space || text[0] == ' ')
         return add_words(e, out, text, length, err);
     dt_strbuf_reset(&e->marked);
@@ -386,13 +392,13 @@ static size_t space_length(const char *at)
 }
 
 static dt_status add_stretch(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
-                             bool is_start, dt_error *err)
+                             dt_text_place place, dt_error *err)
 {
     dt_status st = DT_OK;
     size_t start = 0, used;
 
     if (!e->bpe->drops_spaces)
-        return add_part(e, out, text, length, is_start, err);
+        return add_part(e, out, text, length, place, err);
     for (size_t at = 0; at < length; at += used) {
         size_t space = space_length(text + at);
 
@@ -401,10 +407,10 @@ static dt_status add_stretch(dt_bpe_encoder *e, dt_ids *out, const char *text, s
             (void)dt_code_at((const unsigned char *)text + at, &used);
             continue;
         }
-        DT_TRY(add_part(e, out, text + start, at - start, is_start && start == 0, err));
+        DT_TRY(add_part(e, out, text + start, at - start, start == 0 ? place : AFTER_TOKEN, err));
         start = at + space;
     }
-    DT_TRY(add_part(e, out, text + start, length - start, is_start && start == 0, err));
+    DT_TRY(add_part(e, out, text + start, length - start, start == 0 ? place : AFTER_TOKEN, err));
 out:
     return st;
 }
@@ -412,29 +418,29 @@ out:
 /* --- added tokens */
 
 typedef dt_status add_fn(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
-                         bool is_start, dt_error *err);
+                         dt_text_place place, dt_error *err);
 
 /* Cuts the text at the tokens of `added`, and calls `add` for the text between them. */
 static dt_status cut(dt_bpe_encoder *e, dt_ids *out, const dt_added *added, add_fn *add,
-                     const char *text, size_t length, bool is_start, dt_error *err)
+                     const char *text, size_t length, dt_text_place place, dt_error *err)
 {
     size_t from = 0, start, end;
     dt_status st = DT_OK;
     int32_t id;
 
     while (dt_added_next(added, text, length, from, &start, &end, &id)) {
-        DT_TRY(add(e, out, text + from, start - from, is_start && from == 0, err));
+        DT_TRY(add(e, out, text + from, start - from, from == 0 ? place : AFTER_TOKEN, err));
         DT_TRY(reserve(out, 1, err));
         out->items[out->count++] = id;
         from = end;
     }
-    DT_TRY(add(e, out, text + from, length - from, is_start && from == 0, err));
+    DT_TRY(add(e, out, text + from, length - from, from == 0 ? place : AFTER_TOKEN, err));
 out:
     return st;
 }
 
 static dt_status add_raw(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
-                         bool is_start, dt_error *err)
+                         dt_text_place place, dt_error *err)
 {
     const dt_bpe *bpe = e->bpe;
     dt_status st = DT_OK;
@@ -444,11 +450,11 @@ static dt_status add_raw(dt_bpe_encoder *e, dt_ids *out, const char *text, size_
     if (bpe->step_count > 0 && (bpe->step_count > 1 || bpe->steps[0].kind != DT_NORMAL_FORM ||
                                 !dt_form_holds(bpe->steps[0].form, text, length))) {
         dt_strbuf_reset(&e->normal);
-        DT_TRY(dt_bpe_normalize(&e->normal, bpe, text, length, err));
+        DT_TRY(dt_bpe_normalize(&e->normal, bpe, text, length, place != INSIDE, err));
         text = e->normal.data;
         length = e->normal.length;
     }
-    DT_TRY(cut(e, out, &bpe->normalized, add_stretch, text, length, is_start, err));
+    DT_TRY(cut(e, out, &bpe->normalized, add_stretch, text, length, place, err));
 out:
     return st;
 }
@@ -463,15 +469,29 @@ dt_status dt_bpe_check_text(const char *text, size_t length, dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
-                        dt_error *err)
+static dt_status encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
+                        dt_text_place place, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(dt_bpe_check_text(text, length, err));
-    DT_TRY(cut(encoder, out, &encoder->bpe->raw, add_raw, text, length, true, err));
+    DT_TRY(cut(encoder, out, &encoder->bpe->raw, add_raw, text, length, place, err));
 out:
     return st;
+}
+
+dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
+                        dt_error *err)
+{
+    return encode(out, encoder, text, length, AT_START, err);
+}
+
+/* If lines are separate, each part is as a text of its own: its first word has its mark. */
+dt_status dt_bpe_encode_rest(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
+                             dt_error *err)
+{
+    return encode(out, encoder, text, length, encoder->bpe->separates_lines ? AT_START : INSIDE,
+                  err);
 }
 
 dt_status dt_bpe_encoder_open(dt_bpe_encoder **out, const dt_bpe *bpe, dt_error *err)

@@ -59,7 +59,7 @@ static dt_status find_separates_lines(dt_bpe *bpe, dt_error *err)
         const char *end;
 
         dt_strbuf_reset(&probe);
-        DT_TRY(dt_bpe_normalize(&probe, bpe, text, sizeof(text), err));
+        DT_TRY(dt_bpe_normalize(&probe, bpe, text, sizeof(text), true, err));
         end = probe.data + probe.length;
         if (probe.length < 3 || end[-1] != 'y' || (end[-2] != ' ' && end[-2] != '\n') ||
             (unsigned char)end[-3] <= ' ')

@@ -72,7 +72,7 @@ static dt_status add_entry(dt_bpe *bpe, const entry *added, dt_strbuf *scratch, 
     if (!added->normalized)
         return dt_added_put(&bpe->raw, added->content, strlen(added->content), &added->token, err);
     dt_strbuf_reset(scratch);
-    DT_TRY(dt_bpe_normalize(scratch, bpe, added->content, strlen(added->content), err));
+    DT_TRY(dt_bpe_normalize(scratch, bpe, added->content, strlen(added->content), true, err));
     if (scratch->length > 0)
         DT_TRY(dt_added_put(&bpe->normalized, scratch->data, scratch->length, &added->token, err));
 out:
@@ -95,6 +95,7 @@ dt_status dt_bpe_read_added(dt_bpe *bpe, const json_t *list, const json_t *vocab
         DT_TRY(add_to_vocab(bpe, &added, vocab, err));
         DT_TRY(add_entry(bpe, &added, &scratch, err));
         /* a line break may become a space in the normalizer, before such a token is searched */
+        bpe->drops_breaks = bpe->drops_breaks || added.token.rstrip;
         bpe->reaches_over_breaks = bpe->reaches_over_breaks || added.token.lstrip ||
                                    strpbrk(added.content, added.normalized ? " \n" : "\n") != NULL;
     }

@@ -8,30 +8,44 @@
 #define SHORT 48 /* tokens; from here on, a heap is faster than comparing all pairs */
 #define NONE  UINT32_MAX
 
-/* --- short words: pairs[i] is the table entry of tokens i and i + 1 */
+/* --- short words: ranks[i] is that of the merge of tokens i and i + 1 */
 
 static size_t merge_short(int32_t *ids, size_t count, const dt_pairs *merges)
 {
-    const dt_pair *pairs[SHORT];
+    uint32_t ranks[SHORT];
+    int32_t made[SHORT]; /* what the merge makes */
 
-    for (size_t i = 0; i + 1 < count; i++)
-        pairs[i] = dt_pairs_get(merges, ids[i], ids[i + 1]);
+    for (size_t i = 0; i + 1 < count; i++) {
+        const dt_pair *pair = dt_pairs_get(merges, ids[i], ids[i + 1]);
+
+        ranks[i] = pair->rank;
+        made[i] = pair->id;
+    }
     while (count > 1) {
         size_t best = 0;
 
         for (size_t i = 1; i + 1 < count; i++)
-            if (pairs[i]->rank < pairs[best]->rank)
+            if (ranks[i] < ranks[best])
                 best = i;
-        if (pairs[best]->rank == DT_PAIR_NONE)
+        if (ranks[best] == DT_PAIR_NONE)
             break;
-        ids[best] = pairs[best]->id;
+        ids[best] = made[best];
         count--;
         memmove(ids + best + 1, ids + best + 2, (count - best - 1) * sizeof(*ids));
-        memmove(pairs + best, pairs + best + 1, (count - best) * sizeof(pairs[0]));
-        if (best + 1 < count)
-            pairs[best] = dt_pairs_get(merges, ids[best], ids[best + 1]);
-        if (best > 0)
-            pairs[best - 1] = dt_pairs_get(merges, ids[best - 1], ids[best]);
+        memmove(ranks + best, ranks + best + 1, (count - best) * sizeof(ranks[0]));
+        memmove(made + best, made + best + 1, (count - best) * sizeof(made[0]));
+        if (best + 1 < count) {
+            const dt_pair *pair = dt_pairs_get(merges, ids[best], ids[best + 1]);
+
+            ranks[best] = pair->rank;
+            made[best] = pair->id;
+        }
+        if (best > 0) {
+            const dt_pair *pair = dt_pairs_get(merges, ids[best - 1], ids[best]);
+
+            ranks[best - 1] = pair->rank;
+            made[best - 1] = pair->id;
+        }
     }
     return count;
 }

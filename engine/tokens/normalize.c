@@ -128,13 +128,13 @@ static void each_code(dt_strbuf *out, const char *text, size_t length, code_fn *
 }
 
 static dt_status apply(dt_strbuf *out, const dt_normal_step *step, const char *text, size_t length,
-                       dt_error *err)
+                       bool begins, dt_error *err)
 {
     switch (step->kind) {
     case DT_NORMAL_FORM:
         return dt_form_add(out, step->form, text, length, err);
     case DT_NORMAL_PREPEND:
-        if (length > 0)
+        if (length > 0 && begins)
             dt_strbuf_add_str(out, step->to);
         dt_strbuf_add(out, text, length);
         break;
@@ -164,7 +164,7 @@ static dt_status apply(dt_strbuf *out, const dt_normal_step *step, const char *t
 }
 
 dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, size_t length,
-                           dt_error *err)
+                           bool begins, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf now, next, empty;
@@ -180,7 +180,7 @@ dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, 
             DT_THROW(err, DT_ERR_UNSUPPORTED,
                      "'normalizer': Replace would make the text more than 64 times as long");
         dt_strbuf_reset(&next);
-        DT_TRY(apply(&next, &bpe->steps[i], now.data, now.length, err));
+        DT_TRY(apply(&next, &bpe->steps[i], now.data, now.length, begins, err));
         empty = now;
         now = next;
         next = empty;

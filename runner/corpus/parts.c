@@ -146,7 +146,8 @@ static dt_status encode(void *context, const char *text, size_t length, dt_error
 
     if (to->begins)
         DT_TRY(add_ids(to->ids, around->before, around->before_count, err));
-    DT_TRY(dt_bpe_encode(to->ids, to->encoder, text, length, err));
+    DT_TRY(to->begins ? dt_bpe_encode(to->ids, to->encoder, text, length, err)
+                      : dt_bpe_encode_rest(to->ids, to->encoder, text, length, err));
     if (to->ends)
         DT_TRY(add_ids(to->ids, around->after, around->after_count, err));
     if (to->ends && to->end_of_text >= 0 && !closed)
