@@ -158,7 +158,6 @@ dt_status dt_store_band(dt_store *store, dt_band **out, int64_t *count, const ch
     *out = NULL;
     *count = 0;
     DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one snapshot for all runs */
-    DT_TRY(dt_sql_before_commit(store, err));
     DT_TRY(runs_read(&b, &all, store, runs, name, (dt_step_range){from, to}, arena, err));
     if (all.from > all.to)
         goto out;

@@ -300,7 +300,6 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
     *out = NULL;
     *count = 0;
     DT_TRY(dt_sql_group_begin_reading(&group, store, err)); /* one snapshot for all reads */
-    DT_TRY(dt_sql_before_commit(store, err)); /* includes points added in this transaction */
     DT_TRY(attempts_read(&r, (dt_step_range){from, to}, arena, err));
     all = range_of(&r);
     if (all.from > all.to)

@@ -1,7 +1,7 @@
 /* metric: stores the points of the curves, append-only.
  *
  * The key of a point is (series, step, attempt). An existing point is kept, so that an event that arrives twice changes
- * nothing.
+ * nothing. A transaction writes its points together (points.c).
  */
 #include "store/repair.h"
 #include "store/store_int.h"
@@ -10,18 +10,40 @@
 
 #include "base/banned.h"
 
-static dt_status point_insert(dt_store *store, const dt_metric *point, const char *run,
-                              int64_t series, dt_error *err)
+/* Finds the number of a metric, or adds the metric. */
+static dt_status series_find(dt_store *store, int64_t *series, const char *run, const char *name,
+                             dt_error *err)
 {
-    dt_status st = DT_SQL_RUN(store, err,
-                              "INSERT INTO metrics (series, step, attempt, value, time_ms)"
-                              " VALUES (?1, ?2, ?3, ?4, ?5)"
-                              " ON CONFLICT (series, step, attempt) DO NOTHING",
-                              DT_INT(series), DT_INT(point->step), DT_INT(point->attempt),
-                              DT_REAL(point->value), DT_INT(point->time_ms));
+    dt_status st = DT_OK;
+    int64_t number;
+    bool found;
 
-    if (st == DT_OK && sqlite3_changes(store->db) > 0)
-        st = dt_pyramid_add(store, point, run, series, err);
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(DT_SQL_FIRST(series, &found, &dt_sql_one_int, store, NULL, err,
+                        "SELECT series FROM series WHERE run = ?1 AND name = ?2", DT_INT(number),
+                        DT_TEXT(name)));
+    if (!found) {
+        DT_TRY(DT_SQL_RUN(store, err, "INSERT INTO series (run, name) VALUES (?1, ?2)",
+                          DT_INT(number), DT_TEXT(name)));
+        *series = sqlite3_last_insert_rowid(store->db);
+    }
+out:
+    return st;
+}
+
+static dt_status point_add(dt_store *store, const char *run, const dt_metric *point, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t series;
+    bool open;
+
+    DT_TRY(dt_points_add(store, &open, run, point, err));
+    if (open)
+        goto out;
+    DT_TRY(series_find(store, &series, run, point->name, err));
+    dt_points_open(store, run, point->attempt, point->name, series);
+    DT_TRY(dt_points_add(store, &open, run, point, err));
+out:
     return st;
 }
 
@@ -31,25 +53,12 @@ dt_status dt_store_metric_add(dt_store *store, const char *run, int64_t attempt,
     const dt_metric point = {
         .attempt = attempt, .step = step, .time_ms = time_ms, .name = name, .value = value};
     dt_sql_group group = {0};
-    int64_t number, series = 0;
     dt_status st = DT_OK;
-    bool found;
 
-    /* the cached series is valid only within its transaction, which a full disk may have ended */
-    if (sqlite3_get_autocommit(store->db) == 0 &&
-        dt_pyramid_series(store, &series, run, attempt, name))
-        return point_insert(store, &point, run, series, err);
+    if (sqlite3_get_autocommit(store->db) == 0)
+        return point_add(store, run, &point, err);
     DT_TRY(dt_sql_group_begin(&group, store, err));
-    DT_TRY(dt_store_run_number(store, &number, run, err));
-    DT_TRY(DT_SQL_FIRST(&series, &found, &dt_sql_one_int, store, NULL, err,
-                        "SELECT series FROM series WHERE run = ?1 AND name = ?2", DT_INT(number),
-                        DT_TEXT(name)));
-    if (!found) {
-        DT_TRY(DT_SQL_RUN(store, err, "INSERT INTO series (run, name) VALUES (?1, ?2)",
-                          DT_INT(number), DT_TEXT(name)));
-        series = sqlite3_last_insert_rowid(store->db);
-    }
-    DT_TRY(point_insert(store, &point, run, series, err));
+    DT_TRY(point_add(store, run, &point, err));
 out:
     return dt_sql_group_end(&group, st, err);
 }

@@ -1,42 +1,17 @@
 /* pyramid: keeps, for every curve of an attempt, summaries of each 64, 1024, 16384 and 262144 steps.
  *
  * Invariant  a row of the table pyramid agrees with its points in the table metrics at every commit.
- * How        added points are collected in memory: for each curve the newest bucket of each level. A bucket is
- *            merged into its row when a point of another bucket comes, and all buckets before the transaction
- *            ends. Merging makes the order of points irrelevant.
+ * How        the newest bucket of each level of a curve is collected in memory (dt_open_piles). It is merged into its
+ *            row when a point of another bucket comes, and before the transaction ends (points.c). Merging makes
+ *            the order of points irrelevant.
  * Attempts   each attempt has its own pyramid: which points count is decided when they are read (buckets.c),
  *            because a later attempt can undo them.
  */
 #include "store/store_int.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
 
 #include "base/banned.h"
-
-#define CURVES_FIRST 64
-
-/* The piles of one attempt's curve that were not yet written as rows. */
-typedef struct open_piles {
-    int64_t series, attempt;
-    int64_t bucket[DT_PYRAMID_LEVELS];
-    dt_pile pile[DT_PYRAMID_LEVELS]; /* points 0: empty */
-} open_piles;
-
-typedef struct open_curve {
-    const char *run, *name; /* NULL: a free slot */
-    open_piles piles;
-} open_curve;
-
-struct dt_pyramid {
-    dt_arena texts;
-    open_curve *slots; /* a hash table, at most half full */
-    size_t capacity, count;
-    bool failed; /* a row was not written: the transaction must not commit */
-};
 
 void dt_pile_add(dt_pile *pile, int64_t step, int64_t time_ms, double value)
 {
@@ -86,7 +61,7 @@ void dt_pile_merge(dt_pile *pile, const dt_pile *other)
     pile->total += other->total;
 }
 
-static dt_status pile_write(dt_store *store, const open_piles *g, int level, dt_error *err)
+static dt_status pile_write(dt_store *store, const dt_open_piles *g, int level, dt_error *err)
 {
     const dt_pile *p = &g->pile[level];
 
@@ -109,7 +84,7 @@ static dt_status pile_write(dt_store *store, const open_piles *g, int level, dt_
         DT_INT(p->last_ms), DT_REAL(p->last));
 }
 
-static dt_status gathered_write(dt_store *store, open_piles *g, dt_error *err)
+dt_status dt_open_piles_write(dt_store *store, dt_open_piles *g, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -122,8 +97,8 @@ out:
     return st;
 }
 
-static dt_status gathered_add(dt_store *store, open_piles *g, int64_t step, int64_t time_ms,
-                              double value, dt_error *err)
+dt_status dt_open_piles_add(dt_store *store, dt_open_piles *g, int64_t step, int64_t time_ms,
+                            double value, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -142,129 +117,6 @@ out:
     return st;
 }
 
-/* --- curves with points added in this transaction */
-
-static dt_status before_commit(dt_store *store, dt_error *err)
-{
-    dt_pyramid *pyramid = store->pyramid;
-    dt_status st = DT_OK;
-
-    if (pyramid->failed)
-        DT_THROW(err, DT_ERR_IO, "cannot write the run store: a point of this change was lost");
-    for (size_t i = 0; i < pyramid->capacity && pyramid->count > 0; i++)
-        if (pyramid->slots[i].run != NULL)
-            DT_TRY(gathered_write(store, &pyramid->slots[i].piles, err));
-out:
-    pyramid->failed = st != DT_OK;
-    return st;
-}
-
-static void after_end(dt_store *store)
-{
-    dt_pyramid *pyramid = store->pyramid;
-
-    if (pyramid->count > 0)
-        memset(pyramid->slots, 0, pyramid->capacity * sizeof(*pyramid->slots));
-    dt_arena_reset(&pyramid->texts);
-    pyramid->count = 0;
-    pyramid->failed = false;
-}
-
-static void pyramid_free(dt_store *store)
-{
-    dt_arena_release(&store->pyramid->texts);
-    free(store->pyramid->slots);
-    free(store->pyramid);
-}
-
-static const dt_store_gatherer gatherer = {before_commit, after_end, pyramid_free};
-
-static open_curve *slot_of(const dt_pyramid *pyramid, const char *run, int64_t attempt,
-                           const char *name)
-{
-    uint64_t hash = 1469598103934665603u ^ (uint64_t)attempt;
-
-    for (const char *at = run; *at != '\0'; at++)
-        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-    for (const char *at = name; *at != '\0'; at++)
-        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-    /* Mixes the bits: names often differ only in their last letter, which has moved few bits so far. */
-    hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
-    for (size_t i = (size_t)(hash >> 32);; i++) {
-        open_curve *slot = &pyramid->slots[i & (pyramid->capacity - 1)];
-
-        if (slot->run == NULL || (slot->piles.attempt == attempt && strcmp(slot->name, name) == 0 &&
-                                  strcmp(slot->run, run) == 0))
-            return slot;
-    }
-}
-
-static void grow(dt_pyramid *pyramid)
-{
-    dt_pyramid larger = *pyramid;
-
-    if (pyramid->count * 2 < pyramid->capacity)
-        return;
-    larger.capacity = pyramid->capacity > 0 ? pyramid->capacity * 2 : CURVES_FIRST;
-    larger.slots = dt_calloc(larger.capacity, sizeof(*larger.slots));
-    for (size_t i = 0; i < pyramid->capacity; i++) {
-        const open_curve *curve = &pyramid->slots[i];
-
-        if (curve->run != NULL)
-            *slot_of(&larger, curve->run, curve->piles.attempt, curve->name) = *curve;
-    }
-    free(pyramid->slots);
-    *pyramid = larger;
-}
-
-bool dt_pyramid_series(const dt_store *store, int64_t *series, const char *run, int64_t attempt,
-                       const char *name)
-{
-    const open_curve *curve;
-
-    if (store->pyramid == NULL || store->pyramid->count == 0)
-        return false;
-    curve = slot_of(store->pyramid, run, attempt, name);
-    if (curve->run != NULL)
-        *series = curve->piles.series;
-    return curve->run != NULL;
-}
-
-static open_curve *curve_open(dt_store *store, const char *run, int64_t attempt, const char *name,
-                              int64_t series)
-{
-    dt_pyramid *pyramid = store->pyramid;
-    open_curve *curve;
-
-    if (pyramid == NULL) {
-        pyramid = dt_calloc(1, sizeof(*pyramid));
-        dt_arena_init(&pyramid->texts, 0);
-        store->pyramid = pyramid;
-        store->gatherer = &gatherer;
-    }
-    grow(pyramid);
-    curve = slot_of(pyramid, run, attempt, name);
-    if (curve->run != NULL)
-        return curve;
-    curve->name = dt_arena_strndup(&pyramid->texts, name, strlen(name));
-    curve->run = dt_arena_strndup(&pyramid->texts, run, strlen(run));
-    curve->piles = (open_piles){.series = series, .attempt = attempt};
-    pyramid->count++;
-    return curve;
-}
-
-dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *run, int64_t series,
-                         dt_error *err)
-{
-    open_curve *curve = curve_open(store, run, point->attempt, point->name, series);
-    dt_status st =
-        gathered_add(store, &curve->piles, point->step, point->time_ms, point->value, err);
-
-    if (st != DT_OK)
-        store->pyramid->failed = true;
-    return st;
-}
-
 /* --- pyramids of existing points */
 
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err)
@@ -274,7 +126,7 @@ dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err)
     static const char of_run[] = "SELECT series, attempt, step, time_ms, value FROM metrics"
                                  " WHERE series IN (SELECT series FROM series JOIN runs USING (run)"
                                  " WHERE id = ?1) ORDER BY series, step, attempt";
-    open_piles g = {0};
+    dt_open_piles g = {0};
     dt_sql_rows rows = {0};
     dt_status st = DT_OK;
     bool more;
@@ -291,12 +143,12 @@ dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err)
         step = dt_sql_int(&rows);
         time_ms = dt_sql_int(&rows);
         if (series != g.series || attempt != g.attempt)
-            DT_TRY(gathered_write(store, &g, err));
+            DT_TRY(dt_open_piles_write(store, &g, err));
         g.series = series;
         g.attempt = attempt;
-        DT_TRY(gathered_add(store, &g, step, time_ms, dt_sql_real(&rows), err));
+        DT_TRY(dt_open_piles_add(store, &g, step, time_ms, dt_sql_real(&rows), err));
     }
-    DT_TRY(gathered_write(store, &g, err));
+    DT_TRY(dt_open_piles_write(store, &g, err));
 out:
     dt_sql_close(&rows);
     return st;

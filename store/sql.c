@@ -59,13 +59,23 @@ dt_status dt_sql_exec(dt_store *store, const char *sql, const char *doing, dt_er
     return code == SQLITE_OK ? DT_OK : dt_sql_fail(store, code, doing, err);
 }
 
-static dt_status statement_find(sqlite3_stmt **out, dt_store *store, const char *sql, dt_error *err)
+/* A DELETE may reach the points of a run by a foreign key. */
+static dt_sql_use use_of(const char *sql)
+{
+    if (strstr(sql, "pyramid") != NULL || strncmp(sql, "DELETE", 6) == 0)
+        return DT_SQL_PYRAMID;
+    return strstr(sql, "metrics") != NULL ? DT_SQL_POINTS : DT_SQL_NO_POINTS;
+}
+
+static dt_status statement_find(sqlite3_stmt **out, dt_sql_use *use, dt_store *store,
+                                const char *sql, dt_error *err)
 {
     int code;
 
     for (int i = 0; i < store->statement_count; i++) {
         if (store->statements[i].sql == sql) {
             *out = store->statements[i].statement;
+            *use = store->statements[i].use;
             return DT_OK;
         }
     }
@@ -73,7 +83,9 @@ static dt_status statement_find(sqlite3_stmt **out, dt_store *store, const char 
     code = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, out, NULL);
     if (code != SQLITE_OK)
         return dt_sql_fail(store, code, "use the run store", err);
+    *use = use_of(sql);
     store->statements[store->statement_count].sql = sql;
+    store->statements[store->statement_count].use = *use;
     store->statements[store->statement_count++].statement = *out;
     return DT_OK;
 }
@@ -94,12 +106,17 @@ static int bind(sqlite3_stmt *statement, int at, const dt_sql_value *value)
 dt_status dt_sql_open(dt_sql_rows *rows, dt_store *store, dt_arena *arena, const char *sql,
                       const dt_sql_value *values, size_t count, dt_error *err)
 {
+    sqlite3_stmt *statement;
+    dt_sql_use use = DT_SQL_NO_POINTS;
     dt_status st;
 
     memset(rows, 0, sizeof(*rows));
-    st = statement_find(&rows->statement, store, sql, err);
+    st = statement_find(&statement, &use, store, sql, err);
+    if (st == DT_OK && use != DT_SQL_NO_POINTS && store->gatherer != NULL)
+        st = store->gatherer->write(store, use == DT_SQL_PYRAMID, err);
     if (st != DT_OK)
         return st;
+    rows->statement = statement;
     DT_ASSERT(!sqlite3_stmt_busy(rows->statement));
     rows->store = store;
     rows->arena = arena;
@@ -183,15 +200,24 @@ double dt_sql_real(dt_sql_rows *rows)
     return sqlite3_column_double(rows->statement, column);
 }
 
-dt_status dt_sql_before_commit(dt_store *store, dt_error *err)
-{
-    return store->gatherer != NULL ? store->gatherer->before_commit(store, err) : DT_OK;
-}
-
 void dt_sql_after_end(dt_store *store)
 {
+    store->points_lost = false;
     if (store->gatherer != NULL)
-        store->gatherer->after_end(store);
+        store->gatherer->discard(store);
+}
+
+dt_status dt_sql_commit(dt_store *store, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (store->points_lost)
+        DT_THROW(err, DT_ERR_IO, "cannot write the run store: a point of this change was lost");
+    if (store->gatherer != NULL)
+        DT_TRY(store->gatherer->write(store, true, err));
+    DT_TRY(dt_sql_exec(store, "COMMIT", "write the run store", err));
+out:
+    return st;
 }
 
 void dt_sql_back(dt_store *store)
@@ -214,9 +240,10 @@ static dt_status group_begin(dt_sql_group *group, dt_store *store, const char *s
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot %s: no memory", doing);
     group->nested = sqlite3_get_autocommit(store->db) == 0;
     if (!group->nested)
-        dt_sql_after_end(store); /* discards changes of a transaction that SQLite has rolled back */
+        dt_sql_after_end(store); /* those of a transaction that SQLite has rolled back */
     st = dt_sql_exec(store, group->nested ? "SAVEPOINT grouped" : sql, doing, err);
     group->open = st == DT_OK;
+    group->point_changes = store->point_changes;
     return st;
 }
 
@@ -238,14 +265,15 @@ dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err)
         return st;
     group->open = false;
     if (st == DT_OK && !group->nested)
-        st = dt_sql_before_commit(store, err);
-    if (st == DT_OK)
-        st = dt_sql_exec(store, group->nested ? "RELEASE grouped" : "COMMIT", "write the run store",
-                         err);
+        st = dt_sql_commit(store, err);
+    else if (st == DT_OK)
+        st = dt_sql_exec(store, "RELEASE grouped", "write the run store", err);
     if (!group->nested)
         dt_sql_after_end(store);
     if (st == DT_OK)
         return st;
+    /* Collected points are not divided by group: the outer transaction fails too if this one has changed them. */
+    store->points_lost |= group->nested && group->point_changes != store->point_changes;
     /* SQLite rolls back by itself after some errors: then nothing is left to end. */
     if (!group->nested)
         dt_sql_back(store);

@@ -118,7 +118,7 @@ static dt_status begin(dt_store *store, const char *sql, const char *doing, dt_e
     if (store->back_owed)
         return DT_FAIL(err, DT_ERR_NOMEM, "cannot %s: no memory", doing);
     DT_ASSERT(sqlite3_get_autocommit(store->db));
-    dt_sql_after_end(store); /* discards changes of a transaction that SQLite has rolled back */
+    dt_sql_after_end(store); /* those of a transaction that SQLite has rolled back */
     return dt_sql_exec(store, sql, doing, err);
 }
 
@@ -134,10 +134,8 @@ dt_status dt_store_begin_reading(dt_store *store, dt_error *err)
 
 dt_status dt_store_commit(dt_store *store, dt_error *err)
 {
-    dt_status st = dt_sql_before_commit(store, err);
+    dt_status st = dt_sql_commit(store, err);
 
-    if (st == DT_OK)
-        st = dt_sql_exec(store, "COMMIT", "write the run store", err);
     if (st == DT_OK)
         dt_sql_after_end(store);
     return st;

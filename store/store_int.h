@@ -23,13 +23,16 @@
 #define DT_STORE_BUSY_TIMEOUT_MS 30000
 #define DT_STORE_STATEMENTS_MAX  128
 
-/* Hooks of a file of store/ that collects changes in memory until the transaction ends. */
+/* Functions of points.c, which collects points in memory until the transaction ends. */
 typedef struct dt_store_gatherer {
-    dt_status (*before_commit)(dt_store *store, dt_error *err); /* writes the changes */
-    void (*after_end)(dt_store *store);                         /* discards them */
+    /* Writes the points, with_piles: and their pyramid. Does nothing outside a transaction. */
+    dt_status (*write)(dt_store *store, bool with_piles, dt_error *err);
+    void (*discard)(dt_store *store);
     void (*free)(dt_store *store);
 } dt_store_gatherer;
-typedef struct dt_pyramid dt_pyramid;
+typedef struct dt_points dt_points;
+/* What a statement does with the points and their pyramid. */
+typedef enum dt_sql_use { DT_SQL_NO_POINTS, DT_SQL_POINTS, DT_SQL_PYRAMID } dt_sql_use;
 
 struct dt_store {
     sqlite3 *db;
@@ -41,10 +44,13 @@ struct dt_store {
     struct {
         const char *sql; /* the key: a string constant */
         sqlite3_stmt *statement;
+        dt_sql_use use;
     } statements[DT_STORE_STATEMENTS_MAX];
     int statement_count;
-    const dt_store_gatherer *gatherer; /* NULL: nothing was collected yet */
-    dt_pyramid *pyramid;
+    const dt_store_gatherer *gatherer; /* NULL: no point was added yet */
+    dt_points *points;
+    int64_t point_changes; /* number of times that points were collected or written */
+    bool points_lost;      /* the transaction must not commit */
 };
 
 /* The types of values, and of members of a row's struct. */
@@ -187,6 +193,7 @@ dt_status dt_sql_exec(dt_store *store, const char *sql, const char *doing, dt_er
 typedef struct dt_sql_group {
     dt_store *store;
     bool open, nested;
+    int64_t point_changes; /* of the store, at the beginning */
 } dt_sql_group;
 dt_status dt_sql_group_begin(dt_sql_group *group, dt_store *store, dt_error *err);
 dt_status dt_sql_group_begin_reading(dt_sql_group *group, dt_store *store, dt_error *err);
@@ -195,9 +202,19 @@ dt_status dt_sql_group_end(dt_sql_group *group, dt_status st, dt_error *err);
 /* Rolls back the open transaction. If there is no memory for that, the rollback is repeated before the next transaction
  * begins; until then nothing is committed. */
 void dt_sql_back(dt_store *store);
-/* Call these before a commit, and after any end of a transaction. */
-dt_status dt_sql_before_commit(dt_store *store, dt_error *err);
+/* Commits the open transaction, with the points that it has collected. */
+dt_status dt_sql_commit(dt_store *store, dt_error *err);
+/* Discards collected points. Call this after any end of a transaction. */
 void dt_sql_after_end(dt_store *store);
+
+/* --- points.c */
+/* Collects a point that a transaction adds, if the curve is open in this transaction (*open). After a failure the
+ * transaction cannot commit. */
+dt_status dt_points_add(dt_store *store, bool *open, const char *run, const dt_metric *point,
+                        dt_error *err);
+/* Opens a curve until the end of the transaction. */
+void dt_points_open(dt_store *store, const char *run, int64_t attempt, const char *name,
+                    int64_t series);
 
 /* --- pyramid.c */
 #define DT_PYRAMID_LEVELS 4
@@ -219,12 +236,16 @@ static inline int dt_pyramid_shift(int level)
 {
     return 2 + 4 * level;
 } /* level from 1 */
-/* Finds the series of a curve if this transaction has added points to it. */
-bool dt_pyramid_series(const dt_store *store, int64_t *series, const char *run, int64_t attempt,
-                       const char *name);
-/* Records a point that was just added; in a transaction. After a failure the transaction cannot commit. */
-dt_status dt_pyramid_add(dt_store *store, const dt_metric *point, const char *run, int64_t series,
-                         dt_error *err);
+/* The piles of one attempt's curve that were not yet written as rows. */
+typedef struct dt_open_piles {
+    int64_t series, attempt;
+    int64_t bucket[DT_PYRAMID_LEVELS];
+    dt_pile pile[DT_PYRAMID_LEVELS]; /* points 0: empty */
+} dt_open_piles;
+/* Adds a point that was just added to the table metrics. */
+dt_status dt_open_piles_add(dt_store *store, dt_open_piles *g, int64_t step, int64_t time_ms,
+                            double value, dt_error *err);
+dt_status dt_open_piles_write(dt_store *store, dt_open_piles *g, dt_error *err);
 /* Builds the pyramid of a run that has none, or of all runs (run NULL), from their points. Call it in a
  * transaction. */
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err);
