@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "runner/corpus/json_line.h"
 
 #include "base/banned.h"
 
@@ -54,8 +55,8 @@ static bool is_blank(const char *text, size_t length)
     return length == 0;
 }
 
-static dt_status read_line(dt_documents *out, const char *line, size_t length, const char *field,
-                           dt_document_fn *add, void *context, dt_error *err)
+static dt_status parse_line(dt_documents *out, const char *line, size_t length, const char *field,
+                            dt_document_fn *add, void *context, dt_error *err)
 {
     json_error_t problem;
     json_t *object = json_loadb(line, length, JSON_ALLOW_NUL, &problem);
@@ -78,15 +79,20 @@ static dt_status read_lines(dt_documents *out, const char *text, size_t length, 
 {
     const char *end = text + length, *next;
     dt_status st = DT_OK;
+    dt_strbuf value;
 
+    dt_strbuf_init(&value);
     for (const char *line = text; line < end && st == DT_OK; line = next) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
 
         next = stop != NULL ? stop + 1 : end;
         out->lines++;
-        if (!is_blank(line, (size_t)(next - line)))
-            st = read_line(out, line, (size_t)(next - line), field, add, context, err);
+        if (dt_json_line_text(&value, line, (size_t)(next - line), field))
+            st = add_document(out, value.data, value.length, add, context, err);
+        else if (!is_blank(line, (size_t)(next - line)))
+            st = parse_line(out, line, (size_t)(next - line), field, add, context, err);
     }
+    dt_strbuf_release(&value);
     return st;
 }
 
