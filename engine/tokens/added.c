@@ -1,6 +1,7 @@
 #include "engine/tokens/added.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/tokens/unicode.h"
 
@@ -49,7 +50,8 @@ dt_status dt_added_put(dt_added *added, const char *text, size_t length,
     int32_t node = 0, next;
 
     DT_ASSERT(length > 0);
-    added->first[(unsigned char)text[0]] = true;
+    if (memchr(added->first, text[0], (size_t)added->first_count) == NULL)
+        added->first[added->first_count++] = (unsigned char)text[0];
     for (size_t i = 0; i < length; i++) {
         const dt_pair *edge = dt_pairs_get(&added->edges, node, (unsigned char)text[i]);
 
@@ -112,18 +114,42 @@ static size_t spaces_behind(const unsigned char *text, size_t at, size_t length)
     return at;
 }
 
+/* Returns the first byte at or after text[from] that a token begins with; `length` if there is none. Each byte is
+ * searched for only as far as another was found, and in windows, so that a rare one costs little. */
+static size_t next_first(const dt_added *added, const unsigned char *text, size_t length,
+                         size_t from)
+{
+    enum { WINDOW = 1024 };
+
+    if (added->first_count == 0)
+        return length;
+    for (size_t at = from; at < length; at += WINDOW) {
+        size_t window = length - at < WINDOW || added->first_count == 1 ? length - at : WINDOW;
+        size_t most = window;
+
+        for (int i = 0; i < added->first_count; i++) {
+            const unsigned char *found = memchr(text + at, added->first[i], most);
+
+            if (found != NULL)
+                most = (size_t)(found - text - at);
+        }
+        if (most < window)
+            return at + most;
+        if (window == length - at)
+            return length;
+    }
+    return length;
+}
+
 bool dt_added_next(const dt_added *added, const char *text, size_t length, size_t from,
                    size_t *start, size_t *end, int32_t *id)
 {
     const unsigned char *bytes = (const unsigned char *)text;
     dt_added_token token;
 
-    for (size_t at = from; at < length; at++) {
-        size_t found;
+    for (size_t at = from; (at = next_first(added, bytes, length, at)) < length; at++) {
+        size_t found = longest(&token, added, bytes + at, length - at);
 
-        if (!added->first[bytes[at]])
-            continue;
-        found = longest(&token, added, bytes + at, length - at);
         if (found == 0)
             continue;
         *start = token.lstrip ? spaces_before(bytes, from, at) : at;

@@ -23,7 +23,8 @@ typedef struct dt_added {
     dt_pairs edges;
     dt_added_token *nodes;
     size_t count, capacity;
-    bool first[256]; /* bytes that a token begins with */
+    unsigned char first[256]; /* bytes that a token begins with, each once */
+    int first_count;
 } dt_added;
 
 dt_status dt_added_init(dt_added *out, dt_error *err);

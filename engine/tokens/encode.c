@@ -1,8 +1,7 @@
 #define _GNU_SOURCE
 /* encode: turns text into token ids. The text is cut at added tokens and normalized, cut at those added tokens
  * that are searched for after normalization, and split into words. A word becomes tokens by merges (BPE), or as
- * its most probable pieces (Unigram). The tokens of short words are cached, because most words of a text are
- * among the most recent few ten thousand words.
+ * its most probable pieces (Unigram), unless the cache has its tokens.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,28 +9,18 @@
 #include "base/utf8.h"
 #include "engine/tokens/bpe_int.h"
 #include "engine/tokens/unicode.h"
+#include "engine/tokens/word_cache.h"
 
 #include "base/banned.h"
 
-#define SLOTS_LOG   16
-#define SLOTS       (1u << SLOTS_LOG)
-#define SLOT_BYTES  16 /* longest cached word, in bytes */
-#define SLOT_TOKENS 11 /* most tokens of a cached word: a slot fills a cache line */
-#define AHEAD       16 /* words whose slots are prefetched before the first of them is read */
-
-typedef struct slot {
-    uint64_t low, high; /* the word (make_key) */
-    uint8_t length;     /* 0: the slot is empty */
-    uint8_t count;
-    int32_t ids[SLOT_TOKENS];
-} slot;
+#define BATCH 64 /* words whose slots are prefetched before the first of them is read, at least */
 
 /* Where a text begins: a mark is put before a text, not before a part that continues one. */
 typedef enum dt_text_place { AT_START, AFTER_TOKEN, INSIDE } dt_text_place;
 
 struct dt_bpe_encoder {
     const dt_bpe *bpe;
-    slot *slots;
+    dt_word_cache words;
     dt_merge_memory memory;
     dt_unigram_memory unigram;
     dt_strbuf normal, marked; /* a part of the text: normalized; with marks for spaces */
@@ -213,80 +202,80 @@ out:
     return st;
 }
 
-static inline uint64_t load(const unsigned char *at, size_t bytes)
-{
-    uint64_t eight;
-    uint32_t four;
-
-    if (bytes == 8) {
-        memcpy(&eight, at, 8);
-        return eight;
-    }
-    memcpy(&four, at, 4);
-    return four;
-}
-
-/* Packs a word of 1 to 16 bytes into two numbers, which identify it together with its length. */
-static inline void make_key(uint64_t *low, uint64_t *high, const unsigned char *word, size_t length)
-{
-    *high = 0;
-    if (length >= 8) {
-        *low = load(word, 8);
-        *high = load(word + length - 8, 8);
-    } else if (length >= 4) {
-        *low = load(word, 4) | load(word + length - 4, 4) << 32;
-    } else {
-        *low = word[0] | (uint64_t)word[length / 2] << 8 | (uint64_t)word[length - 1] << 16;
-    }
-}
-
-static inline slot *slot_of(const dt_bpe_encoder *e, uint64_t low, uint64_t high, size_t length)
-{
-    uint64_t hash = (low ^ length) * 0x9e3779b97f4a7c15ull ^ high * 0xc2b2ae3d27d4eb4full;
-
-    return &e->slots[(hash ^ hash >> 32) * 0x9fb21c651e98df25ull >> (64 - SLOTS_LOG)];
-}
-
-/* A word of the text and its cache slot; known is NULL for words that are too long for the
- * cache. */
+/* A word of the text and its line in the cache. */
 typedef struct cut_word {
+    dt_word_key key;
+    dt_word_line *line;
     const unsigned char *at;
     size_t length;
-    uint64_t low, high;
-    slot *known;
 } cut_word;
 
-static inline cut_word cut_word_of(const dt_bpe_encoder *e, const unsigned char *at, size_t length)
+static inline cut_word cut_word_of(const dt_bpe_encoder *e, const unsigned char *at,
+                                   const unsigned char *next, const unsigned char *end)
 {
-    cut_word word = {.at = at, .length = length};
+    cut_word word = {.at = at, .length = (size_t)(next - at)};
 
-    if (length > SLOT_BYTES)
-        return word;
-    make_key(&word.low, &word.high, at, length);
-    word.known = slot_of(e, word.low, word.high, length);
-    __builtin_prefetch(word.known);
+    word.key = dt_word_key_of(at, word.length, end);
+    word.line = dt_word_cache_line(&e->words, word.key);
+    __builtin_prefetch(word.line);
     return word;
 }
 
+/* Keeps the tokens of a word, unless it is too long. */
+static void keep(const cut_word *word, dt_long_word *slot, const int32_t *ids, size_t count)
+{
+    if (word->length <= DT_WORD_SHORT && count <= DT_WORD_SHORT_TOKENS) {
+        word->line->slots[1] = word->line->slots[0];
+        word->line->slots[0] = (dt_word_slot){.key = word->key, .count = (int32_t)count};
+        memcpy(word->line->slots[0].ids, ids, count * sizeof(*ids));
+    } else if (slot != NULL && count <= DT_WORD_LONG_TOKENS) {
+        slot->length = (uint8_t)word->length;
+        slot->count = (uint8_t)count;
+        memcpy(slot->text, word->at, word->length);
+        memcpy(slot->ids, ids, count * sizeof(*ids));
+    }
+}
+
+/* Adds a word that is not among the short ones of the cache. */
 static dt_status add_word(dt_bpe_encoder *e, dt_ids *out, const cut_word *word, dt_error *err)
 {
+    dt_long_word *slot =
+        word->length <= DT_WORD_LONG ? dt_word_cache_long(&e->words, word->at, word->length) : NULL;
     dt_status st = DT_OK;
-    size_t first = out->count, count;
-    slot *known = word->known;
+    size_t first;
 
-    DT_TRY(reserve(out, word->length > SLOT_TOKENS ? word->length : SLOT_TOKENS, err));
-    if (known == NULL)
-        return merge_word(e, out, word->at, word->length, err);
-    if (known->length == word->length && known->low == word->low && known->high == word->high) {
-        memcpy(out->items + first, known->ids, sizeof(known->ids));
-        out->count += known->count;
+    DT_TRY(reserve(out, word->length + DT_WORD_LONG_TOKENS, err));
+    first = out->count;
+    if (slot != NULL && slot->length == word->length &&
+        memcmp(slot->text, word->at, word->length) == 0) {
+        memcpy(out->items + first, slot->ids, sizeof(slot->ids));
+        out->count += slot->count;
         return DT_OK;
     }
     DT_TRY(merge_word(e, out, word->at, word->length, err));
-    count = out->count - first;
-    if (count <= SLOT_TOKENS) {
-        *known = (slot){word->low, word->high, (uint8_t)word->length, (uint8_t)count, {0}};
-        memcpy(known->ids, out->items + first, count * sizeof(known->ids[0]));
+    keep(word, slot, out->items + first, out->count - first);
+out:
+    return st;
+}
+
+/* A slot is copied with its count, so the list needs room for one more id than the words have. */
+static dt_status add_batch(dt_bpe_encoder *e, dt_ids *out, const cut_word *words, size_t count,
+                           dt_error *err)
+{
+    enum { COPIED = DT_WORD_SHORT_TOKENS + 1 };
+    dt_status st = DT_OK;
+
+    DT_TRY(reserve(out, count * COPIED, err));
+    for (size_t i = 0; i < count; i++) {
+        const dt_word_slot *slot = dt_word_line_find(words[i].line, words[i].key);
+
+        if (slot != NULL) {
+            memcpy(out->items + out->count, slot->ids, COPIED * sizeof(int32_t));
+            out->count += (size_t)slot->count;
+            continue;
+        }
+        DT_TRY(add_word(e, out, &words[i], err));
+        DT_TRY(reserve(out, (count - i) * COPIED, err));
     }
 out:
     return st;
@@ -303,19 +292,25 @@ static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, siz
 
     dt_splitter_begin(&splitter, &e->bpe->split, text, length);
     while (at < end) {
-        cut_word words[AHEAD];
-        int count = 0;
+        cut_word words[BATCH + DT_SPLIT_BLOCK];
+        size_t count = 0;
 
-        for (; count < AHEAD && at < end; count++) {
-            const unsigned char *next = dt_bpe_uses_joints(e->bpe)
-                                            ? dt_joints_next(&e->bpe->joints, at, end)
-                                            : dt_splitter_next(&splitter, at);
+        while (count < BATCH && at < end) {
+            uint64_t ends = dt_splitter_block(&splitter, at);
+            const unsigned char *start = at, *next;
 
-            words[count] = cut_word_of(e, at, (size_t)(next - at));
+            for (; ends != 0; ends &= ends - 1, at = next) {
+                next = start + __builtin_ctzll(ends);
+                words[count++] = cut_word_of(e, at, next, end);
+            }
+            if (at > start)
+                continue;
+            next = dt_bpe_uses_joints(e->bpe) ? dt_joints_next(&e->bpe->joints, at, end)
+                                              : dt_splitter_next(&splitter, at);
+            words[count++] = cut_word_of(e, at, next, end);
             at = next;
         }
-        for (int i = 0; i < count; i++)
-            DT_TRY(add_word(e, out, &words[i], err));
+        DT_TRY(add_batch(e, out, words, count, err));
     }
 out:
     return st;
@@ -499,13 +494,12 @@ dt_status dt_bpe_encoder_open(dt_bpe_encoder **out, const dt_bpe *bpe, dt_error 
     dt_bpe_encoder *made = calloc(1, sizeof(*made));
 
     *out = NULL;
-    if (made != NULL)
-        made->slots = aligned_alloc(64, SLOTS * sizeof(slot));
-    if (made == NULL || made->slots == NULL) {
-        free(made);
+    if (made == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory to encode text");
+    if (dt_word_cache_init(&made->words, err) != DT_OK) {
+        free(made);
+        return DT_ERR_NOMEM;
     }
-    memset(made->slots, 0, SLOTS * sizeof(slot));
     made->bpe = bpe;
     dt_strbuf_init(&made->normal);
     dt_strbuf_init(&made->marked);
@@ -521,6 +515,6 @@ void dt_bpe_encoder_close(dt_bpe_encoder *encoder)
     dt_unigram_memory_release(&encoder->unigram);
     dt_strbuf_release(&encoder->normal);
     dt_strbuf_release(&encoder->marked);
-    free(encoder->slots);
+    dt_word_cache_release(&encoder->words);
     free(encoder);
 }

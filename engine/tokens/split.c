@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "engine/tokens/split_block.h"
 #include "engine/tokens/unicode.h"
 
 #include "base/banned.h"
@@ -446,4 +447,13 @@ place dt_splitter_next(dt_splitter *splitter, place at)
     if (splitter->split->count == 1) /* true for most tokenizers: saves a tenth of their time */
         return piece_end(&splitter->split->stages[0], at, splitter->ends[0]);
     return staged_end(splitter, at);
+}
+
+uint64_t dt_splitter_block(const dt_splitter *splitter, place at)
+{
+    const dt_split *split = splitter->split;
+
+    return split->count == 1 && dt_split_block_has(split->stages[0].kind)
+               ? dt_split_block(split->stages[0].kind, at, (size_t)(splitter->ends[0] - at))
+               : 0;
 }

@@ -2,7 +2,7 @@
  *
  * A split has stages. Each stage cuts the pieces of the stage before it where its pattern matches: a match is a
  * piece, and the text between two matches is a piece. A pattern is either one of those below, which are
- * implemented in C and cost a nanosecond per byte, or a set of characters (split_set.h).
+ * implemented in C, for ASCII also on masks of 64 bytes (split_block.h), or a set of characters (split_set.h).
  *   gpt2      's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *   llama3    (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
  *             |\s*[\r\n]+|\s+(?!\S)|\s+
@@ -69,6 +69,10 @@ void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char 
 /* Returns the end of the word that starts at `at`: the start of the text, or the end of the
  * previous word. */
 const unsigned char *dt_splitter_next(dt_splitter *splitter, const unsigned char *at);
+#define DT_SPLIT_BLOCK 64
+/* Returns many word ends at once: bit i is set if a word ends before at[i], i < DT_SPLIT_BLOCK. No end before the highest bit is left
+ * out. 0: only dt_splitter_next can find the end. */
+uint64_t dt_splitter_block(const dt_splitter *splitter, const unsigned char *at);
 
 #ifdef __cplusplus
 }

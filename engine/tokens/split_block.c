@@ -1,0 +1,214 @@
+#include "engine/tokens/split_block.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+/* The classes of a block without the bytes that are not known. A mask shifted left by one says at
+ * each byte what its predecessor is; shifted right by one, what its successor is. */
+typedef struct block {
+    const unsigned char *bytes;
+    dt_ascii_masks is;
+    uint64_t other;     /* neither letter nor number nor space */
+    uint64_t starts;    /* of words */
+    uint64_t uncertain; /* where the scalar code must decide */
+} block;
+
+static inline uint64_t first_of_run(uint64_t run)
+{
+    return run & ~(run << 1);
+}
+
+/* The mask of the bytes before byte i; i < 64. */
+static inline uint64_t before(int i)
+{
+    return ((uint64_t)1 << i) - 1;
+}
+
+/* Extends `from`, the first bytes of some runs of `all`, to the whole of these runs: the carry of
+ * the sum clears them. */
+static inline uint64_t whole_runs(uint64_t from, uint64_t all)
+{
+    return all & ~(all + from);
+}
+
+/* Returns the bytes of the contraction 's, 't, 're, 've, 'm, 'll or 'd at the quote `at`; 0: there is
+ * none. */
+static inline int contraction(const unsigned char *at, bool any_case)
+{
+    unsigned char one = any_case ? at[1] | 0x20 : at[1], two = any_case ? at[2] | 0x20 : at[2];
+
+    if (one == 's' || one == 't' || one == 'm' || one == 'd')
+        return 2;
+    return (one == 'r' && two == 'e') || (one == 'v' && two == 'e') || (one == 'l' && two == 'l')
+               ? 3
+               : 0;
+}
+
+/* Makes each contraction at `quotes` a word, or with `joined` the end of the word before it, unless
+ * that is itself a contraction. */
+static inline void contractions(block *b, uint64_t quotes, bool any_case, bool joined)
+{
+    int end = -1;
+
+    for (; quotes != 0; quotes &= quotes - 1) {
+        int at = __builtin_ctzll(quotes), length;
+
+        if (at > DT_ASCII_BLOCK - 3) {
+            b->uncertain |= joined ? (uint64_t)1 << at : 0;
+            break;
+        }
+        length = joined && at == end ? 0 : contraction(b->bytes + at, any_case);
+        if (length == 0)
+            continue;
+        end = at + length;
+        b->starts &= ~(before(length) << at) | (uint64_t)!joined << at;
+        b->starts |= end < DT_ASCII_BLOCK ? (uint64_t)1 << end : 0;
+    }
+}
+
+static inline void gpt2(block *b)
+{
+    const dt_ascii_masks *is = &b->is;
+    uint64_t joined = is->blank << 1; /* to the blank before it */
+    uint64_t other = first_of_run(b->other) & ~joined;
+
+    b->starts = other | ((first_of_run(is->letter) | first_of_run(is->number)) & ~joined);
+    b->starts |= first_of_run(is->space) | (is->space & ~(is->space >> 1));
+    contractions(b, is->quote & other, false, false);
+}
+
+/* Returns the first of each three digits. */
+static inline uint64_t threes(uint64_t number)
+{
+    uint64_t found = first_of_run(number), next = found;
+
+    while ((next = next << 3 & number & number << 1 & number << 2) != 0)
+        found |= next;
+    return found;
+}
+
+/* Of the white space that `[\r\n]*` has left over, `\s*[\r\n]+|\s+(?!\S)|\s+`: starts at its first byte, after its last
+ * line break, and at a last byte that is no line break. */
+static inline uint64_t space_starts(const block *b, uint64_t space)
+{
+    uint64_t line = b->is.line, rest = b->is.space & ~line;
+    uint64_t after_line = rest & (line << 1);
+    uint64_t stops =
+        (rest + after_line) & ~rest; /* the byte after each run of `rest` that starts there */
+
+    for (uint64_t bad = stops & line; bad != 0; bad &= bad - 1) {
+        /* a line break follows: clear the start, the highest one before it */
+        uint64_t below = after_line & before(__builtin_ctzll(bad));
+
+        if (below != 0)
+            after_line &= ~((uint64_t)1 << (63 - __builtin_clzll(below)));
+    }
+    return first_of_run(space) | after_line | (rest & ~(b->is.space >> 1));
+}
+
+/* Starts of the letters' words, which take along one byte before them that is no letter, number or
+ * line break; and starts of the others. */
+static inline void words(block *b, uint64_t numbers)
+{
+    const dt_ascii_masks *is = &b->is;
+    uint64_t taken = whole_runs(is->line & (b->other << 1), is->line); /* by `[\r\n]*` */
+    uint64_t other = first_of_run(b->other) & ~(is->blank << 1);
+    uint64_t prefix = other & (is->letter >> 1);
+
+    b->starts = other | numbers;
+    b->starts |= first_of_run(is->letter) & ~((prefix | (is->space & ~is->line)) << 1);
+    b->starts |= space_starts(b, is->space & ~taken);
+}
+
+static inline void llama3(block *b, uint64_t numbers)
+{
+    words(b, numbers);
+    contractions(b, b->is.quote & first_of_run(b->other) & ~(b->is.blank << 1), true, false);
+}
+
+static inline void o200k(block *b)
+{
+    const dt_ascii_masks *is = &b->is;
+
+    words(b, threes(is->number));
+    b->starts |= is->upper & (is->letter & ~is->upper) << 1;
+    for (uint64_t at = is->line << 1 & b->other; at != 0; at &= at - 1) /* `[\r\n/]*` */
+        if (b->bytes[__builtin_ctzll(at)] == '/')
+            b->uncertain |= at & -at;
+    contractions(b, is->quote & is->letter << 1, true, true);
+}
+
+bool dt_split_block_has(dt_split_kind kind)
+{
+    return kind <= DT_SPLIT_O200K;
+}
+
+/* Returns the starts up to the second last of `count` known bytes; of white space that reaches the last one, only
+ * the first byte, because what follows decides about the others. */
+static inline uint64_t certain(const block *b, int count)
+{
+    uint64_t known = before(count - 1) & ~(uint64_t)1;
+    uint64_t spaces =
+        ~(b->is.space << (64 - count)); /* its leading zeros: white space at the end */
+    int run = spaces == 0 ? 64 : __builtin_clzll(spaces);
+
+    if (run >= count)
+        return 0;
+    if (run > 1)
+        known &= before(count - run + 1);
+    if (b->uncertain != 0)
+        known &= before(__builtin_ctzll(b->uncertain));
+    return b->starts & known;
+}
+
+uint64_t dt_split_block(dt_split_kind kind, const unsigned char *at, size_t left)
+{
+    unsigned char copy[DT_ASCII_BLOCK];
+    block b = {.bytes = at};
+    uint64_t unknown;
+    int count = DT_ASCII_BLOCK;
+
+    if (left < 3 || ((at[0] | at[1]) & 0x80) != 0)
+        return 0;
+    if (left < DT_ASCII_BLOCK) {
+        memset(copy, 0x80, sizeof(copy));
+        memcpy(copy, at, left);
+        b.bytes = copy;
+    }
+    dt_ascii_masks_find(&b.is, b.bytes);
+    unknown = b.is.high;
+    if (unknown != 0) {
+        uint64_t known = (unknown & -unknown) - 1;
+
+        count = __builtin_ctzll(unknown);
+        if (count < 2)
+            return 0;
+        b.is.letter &= known;
+        b.is.upper &= known;
+        b.is.number &= known;
+        b.is.space &= known;
+        b.is.blank &= known;
+        b.is.line &= known;
+        b.is.quote &= known;
+        b.other = known;
+    } else {
+        b.other = ~(uint64_t)0;
+    }
+    b.other &= ~(b.is.letter | b.is.number | b.is.space);
+    switch (kind) {
+    case DT_SPLIT_GPT2:
+        gpt2(&b);
+        break;
+    case DT_SPLIT_QWEN:
+        llama3(&b, b.is.number);
+        break;
+    case DT_SPLIT_O200K:
+        o200k(&b);
+        break;
+    default:
+        llama3(&b, threes(b.is.number));
+        break;
+    }
+    return certain(&b, count);
+}
