@@ -202,36 +202,35 @@ out:
     return st;
 }
 
-/* A word of the text and its line in the cache. */
+/* A word of the text, which ends where the next one starts, and its line in the cache. */
 typedef struct cut_word {
     dt_word_key key;
     dt_word_line *line;
     const unsigned char *at;
-    size_t length;
 } cut_word;
 
-static inline cut_word cut_word_of(const dt_bpe_encoder *e, const unsigned char *at,
+static inline cut_word cut_word_of(dt_word_line *lines, const unsigned char *at,
                                    const unsigned char *next, const unsigned char *end)
 {
-    cut_word word = {.at = at, .length = (size_t)(next - at)};
+    cut_word word = {.key = dt_word_key_of(at, (size_t)(next - at), end), .at = at};
 
-    word.key = dt_word_key_of(at, word.length, end);
-    word.line = dt_word_cache_line(&e->words, word.key);
+    word.line = dt_word_line_of(lines, word.key);
     __builtin_prefetch(word.line);
     return word;
 }
 
 /* Keeps the tokens of a word, unless it is too long. */
-static void keep(const cut_word *word, dt_long_word *slot, const int32_t *ids, size_t count)
+static void keep(const cut_word *word, size_t length, dt_long_word *slot, const int32_t *ids,
+                 size_t count)
 {
-    if (word->length <= DT_WORD_SHORT && count <= DT_WORD_SHORT_TOKENS) {
+    if (length <= DT_WORD_SHORT && count <= DT_WORD_SHORT_TOKENS) {
         word->line->slots[1] = word->line->slots[0];
         word->line->slots[0] = (dt_word_slot){.key = word->key, .count = (int32_t)count};
         memcpy(word->line->slots[0].ids, ids, count * sizeof(*ids));
     } else if (slot != NULL && count <= DT_WORD_LONG_TOKENS) {
-        slot->length = (uint8_t)word->length;
+        slot->length = (uint8_t)length;
         slot->count = (uint8_t)count;
-        memcpy(slot->text, word->at, word->length);
+        memcpy(slot->text, word->at, length);
         memcpy(slot->ids, ids, count * sizeof(*ids));
     }
 }
@@ -239,43 +238,55 @@ static void keep(const cut_word *word, dt_long_word *slot, const int32_t *ids, s
 /* Adds a word that is not among the short ones of the cache. */
 static dt_status add_word(dt_bpe_encoder *e, dt_ids *out, const cut_word *word, dt_error *err)
 {
+    size_t length = (size_t)(word[1].at - word->at), first;
     dt_long_word *slot =
-        word->length <= DT_WORD_LONG ? dt_word_cache_long(&e->words, word->at, word->length) : NULL;
+        length <= DT_WORD_LONG ? dt_word_cache_long(&e->words, word->at, length) : NULL;
     dt_status st = DT_OK;
-    size_t first;
 
-    DT_TRY(reserve(out, word->length + DT_WORD_LONG_TOKENS, err));
+    DT_TRY(reserve(out, length + DT_WORD_LONG_TOKENS, err));
     first = out->count;
-    if (slot != NULL && slot->length == word->length &&
-        memcmp(slot->text, word->at, word->length) == 0) {
+    if (slot != NULL && slot->length == length && memcmp(slot->text, word->at, length) == 0) {
         memcpy(out->items + first, slot->ids, sizeof(slot->ids));
         out->count += slot->count;
         return DT_OK;
     }
-    DT_TRY(merge_word(e, out, word->at, word->length, err));
-    keep(word, slot, out->items + first, out->count - first);
+    DT_TRY(merge_word(e, out, word->at, length, err));
+    keep(word, length, slot, out->items + first, out->count - first);
 out:
     return st;
 }
 
-/* A slot is copied with its count, so the list needs room for one more id than the words have. */
+/* Adds the tokens of words[at .. count - 1] as far as the words are in the lines of the cache. Returns the first word that
+ * is not. A slot is copied with its count: the list must have room for DT_WORD_COPIED ids a word. */
+static inline size_t add_known(dt_ids *out, const cut_word *words, size_t at, size_t count)
+{
+    int32_t *to = out->items + out->count;
+
+    for (; at < count; at++) {
+        const dt_word_slot *slot = dt_word_line_find(words[at].line, words[at].key);
+
+        if (slot == NULL)
+            break;
+        memcpy(to, slot->ids, DT_WORD_COPIED * sizeof(*to));
+        to += slot->count;
+    }
+    out->count = (size_t)(to - out->items);
+    return at;
+}
+
+/* words[count] has the end of the last word. */
 static dt_status add_batch(dt_bpe_encoder *e, dt_ids *out, const cut_word *words, size_t count,
                            dt_error *err)
 {
-    enum { COPIED = DT_WORD_SHORT_TOKENS + 1 };
     dt_status st = DT_OK;
+    size_t at = 0;
 
-    DT_TRY(reserve(out, count * COPIED, err));
-    for (size_t i = 0; i < count; i++) {
-        const dt_word_slot *slot = dt_word_line_find(words[i].line, words[i].key);
-
-        if (slot != NULL) {
-            memcpy(out->items + out->count, slot->ids, COPIED * sizeof(int32_t));
-            out->count += (size_t)slot->count;
-            continue;
-        }
-        DT_TRY(add_word(e, out, &words[i], err));
-        DT_TRY(reserve(out, (count - i) * COPIED, err));
+    for (;;) {
+        DT_TRY(reserve(out, (count - at) * DT_WORD_COPIED, err));
+        at = add_known(out, words, at, count);
+        if (at == count)
+            break;
+        DT_TRY(add_word(e, out, &words[at++], err));
     }
 out:
     return st;
@@ -287,30 +298,31 @@ static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, siz
                            dt_error *err)
 {
     const unsigned char *at = (const unsigned char *)text, *end = at + length;
+    dt_word_line *lines = e->words.lines;
     dt_status st = DT_OK;
     dt_splitter splitter;
 
     dt_splitter_begin(&splitter, &e->bpe->split, text, length);
     while (at < end) {
-        cut_word words[BATCH + DT_SPLIT_BLOCK];
-        size_t count = 0;
+        cut_word words[BATCH + DT_SPLIT_BLOCK + 1], *word = words;
 
-        while (count < BATCH && at < end) {
+        while (word < words + BATCH && at < end) {
             uint64_t ends = dt_splitter_block(&splitter, at);
             const unsigned char *start = at, *next;
 
             for (; ends != 0; ends &= ends - 1, at = next) {
                 next = start + __builtin_ctzll(ends);
-                words[count++] = cut_word_of(e, at, next, end);
+                *word++ = cut_word_of(lines, at, next, end);
             }
             if (at > start)
                 continue;
             next = dt_bpe_uses_joints(e->bpe) ? dt_joints_next(&e->bpe->joints, at, end)
                                               : dt_splitter_next(&splitter, at);
-            words[count++] = cut_word_of(e, at, next, end);
+            *word++ = cut_word_of(lines, at, next, end);
             at = next;
         }
-        DT_TRY(add_batch(e, out, words, count, err));
+        word->at = at;
+        DT_TRY(add_batch(e, out, words, (size_t)(word - words), err));
     }
 out:
     return st;

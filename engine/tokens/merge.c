@@ -5,49 +5,75 @@
 
 #include "base/banned.h"
 
-#define SHORT 48 /* tokens; from here on, a heap is faster than comparing all pairs */
-#define NONE  UINT32_MAX
+#define SHORT   48 /* tokens; from here on, a heap is faster than comparing all pairs */
+#define NONE    UINT32_MAX
+#define AT_ONCE 8 /* entries that `first_of` compares without a branch; SHORT is a multiple */
+#define AT_BITS 6 /* of a position in a short word */
+#define AT_MASK ((1 << AT_BITS) - 1)
+#define RANKS   (1u << (31 - AT_BITS)) /* that fit an entry with a position */
 
-/* --- short words: ranks[i] is that of the merge of tokens i and i + 1 */
+/* --- short words: tokens stay where they are, and a bit says whether one was merged into its
+ * predecessor */
+
+typedef struct short_word {
+    int32_t order
+        [SHORT]; /* rank << AT_BITS | position of the merge with the next token; INT32_MAX: none */
+    int32_t made[SHORT]; /* what that merge makes */
+    int32_t *ids;
+    uint64_t kept; /* positions that still have a token */
+} short_word;
+
+static inline void find_merge(short_word *w, int at, int next, const dt_pairs *merges)
+{
+    const dt_pair *pair = dt_pairs_get(merges, w->ids[at], w->ids[next]);
+
+    w->order[at] =
+        pair->rank == DT_PAIR_NONE ? INT32_MAX : (int32_t)(pair->rank << AT_BITS | (uint32_t)at);
+    w->made[at] = pair->id;
+}
+
+/* Returns the smallest of the first `count` entries, in whole groups. */
+static inline int32_t first_of(const int32_t *order, size_t count)
+{
+    int32_t least[AT_ONCE], first = INT32_MAX;
+
+    memcpy(least, order, sizeof(least));
+    for (size_t i = AT_ONCE; i < count; i += AT_ONCE)
+        for (size_t j = 0; j < AT_ONCE; j++)
+            least[j] = order[i + j] < least[j] ? order[i + j] : least[j];
+    for (size_t j = 0; j < AT_ONCE; j++)
+        first = least[j] < first ? least[j] : first;
+    return first;
+}
 
 static size_t merge_short(int32_t *ids, size_t count, const dt_pairs *merges)
 {
-    uint32_t ranks[SHORT];
-    int32_t made[SHORT]; /* what the merge makes */
+    size_t kept = 0;
+    int32_t first;
+    short_word w;
 
-    for (size_t i = 0; i + 1 < count; i++) {
-        const dt_pair *pair = dt_pairs_get(merges, ids[i], ids[i + 1]);
+    w.ids = ids;
+    w.kept = ((uint64_t)1 << count) - 1;
+    for (size_t i = 0; i < SHORT; i++)
+        w.order[i] = INT32_MAX;
+    for (size_t i = 0; i + 1 < count; i++)
+        find_merge(&w, (int)i, (int)i + 1, merges);
+    while ((first = first_of(w.order, count)) != INT32_MAX) {
+        int at = first & AT_MASK;
+        uint64_t behind = w.kept & ~(uint64_t)1 << at, before = w.kept & (((uint64_t)1 << at) - 1);
 
-        ranks[i] = pair->rank;
-        made[i] = pair->id;
+        ids[at] = w.made[at];
+        w.order[__builtin_ctzll(behind)] = w.order[at] = INT32_MAX;
+        w.kept ^= behind & -behind;
+        behind &= behind - 1;
+        if (behind != 0)
+            find_merge(&w, at, __builtin_ctzll(behind), merges);
+        if (before != 0)
+            find_merge(&w, 63 - __builtin_clzll(before), at, merges);
     }
-    while (count > 1) {
-        size_t best = 0;
-
-        for (size_t i = 1; i + 1 < count; i++)
-            if (ranks[i] < ranks[best])
-                best = i;
-        if (ranks[best] == DT_PAIR_NONE)
-            break;
-        ids[best] = made[best];
-        count--;
-        memmove(ids + best + 1, ids + best + 2, (count - best - 1) * sizeof(*ids));
-        memmove(ranks + best, ranks + best + 1, (count - best) * sizeof(ranks[0]));
-        memmove(made + best, made + best + 1, (count - best) * sizeof(made[0]));
-        if (best + 1 < count) {
-            const dt_pair *pair = dt_pairs_get(merges, ids[best], ids[best + 1]);
-
-            ranks[best] = pair->rank;
-            made[best] = pair->id;
-        }
-        if (best > 0) {
-            const dt_pair *pair = dt_pairs_get(merges, ids[best - 1], ids[best]);
-
-            ranks[best - 1] = pair->rank;
-            made[best - 1] = pair->id;
-        }
-    }
-    return count;
+    for (; w.kept != 0; w.kept &= w.kept - 1)
+        ids[kept++] = ids[__builtin_ctzll(w.kept)];
+    return kept;
 }
 
 /* --- long words: a linked list of tokens, and a heap of pairs, some of which are outdated */
@@ -176,7 +202,7 @@ out:
 dt_status dt_merge(int32_t *ids, size_t *count, const dt_pairs *merges, dt_merge_memory *memory,
                    dt_error *err)
 {
-    if (*count > SHORT)
+    if (*count > SHORT || merges->count > RANKS)
         return merge_long(ids, count, merges, memory, err);
     *count = merge_short(ids, *count, merges);
     return DT_OK;

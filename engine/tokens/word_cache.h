@@ -23,6 +23,7 @@ extern "C" {
 #define DT_WORD_LINES_LOG    16
 #define DT_WORD_SHORT        15 /* bytes */
 #define DT_WORD_SHORT_TOKENS 3
+#define DT_WORD_COPIED       (DT_WORD_SHORT_TOKENS + 1) /* a slot's ids with its count */
 #define DT_WORD_LONG         62
 #define DT_WORD_LONG_TOKENS  16
 
@@ -84,11 +85,11 @@ static inline dt_word_key dt_word_key_of(const unsigned char *word, size_t lengt
     return key;
 }
 
-static inline dt_word_line *dt_word_cache_line(const dt_word_cache *cache, dt_word_key key)
+static inline dt_word_line *dt_word_line_of(dt_word_line *lines, dt_word_key key)
 {
     uint64_t hash = key.low * 0x9e3779b97f4a7c15ull + key.high * 0xc2b2ae3d27d4eb4full;
 
-    return &cache->lines[hash >> (64 - DT_WORD_LINES_LOG)];
+    return &lines[hash >> (64 - DT_WORD_LINES_LOG)];
 }
 
 static inline bool dt_word_key_equal(dt_word_key a, dt_word_key b)
