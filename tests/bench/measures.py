@@ -11,6 +11,7 @@ import random
 import re
 import statistics
 import sys
+import time
 
 from runs import Failed, launch, output, peer, values, when
 
@@ -235,19 +236,47 @@ def tensor(settings):
              f"{megabytes(sent['tensor'])} and {megabytes(sent['ddp'])}", "", count)]
 
 
+def stall(gaps):
+    """Of the steps 2 to 8, where 5 begins with a save: seconds that it is longer than its neighbours, the same as a share, and
+    the share by which the slowest step after it is longer than those before it."""
+    before, saving, after = gaps[1:3], gaps[3], gaps[4:]
+    usual = median(before + after)
+    return saving - usual, saving / usual - 1, max(after) / median(before) - 1
+
+
+def told_stall(stalls):
+    seconds, share, later = map(median, zip(*stalls))
+    return f"{100 * share:+.1f} % ({seconds:.2f} s); the slowest of the three after it over those before it {100 * later:+.1f} %"
+
+
+def copy_seconds(count):
+    """Of one thread, at its best of three; in pieces that fit no cache."""
+    piece = 1 << 28
+    source, target = bytearray(piece), bytearray(piece)
+    taken = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        target[:] = source
+        taken.append(time.perf_counter() - begun)
+    return min(taken) * count / piece
+
+
 def save(settings):
     """From one step's report to the next's: the snapshot is taken after the report of its step."""
-    ratios, beside = [], []
+    ours, theirs = [], []
+    accumulate = 8 if settings.quick else 1  # points have whole milliseconds
     for _ in range(settings.rounds):
-        run = gpt2_run(settings, 8, checkpoint__every=4)
+        run = gpt2_run(settings, 8, checkpoint__every=4, batch__accumulate=accumulate)
         times = [when(point["time"]) for point in run["points"] if point["name"] == "loss"]
-        gaps = [late - early for early, late in zip(times, times[1:])]  # gaps[i]: step i + 2
-        before, saving, after = gaps[1:3], gaps[3], gaps[4:]
-        ratios.append(saving / median(before + after))
-        beside.append(max(after) / median(before))
-    return [("the step that saves over its neighbours, 124M bf16", "< 5 % longer",
-             f"{100 * (median(ratios) - 1):+.1f} %; the slowest of the three after it over those "
-             f"before it {100 * (median(beside) - 1):+.1f} %", "", settings.rounds)]
+        ours.append(stall([late - early for early, late in zip(times, times[1:])]))
+        if settings.torch:
+            way = "eager" if settings.quick else "compile"
+            theirs.append(stall(peer(settings.torch, mode="save", dtype="bf16", compile=way, steps=8, accumulate=accumulate,
+                                     **settings.size)["seconds"]))
+    size = int(output("dtrun", "sql", f"SELECT max(bytes) FROM checkpoints WHERE run = '{run['run']}'").split()[-1])
+    return [("the step that saves over its neighbours, 124M bf16", "≤ 5 % longer, ≤ PyTorch's async_save", told_stall(ours),
+             told_stall(theirs) if theirs else "", settings.rounds),
+            ("the same, its floor: bytes copied", "", f"{megabytes(size)}, {copy_seconds(size):.2f} s by one thread", "", 1)]
 
 
 MEASURES = {"first_step": first_step, "char": char, "bf16": bf16, "fp32": fp32, "ranks": ranks,

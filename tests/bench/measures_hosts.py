@@ -30,6 +30,8 @@ class Hosts:
         self.net = done.stdout.strip()
         words = subprocess.run(["bash", "-c", '. "$1/env"; env -0', "env", self.net], check=True, capture_output=True)
         self.env = dict(word.split("=", 1) for word in words.stdout.decode().split("\0") if word)
+        config = (pathlib.Path(self.net) / "ssh_config").read_text()
+        self.address = config.split("Host host1\n", 1)[1].split("HostName ", 1)[1].split()[0]
         try:
             for host in range(1, count + 1):
                 self.bind(f"host{host}", host - 1)

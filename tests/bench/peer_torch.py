@@ -9,6 +9,8 @@ speed  tokens/s, median over steps after warm-up (forward, backward, clip, AdamW
        torch.compile; random tokens unless --data is given
 train  characters of a text, 90/10 split, warm-up and cosine; wall time without start-up and
        compilation; curve: step, validation loss and seconds
+save   seconds of each step, one of which begins with an async_save of model and optimizer by
+       torch.distributed.checkpoint; the settings are those of speed, and the first step is not told
 
 peak_bytes is the process's: ask for one way, eager or compile, where it matters.
 """
@@ -19,6 +21,7 @@ import math
 import pathlib
 import resource
 import statistics
+import tempfile
 import time
 
 import torch
@@ -28,7 +31,7 @@ import torch.nn.functional as F
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--mode", choices=["speed", "train"], required=True)
+    add("--mode", choices=["speed", "train", "save"], required=True)
     add("--data", help="UTF-8 text (train); its characters are the tokens")
     add("--layers", type=int, default=4)
     add("--heads", type=int, default=4)
@@ -48,11 +51,12 @@ def arguments():
     add("--weight-decay", type=float, default=0.1)
     add("--clip", type=float, default=1.0)
     add("--every", type=int, default=250, help="train: steps between evaluations")
+    add("--save-at", type=int, default=5, help="save: the step that begins with it")
     add("--seed", type=int, default=1337)
     args = parser.parse_args()
     if args.mode == "train" and not args.data:
         parser.error("train needs '--data'")
-    steps, warmup = (10, 3) if args.mode == "speed" else (2000, 100)
+    steps, warmup = (2000, 100) if args.mode == "train" else (10, 3)
     args.steps, args.warmup = args.steps or steps, args.warmup or warmup
     return args
 
@@ -80,7 +84,7 @@ class Gpt(torch.nn.Module):
     def __init__(self, args, vocab):
         super().__init__()
         # Rows that no token has are faster, and they change what is learnt: only for timing.
-        rows = -(-vocab // 64) * 64 if args.mode == "speed" else vocab
+        rows = -(-vocab // 64) * 64 if args.mode != "train" else vocab
         self.wte = torch.nn.Embedding(rows, args.embed)
         self.wpe = torch.nn.Embedding(args.tokens, args.embed)
         blocks = (Block(args.embed, args.heads) for _ in range(args.layers))
@@ -161,6 +165,29 @@ def measure_speed(args, data, compiled):
     return {"tokens_per_second": round(tokens / statistics.median(seconds[args.warmup :]), 1)}
 
 
+def measure_save(args, data, compiled):
+    import torch.distributed as dist
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import get_state_dict
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    stream, _, vocab = data
+    run = Run(args, vocab, compiled)
+    seconds, saved = [], None
+    with tempfile.TemporaryDirectory() as folder:
+        for step in range(1, args.steps + 1):
+            start = time.perf_counter()
+            if step == args.save_at:
+                model, optimizer = get_state_dict(run.model, run.adamw)
+                saved = dcp.async_save({"model": model, "optimizer": optimizer}, checkpoint_id=folder)
+                call = time.perf_counter() - start
+            run.step(args.lr, lambda: batch_of(stream, args))
+            seconds.append(time.perf_counter() - start)
+        saved.result()
+    dist.destroy_process_group()
+    return {"seconds": seconds[1:], "call_seconds": call}
+
+
 def train(args, data, compiled):
     stream, held, vocab = data
     steps, warmup, run = args.steps, args.warmup, Run(args, vocab, compiled)
@@ -202,7 +229,7 @@ def main():
     data = read_data(args)
     result = {"peer": "torch " + torch.__version__, "settings": {**vars(args), "vocab": data[2]}}
     for name in ["eager", "compile"] if args.compile == "both" else [args.compile]:
-        work = measure_speed if args.mode == "speed" else train
+        work = {"speed": measure_speed, "train": train, "save": measure_save}[args.mode]
         result[name] = work(args, data, name == "compile")
         peak_kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         result[name]["peak_bytes"] = 1024 * peak_kilobytes
