@@ -35,6 +35,8 @@ typedef struct model_size {
 static const model_size sizes[] = {
     {"char GPT", false, 12, 64, 128, 4, 65, 128, 768, 1, (size_t)64 << 20, false},
     {"GPT-2 124M", false, 4, 1024, 768, 12, 50257, 50304, 1024, 1, (size_t)2 << 30, false},
+    {"GPT-2 124M, a token of 1 text", false, 1, 1, 768, 12, 50257, 50304, 1, 1, (size_t)1 << 30, false},
+    {"GPT-2 124M, tokens of 16 texts", false, 16, 1, 768, 12, 50257, 50304, 16, 1, (size_t)1 << 30, false},
     {"GPT-2 124M", true, 32, 1024, 768, 12, 50257, 50304, 2432, 12, (size_t)8 << 30, false},
     {"tiny", true, 2, 32, 128, 2, 97, 128, 64, 1, (size_t)32 << 20, true},
 };

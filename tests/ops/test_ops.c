@@ -123,6 +123,14 @@ static const row rows[] = {
       {88, 63, 21},
       {88, 21, 63},
       {300, 64, 48}}},
+    {"matmul_large",
+     case_matmul,
+     1e-5,
+     8e-3,
+     5e-4,
+     "as above, with sums of up to 4130 products; more than a block, or a slice, of the code for "
+     "AMX",
+     {{70, 450, 420}, {24, 4130, 40}, {4130, 40, 24}, {40, 24, 4130}}},
     {"matmul_bias",
      case_matmul_bias,
      3e-6,
@@ -150,7 +158,8 @@ static const row rows[] = {
      2e-5,
      5e-2,
      7e-3,
-     "as above; flash attention rounds p and ds before their sums over 1,024, and what those roundings "
+     "as above; flash attention rounds p and ds before their sums over 1,024, and what those "
+     "roundings "
      "alone make of an exact backward is up to 3.9e-2 in bf16 and 6.0e-3 in fp16 (32 problems of "
      "these shapes)",
      {{1, 1024, 1, 64}, {1, 1024, 1, 128}}},

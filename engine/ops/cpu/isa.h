@@ -4,7 +4,8 @@
  * FMA ("avx2", x86-64-v3), for AVX-512 ("avx512", x86-64-v4), and for AVX-512 with bf16 products
  * ("avx512_bf16"). The fastest build that the processor supports is used. For tests, the environment
  * variable DTRUN_CPU_ISA names another one; it is read when a device is opened. oneDNN chooses its
- * instruction set independently (ONEDNN_MAX_CPU_ISA).
+ * instruction set independently (ONEDNN_MAX_CPU_ISA). The build avx512_bf16 also uses AMX where the processor
+ * has it (product_amx.h).
  *
  * Errors  DT_ERR_USAGE for an unknown name in DTRUN_CPU_ISA; DT_ERR_UNSUPPORTED for a build that this
  *         processor cannot run

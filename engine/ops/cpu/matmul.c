@@ -1,4 +1,5 @@
-/* matmul: computes the three products of a linear layer, with oneDNN except for few rows.
+/* matmul: computes the three products of a linear layer, with oneDNN except for few rows, and for bf16 where
+ * the processor has AMX.
  *
  * Formula    y = x w^T + bias      dx = dy w      dw += dy^T x, dbias += column sums of dy
  * Shapes     x,dx (N,I)  w,dw (O,I)  y,dy (N,O)  bias,dbias (O)
@@ -6,6 +7,7 @@
 #include "engine/ops/cpu/matmul_int.h"
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/product.h"
+#include "engine/ops/cpu/product_amx.h"
 #include "engine/ops/cpu/rows_int.h"
 
 #include "base/banned.h"
@@ -16,6 +18,10 @@ static dt_status multiply(dt_device *device, const dt_cpu_product *product, void
     dt_status st = DT_OK;
     bool done;
 
+#if defined(__AVX512BF16__)
+    if (product->type == DT_BF16 && dt_cpu_amx_offered())
+        return dt_cpu_product_amx(device, product, c, a, b, bias, err);
+#endif
     DT_TRY(dt_cpu_product_run(device, product, c, a, b, bias, &done, err));
     if (!done)
         DT_TRY(DT_CPU_NAME(matmul_wide)(device, product, c, a, b, bias, err));

@@ -7,7 +7,8 @@
  *            instructions, are within a tenth of the speed of packed layouts (docs/performance.md)
  * Types      a and b: type; c: c_type; bias: type. Sums are fp32.
  * Missing    oneDNN has no fast code for bf16 without AVX-512, nor for f16 without AVX512-FP16, and its
- *            AMX code is wrong if k is not a multiple of 32: matmul_int.h has code for these
+ *            AMX code is wrong if k is not a multiple of 32: matmul_int.h has code for these. Where there is AMX,
+ *            product_amx.h computes bf16
  * Threads    those of the device; called outside a parallel region
  * Errors     DT_ERR_UNSUPPORTED with oneDNN's status if it refuses; DT_ERR_NOMEM
  */

@@ -1,0 +1,428 @@
+#define _GNU_SOURCE
+#include "engine/ops/cpu/product_amx.h"
+
+#include "engine/ops/cpu/cpu_int.h"
+
+#if defined(__AMX_BF16__)
+
+#include <cpuid.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/ops/cpu/transpose_int.h"
+
+#include "base/banned.h"
+
+#define SIDE  16             /* rows and columns of a tile of c */
+#define DEPTH 32             /* values of k in a tile of a or b */
+#define TILE  (SIDE * DEPTH) /* bf16 numbers in a tile of a or b: 1 KiB */
+#define SUMS  (SIDE * SIDE)  /* floats in a tile of c: 1 KiB */
+#define PAIR  (2 * SIDE)     /* rows and columns of a step */
+#define BLOCK 384 /* most rows and columns of a block of c: 576 KiB of sums, for the L2 cache */
+#define CHUNK 256 /* values of k of a step: the chunks of a block, and the next ones, are 768 KiB */
+#define SLICE 4096 /* most rows, columns and values of k that are packed at once: 32 MiB each */
+
+typedef struct operand {
+    const uint16_t *data;
+    int64_t count;  /* rows of a, or columns of b */
+    int64_t stride; /* between rows as they are stored */
+    bool along_k;   /* whether values of k are neighbours in memory */
+} operand;
+
+/* --- is there AMX? */
+
+#define ARCH_REQ_XCOMP_PERM 0x1023
+#define XFEATURE_TILE_DATA  18
+#define CPUID_7_EDX_BF16    (1u << 22)
+#define CPUID_7_EDX_TILE    (1u << 24)
+
+static bool offered;
+
+static void ask(void)
+{
+    const unsigned wanted = CPUID_7_EDX_BF16 | CPUID_7_EDX_TILE;
+    unsigned a, b, c, d;
+
+    offered = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & wanted) == wanted &&
+              __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
+              __builtin_cpu_supports("avx512bw") &&
+              syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILE_DATA) == 0;
+}
+
+bool dt_cpu_amx_offered(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, ask);
+    return offered;
+}
+
+/* Tiles 0 to 7 with 16 rows of 64 bytes each. */
+static void configure(void)
+{
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } tiles = {.palette = 1};
+
+    for (int i = 0; i < 8; i++) {
+        tiles.row_bytes[i] = 2 * DEPTH;
+        tiles.rows[i] = SIDE;
+    }
+    _tile_loadconfig(&tiles);
+}
+
+/* --- packing */
+
+static inline int64_t left_of(int64_t count, int64_t from, int64_t most)
+{
+    return count - from < most ? (count - from > 0 ? count - from : 0) : most;
+}
+
+/* Rows i to i + 15, values k to k + 31 of each; zeros after the last row and value. */
+static inline void read_along(__m512i r[SIDE], const operand *x, int64_t i, int64_t k,
+                              int64_t depth)
+{
+    int64_t rows = left_of(x->count, i, SIDE), values = left_of(depth, k, DEPTH);
+    __mmask32 some = values == DEPTH ? ~(__mmask32)0 : ((__mmask32)1 << values) - 1;
+
+    for (int64_t l = 0; l < SIDE; l++)
+        r[l] = l < rows ? _mm512_maskz_loadu_epi16(some, x->data + (i + l) * x->stride + k)
+                        : _mm512_setzero_si512();
+}
+
+static inline __m512i widened(const operand *x, int64_t i, int64_t k, __mmask16 some)
+{
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x->data + k * x->stride + i));
+}
+
+/* Pairs of values k + 2 p and k + 2 p + 1, p < 16, for i to i + 15. */
+static inline void read_across(__m512i r[SIDE], const operand *x, int64_t i, int64_t k,
+                               int64_t depth)
+{
+    int64_t columns = left_of(x->count, i, SIDE), values = left_of(depth, k, DEPTH);
+    __mmask16 some = (__mmask16)((1u << columns) - 1);
+
+    for (int64_t p = 0; p < SIDE; p++) {
+        r[p] = 2 * p < values ? widened(x, i, k + 2 * p, some) : _mm512_setzero_si512();
+        if (2 * p + 1 < values)
+            r[p] = _mm512_or_si512(r[p], _mm512_slli_epi32(widened(x, i, k + 2 * p + 1, some), 16));
+    }
+}
+
+static inline void pack_tile(uint16_t *out, const operand *x, int64_t i, int64_t k, int64_t depth,
+                             bool transposed)
+{
+    __m512i r[SIDE];
+
+    if (x->along_k)
+        read_along(r, x, i, k, depth);
+    else
+        read_across(r, x, i, k, depth);
+    if (transposed)
+        dt_transpose_16(r);
+    for (int64_t l = 0; l < SIDE; l++)
+        _mm512_store_si512(out + l * DEPTH, r[l]);
+}
+
+/* A packed operand of a slice: chunk after chunk of k, in each of them tile row after tile row. */
+typedef struct packed {
+    uint16_t *data;
+    int64_t tiles; /* of 16 rows of a, or columns of b; even */
+    int64_t deep;  /* tiles of k */
+} packed;
+
+/* How many tiles of k the chunk has that begins with tile d. */
+static inline int64_t deep_at(const packed *x, int64_t d)
+{
+    return left_of(x->deep, d, CHUNK / DEPTH);
+}
+
+/* Tile row i in the chunk that begins with tile d. */
+static inline uint16_t *chunk_of(const packed *x, int64_t i, int64_t d)
+{
+    return x->data + (d * x->tiles + i * deep_at(x, d)) * TILE;
+}
+
+/* Packs some tile rows. Row 0 is row `from` of the operand; k is its first value, `end` is behind its last. A tile
+ * of a has a row in 64 bytes; one of b has a pair of k. */
+static void pack(const packed *out, dt_cpu_share rows, const operand *x, int64_t from, int64_t k,
+                 int64_t end, bool is_a)
+{
+    bool transposed = x->along_k != is_a;
+
+    for (int64_t c = 0; c < out->deep; c += CHUNK / DEPTH)
+        for (int64_t i = rows.begin; i < rows.end; i++)
+            for (int64_t d = 0; d < deep_at(out, c); d++)
+                pack_tile(chunk_of(out, i, c) + d * TILE, x, from + i * SIDE, k + (c + d) * DEPTH,
+                          end, transposed);
+}
+
+/* --- a block of c */
+
+/* What a step prefetches: the next chunk of a block, 128 bytes of both operands with each tile of k. */
+typedef struct ahead {
+    const char *a, *b;
+} ahead;
+
+static inline void prefetch(ahead *next)
+{
+    _mm_prefetch(next->a, _MM_HINT_T1);
+    _mm_prefetch(next->a + 64, _MM_HINT_T1);
+    _mm_prefetch(next->b, _MM_HINT_T1);
+    _mm_prefetch(next->b + 64, _MM_HINT_T1);
+    next->a += 128;
+    next->b += 128;
+}
+
+/* Adds the product of two tile rows of a and two tile columns of b to four tiles of sums. */
+static inline void step(float *top, float *low, const uint16_t *a, const uint16_t *b, int64_t deep,
+                        bool begins, ahead *next)
+{
+    const uint16_t *a1 = a + deep * TILE, *b1 = b + deep * TILE;
+
+    if (begins) {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    } else {
+        _tile_loadd(0, top, 64);
+        _tile_loadd(1, top + SUMS, 64);
+        _tile_loadd(2, low, 64);
+        _tile_loadd(3, low + SUMS, 64);
+    }
+    for (int64_t d = 0; d < deep; d++) {
+        _tile_loadd(4, a + d * TILE, 64);
+        _tile_loadd(6, b + d * TILE, 64);
+        _tile_loadd(7, b1 + d * TILE, 64);
+        _tile_loadd(5, a1 + d * TILE, 64);
+        prefetch(next);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, top, 64);
+    _tile_stored(1, top + SUMS, 64);
+    _tile_stored(2, low, 64);
+    _tile_stored(3, low + SUMS, 64);
+}
+
+typedef struct block {
+    int64_t i, j, rows, columns;     /* of c */
+    int64_t tile_rows, tile_columns; /* even: tiles after the last row or column are zero */
+    float *sums;                     /* tile (i, j) at sums + (i * tile_columns + j) * SUMS */
+} block;
+
+static void multiply(const block *x, const packed *a, const packed *b, int64_t i0, int64_t j0,
+                     bool begins)
+{
+    for (int64_t d = 0; d < a->deep; d += CHUNK / DEPTH) {
+        int64_t deep = deep_at(a, d), after = d + CHUNK / DEPTH < a->deep ? d + CHUNK / DEPTH : 0;
+        const uint16_t *left = chunk_of(a, i0, d), *right = chunk_of(b, j0, d);
+        ahead next = {(const char *)chunk_of(a, i0, after), (const char *)chunk_of(b, j0, after)};
+
+        for (int64_t i = 0; i < x->tile_rows; i += 2)
+            for (int64_t j = 0; j < x->tile_columns; j += 2) {
+                float *top = x->sums + (i * x->tile_columns + j) * SUMS;
+
+                step(top, top + x->tile_columns * SUMS, left + i * deep * TILE,
+                     right + j * deep * TILE, deep, begins && d == 0, &next);
+            }
+    }
+}
+
+/* Writes 16 columns of a row of c, or fewer: the sums, with bias and old values. */
+static inline void finish(const dt_cpu_product *product, void *c, int64_t at, __m512 sum,
+                          const uint16_t *bias, __mmask16 some)
+{
+    if (bias != NULL)
+        sum = _mm512_add_ps(sum,
+                            (__m512)_mm512_slli_epi32(
+                                _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, bias)), 16));
+    if (product->accumulate)
+        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(some, (float *)c + at));
+    if (product->c_type == DT_F32)
+        _mm512_mask_storeu_ps((float *)c + at, some, sum);
+    else
+        _mm256_mask_storeu_epi16((uint16_t *)c + at, some, (__m256i)_mm512_cvtneps_pbh(sum));
+}
+
+static void write_out(const block *x, const dt_cpu_product *product, void *c, const uint16_t *bias)
+{
+    for (int64_t i = 0; i < x->rows; i++) {
+        const float *row = x->sums + i / SIDE * x->tile_columns * SUMS + i % SIDE * SIDE;
+
+        for (int64_t j = 0; j < x->columns; j += SIDE)
+            finish(product, c, (x->i + i) * product->n + x->j + j,
+                   _mm512_load_ps(row + j / SIDE * SUMS), bias != NULL ? bias + x->j + j : NULL,
+                   (__mmask16)((1u << left_of(x->columns, j, SIDE)) - 1));
+    }
+}
+
+/* --- the whole */
+
+/* How many blocks a side is cut into, and their length: whole steps. */
+typedef struct cuts {
+    int64_t count, length;
+} cuts;
+
+static cuts cut(int64_t side, int64_t most)
+{
+    int64_t count = (side + most - 1) / most;
+    int64_t length = dt_cpu_round_up((side + count - 1) / count, PAIR);
+
+    return (cuts){(side + length - 1) / length, length};
+}
+
+/* A part of the product: rows i, columns j, values k, and as many of each. */
+typedef struct slice {
+    const dt_cpu_product *product;
+    operand left, right;
+    void *c;
+    const uint16_t *bias;
+    int64_t i, j, k, rows, columns, depth;
+    cuts by_rows, by_columns; /* blocks */
+    packed a, b;
+    float *sums; /* of each block, or of each thread if k is in one slice */
+} slice;
+
+/* Cuts c so that blocks have at most BLOCK rows and columns, and every thread gets equally many, as long as they
+ * do not become small. */
+static void cut_both(slice *s, int64_t threads)
+{
+    s->by_rows = cut(s->rows, BLOCK);
+    s->by_columns = cut(s->columns, BLOCK);
+    while (s->by_rows.count * s->by_columns.count % threads != 0) {
+        bool rows = s->by_rows.length >= s->by_columns.length;
+        cuts *longer = rows ? &s->by_rows : &s->by_columns;
+
+        if (longer->length < BLOCK / 4)
+            break;
+        *longer = cut(rows ? s->rows : s->columns, longer->length - PAIR);
+    }
+}
+
+static void pack_both(const slice *s)
+{
+    int64_t end = s->k + s->depth;
+
+    pack(&s->a, dt_cpu_share_mine(s->a.tiles, 1), &s->left, s->i, s->k, end, true);
+    pack(&s->b, dt_cpu_share_mine(s->b.tiles, 1), &s->right, s->j, s->k, end, false);
+}
+
+static void one_block(const slice *s, int64_t task)
+{
+    int64_t i = task / s->by_columns.count * s->by_rows.length;
+    int64_t j = task % s->by_columns.count * s->by_columns.length;
+    int64_t begin = s->depth == s->product->k ? omp_get_thread_num() * BLOCK * BLOCK
+                                              : task * s->by_rows.length * s->by_columns.length;
+    block x = {.i = s->i + i,
+               .j = s->j + j,
+               .rows = left_of(s->rows, i, s->by_rows.length),
+               .columns = left_of(s->columns, j, s->by_columns.length),
+               .sums = s->sums + begin};
+
+    x.tile_rows = dt_cpu_round_up(x.rows, PAIR) / SIDE;
+    x.tile_columns = dt_cpu_round_up(x.columns, PAIR) / SIDE;
+    multiply(&x, &s->a, &s->b, i / SIDE, j / SIDE, s->k == 0);
+    if (s->k + s->depth == s->product->k)
+        write_out(&x, s->product, s->c, s->bias);
+    dt_progress_made();
+}
+
+static void run_slice(const slice *s, int threads)
+{
+#pragma omp parallel num_threads(threads)
+    {
+        dt_cpu_share share = dt_cpu_share_mine(s->by_rows.count * s->by_columns.count, 1);
+
+        configure();
+        pack_both(s);
+#pragma omp barrier
+        for (int64_t task = share.begin; task < share.end; task++)
+            one_block(s, task);
+        _tile_release();
+    }
+}
+
+/* Most values that a side of a slice has, with the zeros that fill its last step. */
+static int64_t padded(int64_t side)
+{
+    return dt_cpu_round_up(dt_cpu_min(side, SLICE), PAIR);
+}
+
+/* At least the length of all blocks of a side, each of which has at least 3 steps where there are several. */
+static int64_t all_blocks(int64_t side)
+{
+    return padded(side) + padded(side) / 3 + PAIR;
+}
+
+static void run_slices(slice *s, int threads)
+{
+    const dt_cpu_product *p = s->product;
+
+    for (s->j = 0; s->j < p->n; s->j += SLICE)
+        for (s->i = 0; s->i < p->m; s->i += SLICE) {
+            s->rows = left_of(p->m, s->i, SLICE);
+            s->columns = left_of(p->n, s->j, SLICE);
+            s->a.tiles = padded(s->rows) / SIDE;
+            s->b.tiles = padded(s->columns) / SIDE;
+            cut_both(s, threads);
+            for (s->k = 0; s->k < p->k; s->k += SLICE) {
+                s->depth = left_of(p->k, s->k, SLICE);
+                s->a.deep = s->b.deep = (s->depth + DEPTH - 1) / DEPTH;
+                run_slice(s, threads);
+            }
+        }
+}
+
+dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, void *c,
+                             const void *a, const void *b, const void *bias, dt_error *err)
+{
+    const dt_cpu_product *p = product;
+    int64_t rows = padded(p->m), columns = padded(p->n), depth = padded(p->k);
+    int threads = dt_cpu_threads(device, p->m * p->n);
+    int64_t sums =
+        p->k > SLICE ? all_blocks(p->m) * all_blocks(p->n) : (int64_t)threads * BLOCK * BLOCK;
+    slice s = {.product = p,
+               .left = {a, p->m, p->a_transposed ? p->m : p->k, !p->a_transposed},
+               .right = {b, p->n, p->b_transposed ? p->k : p->n, p->b_transposed},
+               .c = c,
+               .bias = p->bias ? bias : NULL};
+    dt_cpu_scratch scratch;
+    dt_status st = DT_OK;
+
+    DT_ASSERT(p->type == DT_BF16 && (p->c_type == DT_F32 || !p->accumulate));
+    /* one allocation for all threads: their blocks are contiguous */
+    DT_TRY(dt_cpu_scratch_take(&scratch, device,
+                               (sums + (rows + columns) * depth / 2) / device->threads + 1, err));
+    s.sums = scratch.base;
+    s.a.data = (uint16_t *)(scratch.base + sums);
+    s.b.data = s.a.data + rows * depth;
+    run_slices(&s, threads);
+out:
+    return st;
+}
+
+#else
+
+#include "base/banned.h"
+
+bool dt_cpu_amx_offered(void)
+{
+    return false;
+}
+
+dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, void *c,
+                             const void *a, const void *b, const void *bias, dt_error *err)
+{
+    (void)device, (void)product, (void)c, (void)a, (void)b, (void)bias;
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this build has no code for AMX");
+}
+
+#endif
