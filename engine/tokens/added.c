@@ -43,6 +43,11 @@ void dt_added_release(dt_added *added)
     *added = (dt_added){0};
 }
 
+bool dt_added_is_empty(const dt_added *added)
+{
+    return added->count == 1; /* the root */
+}
+
 dt_status dt_added_put(dt_added *added, const char *text, size_t length,
                        const dt_added_token *token, dt_error *err)
 {

@@ -29,6 +29,7 @@ typedef struct dt_added {
 
 dt_status dt_added_init(dt_added *out, dt_error *err);
 void dt_added_release(dt_added *added); /* accepts a zeroed one */
+bool dt_added_is_empty(const dt_added *added);
 /* Adds a token, which must not be empty, and replaces one with the same text. */
 dt_status dt_added_put(dt_added *added, const char *text, size_t length,
                        const dt_added_token *token, dt_error *err);

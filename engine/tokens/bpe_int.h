@@ -59,6 +59,8 @@ struct dt_bpe {
     dt_unigram unigram; /* Unigram only */
     bool is_unigram;
     int32_t bytes[256]; /* byte-level: id of each byte; else id of "<0x41>"; -1: none */
+    int32_t ascii[128]; /* BPE on characters: id of each one; -1: none */
+    bool keeps_spaces;  /* words keep their spaces, for which ascii[' '] is the token of the mark */
     int32_t unknown;    /* id of the unknown token; -1: none */
     int32_t end_of_text;
     dt_ids before, after; /* tokens that the post-processor puts around a text */

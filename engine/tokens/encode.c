@@ -100,7 +100,7 @@ static dt_status add_characters(dt_ids *out, const dt_bpe *bpe, const unsigned c
         int32_t id;
 
         dt_code_at(word + at, &used);
-        id = dt_vocab_find(&bpe->vocab, word + at, used);
+        id = word[at] < 128 ? bpe->ascii[word[at]] : dt_vocab_find(&bpe->vocab, word + at, used);
         if (id < 0 && add_fallback(out, bpe, word + at, used))
             continue;
         if (id < 0 && bpe->unknown < 0)
@@ -307,7 +307,8 @@ static dt_status add_words(dt_bpe_encoder *e, dt_ids *out, const char *text, siz
         cut_word words[BATCH + DT_SPLIT_BLOCK + 1], *word = words;
 
         while (word < words + BATCH && at < end) {
-            uint64_t ends = dt_splitter_block(&splitter, at);
+            uint64_t ends = dt_bpe_uses_joints(e->bpe) ? dt_joints_block(&e->bpe->joints, at, end)
+                                                       : dt_splitter_block(&splitter, at);
             const unsigned char *start = at, *next;
 
             for (; ends != 0; ends &= ends - 1, at = next) {
@@ -350,6 +351,16 @@ out:
     return st;
 }
 
+/* Adds the words of the text with a space before it. */
+static dt_status add_after_space(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
+                                 dt_error *err)
+{
+    dt_strbuf_reset(&e->marked);
+    dt_strbuf_add_char(&e->marked, ' ');
+    dt_strbuf_add(&e->marked, text, length);
+    return add_words(e, out, e->marked.data, e->marked.length, err);
+}
+
 static dt_status add_metaspace(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
                                dt_text_place place, dt_error *err)
 {
@@ -357,11 +368,15 @@ static dt_status add_metaspace(dt_bpe_encoder *e, dt_ids *out, const char *text,
     size_t mark_length = strlen(meta->mark);
     bool begins =
         text[0] == ' ' || (length >= mark_length && memcmp(text, meta->mark, mark_length) == 0);
+    bool prepends = !begins && place != INSIDE &&
+                    (meta->prepend == DT_PREPEND_ALWAYS ||
+                     (meta->prepend == DT_PREPEND_FIRST && place == AT_START));
 
+    if (e->bpe->keeps_spaces)
+        return prepends ? add_after_space(e, out, text, length, err)
+                        : add_words(e, out, text, length, err);
     dt_strbuf_reset(&e->marked);
-    if (!begins && place != INSIDE &&
-        (meta->prepend == DT_PREPEND_ALWAYS ||
-         (meta->prepend == DT_PREPEND_FIRST && place == AT_START)))
+    if (prepends)
         dt_strbuf_add_str(&e->marked, meta->mark);
     for (const char *end = text + length; text < end;) {
         const char *space = memchr(text, ' ', (size_t)(end - text));
@@ -384,10 +399,7 @@ static dt_status add_part(dt_bpe_encoder *e, dt_ids *out, const char *text, size
         return add_metaspace(e, out, text, length, place, err);
     if (!e->bpe->prefix_space || text[0] == ' ')
         return add_words(e, out, text, length, err);
-    dt_strbuf_reset(&e->marked);
-    dt_strbuf_add_char(&e->marked, ' ');
-    dt_strbuf_add(&e->marked, text, length);
-    return add_words(e, out, e->marked.data, e->marked.length, err);
+    return add_after_space(e, out, text, length, err);
 }
 
 static size_t space_length(const char *at)

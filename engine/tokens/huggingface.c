@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "engine/tokens/bpe_int.h"
+#include "engine/tokens/unicode.h"
 
 #include "base/banned.h"
 
@@ -71,6 +72,48 @@ out:
     return st;
 }
 
+/* Returns the character that replaces spaces, if words can have spaces in its place: it is a token, and nothing else
+ * looks at the normalized text. Returns NULL for other tokenizers. */
+static const char *find_blank(const dt_bpe *bpe, uint32_t *code)
+{
+    const dt_normal_step *last = bpe->step_count > 0 ? &bpe->steps[bpe->step_count - 1] : NULL;
+    const char *blank = bpe->metaspace.mark;
+    size_t used;
+
+    if (blank == NULL && last != NULL && last->kind == DT_NORMAL_REPLACE &&
+        strcmp(last->from, " ") == 0)
+        blank = last->to;
+    if (blank == NULL || (unsigned char)blank[0] < 0x80 || bpe->split.count > 0 ||
+        bpe->metaspace.split || bpe->drops_spaces || !dt_added_is_empty(&bpe->normalized) ||
+        dt_vocab_find(&bpe->vocab, blank, strlen(blank)) < 0)
+        return NULL;
+    *code = dt_code_at((const unsigned char *)blank, &used);
+    return used == strlen(blank) ? blank : NULL;
+}
+
+/* Only for models in which merges alone decide: not for those that search the whole word in the vocabulary first. */
+static dt_status find_joints(dt_bpe *bpe, dt_error *err)
+{
+    dt_joints_from from = {.vocab = &bpe->vocab,
+                           .merges = &bpe->merges,
+                           .bytes = bpe->byte_fallback ? bpe->bytes : NULL};
+    dt_status st = DT_OK;
+    const char *blank;
+
+    if (bpe->is_unigram || bpe->byte_level || bpe->ignore_merges)
+        return DT_OK;
+    blank = find_blank(bpe, &from.blank);
+    DT_TRY(dt_joints_find(&bpe->joints, &from, err));
+    if (blank == NULL || !bpe->joints.cuts)
+        goto out;
+    bpe->keeps_spaces = true;
+    bpe->ascii[' '] = dt_vocab_find(&bpe->vocab, blank, strlen(blank));
+    if (bpe->metaspace.mark == NULL)
+        bpe->step_count--;
+out:
+    return st;
+}
+
 dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err)
 {
     static const char *const keys[] = {
@@ -93,6 +136,7 @@ dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err
     added = json_object_get(json, "added_tokens");
     DT_TRY(dt_bpe_read_added(bpe, added, json_object_get(model, "vocab"), err));
     DT_TRY(dt_bpe_read_post_processor(bpe, json_object_get(json, "post_processor"), err));
+    DT_TRY(find_joints(bpe, err));
     DT_TRY(find_separates_lines(bpe, err));
     find_end_of_text(bpe, added);
 out:

@@ -171,18 +171,6 @@ static dt_status read_unknown(dt_bpe *bpe, const json_t *model, dt_error *err)
     return DT_OK;
 }
 
-/* Only for models in which merges alone decide: not for those that search the whole word in the vocabulary first. */
-static dt_status find_joints(dt_bpe *bpe, dt_error *err)
-{
-    dt_joints_from from = {.vocab = &bpe->vocab,
-                           .merges = &bpe->merges,
-                           .bytes = bpe->byte_fallback ? bpe->bytes : NULL};
-
-    if (bpe->byte_level || bpe->ignore_merges)
-        return DT_OK;
-    return dt_joints_find(&bpe->joints, &from, err);
-}
-
 dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err)
 {
     static const char *const keys[] = {"type",
@@ -215,9 +203,10 @@ dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err)
     DT_TRY(dt_bpe_get_bool(&bpe->ignore_merges, model, "ignore_merges", false, where, err));
     DT_TRY(read_vocab(bpe, vocab, err));
     dt_bpe_find_bytes(bpe);
+    for (int code = 0; code < 128; code++)
+        bpe->ascii[code] = dt_vocab_find(&bpe->vocab, &(char){(char)code}, 1);
     DT_TRY(read_unknown(bpe, model, err));
     DT_TRY(read_merges(bpe, vocab, json_object_get(model, "merges"), err));
-    DT_TRY(find_joints(bpe, err));
 out:
     return st;
 }

@@ -25,16 +25,15 @@ static void set_bit(uint64_t *bits, uint32_t at)
     bits[at >> 6] |= (uint64_t)1 << (at & 63);
 }
 
-static inline bool is_joined(const dt_joints *joints, uint32_t left, uint32_t right)
+/* Returns whether a word can end between the characters. Both must be tokens if unknown ones are not bytes: a run of
+ * unknown characters becomes one token. */
+static inline bool is_end(const dt_joints *joints, uint32_t left, uint32_t right)
 {
-    return left < 128 && right < 128 ? has_bit(joints->ascii[left], right)
-                                     : has_bit(joints->others, hash(left, right));
-}
-
-/* Both characters must be tokens if unknown ones are not bytes: a run of unknown characters becomes one token. */
-static bool are_known(const dt_joints *joints, uint32_t left, uint32_t right)
-{
-    return has_bit(joints->known, left) && has_bit(joints->known, right);
+    if (left < 128 && right < 128)
+        return joints->ascii[left][right] != 0;
+    return !has_bit(joints->others, hash(left, right)) &&
+           (joints->known == NULL ||
+            (has_bit(joints->known, left) && has_bit(joints->known, right)));
 }
 
 const unsigned char *dt_joints_next(const dt_joints *joints, const unsigned char *at,
@@ -46,8 +45,7 @@ const unsigned char *dt_joints_next(const dt_joints *joints, const unsigned char
     for (at += used; at < end; at += used) {
         uint32_t right = dt_code_at(at, &used);
 
-        if (!is_joined(joints, left, right) &&
-            (joints->known == NULL || are_known(joints, left, right)))
+        if (is_end(joints, left, right))
             break;
         left = right;
     }
@@ -63,6 +61,14 @@ static uint32_t last_code(const char *text, size_t length)
     while (at > 0 && (text[at] & 0xc0) == 0x80)
         at--;
     return dt_code_at((const unsigned char *)text + at, &used);
+}
+
+static void add_pair(dt_joints *out, uint32_t left, uint32_t right)
+{
+    if (left < 128 && right < 128)
+        out->ascii[left][right] = 0;
+    else
+        set_bit(out->others, hash(left, right));
 }
 
 /* Returns whether the token can stand for a byte, as "<0x0A>" does. */
@@ -86,17 +92,22 @@ static bool add_merge(dt_joints *out, const dt_joints_from *from, int32_t first,
         return true;
     left = last_code(text, length);
     right = dt_code_at((const unsigned char *)behind, &used);
-    if (left < 128 && right < 128)
-        set_bit(out->ascii[left], right);
-    else
-        set_bit(out->others, hash(left, right));
+    add_pair(out, left, right);
+    if (left == from->blank)
+        add_pair(out, ' ', right);
+    if (right == from->blank)
+        add_pair(out, left, ' ');
+    if (left == from->blank && right == from->blank)
+        add_pair(out, ' ', ' ');
     if (left == '\n' && right != '\n')
         out->ends_at_breaks = false;
     return true;
 }
 
-static dt_status find_known(dt_joints *out, const dt_vocab *vocab, dt_error *err)
+static dt_status find_known(dt_joints *out, const dt_joints_from *from, dt_error *err)
 {
+    const dt_vocab *vocab = from->vocab;
+
     out->known = calloc(DT_UTF8_CODES / 64, sizeof(*out->known));
     if (out->known == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a vocabulary");
@@ -108,6 +119,12 @@ static dt_status find_known(dt_joints *out, const dt_vocab *vocab, dt_error *err
         if (length > 0 && used == length)
             set_bit(out->known, code);
     }
+    if (from->blank != 0)
+        set_bit(out->known, ' '); /* the blank is a token */
+    for (uint32_t left = 0; left < 128; left++)
+        for (uint32_t right = 0; right < 128; right++)
+            if (!has_bit(out->known, left) || !has_bit(out->known, right))
+                out->ascii[left][right] = 0;
     return DT_OK;
 }
 
@@ -125,6 +142,7 @@ dt_status dt_joints_find(dt_joints *out, const dt_joints_from *from, dt_error *e
     const dt_pairs *merges = from->merges;
     dt_status st = DT_OK;
 
+    memset(out->ascii, 1, sizeof(out->ascii));
     out->ends_at_breaks = has_all_bytes(from->bytes);
     for (uint64_t i = 0; i <= merges->mask; i++) {
         uint64_t key = merges->slots[i].key;
@@ -134,7 +152,7 @@ dt_status dt_joints_find(dt_joints *out, const dt_joints_from *from, dt_error *e
             goto out;
     }
     if (!has_all_bytes(from->bytes))
-        DT_TRY(find_known(out, from->vocab, err));
+        DT_TRY(find_known(out, from, err));
     out->cuts = true;
 out:
     return st;

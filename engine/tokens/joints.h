@@ -18,12 +18,13 @@
 extern "C" {
 #endif
 
-#define DT_JOINTS_LOG 18
+#define DT_JOINTS_LOG   18
+#define DT_JOINTS_BLOCK 64
 
 typedef struct dt_joints {
-    bool cuts;              /* false: no place is known where a text can be cut */
-    bool ends_at_breaks;    /* a text can be cut between a line break and all but a line break */
-    uint64_t ascii[128][2]; /* [left]: the bits of right characters */
+    bool cuts;               /* false: no place is known where a text can be cut */
+    bool ends_at_breaks;     /* a text can be cut between a line break and all but a line break */
+    uint8_t ascii[128][128]; /* [left][right] 1: a word ends between them */
     uint64_t others[1 << (DT_JOINTS_LOG - 6)]; /* the bits of hashes of other pairs */
     uint64_t *known; /* the bits of characters that are tokens; NULL: all others have byte tokens */
 } dt_joints;
@@ -33,11 +34,25 @@ typedef struct dt_joints_from {
     const dt_vocab *vocab;
     const dt_pairs *merges;
     const int32_t *bytes; /* [256] ids of the byte tokens, -1: none; NULL: without byte fallback */
+    uint32_t blank; /* the character that spaces of the text stand for; 0: they are themselves */
 } dt_joints_from;
 
 /* Finds the pairs of neighbours in the tokens that the merges make. *out must be zeroed. */
 dt_status dt_joints_find(dt_joints *out, const dt_joints_from *from, dt_error *err);
 void dt_joints_release(dt_joints *joints); /* accepts a zeroed one */
+
+/* Returns the ends of the words that start at at[0] and behind it: bit i is set if a word ends before at[i]. Looks at
+ * DT_JOINTS_BLOCK bytes, up to the first one that is not ASCII. 0: the end of the first word is not among them. */
+static inline uint64_t dt_joints_block(const dt_joints *joints, const unsigned char *at,
+                                       const unsigned char *end)
+{
+    int count = end - at < DT_JOINTS_BLOCK ? (int)(end - at) : DT_JOINTS_BLOCK;
+    uint64_t ends = 0;
+
+    for (int i = 1; i < count && (at[i - 1] | at[i]) < 128; i++)
+        ends |= (uint64_t)joints->ascii[at[i - 1]][at[i]] << i;
+    return ends;
+}
 
 /* Returns the end of the word that starts at `at`, which must be before `end`. Valid UTF-8. */
 const unsigned char *dt_joints_next(const dt_joints *joints, const unsigned char *at,

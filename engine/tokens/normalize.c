@@ -166,28 +166,30 @@ static dt_status apply(dt_strbuf *out, const dt_normal_step *step, const char *t
 dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, size_t length,
                            bool begins, dt_error *err)
 {
+    size_t most = (64 << 20) + 64 * length;
     dt_status st = DT_OK;
-    dt_strbuf now, next, empty;
+    dt_strbuf made[2];
 
-    dt_strbuf_init(&now);
-    dt_strbuf_init(&next);
-    dt_strbuf_add(&now, text, length);
+    dt_strbuf_init(&made[0]);
+    dt_strbuf_init(&made[1]);
+    if (bpe->step_count == 0)
+        dt_strbuf_add(out, text, length);
     for (int i = 0; i < bpe->step_count; i++) {
         const dt_normal_step *step = &bpe->steps[i];
+        dt_strbuf *next = i + 1 < bpe->step_count ? &made[i % 2] : out;
 
         if (step->kind == DT_NORMAL_REPLACE &&
-            now.length / strlen(step->from) > ((64 << 20) + 64 * length) / (strlen(step->to) + 1))
+            length / strlen(step->from) > most / (strlen(step->to) + 1))
             DT_THROW(err, DT_ERR_UNSUPPORTED,
                      "'normalizer': Replace would make the text more than 64 times as long");
-        dt_strbuf_reset(&next);
-        DT_TRY(apply(&next, &bpe->steps[i], now.data, now.length, begins, err));
-        empty = now;
-        now = next;
-        next = empty;
+        if (next != out)
+            dt_strbuf_reset(next);
+        DT_TRY(apply(next, step, text, length, begins, err));
+        text = next->data;
+        length = next->length;
     }
-    dt_strbuf_add(out, now.data, now.length);
 out:
-    dt_strbuf_release(&now);
-    dt_strbuf_release(&next);
+    dt_strbuf_release(&made[0]);
+    dt_strbuf_release(&made[1]);
     return st;
 }

@@ -34,6 +34,7 @@ typedef struct model {
     int merge_count;
     int fallback, style;
     bool fuses, wild;
+    bool has_added; /* a token that is searched in the normalized text, in which spaces are marks */
 } model;
 
 static uint32_t state = 1;
@@ -109,7 +110,8 @@ static void make_model(model *m)
     *m = (model){.fallback = (int)pick(3),
                  .style = (int)pick(STYLES),
                  .fuses = pick(2) == 0,
-                 .wild = pick(4) == 0};
+                 .wild = pick(4) == 0,
+                 .has_added = pick(4) == 0};
     (void)add_token(m, "<unk>");
     for (int byte = 0; byte < BYTES && m->fallback != NO_BYTES; byte++) {
         char name[8];
@@ -152,7 +154,7 @@ static json_t *pre_tokenizer_of(const model *m)
 
 static dt_bpe *tokenizer_of(const model *m)
 {
-    json_t *vocab = json_object(), *merges = json_array(), *json;
+    json_t *vocab = json_object(), *merges = json_array(), *added = json_array(), *json;
     dt_error err = DT_ERROR_INIT;
     dt_bpe *bpe;
     char *text;
@@ -162,10 +164,13 @@ static dt_bpe *tokenizer_of(const model *m)
     for (int i = 0; i < m->merge_count; i++)
         json_array_append_new(
             merges, json_pack("[s, s]", m->tokens[m->merges[i][0]], m->tokens[m->merges[i][1]]));
-    json = json_pack("{s:o, s:o, s:{s:s, s:s, s:b, s:b, s:o, s:o}}", "normalizer", normalizer_of(m),
-                     "pre_tokenizer", pre_tokenizer_of(m), "model", "type", "BPE", "unk_token",
-                     "<unk>", "fuse_unk", m->fuses, "byte_fallback", m->fallback != NO_BYTES,
-                     "vocab", vocab, "merges", merges);
+    if (m->has_added)
+        json_array_append_new(added, json_pack("{s:i, s:s, s:b}", "id", m->count, "content", "@@",
+                                               "normalized", true));
+    json = json_pack("{s:o, s:o, s:o, s:{s:s, s:s, s:b, s:b, s:o, s:o}}", "added_tokens", added,
+                     "normalizer", normalizer_of(m), "pre_tokenizer", pre_tokenizer_of(m), "model",
+                     "type", "BPE", "unk_token", "<unk>", "fuse_unk", m->fuses, "byte_fallback",
+                     m->fallback != NO_BYTES, "vocab", vocab, "merges", merges);
     text = json_dumps(json, JSON_COMPACT);
     if (dt_bpe_parse(&bpe, text, strlen(text), "random", &err) != DT_OK)
         fail_msg("%s", err.message);
