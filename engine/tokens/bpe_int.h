@@ -135,8 +135,9 @@ bool dt_byte_map_decode(dt_strbuf *out, const char *text, size_t length);
 /* merge: performs byte pair encoding on one word. As long as neighbouring tokens are in the table of merges,
  * it merges the pair of the lowest rank into one token; among pairs of equal rank, the first in the word.
  *
- * Time     n * n for short words, which nearly all are; n log n for long words
- * Memory   for long words 20 bytes per token, kept until release
+ * Time     n * n for short words, which nearly all are; n for long words, which are merged in windows (n log n if that
+ *          does not work)
+ * Memory   28 bytes per token of a window, kept until release; for long words 8 bytes per token meanwhile
  */
 
 typedef struct dt_merge_symbol {

@@ -7,8 +7,10 @@
 
 #define SHORT   48 /* tokens; from here on, a heap is faster than comparing all pairs */
 #define NONE    UINT32_MAX
-#define AT_ONCE 8 /* entries that `first_of` compares without a branch; SHORT is a multiple */
-#define AT_BITS 6 /* of a position in a short word */
+#define WINDOW  512 /* tokens */
+#define AGAIN   8   /* tokens of a window that are merged again with the next one */
+#define AT_ONCE 8   /* entries that `first_of` compares without a branch; SHORT is a multiple */
+#define AT_BITS 6   /* of a position in a short word */
 #define AT_MASK ((1 << AT_BITS) - 1)
 #define RANKS   (1u << (31 - AT_BITS)) /* that fit an entry with a position */
 
@@ -176,14 +178,14 @@ static void merge_at(dt_merge_memory *m, uint32_t at, const dt_pairs *merges)
         queue_pair(m, left->before, merges);
 }
 
-static dt_status merge_long(int32_t *ids, size_t *count, const dt_pairs *merges, dt_merge_memory *m,
-                            dt_error *err)
+/* Merges the tokens, and leaves the result in the linked list, from symbols[0] on. */
+static dt_status merge_list(const int32_t *ids, size_t count, const dt_pairs *merges,
+                            dt_merge_memory *m, dt_error *err)
 {
     dt_status st = DT_OK;
-    size_t kept = 0;
 
-    DT_TRY(make_room(m, *count, err));
-    start(m, ids, *count, merges);
+    DT_TRY(make_room(m, count, err));
+    start(m, ids, count, merges);
     while (m->queued > 0) {
         uint64_t next = pop(m);
         uint32_t at = (uint32_t)next;
@@ -192,10 +194,127 @@ static dt_status merge_long(int32_t *ids, size_t *count, const dt_pairs *merges,
             pair_at(m, at, merges)->rank == next >> 32)
             merge_at(m, at, merges);
     }
+out:
+    return st;
+}
+
+static dt_status merge_whole(int32_t *ids, size_t *count, const dt_pairs *merges,
+                             dt_merge_memory *m, dt_error *err)
+{
+    dt_status st = DT_OK;
+    size_t kept = 0;
+
+    DT_TRY(merge_list(ids, *count, merges, m, err));
     for (uint32_t at = 0; at != NONE; at = m->symbols[at].behind)
         ids[kept++] = m->symbols[at].id;
     *count = kept;
 out:
+    return st;
+}
+
+/* --- very long words, in windows whose heaps fit a processor's cache
+ *
+ * Tokens are the result of merging a word if the same is true of each two neighbours. For consider the first merge that
+ * joins parts of two neighbouring tokens: before it, every merge was inside a token, as when only these two are merged,
+ * so it would have been made there too. Thus a window can be merged alone, if its first token is compared with the last
+ * token before it. The last tokens of a window are merged again with the next one.
+ */
+
+/* Tokens of the word so far, with the place of each in the word. */
+typedef struct made_token {
+    int32_t id;
+    uint32_t start;
+} made_token;
+
+typedef struct windows {
+    const int32_t *ids;
+    size_t count; /* of the word */
+    made_token *made;
+    size_t made_count;
+} windows;
+
+/* Returns whether two neighbouring tokens stay as they are if they are merged alone. */
+static bool stay(const windows *w, const made_token *left, const made_token *right, size_t end,
+                 const dt_pairs *merges)
+{
+    int32_t ids[SHORT];
+    size_t count = end - left->start;
+
+    if (count > SHORT)
+        return false;
+    memcpy(ids, w->ids + left->start, count * sizeof(*ids));
+    return merge_short(ids, count, merges) == 2 && ids[0] == left->id && ids[1] == right->id;
+}
+
+/* Merges the window that starts at `from`, and appends its tokens, unless its first token is joined with the token
+ * before it: *joined is then set. */
+static dt_status add_window(windows *w, bool *joined, size_t from, size_t length,
+                            const dt_pairs *merges, dt_merge_memory *m, dt_error *err)
+{
+    made_token first;
+    dt_status st = DT_OK;
+    size_t end;
+
+    DT_TRY(merge_list(w->ids + from, length, merges, m, err));
+    first = (made_token){m->symbols[0].id, (uint32_t)from};
+    end = m->symbols[0].behind != NONE ? from + m->symbols[0].behind : from + length;
+    *joined = w->made_count > 0 && !stay(w, &w->made[w->made_count - 1], &first, end, merges);
+    for (uint32_t at = 0; at != NONE && !*joined; at = m->symbols[at].behind)
+        w->made[w->made_count++] = (made_token){m->symbols[at].id, (uint32_t)from + at};
+out:
+    return st;
+}
+
+/* Merges the word in windows. Returns false in *good if that does not work: the word must then be merged as a whole.
+ * A word needs few windows twice. */
+static dt_status merge_windows(windows *w, bool *good, const dt_pairs *merges, dt_merge_memory *m,
+                               dt_error *err)
+{
+    size_t from = 0, back = AGAIN, twice = w->count / WINDOW;
+    dt_status st = DT_OK;
+
+    *good = true;
+    while (from < w->count) {
+        size_t length = w->count - from < WINDOW ? w->count - from : WINDOW, had = w->made_count;
+        bool joined;
+
+        DT_TRY(add_window(w, &joined, from, length, merges, m, err));
+        if (!joined && from + length == w->count)
+            break;
+        back = joined ? 2 * back : AGAIN;
+        if (back >= w->made_count || (joined ? twice-- == 0 : w->made_count <= had + back)) {
+            *good = false;
+            break;
+        }
+        w->made_count -= back;
+        from = w->made[w->made_count].start;
+    }
+out:
+    return st;
+}
+
+static dt_status merge_long(int32_t *ids, size_t *count, const dt_pairs *merges, dt_merge_memory *m,
+                            dt_error *err)
+{
+    windows w = {.ids = ids, .count = *count};
+    dt_status st = DT_OK;
+    bool good = false;
+
+    if (*count > 2 * WINDOW && *count < NONE && merges->count <= RANKS) {
+        w.made = malloc(*count * sizeof(*w.made));
+        if (w.made == NULL)
+            DT_THROW(err, DT_ERR_NOMEM, "no memory for a word of %zu bytes", *count);
+        DT_TRY(merge_windows(&w, &good, merges, m, err));
+    }
+    if (!good) {
+        DT_TRY(merge_whole(ids, count, merges, m, err));
+        goto out;
+    }
+    for (size_t i = 0; i < w.made_count; i++)
+        ids[i] = w.made[i].id;
+    *count = w.made_count;
+out:
+    free(w.made);
     return st;
 }
 

@@ -16,7 +16,15 @@
 
 #define MARK "\xe2\x96\x81"
 
-enum { TOKENS_MOST = 400, MERGES_MOST = 60, LONGEST = 400, BYTES = 256, UNKNOWN = 0 };
+enum {
+    TOKENS_MOST = 400,
+    MERGES_MOST = 60,
+    LONG = 400,
+    LONGEST = 10000,
+    BYTES = 256,
+    UNKNOWN = 0,
+    LETTERS = 3
+};
 enum { NO_BYTES, SOME_BYTES, ALL_BYTES };
 enum { PLAIN, PREPEND, METASPACE, METASPACE_SPLIT, STYLES };
 
@@ -128,6 +136,16 @@ static void make_model(model *m)
     add_merges(m, from, (int)pick(MERGES_MOST));
 }
 
+/* Few letters, of which most pairs are in a token. */
+static void make_dense_model(model *m)
+{
+    *m = (model){.fallback = NO_BYTES, .style = PLAIN};
+    (void)add_token(m, "<unk>");
+    for (int i = 0; i < LETTERS; i++)
+        (void)add_token(m, alphabet[i]);
+    add_merges(m, 1, MERGES_MOST);
+}
+
 static void release_model(model *m)
 {
     for (int32_t i = 0; i < m->count; i++)
@@ -182,7 +200,7 @@ static dt_bpe *tokenizer_of(const model *m)
 /* --- the reference */
 
 typedef struct list {
-    int32_t ids[2 * LONGEST * 4];
+    int32_t ids[4 * LONGEST];
     size_t count;
 } list;
 
@@ -211,24 +229,46 @@ static size_t bytes_of(const char *at)
     return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
+/* [first][second]: index of the merge + 1; 0: none */
+static int16_t ranks[TOKENS_MOST][TOKENS_MOST];
+
+static void set_ranks(const model *m)
+{
+    memset(ranks, 0, sizeof(ranks));
+    for (int i = 0; i < m->merge_count; i++)
+        ranks[m->merges[i][0]][m->merges[i][1]] = (int16_t)(i + 1);
+}
+
+/* Makes the merge of the lowest rank, the first one of equals, as long as there is one. */
 static void merge_all(list *word, const model *m)
 {
-    for (int rank = 0; rank < m->merge_count; rank++)
+    for (;;) {
+        size_t best = 0;
+        int16_t rank = 0;
+
         for (size_t i = 0; i + 1 < word->count; i++) {
-            if (word->ids[i] != m->merges[rank][0] || word->ids[i + 1] != m->merges[rank][1])
-                continue;
-            word->ids[i] = m->merges[rank][2];
-            memmove(word->ids + i + 1, word->ids + i + 2,
-                    (--word->count - i - 1) * sizeof(word->ids[0]));
-            rank = 0; /* the merge can have made a pair of a lower rank: from the start */
-            i = (size_t)-1;
+            int16_t one = ranks[word->ids[i]][word->ids[i + 1]];
+
+            if (one > 0 && (rank == 0 || one < rank)) {
+                best = i;
+                rank = one;
+            }
         }
+        if (rank == 0)
+            return;
+        word->ids[best] = m->merges[rank - 1][2];
+        word->count--;
+        memmove(word->ids + best + 1, word->ids + best + 2,
+                (word->count - best - 1) * sizeof(word->ids[0]));
+    }
 }
 
 static void add_word(list *out, const model *m, const char *text, size_t length)
 {
-    list word = {.count = 0};
+    static list word;
     bool held = false;
+
+    word.count = 0;
 
     for (size_t at = 0; at < length; at += bytes_of(text + at)) {
         int32_t id = find(m, text + at, bytes_of(text + at));
@@ -277,7 +317,7 @@ static void encode(list *out, const model *m, const char *text)
 /* Texts with characters that no vocabulary has, one in eight, and some long rows of one character. */
 static void make_text(dt_strbuf *out)
 {
-    uint32_t length = 1 + pick(pick(8) == 0 ? LONGEST : 40);
+    uint32_t length = 1 + pick(pick(8) == 0 ? LONG : 40);
 
     dt_strbuf_reset(out);
     for (uint32_t i = 0; i < length; i++)
@@ -314,10 +354,11 @@ static int compare_model(const model *m)
     dt_bpe *bpe = tokenizer_of(m);
     dt_bpe_encoder *encoder;
     dt_ids ids = {0};
+    static list wanted;
     dt_strbuf text;
-    list wanted;
     int cuts = 0;
 
+    set_ranks(m);
     dt_strbuf_init(&text);
     assert_int_equal(dt_bpe_encoder_open(&encoder, bpe, NULL), DT_OK);
     for (int i = 0; i < 30; i++) {
@@ -352,10 +393,52 @@ static void test_ids_are_those_of_merges_over_the_whole_text(void **unused)
     assert_true(cuts > 200);
 }
 
+/* A text that is one word of thousands of characters, with rows of the same one: merged in windows. */
+static void make_word(dt_strbuf *out)
+{
+    uint32_t length = LONGEST / 2 + pick(LONGEST / 4);
+
+    dt_strbuf_reset(out);
+    while (out->length < length)
+        for (uint32_t same = pick(4) == 0 ? 1 + pick(30) : 1, one = pick(LETTERS); same > 0; same--)
+            dt_strbuf_add_str(out, alphabet[one]);
+}
+
+static void test_very_long_words_are_merged_as_one(void **unused)
+{
+    static list wanted;
+    dt_ids ids = {0};
+    dt_strbuf text;
+
+    (void)unused;
+    dt_strbuf_init(&text);
+    for (int i = 0; i < 30; i++) {
+        dt_bpe_encoder *encoder;
+        dt_bpe *bpe;
+        model m;
+
+        make_dense_model(&m);
+        set_ranks(&m);
+        bpe = tokenizer_of(&m);
+        make_word(&text);
+        encode(&wanted, &m, text.data);
+        ids.count = 0;
+        assert_int_equal(dt_bpe_encoder_open(&encoder, bpe, NULL), DT_OK);
+        assert_int_equal(dt_bpe_encode(&ids, encoder, text.data, text.length, NULL), DT_OK);
+        compare(&ids, &wanted, &m, "the long word");
+        dt_bpe_encoder_close(encoder);
+        dt_bpe_free(bpe);
+        release_model(&m);
+    }
+    dt_strbuf_release(&text);
+    dt_ids_release(&ids);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ids_are_those_of_merges_over_the_whole_text),
+        cmocka_unit_test(test_very_long_words_are_merged_as_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
