@@ -3,7 +3,7 @@
 
     torchrun --nproc_per_node 2 peer_ddp.py --steps 20
 
-The model has the shape of examples/quickstart.yaml: 4 layers, 4 heads, 128 wide, 12 sequences of 64 tokens for each rank.
+The model is that of measures_start.py: 2 layers, 2 heads, 64 wide, 4 sequences of 32 tokens for each rank.
 """
 
 import argparse
@@ -20,14 +20,14 @@ torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(1)
-embedding = torch.nn.Embedding(96, 128)
-layer = torch.nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
-model = torch.nn.Sequential(embedding, torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), torch.nn.Linear(128, 96))
+embedding = torch.nn.Embedding(96, 64)
+layer = torch.nn.TransformerEncoderLayer(64, 2, 256, dropout=0.1, activation="gelu", batch_first=True, norm_first=True)
+model = torch.nn.Sequential(embedding, torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), torch.nn.Linear(64, 96))
 model = torch.nn.parallel.DistributedDataParallel(model)
 adamw = torch.optim.AdamW(model.parameters(), lr=1e-3)
 torch.manual_seed(rank)
 for step in range(1, steps + 1):
-    tokens = torch.randint(96, (12, 65))
+    tokens = torch.randint(96, (4, 33))
     loss = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
     loss.backward()
     adamw.step()
