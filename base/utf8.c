@@ -80,7 +80,30 @@ void dt_utf8_add_valid(dt_strbuf *out, const char *text, size_t length)
     }
 }
 
-/* Compares eight bytes at a time while they are ASCII. */
+/* Returns the first place from `at` on where the next eight bytes, or the last ones, are not all ASCII. Compares 64
+ * bytes at a time, then eight. */
+static size_t skip_ascii(const unsigned char *bytes, size_t at, size_t length)
+{
+    const uint64_t high = 0x8080808080808080ull;
+    uint64_t block[8];
+
+    for (; at + sizeof(block) <= length; at += sizeof(block)) {
+        uint64_t any = 0;
+
+        memcpy(block, bytes + at, sizeof(block));
+        for (int i = 0; i < 8; i++)
+            any |= block[i];
+        if ((any & high) != 0)
+            break;
+    }
+    for (; at + 8 <= length; at += 8) {
+        memcpy(block, bytes + at, 8);
+        if ((block[0] & high) != 0)
+            break;
+    }
+    return at;
+}
+
 size_t dt_utf8_valid_length(const char *text, size_t length)
 {
     const unsigned char *bytes = (const unsigned char *)text;
@@ -88,13 +111,8 @@ size_t dt_utf8_valid_length(const char *text, size_t length)
     size_t used;
 
     for (size_t at = 0; at < length; at += used) {
-        uint64_t eight;
-
-        for (; at + 8 <= length; at += 8) {
-            memcpy(&eight, bytes + at, 8);
-            if ((eight & 0x8080808080808080ull) != 0)
-                break;
-        }
+        if (bytes[at] < 0x80)
+            at = skip_ascii(bytes, at, length);
         used = at < length ? dt_utf8_decode(&code, bytes + at, length - at) : 1;
         if (used == 0)
             return at;

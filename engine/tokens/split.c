@@ -423,19 +423,20 @@ void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char 
                        size_t length)
 {
     splitter->split = split;
+    splitter->blocks = dt_split_block_kind_of(split);
     for (int i = 0; i <= split->count; i++)
         splitter->ends[i] = (place)text;
     splitter->ends[0] += length;
 }
 
-/* Returns the end of the word at `at`: the last stage whose piece is not finished finds its next
- * piece, and every later stage starts on that piece. */
+/* Returns the end of the word at `at`: the last stage whose piece is not finished finds its next piece, and every later
+ * stage starts on that piece. dt_splitter_block leaves pieces behind; these end before `at`. */
 static place staged_end(dt_splitter *splitter, place at)
 {
     int count = splitter->split->count, stage = count;
     place *ends = splitter->ends;
 
-    while (stage > 0 && ends[stage] == at)
+    while (stage > 0 && ends[stage] <= at)
         stage--;
     for (; stage < count; stage++)
         ends[stage + 1] = piece_end(&splitter->split->stages[stage], at, ends[stage]);
@@ -451,9 +452,5 @@ place dt_splitter_next(dt_splitter *splitter, place at)
 
 uint64_t dt_splitter_block(const dt_splitter *splitter, place at)
 {
-    const dt_split *split = splitter->split;
-
-    return split->count == 1 && dt_split_block_has(split->stages[0].kind)
-               ? dt_split_block(split->stages[0].kind, at, (size_t)(splitter->ends[0] - at))
-               : 0;
+    return dt_split_block(splitter->blocks, at, (size_t)(splitter->ends[0] - at));
 }

@@ -60,6 +60,7 @@ bool dt_split_cuts_lines(const dt_split *split);
 /* Iterates over the words of a text (valid UTF-8) from left to right. */
 typedef struct dt_splitter {
     const dt_split *split;
+    int blocks; /* dt_split_block_kind */
     /* the end of the text, then that of each stage's current piece */
     const unsigned char *ends[DT_SPLIT_STAGES + 1];
 } dt_splitter;

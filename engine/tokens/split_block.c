@@ -67,14 +67,17 @@ static inline void contractions(block *b, uint64_t quotes, bool any_case, bool j
     }
 }
 
-static inline void gpt2(block *b)
+/* digits: each is a word, and white space before one is as at the end of the text. */
+static inline void gpt2(block *b, bool digits)
 {
     const dt_ascii_masks *is = &b->is;
+    uint64_t number = digits ? is->number : first_of_run(is->number) & ~(is->blank << 1);
+    uint64_t ends_space = ~(is->space | (digits ? is->number : 0));
     uint64_t joined = is->blank << 1; /* to the blank before it */
     uint64_t other = first_of_run(b->other) & ~joined;
 
-    b->starts = other | ((first_of_run(is->letter) | first_of_run(is->number)) & ~joined);
-    b->starts |= first_of_run(is->space) | (is->space & ~(is->space >> 1));
+    b->starts = other | number | (first_of_run(is->letter) & ~joined);
+    b->starts |= first_of_run(is->space) | (is->space & ends_space >> 1);
     contractions(b, is->quote & other, false, false);
 }
 
@@ -139,9 +142,19 @@ static inline void o200k(block *b)
     contractions(b, is->quote & is->letter << 1, true, true);
 }
 
-bool dt_split_block_has(dt_split_kind kind)
+dt_split_block_kind dt_split_block_kind_of(const dt_split *split)
 {
-    return kind <= DT_SPLIT_O200K;
+    static const dt_split_block_kind kinds[] = {
+        [DT_SPLIT_GPT2] = DT_BLOCK_GPT2,     [DT_SPLIT_LLAMA3] = DT_BLOCK_LLAMA3,
+        [DT_SPLIT_CL100K] = DT_BLOCK_LLAMA3, [DT_SPLIT_QWEN] = DT_BLOCK_QWEN,
+        [DT_SPLIT_O200K] = DT_BLOCK_O200K,   [DT_SPLIT_DEEPSEEK] = DT_BLOCK_NONE,
+        [DT_SPLIT_SET] = DT_BLOCK_NONE};
+    const dt_split_stage *stages = split->stages;
+
+    if (split->count == 2 && stages[0].kind == DT_SPLIT_SET && stages[1].kind == DT_SPLIT_GPT2 &&
+        dt_split_set_is_number(&stages[0].set))
+        return DT_BLOCK_DIGITS_GPT2;
+    return split->count == 1 ? kinds[stages[0].kind] : DT_BLOCK_NONE;
 }
 
 /* Returns the starts up to the second last of `count` known bytes; of white space that reaches the last one, only
@@ -162,14 +175,14 @@ static inline uint64_t certain(const block *b, int count)
     return b->starts & known;
 }
 
-uint64_t dt_split_block(dt_split_kind kind, const unsigned char *at, size_t left)
+uint64_t dt_split_block(dt_split_block_kind kind, const unsigned char *at, size_t left)
 {
     unsigned char copy[DT_ASCII_BLOCK];
     block b = {.bytes = at};
     uint64_t unknown;
     int count = DT_ASCII_BLOCK;
 
-    if (left < 3 || ((at[0] | at[1]) & 0x80) != 0)
+    if (kind == DT_BLOCK_NONE || left < 3 || ((at[0] | at[1]) & 0x80) != 0)
         return 0;
     if (left < DT_ASCII_BLOCK) {
         memset(copy, 0x80, sizeof(copy));
@@ -197,17 +210,22 @@ uint64_t dt_split_block(dt_split_kind kind, const unsigned char *at, size_t left
     }
     b.other &= ~(b.is.letter | b.is.number | b.is.space);
     switch (kind) {
-    case DT_SPLIT_GPT2:
-        gpt2(&b);
+    case DT_BLOCK_NONE:
         break;
-    case DT_SPLIT_QWEN:
+    case DT_BLOCK_GPT2:
+        gpt2(&b, false);
+        break;
+    case DT_BLOCK_DIGITS_GPT2:
+        gpt2(&b, true);
+        break;
+    case DT_BLOCK_LLAMA3:
+        llama3(&b, threes(b.is.number));
+        break;
+    case DT_BLOCK_QWEN:
         llama3(&b, b.is.number);
         break;
-    case DT_SPLIT_O200K:
+    case DT_BLOCK_O200K:
         o200k(&b);
-        break;
-    default:
-        llama3(&b, threes(b.is.number));
         break;
     }
     return certain(&b, count);

@@ -204,6 +204,12 @@ bool dt_split_set_parse(dt_split_set *out, dt_arena *arena, const char *pattern)
                                             out->before.count == 0));
 }
 
+bool dt_split_set_is_number(const dt_split_set *set)
+{
+    return set->of.classes == DT_CODE_NUMBER && set->of.count == 0 && set->most == 1 &&
+           set->before.classes == 0 && set->before.count == 0 && !set->at_end;
+}
+
 bool dt_split_set_is_line_break(const dt_split_set *set)
 {
     int characters = 0;

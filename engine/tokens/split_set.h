@@ -42,6 +42,9 @@ bool dt_split_set_parse(dt_split_set *out, dt_arena *arena, const char *pattern)
 /* Returns whether the pattern matches exactly one line break. */
 bool dt_split_set_is_line_break(const dt_split_set *set);
 
+/* Returns whether the pattern is `\p{N}`. */
+bool dt_split_set_is_number(const dt_split_set *set);
+
 /* Returns the end of the piece that starts at `at`: a match, or the text before the next match. */
 const unsigned char *dt_split_set_piece(const dt_split_set *set, const unsigned char *at,
                                         const unsigned char *end);

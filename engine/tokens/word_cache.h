@@ -2,8 +2,8 @@
  *
  * Short     up to 15 bytes and 3 tokens, in slots of 32 bytes. Two slots share a cache line; a word is in the line
  *           of its hash, the word used last in the first slot
- * Long      up to 62 bytes and 16 tokens, in slots of 128 bytes, one for each hash
- * Memory    4.5 MB; pages are used when words are put there
+ * Long      up to 126 bytes and 16 tokens, in slots of 192 bytes, one for each hash
+ * Memory    5 MB; pages are used when words are put there
  * Threads   a cache belongs to one thread
  */
 #ifndef DT_ENGINE_TOKENS_WORD_CACHE_H
@@ -24,7 +24,7 @@ extern "C" {
 #define DT_WORD_SHORT        15 /* bytes */
 #define DT_WORD_SHORT_TOKENS 3
 #define DT_WORD_COPIED       (DT_WORD_SHORT_TOKENS + 1) /* a slot's ids with its count */
-#define DT_WORD_LONG         62
+#define DT_WORD_LONG         126
 #define DT_WORD_LONG_TOKENS  16
 
 /* The bytes of a short word and zeros; the upper byte of `high` is its length. */
