@@ -20,11 +20,11 @@ class Failed(Exception):
     """A run of ours or of the peer did not end well; the text says why."""
 
 
-def build():
-    """The programs as people run them, and bench_step, which belongs to the tests."""
+def build(programs=PROGRAMS):
+    """The programs as people run them, and those that belong to the tests."""
     options = ["-G", "Ninja", "-DDT_TESTS=ON"]
     for command in (["cmake", "-S", ROOT, "-B", BUILD, *options],
-                    ["cmake", "--build", BUILD, "--target", *PROGRAMS]):
+                    ["cmake", "--build", BUILD, "--target", *programs]):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """On demand: texts by chance become the ids of the libraries `tokenizers` and `tiktoken`.
 
-    python3 tests/golden/tokens_by_libraries.py build/test/bin/tokens_show [--seconds 60] [--file CORPUS...] [--large]
+    python3 tests/golden/tokens_by_libraries.py build/test/bin/tokens_show [--seconds 60 | --count N] [--only NAME...]
+        [--file CORPUS...] [--large]
 
 The tokenizers are those of tests/golden/tokens; --large: Unigram tokenizers of 8,000 pieces with SentencePiece's own maps
 of characters, learned from the first megabyte of CORPUS. Texts are mixed from words that have broken tokenizers, from
@@ -89,13 +90,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--count", type=int, default=0, help="texts for each tokenizer, instead of seconds for all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="tokenizers with this in their names")
+    parser.add_argument("--only", nargs="*", default=[""], help="tokenizers with one of these in their names")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--file", nargs="*", default=[])
     arguments = parser.parse_args()
     files = [pathlib.Path(path).read_text(encoding="utf-8", errors="replace") for path in arguments.file]
-    paths = [FOLDER / name for name in sorted(json.loads((FOLDER / "cases.json").read_text())) if arguments.only in name]
+    paths = [FOLDER / name for name in sorted(json.loads((FOLDER / "cases.json").read_text()))
+             if any(part in name for part in arguments.only)]
     folder = tempfile.TemporaryDirectory()
     if arguments.large:
         paths += learned(files, folder.name)
@@ -109,7 +112,7 @@ def main():
             clean = "".join(c for c in data if c not in avoided)
             assert ours.encode(clean) == library(clean), f"{name}: a whole file"
         end = time.monotonic() + arguments.seconds / len(paths)
-        while time.monotonic() < end:
+        while count < arguments.count or (arguments.count == 0 and time.monotonic() < end):
             text = text_of(source, files, avoided)
             wanted, got = library(text), ours.encode(text)
             assert wanted == got, f"{name}: {text!r}\n{wanted}\n{got}"

@@ -13,7 +13,7 @@ dt_test(NAME corpus_json_line LABEL unit LIBS dt_corpus
 
 # What texts become, for tests/golden/tokens_by_libraries.py, and how fast.
 add_executable(tokens_show ${CMAKE_CURRENT_SOURCE_DIR}/tokens_show.c)
-target_link_libraries(tokens_show PRIVATE dt_flags dt_tokens)
+target_link_libraries(tokens_show PRIVATE dt_flags dt_tokens Threads::Threads)
 dt_tests_need(gate tokens_show)
 
 dt_test(NAME corpus_pairs LABEL unit LIBS dt_corpus dt_data dt_tokens
