@@ -12,16 +12,25 @@
 
 #include "base/banned.h"
 
+/* Whether AMX computes products of this type; a constant for builds that need older processors. */
+static inline bool has_amx(const dt_cpu_product *product)
+{
+#if defined(__AVX512BF16__)
+    return product->type == DT_BF16 && dt_cpu_amx_offered();
+#else
+    (void)product;
+    return false;
+#endif
+}
+
 static dt_status multiply(dt_device *device, const dt_cpu_product *product, void *c, const void *a,
                           const void *b, const void *bias, dt_error *err)
 {
     dt_status st = DT_OK;
     bool done;
 
-#if defined(__AVX512BF16__)
-    if (product->type == DT_BF16 && dt_cpu_amx_offered())
+    if (has_amx(product))
         return dt_cpu_product_amx(device, product, c, a, b, bias, err);
-#endif
     DT_TRY(dt_cpu_product_run(device, product, c, a, b, bias, &done, err));
     if (!done)
         DT_TRY(DT_CPU_NAME(matmul_wide)(device, product, c, a, b, bias, err));
@@ -45,12 +54,12 @@ dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_
               dt_tensor_cols(y) == product.n);
     DT_TRY(dt_row_check(x, "matmul", err));
     DT_TRY(dt_row_check(y, "matmul", err));
-    if (product.m <= DT_CPU_FEW_ROWS)
-        DT_TRY(DT_CPU_NAME(matmul_few)(device, &product, y->data, x->data, w->data,
-                                       product.bias ? bias->data : NULL, err));
-    else
+    if (product.m > DT_CPU_FEW_ROWS)
         DT_TRY(multiply(device, &product, y->data, x->data, w->data,
                         product.bias ? bias->data : NULL, err));
+    else
+        DT_TRY((has_amx(&product) ? dt_cpu_product_amx_few : DT_CPU_NAME(matmul_few))(
+            device, &product, y->data, x->data, w->data, product.bias ? bias->data : NULL, err));
 out:
     return st;
 }

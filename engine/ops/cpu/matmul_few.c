@@ -7,17 +7,20 @@
 
 /* Rows of w at a time: ONE with one row of x, so that independent sums hide the latency; SOME with
  * ROWS rows of x, so that all sums fit the registers. */
-#define ONE   8
-#define SOME  4
-#define ROWS  3
-#define SUMS  (SOME * ROWS) /* sums in registers; at least ONE */
-#define LANES DT_TILE_LANES
-#define STEP  (2 * LANES) /* values of k per step: two vectors */
+#define ONE      8
+#define SOME     4
+#define ROWS     (DT_TILE_LANES == 16 ? 4 : 3)
+#define ROWS_MAX 4
+#define SUMS     (SOME * ROWS_MAX) /* sums in registers; at least ONE */
+#define LANES    DT_TILE_LANES
+#define STEP     (2 * LANES) /* values of k per step: two vectors */
+#define BLOCK    16 /* columns of y that are written at a time; a multiple of ONE and SOME */
 
 /* Values of k at a time: this part of x and of SOME rows of w, widened, fits the L1 cache. */
 #define CHUNK 256
 
 typedef dt_tile_vector vector;
+typedef int32_t lanes __attribute__((vector_size(4 * LANES)));
 typedef uint32_t words __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
 
 typedef struct few {
@@ -62,15 +65,18 @@ static inline const float *wide(const void *data, dt_dtype type, int64_t start, 
     return scratch;
 }
 
-/* Like wide(), for whole steps; the values of BF16 are in the order of step_of(). */
+/* Like wide(), for whole steps; the values of BF16 are in the order of step_of(). ahead: values from those
+ * that are read to those that are prefetched; 0: no prefetch. */
 static inline const float *steps_of(const void *data, dt_dtype type, int64_t start, int64_t n,
-                                    float *scratch)
+                                    int64_t ahead, float *scratch)
 {
     if (type != DT_BF16)
         return wide(data, type, start, n, scratch);
     for (int64_t p = 0; p < n; p += STEP) {
         const step s = step_of(data, start + p, DT_BF16);
 
+        if (ahead > 0)
+            __builtin_prefetch((const uint16_t *)data + start + p + ahead);
         *(vector *)(scratch + p) = s.half[0];
         *(vector *)(scratch + p + LANES) = s.half[1];
     }
@@ -105,7 +111,7 @@ static inline __attribute__((always_inline)) void add_products(vector *sums, con
         }
         for (int half = 0; rows > 1 && half < 2; half++) {
             const int64_t q = p + half * LANES;
-            vector left[ROWS];
+            vector left[ROWS_MAX];
 
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++)
@@ -155,13 +161,13 @@ static inline __attribute__((always_inline)) void read_chunk(const few *f, vecto
                                                              float *scratch, const int outputs)
 {
     const dt_cpu_product *p = f->product;
+    int64_t ahead = j + 2 * outputs <= p->n ? outputs * p->k : 0, i = 0;
     const void *w[ONE];
-    int64_t i = 0;
 
     for (int64_t o = 0; o < outputs; o++)
-        w[o] = o < count
-                   ? steps_of(f->w, p->type, row_start(f, j, count, o) + at, n, scratch + o * CHUNK)
-                   : w[count - 1];
+        w[o] = o < count ? steps_of(f->w, p->type, row_start(f, j, count, o) + at, n, ahead,
+                                    scratch + o * CHUNK)
+                         : w[count - 1];
     for (; outputs == SOME && i + ROWS <= p->m; i += ROWS)
         add_products(sums + i * outputs, f->x + i * p->k + at, p->k, w, n, 0, DT_F32, ROWS,
                      outputs);
@@ -190,24 +196,59 @@ static inline __attribute__((always_inline)) void read_rest(const few *f, vector
     }
 }
 
-static inline float sum_of(vector lanes)
+/* The lanes of two vectors that lane l of the lower, or upper, halves comes from, where `half` lanes are a half. */
+#define LANE(l, half) ((l) / (half)*2 * (half) + (l) % (half))
+#if DT_TILE_LANES == 16
+#define LANES_OF(half, to)                                                                     \
+    {                                                                                          \
+        LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to,        \
+            LANE(4, half) + to, LANE(5, half) + to, LANE(6, half) + to, LANE(7, half) + to,    \
+            LANE(8, half) + to, LANE(9, half) + to, LANE(10, half) + to, LANE(11, half) + to,  \
+            LANE(12, half) + to, LANE(13, half) + to, LANE(14, half) + to, LANE(15, half) + to \
+    }
+#elif DT_TILE_LANES == 8
+#define LANES_OF(half, to)                                                                 \
+    {                                                                                      \
+        LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to,    \
+            LANE(4, half) + to, LANE(5, half) + to, LANE(6, half) + to, LANE(7, half) + to \
+    }
+#else
+#define LANES_OF(half, to)                                                             \
+    {                                                                                  \
+        LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to \
+    }
+#endif
+
+/* Each of LANES vectors becomes the sum of its lanes: lane l is added to lane l + LANES / 2, then of what is left the
+ * same, and so on. A stage does that for two vectors, whose halves become one vector. */
+#define STAGE(v, half)                                                             \
+    for (int i = 0; i < 2 * (half); i += 2)                                        \
+    (v)[i / 2] = __builtin_shuffle((v)[i], (v)[i + 1], (lanes)LANES_OF(half, 0)) + \
+                 __builtin_shuffle((v)[i], (v)[i + 1], (lanes)LANES_OF(half, half))
+
+static inline vector sums_of(vector *v)
 {
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++)
-            lanes[l] += lanes[l + half];
-    return lanes[0];
+#if DT_TILE_LANES == 16
+    STAGE(v, 8);
+#endif
+#if DT_TILE_LANES >= 8
+    STAGE(v, 4);
+#endif
+    STAGE(v, 2);
+    STAGE(v, 1);
+    return v[0];
 }
 
-/* Computes columns j .. j + count - 1 of all rows of y. */
-static inline __attribute__((always_inline)) void columns(const few *f, int64_t j, int64_t count,
-                                                          float *scratch, const int outputs)
+/* Computes columns j .. j + count - 1 of all rows of y, into BLOCK columns of `out`. */
+static inline __attribute__((always_inline)) void columns(const few *f, float *out, int64_t j,
+                                                          int64_t count, float *scratch,
+                                                          const int outputs)
 {
     const dt_cpu_product *p = f->product;
-    vector sums[DT_CPU_FEW_ROWS * ONE];
-    dt_tensor y = dt_tensor_1d(f->y, p->c_type, p->m * p->n);
-    float bias[ONE] = {0};
+    vector sums[DT_CPU_FEW_ROWS * ONE + LANES];
+    float flat[DT_CPU_FEW_ROWS * ONE + LANES];
 
-    memset(sums, 0, (size_t)(p->m * outputs) * sizeof *sums);
+    memset(sums, 0, (size_t)(p->m * outputs + LANES) * sizeof *sums);
     if (p->m == 1 && p->type != DT_F16)
         read_once(f, sums, j, count);
     else
@@ -215,25 +256,43 @@ static inline __attribute__((always_inline)) void columns(const few *f, int64_t 
             read_chunk(f, sums, j, count, at, dt_cpu_min(CHUNK, f->whole - at), scratch, outputs);
     if (f->whole < p->k)
         read_rest(f, sums, j, count, outputs);
+    for (int64_t i = 0; i < p->m * outputs; i += LANES)
+        *(vector *)(flat + i) = sums_of(sums + i);
+    for (int64_t i = 0; i < p->m; i++)
+        memcpy(out + i * BLOCK, flat + i * outputs, (size_t)outputs * sizeof *out);
+}
+
+/* Writes columns j .. j + count - 1 of all rows of y. */
+static void write_block(const few *f, float *block, int64_t j, int64_t count, float *scratch)
+{
+    const dt_cpu_product *p = f->product;
+    dt_tensor y = dt_tensor_1d(f->y, p->c_type, p->m * p->n);
+    float bias[BLOCK] = {0};
+
     if (p->bias)
         memcpy(bias, wide(f->bias, p->type, j, count, scratch), (size_t)count * sizeof(bias[0]));
     for (int64_t i = 0; i < p->m; i++) {
-        float *out = dt_row_open(&y, i * p->n + j, scratch);
+        float *row = block + i * BLOCK;
 
-        for (int64_t o = 0; o < count; o++)
-            out[o] = sum_of(sums[i * outputs + o]) + bias[o];
-        dt_row_close(&y, i * p->n + j, count, out);
+        for (int64_t o = 0; o < BLOCK; o++)
+            row[o] += bias[o];
+        if (p->c_type == DT_F32)
+            memcpy(dt_row_open(&y, i * p->n + j, row), row, (size_t)count * sizeof *row);
+        else
+            dt_row_close(&y, i * p->n + j, count, row);
     }
 }
 
-static void columns_of_one(const few *f, int64_t j, int64_t count, float *scratch)
+static void columns_of_one(const few *f, float *out, int64_t j, int64_t count, float *scratch)
 {
-    columns(f, j, count, scratch, ONE);
+    for (int64_t o = 0; o < count; o += ONE)
+        columns(f, out + o, j + o, dt_cpu_min(ONE, count - o), scratch, ONE);
 }
 
-static void columns_of_some(const few *f, int64_t j, int64_t count, float *scratch)
+static void columns_of_some(const few *f, float *out, int64_t j, int64_t count, float *scratch)
 {
-    columns(f, j, count, scratch, SOME);
+    for (int64_t o = 0; o < count; o += SOME)
+        columns(f, out + o, j + o, dt_cpu_min(SOME, count - o), scratch, SOME);
 }
 
 /* Returns x as fp32; for BF16, whole steps are in the order of step_of(). */
@@ -246,7 +305,7 @@ static const float *rows_of(const few *f, const void *x, float *scratch)
     for (int64_t i = 0; i < p->m; i++) {
         float *row = scratch + i * p->k;
 
-        steps_of(x, p->type, i * p->k, f->whole, row);
+        steps_of(x, p->type, i * p->k, f->whole, 0, row);
         wide(x, p->type, i * p->k + f->whole, p->k - f->whole, row + f->whole);
     }
     return scratch;
@@ -256,7 +315,6 @@ dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *produ
                                   const void *x, const void *w, const void *bias, dt_error *err)
 {
     int64_t m = product->m, n = product->n, k = product->k, each = ONE * CHUNK;
-    int64_t together = m == 1 ? ONE : SOME;
     few f = {.product = product, .whole = k / STEP * STEP, .w = w, .bias = bias, .y = y};
     dt_cpu_scratch scratch;
     dt_status st = DT_OK;
@@ -267,12 +325,16 @@ dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *produ
     f.x = rows_of(&f, x, scratch.base + each * device->threads);
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *k))
     {
-        dt_cpu_share share = dt_cpu_share_mine(n, together);
+        dt_cpu_share share = dt_cpu_share_mine(n, BLOCK);
         float *mine = scratch.base + each * omp_get_thread_num();
+        float block[DT_CPU_FEW_ROWS * BLOCK];
 
-        for (int64_t j = share.begin; j < share.end; j += together)
-            (m == 1 ? columns_of_one : columns_of_some)(&f, j, dt_cpu_min(together, share.end - j),
-                                                        mine);
+        for (int64_t j = share.begin; j < share.end; j += BLOCK) {
+            int64_t count = dt_cpu_min(BLOCK, share.end - j);
+
+            (m == 1 ? columns_of_one : columns_of_some)(&f, block, j, count, mine);
+            write_block(&f, block, j, count, mine);
+        }
     }
 out:
     return st;

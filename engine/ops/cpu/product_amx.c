@@ -409,6 +409,118 @@ out:
     return st;
 }
 
+/* --- few rows */
+
+/* 16 rows of w, as tiles of a: as they are stored, or packed. */
+typedef struct tiles {
+    const uint16_t *first;
+    int64_t advance, stride; /* from a tile to the next one, from a row to the next one */
+} tiles;
+
+#define FEW_STEP(tile, d)                                           \
+    do {                                                            \
+        _tile_loadd(4, w->first + (d)*w->advance, 2 * w->stride);   \
+        _tile_loadd(5, x + (d)*TILE, 64);                           \
+        _tile_dpbf16ps(tile, 4, 5);                                 \
+        for (int64_t l = 0; l < SIDE; l++)                          \
+            _mm_prefetch(next + (d)*TILE + l * DEPTH, _MM_HINT_T0); \
+    } while (0)
+
+/* Multiplies 16 rows of w with all rows of x: element (o, i) of the sums is row o of w times row i of x. Sum q of
+ * four takes every fourth tile of k from q on. next: the rows of w that are prefetched. */
+static inline void few_sums(float sums[4][SUMS], const tiles *w, const uint16_t *x, int64_t deep,
+                            const uint16_t *next)
+{
+    int64_t d = 0;
+
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (; d + 4 <= deep; d += 4) {
+        FEW_STEP(0, d);
+        FEW_STEP(1, d + 1);
+        FEW_STEP(2, d + 2);
+        FEW_STEP(3, d + 3);
+    }
+    if (d < deep)
+        FEW_STEP(0, d);
+    if (d + 1 < deep)
+        FEW_STEP(1, d + 1);
+    if (d + 2 < deep)
+        FEW_STEP(2, d + 2);
+    _tile_stored(0, sums[0], 64);
+    _tile_stored(1, sums[1], 64);
+    _tile_stored(2, sums[2], 64);
+    _tile_stored(3, sums[3], 64);
+}
+
+typedef struct few {
+    const dt_cpu_product *product;
+    operand w;
+    const uint16_t *x, *bias; /* x: packed */
+    void *y;
+} few;
+
+/* Columns j to j + 15 of y, or as many as there are. Rows of w are packed if a tile would end behind them. */
+static void few_columns(const few *f, int64_t j, uint16_t *scratch)
+{
+    const dt_cpu_product *p = f->product;
+    int64_t columns = left_of(p->n, j, SIDE), deep = (p->k + DEPTH - 1) / DEPTH;
+    float sums[4][SUMS] __attribute__((aligned(64)));
+    tiles w = {f->w.data + j * p->k, DEPTH, p->k};
+    __m512i row[SIDE];
+
+    if (columns < SIDE || p->k % DEPTH != 0) {
+        for (int64_t d = 0; d < deep; d++)
+            pack_tile(scratch + d * TILE, &f->w, j, d * DEPTH, p->k, false);
+        w = (tiles){scratch, TILE, DEPTH};
+    }
+    few_sums(sums, &w, f->x, deep, f->w.data + (j + SIDE) * p->k);
+    for (int64_t o = 0; o < SIDE; o++) {
+        const float *at = sums[0] + o * SIDE;
+
+        row[o] = (__m512i)_mm512_add_ps(
+            _mm512_add_ps(_mm512_load_ps(at), _mm512_load_ps(at + SUMS)),
+            _mm512_add_ps(_mm512_load_ps(at + 2 * SUMS), _mm512_load_ps(at + 3 * SUMS)));
+    }
+    dt_transpose_16(row);
+    for (int64_t i = 0; i < p->m; i++)
+        finish(p, f->y, i * p->n + j, (__m512)row[i], f->bias != NULL ? f->bias + j : NULL,
+               (__mmask16)((1u << columns) - 1));
+}
+
+dt_status dt_cpu_product_amx_few(dt_device *device, const dt_cpu_product *product, void *y,
+                                 const void *x, const void *w, const void *bias, dt_error *err)
+{
+    const dt_cpu_product *p = product;
+    const operand rows = {x, p->m, p->k, true};
+    int64_t deep = (p->k + DEPTH - 1) / DEPTH, words = deep * TILE / 2;
+    few f = {.product = p, .w = {w, p->n, p->k, true}, .bias = p->bias ? bias : NULL, .y = y};
+    dt_cpu_scratch scratch;
+    uint16_t *packed_x;
+    dt_status st = DT_OK;
+
+    DT_ASSERT(p->type == DT_BF16 && p->m <= SIDE && p->b_transposed && !p->accumulate);
+    /* one part per thread, then one for x */
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, words + words / device->threads + SIDE, err));
+    packed_x = (uint16_t *)(scratch.base + words * device->threads);
+    for (int64_t d = 0; d < deep; d++)
+        pack_tile(packed_x + d * TILE, &rows, 0, d * DEPTH, p->k, true);
+    f.x = packed_x;
+#pragma omp parallel num_threads(dt_cpu_threads(device, p->n * p->k))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(p->n, SIDE);
+
+        configure();
+        for (int64_t j = share.begin; j < share.end; j += SIDE)
+            few_columns(&f, j, (uint16_t *)(scratch.base + words * omp_get_thread_num()));
+        _tile_release();
+    }
+out:
+    return st;
+}
+
 #else
 
 #include "base/banned.h"
@@ -423,6 +535,12 @@ dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, v
 {
     (void)device, (void)product, (void)c, (void)a, (void)b, (void)bias;
     return DT_FAIL(err, DT_ERR_UNSUPPORTED, "this build has no code for AMX");
+}
+
+dt_status dt_cpu_product_amx_few(dt_device *device, const dt_cpu_product *product, void *y,
+                                 const void *x, const void *w, const void *bias, dt_error *err)
+{
+    return dt_cpu_product_amx(device, product, y, x, w, bias, err);
 }
 
 #endif

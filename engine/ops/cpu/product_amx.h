@@ -21,4 +21,9 @@ bool dt_cpu_amx_offered(void);
 dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, void *c,
                              const void *a, const void *b, const void *bias, dt_error *err);
 
+/* The same for m of at most 16, with b_transposed: y = x w^T + bias, as in generation. w is read once, as it is
+ * stored. The order of a sum depends on k alone here too: a row has the same bits whatever the other rows are. */
+dt_status dt_cpu_product_amx_few(dt_device *device, const dt_cpu_product *product, void *y,
+                                 const void *x, const void *w, const void *bias, dt_error *err);
+
 #endif
