@@ -2,13 +2,15 @@
 """Text into tokens, one thread and all threads: dtrun, the libraries `tokenizers` and `tiktoken`, in turn.
 
     PYTHON tests/bench/tokens.py [--megabytes 100] [--rounds 5] [--only NAME]... [--text FILE] [--processor]
+                                 [--jsonl 200]
 
 PYTHON has both libraries. The text is what this machine has of English: manuals without roff's macros, documentation, and
 whatever else below /usr/share and /usr/lib is mostly English, no file twice. The vocabularies are learned from it. All
 programs get the same documents of about 100 kB; what is compared with `dtrun` is the faster way of a library (one
 document after another or a batch; for one thread also a batch on one thread). The ids of all are compared.
 dtrun begins each round with an empty cache. --processor: time of the processor for one thread, on a busy machine.
-Text and vocabularies are kept in build/bench-release/tokens.
+Text and vocabularies are kept in build/bench-release/tokens. bytes_one, bytes_many and prepare are in tokens_bytes.py,
+which needs sentencepiece and datasets too.
 """
 
 import argparse
@@ -30,6 +32,7 @@ import sys
 import time
 
 import runs
+import tokens_bytes
 
 FOLDER = runs.BUILD / "tokens"
 ROOTS = ["/usr/share/doc", "/usr/share/man/man*", "/usr/share/info", "/usr/share/perl", "/usr/share/vim",
@@ -228,11 +231,22 @@ def measure(name, row, arguments, text, texts):
               f" | {ours / best:.1f}× | {'equal' if equal else 'DIFFER'} |", flush=True)
 
 
+def print_splits(names, arguments):
+    text, texts = prepared(arguments)
+    print(f"{datetime.date.today()}, {runs.machine()}, load {os.getloadavg()[0]:.1f}; {texts.stat().st_size / 1e6:.1f} MB, "
+          f"{'processor' if arguments.processor else 'elapsed'} time for one thread, medians of {arguments.rounds}\n")
+    print("| split, vocabulary | threads | dtrun, MB/s | tokenizers | tiktoken | over the better | ids |\n"
+          "|---|---|---|---|---|---|---|")
+    for name in names:
+        measure(name, ROWS[name], arguments, text, texts)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=float, default=100)
+    parser.add_argument("--jsonl", type=float, default=200, help="megabytes of jsonl for 'dtrun data prepare'")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=ROWS)
+    parser.add_argument("--only", action="append", choices=[*ROWS, *tokens_bytes.MEASURES])
     parser.add_argument("--text", help="a file, instead of what the machine has of English")
     parser.add_argument("--processor", action="store_true")
     parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
@@ -240,13 +254,12 @@ def main():
     if arguments.peer:
         return peer(*arguments.peer[:3], int(arguments.peer[3]), arguments.peer[4])
     runs.build(["dtrun", "tokens_show"])
-    text, texts = prepared(arguments)
-    print(f"{datetime.date.today()}, {runs.machine()}, load {os.getloadavg()[0]:.1f}; {texts.stat().st_size / 1e6:.1f} MB, "
-          f"{'processor' if arguments.processor else 'elapsed'} time for one thread, medians of {arguments.rounds}\n")
-    print("| split, vocabulary | threads | dtrun, MB/s | tokenizers | tiktoken | over the better | ids |\n"
-          "|---|---|---|---|---|---|---|")
-    for name in arguments.only or ROWS:
-        measure(name, ROWS[name], arguments, text, texts)
+    names = arguments.only or [*ROWS, *tokens_bytes.MEASURES]
+    if any(name in ROWS for name in names):
+        print_splits([name for name in names if name in ROWS], arguments)
+    if any(name not in ROWS for name in names):
+        tokens_bytes.print_rows([name for name in names if name not in ROWS], 0.6 * arguments.megabytes, arguments.jsonl,
+                                arguments.rounds)
 
 
 main()
