@@ -264,6 +264,10 @@ dt_status dt_points_add(dt_store *store, bool *open, const char *run, const dt_m
     *open = curve != NULL && curve->run != NULL;
     if (!*open)
         return DT_OK;
+    if (all->points_count ==
+        POINTS_MOST) /* they could not be written, and stay until the transaction ends */
+        return DT_FAIL(err, DT_ERR_IO,
+                       "cannot write the run store: a point of this change was lost");
     at = all->points_count++;
     all->points[at] = (collected){point->step, point->time_ms, point->value, NO_POINT};
     if (curve->first == NO_POINT) {

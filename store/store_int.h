@@ -31,7 +31,7 @@ typedef struct dt_store_gatherer {
     void (*free)(dt_store *store);
 } dt_store_gatherer;
 typedef struct dt_points dt_points;
-/* What a statement does with the points and their pyramid. */
+/* Which tables a statement uses: collected points, or also their pyramid, are written before it (dt_sql_open). */
 typedef enum dt_sql_use { DT_SQL_NO_POINTS, DT_SQL_POINTS, DT_SQL_PYRAMID } dt_sql_use;
 
 struct dt_store {

@@ -91,8 +91,8 @@ static inline uint64_t threes(uint64_t number)
     return found;
 }
 
-/* Of the white space that `[\r\n]*` has left over, `\s*[\r\n]+|\s+(?!\S)|\s+`: starts at its first byte, after its last
- * line break, and at a last byte that is no line break. */
+/* Returns the starts of the words that `\s*[\r\n]+|\s+(?!\S)|\s+` finds in `space`, the white space behind `[\r\n]*`.
+ * A run has a start at its first byte, after its last line break, and at its last byte unless that is a line break. */
 static inline uint64_t space_starts(const block *b, uint64_t space)
 {
     uint64_t line = b->is.line, rest = b->is.space & ~line;
@@ -110,8 +110,8 @@ static inline uint64_t space_starts(const block *b, uint64_t space)
     return first_of_run(space) | after_line | (rest & ~(b->is.space >> 1));
 }
 
-/* Starts of the letters' words, which take along one byte before them that is no letter, number or
- * line break; and starts of the others. */
+/* Sets the starts of all words. A word of letters also contains the byte before it, unless that is a number or a line
+ * break. */
 static inline void words(block *b, uint64_t numbers)
 {
     const dt_ascii_masks *is = &b->is;

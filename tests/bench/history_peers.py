@@ -48,7 +48,7 @@ def name_of(curve):
 
 
 class Filling:
-    """What a peer adds in its own way: steps of a run with all curves, and the time that only this takes."""
+    """Adds points to a peer through the peer's own interface, and counts the seconds of the calls alone."""
 
     def __init__(self, seconds):
         self.seconds, self.most, self.points = 0.0, seconds, 0

@@ -237,8 +237,9 @@ def tensor(settings):
 
 
 def stall(gaps):
-    """Of the steps 2 to 8, where 5 begins with a save: seconds that it is longer than its neighbours, the same as a share, and
-    the share by which the slowest step after it is longer than those before it."""
+    """Compares step 5, which begins with a save, with its neighbours; `gaps` are the seconds of steps 2 to 8. Returns
+    the seconds that it takes longer, their share of a step, and the share by which the slowest later step is longer than
+    the earlier ones."""
     before, saving, after = gaps[1:3], gaps[3], gaps[4:]
     usual = median(before + after)
     return saving - usual, saving / usual - 1, max(after) / median(before) - 1

@@ -99,7 +99,7 @@ def gather(size):
 
 
 def documents(text):
-    """Of about DOCUMENT characters, each up to the end of a line."""
+    """Yields pieces of the text of about DOCUMENT characters, which end with a line."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + DOCUMENT) + 1 or len(text)

@@ -133,6 +133,32 @@ static void test_a_failed_group_with_points_ends_the_transaction(void **state)
     assert_sound(t);
 }
 
+/* A caller that adds points after an error gets an error for each of them. */
+static void test_points_that_cannot_be_written_are_refused(void **state)
+{
+    test_store *t = *state;
+    dt_status st = DT_OK;
+
+    test_store_run(t, "aa", "n");
+    assert_int_equal(sqlite3_exec(t->store->db,
+                                  "CREATE TEMP TRIGGER full BEFORE INSERT ON metrics BEGIN"
+                                  " SELECT RAISE(ABORT, 'full'); END",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_good(t, dt_store_begin(t->store, &t->err));
+    for (int64_t step = 1; step <= MANY && st == DT_OK; step++)
+        st = add(t, 1, step, "loss", 1);
+    assert_int_not_equal(st, DT_OK);
+    t->err = (dt_error)DT_ERROR_INIT;
+    for (int64_t step = 1; step <= 10; step++)
+        assert_fails(t, add(t, 1, MANY + step, "loss", 1), DT_ERR_IO, "lost");
+    assert_fails(t, dt_store_commit(t->store, &t->err), DT_ERR_IO, "lost");
+    dt_store_rollback(t->store);
+    assert_int_equal(sqlite3_exec(t->store->db, "DROP TRIGGER full", NULL, NULL, NULL), SQLITE_OK);
+    assert_good(t, add(t, 1, 1, "loss", 1));
+    assert_sound(t);
+}
+
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
 int main(void)
@@ -142,6 +168,7 @@ int main(void)
         WITH_STORE(test_more_points_than_memory_holds),
         WITH_STORE(test_a_run_can_be_removed_after_its_points),
         WITH_STORE(test_a_failed_group_with_points_ends_the_transaction),
+        WITH_STORE(test_points_that_cannot_be_written_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

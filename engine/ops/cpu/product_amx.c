@@ -163,7 +163,7 @@ static void pack(const packed *out, dt_cpu_share rows, const operand *x, int64_t
 
 /* --- a block of c */
 
-/* What a step prefetches: the next chunk of a block, 128 bytes of both operands with each tile of k. */
+/* Positions in the next chunk of a block. A step prefetches 128 bytes of each operand for each tile of k. */
 typedef struct ahead {
     const char *a, *b;
 } ahead;
