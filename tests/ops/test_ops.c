@@ -152,6 +152,7 @@ static const row rows[] = {
       {3, 64, 4, 32},
       {1, 131, 2, 64},
       {1, 150, 1, 128},
+      {1, 301, 1, 64},
       {2, 97, 2, 80}}},
     {"attention_at_1024",
      case_long_attention,

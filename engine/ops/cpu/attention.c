@@ -53,7 +53,7 @@ typedef struct forward_buffers {
 
 static int64_t forward_floats(const shape *s)
 {
-    return rows_most(s) * s->d + s->d * s->tkp + s->tk * s->dp + BLOCK * (s->sp + s->dp) +
+    return rows_most(s) * s->d + s->d * s->tkp + s->tkp * s->dp + BLOCK * (s->sp + s->dp) +
            dt_dropout_floats(s->tk);
 }
 
@@ -63,7 +63,7 @@ static forward_buffers forward_cut(float *mine, const shape *s)
 
     u.keys = mine;
     u.values = u.keys + s->d * s->tkp;
-    u.scores = u.values + s->tk * s->dp;
+    u.scores = u.values + s->tkp * s->dp;
     u.out = u.scores + BLOCK * s->sp;
     u.rows = u.out + BLOCK * s->dp;
     u.uniforms = u.rows + rows_most(s) * s->d;
@@ -80,14 +80,14 @@ typedef struct forward_head {
 
 static void forward_block(const forward_head *h, const shape *s, int64_t i, forward_buffers u)
 {
-    int64_t rows = dt_cpu_min(BLOCK, s->tq - i), d = words(s, s->d);
+    int64_t rows = dt_cpu_min(s->block, s->tq - i), d = words(s, s->d);
     span keys = keys_of_block(s, h->sequence, i, rows);
     int64_t count = keys.end - keys.begin, width = dt_cpu_round_up(count, COLS);
     float inverse_sums[BLOCK];
 
     gather(u.rows, h->q, i, rows, s);
-    dt_tile_product(u.scores, s->sp, u.rows, d, 1, u.keys + keys.begin * d, d * COLS, rows, count,
-                    d, false, s->pairs);
+    multiply_panels(u.scores, s->sp, u.rows, d, u.keys + keys.begin * d, d * COLS, rows, count, d,
+                    s);
     for (int64_t r = 0; r < rows; r++) {
         float *row = u.scores + r * s->sp;
         span seen = keys_of(s, h->sequence, i + r), here = within(seen, keys.begin);
@@ -99,8 +99,8 @@ static void forward_block(const forward_head *h, const shape *s, int64_t i, forw
         if (s->pairs)
             dt_tile_pair_row(row, width);
     }
-    dt_tile_product(u.out, s->dp, u.scores, s->sp, 1, u.values + words(s, keys.begin) * COLS,
-                    words(s, s->tk) * COLS, rows, s->d, words(s, count), false, s->pairs);
+    multiply_panels(u.out, s->dp, u.scores, s->sp, u.values + words(s, keys.begin) * COLS,
+                    s->kd * COLS, rows, s->d, words(s, count), s);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < s->dp; j++)
             u.out[r * s->dp + j] *= inverse_sums[r];
@@ -112,8 +112,8 @@ static void forward_head_of(const forward_head *h, const shape *s, forward_buffe
     gather(u.rows, h->k, 0, s->tk, s);
     pack_transposed(u.keys, u.rows, s->tk, s);
     gather(u.rows, h->v, 0, s->tk, s);
-    pack(u.values, words(s, s->tk), u.rows, s->tk, s);
-    for (int64_t i = 0; i < s->tq; i += BLOCK)
+    pack(u.values, s->kd, u.rows, s->tk, s);
+    for (int64_t i = 0; i < s->tq; i += s->block)
         forward_block(h, s, i, u);
 }
 
@@ -137,6 +137,7 @@ dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_t
         dt_cpu_share share = dt_cpu_share_mine(s.b * s.heads, 1);
         forward_buffers buffers = forward_cut(dt_cpu_scratch_mine(scratch), &s);
 
+        begin_products(&s);
         for (int64_t task = share.begin; task < share.end; task++) {
             int64_t b = task / s.heads, head = task % s.heads;
             forward_head h = {.q = place_of(&x->q, b, head),
@@ -151,6 +152,7 @@ dt_status DT_CPU_NAME(attention_forward)(dt_device *device, dt_tensor *out, dt_t
             forward_head_of(&h, &s, buffers);
             dt_progress_made();
         }
+        end_products(&s);
     }
 out:
     return st;

@@ -14,21 +14,27 @@
 #include "base/banned.h"
 
 typedef struct backward_buffers {
-    float *rows;                   /* K x D or BLOCK x D: rows of the head as gathered */
-    float *keys_t, *values_t;      /* panels of k^T and v^T (D deep) */
-    float *keys;                   /* panels of k (K deep) */
-    float *dkeys, *dvalues;        /* K x Dp */
-    float *p, *ds;                 /* BLOCK x Kp, rows sp apart */
-    float *q, *dout;               /* BLOCK x D */
-    float *q_panels, *dout_panels; /* panels of q and dout (BLOCK deep) */
-    float *dq;                     /* BLOCK x Dp */
-    float *uniforms;               /* uniform numbers of one query; used only with dropout */
+    float *rows;               /* K x D or BLOCK x D: rows of the head as gathered */
+    float *keys_t, *values_t;  /* panels of k^T and v^T (D deep) */
+    float *keys;               /* panels of k (K deep) */
+    float *dkeys, *dvalues;    /* K x Dp; with AMX D x Kp, rows sp apart */
+    float *p, *ds;             /* BLOCK x Kp, rows sp apart */
+    float *q, *dout;           /* BLOCK x D */
+    float *q_cols, *dout_cols; /* q and dout as lay_out() has them, D x BLOCK */
+    float *dq;                 /* BLOCK x Dp */
+    float *uniforms;           /* uniform numbers of one query; used only with dropout */
 } backward_buffers;
+
+/* Returns the floats of dkeys, or of dvalues. */
+static int64_t sums_floats(const shape *s)
+{
+    return s->amx ? s->d * s->sp : s->tk * s->dp;
+}
 
 static int64_t backward_floats(const shape *s)
 {
-    return rows_most(s) * s->d + 2 * s->d * s->tkp + 3 * s->tk * s->dp + 2 * BLOCK * s->sp +
-           2 * BLOCK * s->d + 3 * BLOCK * s->dp + dt_dropout_floats(s->tk);
+    return rows_most(s) * s->d + 2 * s->d * s->tkp + s->tkp * s->dp + 2 * sums_floats(s) +
+           2 * BLOCK * s->sp + 2 * BLOCK * s->d + 3 * BLOCK * s->dp + dt_dropout_floats(s->tk);
 }
 
 static backward_buffers backward_cut(float *mine, const shape *s)
@@ -38,13 +44,13 @@ static backward_buffers backward_cut(float *mine, const shape *s)
     u.keys_t = mine;
     u.values_t = u.keys_t + s->d * s->tkp;
     u.keys = u.values_t + s->d * s->tkp;
-    u.dkeys = u.keys + s->tk * s->dp;
-    u.dvalues = u.dkeys + s->tk * s->dp;
-    u.p = u.dvalues + s->tk * s->dp;
+    u.dkeys = u.keys + s->tkp * s->dp;
+    u.dvalues = u.dkeys + sums_floats(s);
+    u.p = u.dvalues + sums_floats(s);
     u.ds = u.p + BLOCK * s->sp;
-    u.q_panels = u.ds + BLOCK * s->sp;
-    u.dout_panels = u.q_panels + BLOCK * s->dp;
-    u.dq = u.dout_panels + BLOCK * s->dp;
+    u.q_cols = u.ds + BLOCK * s->sp;
+    u.dout_cols = u.q_cols + BLOCK * s->dp;
+    u.dq = u.dout_cols + BLOCK * s->dp;
     u.q = u.dq + BLOCK * s->dp;
     u.dout = u.q + BLOCK * s->d;
     u.rows = u.dout + BLOCK * s->d;
@@ -108,14 +114,16 @@ typedef struct backward_head {
 /* Converts the rows of p and ds to pairs of bf16 in place. ds keeps its rows, with the elements of
  * two neighbouring keys in one word. Rows r and r + 1 of p, with r even, become the transposed
  * operands: row r holds the elements of p of the queries r and r + 1 as pairs, row r + 1 those of
- * ds. */
+ * ds. Rows are filled up with zeros. */
 static void pair_rows(const shape *s, int64_t rows, int64_t width, backward_buffers u)
 {
-    if (rows % 2 != 0) {
-        memset(u.p + rows * s->sp, 0, (size_t)width * sizeof(float));
-        memset(u.ds + rows * s->sp, 0, (size_t)width * sizeof(float));
+    int64_t filled = dt_cpu_round_up(rows, s->fill);
+
+    for (int64_t r = rows; r < filled; r++) {
+        memset(u.p + r * s->sp, 0, (size_t)width * sizeof(float));
+        memset(u.ds + r * s->sp, 0, (size_t)width * sizeof(float));
     }
-    for (int64_t r = 0; r < rows; r += 2) {
+    for (int64_t r = 0; r < filled; r += 2) {
         float *p = u.p + r * s->sp, *ds = u.ds + r * s->sp;
 
         dt_tile_pair_rows(p, p, p + s->sp, width);
@@ -125,24 +133,60 @@ static void pair_rows(const shape *s, int64_t rows, int64_t width, backward_buff
     }
 }
 
+/* Lays out the rows of a block of q or dout for add_rows(): in panels, or transposed for AMX. panels: scratch. */
+static void lay_out(float *out, float *panels, const float *rows, int64_t count, const shape *s)
+{
+    int64_t deep = words(s, s->block);
+
+    if (!s->amx) {
+        pack(out, deep, rows, count, s);
+        return;
+    }
+    pack(panels, deep, rows, count, s);
+    for (int64_t j = 0; j < s->d; j += COLS)
+        dt_tile_transpose(out + j * deep, deep, panels + j * deep, COLS, COLS, deep);
+}
+
+/* Adds p^T x to the rows `from` to from + keys - 1 of dx: x of a block's queries in lay_out()'s form, p as the
+ * rows of pair_rows(), or of fp32, `stride` apart. With AMX dx^T += x^T p. */
+static void add_rows(float *dx, const float *p, int64_t stride, const float *x, int64_t from,
+                     int64_t keys, int64_t queries, const shape *s)
+{
+    int64_t deep = words(s, s->block);
+    const dt_cpu_amx_product product = {.c = dx + from,
+                                        .a = x,
+                                        .b = p,
+                                        .m = s->d,
+                                        .n = dt_cpu_round_up(keys, COLS),
+                                        .k = dt_cpu_round_up(words(s, queries), LINE),
+                                        .c_row = s->sp,
+                                        .a_row = deep,
+                                        .b_row = stride,
+                                        .b_panel = COLS,
+                                        .accumulate = true};
+
+    if (s->amx)
+        dt_cpu_amx_multiply(&product);
+    else
+        dt_tile_product(dx + from * s->dp, s->dp, p, 1, stride, x, deep * COLS, keys, s->d,
+                        words(s, queries), true, s->pairs);
+}
+
 static void backward_block(const backward_head *h, const shape *s, int64_t i, backward_buffers u)
 {
-    int64_t rows = dt_cpu_min(BLOCK, s->tq - i), deep = words(s, rows);
+    int64_t rows = dt_cpu_min(s->block, s->tq - i), d = words(s, s->d);
     span keys = keys_of_block(s, h->sequence, i, rows);
     int64_t from = keys.begin, count = keys.end - from, width = dt_cpu_round_up(count, COLS);
-    int64_t d = words(s, s->d), block = words(s, BLOCK);
     const float *ds_columns = s->pairs ? u.p + s->sp : u.ds;
     int64_t column = s->pairs ? 2 * s->sp : s->sp;
 
     gather(u.q, h->q, i, rows, s);
     gather(u.dout, h->dout, i, rows, s);
-    pack(u.q_panels, block, u.q, rows, s);
-    pack(u.dout_panels, block, u.dout, rows, s);
+    lay_out(u.q_cols, u.dq, u.q, rows, s);
+    lay_out(u.dout_cols, u.dq, u.dout, rows, s);
 
-    dt_tile_product(u.p, s->sp, u.q, d, 1, u.keys_t + from * d, d * COLS, rows, count, d, false,
-                    s->pairs);
-    dt_tile_product(u.ds, s->sp, u.dout, d, 1, u.values_t + from * d, d * COLS, rows, count, d,
-                    false, s->pairs);
+    multiply_panels(u.p, s->sp, u.q, d, u.keys_t + from * d, d * COLS, rows, count, d, s);
+    multiply_panels(u.ds, s->sp, u.dout, d, u.values_t + from * d, d * COLS, rows, count, d, s);
     for (int64_t r = 0; r < rows; r++) {
         float *p = u.p + r * s->sp, *ds = u.ds + r * s->sp, lse = h->lse[i + r];
         span seen = keys_of(s, h->sequence, i + r), here = within(seen, from);
@@ -159,15 +203,21 @@ static void backward_block(const backward_head *h, const shape *s, int64_t i, ba
     if (s->pairs)
         pair_rows(s, rows, width, u);
 
-    dt_tile_product(u.dq, s->dp, u.ds, s->sp, 1, u.keys + words(s, from) * COLS,
-                    words(s, s->tk) * COLS, rows, s->d, words(s, count), false, s->pairs);
+    multiply_panels(u.dq, s->dp, u.ds, s->sp, u.keys + words(s, from) * COLS, s->kd * COLS, rows,
+                    s->d, words(s, count), s);
     for (int64_t j = 0; j < rows * s->dp; j++)
         u.dq[j] *= s->scale;
     scatter(h->dq, i, rows, s->d, u.dq, s->dp, u.rows);
-    dt_tile_product(u.dkeys + from * s->dp, s->dp, ds_columns, 1, column, u.q_panels, block * COLS,
-                    count, s->d, deep, true, s->pairs);
-    dt_tile_product(u.dvalues + from * s->dp, s->dp, u.p, 1, column, u.dout_panels, block * COLS,
-                    count, s->d, deep, true, s->pairs);
+    add_rows(u.dkeys, ds_columns, column, u.q_cols, from, count, rows, s);
+    add_rows(u.dvalues, u.p, column, u.dout_cols, from, count, rows, s);
+}
+
+/* Copies dkeys or dvalues to the rows of a head. keys: scratch, K x D. */
+static void scatter_sums(place p, const float *sums, float *keys, float *row, const shape *s)
+{
+    if (s->amx)
+        dt_tile_transpose(keys, s->d, sums, s->sp, s->tk, s->d);
+    scatter(p, 0, s->tk, s->d, s->amx ? keys : sums, s->amx ? s->d : s->dp, row);
 }
 
 /* The tensors of a call. */
@@ -184,11 +234,11 @@ static void backward_group(const backward_call *c, const shape *s, int64_t b, in
 {
     gather(u.rows, place_of(&c->x->k, b, group), 0, s->tk, s);
     pack_transposed(u.keys_t, u.rows, s->tk, s);
-    pack(u.keys, words(s, s->tk), u.rows, s->tk, s);
+    pack(u.keys, s->kd, u.rows, s->tk, s);
     gather(u.rows, place_of(&c->x->v, b, group), 0, s->tk, s);
     pack_transposed(u.values_t, u.rows, s->tk, s);
-    memset(u.dkeys, 0, (size_t)(s->tk * s->dp) * sizeof(float));
-    memset(u.dvalues, 0, (size_t)(s->tk * s->dp) * sizeof(float));
+    memset(u.dkeys, 0, (size_t)sums_floats(s) * sizeof(float));
+    memset(u.dvalues, 0, (size_t)sums_floats(s) * sizeof(float));
     for (int64_t head = group * s->group; head < (group + 1) * s->group; head++) {
         backward_head h = {.q = place_of(&c->x->q, b, head),
                            .dq = place_of(&c->dx->q, b, head),
@@ -198,13 +248,13 @@ static void backward_group(const backward_call *c, const shape *s, int64_t b, in
                            .sequence = b,
                            .head = mask_head(s, b, head)};
 
-        for (int64_t i = 0; i < s->tq; i += BLOCK)
+        for (int64_t i = 0; i < s->tq; i += s->block)
             backward_block(&h, s, i, u);
     }
-    for (int64_t j = 0; j < s->tk * s->dp; j++)
+    for (int64_t j = 0; j < sums_floats(s); j++)
         u.dkeys[j] *= s->scale;
-    scatter(place_of(&c->dx->k, b, group), 0, s->tk, s->d, u.dkeys, s->dp, u.rows);
-    scatter(place_of(&c->dx->v, b, group), 0, s->tk, s->d, u.dvalues, s->dp, u.rows);
+    scatter_sums(place_of(&c->dx->k, b, group), u.dkeys, u.keys, u.rows, s);
+    scatter_sums(place_of(&c->dx->v, b, group), u.dvalues, u.keys, u.rows, s);
 }
 
 dt_status DT_CPU_NAME(attention_backward)(dt_device *device, const dt_qkv *dx,
@@ -227,10 +277,12 @@ dt_status DT_CPU_NAME(attention_backward)(dt_device *device, const dt_qkv *dx,
         dt_cpu_share share = dt_cpu_share_mine(s.b * s.groups, 1);
         backward_buffers buffers = backward_cut(dt_cpu_scratch_mine(scratch), &s);
 
+        begin_products(&s);
         for (int64_t task = share.begin; task < share.end; task++) {
             backward_group(&call, &s, task / s.groups, task % s.groups, buffers);
             dt_progress_made();
         }
+        end_products(&s);
     }
 out:
     return st;

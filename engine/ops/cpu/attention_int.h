@@ -4,26 +4,29 @@
  * Words      bf16 heads are multiplied as pairs (tile_int.h) if the instruction set supports this.
  *            Probabilities and score gradients are then rounded to bf16 before the products. All
  *            other heads are widened to fp32. Sums and softmax are always in fp32
+ * AMX        pairs are multiplied by the matrix unit (amx.h) if there is one and D is a multiple of 32.
+ *            It needs whole tiles: panels of keys and rows of blocks are filled up with zeros
  * Tasks      one task is a whole head of a sequence. Its rows are laid out once in the thread's
  *            scratch, and no other task writes its outputs, so results do not depend on the thread
  *            count. A forward task is one query head; a backward task is one key head with all query
- *            heads that use it. Queries are processed in blocks of BLOCK rows, against the panels of
- *            keys from the first to the last key that a row of the block sees.
+ *            heads that use it. Queries are processed in blocks of rows, against the panels of keys
+ *            from the first to the last key that a row of the block sees.
  */
 #ifndef DT_ENGINE_OPS_CPU_ATTENTION_INT_H
 #define DT_ENGINE_OPS_CPU_ATTENTION_INT_H
 
 #include <math.h>
 
+#include "engine/ops/cpu/amx.h"
 #include "engine/ops/cpu/dropout_int.h"
 #include "engine/ops/cpu/math_int.h"
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 #include "engine/ops/cpu/tile_int.h"
 
-#define BLOCK 32
+#define BLOCK 64 /* most rows of a block */
 #define COLS  DT_TILE_COLS
-#define LINE  16 /* floats per cache line */
+#define LINE  16 /* floats per cache line, and rows of a tile of AMX */
 
 typedef struct shape {
     int64_t b, heads, d;
@@ -31,12 +34,16 @@ typedef struct shape {
     int64_t first_head, all_heads; /* of the dropout index */
     int64_t tq, tk;                /* queries and keys per sequence */
     int64_t tkp, dp;               /* tk and D, rounded up to whole panels */
-    int64_t sp;                    /* row stride of scores and probabilities, in floats */
-    float scale;                   /* 1 / sqrt(D) */
+    int64_t kd;    /* words of tk keys in a panel of keys, or more: whole tiles for AMX */
+    int64_t block; /* rows of a block of queries */
+    int64_t fill;  /* gathered rows are filled up to a multiple of this */
+    int64_t sp;    /* row stride of scores and probabilities, in floats */
+    float scale;   /* 1 / sqrt(D) */
     dt_mask_kind mask;
     const int32_t *starts;  /* (B,K); SEGMENTS only */
     const int32_t *lengths; /* (B); LENGTHS only */
     bool pairs;             /* bf16 pairs (tile_int.h) */
+    bool amx;               /* pairs, multiplied by AMX */
 } shape;
 
 static inline bool fits(const dt_heads *x, const shape *s, int64_t rows, int64_t heads)
@@ -75,6 +82,10 @@ static inline shape shape_of(const dt_qkv *x, const dt_attention_args *args)
     s.dp = dt_cpu_round_up(s.d, COLS);
     s.scale = (float)(1.0 / sqrt((double)s.d));
     s.pairs = DT_TILE_PAIRS && x->q.dtype == DT_BF16 && s.d % 2 == 0;
+    s.amx = s.pairs && s.d % COLS == 0 && dt_cpu_amx_offered();
+    s.kd = s.amx ? s.tkp / 2 : s.pairs ? (s.tk + 1) / 2 : s.tk;
+    s.block = s.amx ? BLOCK : BLOCK / 2;
+    s.fill = s.amx ? COLS : s.pairs ? 2 : 1;
     return s;
 }
 
@@ -113,10 +124,10 @@ static inline span within(span keys, int64_t from)
     return keys;
 }
 
-/* Returns the largest number of rows that one gather() reads. */
+/* Returns the largest number of rows that one gather() writes. */
 static inline int64_t rows_most(const shape *s)
 {
-    return s->tk > BLOCK ? s->tk : BLOCK;
+    return s->tkp > BLOCK ? s->tkp : BLOCK;
 }
 
 /* Returns the number of words for n elements: two bf16 elements fit one word. */
@@ -148,9 +159,11 @@ static inline place place_in(const dt_tensor *x, const shape *s, int64_t sequenc
     return place_of(&view, sequence, head);
 }
 
-/* Copies rows i .. i + rows - 1 of a head to `out`, contiguous, as words. */
+/* Copies rows i .. i + rows - 1 of a head to `out`, contiguous, as words, and fills them up with zeros. */
 static inline void gather(float *out, place p, int64_t i, int64_t rows, const shape *s)
 {
+    int64_t filled = dt_cpu_round_up(rows, s->fill);
+
     for (int64_t r = 0; r < rows; r++, out += words(s, s->d)) {
         int64_t start = p.first + (i + r) * p.stride;
         const float *row = out;
@@ -162,10 +175,11 @@ static inline void gather(float *out, place p, int64_t i, int64_t rows, const sh
         if (row != out)
             memcpy(out, row, (size_t)s->d * sizeof *out);
     }
+    memset(out, 0, (size_t)((filled - rows) * words(s, s->d)) * sizeof *out);
 }
 
 /* Packs the transpose of gathered rows into panels D deep. pack() packs the rows themselves,
- * `depth` deep. */
+ * `depth` deep, with the zeros that fill them up. */
 static inline void pack_transposed(float *out, const float *in, int64_t rows, const shape *s)
 {
     int64_t depth = words(s, s->d);
@@ -175,7 +189,44 @@ static inline void pack_transposed(float *out, const float *in, int64_t rows, co
 
 static inline void pack(float *out, int64_t depth, const float *in, int64_t rows, const shape *s)
 {
-    (s->pairs ? dt_tile_pack_pairs : dt_tile_pack)(out, depth, in, words(s, s->d), rows, s->d);
+    (s->pairs ? dt_tile_pack_pairs : dt_tile_pack)(out, depth, in, words(s, s->d),
+                                                   dt_cpu_round_up(rows, s->fill), s->d);
+}
+
+/* Starts and ends the work of a thread. */
+static inline void begin_products(const shape *s)
+{
+    if (s->amx)
+        dt_cpu_amx_open();
+}
+
+static inline void end_products(const shape *s)
+{
+    if (s->amx)
+        dt_cpu_amx_close();
+}
+
+/* c(m,n) = a(m,k) b(k,n) in words of the shape. a: element (i,p) at a[i * a_row + p]. b: panels. With AMX the
+ * rows and the depth are rounded up to whole tiles. */
+static inline void multiply_panels(float *c, int64_t c_row, const float *a, int64_t a_row,
+                                   const float *b, int64_t b_panel, int64_t m, int64_t n, int64_t k,
+                                   const shape *s)
+{
+    const dt_cpu_amx_product product = {.c = c,
+                                        .a = a,
+                                        .b = b,
+                                        .m = dt_cpu_round_up(m, LINE),
+                                        .n = dt_cpu_round_up(n, COLS),
+                                        .k = dt_cpu_round_up(k, LINE),
+                                        .c_row = c_row,
+                                        .a_row = a_row,
+                                        .b_row = COLS,
+                                        .b_panel = b_panel};
+
+    if (s->amx)
+        dt_cpu_amx_multiply(&product);
+    else
+        dt_tile_product(c, c_row, a, a_row, 1, b, b_panel, m, n, k, false, s->pairs);
 }
 
 /* Copies rows of fp32 that are `stride` floats apart back to rows i .. i + rows - 1 of a head. */

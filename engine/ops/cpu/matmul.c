@@ -4,6 +4,7 @@
  * Formula    y = x w^T + bias      dx = dy w      dw += dy^T x, dbias += column sums of dy
  * Shapes     x,dx (N,I)  w,dw (O,I)  y,dy (N,O)  bias,dbias (O)
  */
+#include "engine/ops/cpu/amx.h"
 #include "engine/ops/cpu/matmul_int.h"
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/product.h"

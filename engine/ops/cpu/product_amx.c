@@ -1,15 +1,11 @@
-#define _GNU_SOURCE
 #include "engine/ops/cpu/product_amx.h"
 
+#include "engine/ops/cpu/amx.h"
 #include "engine/ops/cpu/cpu_int.h"
 
 #if defined(__AMX_BF16__)
 
-#include <cpuid.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <immintrin.h>
 
 #include "engine/ops/cpu/transpose_int.h"
 
@@ -30,50 +26,6 @@ typedef struct operand {
     int64_t stride; /* between rows as they are stored */
     bool along_k;   /* whether values of k are neighbours in memory */
 } operand;
-
-/* --- is there AMX? */
-
-#define ARCH_REQ_XCOMP_PERM 0x1023
-#define XFEATURE_TILE_DATA  18
-#define CPUID_7_EDX_BF16    (1u << 22)
-#define CPUID_7_EDX_TILE    (1u << 24)
-
-static bool offered;
-
-static void ask(void)
-{
-    const unsigned wanted = CPUID_7_EDX_BF16 | CPUID_7_EDX_TILE;
-    unsigned a, b, c, d;
-
-    offered = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & wanted) == wanted &&
-              __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
-              __builtin_cpu_supports("avx512bw") &&
-              syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILE_DATA) == 0;
-}
-
-bool dt_cpu_amx_offered(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    (void)pthread_once(&once, ask);
-    return offered;
-}
-
-/* Tiles 0 to 7 with 16 rows of 64 bytes each. */
-static void configure(void)
-{
-    struct {
-        uint8_t palette, start_row, reserved[14];
-        uint16_t row_bytes[16];
-        uint8_t rows[16];
-    } tiles = {.palette = 1};
-
-    for (int i = 0; i < 8; i++) {
-        tiles.row_bytes[i] = 2 * DEPTH;
-        tiles.rows[i] = SIDE;
-    }
-    _tile_loadconfig(&tiles);
-}
 
 /* --- packing */
 
@@ -341,12 +293,12 @@ static void run_slice(const slice *s, int threads)
     {
         dt_cpu_share share = dt_cpu_share_mine(s->by_rows.count * s->by_columns.count, 1);
 
-        configure();
+        dt_cpu_amx_open();
         pack_both(s);
 #pragma omp barrier
         for (int64_t task = share.begin; task < share.end; task++)
             one_block(s, task);
-        _tile_release();
+        dt_cpu_amx_close();
     }
 }
 
@@ -512,10 +464,10 @@ dt_status dt_cpu_product_amx_few(dt_device *device, const dt_cpu_product *produc
     {
         dt_cpu_share share = dt_cpu_share_mine(p->n, SIDE);
 
-        configure();
+        dt_cpu_amx_open();
         for (int64_t j = share.begin; j < share.end; j += SIDE)
             few_columns(&f, j, (uint16_t *)(scratch.base + words * omp_get_thread_num()));
-        _tile_release();
+        dt_cpu_amx_close();
     }
 out:
     return st;
@@ -524,11 +476,6 @@ out:
 #else
 
 #include "base/banned.h"
-
-bool dt_cpu_amx_offered(void)
-{
-    return false;
-}
 
 dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, void *c,
                              const void *a, const void *b, const void *bias, dt_error *err)

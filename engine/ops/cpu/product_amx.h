@@ -14,10 +14,7 @@
 
 #include "engine/ops/cpu/product.h"
 
-/* Returns whether the processor and the kernel offer AMX to this process. The first call asks the kernel. */
-bool dt_cpu_amx_offered(void);
-
-/* Errors: DT_ERR_NOMEM */
+/* Needs dt_cpu_amx_offered(). Errors: DT_ERR_NOMEM */
 dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, void *c,
                              const void *a, const void *b, const void *bias, dt_error *err);
 

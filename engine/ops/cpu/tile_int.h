@@ -137,10 +137,9 @@ static inline void dt_tile_pack(float *out, int64_t depth, const float *in, int6
     }
 }
 
-/* Transposes columns l to l + 15 of a panel from 16 rows of `in`, 16 x 16 at a time; returns how
- * many rows of the panel are done. */
-static inline int64_t dt_tile_pack_squares(float *out, const float *in, int64_t row_stride,
-                                           int64_t rows)
+/* Transposes 16 rows of `in`, 16 x 16 at a time; returns how many rows of `out` are done. */
+static inline int64_t dt_tile_transpose_squares(float *out, int64_t out_row, const float *in,
+                                                int64_t in_row, int64_t rows)
 {
     int64_t p = 0;
 
@@ -149,15 +148,30 @@ static inline int64_t dt_tile_pack_squares(float *out, const float *in, int64_t 
         __m512i square[16];
 
         for (int i = 0; i < 16; i++)
-            square[i] = _mm512_loadu_si512(in + i * row_stride + p);
+            square[i] = _mm512_loadu_si512(in + i * in_row + p);
         dt_transpose_16(square);
         for (int i = 0; i < 16; i++)
-            _mm512_storeu_si512(out + (p + i) * DT_TILE_COLS, square[i]);
+            _mm512_storeu_si512(out + (p + i) * out_row, square[i]);
     }
 #else
-    (void)out, (void)in, (void)row_stride, (void)rows;
+    (void)out, (void)out_row, (void)in, (void)in_row, (void)rows;
 #endif
     return p;
+}
+
+/* Transposes `in` (cols, rows) to `out` (rows, cols). */
+static inline void dt_tile_transpose(float *out, int64_t out_row, const float *in, int64_t in_row,
+                                     int64_t rows, int64_t cols)
+{
+    for (int64_t l = 0; l < cols; l += 16, in += 16 * in_row) {
+        int64_t some = cols - l < 16 ? cols - l : 16, done = 0;
+
+        if (some == 16)
+            done = dt_tile_transpose_squares(out + l, out_row, in, in_row, rows);
+        for (int64_t i = 0; i < some; i++)
+            for (int64_t p = done; p < rows; p++)
+                out[p * out_row + l + i] = in[i * in_row + p];
+    }
 }
 
 /* Like dt_tile_pack, transposed: `in` is (cols, rows), and rows of `in` become columns of the
@@ -170,16 +184,7 @@ static inline void dt_tile_pack_transposed(float *out, int64_t depth, const floa
 
         if (width < DT_TILE_COLS)
             memset(out, 0, (size_t)(rows * DT_TILE_COLS) * sizeof *out);
-        for (int64_t l = 0; l < width; l += 16) {
-            const float *from = in + (j + l) * row_stride;
-            int64_t some = width - l < 16 ? width - l : 16, done = 0;
-
-            if (some == 16)
-                done = dt_tile_pack_squares(out + l, from, row_stride, rows);
-            for (int64_t i = 0; i < some; i++)
-                for (int64_t p = done; p < rows; p++)
-                    out[p * DT_TILE_COLS + l + i] = from[i * row_stride + p];
-        }
+        dt_tile_transpose(out, DT_TILE_COLS, in + j * row_stride, row_stride, rows, width);
     }
 }
 
