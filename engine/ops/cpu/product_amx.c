@@ -130,6 +130,15 @@ static inline void prefetch(ahead *next)
     next->b += 128;
 }
 
+/* Prefetches a part of two rows of tiles of sums: 256 bytes of each for each tile of k. */
+static inline void prefetch_sums(const float *top, const float *low, int64_t d)
+{
+    for (int l = 0; l < 4; l++) {
+        _mm_prefetch((const char *)top + 256 * d + 64 * l, _MM_HINT_T0);
+        _mm_prefetch((const char *)low + 256 * d + 64 * l, _MM_HINT_T0);
+    }
+}
+
 /* Adds the product of two tile rows of a and two tile columns of b to four tiles of sums. */
 static inline void step(float *top, float *low, const uint16_t *a, const uint16_t *b, int64_t deep,
                         bool begins, ahead *next)
@@ -153,6 +162,8 @@ static inline void step(float *top, float *low, const uint16_t *a, const uint16_
         _tile_loadd(7, b1 + d * TILE, 64);
         _tile_loadd(5, a1 + d * TILE, 64);
         prefetch(next);
+        if (!begins)
+            prefetch_sums(top + 2 * SUMS, low + 2 * SUMS, d);
         _tile_dpbf16ps(0, 4, 6);
         _tile_dpbf16ps(1, 4, 7);
         _tile_dpbf16ps(2, 5, 6);
