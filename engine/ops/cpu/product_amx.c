@@ -46,22 +46,26 @@ static inline void read_along(__m512i r[SIDE], const operand *x, int64_t i, int6
                         : _mm512_setzero_si512();
 }
 
-static inline __m512i widened(const operand *x, int64_t i, int64_t k, __mmask16 some)
+/* 16 values from row k on, or as many as `some` tells; zeros after the last row. */
+static inline __m256i row_at(const operand *x, int64_t i, int64_t k, int64_t end, __mmask16 some)
 {
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x->data + k * x->stride + i));
+    return k < end ? _mm256_maskz_loadu_epi16(some, x->data + k * x->stride + i)
+                   : _mm256_setzero_si256();
 }
 
 /* Pairs of values k + 2 p and k + 2 p + 1, p < 16, for i to i + 15. */
-static inline void read_across(__m512i r[SIDE], const operand *x, int64_t i, int64_t k,
-                               int64_t depth)
+static inline void read_across(__m512i r[SIDE], const operand *x, int64_t i, int64_t k, int64_t end)
 {
-    int64_t columns = left_of(x->count, i, SIDE), values = left_of(depth, k, DEPTH);
-    __mmask16 some = (__mmask16)((1u << columns) - 1);
+    const __m512i quarters = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    __mmask16 some = (__mmask16)((1u << left_of(x->count, i, SIDE)) - 1);
 
     for (int64_t p = 0; p < SIDE; p++) {
-        r[p] = 2 * p < values ? widened(x, i, k + 2 * p, some) : _mm512_setzero_si512();
-        if (2 * p + 1 < values)
-            r[p] = _mm512_or_si512(r[p], _mm512_slli_epi32(widened(x, i, k + 2 * p + 1, some), 16));
+        __m256i even = row_at(x, i, k + 2 * p, end, some);
+        __m256i odd = row_at(x, i, k + 2 * p + 1, end, some);
+        __m512i low = _mm512_castsi256_si512(_mm256_unpacklo_epi16(even, odd));
+        __m512i high = _mm512_castsi256_si512(_mm256_unpackhi_epi16(even, odd));
+
+        r[p] = _mm512_permutex2var_epi64(low, quarters, high);
     }
 }
 
@@ -106,11 +110,17 @@ static void pack(const packed *out, dt_cpu_share rows, const operand *x, int64_t
 {
     bool transposed = x->along_k != is_a;
 
-    for (int64_t c = 0; c < out->deep; c += CHUNK / DEPTH)
-        for (int64_t i = rows.begin; i < rows.end; i++)
-            for (int64_t d = 0; d < deep_at(out, c); d++)
-                pack_tile(chunk_of(out, i, c) + d * TILE, x, from + i * SIDE, k + (c + d) * DEPTH,
-                          end, transposed);
+    for (int64_t c = 0; c < out->deep; c += CHUNK / DEPTH) {
+        int64_t deep = deep_at(out, c), count = rows.end - rows.begin;
+
+        for (int64_t t = 0; t < count * deep; t++) { /* in the order of memory */
+            int64_t i = rows.begin + (x->along_k ? t / deep : t % count);
+            int64_t d = x->along_k ? t % deep : t / count;
+
+            pack_tile(chunk_of(out, i, c) + d * TILE, x, from + i * SIDE, k + (c + d) * DEPTH, end,
+                      transposed);
+        }
+    }
 }
 
 /* --- a block of c */
