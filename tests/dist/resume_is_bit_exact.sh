@@ -9,7 +9,7 @@ check() { # name ranks precision FIELD=VALUE...
                   checkpoint.keep=0 "${@:4}")
     train "$2" "$1" "${common[@]}"
     plan "$1-cut" "ranks=$2" "${common[@]}"
-    ranks "$2" "$1-cut" --signal -1:15:11 || fail "a stopped run exits 0, not $?"
+    DTRUN_FAULT="hang 0@12" ranks "$2" "$1-cut" --signal -1:15:11 || fail "a stopped run exits 0, not $?"
     grep -q '"reason":"stopped"' "$work/$1-cut.0" || fail "the run was not stopped"
     cp "$work/$1-cut.0" "$work/$1-first.0"
     local saved=("$work/$1-cut.ck"/step-*)

@@ -5,8 +5,10 @@
  *
  * The lines of rank r go to PREFIX.r, its stderr to PREFIX.r.err, with its exit code and the
  * seconds that it lived on the last line of PREFIX.exits ("RANK CODE SECONDS"). SIGNAL goes to
- * RANK (-1: all) DELAY milliseconds after the AFTERth metrics line of rank 0. Exits with the
- * largest exit code. With --per-node the ranks are told that N of them share a node.
+ * RANK (-1: all) DELAY milliseconds after the AFTERth metrics line of rank 0. If DTRUN_FAULT stops
+ * rank 0 after a later step ("hang 0@12"), the signal comes once the rank has stopped, and the rank
+ * continues after it: a slow machine does not change the step. Exits with the largest exit code. With
+ * --per-node the ranks are told that N of them share a node.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -66,6 +69,7 @@ static int be_program(int rank, void *self)
 static void take_line(ranks *all, int rank, const char *line)
 {
     spawn *s = all->self;
+    siginfo_t info;
 
     fprintf(s->lines[rank], "%s\n", line);
     fflush(s->lines[rank]);
@@ -73,9 +77,12 @@ static void take_line(ranks *all, int rank, const char *line)
         ++s->metrics != s->after)
         return;
     dt_clock_sleep_seconds(s->delay_ms / 1e3);
+    if (getenv("DTRUN_FAULT") != NULL)
+        waitid(P_PID, (id_t)all->pid[0], &info, WSTOPPED | WEXITED | WNOWAIT);
     for (int i = 0; i < all->world_size; i++)
         if (s->target == -1 || s->target == i)
             kill(all->pid[i], s->signal);
+    kill(all->pid[0], SIGCONT);
 }
 
 int main(int argc, char **argv)

@@ -10,12 +10,13 @@ with sqlite3.connect('$database', timeout=30) as store:
     print(store.execute('SELECT count(*) FROM events e JOIN runs r USING (run) WHERE kind = \'restored\' AND r.id = \'$1\'').fetchone()[0])"
 }
 for how in deleted replaced; do
-    FAKE_STEPS=200 FAKE_STEP_MS=20 "$driver" launch $how 2
+    FAKE_UNTIL=$XDG_STATE_HOME/$how FAKE_STEPS=200 FAKE_STEP_MS=10 "$driver" launch $how 2
     await 20 has_step $how 5
     rm "$database" "$database"-*
     [ $how = deleted ] || "$DTRUN_BIN/dtrun" list >/dev/null # which makes a new one
     is_known() { "$driver" get $how state >/dev/null 2>&1; }
     await 40 is_known
+    touch "$XDG_STATE_HOME/$how"
     await 60 has_ended $how
     end_is $how finished 0
     is points "$(get $how points)" 200

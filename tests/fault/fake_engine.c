@@ -2,6 +2,7 @@
  *
  * Called as the engine is: `fake_engine train --plan FILE`. What it does is in the environment:
  *   FAKE_STEPS, FAKE_STEP_MS   how long it trains
+ *   FAKE_UNTIL                 a file: no rank makes its last step before it exists
  *   FAKE_MODE                  ok | crash (exit 1 with `failed`) | abort | fault | stubborn
  *                              (ignores SIGTERM) | grandchild (stubborn, and starts one that calls
  *                              setsid) | hang | spin (a loop without an end) | slow (a step of
@@ -193,6 +194,7 @@ int main(int argc, char **argv)
 {
     long rank = variable("RANK", 0), world = variable("WORLD_SIZE", 1);
     long steps = variable("FAKE_STEPS", 10), step_ms = variable("FAKE_STEP_MS", 10), step;
+    const char *until = getenv("FAKE_UNTIL");
     static char line[1 << 16];
 
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -213,7 +215,9 @@ int main(int argc, char **argv)
     printf("rank %ld of %ld: %s\n", rank, world, line);
     for (step = 1; step <= steps && !told_to_stop; step++) {
         misbehave(rank, step);
-        wait_ms(step, step_ms);
+        do
+            wait_ms(step, step_ms);
+        while (step == steps && until != NULL && access(until, F_OK) != 0 && !told_to_stop);
         if (rank == 0) {
             snprintf(line, sizeof(line),
                      "{\"event\":\"metrics\",\"step\":%ld,\"values\":{\"loss\":%.6f,"

@@ -23,15 +23,18 @@ old.backup(new)"; }
 set_back() { rm "$database"*; cp "$1" "$database"; }
 
 # No supervisor has it open: the run continues, and all its points are there again, from the agents'
-# journals. Who watches it sees its end.
-FAKE_STEPS=300 FAKE_STEP_MS=10 "$driver" launch lost 2 2
+# journals. Who watches it sees its end; stopped meanwhile, because it would start a supervisor.
+FAKE_UNTIL=$XDG_STATE_HOME/lost FAKE_STEPS=300 FAKE_STEP_MS=10 "$driver" launch lost 2 2
 await 20 has_step lost 5
 "$dtrun" status --watch lost >"$XDG_STATE_HOME/watched" 2>&1 &
 watching=$!
+kill -STOP $watching
 kill_supervisor lost
 rm "$database"*
+kill -CONT $watching
 is attempt "$(field lost attempt)" 1
 grep -q '"name": "localhost#2"' "$runs/lost/attempt-1/history.json" || fail "its nodes are not kept"
+touch "$XDG_STATE_HOME/lost"
 end_is lost finished 0
 wait $watching || fail "status --watch: $? $(cat "$XDG_STATE_HOME/watched")"
 is points "$(get lost points)" 300
@@ -48,9 +51,10 @@ no_supervisor lost || fail "a run that has ended is supervised"
 
 # It was last seen starting, and one of its two nodes has lost its folder: ranks of the other made
 # steps, so that node had started its own. They are not started twice in one attempt.
-FAULT_RESTARTS=1 FAKE_STEPS=100 FAKE_STEP_MS=10 "$driver" launch early 2 2
+FAKE_UNTIL=$XDG_STATE_HOME/early FAULT_RESTARTS=1 FAKE_STEPS=100 FAKE_STEP_MS=10 "$driver" launch early 2 2
 await 20 has_step early 3
 kill_supervisor early
+touch "$XDG_STATE_HOME/early"
 no_engine() { [ -z "$(processes fake_engine)" ]; }
 await 20 no_engine
 rm "$database"*
@@ -72,7 +76,7 @@ end_is stopped stopped 4
 [ -z "$(processes fake_engine)" ] || fail "ranks are left"
 
 # An older copy, from before the second attempt began: it is the second that continues.
-FAULT_RESTARTS=1 FAKE_STEPS=300 FAKE_STEP_MS=20 "$driver" launch older 2
+FAKE_UNTIL=$XDG_STATE_HOME/older FAULT_RESTARTS=1 FAKE_STEPS=300 FAKE_STEP_MS=10 "$driver" launch older 2
 await 20 has_step older 3
 copy_store "$XDG_STATE_HOME/first.db"
 kill -9 "$(processes fake_engine | head -n 1)"
@@ -81,6 +85,7 @@ await 30 second
 kill_supervisor older
 set_back "$XDG_STATE_HOME/first.db"
 is attempt "$(field older attempt)" 2
+touch "$XDG_STATE_HOME/older"
 end_is older finished 0
 is points "$(get older points)" 300
 is attempts "$(store "SELECT group_concat(a.attempt || ' ' || a.state) FROM attempts a JOIN runs r USING (run) WHERE r.id = 'older'")" \
