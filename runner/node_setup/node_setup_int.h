@@ -39,6 +39,13 @@ void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout);
 dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepare_request *request,
                                    dt_arena *arena, dt_error *err);
 
+/* transfer/pack.c: sends bytes to the command `to` as one zstd stream. The caller frees it with dt_packer_free. */
+typedef struct dt_packer dt_packer;
+dt_status dt_packer_new(dt_packer **out, dt_remote *to, double stall_seconds, dt_error *err);
+/* last: ends the stream. */
+dt_status dt_packer_put(dt_packer *all, const void *bytes, size_t length, bool last, dt_error *err);
+void dt_packer_free(dt_packer *all);
+
 /* upload_file.c: copies a file to CACHE/data on the node, or into the folder `into` on the node; resumes an interrupted
  * upload. digest: of its content, NULL if unknown. *there: its path on the node. */
 dt_status dt_upload_file(const char **there, const char *path, const char *digest, const char *into,

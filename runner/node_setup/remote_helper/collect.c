@@ -166,30 +166,6 @@ static dt_status send_any(const collecting *all, const char *path, int depth, dt
     return st;
 }
 
-static dt_status read_paths(json_t **out, dt_error *err)
-{
-    dt_status st = DT_OK;
-    dt_strbuf line;
-    char c;
-
-    dt_strbuf_init(&line);
-    for (;;) {
-        ssize_t got = read(STDIN_FILENO, &c, 1);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0 || line.length > REQUEST_BYTES)
-            DT_THROW(err, DT_ERR_PEER, "collect: the request is incomplete");
-        if (c == '\n')
-            break;
-        dt_strbuf_add_char(&line, c);
-    }
-    DT_TRY(dt_json_parse(out, line.data, line.length, "collect", err));
-out:
-    dt_strbuf_release(&line);
-    return st;
-}
-
 dt_status dt_remote_helper_collect(const char *folder, dt_error *err)
 {
     collecting all = {.piece = dt_malloc(PIECE_BYTES)};
@@ -201,7 +177,7 @@ dt_status dt_remote_helper_collect(const char *folder, dt_error *err)
     if (real == NULL)
         DT_THROW(err, DT_ERR_IO, "cannot read the folder '%s': %s", folder, strerror(errno));
     all.folder = real;
-    DT_TRY(read_paths(&paths, err));
+    DT_TRY(dt_remote_helper_request(&paths, "collect", REQUEST_BYTES, err));
     json_array_foreach(paths, i, item) {
         const char *path = json_string_value(item);
 

@@ -16,9 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
@@ -29,38 +27,7 @@
 #define PIECE_BYTES 131072
 #define SPARE_BYTES ((int64_t)16 << 20) /* the journal and the logs must fit too */
 
-typedef struct source {
-    ZSTD_DStream *stream;
-    ZSTD_inBuffer in;
-    char raw[PIECE_BYTES];
-} source;
-
-/* Reads exactly `length` decompressed bytes. */
-static dt_status take(source *from, void *bytes, size_t length, dt_error *err)
-{
-    ZSTD_outBuffer out = {bytes, length, 0};
-
-    while (out.pos < out.size) {
-        size_t before = out.pos, code;
-
-        if (from->in.pos == from->in.size) {
-            ssize_t got = read(STDIN_FILENO, from->raw, sizeof(from->raw));
-
-            if (got < 0 && errno == EINTR)
-                continue;
-            if (got <= 0)
-                return DT_FAIL(err, DT_ERR_PEER, "the upload of the bundle was interrupted");
-            from->in = (ZSTD_inBuffer){from->raw, (size_t)got, 0};
-        }
-        code = ZSTD_decompressStream(from->stream, &out, &from->in);
-        if (ZSTD_isError(code) || (code == 0 && out.pos == before))
-            return DT_FAIL(err, DT_ERR_CORRUPT, "the bundle is damaged: %s",
-                           ZSTD_isError(code) ? ZSTD_getErrorName(code) : "it is truncated");
-    }
-    return DT_OK;
-}
-
-static dt_status take_header(json_t **out, source *from, dt_error *err)
+static dt_status take_header(json_t **out, dt_unpacker *from, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf line;
@@ -68,7 +35,7 @@ static dt_status take_header(json_t **out, source *from, dt_error *err)
 
     dt_strbuf_init(&line);
     for (;;) {
-        DT_TRY(take(from, &c, 1, err));
+        DT_TRY(dt_unpacker_take(from, &c, 1, err));
         if (c == '\n')
             break;
         if (line.length == DT_REMOTE_HELPER_HEADER_BYTES)
@@ -91,7 +58,7 @@ static bool is_good_name(const char *name)
            name[4] != '.' && strlen(name) < 200 && name[4 + strspn(name + 4, letters)] == '\0';
 }
 
-static dt_status take_file(source *from, const char *folder, const json_t *item, dt_error *err)
+static dt_status take_file(dt_unpacker *from, const char *folder, const json_t *item, dt_error *err)
 {
     char piece[PIECE_BYTES], hex[DT_DIGEST_SIZE];
     const char *name, *wanted;
@@ -118,7 +85,7 @@ static dt_status take_file(source *from, const char *folder, const json_t *item,
 
         if (!dt_remote_helper_is_heard())
             DT_THROW(err, DT_ERR_PEER, "the sender of the bundle is gone");
-        DT_TRY(take(from, piece, now, err));
+        DT_TRY(dt_unpacker_take(from, piece, now, err));
         dt_digest_add(digest, piece, now);
         DT_TRY(dt_file_write_all(fd, piece, now, err));
         bytes -= (int64_t)now;
@@ -207,7 +174,7 @@ static void name_part(dt_strbuf *out, const char *folder, int part)
 
 /* Stores all files. Links come first, because the pruning could remove the bundles that they link
  * to. */
-static dt_status take_files(source *from, const char *cache, const char *bundles,
+static dt_status take_files(dt_unpacker *from, const char *cache, const char *bundles,
                             const char *folder, dt_error *err)
 {
     json_t *header = NULL, *files, *item;
@@ -252,7 +219,7 @@ out:
 dt_status dt_remote_helper_receive(const char *bundle, dt_error *err)
 {
     dt_strbuf cache, bundles, new_folder, last;
-    source *from = dt_calloc(1, sizeof(*from));
+    dt_unpacker *from = NULL;
     dt_status st = DT_OK;
     bool made = false;
 
@@ -260,9 +227,7 @@ dt_status dt_remote_helper_receive(const char *bundle, dt_error *err)
     dt_strbuf_init(&bundles);
     dt_strbuf_init(&new_folder);
     dt_strbuf_init(&last);
-    from->stream = ZSTD_createDStream();
-    if (from->stream == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_unpacker_new(&from, "the bundle", err));
     if (!is_hash(bundle))
         DT_THROW(err, DT_ERR_USAGE, "'%s' is not a bundle's hash", bundle);
     DT_TRY(dt_remote_helper_cache(&cache, err));
@@ -282,8 +247,7 @@ dt_status dt_remote_helper_receive(const char *bundle, dt_error *err)
 out:
     if (made)
         (void)dt_file_remove_tree(new_folder.data, NULL);
-    ZSTD_freeDStream(from->stream);
-    free(from);
+    dt_unpacker_free(from);
     dt_strbuf_release(&cache);
     dt_strbuf_release(&bundles);
     dt_strbuf_release(&new_folder);

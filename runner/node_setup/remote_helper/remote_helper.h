@@ -69,6 +69,16 @@ dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err);
 dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err);
 /* Returns true while the caller of this operation still waits. */
 bool dt_remote_helper_is_heard(void);
+/* Reads a line of JSON with at most `most` bytes from stdin, and nothing after it. */
+dt_status dt_remote_helper_request(json_t **out, const char *operation, size_t most, dt_error *err);
+
+/* unpack.c: decompresses the zstd stream on stdin. */
+typedef struct dt_unpacker dt_unpacker;
+/* what: names the content in errors, as in "the bundle". The caller frees it with dt_unpacker_free. */
+dt_status dt_unpacker_new(dt_unpacker **out, const char *what, dt_error *err);
+/* Reads exactly `length` decompressed bytes. */
+dt_status dt_unpacker_take(dt_unpacker *from, void *bytes, size_t length, dt_error *err);
+void dt_unpacker_free(dt_unpacker *from);
 
 /* prune.c: removes bundles, agents and data that are not in use and were last used long ago. */
 void dt_remote_helper_prune(const char *cache);

@@ -64,30 +64,6 @@ static void set_mark(setting *all)
 
 /* --- the caller */
 
-static dt_status read_request(setting *all, dt_error *err)
-{
-    dt_status st = DT_OK;
-    dt_strbuf line;
-    char c;
-
-    dt_strbuf_init(&line);
-    for (;;) {
-        ssize_t got = read(STDIN_FILENO, &c, 1);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0 || line.length > REQUEST_BYTES)
-            DT_THROW(err, DT_ERR_PEER, "setup: the request is incomplete");
-        if (c == '\n')
-            break;
-        dt_strbuf_add_char(&line, c);
-    }
-    DT_TRY(dt_json_parse(&all->request, line.data, line.length, "setup", err));
-out:
-    dt_strbuf_release(&line);
-    return st;
-}
-
 /* Waits up to `ms` for `fd` (-1: none); returns true if the caller is gone. *ready: fd can be read. */
 static bool is_abandoned(int fd, int ms, bool *ready)
 {
@@ -305,7 +281,7 @@ dt_status dt_remote_helper_setup(const char *entry, const char *folder, dt_error
     dt_arena_init(&all.arena, 0);
     set_mark(&all);
     all.tree = within(&all, "tree");
-    DT_TRY(read_request(&all, err));
+    DT_TRY(dt_remote_helper_request(&all.request, "setup", REQUEST_BYTES, err));
     DT_TRY(run(&all, &code, err));
     printf("end %d\n", code);
 out:

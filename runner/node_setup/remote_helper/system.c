@@ -1,4 +1,4 @@
-/* system: finds the cache and checks free space on this machine. */
+/* system: finds the cache, checks free space on this machine, and reads the caller's request. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -50,4 +50,28 @@ bool dt_remote_helper_is_heard(void)
     struct pollfd out = {STDOUT_FILENO, 0, 0};
 
     return poll(&out, 1, 0) <= 0 || (out.revents & (POLLERR | POLLHUP)) == 0;
+}
+
+dt_status dt_remote_helper_request(json_t **out, const char *operation, size_t most, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf line;
+    char c;
+
+    dt_strbuf_init(&line);
+    for (;;) {
+        ssize_t got = read(STDIN_FILENO, &c, 1);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || line.length > most)
+            DT_THROW(err, DT_ERR_PEER, "%s: the request is incomplete", operation);
+        if (c == '\n')
+            break;
+        dt_strbuf_add_char(&line, c);
+    }
+    DT_TRY(dt_json_parse(out, line.data, line.length, operation, err));
+out:
+    dt_strbuf_release(&line);
+    return st;
 }

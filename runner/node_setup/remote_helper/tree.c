@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -35,9 +34,7 @@ typedef struct building {
     const char *folder, *record;
     dt_strbuf cache;
     bool *wanted; /* [tree.count]: contents that are not in the store */
-    ZSTD_DStream *stream;
-    ZSTD_inBuffer in;
-    char *raw; /* PIECE_BYTES */
+    dt_unpacker *from;
     dt_arena arena;
 } building;
 
@@ -85,30 +82,6 @@ out:
     return st;
 }
 
-/* Reads exactly `length` decompressed bytes. */
-static dt_status take(building *all, void *bytes, size_t length, dt_error *err)
-{
-    ZSTD_outBuffer out = {bytes, length, 0};
-
-    while (out.pos < out.size) {
-        size_t before = out.pos, code;
-
-        if (all->in.pos == all->in.size) {
-            ssize_t got = read(STDIN_FILENO, all->raw, PIECE_BYTES);
-
-            if (got < 0 && errno == EINTR)
-                continue;
-            if (got <= 0)
-                return DT_FAIL(err, DT_ERR_PEER, "the transfer of the folder was interrupted");
-            all->in = (ZSTD_inBuffer){all->raw, (size_t)got, 0};
-        }
-        code = ZSTD_decompressStream(all->stream, &out, &all->in);
-        if (ZSTD_isError(code) || (code == 0 && out.pos == before))
-            return DT_FAIL(err, DT_ERR_CORRUPT, "the folder was damaged in transfer");
-    }
-    return DT_OK;
-}
-
 static dt_status take_content(building *all, const dt_tree_entry *entry, char *piece, dt_error *err)
 {
     char hex[DT_DIGEST_SIZE];
@@ -120,7 +93,7 @@ static dt_status take_content(building *all, const dt_tree_entry *entry, char *p
     while (left > 0) {
         size_t now = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
 
-        DT_TRY(take(all, piece, now, err));
+        DT_TRY(dt_unpacker_take(all->from, piece, now, err));
         DT_TRY(dt_content_add(&content, piece, now, err));
         left -= (int64_t)now;
     }
@@ -226,10 +199,7 @@ static dt_status build(building *all, dt_error *err)
         dt_error_clear(err);
     }
     all->wanted = dt_calloc((size_t)all->tree.count + 1, sizeof(*all->wanted));
-    all->raw = dt_malloc(PIECE_BYTES);
-    all->stream = ZSTD_createDStream();
-    if (all->stream == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    DT_TRY(dt_unpacker_new(&all->from, "the folder", err));
     dt_remote_helper_prune(all->cache.data);
     find_wanted(all, &bytes);
     DT_TRY(dt_remote_helper_check_space(all->cache.data, bytes, err));
@@ -254,8 +224,7 @@ dt_status dt_remote_helper_tree(const char *folder, dt_error *err)
     DT_TRY(dt_remote_helper_cache(&all.cache, err));
     DT_TRY(build(&all, err));
 out:
-    ZSTD_freeDStream(all.stream);
-    free(all.raw);
+    dt_unpacker_free(all.from);
     free(all.wanted);
     dt_strbuf_release(&all.cache);
     dt_arena_release(&all.arena);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -18,7 +17,6 @@
 #include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
-#define LEVEL          1 /* as fast as a fast network, and packs to a third of the size */
 #define ASK_SECONDS    20.0
 #define STALL_SECONDS  30.0  /* time limit for the node to accept more bytes */
 #define SETTLE_SECONDS 120.0 /* time limit for the node to write and check, after the last byte */
@@ -26,33 +24,12 @@
 
 typedef struct sink {
     dt_remote remote;
-    ZSTD_CStream *stream;
-    char *packed, *piece; /* PIECE_BYTES each */
-    int64_t done, all;    /* bytes of files */
-    double stall_seconds;
+    dt_packer *packer;
+    char *piece;       /* PIECE_BYTES */
+    int64_t done, all; /* bytes of files */
     void (*progress)(void *context, const char *text);
     void *context;
 } sink;
-
-static dt_status put(sink *to, const void *bytes, size_t length, ZSTD_EndDirective how,
-                     dt_error *err)
-{
-    ZSTD_inBuffer in = {bytes, length, 0};
-    size_t left;
-
-    do {
-        ZSTD_outBuffer out = {to->packed, PIECE_BYTES, 0};
-        dt_status st;
-
-        left = ZSTD_compressStream2(to->stream, &out, &in, how);
-        if (ZSTD_isError(left))
-            return DT_FAIL(err, DT_ERR_NOMEM, "zstd: %s", ZSTD_getErrorName(left));
-        st = dt_remote_write(&to->remote, to->packed, out.pos, to->stall_seconds, err);
-        if (st != DT_OK)
-            return st;
-    } while (how == ZSTD_e_end ? left > 0 : in.pos < in.size);
-    return DT_OK;
-}
 
 /* Appends the header, a line of JSON. alike: {name: bundle} of files that the node links from
  * another bundle. */
@@ -132,7 +109,7 @@ static dt_status put_file(sink *to, const dt_bundle_file *file, dt_error *err)
             continue;
         if (got <= 0)
             DT_THROW(err, DT_ERR_IO, "'%s' became shorter while it was sent", file->path);
-        DT_TRY(put(to, to->piece, (size_t)got, ZSTD_e_continue, err));
+        DT_TRY(dt_packer_put(to->packer, to->piece, (size_t)got, false, err));
         left -= got;
         add_done(to, got);
     }
@@ -148,11 +125,11 @@ static dt_status put_all(sink *to, const dt_bundle *bundle, const json_t *alike,
 
     dt_strbuf_init(&header);
     write_header(&header, bundle, alike);
-    DT_TRY(put(to, header.data, header.length, ZSTD_e_continue, err));
+    DT_TRY(dt_packer_put(to->packer, header.data, header.length, false, err));
     for (int64_t i = 0; i < bundle->file_count; i++)
         if (json_object_get(alike, bundle->files[i].name) == NULL)
             DT_TRY(put_file(to, &bundle->files[i], err));
-    DT_TRY(put(to, NULL, 0, ZSTD_e_end, err));
+    DT_TRY(dt_packer_put(to->packer, NULL, 0, true, err));
 out:
     dt_strbuf_release(&header);
     return st;
@@ -166,20 +143,14 @@ static dt_status send_all_but(const json_t *alike, const dt_bundle *bundle, cons
     dt_error cause = DT_ERROR_INIT, problem = DT_ERROR_INIT;
     dt_status st = DT_OK, sent;
     bool links = json_object_size(alike) > 0;
-    sink to = {.progress = progress,
-               .context = context,
-               .stall_seconds = links ? LINKS_SECONDS : STALL_SECONDS};
+    sink to = {.progress = progress, .context = context};
     int code = 0;
 
     for (int64_t i = 0; i < bundle->file_count; i++)
         if (json_object_get(alike, bundle->files[i].name) == NULL)
             to.all += bundle->files[i].bytes;
-    to.packed = dt_malloc(PIECE_BYTES);
     to.piece = dt_malloc(PIECE_BYTES);
-    to.stream = ZSTD_createCStream();
-    if (to.stream == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    (void)ZSTD_CCtx_setParameter(to.stream, ZSTD_c_compressionLevel, LEVEL);
+    DT_TRY(dt_packer_new(&to.packer, &to.remote, links ? LINKS_SECONDS : STALL_SECONDS, err));
     DT_TRY(dt_remote_open(&to.remote, node, words, cancelled, err));
     sent = put_all(&to, bundle, alike, &cause);
     if (sent != DT_OK && sent != DT_ERR_PEER)
@@ -192,8 +163,7 @@ static dt_status send_all_but(const json_t *alike, const dt_bundle *bundle, cons
                  code != 0 ? problem.message : cause.message);
 out:
     dt_remote_close(&to.remote);
-    ZSTD_freeCStream(to.stream);
-    free(to.packed);
+    dt_packer_free(to.packer);
     free(to.piece);
     return st;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -17,7 +16,6 @@
 #include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
-#define LEVEL          1     /* as fast as a fast network */
 #define LOOK_SECONDS   120.0 /* time limit for the node to read what it has */
 #define STALL_SECONDS  30.0
 #define SETTLE_SECONDS 300.0 /* time limit for the node to build the folder */
@@ -27,31 +25,11 @@ typedef struct sending {
     const dt_tree *tree;
     const char *cache;
     const dt_prepare_request *request;
-    ZSTD_CStream *stream;
-    char *packed, *piece; /* PIECE_BYTES each */
-    bool *wanted;         /* [tree->count]: contents that the node lacks */
-    int64_t done, all;    /* bytes */
+    dt_packer *packer;
+    char *piece;       /* PIECE_BYTES */
+    bool *wanted;      /* [tree->count]: contents that the node lacks */
+    int64_t done, all; /* bytes */
 } sending;
-
-static dt_status put(sending *to, const void *bytes, size_t length, ZSTD_EndDirective how,
-                     dt_error *err)
-{
-    ZSTD_inBuffer in = {bytes, length, 0};
-    size_t left;
-
-    do {
-        ZSTD_outBuffer out = {to->packed, PIECE_BYTES, 0};
-        dt_status st;
-
-        left = ZSTD_compressStream2(to->stream, &out, &in, how);
-        if (ZSTD_isError(left))
-            return DT_FAIL(err, DT_ERR_NOMEM, "zstd: %s", ZSTD_getErrorName(left));
-        st = dt_remote_write(&to->remote, to->packed, out.pos, STALL_SECONDS, err);
-        if (st != DT_OK)
-            return st;
-    } while (how == ZSTD_e_end ? left > 0 : in.pos < in.size);
-    return DT_OK;
-}
 
 static void tell(const sending *to, int64_t before)
 {
@@ -92,7 +70,7 @@ static dt_status put_content(sending *to, const dt_tree_entry *entry, dt_error *
         if (got <= 0)
             break;
         dt_digest_add(digest, to->piece, (size_t)got);
-        DT_TRY(put(to, to->piece, (size_t)got, ZSTD_e_continue, err));
+        DT_TRY(dt_packer_put(to->packer, to->piece, (size_t)got, false, err));
         left -= got;
         to->done += got;
         tell(to, to->done - got);
@@ -171,7 +149,7 @@ static dt_status put_contents(sending *to, dt_error *err)
     for (int64_t i = 0; i < to->tree->count; i++)
         if (to->wanted[i] && to->tree->entries[i].kind == DT_TREE_FILE)
             DT_TRY(put_content(to, &to->tree->entries[i], err));
-    DT_TRY(put(to, NULL, 0, ZSTD_e_end, err));
+    DT_TRY(dt_packer_put(to->packer, NULL, 0, true, err));
 out:
     return st;
 }
@@ -186,13 +164,9 @@ dt_status dt_workdir_send(const dt_tree *tree, const char *there, const char *ag
     bool ended = false;
     int code = 0;
 
-    to.packed = dt_malloc(PIECE_BYTES);
     to.piece = dt_malloc(PIECE_BYTES);
     to.wanted = dt_calloc((size_t)tree->count + 1, sizeof(*to.wanted));
-    to.stream = ZSTD_createCStream();
-    if (to.stream == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    (void)ZSTD_CCtx_setParameter(to.stream, ZSTD_c_compressionLevel, LEVEL);
+    DT_TRY(dt_packer_new(&to.packer, &to.remote, STALL_SECONDS, err));
     DT_TRY(dt_remote_open(&to.remote, request->node, words, request->cancelled, err));
     sent = put_tree(&to, &cause);
     if (sent == DT_OK)
@@ -212,8 +186,7 @@ dt_status dt_workdir_send(const dt_tree *tree, const char *there, const char *ag
                  request->node, there);
 out:
     dt_remote_close(&to.remote);
-    ZSTD_freeCStream(to.stream);
-    free(to.packed);
+    dt_packer_free(to.packer);
     free(to.piece);
     free(to.wanted);
     return st;
