@@ -21,10 +21,11 @@ static void report_progress(const char *text)
 static void add_json(json_t *object, const char *key, const dt_prepared *made)
 {
     const dt_prepared_facts *facts = &made->facts;
-    json_t *files = json_array();
+    json_t *files;
 
     if (made->files.count == 0)
         return;
+    files = json_array();
     for (int64_t i = 0; i < made->files.count; i++)
         json_array_append_new(files, dt_json_text(made->files.items[i]));
     json_object_set_new(object, key,
