@@ -8,6 +8,8 @@
 
 #include "base/banned.h"
 
+const bool bench_backend_guards = false;
+
 dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)
 {
     const char *name = getenv("DTRUN_TEST_DEVICE");

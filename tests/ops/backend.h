@@ -2,6 +2,8 @@
 #ifndef DT_TESTS_OPS_BACKEND_H
 #define DT_TESTS_OPS_BACKEND_H
 
+#include <stdbool.h>
+
 #include "engine/device/device.h"
 
 #ifdef __cplusplus
@@ -11,8 +13,12 @@ extern "C" {
 /* DT_ERR_UNSUPPORTED where this machine has no such device: the tests are then skipped. */
 dt_status bench_backend_open(dt_device *out, int threads, dt_error *err);
 
-/* Memory that both the host and the device read and write; aligned to 64; NULL where there is none.
- * Freed before the device is closed. */
+/* Whether each tensor ends where a page ends, before a page that nothing can access: an op that reads or writes past
+ * the end crashes, whatever instruction it uses. Tensors are then aligned to their elements only. */
+extern const bool bench_backend_guards;
+
+/* Memory that both the host and the device read and write; aligned to a page, or to 64 without guards; NULL where there
+ * is none. Freed before the device is closed. */
 void *bench_backend_memory(dt_device *device, size_t bytes);
 void bench_backend_memory_free(dt_device *device, void *memory);
 

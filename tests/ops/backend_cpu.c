@@ -4,6 +4,8 @@
 
 #include "base/banned.h"
 
+const bool bench_backend_guards = true;
+
 dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)
 {
     return dt_device_open_cpu(out, threads, err);
@@ -11,7 +13,7 @@ dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)
 
 void *bench_backend_memory(dt_device *device, size_t bytes)
 {
-    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+    return aligned_alloc(4096, bytes);
 }
 
 void bench_backend_memory_free(dt_device *device, void *memory)

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "tests/ops/harness.h"
 
 #include <math.h>
@@ -6,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -14,7 +16,14 @@
 #include "base/banned.h"
 
 #define MEMORY_BYTES   ((size_t)32 << 20)
+#define PAGE_BYTES     ((size_t)4096)
 #define HALF_GRAIN_F16 0x1p-25 /* half of the smallest number that the type holds */
+
+static void protect(bench *b, size_t at, size_t bytes, int protection)
+{
+    if (bench_backend_guards)
+        assert_int_equal(mprotect(b->memory + at, bytes, protection), 0);
+}
 
 void bench_open(bench *b, int threads)
 {
@@ -30,6 +39,7 @@ void bench_open(bench *b, int threads)
 void bench_begin(bench *b, dt_dtype act)
 {
     dt_arena_reset(&b->arena);
+    protect(b, 0, MEMORY_BYTES, PROT_READ | PROT_WRITE);
     b->used_bytes = 0;
     b->act = act;
     b->draws = 0;
@@ -40,6 +50,7 @@ void bench_begin(bench *b, dt_dtype act)
 
 void bench_close(bench *b)
 {
+    protect(b, 0, MEMORY_BYTES, PROT_READ | PROT_WRITE);
     bench_backend_memory_free(&b->device, b->memory);
     dt_device_close(&b->device);
     dt_arena_release(&b->arena);
@@ -66,10 +77,13 @@ static dt_tensor tensor_new(bench *b, dt_dtype dtype, int64_t d0, int64_t d1, in
     dt_tensor x = d2 > 0   ? dt_tensor_3d(NULL, dtype, d0, d1, d2)
                   : d1 > 0 ? dt_tensor_2d(NULL, dtype, d0, d1)
                            : dt_tensor_1d(NULL, dtype, d0);
+    size_t bytes = dt_tensor_bytes(&x), grain = bench_backend_guards ? PAGE_BYTES : 64;
+    size_t end = (b->used_bytes + bytes + grain - 1) / grain * grain;
 
-    x.data = b->memory + b->used_bytes;
-    b->used_bytes += (dt_tensor_bytes(&x) + 63) / 64 * 64;
+    x.data = b->memory + (bench_backend_guards ? end - bytes : b->used_bytes);
+    b->used_bytes = end + (bench_backend_guards ? PAGE_BYTES : 0);
     assert_true(b->used_bytes <= MEMORY_BYTES);
+    protect(b, end, PAGE_BYTES, PROT_NONE);
     return x;
 }
 
