@@ -58,11 +58,12 @@ def learned(files, into):
 
 
 def strange(ours, library):
-    """Code points that one of the two takes for a letter, number or space and the other does not."""
+    """Code points that one of the two takes for a letter, number, space or mark and the other does not."""
     out = set()
     for code in range(1, 0x40000):
         if not 0xd800 <= code < 0xe000:
-            text = f"{chr(code)}'s {chr(code)}1{chr(code)}\n  {chr(code)} .{chr(code)} e\u0301{chr(code)}"
+            text = (f"{chr(code)}'s {chr(code)}1{chr(code)}\n  {chr(code)} .{chr(code)} e\u0301{chr(code)}"
+                    f" b\u0301{chr(code)}\u0323")
             if ours.encode(text) != library(text):
                 out.add(chr(code))
     return out
