@@ -119,6 +119,7 @@ static dt_status translate(wanted *w, const dt_strbuf *text, dt_error *err)
                                     .batch = w->given.batch,
                                     .beams = w->given.options.rules.beams,
                                     .length_penalty = w->given.options.rules.length_penalty,
+                                    .past_end = w->given.options.rules.past_end,
                                     .device = w->given.options.device,
                                     .threads = w->given.options.threads,
                                     .precision = w->given.options.precision,

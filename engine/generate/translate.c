@@ -114,7 +114,7 @@ static int64_t sentences_of(const translation *t)
 {
     const dt_translate_options *options = t->options;
     int64_t sentences = options->batch < t->count ? options->batch : t->count;
-    int64_t exact = dt_translations_exact(options->beams);
+    int64_t exact = dt_translations_within(DT_TRANSLATIONS_EXACT, options->beams);
 
     return strcmp(options->device, "cpu") == 0 && sentences > exact ? exact : sentences;
 }
@@ -138,7 +138,7 @@ static dt_status open_translation(translation *t, dt_error *err)
     DT_TRY(dt_loaded_open_model(&t->from, options->device, options->threads, options->precision,
                                 &room, err));
     DT_TRY(dt_translator_open(&t->translator, t->from.model, &t->from.tokens_in, t->sides,
-                              options->length_penalty, err));
+                              options->length_penalty, options->past_end, err));
 out:
     return st;
 }

@@ -23,6 +23,7 @@ typedef struct dt_translate_options {
         *numbers; /* [lines]: numbers in a longer text, from 0, for messages; NULL: 0, 1, 2 ... */
     int64_t batch, beams;
     double length_penalty;
+    bool past_end;      /* end only at the maximum length */
     const char *device; /* device: "cpu" or "cuda:N" */
     int64_t threads;    /* CPU threads; 0: all cores */
     dt_dtype precision; /* F32 or BF16: type of weights and activations */

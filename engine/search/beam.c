@@ -95,7 +95,7 @@ static double log_sum(const float *logits, int64_t vocab)
 static void consider_all(dt_beam *s, const float *const *each)
 {
     const dt_beam_options *o = s->options;
-    bool first = s->tokens == 0, last = s->tokens + 1 == o->most;
+    bool last = s->tokens + 1 == o->most, early = s->tokens == 0 || (o->past_end && !last);
 
     s->candidate_count = 0;
     for (int64_t k = 0; k < s->versions; k++) {
@@ -103,7 +103,7 @@ static void consider_all(dt_beam *s, const float *const *each)
         double all = log_sum(logits, o->vocab);
 
         for (int32_t v = 0; v < (o->ids > 0 ? o->ids : o->vocab); v++) {
-            if (v == o->pad || (!o->texts && v == o->end && first) ||
+            if (v == o->pad || (!o->texts && v == o->end && early) ||
                 (!o->texts && v != o->end && last))
                 continue;
             consider(s, (candidate){s->scores[k] + (double)logits[v] - all, (int32_t)k, v});

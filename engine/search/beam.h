@@ -5,7 +5,7 @@
  *           continuations are considered: those among the first `beams` that end are finished, the first
  *           `beams` that do not end continue. The search ends when `beams` are finished, or at `most`
  *           tokens, where all must end; an empty translation is not allowed. A text can be empty, and
- *           at `most` tokens it is finished as it is
+ *           at `most` tokens it is finished as it is. past_end: a translation ends at `most` tokens only
  * Score     sum of log-probabilities / length^length_penalty, both including the end token; the result
  *           is the finished hypothesis with the highest score. One beam is greedy search
  * Ties      the earlier hypothesis wins, then the lower id
@@ -25,6 +25,7 @@ typedef struct dt_beam_options {
     int64_t most; /* maximum tokens, including the end; for translations at least 2 */
     double length_penalty;
     int32_t end, pad; /* padding is never chosen; -1: none */
+    bool past_end;
     bool texts;
     const int32_t *ends; /* for texts: ends_count further tokens that end a text; borrowed */
     int64_t ends_count;

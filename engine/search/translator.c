@@ -46,7 +46,8 @@ int64_t dt_translator_bytes(const dt_model_config *config)
 }
 
 dt_status dt_translator_open(dt_translator **out, dt_model *model, const dt_tensor *ids,
-                             const dt_sides *sides, double length_penalty, dt_error *err)
+                             const dt_sides *sides, double length_penalty, bool past_end,
+                             dt_error *err)
 {
     size_t sentences = (size_t)dt_translations_sentences(&model->config);
     size_t versions = (size_t)dt_translations_versions(&model->config), rows = sentences * versions;
@@ -64,6 +65,7 @@ dt_status dt_translator_open(dt_translator **out, dt_model *model, const dt_tens
                                     .vocab = model->config.decoder.vocab,
                                     .most = model->config.decoder.context,
                                     .length_penalty = length_penalty,
+                                    .past_end = past_end,
                                     .end = sides->target->end,
                                     .pad = sides->target->pad}};
     t->active = calloc(sentences, sizeof *t->active);

@@ -6,7 +6,7 @@
  * The same      on a CPU a sentence gets the same bits as alone, whatever the others are, if there are at
  *               most DT_TRANSLATIONS_EXACT hypotheses in total
  * Search        beam.h
- * Length        at most config.decoder.context tokens; the source at most config.tokens
+ * Length        at most config.decoder.context tokens, exactly as many with past_end; the source at most config.tokens
  * Threads       one
  */
 #ifndef DT_ENGINE_SEARCH_TRANSLATOR_H
@@ -27,7 +27,8 @@ int64_t dt_translator_bytes(const dt_model_config *config);
 
 /* Everything is borrowed. If the model cannot translate, the first run fails. DT_ERR_NOMEM. */
 dt_status dt_translator_open(dt_translator **out, dt_model *model, const dt_tensor *ids,
-                             const dt_sides *sides, double length_penalty, dt_error *err);
+                             const dt_sides *sides, double length_penalty, bool past_end,
+                             dt_error *err);
 void dt_translator_close(dt_translator *translator); /* accepts NULL */
 
 /* Callbacks: the source of sentences, and the receiver of translations. */

@@ -104,6 +104,7 @@ static dt_status translate(task *t, dt_error *err)
                                     .batch = t->how->batch,
                                     .beams = t->how->rules.beams,
                                     .length_penalty = t->how->rules.length_penalty,
+                                    .past_end = t->how->rules.past_end,
                                     .device = t->place->device,
                                     .threads = t->place->threads,
                                     .precision = t->how->precision,

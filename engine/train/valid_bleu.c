@@ -60,8 +60,10 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
     DT_TRY(dt_config_inference(&config, session->recipe, dt_tokenizer_vocab(tokenizer), err));
     config.dtype = session->model->config.dtype;
     config.tensor = session->model->config.tensor;
-    dt_translations_configure(&config, dt_translations_exact(session->recipe->evaluate.beam),
-                              session->recipe->evaluate.beam);
+    dt_translations_configure(
+        &config,
+        dt_translations_within(DT_TRANSLATIONS_IN_TRAINING, session->recipe->evaluate.beam),
+        session->recipe->evaluate.beam);
     DT_TRY(dt_model_open(&bleu->model, &config, &session->device, err));
     DT_ASSERT(bleu->model->unit_count == session->model->unit_count);
     bleu->model->peers = session->model->peers;
@@ -71,7 +73,8 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of units");
     DT_TRY(dt_layout_open(&bleu->memory, &session->device, lay_out, session, err));
     bleu->sides = dt_tokenizer_sides(tokenizer);
-    DT_TRY(dt_translator_open(&bleu->translator, bleu->model, &bleu->ids, bleu->sides, 1, err));
+    DT_TRY(
+        dt_translator_open(&bleu->translator, bleu->model, &bleu->ids, bleu->sides, 1, false, err));
 out:
     return st;
 }

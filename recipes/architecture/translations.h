@@ -8,12 +8,14 @@
 
 /* Number of hypotheses up to which CPU products compute each row with the same bits, independent of the other
  * rows (engine/ops/cpu/matmul_int.h). */
-#define DT_TRANSLATIONS_EXACT 16
+#define DT_TRANSLATIONS_EXACT 64
+/* Number of hypotheses that evaluate.bleu decodes together: their caches take memory from training. */
+#define DT_TRANSLATIONS_IN_TRAINING 16
 
-/* Returns the sentences for this many hypotheses each that keep products exact, at least one. */
-static inline int64_t dt_translations_exact(int64_t versions)
+/* Returns the sentences of this many hypotheses each that have at most `rows` in total, at least one. */
+static inline int64_t dt_translations_within(int64_t rows, int64_t versions)
 {
-    return versions < DT_TRANSLATIONS_EXACT ? DT_TRANSLATIONS_EXACT / versions : 1;
+    return versions < rows ? rows / versions : 1;
 }
 
 static inline int64_t dt_translations_sentences(const dt_model_config *config)

@@ -214,8 +214,9 @@ static int64_t translator_bytes(const dt_recipe *recipe, const dt_model_config *
     if (!recipe->evaluate.bleu || !kind->reads_pairs)
         return 0;
     one.inference = true;
-    dt_translations_configure(&one, dt_translations_exact(recipe->evaluate.beam),
-                              recipe->evaluate.beam);
+    dt_translations_configure(
+        &one, dt_translations_within(DT_TRANSLATIONS_IN_TRAINING, recipe->evaluate.beam),
+        recipe->evaluate.beam);
     if (!dt_memory_is_full_shard(recipe) || !recipe->strategy.reshard_after_forward)
         weights = 0;
     logits = dt_size_times(dt_translations_rows(&one), 4 * config->decoder.vocab);

@@ -1,4 +1,5 @@
-"""The measures of models that people bring, beside transformers: Llama's training, translation's, greedy decoding.
+"""The measures of models that people bring, beside transformers: training of Llama and translation, greedy decoding,
+translation with beam search.
 
 As measures.py has them: rows of (measure, bar, dtrun, PyTorch, runs), the peer at its best of eager and compiled.
 """
@@ -144,9 +145,59 @@ def decode(settings, dtype, batch, bar):
              beside, settings.rounds)]
 
 
+def step_weights(size):
+    """How many the products of a decoder's step read: self attention, queries and output of the other, perceptron, head."""
+    C = size["embed"]
+    return size["vocab"] * C + size["layers"] * (6 * C * C + 2 * C * size["ffn"])
+
+
+def beam(settings, dtype="fp32", beams=4, batch=16):
+    """Random sources of `tokens` tokens, translated with random weights; --past-end forces as many for each translation."""
+    size = {**(SMALL_PAIRS if settings.quick else IWSLT), "tokens": 25, "batch": batch}
+    folder = pathlib.Path(os.environ["XDG_STATE_HOME"]) / "beam"
+    folder.mkdir(exist_ok=True)
+    corpus(folder, size["vocab"] - 4)
+    model = ", ".join(f"{key}: {size[key]}" for key in ("layers", "heads", "embed", "ffn"))
+    path = recipe("beam", dtype=dtype, steps=1, model=f"kind: transformer, {model}, activation: relu",
+                  data=f"train: {folder}/train, validation: {folder}/valid, source: from, target: to, "
+                       f"tokenizer: {folder}, too_long: drop",
+                  batch=f"max_tokens: 512, tokens: {size['tokens']}")
+    run = launch(path, keep=True, checkpoint__every=1)["run"]
+    draw = random.Random(1)
+    few, many = (batch, 2 * batch) if settings.quick else (4 * batch, 12 * batch)
+
+    def translate(lines):
+        source = folder / "lines"
+        source.write_text("".join(" ".join(f"w{draw.randrange(size['vocab'] - 4)}" for _ in range(size["tokens"] - 1))
+                                  + "\n" for _ in range(lines)))
+        begun = time.monotonic()
+        written = output("dtrun", "generate", run, "--input", source, "--batch", batch, "--beam", beams, "--past-end",
+                         "--precision", dtype)
+        if len(written.split()) < 0.99 * lines * (size["tokens"] - 1):
+            raise Failed("translations ended early")
+        return time.monotonic() - begun
+
+    translate(batch)
+    lines = statistics.median((many - few) / (translate(many) - translate(few)) for _ in range(settings.rounds))
+    speed = lines * size["tokens"]
+    floor, beside = "", ""
+    if settings.torch:
+        theirs, all_ways = best(settings, mode="beam", dtype=dtype, beams=beams, warmup=2, steps=5, **size)
+        beside = f"ours {speed / theirs['tokens_per_second']:.2f}×; {all_ways}"
+        read = peer(settings.torch, "peer_models.py", mode="read", compile="eager")["tokens_per_second"]
+        steps, held = speed / batch, step_weights(size)
+        floor = (f"; a step of the decoder: {1e3 / steps:.1f} ms, of which reading {4 * held / 1e6:.0f} MB takes "
+                 f"{4e3 * held / read:.1f} ms at {read / 1e9:.1f} GB/s; its products {2 * held * beams * batch / 1e9:.2f} "
+                 f"GFLOP, {2 * held * beams * speed / 1e9:.0f} GFLOP/s")
+    return [(f"translation, transformer_iwslt_de_en, {dtype}, beam {beams}, batch {batch}, random weights, "
+             f"{size['tokens']} tokens on both sides (forced)", "≥ 2×",
+             f"{speed:.0f} tokens/s, {lines:.1f} sentences/s{floor}", beside, settings.rounds)]
+
+
 MEASURES = {"llama_bf16": lambda settings: llama(settings, "bf16", "≥ 1.5×"),
             "llama_fp32": lambda settings: llama(settings, "fp32", "≥ 1.2×"),
             "translation": translation,
+            "beam": beam,
             "decode_bf16": lambda settings: decode(settings, "bf16", 1, "≥ 2×"),
             "decode_fp32": lambda settings: decode(settings, "fp32", 1, ""),
             "decode_bf16_16": lambda settings: decode(settings, "bf16", 16, "≥ 2×"),

@@ -5,6 +5,7 @@
         --tokens 1024 --batch 4 --dtype bf16 --threads 2
     peer_models.py --mode translation --layers 6 --heads 4 --embed 512 --ffn 1024 --vocab 10000 --batch 4096
     peer_models.py --mode decode --layers 30 ... --batch 1 --dtype bf16
+    peer_models.py --mode beam --layers 6 --heads 4 --embed 512 --ffn 1024 --vocab 10000 --tokens 25 --batch 16 --beams 4
     peer_models.py --mode read
 
 llama        training: transformers' LlamaForCausalLM, random tokens; tokens/s, median over steps after warm-up
@@ -13,6 +14,8 @@ translation  training: torch.nn.Transformer in fairseq's shape (post-norm, share
              target tokens/s over all batches
 decode       greedy text with kept keys and values: tokens/s from the time of long texts less that of short ones;
              compile: transformers' static cache and its compiled step
+beam         translations by a MarianMTModel with random weights: --batch sources of --tokens tokens become
+             translations of as many tokens, ends forced; written tokens/s, median of --steps batches
 read         bytes a second that the processor reads of 1 GB
 Training steps are forward, backward, clip and AdamW; bf16 is autocast over fp32 weights, as ours keeps them.
 """
@@ -32,9 +35,10 @@ import torch.nn.functional as F
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--mode", choices=["llama", "translation", "decode", "read"], required=True)
+    add("--mode", choices=["llama", "translation", "decode", "beam", "read"], required=True)
     for name in ("layers", "heads", "kv-heads", "embed", "ffn", "vocab", "tokens", "batch"):
         add("--" + name, type=int)
+    add("--beams", type=int, default=4)
     add("--dtype", choices=["fp32", "bf16"], default="fp32")
     add("--threads", type=int, default=2)
     add("--steps", type=int, default=3)
@@ -135,6 +139,34 @@ def decoded(args, model):
     return args.batch * (args.tokens - 8) / (long - short)
 
 
+def searched(args):
+    from transformers import MarianConfig, MarianMTModel
+
+    side = dict(layers=args.layers, attention_heads=args.heads, ffn_dim=args.ffn)
+    config = MarianConfig(vocab_size=args.vocab, d_model=args.embed, activation_function="relu", scale_embedding=True,
+                          max_position_embeddings=256, pad_token_id=1, eos_token_id=2, decoder_start_token_id=2,
+                          forced_eos_token_id=2, attn_implementation="sdpa",
+                          **{f"{name}_{key}": value for name in ("encoder", "decoder") for key, value in side.items()})
+    model = MarianMTModel(config).eval()
+    ids = torch.randint(4, args.vocab, (args.batch, args.tokens))
+    ids[:, -1] = config.eos_token_id
+    ways = {"cache_implementation": "static"} if args.compile == "compile" else {}
+    if args.compile == "compile":
+        model.forward = torch.compile(model.forward)
+
+    @torch.inference_mode()
+    def seconds():
+        begun = time.perf_counter()
+        found = model.generate(ids, attention_mask=torch.ones_like(ids), num_beams=args.beams, do_sample=False,
+                               min_new_tokens=args.tokens, max_new_tokens=args.tokens, use_cache=True, **ways)
+        assert found.shape == (args.batch, 1 + args.tokens)
+        return time.perf_counter() - begun
+
+    for _ in range(args.warmup):
+        seconds()
+    return args.batch * args.tokens / statistics.median(seconds() for _ in range(args.steps))
+
+
 def bytes_read():
     numbers, taken = torch.ones(1 << 28), []
     for _ in range(7):
@@ -152,6 +184,8 @@ def main():
         speed = bytes_read()
     elif args.mode == "decode":
         speed = decoded(args, llama(args))
+    elif args.mode == "beam":
+        speed = searched(args)
     elif args.mode == "llama":
         tokens = torch.randint(args.vocab, (args.batch, args.tokens))
         speed = trained(args, llama(args), lambda _: ({"input_ids": tokens, "labels": tokens}, tokens.numel()))

@@ -191,6 +191,43 @@ static void test_an_infinity_stays_in_its_row_of_a_product(void **state)
         }
 }
 
+/* Up to DT_TRANSLATIONS_EXACT rows: a text or a translation has the same bits alone and together with others. */
+static void test_a_row_of_a_product_has_the_bits_that_it_has_alone(void **state)
+{
+    static const dt_dtype types[] = {DT_F32, DT_BF16, DT_F16};
+    static const int64_t lengths[] = {7, 64, 289}, rows[] = {1, 3, 16, 17, 31, 63};
+    enum { ROWS = 64, OUTPUTS = 37 };
+    dt_error err = DT_ERROR_INIT;
+
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
+            int64_t k = lengths[l];
+            bench b;
+
+            bench_open(&b, 2);
+            bench_begin(&b, types[t]);
+            operand x = bench_random(&b, types[t], 1.0, ROWS, k, 0);
+            operand w = bench_random(&b, types[t], 1.0, OUTPUTS, k, 0);
+            dt_tensor all = bench_output(&b, DT_F32, ROWS, OUTPUTS, 0);
+
+            bench_ok(
+                b.device.ops->matmul_forward(&b.device, &all, &x.tensor, &w.tensor, NULL, &err),
+                &err);
+            for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+                dt_tensor some = bench_output(&b, DT_F32, rows[r], OUTPUTS, 0);
+
+                x.tensor.dim[0] = rows[r];
+                bench_ok(b.device.ops->matmul_forward(&b.device, &some, &x.tensor, &w.tensor, NULL,
+                                                      &err),
+                         &err);
+                if (memcmp(some.data, all.data, dt_tensor_bytes(&some)) != 0)
+                    fail_msg("%s, %lld values: %lld rows have other bits than in %d",
+                             dt_dtype_name(types[t]), (long long)k, (long long)rows[r], ROWS);
+            }
+            bench_close(&b);
+        }
+}
+
 /* Wherever it stands, and whatever else is there. */
 static void test_sum_of_squares_of_what_is_not_finite_is_not_finite(void **state)
 {
@@ -326,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_every_fp16_goes_to_fp32_and_back),
         cmocka_unit_test(test_product_that_overflows_fp16_is_infinite),
         cmocka_unit_test(test_an_infinity_stays_in_its_row_of_a_product),
+        cmocka_unit_test(test_a_row_of_a_product_has_the_bits_that_it_has_alone),
         cmocka_unit_test(test_sum_of_squares_of_what_is_not_finite_is_not_finite),
         cmocka_unit_test(test_type_without_arithmetic_is_refused_with_a_way_out),
         cmocka_unit_test(test_token_outside_the_vocabulary_is_refused),

@@ -164,12 +164,35 @@ static void test_the_penalty_favours_long_ones(void **state)
     assert_true(with > without);
 }
 
+static void test_past_the_end_all_have_the_maximum_length(void **state)
+{
+    for (uint32_t seed = 1; seed <= 200; seed++) {
+        chain c = chain_of(seed);
+        dt_beam_options options = {.beams = 4,
+                                   .vocab = VOCAB,
+                                   .most = 7,
+                                   .length_penalty = 1,
+                                   .end = END,
+                                   .pad = PAD,
+                                   .past_end = true};
+        dt_error err = DT_ERROR_INIT;
+        dt_beam_result found;
+
+        assert_int_equal(dt_beam_search(&found, &options, next, &c, &err), DT_OK);
+        assert_int_equal(found.count, 6);
+        for (int64_t i = 0; i < found.count; i++)
+            assert_true(found.tokens[i] != END);
+        free(found.tokens);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_beam_is_greedy),
         cmocka_unit_test(test_wide_beams_find_the_likeliest),
         cmocka_unit_test(test_the_penalty_favours_long_ones),
+        cmocka_unit_test(test_past_the_end_all_have_the_maximum_length),
     };
 
     return cmocka_run_group_tests_name("generate: beam", tests, NULL, NULL);

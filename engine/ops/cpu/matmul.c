@@ -39,6 +39,24 @@ out:
     return st;
 }
 
+/* Like matmul_few, with AMX, which takes as many rows at a time as a tile has. */
+static dt_status few_with_amx(dt_device *device, const dt_cpu_product *product, void *y,
+                              const void *x, const void *w, const void *bias, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < product->m; i += DT_CPU_AMX_FEW_ROWS) {
+        dt_cpu_product part = *product;
+
+        part.m = dt_cpu_min(DT_CPU_AMX_FEW_ROWS, product->m - i);
+        DT_TRY(dt_cpu_product_amx_few(
+            device, &part, (char *)y + (size_t)(i * part.n) * dt_dtype_bytes(part.c_type),
+            (const char *)x + (size_t)(i * part.k) * dt_dtype_bytes(part.type), w, bias, err));
+    }
+out:
+    return st;
+}
+
 dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_tensor *x,
                                       const dt_tensor *w, const dt_tensor *bias, dt_error *err)
 {
@@ -55,12 +73,10 @@ dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_
               dt_tensor_cols(y) == product.n);
     DT_TRY(dt_row_check(x, "matmul", err));
     DT_TRY(dt_row_check(y, "matmul", err));
-    if (product.m > DT_CPU_FEW_ROWS)
-        DT_TRY(multiply(device, &product, y->data, x->data, w->data,
-                        product.bias ? bias->data : NULL, err));
-    else
-        DT_TRY((has_amx(&product) ? dt_cpu_product_amx_few : DT_CPU_NAME(matmul_few))(
-            device, &product, y->data, x->data, w->data, product.bias ? bias->data : NULL, err));
+    DT_TRY((product.m > DT_CPU_FEW_ROWS ? multiply
+            : has_amx(&product)         ? few_with_amx
+                                        : DT_CPU_NAME(matmul_few))(
+        device, &product, y->data, x->data, w->data, product.bias ? bias->data : NULL, err));
 out:
     return st;
 }

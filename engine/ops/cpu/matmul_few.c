@@ -11,12 +11,12 @@
 #define SOME     4
 #define ROWS     (DT_TILE_LANES == 16 ? 4 : 3)
 #define ROWS_MAX 4
-#define SUMS     (SOME * ROWS_MAX) /* sums in registers; at least ONE */
 #define LANES    DT_TILE_LANES
 #define STEP     (2 * LANES) /* values of k per step: two vectors */
-#define BLOCK    16 /* columns of y that are written at a time; a multiple of ONE and SOME */
+#define BLOCK    16 /* columns of y that are written at a time; a multiple of LANES, ONE and SOME */
+#define GROUP    16 /* rows of x that a block of w is multiplied with at a time */
 
-/* Values of k at a time: this part of x and of SOME rows of w, widened, fits the L1 cache. */
+/* Values of k at a time: this part of GROUP rows of x and of BLOCK rows of w, widened, fits the L1 cache. */
 #define CHUNK 256
 
 typedef dt_tile_vector vector;
@@ -30,6 +30,12 @@ typedef struct few {
     const void *w, *bias;
     void *y;
 } few;
+
+/* What is prefetched: `step` bytes for every LANES values of k. */
+typedef struct coming {
+    const char *from;
+    int64_t step;
+} coming;
 
 /* The two vectors of a step. For BF16, half[0] has the elements 0 2 4 .. and half[1] the elements 1
  * 3 5 .. of the step: this order costs least to widen. x and w are in the same order. */
@@ -83,52 +89,68 @@ static inline const float *steps_of(const void *data, dt_dtype type, int64_t sta
     return scratch;
 }
 
-/* Adds the products of `rows` rows of x, `stride` apart, with `outputs` rows of w, over n values of
- * k, which are whole steps. Lane l of a sum takes every LANES-th product from l on, in order,
- * whatever `rows` and `outputs` are. ahead: bytes from the values of w that are read to those that
- * are prefetched; 0: no prefetch. */
-static inline __attribute__((always_inline)) void add_products(vector *sums, const float *x,
-                                                               int64_t stride, const void *const *w,
-                                                               int64_t n, int64_t ahead,
-                                                               const dt_dtype type, const int rows,
-                                                               const int outputs)
+/* Adds the products of a row of x with ONE rows of w to `sums`, or to 0 if `fresh`, over n values of k, which are whole
+ * steps. Lane l of a sum takes every LANES-th product from l on, in order, as in add_rows(). ahead: bytes from the
+ * values of w that are read to those that are prefetched; 0: no prefetch. */
+static inline __attribute__((always_inline)) void add_row(vector *sums, const float *x,
+                                                          const void *const *w, int64_t n,
+                                                          int64_t ahead, bool fresh,
+                                                          const dt_dtype type)
 {
     const int64_t bytes = type == DT_F32 ? 4 : 2;
-    vector s[SUMS];
+    vector s[ONE];
 
-#pragma GCC unroll 16
-    for (int i = 0; i < rows * outputs; i++)
-        s[i] = sums[i];
-    for (int64_t p = 0; p < n; p += STEP) {
 #pragma GCC unroll 8
-        for (int o = 0; rows == 1 && o < outputs; o++) {
-            const step left = step_of(x, p, DT_F32), right = step_of(w[o], p, type);
+    for (int o = 0; o < ONE; o++)
+        s[o] = fresh ? (vector){0} : sums[o];
+    for (int64_t p = 0; p < n; p += STEP) {
+        const step left = step_of(x, p, DT_F32);
+
+#pragma GCC unroll 8
+        for (int o = 0; o < ONE; o++) {
+            const step right = step_of(w[o], p, type);
 
             if (ahead > 0 && p * bytes % 64 == 0)
                 __builtin_prefetch((const char *)w[o] + p * bytes + ahead);
             s[o] += left.half[0] * right.half[0];
             s[o] += left.half[1] * right.half[1];
         }
-        for (int half = 0; rows > 1 && half < 2; half++) {
-            const int64_t q = p + half * LANES;
-            vector left[ROWS_MAX];
+    }
+#pragma GCC unroll 8
+    for (int o = 0; o < ONE; o++)
+        sums[o] = s[o];
+}
+
+/* The same for ROWS rows of x, k apart, and SOME rows of w. The sums of a row are BLOCK after those of the previous
+ * one. */
+static inline void add_rows(vector *sums, const float *x, int64_t k, const void *const *w,
+                            int64_t n, coming next, bool fresh)
+{
+    vector s[ROWS_MAX * SOME];
+
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS * SOME; i++)
+        s[i] = fresh ? (vector){0} : sums[i / SOME * BLOCK + i % SOME];
+    for (int64_t p = 0; p < n; p += LANES, next.from += next.step) {
+        vector left[ROWS_MAX];
+
+        for (int64_t b = 0; b < next.step; b += 64)
+            __builtin_prefetch(next.from + b, 0, 2);
+#pragma GCC unroll 8
+        for (int i = 0; i < ROWS; i++)
+            left[i] = *(const vector *)(x + i * k + p);
+#pragma GCC unroll 8
+        for (int o = 0; o < SOME; o++) {
+            const vector right = *(const vector *)((const float *)w[o] + p);
 
 #pragma GCC unroll 8
-            for (int i = 0; i < rows; i++)
-                left[i] = *(const vector *)(x + i * stride + q);
-#pragma GCC unroll 8
-            for (int o = 0; o < outputs; o++) {
-                const vector right = *(const vector *)((const float *)w[o] + q);
-
-#pragma GCC unroll 8
-                for (int i = 0; i < rows; i++)
-                    s[i * outputs + o] += left[i] * right;
-            }
+            for (int i = 0; i < ROWS; i++)
+                s[i * SOME + o] += left[i] * right;
         }
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < rows * outputs; i++)
-        sums[i] = s[i];
+    for (int i = 0; i < ROWS * SOME; i++)
+        sums[i / SOME * BLOCK + i % SOME] = s[i];
 }
 
 /* Returns the start of row j + o of w. If fewer than o + 1 of `count` rows are left, the last row
@@ -138,61 +160,99 @@ static inline int64_t row_start(const few *f, int64_t j, int64_t count, int64_t 
     return (j + dt_cpu_min(o, count - 1)) * f->product->k;
 }
 
-/* Multiplies the only row of x with rows of w, which are read from memory once; the rows after them
- * are prefetched. */
-static inline void read_once(const few *f, vector *sums, int64_t j, int64_t count)
+/* Returns how many values after those of a block, or of half a block, the next one is prefetched; 0: none is left. */
+static int64_t ahead_of(const few *f, int64_t j, int64_t count)
+{
+    return j + 2 * count <= f->product->n ? count * f->product->k : 0;
+}
+
+/* Multiplies the only row of x with `count` rows of w, which are read from memory once. */
+static void read_once(const few *f, vector *sums, int64_t j, int64_t count)
 {
     const dt_cpu_product *p = f->product;
     int64_t bytes = p->type == DT_F32 ? 4 : 2;
-    int64_t ahead = j + 2 * ONE <= p->n ? ONE * p->k * bytes : 0;
     const void *w[ONE];
 
-    for (int64_t o = 0; o < ONE; o++)
-        w[o] = (const char *)f->w + row_start(f, j, count, o) * bytes;
-    if (p->type == DT_BF16)
-        add_products(sums, f->x, 0, w, f->whole, ahead, DT_BF16, 1, ONE);
-    else
-        add_products(sums, f->x, 0, w, f->whole, ahead, DT_F32, 1, ONE);
+    for (int64_t at = 0; at < BLOCK; at += ONE) {
+        int64_t ahead = ahead_of(f, j + at, ONE) * bytes;
+
+        for (int64_t o = 0; o < ONE; o++)
+            w[o] = (const char *)f->w + row_start(f, j, count, at + o) * bytes;
+        if (p->type == DT_BF16)
+            add_row(sums + at, f->x, w, f->whole, ahead, true, DT_BF16);
+        else
+            add_row(sums + at, f->x, w, f->whole, ahead, true, DT_F32);
+    }
 }
 
-/* Multiplies n values of k from `at` on; the values of w are widened into scratch first. */
-static inline __attribute__((always_inline)) void read_chunk(const few *f, vector *sums, int64_t j,
-                                                             int64_t count, int64_t at, int64_t n,
-                                                             float *scratch, const int outputs)
+/* Multiplies rows of x with the rows w of a block, over n values of k. */
+static void multiply_block(vector *sums, const float *x, int64_t rows, int64_t k,
+                           const void *const *w, int64_t n, coming *next, bool fresh)
+{
+    int64_t i = 0;
+
+    for (; i + ROWS <= rows; i += ROWS)
+        for (int64_t o = 0; o < BLOCK; o += SOME) {
+            add_rows(sums + i * BLOCK + o, x + i * k, k, w + o, n, *next, fresh);
+            next->from += n / LANES * next->step;
+        }
+    for (; i < rows; i++)
+        for (int64_t o = 0; o < BLOCK; o += ONE)
+            add_row(sums + i * BLOCK + o, x + i * k, w + o, n, 0, fresh, DT_F32);
+}
+
+/* Multiplies a group of rows of x with `count` rows of w from j on. */
+static void read_block(const few *f, vector *sums, int64_t first, int64_t rows, int64_t j,
+                       int64_t count, coming *next, float *scratch)
 {
     const dt_cpu_product *p = f->product;
-    int64_t ahead = j + 2 * outputs <= p->n ? outputs * p->k : 0, i = 0;
-    const void *w[ONE];
+    int64_t ahead = first == 0 ? ahead_of(f, j, BLOCK) : 0;
+    const void *w[BLOCK];
 
-    for (int64_t o = 0; o < outputs; o++)
-        w[o] = o < count ? steps_of(f->w, p->type, row_start(f, j, count, o) + at, n, ahead,
-                                    scratch + o * CHUNK)
-                         : w[count - 1];
-    for (; outputs == SOME && i + ROWS <= p->m; i += ROWS)
-        add_products(sums + i * outputs, f->x + i * p->k + at, p->k, w, n, 0, DT_F32, ROWS,
-                     outputs);
-    for (; i < p->m; i++)
-        add_products(sums + i * outputs, f->x + i * p->k + at, p->k, w, n, 0, DT_F32, 1, outputs);
+    for (int64_t at = 0; at < f->whole; at += CHUNK) {
+        int64_t n = dt_cpu_min(CHUNK, f->whole - at);
+
+        for (int64_t o = 0; o < BLOCK; o++)
+            w[o] = o < count ? steps_of(f->w, p->type, row_start(f, j, count, o) + at, n, ahead,
+                                        scratch + o * CHUNK)
+                             : w[count - 1];
+        multiply_block(sums, f->x + first * p->k + at, rows, p->k, w, n, next, at == 0);
+    }
+}
+
+/* Returns what to prefetch while all rows of x are multiplied with rows j .. j + BLOCK - 1 of w, if w is read in
+ * place: the next block, in equal parts. Otherwise steps_of() prefetches. */
+static coming coming_after(const few *f, int64_t j)
+{
+    const dt_cpu_product *p = f->product;
+    int64_t bytes = p->type == DT_F32 ? ahead_of(f, j, BLOCK) * (int64_t)sizeof(float) : 0;
+    int64_t steps = p->m / ROWS * (BLOCK / SOME) * (f->whole / LANES);
+
+    if (bytes == 0 || steps == 0)
+        return (coming){0};
+    return (coming){(const char *)f->w + (size_t)(j + BLOCK) * (size_t)p->k * sizeof(float),
+                    (bytes + steps - 1) / steps};
 }
 
 /* Multiplies the values of k after the last whole step, filled up with zeros. */
-static inline __attribute__((always_inline)) void read_rest(const few *f, vector *sums, int64_t j,
-                                                            int64_t count, const int outputs)
+static void read_rest(const few *f, vector *sums, int64_t first, int64_t count_x, int64_t j,
+                      int64_t count)
 {
     const dt_cpu_product *p = f->product;
-    float rows[ONE][STEP] = {{0}}, x[STEP] = {0};
+    float rows[BLOCK][STEP] = {{0}}, x[STEP] = {0};
     int64_t n = p->k - f->whole;
-    const void *w[ONE];
+    const void *w[BLOCK];
 
-    for (int64_t o = 0; o < outputs; o++) {
+    for (int64_t o = 0; o < BLOCK; o++) {
         const float *row = wide(f->w, p->type, row_start(f, j, count, o) + f->whole, n, rows[o]);
 
         memmove(rows[o], row, (size_t)n * sizeof *row);
         w[o] = rows[o];
     }
-    for (int64_t i = 0; i < p->m; i++) {
-        memcpy(x, f->x + i * p->k + f->whole, (size_t)n * sizeof *x);
-        add_products(sums + i * outputs, x, 0, w, STEP, 0, DT_F32, 1, outputs);
+    for (int64_t i = 0; i < count_x; i++) {
+        memcpy(x, f->x + (first + i) * p->k + f->whole, (size_t)n * sizeof *x);
+        for (int64_t o = 0; o < BLOCK; o += ONE)
+            add_row(sums + i * BLOCK + o, x, w + o, STEP, 0, f->whole == 0, DT_F32);
     }
 }
 
@@ -239,31 +299,9 @@ static inline vector sums_of(vector *v)
     return v[0];
 }
 
-/* Computes columns j .. j + count - 1 of all rows of y, into BLOCK columns of `out`. */
-static inline __attribute__((always_inline)) void columns(const few *f, float *out, int64_t j,
-                                                          int64_t count, float *scratch,
-                                                          const int outputs)
-{
-    const dt_cpu_product *p = f->product;
-    vector sums[DT_CPU_FEW_ROWS * ONE + LANES];
-    float flat[DT_CPU_FEW_ROWS * ONE + LANES];
-
-    memset(sums, 0, (size_t)(p->m * outputs + LANES) * sizeof *sums);
-    if (p->m == 1 && p->type != DT_F16)
-        read_once(f, sums, j, count);
-    else
-        for (int64_t at = 0; at < f->whole; at += CHUNK)
-            read_chunk(f, sums, j, count, at, dt_cpu_min(CHUNK, f->whole - at), scratch, outputs);
-    if (f->whole < p->k)
-        read_rest(f, sums, j, count, outputs);
-    for (int64_t i = 0; i < p->m * outputs; i += LANES)
-        *(vector *)(flat + i) = sums_of(sums + i);
-    for (int64_t i = 0; i < p->m; i++)
-        memcpy(out + i * BLOCK, flat + i * outputs, (size_t)outputs * sizeof *out);
-}
-
-/* Writes columns j .. j + count - 1 of all rows of y. */
-static void write_block(const few *f, float *block, int64_t j, int64_t count, float *scratch)
+/* Writes columns j .. j + count - 1 of a group of rows of y. */
+static void write_block(const few *f, float *block, int64_t first, int64_t rows, int64_t j,
+                        int64_t count, float *scratch)
 {
     const dt_cpu_product *p = f->product;
     dt_tensor y = dt_tensor_1d(f->y, p->c_type, p->m * p->n);
@@ -271,28 +309,40 @@ static void write_block(const few *f, float *block, int64_t j, int64_t count, fl
 
     if (p->bias)
         memcpy(bias, wide(f->bias, p->type, j, count, scratch), (size_t)count * sizeof(bias[0]));
-    for (int64_t i = 0; i < p->m; i++) {
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = (first + i) * p->n + j;
         float *row = block + i * BLOCK;
 
         for (int64_t o = 0; o < BLOCK; o++)
             row[o] += bias[o];
         if (p->c_type == DT_F32)
-            memcpy(dt_row_open(&y, i * p->n + j, row), row, (size_t)count * sizeof *row);
+            memcpy(dt_row_open(&y, at, row), row, (size_t)count * sizeof *row);
         else
-            dt_row_close(&y, i * p->n + j, count, row);
+            dt_row_close(&y, at, count, row);
     }
 }
 
-static void columns_of_one(const few *f, float *out, int64_t j, int64_t count, float *scratch)
+/* Computes columns j .. j + count - 1 of all rows of y. */
+static void columns(const few *f, int64_t j, int64_t count, float *scratch)
 {
-    for (int64_t o = 0; o < count; o += ONE)
-        columns(f, out + o, j + o, dt_cpu_min(ONE, count - o), scratch, ONE);
-}
+    const dt_cpu_product *p = f->product;
+    coming next = coming_after(f, j);
+    vector sums[GROUP * BLOCK];
+    float block[GROUP * BLOCK];
 
-static void columns_of_some(const few *f, float *out, int64_t j, int64_t count, float *scratch)
-{
-    for (int64_t o = 0; o < count; o += SOME)
-        columns(f, out + o, j + o, dt_cpu_min(SOME, count - o), scratch, SOME);
+    for (int64_t first = 0; first < p->m; first += GROUP) {
+        int64_t rows = dt_cpu_min(GROUP, p->m - first);
+
+        if (p->m == 1 && p->type != DT_F16)
+            read_once(f, sums, j, count);
+        else
+            read_block(f, sums, first, rows, j, count, &next, scratch);
+        if (f->whole < p->k)
+            read_rest(f, sums, first, rows, j, count);
+        for (int64_t i = 0; i < rows * BLOCK; i += LANES)
+            *(vector *)(block + i) = sums_of(sums + i);
+        write_block(f, block, first, rows, j, count, scratch);
+    }
 }
 
 /* Returns x as fp32; for BF16, whole steps are in the order of step_of(). */
@@ -314,7 +364,7 @@ static const float *rows_of(const few *f, const void *x, float *scratch)
 dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *product, void *y,
                                   const void *x, const void *w, const void *bias, dt_error *err)
 {
-    int64_t m = product->m, n = product->n, k = product->k, each = ONE * CHUNK;
+    int64_t m = product->m, n = product->n, k = product->k, each = BLOCK * CHUNK;
     few f = {.product = product, .whole = k / STEP * STEP, .w = w, .bias = bias, .y = y};
     dt_cpu_scratch scratch;
     dt_status st = DT_OK;
@@ -327,14 +377,9 @@ dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *produ
     {
         dt_cpu_share share = dt_cpu_share_mine(n, BLOCK);
         float *mine = scratch.base + each * omp_get_thread_num();
-        float block[DT_CPU_FEW_ROWS * BLOCK];
 
-        for (int64_t j = share.begin; j < share.end; j += BLOCK) {
-            int64_t count = dt_cpu_min(BLOCK, share.end - j);
-
-            (m == 1 ? columns_of_one : columns_of_some)(&f, block, j, count, mine);
-            write_block(&f, block, j, count, mine);
-        }
+        for (int64_t j = share.begin; j < share.end; j += BLOCK)
+            columns(&f, j, dt_cpu_min(BLOCK, share.end - j), mine);
     }
 out:
     return st;
