@@ -83,13 +83,25 @@ static void consider(dt_beam *s, candidate new)
 
 static double log_sum(const float *logits, int64_t vocab)
 {
-    double max = logits[0], sum = 0;
+    float max = logits[0];
+    double sum = 0;
 
     for (int64_t v = 1; v < vocab; v++)
-        max = logits[v] > max ? (double)logits[v] : max;
+        max = logits[v] > max ? logits[v] : max;
     for (int64_t v = 0; v < vocab; v++)
-        sum += exp((double)logits[v] - max);
-    return max + log(sum);
+        sum += (double)expf(logits[v] - max);
+    return (double)max + log(sum);
+}
+
+/* Returns a logit below which consider() ignores the continuations of hypothesis k; all: the log-sum of its logits. */
+static float least_logit(const dt_beam *s, int64_t k, double all)
+{
+    double least;
+
+    if (s->candidate_count < 2 * s->options->beams)
+        return -INFINITY;
+    least = s->candidates[s->candidate_count - 1].score - s->scores[k] + all;
+    return (float)(least - 1e-6 * (1 + fabs(least)));
 }
 
 static void consider_all(dt_beam *s, const float *const *each)
@@ -101,12 +113,14 @@ static void consider_all(dt_beam *s, const float *const *each)
     for (int64_t k = 0; k < s->versions; k++) {
         const float *logits = each[k];
         double all = log_sum(logits, o->vocab);
+        float least = least_logit(s, k, all);
 
         for (int32_t v = 0; v < (o->ids > 0 ? o->ids : o->vocab); v++) {
-            if (v == o->pad || (!o->texts && v == o->end && early) ||
+            if (logits[v] < least || v == o->pad || (!o->texts && v == o->end && early) ||
                 (!o->texts && v != o->end && last))
                 continue;
             consider(s, (candidate){s->scores[k] + (double)logits[v] - all, (int32_t)k, v});
+            least = least_logit(s, k, all);
         }
     }
 }
