@@ -35,12 +35,19 @@ static inline dt_dropout dt_dropout_of(double p, const dt_philox_key *key)
 
 #if defined(__x86_64__)
 
+/* EVEN: lane 0 of two vectors, then lane 2 of both, and so on. ODD: lanes 1, 3, ... */
 #if defined(__AVX512F__)
 #define DT_DROPOUT_LANES 8
+#define DT_DROPOUT_EVEN  0, 8, 2, 10, 4, 12, 6, 14
+#define DT_DROPOUT_ODD   1, 9, 3, 11, 5, 13, 7, 15
 #elif defined(__AVX2__)
 #define DT_DROPOUT_LANES 4
+#define DT_DROPOUT_EVEN  0, 4, 2, 6
+#define DT_DROPOUT_ODD   1, 5, 3, 7
 #else
 #define DT_DROPOUT_LANES 2
+#define DT_DROPOUT_EVEN  0, 2
+#define DT_DROPOUT_ODD   1, 3
 #endif
 
 /* A word of each block, in the lower half of its lane. The upper half is arbitrary. */
@@ -62,14 +69,12 @@ static inline dt_dropout_lanes dt_dropout_multiply(dt_dropout_lanes a, uint64_t 
 #endif
 }
 
-/* Writes the uniform numbers of half of the blocks: words 0 and 1 of a block are in a lane of `low`, words 2 and 3
- * in the same lane of `high`. */
-static inline void dt_dropout_store(float *out, dt_dropout_lanes low, dt_dropout_lanes high,
-                                    dt_dropout_lanes picked)
+/* Writes the uniform numbers of words 0 to 3 of half of the blocks. */
+static inline void dt_dropout_store(float *out, dt_dropout_lanes blocks)
 {
-    dt_dropout_words words = (dt_dropout_words)__builtin_shuffle(low, high, picked);
+    dt_dropout_words words = (dt_dropout_words)blocks >> 8;
     dt_dropout_uniforms uniforms =
-        __builtin_convertvector((dt_dropout_ints)(words >> 8), dt_dropout_uniforms) *
+        __builtin_convertvector((dt_dropout_ints)words, dt_dropout_uniforms) *
         5.9604644775390625e-8f;
 
     memcpy(out, &uniforms, sizeof uniforms);
@@ -80,14 +85,11 @@ static inline void dt_dropout_blocks(float *out, const dt_philox_key *key, uint6
 {
     const uint64_t lower = 0xffffffffu;
     uint64_t k0 = key->seed & lower, k1 = key->seed >> 32;
-    dt_dropout_lanes c0, c1, c2, c3, even, odd;
+    dt_dropout_lanes c0, c1, c2, c3;
 
-    for (int l = 0; l < DT_DROPOUT_LANES; l++) {
-        /* neighbouring lanes are one half of the blocks apart, so that shuffles within 128 bits order the output */
+    /* neighbouring lanes are one half of the blocks apart, so that shuffles within 128 bits order the output */
+    for (int l = 0; l < DT_DROPOUT_LANES; l++)
         c0[l] = first + (uint64_t)(l % 2 * (DT_DROPOUT_LANES / 2) + l / 2);
-        even[l] = (uint64_t)(l / 2 * 2 + l % 2 * DT_DROPOUT_LANES);
-        odd[l] = even[l] + 1;
-    }
     c1 = (c0 >> 32 << 16) | ((key->layer & 0xfffu) << 4) | (key->op & 0xfu);
     c2 = (dt_dropout_lanes){0} + key->step;
     c3 = (dt_dropout_lanes){0} + ((key->data_rank << 16) | (key->micro_step & 0xffffu));
@@ -104,8 +106,8 @@ static inline void dt_dropout_blocks(float *out, const dt_philox_key *key, uint6
     }
     c0 = (c0 & lower) | c1 << 32;
     c2 = (c2 & lower) | c3 << 32;
-    dt_dropout_store(out, c0, c2, even);
-    dt_dropout_store(out + 2 * DT_DROPOUT_LANES, c0, c2, odd);
+    dt_dropout_store(out, __builtin_shufflevector(c0, c2, DT_DROPOUT_EVEN));
+    dt_dropout_store(out + 2 * DT_DROPOUT_LANES, __builtin_shufflevector(c0, c2, DT_DROPOUT_ODD));
 }
 
 #else

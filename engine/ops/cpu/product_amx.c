@@ -329,10 +329,11 @@ static int64_t padded(int64_t side)
     return dt_cpu_round_up(dt_cpu_min(side, SLICE), PAIR);
 }
 
-/* At least the length of all blocks of a side, each of which has at least 3 steps where there are several. */
+/* At least the length of all blocks of a side, each of which has at least 3 steps where there are several. A
+ * multiple of PAIR, so that what follows the sums in memory begins with a cache line. */
 static int64_t all_blocks(int64_t side)
 {
-    return padded(side) + padded(side) / 3 + PAIR;
+    return dt_cpu_round_up(padded(side) + padded(side) / 3, PAIR) + PAIR;
 }
 
 static void run_slices(slice *s, int threads)
