@@ -89,8 +89,8 @@ class Torchrun:
             if line is None:
                 raise Failed("torchrun ended: " + " ".join(told)[:400])
             told += [line] if NAMES.search(line) else []
-            found = re.search(r"step 1 at ([0-9.]+)", line)
-            seen, at = seen + bool(found), max(at, float(found[1]) if found else 0)
+            found = re.findall(r"step 1 at ([0-9.]+)", line)  # both ranks write to one pipe, now and then in one line
+            seen, at = seen + len(found), max(at, *map(float, found), 0)
         return at
 
     def wait(self):
