@@ -7,8 +7,8 @@
  * seconds that it lived on the last line of PREFIX.exits ("RANK CODE SECONDS"). SIGNAL goes to
  * RANK (-1: all) DELAY milliseconds after the AFTERth metrics line of rank 0. If DTRUN_FAULT stops
  * rank 0 after a later step ("hang 0@12"), the signal comes once the rank has stopped, and the rank
- * continues after it: a slow machine does not change the step. Exits with the largest exit code. With
- * --per-node the ranks are told that N of them share a node.
+ * continues after it: a slow machine does not change the step. Exits with the largest exit code.
+ * --per-node tells the ranks that N of them share a node.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-#define SIDE  16         /* rows of a register, and words of a row */
+#define SIDE  DT_CPU_AMX_SIDE
 #define PANEL (2 * SIDE) /* columns of a panel of b */
 #define CHUNK 128        /* words of k: a panel's part is 16 KiB, for the L1 cache */
 
@@ -61,7 +61,7 @@ void dt_cpu_amx_close(void)
     _tile_release();
 }
 
-/* 32 rows, or 16, of a with a panel of b. */
+/* Multiplies 32 rows of a, or 16 without `both`, with a panel of b. */
 static inline __attribute__((always_inline)) void multiply_panel(const dt_cpu_amx_product *x,
                                                                  float *c, const float *a,
                                                                  const float *b, int64_t k,
@@ -127,6 +127,8 @@ void dt_cpu_amx_multiply(const dt_cpu_amx_product *product)
 
 #else
 
+#include "base/error.h"
+
 #include "base/banned.h"
 
 bool dt_cpu_amx_offered(void)
@@ -134,13 +136,20 @@ bool dt_cpu_amx_offered(void)
     return false;
 }
 
-void dt_cpu_amx_open(void) {}
+void dt_cpu_amx_open(void)
+{
+    DT_ASSERT(dt_cpu_amx_offered());
+}
 
-void dt_cpu_amx_close(void) {}
+void dt_cpu_amx_close(void)
+{
+    DT_ASSERT(dt_cpu_amx_offered());
+}
 
 void dt_cpu_amx_multiply(const dt_cpu_amx_product *product)
 {
     (void)product;
+    DT_ASSERT(dt_cpu_amx_offered());
 }
 
 #endif

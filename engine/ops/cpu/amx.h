@@ -10,17 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define DT_CPU_AMX_SIDE 16 /* rows of a register, and words of 32 bits in a row */
+
 /* Returns whether the processor and the kernel offer AMX to this process. The first call asks the kernel. */
 bool dt_cpu_amx_offered(void);
 
 /* Prepares the registers for this thread; dt_cpu_amx_close() gives them back. Between the two calls a thread may
- * compute products. Need dt_cpu_amx_offered(). */
+ * compute products. They abort without dt_cpu_amx_offered(). */
 void dt_cpu_amx_open(void);
 void dt_cpu_amx_close(void);
 
 /* c(m,n) = a(m,k) b(k,n), or c += with `accumulate`. Elements of a and b are words: two bf16 values of k, as in
  * tile_int.h. a: element (i,p) at a[i * a_row + p]; b: element (p,j) at b[j / 32 * b_panel + p * b_row + j % 32].
- * m and k are multiples of 16, n of 32; rows are fastest if they begin at multiples of 64 bytes. */
+ * m and k are multiples of DT_CPU_AMX_SIDE, n of 32; rows are fastest if they begin at multiples of 64 bytes. */
 typedef struct dt_cpu_amx_product {
     float *c;
     const float *a, *b;

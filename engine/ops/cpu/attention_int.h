@@ -26,7 +26,7 @@
 
 #define BLOCK 64 /* most rows of a block */
 #define COLS  DT_TILE_COLS
-#define LINE  16 /* floats per cache line, and rows of a tile of AMX */
+#define LINE  16 /* floats per cache line */
 
 typedef struct shape {
     int64_t b, heads, d;
@@ -193,7 +193,7 @@ static inline void pack(float *out, int64_t depth, const float *in, int64_t rows
                                                    dt_cpu_round_up(rows, s->fill), s->d);
 }
 
-/* Starts and ends the work of a thread. */
+/* A thread multiplies between these two calls. */
 static inline void begin_products(const shape *s)
 {
     if (s->amx)
@@ -215,9 +215,9 @@ static inline void multiply_panels(float *c, int64_t c_row, const float *a, int6
     const dt_cpu_amx_product product = {.c = c,
                                         .a = a,
                                         .b = b,
-                                        .m = dt_cpu_round_up(m, LINE),
+                                        .m = dt_cpu_round_up(m, DT_CPU_AMX_SIDE),
                                         .n = dt_cpu_round_up(n, COLS),
-                                        .k = dt_cpu_round_up(k, LINE),
+                                        .k = dt_cpu_round_up(k, DT_CPU_AMX_SIDE),
                                         .c_row = c_row,
                                         .a_row = a_row,
                                         .b_row = COLS,

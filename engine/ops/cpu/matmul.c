@@ -45,10 +45,10 @@ static dt_status few_with_amx(dt_device *device, const dt_cpu_product *product, 
 {
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < product->m; i += DT_CPU_AMX_FEW_ROWS) {
+    for (int64_t i = 0; i < product->m; i += DT_CPU_AMX_SIDE) {
         dt_cpu_product part = *product;
 
-        part.m = dt_cpu_min(DT_CPU_AMX_FEW_ROWS, product->m - i);
+        part.m = dt_cpu_min(DT_CPU_AMX_SIDE, product->m - i);
         DT_TRY(dt_cpu_product_amx_few(
             device, &part, (char *)y + (size_t)(i * part.n) * dt_dtype_bytes(part.c_type),
             (const char *)x + (size_t)(i * part.k) * dt_dtype_bytes(part.type), w, bias, err));

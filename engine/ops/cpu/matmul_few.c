@@ -20,7 +20,6 @@
 #define CHUNK 256
 
 typedef dt_tile_vector vector;
-typedef int32_t lanes __attribute__((vector_size(4 * LANES)));
 typedef uint32_t words __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
 
 typedef struct few {
@@ -31,7 +30,7 @@ typedef struct few {
     void *y;
 } few;
 
-/* What is prefetched: `step` bytes for every LANES values of k. */
+/* Memory that is prefetched, `step` bytes for every LANES values of k. */
 typedef struct coming {
     const char *from;
     int64_t step;
@@ -256,35 +255,30 @@ static void read_rest(const few *f, vector *sums, int64_t first, int64_t count_x
     }
 }
 
-/* The lanes of two vectors that lane l of the lower, or upper, halves comes from, where `half` lanes are a half. */
+/* LANE: the lane of two vectors, numbered one after the other, that becomes lane l of a vector of their lower halves of
+ * `half` lanes each. LANES_OF: those of a whole vector; `to` is `half` for the upper halves. */
 #define LANE(l, half) ((l) / (half)*2 * (half) + (l) % (half))
 #if DT_TILE_LANES == 16
-#define LANES_OF(half, to)                                                                     \
-    {                                                                                          \
-        LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to,        \
-            LANE(4, half) + to, LANE(5, half) + to, LANE(6, half) + to, LANE(7, half) + to,    \
-            LANE(8, half) + to, LANE(9, half) + to, LANE(10, half) + to, LANE(11, half) + to,  \
-            LANE(12, half) + to, LANE(13, half) + to, LANE(14, half) + to, LANE(15, half) + to \
-    }
+#define LANES_OF(half, to)                                                                \
+    LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to,       \
+        LANE(4, half) + to, LANE(5, half) + to, LANE(6, half) + to, LANE(7, half) + to,   \
+        LANE(8, half) + to, LANE(9, half) + to, LANE(10, half) + to, LANE(11, half) + to, \
+        LANE(12, half) + to, LANE(13, half) + to, LANE(14, half) + to, LANE(15, half) + to
 #elif DT_TILE_LANES == 8
-#define LANES_OF(half, to)                                                                 \
-    {                                                                                      \
-        LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to,    \
-            LANE(4, half) + to, LANE(5, half) + to, LANE(6, half) + to, LANE(7, half) + to \
-    }
+#define LANES_OF(half, to)                                                          \
+    LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to, \
+        LANE(4, half) + to, LANE(5, half) + to, LANE(6, half) + to, LANE(7, half) + to
 #else
-#define LANES_OF(half, to)                                                             \
-    {                                                                                  \
-        LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to \
-    }
+#define LANES_OF(half, to) \
+    LANE(0, half) + to, LANE(1, half) + to, LANE(2, half) + to, LANE(3, half) + to
 #endif
 
 /* Each of LANES vectors becomes the sum of its lanes: lane l is added to lane l + LANES / 2, then of what is left the
  * same, and so on. A stage does that for two vectors, whose halves become one vector. */
-#define STAGE(v, half)                                                             \
-    for (int i = 0; i < 2 * (half); i += 2)                                        \
-    (v)[i / 2] = __builtin_shuffle((v)[i], (v)[i + 1], (lanes)LANES_OF(half, 0)) + \
-                 __builtin_shuffle((v)[i], (v)[i + 1], (lanes)LANES_OF(half, half))
+#define STAGE(v, half)                                                            \
+    for (int i = 0; i < 2 * (half); i += 2)                                       \
+    (v)[i / 2] = __builtin_shufflevector((v)[i], (v)[i + 1], LANES_OF(half, 0)) + \
+                 __builtin_shufflevector((v)[i], (v)[i + 1], LANES_OF(half, half))
 
 static inline vector sums_of(vector *v)
 {

@@ -15,8 +15,7 @@
  * Types      product->type for x, w and bias; c_type is F32 or the same type; sums are in fp32
  */
 
-#define DT_CPU_FEW_ROWS     64
-#define DT_CPU_AMX_FEW_ROWS 16 /* rows of dt_cpu_product_amx_few */
+#define DT_CPU_FEW_ROWS 64
 
 dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *product, void *y,
                                   const void *x, const void *w, const void *bias, dt_error *err);

@@ -11,11 +11,11 @@
 
 #include "base/banned.h"
 
-#define SIDE  16             /* rows and columns of a tile of c */
-#define DEPTH 32             /* values of k in a tile of a or b */
-#define TILE  (SIDE * DEPTH) /* bf16 numbers in a tile of a or b: 1 KiB */
-#define SUMS  (SIDE * SIDE)  /* floats in a tile of c: 1 KiB */
-#define PAIR  (2 * SIDE)     /* rows and columns of a step */
+#define SIDE  DT_CPU_AMX_SIDE /* rows and columns of a tile of c */
+#define DEPTH 32              /* values of k in a tile of a or b */
+#define TILE  (SIDE * DEPTH)  /* bf16 numbers in a tile of a or b: 1 KiB */
+#define SUMS  (SIDE * SIDE)   /* floats in a tile of c: 1 KiB */
+#define PAIR  (2 * SIDE)      /* rows and columns of a step */
 #define BLOCK 384 /* most rows and columns of a block of c: 576 KiB of sums, for the L2 cache */
 #define CHUNK 256 /* values of k of a step: the chunks of a block, and the next ones, are 768 KiB */
 #define SLICE 4096 /* most rows, columns and values of k that are packed at once: 32 MiB each */
