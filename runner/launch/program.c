@@ -99,6 +99,7 @@ dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, d
         flight.plan.program_step = at.step = from.step;
     }
     DT_TRY(dt_nodes_check(&flight, run->recipe_path, call, err));
+    DT_TRY(dt_launch_workdir_check(&flight, run, call, err));
     dt_launch_workdir_compare(&flight, run, call);
     dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete attempt */
     DT_TRY(dt_attempt_resume(store, run, "", &at, &flight, call->arena, err));

@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/file.h"
 #include "recipes/fields/nodes.h"
 #include "runner/cli/report.h"
+#include "runner/node_setup/workdir/send.h"
 #include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/term/format.h"
@@ -68,6 +70,53 @@ dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *re
                    recipe->workdir.folder);
 out:
     dt_strbuf_release(&notes);
+    return st;
+}
+
+/* Finds the folder of the command on the node, of the newest attempt that had one there. */
+static bool find_place(dt_node_layout *out, const char *node, const dt_run *run, dt_arena *arena)
+{
+    const char *folder, *here;
+
+    if (dt_run_path(&folder, run->id, NULL, arena, NULL) != DT_OK)
+        return false;
+    for (int64_t attempt = run->attempt; attempt >= 1; attempt--)
+        for (int64_t i = 0;; i++) {
+            here = dt_arena_printf(arena, "%s/attempt-%lld/node-%lld", folder, (long long)attempt,
+                                   (long long)i);
+            if (!dt_file_exists(here))
+                break;
+            if (dt_node_layout_read(out, here, arena, NULL) != DT_OK)
+                continue;
+            json_decref(out->paths);
+            out->paths = NULL;
+            if (out->workdir != NULL && strcmp(out->node, node) == 0)
+                return true;
+        }
+    return false;
+}
+
+dt_status dt_launch_workdir_check(const dt_preflight *flight, const dt_run *run,
+                                  const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; flight->tree != NULL && i < flight->plan.node_count; i++) {
+        dt_error problem = DT_ERROR_INIT;
+        dt_node_layout place;
+
+        if (!find_place(&place, flight->plan.node_names[i], run, call->arena))
+            continue;
+        dt_send_request check = {.tree = flight->tree,
+                                 .what = "workdir",
+                                 .node = place.node,
+                                 .agent = place.agent,
+                                 .there = place.workdir,
+                                 .mode = "check"};
+        if (dt_workdir_send(&check, &problem) == DT_ERR_RECIPE)
+            DT_THROW(err, DT_ERR_RECIPE, "%s", problem.message);
+    }
+out:
     return st;
 }
 

@@ -13,6 +13,10 @@ bool dt_launch_workdir_is_sent(const dt_recipe *recipe);
  * setup, which depends on the content, sets flight->plan.tree in any case. report NULL: no node gets the folder. DT_ERR_RECIPE: it is too large, or cannot be read. */
 dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,
                                  const dt_call *call, dt_error *err);
+/* Asks the nodes of the run whether the command changed files there that this machine changed too. DT_ERR_RECIPE: names
+ * them. A node that cannot be asked is not an error: it checks the same before it builds the folder. */
+dt_status dt_launch_workdir_check(const dt_preflight *flight, const dt_run *run,
+                                  const dt_call *call, dt_error *err);
 /* Reports what differs from the folder of the run's last attempt. */
 void dt_launch_workdir_compare(const dt_preflight *flight, const dt_run *run, const dt_call *call);
 

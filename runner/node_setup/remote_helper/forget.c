@@ -2,7 +2,7 @@
  *
  * FOLDER is STATE/nodes/RUN/attempt-N/node-K; the launch machine has copies of all its contents.
  * WORKDIR is STATE/nodes/RUN/workdir-K, or "-": what was sent there is removed (sent_tree.h). Files that the command
- * wrote or changed may be the only copies: they are kept, and "files COUNT BYTES" is printed.
+ * wrote or changed may be the only copies: they are kept, and "files COUNT BYTES [PATH, ...]" is printed.
  * CHECKPOINTS is STATE/nodes/RUN/checkpoints-K, or "-". Stdin has the names of checkpoints that
  * exist elsewhere, one per line. A complete checkpoint, or this node's complete part of one, that
  * is not named may be the only copy: it is kept, and "kept NAME" is printed. Others are removed,
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -27,6 +28,8 @@
 #define LEAVE_SECONDS \
     12.0 /* time limit for an agent to exit; without a supervisor it exits after 10 s */
 #define NAMES_BYTES ((size_t)16 << 20)
+#define NAMES_MAX   1000
+#define DEPTH_MAX   200
 
 /* Returns true for a path of the form FRONTn or FRONTn/BACKm below .../nodes/RUN; other paths are
  * refused. */
@@ -182,27 +185,96 @@ out:
     return st;
 }
 
+/* The files that stay in a folder. */
+typedef struct made {
+    int64_t files, bytes;
+    json_t *paths; /* of the first NAMES_MAX files */
+} made;
+
+/* Returns true for a file that Python makes again from its source. */
+static bool is_bytecode(const char *folder, const char *name)
+{
+    const char *slash = strrchr(folder, '/'), *dot = strstr(name, ".pyc");
+
+    return slash != NULL && strcmp(slash + 1, "__pycache__") == 0 && dot != NULL;
+}
+
+/* Counts files, and removes Python's bytecode and folders that are empty. */
+static void sweep(made *out, dt_strbuf *path, size_t front, int depth)
+{
+    DIR *all = depth < DEPTH_MAX ? opendir(path->data) : NULL;
+    size_t length = path->length;
+    struct dirent *entry;
+    struct stat info;
+
+    while (all != NULL && (entry = readdir(all)) != NULL) {
+        bool bytecode;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        bytecode = is_bytecode(path->data, entry->d_name);
+        dt_strbuf_add_fmt(path, "/%s", entry->d_name);
+        if (lstat(path->data, &info) != 0) {
+            /* it vanished */
+        } else if (S_ISDIR(info.st_mode)) {
+            sweep(out, path, front, depth + 1);
+            (void)rmdir(path->data); /* fails unless it is empty */
+        } else if (!bytecode || unlink(path->data) != 0) {
+            if (++out->files <= NAMES_MAX)
+                json_array_append_new(out->paths, dt_json_text(path->data + front));
+            out->bytes += (int64_t)info.st_blocks * 512;
+        }
+        path->data[length] = '\0';
+        path->length = length;
+    }
+    if (all != NULL)
+        closedir(all);
+}
+
+static dt_status say_files(const made *all, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, all->paths);
+    if (printf("files %lld %lld %s\n", (long long)all->files, (long long)all->bytes, text.data) <
+            0 ||
+        fflush(stdout) != 0)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot answer: %s", strerror(errno));
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* The documents about the folder stay with it: a resume has to know what is the command's (sent_tree.h). */
 static dt_status forget_workdir(const char *folder, dt_error *err)
 {
-    int64_t kept = 0, bytes = 0;
+    static const char *const documents[] = {DT_SENT_TREE_UNFINISHED, DT_SENT_TREE_SETUP,
+                                            DT_SENT_TREE_RECORD, DT_SENT_TREE_PLACING};
+    made left = {.paths = json_array()};
     dt_status st = DT_OK;
-    dt_strbuf record;
+    dt_sent_tree sent;
+    dt_strbuf path;
     dt_arena arena;
-    dt_tree sent;
 
     dt_arena_init(&arena, 0);
-    dt_strbuf_init(&record);
-    dt_strbuf_add_fmt(&record, "%s" DT_SENT_TREE_RECORD, folder);
-    if (dt_tree_read(&sent, record.data, &arena, NULL) != DT_OK)
-        sent = (dt_tree){0}; /* what is there may be the command's */
-    DT_TRY(dt_sent_tree_remove(folder, &sent, NULL, &kept, &bytes, err));
-    if (unlink(record.data) != 0 && errno != ENOENT)
-        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", record.data, strerror(errno));
+    dt_strbuf_init(&path);
+    dt_sent_tree_read(&sent, folder, &arena);
+    DT_TRY(dt_sent_tree_remove(&sent, NULL, err));
+    dt_strbuf_add_str(&path, folder);
+    sweep(&left, &path, path.length + 1, 0);
+    for (size_t i = 0; left.files == 0 && i < sizeof(documents) / sizeof(documents[0]); i++) {
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s%s", folder, documents[i]);
+        if (unlink(path.data) != 0 && errno != ENOENT)
+            DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", path.data, strerror(errno));
+    }
     remove_if_empty(folder, 1);
-    if (printf("files %lld %lld\n", (long long)kept, (long long)bytes) < 0 || fflush(stdout) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot answer: %s", strerror(errno));
+    DT_TRY(say_files(&left, err));
 out:
-    dt_strbuf_release(&record);
+    json_decref(left.paths);
+    dt_sent_tree_release(&sent);
+    dt_strbuf_release(&path);
     dt_arena_release(&arena);
     return st;
 }

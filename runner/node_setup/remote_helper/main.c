@@ -129,8 +129,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
         return dt_remote_helper_end_setup(argv[1], err);
     if (strcmp(name, "setup") == 0 && argc == 3)
         return dt_remote_helper_setup(argv[1], argv[2], err);
-    if (strcmp(name, "tree") == 0 && argc == 2)
-        return dt_remote_helper_tree(argv[1], err);
+    if (strcmp(name, "tree") == 0 && (argc == 2 || argc == 3))
+        return dt_remote_helper_tree(argv[1], argc == 3 ? argv[2] : "build", err);
     if (strcmp(name, "receive") == 0 && argc == 2)
         return dt_remote_helper_receive(argv[1], err);
     if (strcmp(name, "alike") == 0 && argc == 1)
@@ -178,5 +178,8 @@ int dt_remote_helper_main(int argc, char **argv)
         st = DT_FAIL(&err, DT_ERR_IO, "cannot answer: %s", strerror(errno));
     if (st != DT_OK)
         fprintf(stderr, "%s\n", err.message);
-    return st == DT_OK ? 0 : st == DT_ERR_USAGE ? 2 : 3;
+    return st == DT_OK                ? 0
+           : st == DT_ERR_USAGE       ? 2
+           : st == DT_ERR_UNSUPPORTED ? DT_REMOTE_HELPER_CONFLICT
+                                      : 3;
 }

@@ -11,7 +11,8 @@
  *   same PATH TEXT         prints yes if the file contains TEXT and its folder is writable
  *   hold PATH              prints "held"; until stdin ends the folder is not pruned
  *   folder PATH            creates it, mode 0700, and prints its absolute name
- *   tree FOLDER            makes the folder of a command equal to a list of files on stdin (tree.c)
+ *   tree FOLDER [check | add]
+ *                          gives the folder of a command the files of a list on stdin (tree.c)
  *   collect FOLDER         sends files of FOLDER, whose paths are on stdin (collect.c)
  *   setup ENTRY FOLDER     runs a setup command once; the request is on stdin (setup.c)
  *   end_setup ENTRY        ends what a setup that was killed has left
@@ -22,8 +23,8 @@
  *   look PID START         prints "alive" or "gone" for that process, and ends it
  *   dial ADDRESS PORT ...  makes these connections; prints a line for each
  *
- * CACHE is derived from the program's own path, CACHE/agents/HASH. Errors are one line on stderr, with exit code 3; no
- * incomplete file gets its final name.
+ * CACHE is derived from the program's own path, CACHE/agents/HASH. Errors are one line on stderr, with exit code 3, or
+ * DT_REMOTE_HELPER_CONFLICT (tree); no incomplete file gets its final name.
  */
 #ifndef DT_RUNNER_NODE_SETUP_REMOTE_HELPER_REMOTE_HELPER_H
 #define DT_RUNNER_NODE_SETUP_REMOTE_HELPER_REMOTE_HELPER_H
@@ -35,8 +36,10 @@
 #include "base/strbuf.h"
 
 #define DT_REMOTE_HELPER_HEADER_BYTES ((size_t)1 << 20)
-#define DT_REMOTE_HELPER_FILES_MAX    256     /* of a bundle */
-#define DT_REMOTE_HELPER_FILES        "files" /* in a bundle: its header */
+#define DT_REMOTE_HELPER_CONFLICT \
+    4 /* exit code: stderr has the names of files that both sides changed */
+#define DT_REMOTE_HELPER_FILES_MAX 256     /* of a bundle */
+#define DT_REMOTE_HELPER_FILES     "files" /* in a bundle: its header */
 
 /* argv[0] is the operation. Prints its own errors. */
 int dt_remote_helper_main(int argc, char **argv);
@@ -45,7 +48,7 @@ dt_status dt_remote_helper_probe(const char *bundle, const char *seen, dt_error 
 dt_status dt_remote_helper_collect(const char *folder, dt_error *err);
 dt_status dt_remote_helper_setup(const char *entry, const char *folder, dt_error *err);
 dt_status dt_remote_helper_end_setup(const char *entry, dt_error *err);
-dt_status dt_remote_helper_tree(const char *folder, dt_error *err);
+dt_status dt_remote_helper_tree(const char *folder, const char *mode, dt_error *err);
 dt_status dt_remote_helper_receive(const char *bundle, dt_error *err);
 dt_status dt_remote_helper_dedup(dt_error *err);
 dt_status dt_remote_helper_put(const char *digest, int64_t bytes, const char *name,

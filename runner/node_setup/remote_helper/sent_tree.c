@@ -4,258 +4,306 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/strbuf.h"
 #include "runner/node_setup/workdir/contents.h"
 
 #include "base/banned.h"
 
 #define DEPTH_MAX 200
 
-/* Returns true if it is as it was sent. */
-static bool is_unchanged(const dt_tree_entry *entry, const char *path)
-{
-    struct stat info;
+/* --- what is at a path */
 
-    if (lstat(path, &info) != 0)
-        return false;
-    if (entry->kind == DT_TREE_LINK)
-        return S_ISLNK(info.st_mode);
-    return S_ISREG(info.st_mode) && info.st_size == entry->bytes &&
-           (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec == entry->time_ns;
-}
-
-/* Returns true for a link that dt_sent_tree_overlay made. */
-static bool leads_to_setup(const char *path)
+/* Returns true if the file or link at `path` is as the entry describes. */
+static bool is_as(const dt_tree_entry *entry, const char *path, const struct stat *info)
 {
     char target[PATH_MAX];
-    ssize_t length = readlink(path, target, sizeof(target) - 1);
+    ssize_t length;
 
-    target[length > 0 ? length : 0] = '\0';
-    return target[0] == '/' && strstr(target, "/" DT_SETUPS_FOLDER "/") != NULL;
+    switch (entry->kind) {
+    case DT_TREE_FOLDER:
+        return S_ISDIR(info->st_mode);
+    case DT_TREE_LINK:
+        if (!S_ISLNK(info->st_mode))
+            return false;
+        length = readlink(path, target, sizeof(target) - 1);
+        target[length > 0 ? length : 0] = '\0';
+        return strcmp(target, entry->target) == 0;
+    case DT_TREE_FILE:
+        break;
+    }
+    return S_ISREG(info->st_mode) && info->st_size == entry->bytes &&
+           (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec == entry->time_ns;
 }
 
-/* Removes folders named __pycache__, and links to a setup, counts other files, and removes folders that are empty. */
-static void sweep(dt_strbuf *path, int64_t *kept, int64_t *kept_bytes, int depth)
+/* Returns true if the folder that has `path` is one, and not a link that the command made. */
+static bool has_parent(dt_sent_tree *tree, const char *path)
 {
-    DIR *all = depth < DEPTH_MAX ? opendir(path->data) : NULL;
+    const char *slash = strrchr(path, '/');
+    size_t length = slash != NULL ? (size_t)(slash - path) : 0;
+    struct stat info;
+    dt_strbuf at;
+
+    if (length == 0)
+        return true;
+    if (tree->parent.length == length && strncmp(tree->parent.data, path, length) == 0)
+        return tree->parent_good;
+    dt_strbuf_init(&at);
+    tree->parent_good = true;
+    for (size_t i = 1; i <= length && tree->parent_good; i++) {
+        if (path[i] != '/')
+            continue;
+        dt_strbuf_reset(&at);
+        dt_strbuf_add_fmt(&at, "%s/%.*s", tree->folder, (int)i, path);
+        if (lstat(at.data, &info) != 0)
+            break; /* absent */
+        tree->parent_good = S_ISDIR(info.st_mode);
+    }
+    dt_strbuf_reset(&tree->parent);
+    dt_strbuf_add(&tree->parent, path, length);
+    dt_strbuf_release(&at);
+    return tree->parent_good;
+}
+
+dt_sent_state dt_sent_tree_state(dt_sent_tree *tree, const char *path)
+{
+    const dt_tree_entry *sent = dt_tree_find(&tree->sent, path);
+    const dt_tree_entry *setup = dt_tree_find(&tree->setup, path);
+    dt_sent_state state = DT_SENT_OWN;
+    struct stat info;
+    dt_strbuf full;
+
+    if (!has_parent(tree, path))
+        return DT_SENT_BLOCKED;
+    dt_strbuf_init(&full);
+    dt_strbuf_add_fmt(&full, "%s/%s", tree->folder, path);
+    if (lstat(full.data, &info) != 0)
+        state = DT_SENT_ABSENT;
+    else if (S_ISDIR(info.st_mode))
+        state = DT_SENT_FOLDER;
+    else if (sent != NULL && is_as(sent, full.data, &info))
+        state = DT_SENT_PLACED;
+    else if (setup != NULL && is_as(setup, full.data, &info))
+        state = DT_SENT_SETUP;
+    dt_strbuf_release(&full);
+    return state;
+}
+
+static bool is_all_placed(dt_sent_tree *tree, dt_strbuf *path, int depth)
+{
     size_t length = path->length;
     struct dirent *entry;
-    struct stat info;
+    bool placed = depth < DEPTH_MAX;
+    dt_strbuf full;
+    DIR *all;
 
-    while (all != NULL && (entry = readdir(all)) != NULL) {
+    dt_strbuf_init(&full);
+    dt_strbuf_add_fmt(&full, "%s/%s", tree->folder, path->data);
+    all = placed ? opendir(full.data) : NULL;
+    placed = all != NULL;
+    while (placed && (entry = readdir(all)) != NULL) {
+        dt_sent_state state;
+
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         dt_strbuf_add_fmt(path, "/%s", entry->d_name);
-        if (lstat(path->data, &info) != 0) {
-            /* it vanished */
-        } else if (S_ISDIR(info.st_mode) && strcmp(entry->d_name, "__pycache__") == 0) {
-            (void)dt_file_remove_tree(path->data, NULL);
-        } else if (S_ISDIR(info.st_mode)) {
-            sweep(path, kept, kept_bytes, depth + 1);
-            (void)rmdir(path->data); /* fails unless it is empty */
-        } else if (S_ISLNK(info.st_mode) && leads_to_setup(path->data)) {
-            (void)unlink(path->data);
-        } else {
-            ++*kept;
-            *kept_bytes += (int64_t)info.st_size;
-        }
+        state = dt_sent_tree_state(tree, path->data);
+        placed = state == DT_SENT_PLACED || state == DT_SENT_SETUP || state == DT_SENT_ABSENT ||
+                 (state == DT_SENT_FOLDER && is_all_placed(tree, path, depth + 1));
         path->data[length] = '\0';
         path->length = length;
     }
     if (all != NULL)
         closedir(all);
+    dt_strbuf_release(&full);
+    return placed;
 }
 
-dt_status dt_sent_tree_remove(const char *folder, const dt_tree *sent, const dt_tree *spared,
-                              int64_t *kept, int64_t *kept_bytes, dt_error *err)
+bool dt_sent_tree_is_all_placed(dt_sent_tree *tree, const char *path)
+{
+    dt_strbuf at;
+    bool placed;
+
+    dt_strbuf_init(&at);
+    dt_strbuf_add_str(&at, path);
+    placed = is_all_placed(tree, &at, 0);
+    dt_strbuf_release(&at);
+    return placed;
+}
+
+/* --- decisions */
+
+/* Returns true if the command's own file or link equals the entry. */
+static bool is_same_content(const dt_sent_tree *tree, const dt_tree_entry *entry)
+{
+    struct stat info;
+    dt_strbuf path;
+    bool same = false;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/%s", tree->folder, entry->path);
+    if (entry->kind == DT_TREE_FILE)
+        same = dt_contents_is_at(path.data, entry->digest, entry->bytes);
+    else if (lstat(path.data, &info) == 0)
+        same = is_as(entry, path.data, &info);
+    dt_strbuf_release(&path);
+    return same;
+}
+
+dt_sent_act dt_sent_tree_decide(dt_sent_tree *tree, const dt_tree_entry *entry)
+{
+    const dt_tree_entry *sent = dt_tree_find(&tree->sent, entry->path);
+    bool unchanged = sent != NULL && dt_tree_entry_same(sent, entry);
+
+    switch (dt_sent_tree_state(tree, entry->path)) {
+    case DT_SENT_ABSENT:
+    case DT_SENT_SETUP:
+        return DT_SENT_PLACE;
+    case DT_SENT_PLACED:
+        return unchanged ? DT_SENT_KEEP : DT_SENT_PLACE;
+    case DT_SENT_FOLDER:
+        if (entry->kind == DT_TREE_FOLDER || (unchanged && !tree->adds))
+            return DT_SENT_KEEP;
+        return !tree->adds && dt_sent_tree_is_all_placed(tree, entry->path) ? DT_SENT_PLACE
+                                                                            : DT_SENT_CONFLICT;
+    case DT_SENT_OWN:
+        return (unchanged && !tree->adds) || is_same_content(tree, entry) ? DT_SENT_KEEP
+                                                                          : DT_SENT_CONFLICT;
+    case DT_SENT_BLOCKED:
+        break;
+    }
+    return unchanged && !tree->adds ? DT_SENT_KEEP : DT_SENT_CONFLICT;
+}
+
+/* --- the documents */
+
+static void read_document(dt_tree *out, const char *folder, const char *ending, dt_arena *arena)
+{
+    const char *path = dt_arena_printf(arena, "%s%s", folder, ending);
+
+    if (dt_tree_read(out, path, arena, NULL) != DT_OK)
+        *out = (dt_tree){0};
+}
+
+/* Merges the trees. An entry of the unfinished build counts if it is what is there. */
+static void merge(dt_sent_tree *out, const dt_tree *before, const dt_tree *unfinished,
+                  dt_arena *arena)
+{
+    size_t most = (size_t)(before->count + unfinished->count) + 1;
+    dt_sent_tree placing = {.folder = out->folder, .sent = *unfinished};
+    dt_tree all = {.entries = dt_arena_alloc_array(arena, most, sizeof(all.entries[0]))};
+    int64_t i = 0, j = 0;
+
+    dt_strbuf_init(&placing.parent);
+    while (i < before->count || j < unfinished->count) {
+        int order = i == before->count ? 1
+                    : j == unfinished->count
+                        ? -1
+                        : dt_tree_order(before->entries[i].path, unfinished->entries[j].path);
+        const dt_tree_entry *old = order <= 0 ? &before->entries[i++] : NULL;
+        const dt_tree_entry *new = order >= 0 ? &unfinished->entries[j++] : NULL;
+        dt_sent_state state = new != NULL ? dt_sent_tree_state(&placing, new->path) : DT_SENT_OWN;
+
+        if (new != NULL &&
+            (state == DT_SENT_PLACED || (state == DT_SENT_FOLDER && new->kind == DT_TREE_FOLDER)))
+            all.entries[all.count++] = *new;
+        else if (old != NULL)
+            all.entries[all.count++] = *old;
+    }
+    dt_sent_tree_release(&placing);
+    out->sent = all;
+}
+
+void dt_sent_tree_read(dt_sent_tree *out, const char *folder, dt_arena *arena)
+{
+    dt_tree before, unfinished;
+
+    *out = (dt_sent_tree){.folder = folder};
+    dt_strbuf_init(&out->parent);
+    read_document(&before, folder, DT_SENT_TREE_RECORD, arena);
+    read_document(&unfinished, folder, DT_SENT_TREE_UNFINISHED, arena);
+    read_document(&out->setup, folder, DT_SENT_TREE_SETUP, arena);
+    merge(out, &before, &unfinished, arena);
+}
+
+void dt_sent_tree_release(dt_sent_tree *tree)
+{
+    dt_strbuf_release(&tree->parent);
+}
+
+/* --- removal */
+
+static dt_status remove_placed(dt_sent_tree *tree, const dt_tree *entries, const dt_tree *spared,
+                               dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf path;
 
     dt_strbuf_init(&path);
-    for (int64_t i = sent->count; i-- > 0;) { /* the contents of a folder come after it */
-        const dt_tree_entry *entry = &sent->entries[i];
+    for (int64_t i = entries->count; i-- > 0;) { /* the contents of a folder come after it */
+        const dt_tree_entry *entry = &entries->entries[i];
+        dt_sent_state state;
 
         if (spared != NULL && dt_tree_find(spared, entry->path) != NULL)
             continue;
+        state = dt_sent_tree_state(tree, entry->path);
         dt_strbuf_reset(&path);
-        dt_strbuf_add_fmt(&path, "%s/%s", folder, entry->path);
-        if (entry->kind == DT_TREE_FOLDER)
+        dt_strbuf_add_fmt(&path, "%s/%s", tree->folder, entry->path);
+        if (state == DT_SENT_FOLDER)
             (void)rmdir(path.data); /* fails unless it is empty */
-        else if (is_unchanged(entry, path.data) && unlink(path.data) != 0)
+        else if ((state == DT_SENT_PLACED || state == DT_SENT_SETUP) && unlink(path.data) != 0)
             DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", path.data, strerror(errno));
     }
-    if (kept == NULL)
-        goto out;
-    *kept = *kept_bytes = 0;
-    dt_strbuf_reset(&path);
-    dt_strbuf_add_str(&path, folder);
-    sweep(&path, kept, kept_bytes, 0);
 out:
     dt_strbuf_release(&path);
     return st;
 }
 
-/* --- building */
+dt_status dt_sent_tree_remove(dt_sent_tree *tree, const dt_tree *spared, dt_error *err)
+{
+    dt_status st = remove_placed(tree, &tree->setup, spared, err);
 
-/* Makes the entry's path free for it, if something else is there. */
+    return st == DT_OK ? remove_placed(tree, &tree->sent, spared, err) : st;
+}
+
+/* --- placing */
+
+/* Removes an empty folder, which a file cannot replace, or whatever a folder is to replace. */
 static dt_status clear(const char *path, bool for_folder, dt_error *err)
 {
     struct stat info;
 
-    if (lstat(path, &info) != 0 || (for_folder && S_ISDIR(info.st_mode)))
+    if (lstat(path, &info) != 0 || S_ISDIR(info.st_mode) == for_folder)
         return DT_OK;
-    if (S_ISDIR(info.st_mode) && rmdir(path) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot replace the folder '%s': %s", path, strerror(errno));
-    if (!S_ISDIR(info.st_mode) && unlink(path) != 0)
+    if ((S_ISDIR(info.st_mode) ? rmdir(path) : unlink(path)) != 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot replace '%s': %s", path, strerror(errno));
     return DT_OK;
 }
 
-static dt_status place_at(const char *path, const dt_tree_entry *entry, const char *cache,
-                          dt_error *err)
+dt_status dt_sent_tree_place(const char *path, const char *unfinished, const dt_tree_entry *entry,
+                             const char *cache, bool move, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(clear(path, entry->kind == DT_TREE_FOLDER, err));
-    switch (entry->kind) {
-    case DT_TREE_FILE:
-        DT_TRY(dt_contents_copy(path, cache, entry->digest, entry->mode, entry->time_ns, err));
-        break;
-    case DT_TREE_LINK:
-        if (symlink(entry->target, path) != 0)
-            DT_THROW(err, DT_ERR_IO, "cannot make the link '%s': %s", path, strerror(errno));
-        break;
-    case DT_TREE_FOLDER:
+    if (entry->kind == DT_TREE_FOLDER) {
         if (mkdir(path, (mode_t)entry->mode | 0700) != 0 && errno != EEXIST)
             DT_THROW(err, DT_ERR_IO, "cannot make the folder '%s': %s", path, strerror(errno));
-        break;
-    }
-out:
-    return st;
-}
-
-dt_status dt_sent_tree_place(const char *folder, const dt_tree_entry *entry, const char *cache,
-                             dt_error *err)
-{
-    dt_strbuf path;
-    dt_status st;
-
-    dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/%s", folder, entry->path);
-    st = place_at(path.data, entry, cache, err);
-    dt_strbuf_release(&path);
-    return st;
-}
-
-dt_status dt_sent_tree_build(const char *folder, const dt_tree *tree, const char *cache,
-                             dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_file_make_dirs(folder, 0700, err));
-    for (int64_t i = 0; i < tree->count; i++)
-        DT_TRY(dt_sent_tree_place(folder, &tree->entries[i], cache, err));
-out:
-    return st;
-}
-
-/* --- what a setup made */
-
-static bool is_empty(const char *path)
-{
-    struct dirent *entry;
-    DIR *all = opendir(path);
-    int count = 0;
-
-    while (all != NULL && (entry = readdir(all)) != NULL)
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    if (all != NULL)
-        closedir(all);
-    return count == 0;
-}
-
-/* Adds what the setup created, unless the run has something there. An empty folder is created instead of linked: the
- * command may write into it. */
-static dt_status overlay_new(const char *from, const char *to, dt_error *err)
-{
-    struct stat there, here;
-
-    if (lstat(from, &there) != 0 || lstat(to, &here) == 0)
         return DT_OK;
-    if (S_ISDIR(there.st_mode) && is_empty(from) ? mkdir(to, there.st_mode & 0777) != 0
-                                                 : symlink(from, to) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make '%s': %s", to, strerror(errno));
-    return DT_OK;
-}
-
-/* Copies a file that the setup changed over the one that was sent. */
-static dt_status overlay_changed(const char *from, const char *to, const dt_tree_entry *sent,
-                                 dt_error *err)
-{
-    dt_status st = DT_OK;
-    struct stat info;
-    dt_strbuf bytes;
-
-    dt_strbuf_init(&bytes);
-    if (is_unchanged(sent, from) || !is_unchanged(sent, to) || lstat(from, &info) != 0 ||
-        !S_ISREG(info.st_mode))
-        goto out;
-    DT_TRY(dt_file_read(&bytes, from, (size_t)1 << 30, err));
-    DT_TRY(dt_file_write_atomic(to, bytes.data, bytes.length, info.st_mode & 0777, err));
-out:
-    dt_strbuf_release(&bytes);
-    return st;
-}
-
-static dt_status overlay(const char *folder, const dt_tree *sent, const char *from,
-                         const char *below, int depth, dt_error *err)
-{
-    dt_strbuf path, there, here;
-    struct dirent *entry;
-    dt_status st = DT_OK;
-    DIR *all = NULL;
-
-    dt_strbuf_init(&path);
-    dt_strbuf_init(&there);
-    dt_strbuf_init(&here);
-    dt_strbuf_add_fmt(&there, "%s/%s", from, below);
-    all = depth < DEPTH_MAX ? opendir(there.data) : NULL;
-    while (all != NULL && (entry = readdir(all)) != NULL) {
-        const dt_tree_entry *known;
-
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        dt_strbuf_reset(&path);
-        dt_strbuf_reset(&there);
-        dt_strbuf_reset(&here);
-        dt_strbuf_add_fmt(&path, "%s%s%s", below, below[0] != '\0' ? "/" : "", entry->d_name);
-        dt_strbuf_add_fmt(&there, "%s/%s", from, path.data);
-        dt_strbuf_add_fmt(&here, "%s/%s", folder, path.data);
-        known = dt_tree_find(sent, path.data);
-        if (known == NULL)
-            DT_TRY(overlay_new(there.data, here.data, err));
-        else if (known->kind == DT_TREE_FOLDER)
-            DT_TRY(overlay(folder, sent, from, path.data, depth + 1, err));
-        else if (known->kind == DT_TREE_FILE)
-            DT_TRY(overlay_changed(there.data, here.data, known, err));
     }
+    if (unlink(unfinished) != 0 && errno != ENOENT)
+        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", unfinished, strerror(errno));
+    if (entry->kind == DT_TREE_LINK && symlink(entry->target, unfinished) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot make the link '%s': %s", path, strerror(errno));
+    if (entry->kind == DT_TREE_FILE)
+        DT_TRY((move ? dt_contents_move : dt_contents_copy)(unfinished, cache, entry->digest,
+                                                            entry->mode, entry->time_ns, err));
+    if (rename(unfinished, path) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot place '%s': %s", path, strerror(errno));
 out:
-    if (all != NULL)
-        closedir(all);
-    dt_strbuf_release(&path);
-    dt_strbuf_release(&there);
-    dt_strbuf_release(&here);
     return st;
-}
-
-dt_status dt_sent_tree_overlay(const char *folder, const dt_tree *sent, const char *from,
-                               dt_error *err)
-{
-    return overlay(folder, sent, from, "", 0, err);
 }

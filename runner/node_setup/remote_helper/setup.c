@@ -226,7 +226,7 @@ out:
 
 /* --- the copy */
 
-static dt_status run_in_copy(setting *all, const dt_tree *sent, int *code, dt_error *err)
+static dt_status run_in_copy(setting *all, dt_sent_tree *sent, int *code, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf cache;
@@ -234,7 +234,7 @@ static dt_status run_in_copy(setting *all, const dt_tree *sent, int *code, dt_er
     dt_strbuf_init(&cache);
     DT_TRY(dt_file_remove_tree(all->tree, err)); /* of a setup that failed or was stopped */
     DT_TRY(dt_remote_helper_cache(&cache, err));
-    DT_TRY(dt_sent_tree_build(all->tree, sent, cache.data, err));
+    DT_TRY(dt_sent_tree_copy(all->tree, sent, cache.data, err));
     DT_TRY(run_command(all, all->tree, code, err));
 out:
     dt_strbuf_release(&cache);
@@ -245,7 +245,7 @@ static dt_status run(setting *all, int *code, dt_error *err)
 {
     bool copied = strcmp(all->folder, "-") != 0;
     const char *folder = json_string_value(json_object_get(all->request, "folder"));
-    dt_tree sent = {0};
+    dt_sent_tree sent = {0};
     dt_status st = DT_OK;
 
     if (folder == NULL || json_string_value(json_object_get(all->request, "command")) == NULL)
@@ -254,9 +254,7 @@ static dt_status run(setting *all, int *code, dt_error *err)
     (void)utimensat(AT_FDCWD, all->entry, NULL, 0); /* so that prune.c sees it as used */
     DT_TRY(take_lock(all, err));
     if (copied)
-        DT_TRY(dt_tree_read(&sent,
-                            dt_arena_printf(&all->arena, "%s" DT_SENT_TREE_RECORD, all->folder),
-                            &all->arena, err));
+        dt_sent_tree_read(&sent, all->folder, &all->arena);
     if (dt_file_exists(within(all, "done"))) {
         say("cached");
         say_kept_log(all);
@@ -267,8 +265,10 @@ static dt_status run(setting *all, int *code, dt_error *err)
         DT_TRY(dt_file_write_atomic(within(all, "done"), "", 0, 0600, err));
     }
     if (copied)
-        DT_TRY(dt_sent_tree_overlay(all->folder, &sent, all->tree, err));
+        DT_TRY(dt_sent_tree_overlay(&sent, all->tree, &all->arena, err));
 out:
+    if (copied)
+        dt_sent_tree_release(&sent);
     return st;
 }
 

@@ -2,11 +2,15 @@
  *
  * Reads from stdin "BYTES\n" and a document of this size (../workdir/tree.h); prints a line "FIRST COUNT" for each
  * range of entries whose contents are not in the store, then "send"; reads these contents, in order, as one zstd
- * stream. Then it makes FOLDER equal to the tree.
+ * stream. Then it gives FOLDER the entries of the tree.
  *
- * FOLDER.tree lists what FOLDER was built of, once it is complete. What an earlier build placed and the new tree has
- * too is left as the command left it, unless it is gone; what differs between the trees is replaced; what the new
- * tree lacks is removed if the command did not change it. Other files are the command's, and stay.
+ *   tree FOLDER         what an earlier build placed is replaced, or removed if the new tree lacks it. What the command
+ *                       changed or made stays (sent_tree.h). DT_ERR_UNSUPPORTED, before anything changes, if both sides
+ *                       changed a file
+ *   tree FOLDER check   as above, and changes nothing: prints "send" at once
+ *   tree FOLDER add     adds files to a folder that has others, and removes nothing; contents do not stay in the store
+ *
+ * A content is moved from the store to the folder, unless the disk has room for both.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,10 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
@@ -28,12 +35,19 @@
 #define PIECE_BYTES    131072
 #define DOCUMENT_BYTES ((int64_t)256 << 20)
 #define SPARE_BYTES    ((int64_t)16 << 20)
+#define NAMES_MAX      5
+#define LOCK_SECONDS   60.0
 
 typedef struct building {
-    dt_tree tree, before; /* before: without entries if the folder was never complete */
-    const char *folder, *record;
+    dt_tree tree;
+    dt_sent_tree before;
+    const char *folder;
+    bool check, add;
     dt_strbuf cache;
-    bool *wanted; /* [tree.count]: contents that are not in the store */
+    dt_sent_act *acts; /* [tree.count] */
+    bool *wanted;      /* [tree.count]: contents that are not in the store */
+    bool move;         /* contents leave the store */
+    int lock; /* of the store: shared while contents are needed, exclusive while they are moved */
     dt_unpacker *from;
     dt_arena arena;
 } building;
@@ -106,38 +120,103 @@ out:
     return st;
 }
 
-/* --- contents */
+/* --- decisions */
 
-/* Returns true if the file is in the folder as an earlier build placed it: its content is not needed. */
-static bool is_placed(const building *all, const dt_tree_entry *entry)
+static dt_status decide(building *all, dt_error *err)
 {
-    const dt_tree_entry *before = dt_tree_find(&all->before, entry->path);
-    struct stat info;
-    dt_strbuf path;
-    bool placed = false;
+    const char *placed = ""; /* a folder that is made: nothing is in it */
+    int64_t conflicts = 0;
+    dt_status st = DT_OK;
+    dt_strbuf names;
 
-    if (before == NULL || !dt_tree_entry_same(before, entry))
-        return false;
-    dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/%s", all->folder, entry->path);
-    placed =
-        lstat(path.data, &info) == 0 && (entry->kind != DT_TREE_FOLDER || S_ISDIR(info.st_mode));
-    dt_strbuf_release(&path);
-    return placed;
+    dt_strbuf_init(&names);
+    for (int64_t i = 0; i < all->tree.count; i++) {
+        const dt_tree_entry *entry = &all->tree.entries[i];
+        size_t length = strlen(placed);
+
+        if (length > 0 && strncmp(entry->path, placed, length) == 0 && entry->path[length] == '/') {
+            all->acts[i] = DT_SENT_PLACE;
+            continue;
+        }
+        all->acts[i] = dt_sent_tree_decide(&all->before, entry);
+        if (entry->kind == DT_TREE_FOLDER && all->acts[i] == DT_SENT_PLACE)
+            placed = entry->path;
+        if (all->acts[i] != DT_SENT_CONFLICT || ++conflicts > NAMES_MAX)
+            continue;
+        dt_strbuf_add_fmt(&names, "%s'%s'", conflicts > 1 ? ", " : "", entry->path);
+    }
+    if (conflicts > NAMES_MAX)
+        dt_strbuf_add_fmt(&names, " and %lld more", (long long)conflicts - NAMES_MAX);
+    if (conflicts > 0)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "%s", names.data);
+out:
+    dt_strbuf_release(&names);
+    return st;
 }
 
-static void find_wanted(building *all, int64_t *bytes)
+static dt_status lock_store(building *all, dt_error *err)
 {
-    *bytes = SPARE_BYTES;
+    const char *path =
+        dt_arena_printf(&all->arena, "%s/" DT_CONTENTS_FOLDER ".lock", all->cache.data);
+
+    all->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (all->lock < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+    (void)flock(all->lock, LOCK_SH); /* a file system without flock: no build moves contents */
+    return DT_OK;
+}
+
+/* Returns whether no other build needs the store's contents. */
+static bool lock_store_alone(const building *all)
+{
+    double deadline = dt_clock_monotonic_seconds() + LOCK_SECONDS;
+
+    while (flock(all->lock, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK || dt_clock_monotonic_seconds() > deadline)
+            return false;
+        dt_clock_sleep_seconds(0.1);
+    }
+    return true;
+}
+
+/* --- contents */
+
+static int64_t free_bytes(const char *path)
+{
+    struct statvfs info;
+
+    return statvfs(path, &info) == 0 ? (int64_t)(info.f_bavail * info.f_frsize) : 0;
+}
+
+/* Finds the contents that are missing, and checks that there is room: for the files, and for a second copy of them in
+ * the store unless they are moved. */
+static dt_status find_wanted(building *all, dt_error *err)
+{
+    int64_t placed = 0, wanted = 0;
+    struct stat cache, folder;
+    dt_status st = DT_OK;
+
     for (int64_t i = 0; i < all->tree.count; i++) {
         const dt_tree_entry *entry = &all->tree.entries[i];
 
-        if (entry->kind != DT_TREE_FILE || is_placed(all, entry))
+        if (entry->kind != DT_TREE_FILE || all->acts[i] != DT_SENT_PLACE)
             continue;
-        *bytes += entry->bytes;
+        placed += entry->disk_bytes;
         all->wanted[i] = !dt_contents_have(all->cache.data, entry->digest, entry->bytes, true);
-        *bytes += all->wanted[i] ? entry->bytes : 0;
+        wanted += all->wanted[i] ? entry->disk_bytes : 0;
     }
+    if (stat(all->cache.data, &cache) != 0 || stat(all->folder, &folder) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot use '%s': %s", all->folder, strerror(errno));
+    all->move = all->add || free_bytes(all->cache.data) < 2 * (placed + wanted) + SPARE_BYTES;
+    if (cache.st_dev != folder.st_dev) {
+        DT_TRY(dt_remote_helper_check_space(all->cache.data, wanted + SPARE_BYTES, err));
+        DT_TRY(dt_remote_helper_check_space(all->folder, placed + SPARE_BYTES, err));
+    } else {
+        DT_TRY(dt_remote_helper_check_space(
+            all->folder, (all->move ? wanted : wanted + placed) + SPARE_BYTES, err));
+    }
+out:
+    return st;
 }
 
 static void print_wanted(const building *all)
@@ -174,15 +253,69 @@ out:
 
 /* --- the folder */
 
+/* Returns true if a later entry needs the content too. */
+static bool is_needed_again(const building *all, int64_t index)
+{
+    const dt_tree_entry *entry = &all->tree.entries[index];
+
+    for (int64_t i = index + 1; i < all->tree.count; i++)
+        if (all->acts[i] == DT_SENT_PLACE && all->tree.entries[i].kind == DT_TREE_FILE &&
+            all->tree.entries[i].bytes == entry->bytes &&
+            strcmp(all->tree.entries[i].digest, entry->digest) == 0)
+            return true;
+    return false;
+}
+
 static dt_status place_all(building *all, dt_error *err)
 {
+    const char *unfinished =
+        dt_arena_printf(&all->arena, "%s%s", all->folder,
+                        all->add ? dt_arena_printf(&all->arena, "/.dtrun-placing-%d", (int)getpid())
+                                 : DT_SENT_TREE_PLACING);
+    bool move = all->move && lock_store_alone(all);
+    dt_status st = DT_OK;
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    for (int64_t i = 0; i < all->tree.count; i++) {
+        const dt_tree_entry *entry = &all->tree.entries[i];
+
+        if (all->acts[i] != DT_SENT_PLACE)
+            continue;
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s/%s", all->folder, entry->path);
+        DT_TRY(dt_sent_tree_place(path.data, unfinished, entry, all->cache.data,
+                                  move && !is_needed_again(all, i), err));
+    }
+out:
+    if (unlink(unfinished) != 0 && errno != ENOENT && st == DT_OK)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", unfinished, strerror(errno));
+    dt_strbuf_release(&path);
+    return st;
+}
+
+static const char *beside(building *all, const char *ending)
+{
+    return dt_arena_printf(&all->arena, "%s%s", all->folder, ending);
+}
+
+/* Builds with the documents of sent_tree.h: at any time they tell what was placed. */
+static dt_status place_recorded(building *all, dt_error *err)
+{
+    const char *record = beside(all, DT_SENT_TREE_RECORD);
+    const char *unfinished = beside(all, DT_SENT_TREE_UNFINISHED);
+    const char *setup = beside(all, DT_SENT_TREE_SETUP);
     dt_status st = DT_OK;
 
-    DT_TRY(dt_file_make_dirs(all->folder, 0700, err));
-    DT_TRY(dt_sent_tree_remove(all->folder, &all->before, &all->tree, NULL, NULL, err));
-    for (int64_t i = 0; i < all->tree.count; i++)
-        if (!is_placed(all, &all->tree.entries[i]))
-            DT_TRY(dt_sent_tree_place(all->folder, &all->tree.entries[i], all->cache.data, err));
+    if (dt_file_exists(unfinished))
+        DT_TRY(dt_tree_write(&all->before.sent, record, err));
+    DT_TRY(dt_tree_write(&all->tree, unfinished, err));
+    DT_TRY(dt_sent_tree_remove(&all->before, &all->tree, err));
+    DT_TRY(place_all(all, err));
+    if (rename(unfinished, record) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", unfinished, strerror(errno));
+    if (unlink(setup) != 0 && errno != ENOENT)
+        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", setup, strerror(errno));
 out:
     return st;
 }
@@ -190,41 +323,51 @@ out:
 static dt_status build(building *all, dt_error *err)
 {
     dt_status st = DT_OK;
-    int64_t bytes;
 
     DT_TRY(read_tree(all, err));
-    st = dt_tree_read(&all->before, all->record, &all->arena, err);
-    if (st != DT_OK) { /* never complete, or damaged */
-        all->before = (dt_tree){0};
-        dt_error_clear(err);
-    }
+    all->acts = dt_calloc((size_t)all->tree.count + 1, sizeof(*all->acts));
     all->wanted = dt_calloc((size_t)all->tree.count + 1, sizeof(*all->wanted));
+    if (all->add) { /* what is there with the same size and time of change is the same */
+        all->before = (dt_sent_tree){.folder = all->folder, .sent = all->tree, .adds = true};
+        dt_strbuf_init(&all->before.parent);
+    } else {
+        dt_sent_tree_read(&all->before, all->folder, &all->arena);
+    }
+    DT_TRY(decide(all, err));
+    if (all->check) {
+        print_wanted(all);
+        goto out;
+    }
+    DT_TRY(dt_file_make_dirs(all->folder, 0700, err));
     DT_TRY(dt_unpacker_new(&all->from, "the folder", err));
+    DT_TRY(lock_store(all, err));
     dt_remote_helper_prune(all->cache.data);
-    find_wanted(all, &bytes);
-    DT_TRY(dt_remote_helper_check_space(all->cache.data, bytes, err));
+    DT_TRY(find_wanted(all, err));
     print_wanted(all);
     DT_TRY(take_contents(all, err));
-    if (unlink(all->record) != 0 && errno != ENOENT)
-        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", all->record, strerror(errno));
-    DT_TRY(place_all(all, err));
-    DT_TRY(dt_tree_write(&all->tree, all->record, err));
+    DT_TRY(all->add ? place_all(all, err) : place_recorded(all, err));
 out:
     return st;
 }
 
-dt_status dt_remote_helper_tree(const char *folder, dt_error *err)
+dt_status dt_remote_helper_tree(const char *folder, const char *mode, dt_error *err)
 {
-    building all = {.folder = folder};
+    building all = {.folder = folder,
+                    .check = strcmp(mode, "check") == 0,
+                    .add = strcmp(mode, "add") == 0,
+                    .lock = -1};
     dt_status st = DT_OK;
 
     dt_arena_init(&all.arena, 0);
     dt_strbuf_init(&all.cache);
-    all.record = dt_arena_printf(&all.arena, "%s" DT_SENT_TREE_RECORD, folder);
     DT_TRY(dt_remote_helper_cache(&all.cache, err));
     DT_TRY(build(&all, err));
 out:
     dt_unpacker_free(all.from);
+    dt_sent_tree_release(&all.before);
+    if (all.lock >= 0)
+        close(all.lock);
+    free(all.acts);
     free(all.wanted);
     dt_strbuf_release(&all.cache);
     dt_arena_release(&all.arena);

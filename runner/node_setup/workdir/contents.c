@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "base/banned.h"
 
 #define PIECE_BYTES ((size_t)262144)
+#define HOLE_BYTES  ((ptrdiff_t)4096)
 #define NOTE_MS     ((int64_t)3600 * 1000) /* uses within an hour are noted once */
 
 void dt_contents_path(dt_strbuf *out, const char *cache, const char *digest)
@@ -62,6 +64,18 @@ bool dt_contents_have(const char *cache, const char *digest, int64_t bytes, bool
     return has;
 }
 
+bool dt_contents_is_at(const char *path, const char *digest, int64_t bytes)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat info;
+    bool is = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == bytes &&
+              is_sound(fd, digest);
+
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
 /* --- writing */
 
 dt_status dt_content_begin(dt_content *out, const char *cache, dt_error *err)
@@ -85,7 +99,7 @@ dt_status dt_content_add(dt_content *content, const void *bytes, size_t length, 
 {
     dt_digest_add(content->digest, bytes, length);
     content->bytes += (int64_t)length;
-    return dt_file_write_all(content->fd, bytes, length, err);
+    return dt_sparse_write(content->fd, bytes, length, err);
 }
 
 dt_status dt_content_finish(dt_content *content, char *hex, const char *cache, dt_error *err)
@@ -96,6 +110,7 @@ dt_status dt_content_finish(dt_content *content, char *hex, const char *cache, d
 
     dt_strbuf_init(&last);
     dt_digest_get(hex, content->digest);
+    DT_TRY(dt_sparse_end(fd, err));
     content->fd = -1;
     if (close(fd) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", content->path.data, strerror(errno));
@@ -123,42 +138,83 @@ void dt_content_drop(dt_content *content)
 
 /* --- copies */
 
-static dt_status copy_bytes(int to, int from, dt_error *err)
+static dt_status copy_range(int to, int from, off_t at, off_t end, dt_error *err)
 {
     dt_status st = DT_OK;
-    char *piece;
+    char *piece = NULL;
     ssize_t got;
 
-    do
-        got = copy_file_range(from, NULL, to, NULL, (size_t)1 << 30, 0);
-    while (got > 0);
-    if (got == 0)
-        return DT_OK; /* nothing was left; without support it fails before the first byte */
-    piece = dt_malloc(PIECE_BYTES);
-    while ((got = read(from, piece, PIECE_BYTES)) > 0)
+    while (at < end) {
+        off_t there = at;
+
+        got = copy_file_range(from, &at, to, &there, (size_t)(end - at), 0);
+        if (got <= 0)
+            break; /* not supported here, or the end of the file */
+    }
+    if (at < end)
+        piece = dt_malloc(PIECE_BYTES);
+    while (at < end) {
+        got = pread(from, piece, PIECE_BYTES, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            DT_THROW(err, DT_ERR_IO, "cannot read: %s", strerror(errno));
+        if (got == 0)
+            break;
+        if (lseek(to, at, SEEK_SET) < 0)
+            DT_THROW(err, DT_ERR_IO, "%s", strerror(errno));
         DT_TRY(dt_file_write_all(to, piece, (size_t)got, err));
-    if (got < 0)
-        st = DT_FAIL(err, DT_ERR_IO, "cannot read: %s", strerror(errno));
+        at += got;
+    }
 out:
     free(piece);
     return st;
 }
 
-dt_status dt_contents_copy(const char *path, const char *cache, const char *digest, int64_t mode,
-                           int64_t time_ns, dt_error *err)
+/* Copies what is between the holes. */
+static dt_status copy_bytes(int to, int from, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct stat info;
+
+    if (fstat(from, &info) != 0 || ftruncate(to, info.st_size) != 0)
+        DT_THROW(err, DT_ERR_IO, "%s", strerror(errno));
+    for (off_t at = 0, end; at < info.st_size; at = end) {
+        off_t data = lseek(from, at, SEEK_DATA);
+
+        if (data < 0 && errno == ENXIO)
+            break; /* a hole up to the end */
+        at = data >= 0 ? data : at;
+        end = data >= 0 ? lseek(from, at, SEEK_HOLE) : info.st_size;
+        if (end < 0 || end > info.st_size)
+            end = info.st_size;
+        DT_TRY(copy_range(to, from, at, end, err));
+    }
+out:
+    return st;
+}
+
+static dt_status set_attributes(int fd, const char *path, int64_t mode, int64_t time_ns,
+                                dt_error *err)
 {
     const struct timespec time = {.tv_sec = (time_t)(time_ns / 1000000000),
                                   .tv_nsec = (long)(time_ns % 1000000000)};
     const struct timespec times[] = {time, time};
-    int from = -1, to = -1;
-    dt_status st = DT_OK;
-    dt_strbuf source;
 
-    dt_strbuf_init(&source);
-    dt_contents_path(&source, cache, digest);
-    from = open(source.data, O_RDONLY | O_CLOEXEC);
+    if (fchmod(fd, (mode_t)mode) != 0 || futimens(fd, times) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot set the permissions of '%s': %s", path,
+                       strerror(errno));
+    return DT_OK;
+}
+
+dt_status dt_contents_copy_file(const char *path, const char *source, int64_t mode, int64_t time_ns,
+                                dt_error *err)
+{
+    int from = open(source, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), to = -1;
+    dt_status st = DT_OK;
+
     if (from < 0)
-        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", source.data, strerror(errno));
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", source, strerror(errno));
     to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", path, strerror(errno));
@@ -166,8 +222,7 @@ dt_status dt_contents_copy(const char *path, const char *cache, const char *dige
     if (st != DT_OK)
         dt_error_prefix(err, "cannot write '%s'", path);
     DT_TRY(st);
-    if (fchmod(to, (mode_t)mode) != 0 || futimens(to, times) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot set the permissions of '%s': %s", path, strerror(errno));
+    DT_TRY(set_attributes(to, path, mode, time_ns, err));
 out:
     if (from >= 0)
         close(from);
@@ -175,6 +230,82 @@ out:
         st = DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     if (st != DT_OK && to >= 0)
         unlink(path);
+    return st;
+}
+
+dt_status dt_contents_copy(const char *path, const char *cache, const char *digest, int64_t mode,
+                           int64_t time_ns, dt_error *err)
+{
+    dt_strbuf source;
+    dt_status st;
+
+    dt_strbuf_init(&source);
+    dt_contents_path(&source, cache, digest);
+    st = dt_contents_copy_file(path, source.data, mode, time_ns, err);
     dt_strbuf_release(&source);
     return st;
+}
+
+dt_status dt_contents_move(const char *path, const char *cache, const char *digest, int64_t mode,
+                           int64_t time_ns, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf source;
+    int fd = -1;
+
+    dt_strbuf_init(&source);
+    dt_contents_path(&source, cache, digest);
+    if (rename(source.data, path) != 0) {
+        if (errno != EXDEV)
+            DT_THROW(err, DT_ERR_IO, "cannot move '%s' to '%s': %s", source.data, path,
+                     strerror(errno));
+        DT_TRY(dt_contents_copy_file(path, source.data, mode, time_ns, err));
+        unlink(source.data);
+        goto out;
+    }
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    DT_TRY(set_attributes(fd, path, mode, time_ns, err));
+out:
+    if (fd >= 0)
+        close(fd);
+    dt_strbuf_release(&source);
+    return st;
+}
+
+/* --- holes */
+
+static bool is_zero(const char *bytes, size_t length)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+dt_status dt_sparse_write(int fd, const void *bytes, size_t length, dt_error *err)
+{
+    const char *at = bytes, *end = at + length, *from = at;
+    dt_status st = DT_OK;
+
+    for (; at < end; at += HOLE_BYTES) {
+        size_t now = end - at < HOLE_BYTES ? (size_t)(end - at) : (size_t)HOLE_BYTES;
+
+        if (now < HOLE_BYTES || !is_zero(at, now))
+            continue;
+        DT_TRY(dt_file_write_all(fd, from, (size_t)(at - from), err));
+        if (lseek(fd, (off_t)now, SEEK_CUR) < 0)
+            DT_THROW(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
+        from = at + now;
+    }
+    DT_TRY(dt_file_write_all(fd, from, (size_t)(end - from), err));
+out:
+    return st;
+}
+
+dt_status dt_sparse_end(int fd, dt_error *err)
+{
+    off_t end = lseek(fd, 0, SEEK_CUR);
+
+    return end >= 0 && ftruncate(fd, end) == 0
+               ? DT_OK
+               : DT_FAIL(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
 }

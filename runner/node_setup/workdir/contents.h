@@ -23,6 +23,9 @@ void dt_contents_path(dt_strbuf *out, const char *cache, const char *digest); /*
  * damaged file is removed. */
 bool dt_contents_have(const char *cache, const char *digest, int64_t bytes, bool read);
 
+/* Returns true if the regular file `path` has this content. */
+bool dt_contents_is_at(const char *path, const char *digest, int64_t bytes);
+
 /* A content that is being written. */
 typedef struct dt_content {
     dt_strbuf path; /* of the unfinished file; "": none */
@@ -38,8 +41,19 @@ dt_status dt_content_finish(dt_content *content, char *hex, const char *cache, d
 void dt_content_drop(
     dt_content *content); /* removes what was not finished; accepts a zeroed struct */
 
-/* Creates the file `path`, which must not exist, with these permissions and time of change. */
+/* Creates the file `path`, which must not exist, with these permissions and time of change. Holes stay holes. */
 dt_status dt_contents_copy(const char *path, const char *cache, const char *digest, int64_t mode,
                            int64_t time_ns, dt_error *err);
+/* The same from a file. */
+dt_status dt_contents_copy_file(const char *path, const char *from, int64_t mode, int64_t time_ns,
+                                dt_error *err);
+/* As dt_contents_copy, but the store gives its content away if both are on one file system. */
+dt_status dt_contents_move(const char *path, const char *cache, const char *digest, int64_t mode,
+                           int64_t time_ns, dt_error *err);
+
+/* Writes bytes at the descriptor's position and leaves holes for blocks of zeros; dt_sparse_end makes the file end
+ * there. */
+dt_status dt_sparse_write(int fd, const void *bytes, size_t length, dt_error *err);
+dt_status dt_sparse_end(int fd, dt_error *err);
 
 #endif

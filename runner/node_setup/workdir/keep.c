@@ -55,6 +55,16 @@ out:
     return st;
 }
 
+/* Returns what the file takes on a disk without its holes. A file without holes can have fewer blocks too, on a file
+ * system that compresses. */
+static int64_t disk_bytes(int fd, const struct stat *info, int64_t bytes)
+{
+    off_t hole = lseek(fd, 0, SEEK_HOLE);
+    int64_t blocks = (int64_t)info->st_blocks * 512;
+
+    return hole >= 0 && hole < info->st_size && blocks < bytes ? blocks : bytes;
+}
+
 /* *vanished: the file is not there any more. */
 static dt_status keep_file(dt_tree_entry *entry, bool *vanished, const char *path,
                            const keeping *all, dt_error *err)
@@ -78,12 +88,14 @@ static dt_status keep_file(dt_tree_entry *entry, bool *vanished, const char *pat
     entry->mode = (int64_t)(info.st_mode & 0777);
     entry->time_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
     DT_TRY(read_file(entry->digest, &entry->bytes, NULL, fd, info.st_size, path, all, err));
+    entry->disk_bytes = disk_bytes(fd, &info, entry->bytes);
     if (all->cache == NULL || dt_contents_have(all->cache, entry->digest, entry->bytes, false))
         goto out;
     DT_TRY(dt_content_begin(&content, all->cache, err));
     DT_TRY(read_file(entry->digest, &entry->bytes, &content, fd, info.st_size, path, all, err));
     /* if the file changed meanwhile, the bytes and the digest of the copy count */
     DT_TRY(dt_content_finish(&content, entry->digest, all->cache, err));
+    entry->disk_bytes = disk_bytes(fd, &info, entry->bytes);
 out:
     dt_content_drop(&content);
     if (fd >= 0)

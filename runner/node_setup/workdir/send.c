@@ -11,20 +11,21 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/workdir/contents.h"
+#include "runner/node_setup/workdir/workdir.h"
 
 #include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
-#define LOOK_SECONDS   120.0 /* time limit for the node to read what it has */
+#define LOOK_SECONDS   600.0 /* time limit for the node to read what it has */
 #define STALL_SECONDS  30.0
 #define SETTLE_SECONDS 300.0 /* time limit for the node to build the folder */
 
 typedef struct sending {
     dt_remote remote;
     const dt_tree *tree;
-    const char *cache;
-    const dt_prepare_request *request;
+    const dt_send_request *request;
     dt_packer *packer;
     char *piece;       /* PIECE_BYTES */
     bool *wanted;      /* [tree->count]: contents that the node lacks */
@@ -38,14 +39,27 @@ static void tell(const sending *to, int64_t before)
     if (to->request->progress == NULL || to->all == 0 ||
         (before > 0 && before * 10 / to->all == to->done * 10 / to->all))
         return;
-    snprintf(text, sizeof(text), "copying workdir: %.1f of %.1f MB", (double)to->done / 1e6,
-             (double)to->all / 1e6);
+    snprintf(text, sizeof(text), "copying %.40s: %.1f of %.1f MB", to->request->what,
+             (double)to->done / 1e6, (double)to->all / 1e6);
     to->request->progress(to->request->context, text);
 }
 
-/* Sends a content, which must have the bytes and the digest of the entry. */
-static dt_status put_content(sending *to, const dt_tree_entry *entry, dt_error *err)
+/* Fails because this machine no longer has the content that the entry had. */
+static dt_status refuse(const sending *to, const dt_tree_entry *entry, const char *path,
+                        const char *why, dt_error *err)
 {
+    if (to->request->sources != NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s' %s", path, why);
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   "the content that '%s' had at the launch %s in the cache ('%s'): resume the "
+                   "run, which takes the folder as it is then",
+                   entry->path, why, path);
+}
+
+/* Sends a content, which must have the bytes and the digest of the entry. */
+static dt_status put_content(sending *to, int64_t index, dt_error *err)
+{
+    const dt_tree_entry *entry = &to->tree->entries[index];
     char hex[DT_DIGEST_SIZE];
     dt_digest *digest = NULL;
     dt_status st = DT_OK;
@@ -54,13 +68,13 @@ static dt_status put_content(sending *to, const dt_tree_entry *entry, dt_error *
     int fd;
 
     dt_strbuf_init(&path);
-    dt_contents_path(&path, to->cache, entry->digest);
+    if (to->request->sources != NULL)
+        dt_strbuf_add_str(&path, to->request->sources[index]);
+    else
+        dt_contents_path(&path, to->request->cache, entry->digest);
     fd = open(path.data, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "the content that '%s' had at the launch was removed from the cache ('%s'): "
-                 "resume the run, which takes the folder as it is then",
-                 entry->path, path.data);
+        DT_TRY(refuse(to, entry, path.data, "is missing", err));
     DT_TRY(dt_digest_new(&digest, err));
     while (left > 0) {
         ssize_t got = read(fd, to->piece, left < (int64_t)PIECE_BYTES ? (size_t)left : PIECE_BYTES);
@@ -77,11 +91,9 @@ static dt_status put_content(sending *to, const dt_tree_entry *entry, dt_error *
     }
     dt_digest_get(hex, digest);
     if (left > 0 || strcmp(hex, entry->digest) != 0) {
-        unlink(path.data);
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "the copy of '%s' in the cache is damaged, and was removed: resume the run, which "
-                 "takes the folder as it is then",
-                 entry->path);
+        if (to->request->sources == NULL)
+            unlink(path.data);
+        DT_TRY(refuse(to, entry, path.data, "is damaged", err));
     }
 out:
     dt_digest_free(digest);
@@ -148,30 +160,48 @@ static dt_status put_contents(sending *to, dt_error *err)
     tell(to, 0);
     for (int64_t i = 0; i < to->tree->count; i++)
         if (to->wanted[i] && to->tree->entries[i].kind == DT_TREE_FILE)
-            DT_TRY(put_content(to, &to->tree->entries[i], err));
+            DT_TRY(put_content(to, i, err));
     DT_TRY(dt_packer_put(to->packer, NULL, 0, true, err));
 out:
     return st;
 }
 
-dt_status dt_workdir_send(const dt_tree *tree, const char *there, const char *agent,
-                          const char *cache, const dt_prepare_request *request, dt_error *err)
+/* Fails as the node did. */
+static dt_status fail_there(const dt_send_request *request, int code, const char *problem,
+                            dt_status sent, const char *cause, dt_error *err)
 {
-    const char *const words[] = {agent, "node", "tree", there, NULL};
+    if (code != DT_REMOTE_HELPER_CONFLICT)
+        return DT_FAIL(err, code != 0 ? DT_ERR_IO : sent, "node '%s': cannot build '%s': %s",
+                       request->node, request->there, code != 0 ? problem : cause);
+    if (strcmp(request->mode, "add") == 0)
+        return DT_FAIL(err, DT_ERR_RECIPE, "node '%s': '%s' has other files: %s", request->node,
+                       request->there, problem);
+    return DT_FAIL(
+        err, DT_ERR_RECIPE,
+        "node '%s': the run changed %s in '%s', and the workdir of this machine changed too: name "
+        "the file in " DT_WORKDIR_IGNORE_FILE " to keep that of the run, or remove it there to "
+        "send that of this machine",
+        request->node, problem, request->there);
+}
+
+dt_status dt_workdir_send(const dt_send_request *request, dt_error *err)
+{
+    const char *const words[] = {request->agent, "node",        "tree",
+                                 request->there, request->mode, NULL};
     dt_error cause = DT_ERROR_INIT, problem = DT_ERROR_INIT;
     dt_status st = DT_OK, sent = DT_OK;
-    sending to = {.tree = tree, .cache = cache, .request = request};
+    sending to = {.tree = request->tree, .request = request};
     bool ended = false;
     int code = 0;
 
     to.piece = dt_malloc(PIECE_BYTES);
-    to.wanted = dt_calloc((size_t)tree->count + 1, sizeof(*to.wanted));
+    to.wanted = dt_calloc((size_t)to.tree->count + 1, sizeof(*to.wanted));
     DT_TRY(dt_packer_new(&to.packer, &to.remote, STALL_SECONDS, err));
     DT_TRY(dt_remote_open(&to.remote, request->node, words, request->cancelled, err));
     sent = put_tree(&to, &cause);
     if (sent == DT_OK)
         DT_TRY(read_wanted(&to, &ended, err));
-    if (sent == DT_OK && !ended)
+    if (sent == DT_OK && !ended && strcmp(request->mode, "check") != 0)
         sent = put_contents(&to, &cause);
     if (sent != DT_OK && sent != DT_ERR_PEER)
         DT_THROW(err, sent, "%s", cause.message);
@@ -179,11 +209,10 @@ dt_status dt_workdir_send(const dt_tree *tree, const char *there, const char *ag
     /* If the node stopped reading, its exit code and stderr have the reason. */
     DT_TRY(dt_remote_finish(&to.remote, &code, &problem, SETTLE_SECONDS, err));
     if (code != 0 || sent != DT_OK)
-        DT_THROW(err, code != 0 ? DT_ERR_IO : sent, "node '%s': cannot build '%s': %s",
-                 request->node, there, code != 0 ? problem.message : cause.message);
+        DT_TRY(fail_there(request, code, problem.message, sent, cause.message, err));
     if (ended)
         DT_THROW(err, DT_ERR_PEER, "node '%s': cannot build '%s': it ended without an answer",
-                 request->node, there);
+                 request->node, request->there);
 out:
     dt_remote_close(&to.remote);
     dt_packer_free(to.packer);

@@ -46,6 +46,7 @@ dt_status dt_stage_workdir(dt_node_layout *layout, const json_t *facts,
     const char *digest = json_string_value(json_object_get(request->plan, "tree"));
     const char *folder = dt_stage_workdir_folder(request->plan), *state, *cache, *slash, *path;
     dt_status st = DT_OK;
+    dt_send_request send;
     dt_tree tree;
 
     if (folder == NULL || json_is_true(json_object_get(facts, "sees")))
@@ -63,7 +64,17 @@ dt_status dt_stage_workdir(dt_node_layout *layout, const json_t *facts,
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     layout->workdir = dt_arena_printf(arena, "%s/nodes/%s/workdir-%lu", state, request->run,
                                       node_number(request->node));
-    DT_TRY(dt_workdir_send(&tree, layout->workdir, layout->agent, cache, request, err));
+    send = (dt_send_request){.tree = &tree,
+                             .what = "workdir",
+                             .node = request->node,
+                             .agent = layout->agent,
+                             .there = layout->workdir,
+                             .mode = "build",
+                             .cache = cache,
+                             .cancelled = request->cancelled,
+                             .progress = request->progress,
+                             .context = request->context};
+    DT_TRY(dt_workdir_send(&send, err));
 out:
     return st;
 }

@@ -33,6 +33,7 @@ void dt_tree_digest(char *hex, const dt_tree *tree)
 static json_t *entry_to_json(const dt_tree_entry *entry)
 {
     const char *kind = kind_names[entry->kind];
+    json_t *json;
 
     switch (entry->kind) {
     case DT_TREE_LINK:
@@ -42,8 +43,11 @@ static json_t *entry_to_json(const dt_tree_entry *entry)
     case DT_TREE_FILE:
         break;
     }
-    return json_pack("[s, s, I, I, I, s]", kind, entry->path, (json_int_t)entry->mode,
+    json = json_pack("[s, s, I, I, I, s]", kind, entry->path, (json_int_t)entry->mode,
                      (json_int_t)entry->bytes, (json_int_t)entry->time_ns, entry->digest);
+    if (entry->disk_bytes < entry->bytes)
+        json_array_append_new(json, json_integer(entry->disk_bytes));
+    return json;
 }
 
 json_t *dt_tree_to_json(const dt_tree *tree)
@@ -83,6 +87,7 @@ static bool read_entry(dt_tree_entry *out, const json_t *json, dt_arena *arena)
     const char *path = json_string_value(json_array_get(json, 1));
     const json_t *third = json_array_get(json, 2);
     const char *digest = json_string_value(json_array_get(json, 5));
+    const json_t *disk = json_array_get(json, 6);
 
     *out = (dt_tree_entry){0};
     if (kind == NULL || path == NULL || !dt_tree_path_is_good(path))
@@ -107,7 +112,8 @@ static bool read_entry(dt_tree_entry *out, const json_t *json, dt_arena *arena)
     if (strcmp(kind, "file") != 0 || out->bytes < 0 || digest == NULL || !is_digest(digest))
         return false;
     snprintf(out->digest, sizeof(out->digest), "%s", digest);
-    return true;
+    out->disk_bytes = disk != NULL ? json_integer_value(disk) : out->bytes;
+    return out->disk_bytes >= 0 && out->disk_bytes <= out->bytes;
 }
 
 dt_status dt_tree_from_json(dt_tree *out, const json_t *json, dt_arena *arena, dt_error *err)

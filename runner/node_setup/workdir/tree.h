@@ -1,8 +1,8 @@
 /* tree: lists the contents of a folder, so that another machine can have the same folder.
  *
  * Document   {"tree": 1, "entries": [["file", "a/b.py", 420, 1034, 1764172800000000000, "XXH3"], ...]}: of a file its
- *            permissions, bytes, time of change in nanoseconds and digest; ["link", PATH, TARGET] of a symbolic
- *            link; ["folder", PATH, PERMISSIONS] of a folder, before its contents
+ *            permissions, bytes, time of change in nanoseconds, digest and, if it has holes, the bytes that it
+ *            takes on the disk; ["link", PATH, TARGET] of a symbolic link; ["folder", PATH, PERMISSIONS] of a folder, before its contents
  * Paths      relative, in UTF-8, without "." and ".."; entries are sorted by dt_tree_order (dt_tree_read refuses others)
  * Digest     of everything but the times: equal digests are equal contents
  * Ownership  everything lives in the arena
@@ -27,6 +27,7 @@ typedef struct dt_tree_entry {
     const char *target; /* of a link; else NULL */
     int64_t mode;       /* permissions */
     int64_t bytes, time_ns;
+    int64_t disk_bytes; /* without holes; at most `bytes` */
     char digest[DT_DIGEST_SIZE];
 } dt_tree_entry;
 

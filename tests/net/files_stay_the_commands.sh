@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Files that a command changed or made in its folder on a host are its own: a restart, a resume and the end of the run
+# neither replace nor remove them; a resume for which both sides changed a file is refused with its name.
+. "$(dirname "$0")/lib.sh"
+hosts 2 apart
+work=$net/launch/program
+mkdir -p "$work/sub" "$work/gone" "$work/becomes"
+on host1 mkdir -p /root/elsewhere
+for name in same changed removed untouched sub/changed gone/here becomes/inner; do echo "sent $name" >"$work/$name"; done
+ln -s untouched "$work/link"
+cat >"$work/run.sh" <<'END'
+set -e
+[ "${DTRUN_ATTEMPT:-1}" -eq 1 ] || exec sh later.sh
+echo "by the run" >changed
+echo "by the run" >sub/changed
+echo "by the run" >made
+rm -r becomes && ln -s /root/elsewhere becomes && echo precious >becomes/inner
+rm link && ln -s same link
+mkdir -p __pycache__ && echo 1 >__pycache__/x.cpython-311.pyc && echo 2 >__pycache__/model.pt
+exit 7
+END
+cat >"$work/later.sh" <<'END'
+for file in changed sub/changed made becomes/inner __pycache__/model.pt same untouched removed; do
+    echo "has $file: $(cat "$file" 2>&1)"
+done
+echo "link $(readlink link)"
+END
+cat >"$net/launch/r.yaml" <<END
+nodes: host1
+command: sh run.sh
+workdir: program
+processes: 1
+END
+resumed() { wants "$1" "$2" "$dtrun" resume "$3" --wait "${@:4}"; }
+begun() { wants 1 "exited with code 7" "$dtrun" launch --wait "$net/launch/r.yaml" --set "name=$1" "${@:2}"; }
+there() { on host1 sh -c "cd /root/.local/state/dtrun/nodes/$(value "$1" "o['run']")/workdir-*[0-9] && $2"; }
+shows() { # run text
+    "$dtrun" logs "$1" >"$net/out"
+    grep -qF -- "$2" "$net/out" || fail "'$1' does not show '$2': $(cat "$net/out")"
+}
+kept() { for file in changed sub/changed made; do shows "$1" "has $file: by the run"; done; }
+
+# A restart and a resume go on with the run's files; a file that only this machine changed is sent.
+wants 0 "" "$dtrun" launch --wait "$net/launch/r.yaml" --set name=again --set failure.max_restarts=1
+kept again
+begun first
+is "what the end leaves" "$(there first 'find . ! -type d | sort | tr "\n" " "')" \
+    "./__pycache__/model.pt ./becomes ./changed ./link ./made ./sub/changed "
+echo "sent again" >"$work/untouched"
+rm "$work/removed"
+resumed 0 "" first
+kept first
+for text in 'has becomes/inner: precious' 'has __pycache__/model.pt: 2' 'has same: sent same' 'has untouched: sent again' \
+    'link same' 'has removed: cat:'; do shows first "$text"; done
+is "what is elsewhere" "$(on host1 cat /root/elsewhere/inner)" precious
+
+# Both sides changed: the resume is refused before anything starts, and nothing changes.
+begun both
+echo "by hand" >"$work/changed"
+echo "by hand" >"$work/made"
+resumed 2 "'changed', 'made'" both
+is "the attempts" "$(value both "o['attempt']")" 1
+is "the files" "$(there both 'cat changed made' | sort -u)" "by the run"
+printf '/changed\n/made\n' >"$work/.dtrunignore"
+resumed 0 "" both
+kept both
+rm "$work/.dtrunignore" "$work/made"
+echo "sent changed" >"$work/changed"
+
+# The same content on both sides is no conflict; a file that took a folder's place, and the reverse, are.
+begun equal
+echo "by the run" >"$work/changed"
+resumed 0 "" equal
+rm "$work/changed"
+mkdir "$work/changed"
+echo 1 >"$work/changed/file"
+begun turned --set 'command=sh -c "rm -r changed sub; echo by the run >changed; echo mine >sub; exit 7"'
+echo 2 >"$work/changed/file"
+echo 2 >"$work/sub/changed"
+resumed 2 "'changed/file', 'sub/changed'" turned
+is "the files" "$(there turned 'cat changed sub' | tr '\n' ' ')" "by the run mine "
