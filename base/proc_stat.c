@@ -13,7 +13,7 @@ bool dt_proc_stat_read(dt_proc_stat *out, int64_t pid)
 {
     char path[64], text[1024];
     const char *open_paren, *close_paren;
-    int64_t user, system;
+    int64_t user, system, children_user, children_system;
     size_t length;
     ssize_t got;
     int fd;
@@ -33,11 +33,12 @@ bool dt_proc_stat_read(dt_proc_stat *out, int64_t pid)
     if (open_paren == NULL || close_paren == NULL ||
         sscanf(close_paren + 1,
                " %c %" SCNd64 " %*d %*d %*d %*d %*u %*u %*u %" SCNd64 " %*u %" SCNd64 " %" SCNd64
-               " %*d %*d %*d %*d %*d %*d %" SCNu64,
-               &out->state, &out->parent, &out->major_faults, &user, &system,
-               &out->start_ticks) != 6)
+               " %" SCNd64 " %" SCNd64 " %*d %*d %*d %*d %" SCNu64,
+               &out->state, &out->parent, &out->major_faults, &user, &system, &children_user,
+               &children_system, &out->start_ticks) != 8)
         return false;
     out->cpu_ticks = user + system;
+    out->children_ticks = children_user + children_system;
     length = (size_t)(close_paren - open_paren - 1);
     memcpy(out->command, open_paren + 1,
            length < sizeof(out->command) ? length : sizeof(out->command) - 1);

@@ -17,8 +17,9 @@ typedef struct dt_proc_stat {
     char state;       /* one letter of ps(1) */
     int64_t parent;   /* its pid */
     int64_t major_faults;
-    int64_t cpu_ticks;    /* user and system */
-    uint64_t start_ticks; /* since boot; pid and start_ticks identify one process of this boot */
+    int64_t cpu_ticks;      /* user and system */
+    int64_t children_ticks; /* of children that have ended and were waited for */
+    uint64_t start_ticks;   /* since boot; pid and start_ticks identify one process of this boot */
 } dt_proc_stat;
 
 /* Returns false if there is no such process, or its file cannot be read. */

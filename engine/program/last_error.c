@@ -11,6 +11,9 @@
 #include "base/banned.h"
 
 #define TRACEBACK  "Traceback (most recent call last):"
+#define IGNORED    "Exception ignored in"
+#define FATAL      "Fatal Python error: "
+#define FRAME      "  File \""
 #define LINE_MOST  400
 #define LINES_MOST 300 /* before the end */
 
@@ -66,12 +69,14 @@ static char *last_lines(char *text)
     return at > text ? at + 1 : at;
 }
 
-/* Returns the line after PyTorch's "[rank1]: ". */
+/* Returns the line after PyTorch's "[rank1]: " or "[rank1]:". */
 static char *after_prefix(char *line)
 {
-    char *end = strncmp(line, "[rank", 5) == 0 ? strstr(line, "]: ") : NULL;
+    char *end = strncmp(line, "[rank", 5) == 0 ? strstr(line, "]:") : NULL;
 
-    return end != NULL ? end + 3 : line;
+    if (end == NULL)
+        return line;
+    return end[2] == ' ' ? end + 3 : end + 2;
 }
 
 static bool has_one_of(const char *text, const char *const *parts)
@@ -85,11 +90,27 @@ static bool has_one_of(const char *text, const char *const *parts)
 /* An error that the death or silence of another rank causes. */
 static bool is_secondary(const char *line)
 {
-    static const char *const parts[] = {
-        "Connection closed by peer",     "Connection reset by peer",      "Broken pipe",
-        "remote process exited",         "collective operation timeout",  "Timed out waiting",
-        "failed to recv, got 0 bytes",   "RendezvousConnectionError",     "RendezvousClosedError",
-        "NCCL communicator was aborted", "Some of the ranks have failed", NULL};
+    static const char *const parts[] = {"Connection closed by peer",
+                                        "Connection reset by peer",
+                                        "Broken pipe",
+                                        "remote process exited",
+                                        "collective operation timeout",
+                                        "Timed out waiting",
+                                        "Timed out after",
+                                        "timed out while waiting",
+                                        "wait timeout after",
+                                        "Socket Timeout",
+                                        "client socket has timed out",
+                                        "Application timeout caused pair closure",
+                                        "connectFullMesh failed",
+                                        "failed to recv, got 0 bytes",
+                                        "RendezvousConnectionError",
+                                        "RendezvousClosedError",
+                                        "RendezvousTimeoutError",
+                                        "NCCL communicator was aborted",
+                                        "ncclRemoteError",
+                                        "Some of the ranks have failed",
+                                        NULL};
 
     return has_one_of(line, parts);
 }
@@ -108,31 +129,87 @@ static bool is_blank(const char *line)
     return line[strspn(line, " \t=-*~^")] == '\0';
 }
 
+/* True for a line that says nothing of an error: a warning of Python ("file.py:12: UserWarning: ..."), and lines of
+ * logs with their level first, as PyTorch, NCCL, glog and Python's logging write them. */
+static bool is_warning(const char *line)
+{
+    static const char *const heads[] = {"[W",    "[I",      "WARNING",  "INFO",      "DEBUG",
+                                        "WARN ", "Warning", "warning:", "NCCL INFO", NULL};
+    const char *word = strstr(line, "Warning: ");
+
+    for (size_t i = 0; heads[i] != NULL; i++)
+        if (strncmp(line, heads[i], strlen(heads[i])) == 0)
+            return true;
+    if (strchr("WI", line[0]) != NULL && line[0] != '\0' && strspn(line + 1, "0123456789") == 4 &&
+        line[5] == ' ')
+        return true; /* W1127 20:04:10.123 ... */
+    while (word != NULL && word > line && word[-1] != ' ')
+        word--;
+    return word != NULL && word >= line + 2 && word[-1] == ' ' && word[-2] == ':';
+}
+
 typedef struct findings {
-    const char *own, *secondary, *line; /* the last of each; NULL: none */
+    const char *own, *secondary, *line, *fatal; /* the last of each; NULL: none */
+    const char *warning;                        /* the last one, if there is nothing else */
+    const char *place;                          /* of `fatal`: the innermost frame; NULL: unknown */
 } findings;
+
+typedef enum inside {
+    OUTSIDE,
+    IN_TRACEBACK, /* after the head of a traceback, before its exception */
+    IN_IGNORED,   /* the same of an exception that Python ignores at its end */
+    IN_FATAL      /* after the head that faulthandler writes, before the frames */
+} inside;
+
+/* Takes a line that ends a traceback. */
+static void take_exception(findings *out, const char *line)
+{
+    if (is_secondary(line))
+        out->secondary = line;
+    else if (!is_report(line))
+        out->own = line;
+}
 
 /* Reads the lines; they are cut in place. */
 static void read_lines(findings *out, char *text)
 {
-    bool inside = false; /* after the head of a traceback, before its exception */
+    bool ignored = false, after_warning = false;
+    inside where = OUTSIDE;
 
     for (char *line = text, *next; line != NULL && *line != '\0'; line = next) {
+        bool is_frame, warns;
+
         next = strchr(line, '\n');
         if (next != NULL)
             *next++ = '\0';
         line = after_prefix(line);
-        if (strstr(line, TRACEBACK) != NULL) {
-            inside = true;
-        } else if (inside && line[0] != ' ' && line[0] != '\0') {
-            inside = false;
-            if (is_secondary(line))
-                out->secondary = line;
-            else if (!is_report(line))
-                out->own = line;
+        is_frame = line[0] == ' ' || line[0] == '\0';
+        warns = is_warning(line) || (after_warning && line[0] == ' '); /* with its source line */
+        after_warning = warns && line[0] != ' ';
+        if (strncmp(line, FATAL, strlen(FATAL)) == 0) {
+            out->fatal = line;
+            out->place = NULL;
+            where = IN_FATAL;
+        } else if (where == IN_FATAL) {
+            if (strncmp(line, FRAME, strlen(FRAME)) == 0 && out->place == NULL)
+                out->place = line;
+            if (strncmp(line, "Thread ", 7) == 0 && out->place != NULL)
+                where = OUTSIDE; /* the threads other than the one that failed */
+        } else if (strstr(line, TRACEBACK) != NULL) {
+            where = ignored ? IN_IGNORED : IN_TRACEBACK;
+        } else if (where != OUTSIDE && !is_frame) {
+            if (where == IN_TRACEBACK)
+                take_exception(out, line);
+            ignored = where == IN_IGNORED ? false : ignored;
+            warns = warns || where == IN_IGNORED;
+            where = OUTSIDE;
         }
-        if (!is_blank(line) && strncmp(line, "[W", 2) != 0 && strncmp(line, "[I", 2) != 0)
-            out->line = line; /* not a warning of PyTorch's or NCCL's log */
+        if (strncmp(line, IGNORED, strlen(IGNORED)) == 0)
+            ignored = true;
+        if (!is_blank(line) && (warns || ignored))
+            out->warning = line;
+        else if (!is_blank(line))
+            out->line = line;
     }
 }
 
@@ -160,10 +237,23 @@ const char *dt_last_error_find(bool *secondary, const dt_last_error *last, dt_ar
     if (last->text == NULL)
         return NULL;
     read_lines(&found, last_lines(copy_text(last, arena)));
+    if (found.fatal != NULL) /* the process ended of it */
+        return clean(found.place != NULL
+                         ? dt_arena_printf(arena, "%s" DT_LAST_ERROR_AT "%s", found.fatal,
+                                           found.place + strspn(found.place, " "))
+                         : found.fatal,
+                     arena);
     if (found.own != NULL)
         return clean(found.own, arena);
+    if (found.line == NULL)
+        found.line = found.warning;
     *secondary = found.secondary != NULL || (found.line != NULL && is_secondary(found.line));
     if (found.secondary != NULL)
         return clean(found.secondary, arena);
     return found.line != NULL ? clean(found.line, arena) : NULL;
+}
+
+bool dt_last_error_is_fatal(const char *text)
+{
+    return strncmp(text, FATAL, strlen(FATAL)) == 0;
 }

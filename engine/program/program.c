@@ -353,11 +353,12 @@ static void report_error(const program *p, const dt_program_end *end, dt_arena *
     const char *text;
     bool secondary;
 
-    if ((end->signal == 0 && end->code == 0) || (end->signal != 0 && end->signal != SIGABRT))
-        return; /* a program that is killed does not say why */
-    text = dt_last_error_find(&secondary, &p->last_error, arena);
-    if (text == NULL)
+    if (end->signal == 0 && end->code == 0)
         return;
+    text = dt_last_error_find(&secondary, &p->last_error, arena);
+    if (text == NULL ||
+        (end->signal != 0 && end->signal != SIGABRT && !dt_last_error_is_fatal(text)))
+        return; /* a program that is killed does not say why */
     DT_FAIL(&found, secondary ? DT_ERR_PEER : DT_ERR_IO, "%s", text);
     send_failed(p->events, &found);
 }

@@ -593,11 +593,11 @@ const dt_field dt_fields[] = {
     {.path = "failure.hang_seconds",
      .type = DT_FIELD_DURATION,
      AT(failure.hang_seconds),
-     .low = 1,
+     .low = 0,
      .high = 86400,
      .fallback = "30",
-     .help = "a rank hangs if it makes no progress for five times the usual step time, and "
-             "at least this long; a slow rank does not"},
+     .help = "a rank hangs without progress for five times the usual step time, at least this "
+             "long; a command without processor time and output; 0: off, as for commands by default"},
 
     {.path = "search.kind",
      .type = DT_FIELD_CHOICE,

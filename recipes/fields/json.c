@@ -207,6 +207,9 @@ dt_status dt_recipe_from_json(dt_recipe *out, const json_t *json, dt_arena *aren
     dt_recipe_init(out);
     for (size_t i = 0; i < dt_fields_count; i++)
         DT_TRY(read_field(out, &dt_fields[i], json, arena, err));
+    if (out->task == DT_TASK_COMMAND &&
+        value_of(json, dt_field_find("failure.hang_seconds")) == NULL)
+        out->failure.hang_seconds = 0; /* of a dtrun that did not detect hangs of commands */
 out:
     return st;
 }

@@ -65,8 +65,8 @@ bool dt_field_is_of_task(const dt_field *field, dt_task_kind task)
     if (task == DT_TASK_TRAIN)
         return !dt_field_in_group(field, "lines") && !dt_field_in_group(field, "generate") &&
                !is_listed(field, of_command_alone);
-    if (task == DT_TASK_COMMAND) /* hangs are not detected: only the program knows its progress */
-        return is_listed(field, of_command) && strcmp(field->path, "failure.hang_seconds") != 0;
+    if (task == DT_TASK_COMMAND)
+        return is_listed(field, of_command);
     if (strcmp(field->path, "lines.target") == 0)
         return task == DT_TASK_SCORE;
     return is_listed(field, of_lines) ||

@@ -123,6 +123,11 @@ dt_status dt_reading_derive_command(dt_reading *reading)
         recipe->failure.max_restarts = 0;
         dt_reading_derived(reading, "failure.max_restarts", "0", "command");
     }
+    if (!dt_reading_given(reading, "failure.hang_seconds")) {
+        /* only the user knows how long the program may be quiet */
+        recipe->failure.hang_seconds = 0;
+        dt_reading_derived(reading, "failure.hang_seconds", "0", "command");
+    }
     st = derive_words(&recipe->command, reading, "command");
     DT_TRY(dt_reading_report(reading, st, "value"));
     st = derive_words(&recipe->resume, reading, "resume");

@@ -37,10 +37,6 @@ static void look_at_command(const dt_rule_case *c)
             continue;
         if (strcmp(path, "ranks") == 0)
             dt_rule_broken(c, path, "'ranks' has no effect on a command: use 'processes'");
-        else if (strcmp(path, "failure.hang_seconds") == 0)
-            dt_rule_broken(c, path,
-                           "'failure.hang_seconds' is not supported with a command yet: a command "
-                           "that hangs is not detected");
         else
             dt_rule_broken(c, path,
                            "'%s' has no effect on a command, which is not trained by dtrun's "

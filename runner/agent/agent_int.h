@@ -59,8 +59,9 @@ typedef struct dt_agent_rank {
     int64_t replicas; /* number of its devices, starting at `device` */
     pid_t pid;        /* 0: not started */
     int64_t start_ticks;
-    int kernel_log;    /* kernel log, opened before its start; -1: not readable */
-    bool running;      /* started, and not yet seen to have died */
+    pid_t program;  /* of a `command`: the user's program, its child; 0: none, or not started yet */
+    int kernel_log; /* kernel log, opened before its start; -1: not readable */
+    bool running;   /* started, and not yet seen to have died */
     int wait_status;   /* status of waitpid, between its death and its report */
     bool failed_first; /* reported `failed` for a reason of its own, not because of a peer */
     dt_stream *channel;
@@ -71,7 +72,12 @@ typedef struct dt_agent_rank {
         bool asked;               /* asked for its progress, and not answered yet */
         int64_t progress;         /* last reported progress; -1: never */
         bool waiting;             /* waits for other ranks */
+        int64_t output;           /* pieces of output that arrived */
+        pid_t telling; /* process of the program that tells most (activity.h); 0: unknown */
+        double cpu_seconds,
+            quiet_since_seconds; /* of the program; since then neither it nor output */
     } heartbeat;
+    json_t *before; /* what the program did when it was asked to end; NULL: not asked */
 } dt_agent_rank;
 
 typedef enum dt_ending_phase {
@@ -257,6 +263,8 @@ void dt_agent_cache_pins_take(dt_agent *agent, const dt_agent_command *start);
 void dt_agent_cache_pins_release(dt_agent *agent);
 
 /* --- ending.c */
+/* Returns what the program of the rank does: new reference (describe.h), and "quiet_seconds". */
+json_t *dt_agent_program_describe(const dt_agent_rank *rank);
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);
 void dt_agent_end_other_ranks(dt_agent *agent); /* because a rank failed or was not started */
 void dt_agent_ending_reap(dt_agent *agent);     /* call when ranks may have died */

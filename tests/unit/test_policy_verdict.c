@@ -73,6 +73,69 @@ static void check_now(const char *const *lines, expected wanted)
     "\",\"sequence\":1,\"time_ms\":1}"
 #define RELEASED(left) "{\"event\":\"released\",\"left\":[" left "],\"sequence\":1,\"time_ms\":9}"
 
+#define ENDED(rank, time, suspicion, words, quiet)                                             \
+    "{\"event\":\"exited\",\"rank\":" rank ",\"code\":null,\"signal\":15,\"signal_name\":"     \
+    "\"SIGTERM\",\"reason\":\"peer_failed\",\"lines\":[],\"before\":{\"suspicion\":" suspicion \
+    ",\"words\":\"" words "\",\"wchan\":\"\",\"quiet_seconds\":" quiet                         \
+    "},\"sequence\":1,\"time_ms\":" time "}"
+
+/* A rank that ends well before others fail of it is the cause, unless one of them has an error of its own. */
+static void test_a_rank_that_ended_early_is_the_cause(void **state)
+{
+    const char *const early[] = {EXITED("1", "0", "", "43203000"),
+                                 FAILED("0", "peer", "Connection closed by peer"),
+                                 EXITED("0", "1", "failed", "43204000"), NULL};
+    const char *const later[] = {FAILED("0", "peer", "Connection closed by peer"),
+                                 EXITED("0", "1", "failed", "43202000"),
+                                 EXITED("1", "0", "", "43203000"), NULL};
+    const char *const asked[] = {FAILED("0", "peer", "Connection closed by peer"),
+                                 EXITED("1", "0", "stopped", "43203000"),
+                                 EXITED("0", "1", "failed", "43204000"), NULL};
+    const char *const own[] = {EXITED("1", "0", "", "43203000"), FAILED("0", "io", "ValueError: x"),
+                               EXITED("0", "1", "failed", "43204000"), NULL};
+
+    check(false, early,
+          (expected){
+              DT_RUN_FAILED, 1,
+              "rank 1 on a ended with code 0 at 12:00:03Z, before the others; then rank 0 on a "
+              "exited with code 1: Connection closed by peer"});
+    check(
+        false, later,
+        (expected){DT_RUN_FAILED, 1, "rank 0 on a exited with code 1: Connection closed by peer"});
+    check(
+        false, asked,
+        (expected){DT_RUN_FAILED, 1, "rank 0 on a exited with code 1: Connection closed by peer"});
+    check(false, own,
+          (expected){DT_RUN_FAILED, 1, "rank 0 on a exited with code 1: ValueError: x"});
+}
+
+/* Of the ranks that were ended after a time-out, the most suspicious one is named. */
+static void test_a_rank_that_others_waited_for_is_named(void **state)
+{
+    const char *const sleeps[] = {
+        FAILED("0", "peer", "Timed out waiting 15000ms"), EXITED("0", "1", "failed", "5"),
+        ENDED("1", "6", "0", "waited", "14.0"),           ENDED("2", "6", "2", "slept", "12.0"),
+        ENDED("3", "6", "1", "computed", "0.0"),          NULL};
+    const char *const died[] = {FAILED("0", "peer", "Connection closed by peer"),
+                                EXITED("0", "1", "failed", "5"),
+                                ENDED("2", "6", "2", "slept", "12.0"), NULL};
+    const char *const all_wait[] = {FAILED("0", "peer", "Timed out waiting 15000ms"),
+                                    EXITED("0", "1", "failed", "5"),
+                                    ENDED("1", "6", "0", "waited", "14.0"), NULL};
+
+    check(false, sleeps,
+          (expected){DT_RUN_FAILED, 1,
+                     "rank 2 on a slept, for 12 s without processor time and output, while the "
+                     "others waited for it; then rank 0 on a exited with code 1: Timed out waiting "
+                     "15000ms"});
+    check(
+        false, died,
+        (expected){DT_RUN_FAILED, 1, "rank 0 on a exited with code 1: Connection closed by peer"});
+    check(
+        false, all_wait,
+        (expected){DT_RUN_FAILED, 1, "rank 0 on a exited with code 1: Timed out waiting 15000ms"});
+}
+
 static void test_all_steps_are_done(void **state)
 {
     const char *const lines[] = {FINISHED("steps"), EXITED("0", "0", "", "5"), RELEASED(""), NULL};
@@ -393,6 +456,8 @@ int main(void)
         cmocka_unit_test(test_a_peer_ended_by_a_stop_is_not_a_failure),
         cmocka_unit_test(test_two_stops_and_the_first_took_the_peer),
         cmocka_unit_test(test_all_steps_are_done),
+        cmocka_unit_test(test_a_rank_that_ended_early_is_the_cause),
+        cmocka_unit_test(test_a_rank_that_others_waited_for_is_named),
         cmocka_unit_test(test_the_first_cause_is_not_the_first_to_arrive),
         cmocka_unit_test(test_the_message_of_the_rank_is_the_reason),
         cmocka_unit_test(test_a_lost_agent_is_the_systems_failure),

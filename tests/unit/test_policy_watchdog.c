@@ -523,9 +523,58 @@ static void test_a_missing_answer_is_not_progress(void **state)
     assert_int_equal(ranks[0].condition, DT_WATCHDOG_ADVANCES);
 }
 
+/* Programs, of which only processor time and output are known. */
+static void test_programs_hang_if_none_does_anything(void **state)
+{
+    static const struct {
+        const behaviour *ranks[2];
+        dt_watchdog_verdict verdict; /* after ten times hang_seconds */
+        int64_t rank;
+    } cases[] = {
+        {{&sleeping, &sleeping}, HANGS, 0},
+        {{&waiting, &blocked}, HANGS, 0},
+        {{&computing, &stopped}, HANGS, 1},
+        {{&sleeping, &long_op}, FINE, -1},
+        {{&sleeping, &long_op_on_a_tenth}, FINE, -1},
+        {{&sleeping, &starved}, FINE, -1},
+        {{&sleeping, &slow_disk}, FINE, -1},
+        {{&sleeping, &slow_network}, FINE, -1}, /* it writes something every 20 s */
+        {{&sleeping, &stopped_at_times}, FINE, -1},
+    };
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        dt_watchdog_rank ranks[2];
+        dt_watchdog_verdict verdict = FINE;
+        dt_watchdog_fact facts[2] = {{0}};
+        int64_t rank = -1;
+        dt_watchdog dog;
+
+        dt_watchdog_init(&dog, ranks, 2, HANG);
+        for (int beat = 0; beat < (int)(10 * HANG / BEAT) && verdict == FINE; beat++) {
+            for (int64_t i = 0; i < 2; i++) {
+                const behaviour *b = cases[c].ranks[i];
+
+                facts[i].state = b->states[(size_t)beat % strlen(b->states)];
+                if (facts[i].state != 'T')
+                    facts[i].cpu_seconds += b->cpu_share * BEAT;
+                facts[i].work += b->works_every > 0 && beat % b->works_every == 0;
+                facts[i].progress += b->advances_every > 0 && beat % b->advances_every == 0;
+                dt_watchdog_observe(&dog, i, &facts[i], BEAT);
+            }
+            verdict = dt_watchdog_decide_program(&dog, &rank);
+            assert_true(verdict == FINE || beat > (int)(HANG / BEAT));
+            assert_true(verdict == FINE || beat < (int)(HANG / BEAT) + 4);
+        }
+        assert_int_equal(verdict, cases[c].verdict);
+        if (verdict == HANGS)
+            assert_int_equal(rank, cases[c].rank);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_programs_hang_if_none_does_anything),
         cmocka_unit_test(test_every_story_ends_as_listed),
         cmocka_unit_test(test_nothing_is_decided_about_a_silent_rank),
         cmocka_unit_test(test_a_pause_of_everything_is_not_silence),

@@ -54,6 +54,31 @@ static void test_the_error_of_a_program_is_found(void **state)
          " [31mValueError [0m: \xef\xbf\xbd", false},
         {"out of luck\n[W1126 18:38:53.2 socket.cpp:207] [c10d] a warning\n", "out of luck", false},
         {"tcp: Connection reset by peer", "tcp: Connection reset by peer", true},
+        {HEAD "ValueError: bad value\n/usr/lib/python3.11/multiprocessing/resource_tracker.py:224: "
+              "UserWarning: resource_tracker: 1 leaked semaphore objects\n  warnings.warn('x')\n",
+         "ValueError: bad value", false},
+        {"cannot open dataset /data/x\n/lib/tracker.py:224: UserWarning: leaked\n  "
+         "warnings.warn(\n",
+         "cannot open dataset /data/x", false},
+        {"no data\nsys:1: ResourceWarning: unclosed file\n", "no data", false},
+        {"no data\nW1127 20:04:10.123000 4 torch/distributed/elastic/api.py:9] closing\n",
+         "no data", false},
+        {"no data\n[rank0]:[W1127 20:04:10.1 ProcessGroup.cpp:1] Warning: not destroyed\n",
+         "no data", false},
+        {"no data\nException ignored in: <function D.__del__ at 0x7f>\n" HEAD "AttributeError: x\n",
+         "no data", false},
+        {HEAD "ValueError: bad\nException ignored in: <Finalize object, dead>\n" HEAD
+              "TypeError: of the end\n",
+         "ValueError: bad", false},
+        {"Exception ignored in: <x>\n" HEAD "TypeError: y\n" HEAD "ValueError: after it\n",
+         "ValueError: after it", false},
+        {"WARNING: no data, ending\n", "WARNING: no data, ending", false},
+        {HEAD "torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients.\n",
+         "torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients.", true},
+        {"Fatal Python error: Segmentation fault\n\nThread 0x07 (most recent call first):\n"
+         "\nCurrent thread 0x08 (most recent call first):\n  File \"a.py\", line 9 in inner\n"
+         "  File \"a.py\", line 3 in <module>\n\nExtension modules: torch (total: 1)\n",
+         "Fatal Python error: Segmentation fault at File \"a.py\", line 9 in inner", false},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -21,4 +21,9 @@ typedef struct dt_process_activity {
 /* Reads the activity of a process from /proc. Returns false if there is no such process. */
 bool dt_process_activity_read(dt_process_activity *out, pid_t pid);
 
+/* Reads the activity of a process and its descendants: 'T' if one of them is stopped, and processor time with that of
+ * children that have ended. *telling: the process whose state tells most, the stopped one, else the one that used
+ * most processor time. Returns false if there is no such process. */
+bool dt_process_activity_read_tree(dt_process_activity *out, pid_t *telling, pid_t root);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -143,4 +144,72 @@ json_t *dt_process_describe(pid_t pid)
     dt_strbuf_release(&text);
     dt_strbuf_release(&raw);
     return out;
+}
+
+/* --- a process that is about to be ended */
+
+/* True for a thread inside sleep(): the wait channel is not readable everywhere. */
+static bool is_sleeping(const char *wchan, const char *call)
+{
+    long number = strtol(call, NULL, 10);
+    bool known = call[0] >= '0' && call[0] <= '9';
+
+#ifdef SYS_nanosleep
+    if (known && number == SYS_nanosleep)
+        return true;
+#endif
+    return strstr(wchan, "nanosleep") != NULL || (known && number == SYS_clock_nanosleep);
+}
+
+json_t *dt_process_describe_briefly(pid_t pid)
+{
+    dt_strbuf wchan, call, raw;
+    const char *words = "waited";
+    char state[2] = "";
+    int suspicion = 0;
+    json_t *out;
+
+    dt_strbuf_init(&wchan);
+    dt_strbuf_init(&call);
+    dt_strbuf_init(&raw);
+    state[0] = state_of(pid, pid, &wchan, &raw);
+    read_of(&call, &raw, pid, pid, "syscall");
+    if (!read_of(&wchan, &raw, pid, pid, "wchan") || strcmp(wchan.data, "0") == 0)
+        dt_strbuf_reset(&wchan);
+    if (state[0] == 'T' || state[0] == 't') {
+        dt_strbuf_reset(&wchan); /* it tells nothing more */
+        suspicion = 4;
+        words = state[0] == 'T' ? "was stopped by a signal" : "was held by a debugger";
+    } else if (state[0] == 'D') {
+        suspicion = 3;
+        words = "was blocked in the kernel";
+    } else if (is_sleeping(wchan.data, call.data)) {
+        suspicion = 2;
+        words = "slept";
+    } else if (state[0] == 'R') {
+        suspicion = 1;
+        words = "computed";
+    }
+    out = json_pack("{s:s, s:s, s:i, s:s}", "state", state, "words", words, "suspicion", suspicion,
+                    "wchan", wchan.data);
+    dt_strbuf_release(&wchan);
+    dt_strbuf_release(&call);
+    dt_strbuf_release(&raw);
+    return out;
+}
+
+bool dt_process_handles(pid_t pid, int number)
+{
+    unsigned long long caught = 0;
+    const char *line;
+    dt_strbuf text;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    dt_strbuf_init(&text);
+    if (dt_file_read(&text, path, FILE_BYTES, NULL) == DT_OK &&
+        (line = strstr(text.data, "\nSigCgt:")) != NULL)
+        caught = strtoull(line + strlen("\nSigCgt:"), NULL, 16);
+    dt_strbuf_release(&text);
+    return (caught >> (number - 1) & 1) != 0;
 }

@@ -16,6 +16,12 @@
  * arguments), "kernel_stack": [..]}]}, with the first DT_DESCRIBE_THREADS threads. */
 json_t *dt_process_describe(pid_t pid);
 
+/* Returns a new reference, for a process that is about to be ended: {"state", "words": "slept" (its first thread),
+ * "suspicion": 0 (waits for something) to 4 (stopped), "wchan"}. */
+json_t *dt_process_describe_briefly(pid_t pid);
+/* Returns whether the process handles the signal itself. */
+bool dt_process_handles(pid_t pid, int number);
+
 /* Returns "stopped by a signal" for 'T'. */
 const char *dt_process_state_words(char state);
 

@@ -24,6 +24,7 @@
 
 struct dt_rank_diagnosis {
     dt_agent_rank *rank;
+    pid_t pid; /* of the process that is described: the rank's, or of the program that it runs */
     json_t *event;
     dt_helper *stack;        /* NULL: ended, or not started */
     double deadline_seconds; /* deadline of the engine's answer; 0: it has answered, or cannot */
@@ -56,13 +57,12 @@ static void finish_when_all_is_there(dt_rank_diagnosis *diagnosis)
 static void on_stack(void *context, const char *text, const char *problem)
 {
     dt_rank_diagnosis *diagnosis = context;
-    dt_agent_rank *rank = diagnosis->rank;
 
     diagnosis->stack = NULL;
     json_object_set_new(diagnosis->event, "stack", lines_of(text));
     if (problem != NULL) {
         note(diagnosis, "stack_note", problem);
-        kill(rank->pid, SIGCONT); /* a killed debugger may have left the rank stopped */
+        kill(diagnosis->pid, SIGCONT); /* a killed debugger may have left the rank stopped */
     }
     finish_when_all_is_there(diagnosis);
 }
@@ -78,7 +78,7 @@ static void ask_for_stack(dt_rank_diagnosis *diagnosis)
     const char *const gdb[] = {
         "gdb", "-nx", "-batch", "-p", pid, "-ex", "thread apply all backtrace 64", NULL};
 
-    snprintf(pid, sizeof(pid), "%d", (int)diagnosis->rank->pid);
+    snprintf(pid, sizeof(pid), "%d", (int)diagnosis->pid);
     if (strchr("RS", state[0]) == NULL) {
         note(diagnosis, "stack_note", "not taken: the process does not run");
         return;
@@ -180,13 +180,20 @@ static void begin(dt_agent_rank *rank)
 
     rank->diagnosis = diagnosis;
     diagnosis->rank = rank;
+    diagnosis->pid =
+        rank->program != 0 && rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->pid;
     diagnosis->event =
         json_pack("{s:s, s:I}", "event", "diagnosis", "rank", (json_int_t)rank->rank);
-    json_object_update_new(diagnosis->event, dt_process_describe(rank->pid));
+    json_object_update_new(diagnosis->event, dt_process_describe(diagnosis->pid));
+    if (rank->program != 0)
+        json_object_set_new(diagnosis->event, "program", dt_agent_program_describe(rank));
     json_object_update_new(
         diagnosis->event,
         json_pack("{s:n, s:s, s:[], s:s}", "where", "where_note", "", "stack", "stack_note", ""));
-    ask_the_engine(diagnosis);
+    if (rank->program == 0)
+        ask_the_engine(diagnosis);
+    else
+        note(diagnosis, "where_note", "it runs a program");
     ask_for_stack(diagnosis);
     finish_when_all_is_there(diagnosis);
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runner/agent/process/describe.h"
 #include "runner/agent/process/process.h"
 #include "runner/agent/rank/helper.h"
 #include "runner/agent/rank/text.h"
@@ -19,8 +20,10 @@
 
 #include "base/banned.h"
 
-#define LOOK_EVERY_MS    50
-#define KILL_MAX_SECONDS 10.0 /* what is left then is in a kernel wait, and is reported */
+#define LOOK_EVERY_MS       50
+#define STACK_SECONDS       1.0 /* for a program that writes its stack */
+#define STACK_QUIET_SECONDS 3.0
+#define KILL_MAX_SECONDS    10.0 /* what is left then is in a kernel wait, and is reported */
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -110,9 +113,34 @@ static void kill_and_look(dt_agent *agent)
         json_decref(left);
 }
 
+json_t *dt_agent_program_describe(const dt_agent_rank *rank)
+{
+    double since = rank->heartbeat.quiet_since_seconds;
+    pid_t pid = rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->program;
+    json_t *out = dt_process_describe_briefly(pid);
+
+    json_object_set_new(out, "quiet_seconds",
+                        json_real(since > 0 ? dt_clock_monotonic_seconds() - since : 0));
+    return out;
+}
+
+/* Returns whether the program was asked to write its stack instead of ending quietly: it sleeps while others fail,
+ * and handles SIGABRT, as Python does with faulthandler. */
+static bool ask_for_stack(const dt_agent_rank *rank)
+{
+    const json_t *before = rank->before;
+    pid_t pid = rank->heartbeat.telling;
+
+    return before != NULL && pid != 0 && !rank->agent->asked && !rank->agent->person &&
+           json_integer_value(json_object_get(before, "suspicion")) == 2 &&
+           json_number_value(json_object_get(before, "quiet_seconds")) >= STACK_QUIET_SECONDS &&
+           dt_process_handles(pid, SIGABRT) && kill(pid, SIGABRT) == 0;
+}
+
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason)
 {
     double deadline = dt_clock_monotonic_seconds() + grace_seconds;
+    double for_stack = dt_clock_monotonic_seconds() + STACK_SECONDS;
 
     if (agent->ending == DT_ENDING_NO) {
         agent->ending = DT_ENDING_TERM;
@@ -122,11 +150,21 @@ void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *re
                        json_pack("{s:s, s:f, s:s, s:b, s:b}", "event", "stopping", "grace_seconds",
                                  grace_seconds, "reason", reason, "asked", (int)agent->asked,
                                  "person", (int)agent->person));
-        for (int64_t i = 0; grace_seconds > 0 && i < agent->rank_count; i++)
-            if (agent->ranks[i].running) {
-                kill(agent->ranks[i].pid, SIGTERM);
-                kill(agent->ranks[i].pid, SIGCONT); /* also wakes a stopped rank */
+        for (int64_t i = 0; i < agent->rank_count; i++) {
+            dt_agent_rank *rank = &agent->ranks[i];
+
+            if (!rank->running)
+                continue;
+            if (rank->program != 0 && rank->before == NULL)
+                rank->before = dt_agent_program_describe(rank);
+            if (ask_for_stack(rank)) {
+                if (agent->ending_deadline_seconds < for_stack)
+                    agent->ending_deadline_seconds = for_stack;
+            } else if (grace_seconds > 0) {
+                kill(rank->pid, SIGTERM);
+                kill(rank->pid, SIGCONT); /* also wakes a stopped rank */
             }
+        }
         uv_timer_start(&agent->ending_timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);
     } else if (agent->ending == DT_ENDING_TERM && deadline < agent->ending_deadline_seconds) {
         /* requested again, with a shorter grace period */

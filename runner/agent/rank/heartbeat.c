@@ -2,7 +2,8 @@
  * advances, and whether it could have (runner/supervisor/policy/watchdog.h).
  *
  * The engine's progress counter comes from its event thread: it is requested with one heartbeat and reported with
- * the next. The rest comes from the kernel (activity.h). A rank that a diagnosis has stopped is not reported.
+ * the next. The rest comes from the kernel (activity.h). A rank that a diagnosis has stopped is not reported. Of a
+ * `command`, the output counts as progress, and the other facts are those of the program with its descendants.
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -12,6 +13,8 @@
 #include "runner/agent/process/activity.h"
 
 #include "base/banned.h"
+
+#define PROGRAM_IDLE_SECONDS 0.04 /* of processor time between two heartbeats */
 
 static void ask(dt_agent_rank *rank)
 {
@@ -32,11 +35,33 @@ void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where)
     rank->heartbeat.waiting = json_is_string(json_object_get(where, "collective"));
 }
 
-static json_t *tell(const dt_agent_rank *rank)
+/* A program's sign of progress is its output: dtrun does not know its steps. */
+static json_t *tell_program(dt_agent_rank *rank, const dt_process_activity *activity)
+{
+    double now = dt_clock_monotonic_seconds();
+    double used = activity->cpu_seconds - rank->heartbeat.cpu_seconds;
+    char state[2] = {activity->state, '\0'};
+
+    if (rank->heartbeat.quiet_since_seconds == 0 ||
+        rank->heartbeat.progress != rank->heartbeat.output || used > PROGRAM_IDLE_SECONDS ||
+        used < 0)
+        rank->heartbeat.quiet_since_seconds = now;
+    rank->heartbeat.cpu_seconds = activity->cpu_seconds;
+    rank->heartbeat.progress = rank->heartbeat.output;
+    return json_pack("{s:I, s:s, s:f, s:I, s:I, s:b, s:b}", "rank", (json_int_t)rank->rank, "state",
+                     state, "cpu_seconds", activity->cpu_seconds, "work",
+                     (json_int_t)activity->work, "progress", (json_int_t)rank->heartbeat.progress,
+                     "waiting", 0, "answered", 1);
+}
+
+static json_t *tell(dt_agent_rank *rank)
 {
     dt_process_activity activity;
     char state[2] = "";
 
+    if (rank->program != 0 &&
+        dt_process_activity_read_tree(&activity, &rank->heartbeat.telling, rank->program))
+        return tell_program(rank, &activity);
     if (!dt_process_activity_read(&activity, rank->pid))
         return NULL;
     state[0] = activity.state;
@@ -56,7 +81,7 @@ json_t *dt_agent_heartbeat(dt_agent *agent)
 
         if (told != NULL)
             json_array_append_new(ranks, told);
-        if (rank->running)
+        if (rank->running && rank->program == 0)
             ask(rank);
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:o}", "event", "alive", "time_ms",

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/kernel.h"
+#include "runner/agent/process/process.h"
 #include "runner/agent/rank/event.h"
 #include "runner/agent/rank/text.h"
 #include "runner/channel/protocol.h"
@@ -39,6 +40,13 @@ static void on_output_end(void *context, const char *why)
     output->stream = NULL;
 }
 
+static void on_output(void *context)
+{
+    dt_agent_output *output = context;
+
+    output->rank->heartbeat.output++;
+}
+
 /* False for a failure that a peer's death caused: that is not the first cause. */
 static bool is_own_failure(const json_t *failed)
 {
@@ -56,6 +64,15 @@ static void refuse_line(dt_agent_rank *rank, const char *text, size_t length, co
     dt_text_clean(&note, text, length < 200 ? length : 200, length > 200);
     dt_agent_rank_log(rank, "agent", note.data);
     dt_strbuf_release(&note);
+}
+
+/* A rank that runs a program reports the program's pid. */
+static void note_program(dt_agent_rank *rank, pid_t pid)
+{
+    dt_process program;
+
+    if (pid != rank->pid && dt_process_read(&program, pid) && program.parent == rank->pid)
+        rank->program = pid;
 }
 
 static void on_channel_line(void *context, const char *text, size_t length, bool cut)
@@ -85,6 +102,8 @@ static void on_channel_line(void *context, const char *text, size_t length, bool
         json_decref(event);
         return;
     }
+    if (strcmp(kind, "ready") == 0)
+        note_program(rank, (pid_t)json_integer_value(json_object_get(event, "pid")));
     if (strcmp(kind, "failed") == 0)
         rank->failed_first = is_own_failure(event);
     json_object_set_new(event, "rank", json_integer(rank->rank));
@@ -102,7 +121,8 @@ static void on_channel_end(void *context, const char *why)
 dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd, dt_error *err)
 {
     static const dt_stream_calls channel_calls = {.line = on_channel_line, .ended = on_channel_end};
-    static const dt_stream_calls output_calls = {.line = on_output_line, .ended = on_output_end};
+    static const dt_stream_calls output_calls = {
+        .line = on_output_line, .batch = on_output, .ended = on_output_end};
     uv_loop_t *loop = &rank->agent->loop;
     dt_status st, first;
 
@@ -127,12 +147,13 @@ static void drain(dt_stream *const *stream)
         dt_stream_finish(*stream);
 }
 
+/* Returns "" only for a rank that ended well without having been asked to. */
 static const char *reason_of(const dt_agent_rank *rank, bool good)
 {
-    if (good)
-        return "";
     if (rank->agent->ending != DT_ENDING_NO)
         return rank->agent->ending_reason;
+    if (good)
+        return "";
     return WIFSIGNALED(rank->wait_status) ? "killed" : "failed";
 }
 
@@ -194,6 +215,8 @@ static bool report_death(dt_agent_rank *rank)
                       "reason", reason_of(rank, good), "words", words.data, "kernel_lines", lines,
                       "lines", dt_tail_to_json(&rank->tail));
     dt_strbuf_release(&words);
+    if (rank->before != NULL)
+        json_object_set(event, "before", rank->before);
     dt_agent_diagnosis_end(rank);
     dt_journal_add(&rank->agent->journal, event);
     return good;
@@ -277,4 +300,6 @@ void dt_agent_rank_release(dt_agent_rank *rank)
         close(rank->kernel_log);
     rank->kernel_log = -1;
     dt_tail_release(&rank->tail);
+    json_decref(rank->before);
+    rank->before = NULL;
 }

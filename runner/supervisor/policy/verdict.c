@@ -10,7 +10,8 @@
 
 /* GPU memory that a driver may keep without any process of the run */
 #define MEMORY_SLACK_BYTES ((int64_t)512 << 20)
-#define CLOCKS_MS          1000 /* how far the times of two nodes may differ after correction */
+#define DT_FATAL_PLACE     " at " /* before the place in a program, engine/program/last_error.h */
+#define CLOCKS_MS          1000   /* how far the times of two nodes may differ after correction */
 
 void dt_verdict_init(dt_verdict *verdict, int64_t world_size)
 {
@@ -18,6 +19,8 @@ void dt_verdict_init(dt_verdict *verdict, int64_t world_size)
     dt_strbuf_init(&verdict->reason);
     dt_strbuf_init(&verdict->warning);
     dt_strbuf_init(&verdict->left);
+    dt_strbuf_init(&verdict->early);
+    dt_strbuf_init(&verdict->peer);
     dt_strbuf_init(&verdict->unreached);
     verdict->cause = DT_CAUSE_NONE;
     verdict->world_size = world_size;
@@ -33,6 +36,10 @@ void dt_verdict_release(dt_verdict *verdict)
         dt_strbuf_release(&verdict->reason);
     if (verdict->warning.data != NULL)
         dt_strbuf_release(&verdict->warning);
+    if (verdict->early.data != NULL)
+        dt_strbuf_release(&verdict->early);
+    if (verdict->peer.data != NULL)
+        dt_strbuf_release(&verdict->peer);
     if (verdict->left.data != NULL)
         dt_strbuf_release(&verdict->left);
     if (verdict->unreached.data != NULL)
@@ -154,6 +161,47 @@ static bool is_lasting(const char *failed_status)
     return found;
 }
 
+/* A rank that ends well although others go on can be what they fail of. */
+static void see_early(dt_verdict *verdict, const dt_message *message, const char *node)
+{
+    if (dt_message_string(message, "reason")[0] != '\0' ||
+        (verdict->early.length > 0 && verdict->early_ms <= message->time_ms))
+        return;
+    verdict->early_ms = message->time_ms;
+    dt_strbuf_reset(&verdict->early);
+    dt_strbuf_add_fmt(&verdict->early, "rank %lld on %s ended with code 0",
+                      (long long)message->rank, node);
+}
+
+/* Keeps what the program did that was ended because others failed: of several the one that is most likely what the
+ * others waited for. */
+static void see_ended(dt_verdict *verdict, const dt_message *message, const char *node)
+{
+    const json_t *before = json_object_get(message->json, "before");
+    const char *failed = verdict->rank_failed[message->rank], *at;
+    int suspicion = (int)json_integer_value(json_object_get(before, "suspicion"));
+    double quiet = json_number_value(json_object_get(before, "quiet_seconds"));
+    const char *words = json_string_value(json_object_get(before, "words"));
+    const char *wchan = json_string_value(json_object_get(before, "wchan"));
+
+    if (suspicion <= 0 || words == NULL ||
+        (verdict->peer.length > 0 &&
+         (suspicion < verdict->peer_suspicion ||
+          (suspicion == verdict->peer_suspicion && quiet <= verdict->peer_quiet_seconds))))
+        return;
+    verdict->peer_suspicion = suspicion;
+    verdict->peer_quiet_seconds = quiet;
+    dt_strbuf_reset(&verdict->peer);
+    dt_strbuf_add_fmt(&verdict->peer, "rank %lld on %s %s", (long long)message->rank, node, words);
+    at = failed != NULL ? strstr(failed + strlen(failed) + 1, DT_FATAL_PLACE) : NULL;
+    if (at != NULL)
+        dt_strbuf_add_str(&verdict->peer, at);
+    else if (wchan != NULL && wchan[0] != '\0')
+        dt_strbuf_add_fmt(&verdict->peer, " in the kernel's %s", wchan);
+    if (quiet >= 1)
+        dt_strbuf_add_fmt(&verdict->peer, ", for %.0f s without processor time and output", quiet);
+}
+
 static void add_exited(dt_verdict *verdict, const dt_message *message, const char *node)
 {
     const char *reason = dt_message_string(message, "reason");
@@ -161,8 +209,12 @@ static void add_exited(dt_verdict *verdict, const dt_message *message, const cha
     bool system = strcmp(reason, "not_started") == 0 || strcmp(reason, "agent_lost") == 0 ||
                   strcmp(reason, "rebooted") == 0;
 
-    if (dt_message_int(message, "code", -1) == 0)
+    if (cause_of(reason, "") == DT_CAUSE_ENDED)
+        see_ended(verdict, message, node);
+    if (dt_message_int(message, "code", -1) == 0) {
+        see_early(verdict, message, node);
         return;
+    }
     if (status != NULL)
         text = status + strlen(status) + 1;
     if (take_cause(verdict, cause_in(verdict, reason, status != NULL ? status : ""),

@@ -1,7 +1,11 @@
 /* verdict_give: derives state, exit code and reason from the events that verdict.c collected. */
+#define _GNU_SOURCE
 #include "runner/supervisor/policy/verdict.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
 
 #include "base/banned.h"
 
@@ -29,11 +33,35 @@ bool dt_verdict_may_restart(const dt_verdict *verdict)
            verdict->left.length == 0;
 }
 
+/* Puts what explains the failure of a rank that lost another one before the report of that rank. */
+static void explain(dt_verdict *verdict)
+{
+    bool early = verdict->early.length > 0 && verdict->early_ms <= verdict->cause_time_ms;
+    bool waited = strcasestr(verdict->reason.data, "timed out") != NULL ||
+                  strcasestr(verdict->reason.data, "timeout") != NULL;
+    char *report, when[DT_CLOCK_ISO_SIZE];
+
+    if (verdict->cause != DT_CAUSE_PEER || (!early && !(waited && verdict->peer.length > 0)))
+        return;
+    report = dt_strbuf_detach(&verdict->reason);
+    if (early)
+        dt_strbuf_add_fmt(&verdict->reason, "%s at %.8sZ, before the others; then %s",
+                          verdict->early.data,
+                          dt_clock_iso(when, verdict->early_ms) + strlen("2026-11-21T"), report);
+    else
+        dt_strbuf_add_fmt(&verdict->reason, "%s, while the others waited for it; then %s",
+                          verdict->peer.data, report);
+    free(report);
+    dt_strbuf_reset(&verdict->early);
+    dt_strbuf_reset(&verdict->peer);
+}
+
 void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason)
 {
     if (dt_verdict_has_failed(verdict)) {
         *state = DT_RUN_FAILED;
         *exit_code = verdict->exit_code;
+        explain(verdict);
     } else if (verdict->finished_steps) {
         *state = DT_RUN_FINISHED;
         *exit_code = DT_EXIT_GOOD;

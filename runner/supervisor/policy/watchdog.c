@@ -215,6 +215,35 @@ dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_sec
     return all_quiet && *rank >= 0 ? DT_WATCHDOG_HANGS : DT_WATCHDOG_SLOW;
 }
 
+/* Returns how long the program has done nothing at all. */
+static double idle_seconds(const dt_watchdog_rank *rank)
+{
+    if (rank->condition == DT_WATCHDOG_STOPPED || rank->condition == DT_WATCHDOG_BLOCKED)
+        return fmin(rank->condition_seconds, rank->still_seconds);
+    return is_quiet(rank->condition) ? rank->quiet_seconds : 0;
+}
+
+dt_watchdog_verdict dt_watchdog_decide_program(const dt_watchdog *dog, int64_t *rank)
+{
+    bool all_idle = true;
+
+    *rank = -1;
+    for (int64_t i = 0; i < dog->rank_count; i++) {
+        const dt_watchdog_rank *one = &dog->ranks[i];
+
+        if (one->condition == DT_WATCHDOG_GONE)
+            continue;
+        all_idle = all_idle && idle_seconds(one) > dog->hang_seconds;
+        if (one->condition == DT_WATCHDOG_STOPPED && one->condition_seconds > dog->hang_seconds) {
+            *rank = i;
+            return DT_WATCHDOG_HANGS;
+        }
+        if (*rank < 0)
+            *rank = i;
+    }
+    return all_idle && *rank >= 0 ? DT_WATCHDOG_HANGS : DT_WATCHDOG_FINE;
+}
+
 const char *dt_watchdog_condition_words(dt_watchdog_condition condition)
 {
     static const char *const words[] = {

@@ -97,6 +97,10 @@ typedef enum dt_watchdog_verdict {
 dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_seconds,
                                        double limit_seconds, int64_t *rank);
 
+/* The same of programs that dtrun knows nothing of: ranks hang if one was stopped for hang_seconds, or if none has used
+ * processor time, waited for a disk or written anything for so long. */
+dt_watchdog_verdict dt_watchdog_decide_program(const dt_watchdog *dog, int64_t *rank);
+
 /* Returns "advances", "waits for other ranks", ... for messages. */
 const char *dt_watchdog_condition_words(dt_watchdog_condition condition);
 

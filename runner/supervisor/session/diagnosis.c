@@ -57,12 +57,63 @@ static void say_rank(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t rank,
                           seen->busy_seconds);
 }
 
+/* Returns the rank whose program is most likely what the others wait for; -1 if none was described. */
+static int64_t find_program(const dt_hang_diagnosis *all, int64_t besides)
+{
+    int64_t found = -1, most = -1;
+
+    for (int64_t i = 0; i < all->watchdog->rank_count; i++) {
+        const json_t *program =
+            json_object_get(json_array_get(all->diagnoses, (size_t)i), "program");
+        int64_t suspicion = json_integer_value(json_object_get(program, "suspicion"));
+
+        if (!json_is_object(program) || i == besides || suspicion <= most)
+            continue;
+        found = i;
+        most = suspicion;
+    }
+    return found;
+}
+
+static void say_program(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t rank)
+{
+    const json_t *program =
+        json_object_get(json_array_get(all->diagnoses, (size_t)rank), "program");
+    double quiet = json_number_value(json_object_get(program, "quiet_seconds"));
+
+    dt_strbuf_add_fmt(out, "rank %lld on %s %s", (long long)rank, all->host_of(all->context, rank),
+                      text_of(program, "words"));
+    if (text_of(program, "wchan")[0] != '\0')
+        dt_strbuf_add_fmt(out, " in the kernel's %s", text_of(program, "wchan"));
+    if (quiet >= 1)
+        dt_strbuf_add_fmt(out, ", for %.0f s without processor time and output", quiet);
+}
+
+/* Returns false if the ranks run no programs. */
+static bool say_programs(dt_strbuf *out, const dt_hang_diagnosis *all)
+{
+    int64_t worst = find_program(all, -1), other = find_program(all, worst);
+
+    if (worst < 0)
+        return false;
+    dt_strbuf_add_str(out, ": ");
+    say_program(out, all, worst);
+    if (other >= 0) {
+        dt_strbuf_add_str(out, ", while ");
+        say_program(out, all, other);
+    }
+    return true;
+}
+
 /* Only `hung` is known to compute without end; the other causes show in the diagnoses. */
 void dt_hang_diagnosis_say(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t hung)
 {
     bool is_loop = all->watchdog->ranks[hung].condition == DT_WATCHDOG_RUNS;
     const json_t *worst = NULL, *waiting = NULL;
     int64_t loops = is_loop ? hung : -1, worst_rank = -1, waiting_rank = -1, alike = 0;
+
+    if (say_programs(out, all))
+        return;
 
     for (int64_t i = 0; i < all->watchdog->rank_count; i++) {
         const json_t *diagnosis = json_array_get(all->diagnoses, (size_t)i);

@@ -52,7 +52,7 @@ static void take_recipe(dt_session *session, const dt_plan *plan)
     session->nodes_min = plan->recipe.nodes_min;
     session->max_restarts = plan->recipe.failure.max_restarts;
     session->of_command = plan->recipe.task == DT_TASK_COMMAND;
-    session->hang_seconds = session->of_command ? 0 : plan->recipe.failure.hang_seconds;
+    session->hang_seconds = plan->recipe.failure.hang_seconds;
     dt_launch_env_references(&session->variables,
                              dt_launch_env_text("", &plan->recipe.env, &session->arena),
                              &session->arena);

@@ -70,6 +70,11 @@ static dt_status say(dt_session *session, const char *event, const char *message
 static void say_silence(dt_strbuf *out, const dt_session *session)
 {
     dt_strbuf_init(out);
+    if (session->of_command) {
+        dt_strbuf_add_fmt(out, "the program hangs (failure.hang_seconds is %g)",
+                          session->hang_seconds);
+        return;
+    }
     dt_strbuf_add_fmt(out, "no step for %.0f s while %s", session->silence.seconds,
                       dt_silence_phase_name(session->silence.phase));
 }
@@ -135,7 +140,8 @@ static dt_status ask(dt_session *session, dt_error *err)
 
 static dt_status end(dt_session *session, int64_t hung, dt_error *err)
 {
-    int64_t began_ms = dt_clock_wall_ms() - (int64_t)(1000 * session->silence.seconds);
+    double lasted = session->of_command ? session->hang_seconds : session->silence.seconds;
+    int64_t began_ms = dt_clock_wall_ms() - (int64_t)(1000 * lasted);
     dt_hang_diagnosis diagnosis = {.diagnoses = session->diagnoses,
                                    .watchdog = &session->watchdog,
                                    .host_of = host_of,
@@ -160,11 +166,14 @@ static dt_status look(dt_session *session, dt_error *err)
     dt_watchdog_verdict verdict;
     int64_t hung;
 
+    if (session->of_command && session->state != DT_RUN_RUNNING)
+        return DT_OK;
     if (session->hang_seconds <= 0 ||
         (session->state != DT_RUN_STARTING && session->state != DT_RUN_RUNNING))
         return DT_OK;
-    verdict =
-        dt_watchdog_decide(&session->watchdog, silent, dt_silence_limit(&session->silence), &hung);
+    verdict = session->of_command ? dt_watchdog_decide_program(&session->watchdog, &hung)
+                                  : dt_watchdog_decide(&session->watchdog, silent,
+                                                       dt_silence_limit(&session->silence), &hung);
     if (verdict != DT_WATCHDOG_HANGS && session->asked) {
         dt_log_info("the ranks advance again");
         session->asked = false;
