@@ -149,7 +149,8 @@ struct dt_agent {
     int64_t acknowledged;
 
     uv_prepare_t before_wait;
-    uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, cache_pin_timer;
+    uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, cache_pin_timer,
+        output_timer;
     uv_signal_t child_signal, stop_signals[2], asked_signals[2];
 };
 

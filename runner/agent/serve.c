@@ -116,6 +116,8 @@ static void loop_init(dt_agent *agent)
     uv_timer_init(&agent->loop, &agent->diagnosis_timer);
     uv_timer_init(&agent->loop, &agent->proof_timer);
     uv_timer_init(&agent->loop, &agent->cache_pin_timer);
+    uv_timer_init(&agent->loop, &agent->output_timer);
+    agent->output_timer.data = agent;
     uv_signal_init(&agent->loop, &agent->child_signal);
     agent->before_wait.data = agent->alive_timer.data = agent->ending_timer.data = agent;
     agent->child_signal.data = agent->diagnosis_timer.data = agent->proof_timer.data = agent;

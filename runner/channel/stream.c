@@ -58,6 +58,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void feed(dt_stream *stream, size_t length)
 {
+    stream->lines.now_ms = (int64_t)uv_now(stream->pipe.loop);
     dt_lines_feed(&stream->lines, stream->bytes, length, take_line, stream);
     if (!stream->closing && stream->calls.batch != NULL)
         stream->calls.batch(stream->context);
@@ -143,6 +144,19 @@ void dt_stream_send(dt_stream *stream, const void *bytes, size_t length)
     buf = uv_buf_init(request->bytes, (unsigned)length);
     if (uv_write(&request->request, (uv_stream_t *)&stream->pipe, &buf, 1, on_written) != 0)
         free(request); /* the reader sees the broken channel too, and reports it */
+}
+
+void dt_stream_display(dt_stream *stream, int64_t show_ms)
+{
+    stream->lines.show_ms = show_ms;
+}
+
+bool dt_stream_show(dt_stream *stream)
+{
+    if (stream->closing || stream->ended)
+        return false;
+    stream->lines.now_ms = (int64_t)uv_now(stream->pipe.loop);
+    return dt_lines_show(&stream->lines, take_line, stream);
 }
 
 size_t dt_stream_queued_bytes(const dt_stream *stream)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "base/error.h"
@@ -39,6 +40,11 @@ void dt_stream_pause(dt_stream *stream, bool pause);
 /* Reads what is available without waiting, at most about max_bytes, so that the last output of a
  * process comes before its death. */
 void dt_stream_drain(dt_stream *stream, size_t max_bytes);
+
+/* Reads the lines for display (lines.h). */
+void dt_stream_display(dt_stream *stream, int64_t show_ms);
+/* Delivers an incomplete line that is due; returns whether one is left, to be shown later. */
+bool dt_stream_show(dt_stream *stream);
 
 /* Delivers an incomplete last line, as at end of file. */
 void dt_stream_finish(dt_stream *stream);

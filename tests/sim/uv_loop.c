@@ -36,6 +36,11 @@ int uv_loop_close(uv_loop_t *loop)
     return 0;
 }
 
+uint64_t uv_now(const uv_loop_t *loop)
+{
+    return (uint64_t)(sim_now_ns / 1000000);
+}
+
 void uv_stop(uv_loop_t *loop)
 {
     sim_loop_of(loop)->stop = true;

@@ -103,9 +103,67 @@ static void test_lines_are_the_same_however_they_arrive(void **state)
     }
 }
 
+/* A line that a process prints for display: pieces at times in ms, and "show" where the time of an incomplete line is
+ * looked at. */
+static void test_lines_for_display(void **state)
+{
+    static const struct {
+        struct {
+            int64_t ms;
+            const char *text; /* NULL: show */
+        } pieces[8];
+        const char *lines;
+    } cases[] = {
+        {{{0, "a\r\nb\n\nc"}}, "a|b||c|"},
+        {{{0, "\r"}, {0, "\n"}, {0, "a\r"}, {5, "\nb"}}, "|a|b|"},
+        /* states of a bar: the first, one a second, the last */
+        {{{1000, "\r 1%"},
+          {1100, "\r 2%"},
+          {1200, "\r 3%"},
+          {2200, "\r 4%"},
+          {2300, "\r 5%\nend\n"}},
+         " 1%| 3%| 5%|end|"},
+        {{{1000, "1%\r2%\r3%\r"}, {1100, "4%\r"}}, "1%|4%|"},
+        /* the head of a traceback stays */
+        {{{1000, "\r99%"}, {1010, "\r100%"}, {1020, "Traceback:\n  File\n"}},
+         "99%|100%Traceback:|  File|"},
+        /* an incomplete line is shown after a second, and goes on in another one */
+        {{{1000, "load"}, {1500, NULL}, {2000, NULL}, {3000, NULL}, {4000, "ed\n\n"}}, "load|ed||"},
+        {{{1000, "ask? "}, {2000, NULL}, {4000, "\nx\n"}}, "ask? |x|"},
+        {{{1000, "\r1%"}, {1100, "\r2%"}, {2200, NULL}, {2300, "\r3%"}, {3400, NULL}}, "1%|2%|3%|"},
+        /* a state that is too long does not hide the next line */
+        {{{1000, "12345678901234567890"}, {1000, "\rok\n"}}, "1234567890123456+|ok|"},
+    };
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        dt_strbuf out;
+        dt_lines lines;
+
+        dt_strbuf_init(&out);
+        dt_lines_init(&lines, 16);
+        lines.show_ms = 1000;
+        for (size_t i = 0; i < 8; i++) {
+            const char *text = cases[c].pieces[i].text;
+
+            if (text == NULL && cases[c].pieces[i].ms == 0)
+                break;
+            lines.now_ms = cases[c].pieces[i].ms;
+            if (text == NULL)
+                (void)dt_lines_show(&lines, join, &out);
+            else
+                dt_lines_feed(&lines, text, strlen(text), join, &out);
+        }
+        dt_lines_finish(&lines, join, &out);
+        assert_string_equal(out.data, cases[c].lines);
+        dt_lines_release(&lines);
+        dt_strbuf_release(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines_for_display),
         cmocka_unit_test(test_good_text_stays_as_it_is),
         cmocka_unit_test(test_bytes_that_are_not_utf8_are_replaced_one_by_one),
         cmocka_unit_test(test_a_carriage_return_at_the_end_is_removed),

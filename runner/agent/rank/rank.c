@@ -20,6 +20,7 @@
 #include "base/banned.h"
 
 #define DRAIN_BYTES ((size_t)4 << 20)
+#define SHOW_MS     1000 /* between two states of a progress bar; and for an incomplete line */
 
 static void on_output_line(void *context, const char *text, size_t length, bool cut)
 {
@@ -40,11 +41,30 @@ static void on_output_end(void *context, const char *why)
     output->stream = NULL;
 }
 
+/* Delivers incomplete lines that nothing has followed, such as a prompt, or the last words before a hang. */
+static void on_output_timer(uv_timer_t *timer)
+{
+    dt_agent *agent = timer->data;
+    bool left = false;
+
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *rank = &agent->ranks[i];
+
+        left = (rank->out.stream != NULL && dt_stream_show(rank->out.stream)) || left;
+        left = (rank->err.stream != NULL && dt_stream_show(rank->err.stream)) || left;
+    }
+    if (!left)
+        uv_timer_stop(timer);
+}
+
 static void on_output(void *context)
 {
     dt_agent_output *output = context;
+    uv_timer_t *timer = &output->rank->agent->output_timer;
 
     output->rank->heartbeat.output++;
+    if (!uv_is_active((uv_handle_t *)timer))
+        uv_timer_start(timer, on_output_timer, SHOW_MS, SHOW_MS / 4);
 }
 
 /* False for a failure that a peer's death caused: that is not the first cause. */
@@ -134,8 +154,12 @@ dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int er
     st = dt_stream_open(&rank->out.stream, loop, out, DT_AGENT_LOG_LINE_BYTES, &output_calls,
                         &rank->out, err);
     first = first != DT_OK ? first : st;
+    if (st == DT_OK)
+        dt_stream_display(rank->out.stream, SHOW_MS);
     st = dt_stream_open(&rank->err.stream, loop, err_fd, DT_AGENT_LOG_LINE_BYTES, &output_calls,
                         &rank->err, err);
+    if (st == DT_OK)
+        dt_stream_display(rank->err.stream, SHOW_MS);
     return first != DT_OK ? first : st;
 }
 
