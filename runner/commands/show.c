@@ -153,8 +153,8 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
                       const dt_timing *timing, const facts *all, dt_arena *arena)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
-    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
-    bool steps = !dt_task_of_lines(run);
+    bool steps = !dt_task_of_lines(run), command = dt_runs_is_command(run);
+    char a[DT_FORMAT_SIZE];
     dt_table table;
 
     dt_table_init(&table, columns, 2, arena);
@@ -175,15 +175,15 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
                  dt_runs_shown_state(run, &timing->activity));
     if (run->reason[0] != '\0')
         add_fact(&table, "reason", run->reason);
-    dt_table_add(&table, DT_STYLE_DIM, steps ? "step" : "lines");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s of %s", dt_format_whole(a, sizeof(a), run->step),
-                 dt_runs_total(b, sizeof(b), run));
-    if (steps || !isnan(run->loss))
+    if (!command || run->steps_total > 0 || run->step > 0)
+        add_fact(&table, steps ? "step" : "lines", dt_runs_progress(a, sizeof(a), " of ", run));
+    if ((steps && !command) || !isnan(run->loss))
         add_loss(&table, "loss", run->loss, all->loss_spark);
-    if (steps)
+    if ((steps && !command) || !isnan(run->valid_loss))
         add_loss(&table, "validation loss", run->valid_loss, all->valid_spark);
-    add_fact(&table, dt_runs_timed_speed(run),
-             dt_format_count(a, sizeof(a), timing->tokens_per_second));
+    if (!command || !isnan(timing->tokens_per_second))
+        add_fact(&table, dt_runs_timed_speed(run),
+                 dt_format_count(a, sizeof(a), timing->tokens_per_second));
     add_time(&table, "created", run->created_ms);
     add_time(&table, "started", run->started_ms);
     add_time(&table, "ended", run->ended_ms);

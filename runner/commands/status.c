@@ -42,6 +42,7 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
 {
     double share = run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
     char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE], c[DT_FORMAT_SIZE];
+    bool command = dt_runs_is_command(run), has_numbers = true;
 
     dt_term_add(out, term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
     dt_term_add(out, term, dt_runs_activity_style(run, &timing->activity), "%s",
@@ -50,12 +51,19 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
                 (long long)run->attempt);
     if (run->reason[0] != '\0')
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", run->reason);
-    dt_strbuf_add_str(out, "  ");
-    dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
-    dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s %s of %s\n", (int)(share * 100),
-                dt_task_of_lines(run) ? "line" : "step", dt_format_whole(a, sizeof(a), run->step),
-                dt_runs_total(b, sizeof(b), run));
-    if (!dt_task_of_lines(run))
+    if (run->steps_total > 0 || !command) {
+        dt_strbuf_add_str(out, "  ");
+        dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
+        dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s %s\n", (int)(share * 100),
+                    dt_task_of_lines(run) ? "line" : "step",
+                    dt_runs_progress(a, sizeof(a), " of ", run));
+    } else if (run->step > 0) {
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  step %s\n",
+                    dt_runs_progress(a, sizeof(a), " of ", run));
+    }
+    if (command && isnan(run->loss) && isnan(run->valid_loss))
+        has_numbers = false; /* it reports none */
+    else if (!dt_task_of_lines(run))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation %s   ",
                     dt_format_loss(a, sizeof(a), run->loss),
                     dt_format_loss(b, sizeof(b), run->valid_loss));
@@ -64,14 +72,16 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     else
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s lines/s   ",
                     dt_format_count(a, sizeof(a), timing->lines_per_second));
-    dt_term_add(out, term, DT_STYLE_PLAIN, "%s %s\n",
-                dt_format_count(c, sizeof(c), timing->tokens_per_second), dt_runs_timed_speed(run));
+    if (has_numbers)
+        dt_term_add(out, term, DT_STYLE_PLAIN, "%s %s\n",
+                    dt_format_count(c, sizeof(c), timing->tokens_per_second),
+                    dt_runs_timed_speed(run));
     dt_term_add(out, term, DT_STYLE_PLAIN, "  elapsed %s",
                 dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));
     if (!dt_run_state_is_terminal(run->state) && !isnan(timing->eta_seconds))
         dt_term_add(out, term, DT_STYLE_PLAIN, "   left %s",
                     dt_format_seconds(b, sizeof(b), ceil(timing->eta_seconds)));
-    else if (!dt_run_state_is_terminal(run->state) && run->first_step_ms != 0)
+    else if (!dt_run_state_is_terminal(run->state) && run->first_step_ms != 0 && !command)
         dt_term_add(out, term, DT_STYLE_PLAIN, "   left -");
     dt_strbuf_add_char(out, '\n');
 }

@@ -69,33 +69,41 @@ static void add_title(dt_strbuf *out, const dt_term *term, const dt_run *run,
 static void add_progress(dt_strbuf *out, const dt_term *term, const dt_run *run)
 {
     double share = run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
-    char step[DT_FORMAT_SIZE], total[DT_FORMAT_SIZE];
+    char step[DT_FORMAT_SIZE];
 
+    if (run->steps_total == 0 && dt_runs_is_command(run)) {
+        if (run->step > 0)
+            dt_term_add(out, term, DT_STYLE_PLAIN, "step %s\n",
+                        dt_runs_progress(step, sizeof(step), " of ", run));
+        return;
+    }
     dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
-    dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s of %s\n", (int)(share * 100),
-                dt_format_whole(step, sizeof(step), run->step),
-                dt_runs_total(total, sizeof(total), run));
+    dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s\n", (int)(share * 100),
+                dt_runs_progress(step, sizeof(step), " of ", run));
 }
 
 static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail)
 {
     const dt_run *run = &detail->run;
+    bool command = dt_runs_is_command(run);
     char text[DT_FORMAT_SIZE];
 
-    dt_term_add(out, term, DT_STYLE_PLAIN, "loss %s",
-                dt_format_loss(text, sizeof(text), run->loss));
+    if (!command || !isnan(run->loss))
+        dt_term_add(out, term, DT_STYLE_PLAIN, "loss %s  ",
+                    dt_format_loss(text, sizeof(text), run->loss));
     if (!isnan(run->valid_loss))
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  validation %s",
+        dt_term_add(out, term, DT_STYLE_PLAIN, "validation %s  ",
                     dt_format_loss(text, sizeof(text), run->valid_loss));
-    dt_term_add(out, term, DT_STYLE_PLAIN, "  %s %s",
-                dt_format_count(text, sizeof(text), detail->timing.tokens_per_second),
-                dt_runs_timed_speed(run));
-    dt_term_add(out, term, DT_STYLE_DIM, "  elapsed %s",
+    if (!command || !isnan(detail->timing.tokens_per_second))
+        dt_term_add(out, term, DT_STYLE_PLAIN, "%s %s  ",
+                    dt_format_count(text, sizeof(text), detail->timing.tokens_per_second),
+                    dt_runs_timed_speed(run));
+    dt_term_add(out, term, DT_STYLE_DIM, "elapsed %s",
                 dt_format_seconds(text, sizeof(text), detail->timing.elapsed_seconds));
     if (!dt_run_state_is_terminal(run->state) && !isnan(detail->timing.eta_seconds))
         dt_term_add(out, term, DT_STYLE_DIM, "  left %s",
                     dt_format_seconds(text, sizeof(text), ceil(detail->timing.eta_seconds)));
-    else if (!dt_run_state_is_terminal(run->state) && run->first_step_ms != 0)
+    else if (!dt_run_state_is_terminal(run->state) && run->first_step_ms != 0 && !command)
         dt_term_add(out, term, DT_STYLE_DIM, "  left -");
     dt_strbuf_add_char(out, '\n');
 }

@@ -142,7 +142,7 @@ static void add_spark(dt_table *table, const dt_term *term, const dt_curve *curv
 static void add_row(dt_table *table, const dt_term *term, const dt_top_row *row, bool selected,
                     int64_t now_ms)
 {
-    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
+    char a[DT_FORMAT_SIZE];
     const dt_run *run = row->run;
     bool ended = dt_run_state_is_terminal(run->state);
 
@@ -151,8 +151,7 @@ static void add_row(dt_table *table, const dt_term *term, const dt_top_row *row,
     dt_table_add(table, DT_STYLE_PLAIN, "%s", run->id);
     dt_table_add(table, dt_runs_activity_style(run, &row->timing.activity), "%s",
                  dt_runs_shown_state(run, &row->timing.activity));
-    dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
-                 dt_runs_total(b, sizeof(b), run));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_runs_progress(a, sizeof(a), "/", run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
     dt_table_add(table, DT_STYLE_PLAIN, "%s %s",
                  dt_format_count(a, sizeof(a), row->timing.tokens_per_second),

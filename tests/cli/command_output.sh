@@ -22,6 +22,16 @@ json "o['loss'] == 0.3" "o['steps'] == 3"
 expect 0 metrics last --name lr --format csv
 says "0.001"
 
+# What rank 0 prints is shown by --wait, with its last incomplete line; nothing that the program does not report.
+printf 'for i in 1 2 3; do echo "line $i of rank $RANK"; done; printf "10%%%%\\r20%%%%\\r30%%%%\\n"; printf "no newline"' >"$work/talk.sh"
+expect 0 run --wait --processes 2 -- sh "$work/talk.sh"
+says "line 1 of rank 0" "line 3 of rank 0" "30%" "no newline" "logs " "talk "
+lacks "rank 1" "step 0" "of ?" "loss" "20%"
+for words in "status last" "show last" "list --columns run,step"; do
+    expect 0 $words
+    lacks "of ?" "0/?" "loss  " "loss -"
+done
+
 # Programs that are not there, or cannot be executed.
 recipe bad 'command: ./trainer.sh code 3'
 refused() { # COMMAND, message

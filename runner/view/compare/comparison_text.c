@@ -77,7 +77,7 @@ static void add_runs(dt_strbuf *out, const dt_term *term, const dt_comparison *a
     static const dt_table_column columns[] = {{"", false},      {"run", false}, {"name", false},
                                               {"state", false}, {"step", true}, {"tags", false}};
     static const int spare[] = {0, 0, 0, 1, 2, 3};
-    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
+    char a[DT_FORMAT_SIZE];
     dt_table table;
 
     dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), arena);
@@ -89,8 +89,7 @@ static void add_runs(dt_strbuf *out, const dt_term *term, const dt_comparison *a
         dt_table_add(&table, DT_STYLE_BOLD, "%s", run->id);
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", run->name);
         dt_table_add(&table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
-        dt_table_add(&table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
-                     dt_runs_total(b, sizeof(b), run));
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", dt_runs_progress(a, sizeof(a), "/", run));
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", run->tags);
     }
     dt_table_write(out, &table, term, 2);

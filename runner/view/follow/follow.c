@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/report.h"
+#include "runner/view/follow/log_tail.h"
 #include "runner/view/follow/upkeep.h"
 #include "runner/view/follow/view.h"
 #include "runner/view/runs/incidents.h"
@@ -19,6 +20,7 @@
 #include "base/banned.h"
 
 #define FRAME_SECONDS 0.2
+#define OUTPUT_BEFORE 6 /* lines of a command that was started before */
 
 /* The newest data that the view has shown. */
 typedef struct cursors {
@@ -32,7 +34,11 @@ typedef struct follower {
     dt_arena arena; /* reset every frame */
     cursors at;
     dt_frame frame;
-    dt_run row; /* lives in `arena` */
+    dt_run row;            /* lives in `arena` */
+    dt_log_tail output;    /* of rank 0 of a command */
+    dt_arena output_arena; /* of `output` */
+    bool has_output;
+    char output_since[DT_CLOCK_ISO_SIZE]; /* lines before that are of earlier attempts */
 } follower;
 
 /* Finds the first step of the newest attempt. */
@@ -102,8 +108,8 @@ static dt_status new_points(follower *f, dt_error *err)
     dt_metric *losses;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_store_metric_list(f->store, &losses, &frame->losses_count, f->run, frame->timing.curve,
-                                f->at.loss_step, 0, &f->arena, err));
+    DT_TRY(dt_store_metric_list(f->store, &losses, &frame->losses_count, f->run,
+                                frame->timing.curve, f->at.loss_step, 0, &f->arena, err));
     frame->losses = losses;
     if (frame->losses_count > 0)
         f->at.loss_step = losses[frame->losses_count - 1].step;
@@ -157,6 +163,64 @@ out:
     return st;
 }
 
+const char *dt_frame_output(const dt_frame *frame, int64_t index)
+{
+    const char *blank = strchr(frame->output[index].text, ' ');
+
+    return blank != NULL ? blank + 1 : "";
+}
+
+/* Shows output from the start of the attempt, or the newest lines of a run that was started before. */
+static dt_status open_output(follower *f, dt_follow_from from, dt_error *err)
+{
+    int64_t since_ms = 0, count;
+    dt_log_line *seen;
+    dt_attempt *attempts;
+    dt_status st = DT_OK;
+
+    if (!dt_runs_is_command(&f->row))
+        return DT_OK;
+    DT_TRY(dt_store_attempt_list(f->store, &attempts, &count, f->run, &f->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (attempts[i].attempt == f->row.attempt && from == DT_FOLLOW_FROM_START)
+            since_ms = attempts[i].created_ms;
+    dt_clock_iso(f->output_since, since_ms);
+    DT_TRY(dt_log_tail_init(&f->output, f->store, &f->row, -1, &f->output_arena, err));
+    f->output.rank = 0;
+    f->has_output = true;
+    if (from == DT_FOLLOW_FROM_NOW) {
+        DT_TRY(dt_log_tail_read(&f->output, &seen, &count, DT_LOG_LAST, OUTPUT_BEFORE, f->store,
+                                &f->row, &f->output_arena, err));
+        if (count > 0)
+            snprintf(f->output_since, sizeof(f->output_since), "%.*s", (int)strlen(f->output_since),
+                     seen[0].text);
+        for (int64_t i = 0; i < f->output.count; i++)
+            f->output.readers[i].offset = 0;
+    }
+out:
+    return st;
+}
+
+static dt_status new_output(follower *f, dt_error *err)
+{
+    bool ended = dt_run_state_is_terminal(f->row.state);
+    dt_log_line *lines;
+    dt_status st = DT_OK;
+    int64_t count, taken = 0;
+
+    if (!f->has_output)
+        return DT_OK;
+    DT_TRY(dt_log_tail_read(&f->output, &lines, &count, ended ? DT_LOG_REST : DT_LOG_LIVE, 0,
+                            f->store, &f->row, &f->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (lines[i].rank == 0 && strncmp(lines[i].text, f->output_since, DT_CLOCK_ISO_SIZE) >= 0)
+            lines[taken++] = lines[i];
+    f->frame.output = lines;
+    f->frame.output_count = taken;
+out:
+    return st;
+}
+
 /* Reads the next frame. The run is read first: everything after it is newer, so nothing is missed
  * at the end. */
 static dt_status next_frame(follower *f, dt_error *err)
@@ -178,6 +242,7 @@ static dt_status next_frame(follower *f, dt_error *err)
     DT_TRY(new_points(f, err));
     DT_TRY(new_checkpoints(f, err));
     DT_TRY(new_troubles(f, err));
+    DT_TRY(new_output(f, err));
 out:
     return st;
 }
@@ -226,9 +291,12 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
 
     *left = false;
     dt_arena_init(&f.arena, 0);
+    dt_arena_init(&f.output_arena, 0);
     dt_interrupt_catch();
     DT_TRY(dt_store_run_find(store, &f.row, run, &f.arena, err));
     DT_TRY(place_cursors(&f, from, err));
+    if (kind == DT_FOLLOW_AUTO || kind == DT_FOLLOW_LINES)
+        DT_TRY(open_output(&f, from, err));
     make_view(&view, kind, &f);
     for (;;) {
         DT_TRY(next_frame(&f, err));
@@ -246,6 +314,7 @@ dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, d
 out:
     if (view != NULL)
         view->close(view);
+    dt_arena_release(&f.output_arena);
     dt_arena_release(&f.arena);
     return st;
 }

@@ -26,9 +26,15 @@ typedef struct dt_frame {
     int64_t losses_count, evaluations_count;
     const dt_store_checkpoint *const *checkpoints;
     int64_t checkpoints_count;
+    /* of a command: what rank 0 printed, with its time */
+    const struct dt_log_line *output;
+    int64_t output_count;
     const char *const *troubles; /* sentences: a checkpoint that failed, a rank that died */
     int64_t troubles_count;
 } dt_frame;
+
+/* Returns the text of a line of output, without its time. */
+const char *dt_frame_output(const dt_frame *frame, int64_t index);
 
 typedef struct dt_view dt_view;
 struct dt_view {

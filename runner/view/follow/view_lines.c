@@ -91,6 +91,8 @@ static void lines_show(dt_view *view, const dt_frame *frame)
 
     if (!ended)
         add_state(lines, frame);
+    for (int64_t i = 0; i < frame->output_count; i++)
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "%s\n", dt_frame_output(frame, i));
     add_step(lines, frame);
     add_rare(lines, frame);
     if (ended)

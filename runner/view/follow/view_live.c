@@ -9,6 +9,7 @@
  *   elapsed 1m02s   left 53s   Ctrl-C detaches, the run continues
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,12 +24,15 @@
 #include "base/banned.h"
 
 enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, BESIDE_SPARK = 52, NODES_MOST = 16 };
+enum { OUTPUT_LINES = 6, OUTPUT_BYTES = 512 };
 
 typedef struct live_view {
     dt_view view;
     dt_term term;
     dt_live live;
     dt_strbuf above, block;
+    char output[OUTPUT_LINES][OUTPUT_BYTES]; /* the last lines of a command, a ring */
+    int64_t output_count;
 } live_view;
 
 static void add_above(live_view *live, const dt_frame *frame)
@@ -77,6 +81,12 @@ static void add_progress(live_view *live, const dt_run *run, const char *unit)
     char step[DT_FORMAT_SIZE], total[DT_FORMAT_SIZE];
 
     columns = columns > BAR_MOST ? BAR_MOST : columns < BAR_LEAST ? BAR_LEAST : columns;
+    if (run->steps_total == 0 && dt_runs_is_command(run)) {
+        if (run->step > 0)
+            dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "step %s\n",
+                        dt_format_whole(step, sizeof(step), run->step));
+        return;
+    }
     dt_bar_add(&live->block, &live->term, dt_runs_style(run->state), share, (size_t)columns);
     dt_term_add(&live->block, &live->term, DT_STYLE_BOLD, " %3d%%", (int)(share * 100));
     dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "  %s",
@@ -120,8 +130,10 @@ static void add_numbers(live_view *live, const dt_frame *frame)
     if (!isnan(frame->timing.lines_per_second)) {
         dt_curve_add_spark(&live->block, &live->term, &frame->curve, spark > 0 ? (size_t)spark : 0);
         dt_strbuf_add_str(&live->block, live->term.unicode && spark > 0 ? "   " : "");
-        add_pair(live, "",
-                 dt_format_count(text, sizeof(text), frame->timing.lines_per_second), " lines/s");
+        add_pair(live, "", dt_format_count(text, sizeof(text), frame->timing.lines_per_second),
+                 " lines/s");
+    } else if (isnan(run->loss) && dt_runs_is_command(run)) {
+        dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "%s", "");
     } else if (isnan(run->loss)) {
         dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "nothing yet");
     } else {
@@ -136,15 +148,29 @@ static void add_numbers(live_view *live, const dt_frame *frame)
         add_pair(live, "", dt_format_count(text, sizeof(text), frame->timing.tokens_per_second),
                  unit);
     }
-    dt_strbuf_add_char(&live->block, '\n');
+    if (!dt_runs_is_command(run) || !isnan(run->loss))
+        dt_strbuf_add_char(&live->block, '\n');
     add_pair(live, "elapsed", dt_format_seconds(text, sizeof(text), frame->timing.elapsed_seconds),
              "");
     if (!isnan(frame->timing.eta_seconds))
         add_pair(live, "left",
                  dt_format_seconds(text, sizeof(text), ceil(frame->timing.eta_seconds)), "");
-    else if (run->first_step_ms != 0)
+    else if (run->first_step_ms != 0 && !dt_runs_is_command(run))
         add_pair(live, "left", "-", "");
     add_hint(live);
+}
+
+static void add_output(live_view *live, const dt_frame *frame)
+{
+    for (int64_t i = 0; i < frame->output_count; i++) {
+        char *line = live->output[live->output_count++ % OUTPUT_LINES];
+
+        snprintf(line, OUTPUT_BYTES, "%s", dt_frame_output(frame, i));
+    }
+    for (int64_t i = live->output_count - OUTPUT_LINES; i < live->output_count; i++)
+        if (i >= 0)
+            dt_term_add(&live->block, &live->term, DT_STYLE_DIM, "  %s\n",
+                        live->output[i % OUTPUT_LINES]);
 }
 
 static void live_show(dt_view *view, const dt_frame *frame)
@@ -157,6 +183,7 @@ static void live_show(dt_view *view, const dt_frame *frame)
     add_above(live, frame);
     dt_strbuf_add_char(&live->block, '\n'); /* empty line between the record and the block */
     add_title(live, frame);
+    add_output(live, frame);
     add_progress(live, frame->run, isnan(frame->timing.lines_per_second) ? "steps" : "lines");
     add_numbers(live, frame);
     if (frame->nodes.nodes_count > 1 || frame->timing.activity.missing > 0)

@@ -106,7 +106,7 @@ static void add_usual(dt_table *table, const dt_run *run, const dt_activity *act
                       const usual_cells *cells)
 {
     bool holds = activity->steps || dt_run_state_is_terminal(run->state);
-    char a[DT_FORMAT_SIZE], b[DT_FORMAT_SIZE];
+    char a[DT_FORMAT_SIZE];
 
     dt_table_add(table, DT_STYLE_BOLD, "%s", run->id);
     if (cells->count == 1)
@@ -114,8 +114,7 @@ static void add_usual(dt_table *table, const dt_run *run, const dt_activity *act
     dt_table_add(table, DT_STYLE_PLAIN, "%s", run->name);
     dt_table_add(table, dt_runs_activity_style(run, activity), "%s",
                  dt_runs_shown_state(run, activity));
-    dt_table_add(table, DT_STYLE_PLAIN, "%s/%s", dt_format_whole(a, sizeof(a), run->step),
-                 dt_runs_total(b, sizeof(b), run));
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_runs_progress(a, sizeof(a), "/", run));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->loss));
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_format_loss(a, sizeof(a), run->valid_loss));
     add_speed(table, run, holds ? run->tokens_per_second : NAN, cells->names_unit);

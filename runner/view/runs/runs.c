@@ -285,6 +285,25 @@ const char *dt_runs_total(char *buf, size_t size, const dt_run *run)
     return buf;
 }
 
+bool dt_runs_is_command(const dt_run *run)
+{
+    const char *task = dt_task_of(run);
+
+    return task != NULL && strcmp(task, "command") == 0;
+}
+
+const char *dt_runs_progress(char *buf, size_t size, const char *between, const dt_run *run)
+{
+    char step[DT_FORMAT_SIZE], total[DT_FORMAT_SIZE];
+
+    dt_format_whole(step, sizeof(step), run->step);
+    if (run->steps_total > 0 || !dt_runs_is_command(run))
+        snprintf(buf, size, "%s%s%s", step, between, dt_runs_total(total, sizeof(total), run));
+    else
+        snprintf(buf, size, "%s", run->step > 0 ? step : "-");
+    return buf;
+}
+
 const dt_architecture *dt_runs_architecture(const dt_run *run)
 {
     const dt_architecture *found;

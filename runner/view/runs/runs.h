@@ -42,6 +42,10 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
  * "?" of a command, which does not tell.
  * Returns buf. */
 const char *dt_runs_total(char *buf, size_t size, const dt_run *run);
+/* Returns whether the run is a command. */
+bool dt_runs_is_command(const dt_run *run);
+/* Returns "1,080 of 2,000" with " of " between; of a command whose total is unknown "1,080", or "-" without a step. */
+const char *dt_runs_progress(char *buf, size_t size, const char *between, const dt_run *run);
 
 /* Returns the architecture of its model, or NULL if unknown. */
 const struct dt_architecture *dt_runs_architecture(const dt_run *run);

@@ -95,7 +95,7 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
     else if (generates && (kind == NULL || !kind->reads_rows))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    generate text\n", dtrun,
                     run->id);
-    if (run->state == DT_RUN_FAILED)
+    if (run->state == DT_RUN_FAILED || dt_runs_is_command(run))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s logs %s        show the output of all ranks\n",
                     dtrun, run->id);
     if (run->state != DT_RUN_FINISHED && checkpoint != NULL &&
@@ -129,8 +129,10 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
 
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
     dt_term_add(&text, &term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
-    dt_term_add(&text, &term, DT_STYLE_PLAIN, " at step %s after %s\n",
-                dt_format_whole(step, sizeof(step), run->step),
+    if (run->step > 0 || !dt_runs_is_command(run))
+        dt_term_add(&text, &term, DT_STYLE_PLAIN, " at step %s",
+                    dt_format_whole(step, sizeof(step), run->step));
+    dt_term_add(&text, &term, DT_STYLE_PLAIN, " after %s\n",
                 dt_clock_duration(took, sizeof(took), timing.elapsed_seconds));
     if (run->reason[0] != '\0')
         dt_term_add(&text, &term, dt_runs_style(run->state), "%s\n", run->reason);
