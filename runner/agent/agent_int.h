@@ -253,6 +253,8 @@ void dt_agent_diagnosis_end(dt_agent_rank *rank);
 /* --- heartbeat.c: facts for the supervisor's watchdog */
 /* Returns the current `alive` message, a new reference. Asks the engines for the next one. */
 json_t *dt_agent_heartbeat(dt_agent *agent);
+/* Returns what the program of the rank does: new reference (describe.h), and "quiet_seconds". */
+json_t *dt_agent_program_describe(const dt_agent_rank *rank);
 void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where); /* of an engine */
 
 /* --- lease.c */
@@ -264,8 +266,6 @@ void dt_agent_cache_pins_take(dt_agent *agent, const dt_agent_command *start);
 void dt_agent_cache_pins_release(dt_agent *agent);
 
 /* --- ending.c */
-/* Returns what the program of the rank does: new reference (describe.h), and "quiet_seconds". */
-json_t *dt_agent_program_describe(const dt_agent_rank *rank);
 void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *reason);
 void dt_agent_end_other_ranks(dt_agent *agent); /* because a rank failed or was not started */
 void dt_agent_ending_reap(dt_agent *agent);     /* call when ranks may have died */

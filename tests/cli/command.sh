@@ -34,7 +34,7 @@ lacks "stdin has"
 expect 0 metrics "$run" --name loss --format csv
 [ "$(cut -d, -f2,4 "$work/out" | tail -n +2 | tr '\n' ' ')" = "1,0.5 2,0.25 " ] || fail "not the metrics"
 expect 0 show "$run"
-says "command" "step             2 of 2"
+says "command" "step " "2 of 2"
 expect 0 show --json "$run"
 json "o['task'] == 'command'" "o['recipe']['env'][0] == 'KEY=\${env:DT_TEST_KEY}'" "'model' not in o['recipe']"
 expect 0 list --json

@@ -113,17 +113,6 @@ static void kill_and_look(dt_agent *agent)
         json_decref(left);
 }
 
-json_t *dt_agent_program_describe(const dt_agent_rank *rank)
-{
-    double since = rank->heartbeat.quiet_since_seconds;
-    pid_t pid = rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->program;
-    json_t *out = dt_process_describe_briefly(pid);
-
-    json_object_set_new(out, "quiet_seconds",
-                        json_real(since > 0 ? dt_clock_monotonic_seconds() - since : 0));
-    return out;
-}
-
 /* Returns whether the program was asked to write its stack instead of ending quietly: it sleeps while others fail,
  * and handles SIGABRT, as Python does with faulthandler. */
 static bool ask_for_stack(const dt_agent_rank *rank)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/activity.h"
+#include "runner/agent/process/describe.h"
 
 #include "base/banned.h"
 
@@ -88,4 +89,15 @@ json_t *dt_agent_heartbeat(dt_agent *agent)
                      (json_int_t)dt_clock_wall_ms(), "clock_ms",
                      (json_int_t)(dt_clock_monotonic_seconds() * 1e3), "next_sequence",
                      (json_int_t)agent->journal.next_sequence, "ranks", ranks);
+}
+
+json_t *dt_agent_program_describe(const dt_agent_rank *rank)
+{
+    double since = rank->heartbeat.quiet_since_seconds;
+    pid_t pid = rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->program;
+    json_t *out = dt_process_describe_briefly(pid);
+
+    json_object_set_new(out, "quiet_seconds",
+                        json_real(since > 0 ? dt_clock_monotonic_seconds() - since : 0));
+    return out;
 }

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-
 #include "base/banned.h"
 
 bool dt_verdict_has_failed(const dt_verdict *verdict)
@@ -39,15 +37,16 @@ static void explain(dt_verdict *verdict)
     bool early = verdict->early.length > 0 && verdict->early_ms <= verdict->cause_time_ms;
     bool waited = strcasestr(verdict->reason.data, "timed out") != NULL ||
                   strcasestr(verdict->reason.data, "timeout") != NULL;
-    char *report, when[DT_CLOCK_ISO_SIZE];
+    int64_t second = verdict->early_ms / 1000 % (24 * 60 * 60); /* of the day, in UTC */
+    char *report;
 
     if (verdict->cause != DT_CAUSE_PEER || (!early && !(waited && verdict->peer.length > 0)))
         return;
     report = dt_strbuf_detach(&verdict->reason);
     if (early)
-        dt_strbuf_add_fmt(&verdict->reason, "%s at %.8sZ, before the others; then %s",
-                          verdict->early.data,
-                          dt_clock_iso(when, verdict->early_ms) + strlen("2026-11-21T"), report);
+        dt_strbuf_add_fmt(&verdict->reason, "%s at %02d:%02d:%02dZ, before the others; then %s",
+                          verdict->early.data, (int)(second / 3600), (int)(second / 60 % 60),
+                          (int)(second % 60), report);
     else
         dt_strbuf_add_fmt(&verdict->reason, "%s, while the others waited for it; then %s",
                           verdict->peer.data, report);

@@ -163,13 +163,6 @@ out:
     return st;
 }
 
-const char *dt_frame_output(const dt_frame *frame, int64_t index)
-{
-    const char *blank = strchr(frame->output[index].text, ' ');
-
-    return blank != NULL ? blank + 1 : "";
-}
-
 /* Shows output from the start of the attempt, or the newest lines of a run that was started before. */
 static dt_status open_output(follower *f, dt_follow_from from, dt_error *err)
 {

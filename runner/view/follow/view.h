@@ -6,8 +6,11 @@
 #ifndef DT_RUNNER_VIEW_VIEW_H
 #define DT_RUNNER_VIEW_VIEW_H
 
+#include <string.h>
+
 #include "runner/term/term.h"
 #include "runner/view/compare/curve.h"
+#include "runner/view/follow/log_tail.h"
 #include "runner/view/runs/evaluations.h"
 #include "runner/view/runs/node_lines.h"
 #include "runner/view/runs/timing.h"
@@ -27,14 +30,19 @@ typedef struct dt_frame {
     const dt_store_checkpoint *const *checkpoints;
     int64_t checkpoints_count;
     /* of a command: what rank 0 printed, with its time */
-    const struct dt_log_line *output;
+    const dt_log_line *output;
     int64_t output_count;
     const char *const *troubles; /* sentences: a checkpoint that failed, a rank that died */
     int64_t troubles_count;
 } dt_frame;
 
 /* Returns the text of a line of output, without its time. */
-const char *dt_frame_output(const dt_frame *frame, int64_t index);
+static inline const char *dt_frame_output(const dt_frame *frame, int64_t index)
+{
+    const char *blank = strchr(frame->output[index].text, ' ');
+
+    return blank != NULL ? blank + 1 : "";
+}
 
 typedef struct dt_view dt_view;
 struct dt_view {
