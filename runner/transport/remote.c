@@ -57,6 +57,32 @@ out:
     return st;
 }
 
+/* Returns the name of the transport's program on this machine. */
+static const char *program_of(const dt_remote *remote)
+{
+    return remote->transport->is_transport_line != NULL ? "srun" : "ssh";
+}
+
+/* Fails with the signal that ended the transport's own program, on this machine. */
+dt_status dt_remote_fail_local(const dt_remote *remote, int code, dt_error *err)
+{
+    char end[DT_EXIT_WORDS_BYTES];
+
+    return DT_FAIL(err, DT_ERR_IO, "node '%s': the local %s %s", remote->node, program_of(remote),
+                   dt_exit_words(end, code));
+}
+
+bool dt_remote_lacks_processes(const char *text)
+{
+    static const char *const signs[] = {"annot fork", "fork: ", "fork failed", "o more processes",
+                                        "annot create child"};
+
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+        if (strstr(text, signs[i]) != NULL)
+            return true;
+    return false;
+}
+
 /* Fails with the reason why the transport or the login shell ended before the command ran. */
 static dt_status ended_early(dt_remote *remote, dt_error *err)
 {
@@ -68,12 +94,20 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
     while (!dt_remote_reap(remote, &code) && dt_clock_monotonic_seconds() < deadline)
         dt_clock_sleep_seconds(DT_REMOTE_END_SLICE_SECONDS);
     dt_remote_read_problems(remote, complaint, sizeof(complaint));
+    if (code < 0)
+        return dt_remote_fail_local(remote, code, err);
     if (code == DT_REMOTE_SSH_FAILED || remote->transport->is_transport_line != NULL)
         return remote->transport->explain(remote->node, complaint, err);
     words = dt_remote_last_words(remote, complaint[0] != '\0' ? complaint : remote->got.data);
+    if (dt_remote_lacks_processes(words))
+        return DT_FAIL(err, DT_ERR_PEER,
+                       "node '%s' cannot start processes: %.300s (look at the limit of processes "
+                       "of the account, and at the node's memory)",
+                       remote->node, words);
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                   "node '%s': its login shell %s instead of running a command%s%.300s (the "
-                   "account needs a login shell, and /bin/sh)",
+                   "node '%s': its login shell %s instead of running a command%s%.300s (a start-up "
+                   "file such as ~/.bashrc must not exit; the account needs a login shell, and "
+                   "/bin/sh)",
                    remote->node, dt_exit_words(end, code), words[0] != '\0' ? ": " : "", words);
 }
 

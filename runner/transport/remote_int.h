@@ -31,6 +31,12 @@ void dt_remote_take(dt_remote *remote, const void *bytes, size_t count);
 /* Returns true once when the process has ended; does not wait. *code as in dt_remote_finish. */
 bool dt_remote_reap(dt_remote *remote, int *code);
 
+/* Fails with the signal (`code`, negative) that ended the transport's own program. */
+dt_status dt_remote_fail_local(const dt_remote *remote, int code, dt_error *err);
+
+/* Returns true for a message of a shell or program that could not start a process. */
+bool dt_remote_lacks_processes(const char *text);
+
 /* Returns the end of stderr as a C string. */
 void dt_remote_read_problems(const dt_remote *remote, char *out, size_t size);
 

@@ -216,6 +216,20 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
          (ended != 0 && remote->transport->connection_lost != NULL &&
           remote->transport->connection_lost(complaint))))
         return remote->transport->explain(remote->node, complaint, err);
+    while (!remote->ended && drop_output(remote))
+        ;
+    if (remote->transport->explain != NULL && ended < 0) {
+        if (!remote->ended)
+            return dt_remote_fail_local(remote, ended, err);
+        ended = remote->end_code;
+    }
+    if (remote->transport->explain != NULL && ended != 0) {
+        const char *words = dt_remote_reason(reason, remote, complaint, ended);
+
+        if (dt_remote_lacks_processes(words))
+            return DT_FAIL(err, DT_ERR_PEER, "node '%s' cannot start processes: %s", remote->node,
+                           words);
+    }
     if (code != NULL) {
         *code = ended;
         if (ended != 0)

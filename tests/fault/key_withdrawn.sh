@@ -65,6 +65,22 @@ step=$(value key "o['step']")
 await 90 past key $((step + 50))
 is "attempt of key" "$(value key "o['attempt']")" 2
 
+# ... and until its login shell runs commands again, which a first attempt would take for good
+case $(getent passwd "$(id -u)") in
+*bash)
+    await 60 has_saved key
+    "$net_sh" on "$net" host2 sh -c 'echo "exit 1" >/root/.bashrc'
+    kill $(connections host2) 2>/dev/null || true
+    kill -9 "$(pid_of key 0)"
+    await 90 in_attempt key 3
+    await 60 node_is key host2 '*its login shell ended with exit code 1*'
+    is "state of key ($(value key "o['reason']"))" "$(value key "o['state']")" preparing
+    "$net_sh" on "$net" host2 sh -c 'rm /root/.bashrc'
+    step=$(value key "o['step']")
+    await 90 past key $((step + 50))
+    is "attempt of key" "$(value key "o['attempt']")" 3 ;;
+esac
+
 # No further attempt: what may still run is said, by code 5 too
 "$dtrun" stop key >/dev/null
 whole key

@@ -364,7 +364,7 @@ static void test_a_stop_that_the_history_lacks_is_in_a_journal(void **state)
     check(false, lines, (expected){DT_RUN_STOPPED, 4, "stopped by request"});
 }
 
-static bool restarts(const char *line, bool stop_asked)
+static bool restarts_if(const char *line, bool stop_asked, bool worked)
 {
     dt_verdict verdict;
     bool may;
@@ -373,10 +373,16 @@ static bool restarts(const char *line, bool stop_asked)
     verdict.stop_asked = stop_asked;
     see(&verdict, "a", FAILED("2", "recipe", "training has diverged"));
     see(&verdict, "a", FAILED("1", "io", "cannot read 'x'"));
+    see(&verdict, "a", FAILED("3", "unsupported", "the driver does not answer"));
     see(&verdict, "a", line);
-    may = dt_verdict_may_restart(&verdict);
+    may = dt_verdict_may_restart(&verdict, worked);
     dt_verdict_release(&verdict);
     return may;
+}
+
+static bool restarts(const char *line, bool stop_asked)
+{
+    return restarts_if(line, stop_asked, false);
 }
 
 static void test_only_failures_that_may_pass_are_retried(void **state)
@@ -387,6 +393,11 @@ static void test_only_failures_that_may_pass_are_retried(void **state)
     assert_true(restarts(EXITED("1", "null", "rebooted", "5"), false));
     assert_false(restarts(EXITED("2", "1", "failed", "5"), false));
     assert_false(restarts(EXITED("0", "null", "not_started", "5"), false));
+    assert_false(restarts(EXITED("3", "1", "failed", "5"), false));
+    /* a device or a program that an earlier attempt has used is missing for a moment only */
+    assert_true(restarts_if(EXITED("0", "null", "not_started", "5"), false, true));
+    assert_true(restarts_if(EXITED("3", "1", "failed", "5"), false, true));
+    assert_false(restarts_if(EXITED("2", "1", "failed", "5"), false, true));
     assert_false(restarts(KILLED("1", "5"), true));
     assert_false(restarts(EXITED("1", "0", "", "5"), false));
 }

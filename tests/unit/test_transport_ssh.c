@@ -214,6 +214,17 @@ static void test_a_banner_is_skipped_and_an_endless_one_is_an_error(void **state
     ask_expecting("exec yes Welcome", DT_ERR_UNSUPPORTED, "prints without end");
     ask_expecting("echo 'This account is currently not available.'; exit 1", DT_ERR_UNSUPPORTED,
                   "currently not available");
+    ask_expecting(
+        "echo \"/root/.bashrc: fork: retry: Resource temporarily unavailable\" >&2; exit 254",
+        DT_ERR_PEER, "cannot start processes: /root/.bashrc: fork: retry");
+    ask_expecting("echo 'sh: 1: Cannot fork' >&2; exit 2", DT_ERR_PEER, "Cannot fork");
+    ask_expecting("kill -TERM $$", DT_ERR_IO, "the local ssh was ended by SIGTERM");
+    ask_expecting("eval \"$last\" & wait; kill -KILL $$", DT_OK, "hello\n");
+    ask_expecting("exec sh -c 'echo; echo dtrun-begins-here; kill -KILL $$'", DT_ERR_IO,
+                  "the local ssh was ended by SIGKILL");
+    ask_expecting("echo; echo dtrun-begins-here; echo 'sh: 1: Cannot fork' >&2; exit 2",
+                  DT_ERR_PEER, "cannot start processes: sh: 1: Cannot fork");
+    ask_expecting("exit 1", DT_ERR_UNSUPPORTED, "a start-up file such as ~/.bashrc");
     ask_expecting("echo 'bad news' >&2; exec sh -c \"$last; exit 3\"", DT_OK, "hello\n");
     ask_expecting("eval \"$last\" & echo dtrun-begins-here; echo 'no such file' >&2; exit 3",
                   DT_ERR_PEER, "no such file");

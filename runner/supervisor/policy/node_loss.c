@@ -8,17 +8,30 @@
 #define LASTING_REFUSAL 12 /* weight of a lasting refusal; others weigh 1 */
 
 /* True if the problem may pass. DT_ERR_IO: this machine cannot run ssh now; DT_ERR_TIMEOUT: a
- * home directory that stalls. */
-static bool may_pass(dt_status failed)
+ * home directory that stalls. An earlier attempt of the run has trained on the node, so
+ * DT_ERR_UNSUPPORTED (a login shell that ends, a file system that is not mounted yet, a setup that
+ * fails) and DT_ERR_CORRUPT (an answer that cannot be parsed) may pass too; only the job that
+ * lent the node never comes back. */
+static bool may_pass(const dt_preparation_facts *facts)
 {
-    return failed == DT_ERR_PEER || failed == DT_ERR_IO || failed == DT_ERR_TIMEOUT;
+    switch (facts->failed) {
+    case DT_ERR_PEER:
+    case DT_ERR_IO:
+    case DT_ERR_TIMEOUT:
+    case DT_ERR_CORRUPT:
+        return true;
+    case DT_ERR_UNSUPPORTED:
+        return !facts->in_job;
+    default:
+        return false;
+    }
 }
 
 bool dt_node_loss_waits(const dt_preparation_facts *facts)
 {
     bool dispensable = facts->nodes_min > 0 && facts->nodes > facts->nodes_min;
 
-    return may_pass(facts->failed) && facts->preparing && facts->restarts > 0 && !dispensable &&
+    return may_pass(facts) && facts->preparing && facts->restarts > 0 && !dispensable &&
            facts->waited_seconds <= dt_times()->node_patience_seconds;
 }
 

@@ -2,13 +2,14 @@
  * functions of facts.
  *
  * If a person started the attempt, a node that cannot be prepared ends it. After a restart the node may
- * only be rebooting: it is tried again for an hour, unless the run may continue without it.
+ * only be rebooting, or its login may be broken for a moment: whatever the reason, the node worked before, so
+ * it is tried again for an hour, unless the run may continue without it.
  *
  *   why a node was lost                            ranks may be there   another attempt
  *   silent (liveness.h), refuses (below)           if any started       without it, or waits for it
  *   preempted: its job was taken back or ended     no                   no: it never comes back
  *   rebooted since its ranks were started          no                   as in the first line
- *   cannot be prepared, and never will             no                   no
+ *   cannot be prepared, though it never was        no                   no
  *
  * The agent refuses `attach` (another run, an unreadable journal), or keeps sending lines that cannot be
  * parsed. Because it is heard, no silence gives it up; so refusals are counted instead. Each event that
@@ -32,6 +33,7 @@ typedef struct dt_preparation_facts {
     dt_status failed;      /* status of the last try */
     bool preparing;        /* the attempt is being prepared: no rank was started in it */
     int64_t restarts;      /* restarts that led to this attempt; 0: a person started it */
+    bool in_job;           /* a Slurm job lends the node */
     int64_t nodes;         /* nodes of the attempt */
     int64_t nodes_min;     /* nodes_min of the recipe; 0: all are needed */
     double waited_seconds; /* time since the attempt began */

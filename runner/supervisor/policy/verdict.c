@@ -56,7 +56,7 @@ static bool take_cause(dt_verdict *verdict, dt_cause cause, int64_t time_ms, int
     verdict->cause = cause;
     verdict->cause_time_ms = time_ms;
     verdict->exit_code = exit_code;
-    verdict->unrecoverable = false;
+    verdict->unrecoverable = verdict->untried = false;
     dt_strbuf_reset(&verdict->reason);
     return true;
 }
@@ -150,15 +150,15 @@ static void say_death(dt_strbuf *out, const dt_message *message, const char *nod
         dt_strbuf_add_fmt(out, "; kernel log: %s", json_string_value(json_array_get(lines, 0)));
 }
 
+static bool has_status(const char *failed_status, dt_status status)
+{
+    return failed_status != NULL && strcmp(failed_status, dt_status_name(status)) == 0;
+}
+
 /* True for a failure that would happen again. (A divergence has the status "recipe".) */
 static bool is_lasting(const char *failed_status)
 {
-    static const dt_status lasting[] = {DT_ERR_RECIPE, DT_ERR_USAGE, DT_ERR_UNSUPPORTED};
-    bool found = false;
-
-    for (size_t i = 0; failed_status != NULL && i < sizeof(lasting) / sizeof(lasting[0]); i++)
-        found = found || strcmp(failed_status, dt_status_name(lasting[i])) == 0;
-    return found;
+    return has_status(failed_status, DT_ERR_RECIPE) || has_status(failed_status, DT_ERR_USAGE);
 }
 
 /* A rank that ends well although others go on can be what they fail of. */
@@ -220,7 +220,9 @@ static void add_exited(dt_verdict *verdict, const dt_message *message, const cha
     if (take_cause(verdict, cause_in(verdict, reason, status != NULL ? status : ""),
                    message->time_ms, system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED)) {
         say_death(&verdict->reason, message, node, text);
-        verdict->unrecoverable = strcmp(reason, "not_started") == 0 || is_lasting(status);
+        verdict->unrecoverable = is_lasting(status);
+        verdict->untried =
+            strcmp(reason, "not_started") == 0 || has_status(status, DT_ERR_UNSUPPORTED);
     }
 }
 

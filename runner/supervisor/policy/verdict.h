@@ -44,6 +44,7 @@ typedef struct dt_verdict {
     bool launcher_lost;  /* an agent stopped its ranks because of failure.launcher_lost */
     bool time_limit;     /* the ranks ended because time_limit was reached */
     bool unrecoverable;  /* a restart would fail the same way */
+    bool untried;        /* the same, unless an earlier attempt of the run has trained here */
     dt_strbuf left;      /* processes and memory that are left, "" if none */
     dt_strbuf unreached; /* nodes where processes may be left, "" if none */
     char **rank_failed;  /* [world_size] "status\0message" of the rank's `failed` event, or NULL */
@@ -74,10 +75,12 @@ bool dt_verdict_has_failed(const dt_verdict *verdict);
 bool dt_verdict_has_lost_cause(const dt_verdict *verdict);
 /* True if the events explain how the ranks ended. */
 bool dt_verdict_is_explained(const dt_verdict *verdict);
-/* True if the attempt failed in a way that a restart may fix. Not for a recipe that cannot work,
- * a training that diverged or a program that cannot be run, and not while processes are left
- * that hold resources. Call once all events are known. */
-bool dt_verdict_may_restart(const dt_verdict *verdict);
+/* True if the attempt failed in a way that a restart may fix. Not for a recipe that cannot work or
+ * a training that diverged, and not while processes are left that hold resources. A program that
+ * cannot be run, or a device that is missing, is retried only if `worked`: an earlier attempt has
+ * trained, so the node lacks processes, memory or a driver for a moment. Call once all events are
+ * known. */
+bool dt_verdict_may_restart(const dt_verdict *verdict, bool worked);
 /* Gives the final state, exit code and reason. Call once all events are known. *reason is
  * borrowed from the verdict. */
 void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason);

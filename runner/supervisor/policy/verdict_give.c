@@ -25,10 +25,10 @@ bool dt_verdict_is_explained(const dt_verdict *verdict)
            verdict->time_limit || (verdict->finished && !dt_verdict_has_lost_cause(verdict));
 }
 
-bool dt_verdict_may_restart(const dt_verdict *verdict)
+bool dt_verdict_may_restart(const dt_verdict *verdict, bool worked)
 {
-    return dt_verdict_has_failed(verdict) && !verdict->unrecoverable && !verdict->stop_asked &&
-           verdict->left.length == 0;
+    return dt_verdict_has_failed(verdict) && !verdict->unrecoverable &&
+           (worked || !verdict->untried) && !verdict->stop_asked && verdict->left.length == 0;
 }
 
 /* Puts what explains the failure of a rank that lost another one before the report of that rank. */

@@ -190,7 +190,7 @@ dt_status dt_action_start_idle(dt_session *session, dt_supervised_node *unused, 
     met = have_met(session);
     if (agree_on_addresses(&addresses, session, &problem) != DT_OK) {
         DT_TRY(note_lost(session, problem.message, err));
-        session->verdict.unrecoverable = true; /* the next attempt would find the same addresses */
+        session->verdict.untried = true; /* the next attempt would find the same addresses */
         return dt_action_end_ranks(session, NULL, err);
     }
     for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_STARTING; i++) {
@@ -307,8 +307,10 @@ dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_
         DT_TRY(note_unreached(session, node, err));
     else if (node != NULL)
         DT_TRY(note_lost(session, dt_node_link_problem(node->link), err));
-    if (node != NULL && dt_node_link_is_unrecoverable(node->link))
-        session->verdict.unrecoverable = true;
+    if (node != NULL && dt_node_link_is_unrecoverable(node->link)) {
+        session->verdict.untried = true;
+        session->verdict.unrecoverable = dt_node_is_lent(node);
+    }
     if (begins)
         DT_TRY(enter(session, DT_RUN_STOPPING, err));
     for (int64_t i = 0; i < session->node_count; i++)

@@ -6,6 +6,7 @@
 
 #include "base/boot.h"
 #include "base/log.h"
+#include "runner/slurm/name.h"
 #include "runner/supervisor/folder/copies.h"
 #include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/policy/node_loss.h"
@@ -20,6 +21,15 @@ static dt_supervised_node *node_of(void *context, int64_t index)
     dt_session *session = context;
 
     return &session->nodes[index];
+}
+
+bool dt_node_is_lent(const dt_supervised_node *node)
+{
+    int64_t job, index;
+    const char *host;
+
+    return dt_slurm_name_is_host(node->name, &job, &host) ||
+           dt_slurm_name_is_place(node->name, &job, &index);
 }
 
 static void end_unless_good(dt_session *session, dt_status st, const dt_error *err)
@@ -103,6 +113,7 @@ static bool may_wait(void *context, int64_t index, dt_status failed)
         .failed = failed,
         .preparing = session->state == DT_RUN_PREPARING,
         .restarts = session->restarts,
+        .in_job = dt_node_is_lent(&session->nodes[index]),
         .nodes = session->node_count,
         .nodes_min = session->nodes_min,
         .waited_seconds = dt_session_now(session) - session->begun_seconds,

@@ -78,7 +78,8 @@ static bool was_started(const dt_session *session)
 
 static dt_restart_facts facts_of(const dt_session *session)
 {
-    return (dt_restart_facts){.may_restart = dt_verdict_may_restart(&session->verdict),
+    return (dt_restart_facts){.may_restart = dt_verdict_may_restart(&session->verdict,
+                                                                    session->restarts > 0),
                               .started = was_started(session),
                               .planned = session->plan_problem == NULL,
                               .done = {.told_total = dt_collector_steps_total(session->collector),
