@@ -70,7 +70,7 @@ void dt_activity_of(dt_activity *out, const dt_activity_facts *facts, dt_arena *
     const dt_node *missing = NULL;
     bool first_away = false;
 
-    *out = (dt_activity){.words = dt_run_state_name(run->state),
+    *out = (dt_activity){.words = dt_run_state_word(run),
                          .failed = run->state == DT_RUN_STOPPED ? "stopped" : "failed"};
     for (int64_t i = 0; i < facts->nodes_count && !dt_run_state_is_terminal(run->state); i++)
         if (is_missing(facts, &facts->nodes[i])) {
@@ -113,9 +113,10 @@ dt_status dt_progress_curve(const char **out, dt_store *store, const dt_run *run
     bool lines;
 
     *out = DT_CURVE_LOSS;
-    DT_TRY(DT_SQL_FIRST(&one, &lines, &dt_sql_one_int, store, NULL, err,
-                        "SELECT 1 FROM series s JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = ?2",
-                        DT_TEXT(run->id), DT_TEXT(DT_CURVE_LINES)));
+    DT_TRY(DT_SQL_FIRST(
+        &one, &lines, &dt_sql_one_int, store, NULL, err,
+        "SELECT 1 FROM series s JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = ?2",
+        DT_TEXT(run->id), DT_TEXT(DT_CURVE_LINES)));
     if (lines)
         *out = DT_CURVE_LINES;
 out:
@@ -131,12 +132,12 @@ dt_status dt_last_points_read(dt_last_points *out, dt_store *store, const dt_run
 
     *out = (dt_last_points){.value = NAN};
     DT_TRY(dt_progress_curve(&out->curve, store, run, err));
-    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
-                       "SELECT m.step, m.time_ms, m.value FROM metrics m JOIN series s USING (series)"
-                       " JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = ?4"
-                       " AND m.attempt = ?2 AND m.time_ms >= ?3 ORDER BY m.step DESC LIMIT 2",
-                       DT_TEXT(run->id), DT_INT(run->attempt), DT_INT(run->started_ms),
-                       DT_TEXT(out->curve)));
+    DT_TRY(DT_SQL_OPEN(
+        &rows, store, NULL, err,
+        "SELECT m.step, m.time_ms, m.value FROM metrics m JOIN series s USING (series)"
+        " JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = ?4"
+        " AND m.attempt = ?2 AND m.time_ms >= ?3 ORDER BY m.step DESC LIMIT 2",
+        DT_TEXT(run->id), DT_INT(run->attempt), DT_INT(run->started_ms), DT_TEXT(out->curve)));
     for (;;) {
         DT_TRY(dt_sql_next(&rows, &more, err));
         if (!more)

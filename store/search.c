@@ -17,20 +17,21 @@
     " ' ' || r.run_group || ' ' || r.note), lower(?2)) > 0)"
 
 static const struct {
-    /* Unknown values come last in both; equal values: the newer run first. */
+    /* Values that are not numbers, then unknown values, come last in both; equal values: the newer run first. */
     const char *name, *rising, *falling;
 } orders[] = {
     /* ordered by the primary key: only the requested page is read */
     {"created", "SELECT r.id" MATCHES " ORDER BY r.run LIMIT ?3 OFFSET ?4",
      "SELECT r.id" MATCHES " ORDER BY r.run DESC LIMIT ?3 OFFSET ?4"},
-#define ORDER(key, column)                                                \
-    {                                                                     \
-        key,                                                              \
-            "SELECT r.id" MATCHES " ORDER BY " column " IS NULL, " column \
-            ", r.run DESC LIMIT ?3 OFFSET ?4",                            \
-            "SELECT r.id" MATCHES " ORDER BY " column " IS NULL, " column \
-            " DESC, r.run DESC LIMIT ?3"                                  \
-            " OFFSET ?4"                                                  \
+#define LAST(column) "coalesce(abs(" column ") > 1.7976931348623157e308, 2)"
+#define ORDER(key, column)                                                                     \
+    {                                                                                          \
+        key,                                                                                   \
+            "SELECT r.id" MATCHES " ORDER BY " LAST(column) ", " column                        \
+                                                            ", r.run DESC LIMIT ?3 OFFSET ?4", \
+            "SELECT r.id" MATCHES " ORDER BY " LAST(column) ", " column                        \
+                                                            " DESC, r.run DESC LIMIT ?3"       \
+                                                            " OFFSET ?4"                       \
     }
     ORDER("name", "r.name"),
     ORDER("state", "a.state"),
@@ -40,6 +41,7 @@ static const struct {
     ORDER("tokens_per_second", "r.tokens_per_second"),
     ORDER("elapsed", "coalesce(a.elapsed_ms, a.ended_ms - a.started_ms)"),
 #undef ORDER
+#undef LAST
 };
 
 static const char *order_of(const dt_run_search *search)

@@ -102,8 +102,8 @@ static void add_sample(dt_strbuf *out, const char *name, const dt_run *run, doub
     add_label(out, run->name);
     dt_strbuf_add_str(out, "\",group=\"");
     add_label(out, run->group);
-    if (isinf(value))
-        dt_strbuf_add_fmt(out, "\"} %s\n", value > 0 ? "+Inf" : "-Inf");
+    if (isinf(value)) /* not a number */
+        dt_strbuf_add_str(out, "\"} NaN\n");
     else
         dt_strbuf_add_fmt(out, "\"} %.17g\n", value);
 }

@@ -100,15 +100,16 @@ static void add_kind(json_t *out, const dt_run *run)
 json_t *dt_web_run_json(const dt_run *run, const dt_activity *activity, int64_t now_ms)
 {
     json_t *out = json_pack(
-        "{so ss so so sI so so so so sI so so so so so so so so so so so so so sI}", "id",
+        "{so ss so so sI so so so so sI so so so sb so so so so so so so so so so sI}", "id",
         dt_web_string_json(run->id), "state", dt_run_state_name(run->state), "activity",
         dt_web_string_json(activity->words), "name", dt_web_string_json(run->name), "attempt",
         (json_int_t)run->attempt, "created_ms", dt_web_time_json(run->created_ms), "started_ms",
         dt_web_time_json(run->started_ms), "first_step_ms", dt_web_time_json(run->first_step_ms),
         "ended_ms", dt_web_time_json(run->ended_ms), "step", (json_int_t)run->step, "steps_total",
         run->steps_total > 0 ? json_integer(run->steps_total) : json_null(), "loss",
-        dt_json_number(run->loss), "valid_loss", dt_json_number(run->valid_loss),
-        "tokens_per_second", dt_json_number(dt_web_speed(run, activity)), "elapsed_seconds",
+        dt_json_number(run->loss), "valid_loss", dt_json_number(run->valid_loss), "diverged",
+        (int)dt_run_has_diverged(run), "tokens_per_second",
+        dt_json_number(dt_web_speed(run, activity)), "elapsed_seconds",
         dt_json_number(dt_run_elapsed_seconds(run, now_ms)), "exit_code",
         run->exit_code >= 0 ? json_integer(run->exit_code) : json_null(), "reason",
         dt_web_string_json(run->reason), "recipe_path", dt_web_string_json(run->recipe_path),

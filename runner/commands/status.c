@@ -53,7 +53,7 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", run->reason);
     if (run->steps_total > 0 || !command) {
         dt_strbuf_add_str(out, "  ");
-        dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
+        dt_bar_add(out, term, dt_runs_run_style(run), share, BAR_COLUMNS);
         dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s %s\n", (int)(share * 100),
                     dt_task_of_lines(run) ? "line" : "step",
                     dt_runs_progress(a, sizeof(a), " of ", run));

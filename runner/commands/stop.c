@@ -49,7 +49,7 @@ static void draw(dt_live *live, const dt_run *run, double seconds)
     if (!live->term->live)
         return;
     dt_strbuf_init(&block);
-    dt_term_add(&block, live->term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_term_add(&block, live->term, dt_runs_run_style(run), "%s", dt_run_state_word(run));
     dt_term_add(&block, live->term, DT_STYLE_DIM, " %s, step %lld, %s\n", run->id,
                 (long long)run->step, dt_clock_duration(text, sizeof(text), seconds));
     dt_live_draw(live, "", block.data);

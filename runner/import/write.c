@@ -54,12 +54,12 @@ static void look(progress *p, const dt_import_point *point, const char *metric)
     p->step = point->step > p->step ? point->step : p->step;
     p->first_ms = point->time_ms < p->first_ms ? point->time_ms : p->first_ms;
     p->last_ms = point->time_ms > p->last_ms ? point->time_ms : p->last_ms;
-    if (isnan(point->value))
-        return;
     if (strcmp(metric, "loss") == 0)
-        p->loss = point->value;
+        p->loss = isfinite(point->value) ? point->value : INFINITY;
     else if (strcmp(metric, "valid_loss") == 0)
-        p->valid_loss = point->value;
+        p->valid_loss = isfinite(point->value) ? point->value : INFINITY;
+    else if (isnan(point->value))
+        return;
     else if (strcmp(metric, "tokens_per_second") == 0)
         p->speed = point->value;
 }

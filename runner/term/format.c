@@ -74,10 +74,10 @@ char *dt_format_whole(char *out, size_t size, int64_t value)
 
 char *dt_format_loss(char *out, size_t size, double value)
 {
-    if (isnan(value))
-        snprintf(out, size, "-");
-    else
+    if (isfinite(value))
         snprintf(out, size, "%.4f", value);
+    else
+        snprintf(out, size, isnan(value) ? "-" : "nan");
     return out;
 }
 

@@ -1,7 +1,8 @@
 /* format: writes numbers in readable form.
  *
  * Each function writes into `out` of `size` bytes (DT_FORMAT_SIZE suffices for all) and returns out, so that calls
- * can be printf arguments. A missing value (NaN, negative sizes) is "-".
+ * can be printf arguments. A missing value (NaN, negative sizes) is "-", and
+ * an infinite loss "nan".
  */
 #ifndef DT_RUNNER_TERM_FORMAT_H
 #define DT_RUNNER_TERM_FORMAT_H

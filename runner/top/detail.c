@@ -77,7 +77,7 @@ static void add_progress(dt_strbuf *out, const dt_term *term, const dt_run *run)
                         dt_runs_progress(step, sizeof(step), " of ", run));
         return;
     }
-    dt_bar_add(out, term, dt_runs_style(run->state), share, BAR_COLUMNS);
+    dt_bar_add(out, term, dt_runs_run_style(run), share, BAR_COLUMNS);
     dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s\n", (int)(share * 100),
                 dt_runs_progress(step, sizeof(step), " of ", run));
 }

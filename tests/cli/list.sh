@@ -87,6 +87,38 @@ expect 2 list --columns loss,nosuchmetric
 expect 2 list 'loss>much'
 says "'much' is not a number"
 expect 2 list '>3'
+# The newest loss is not a number: no earlier value replaces it, and the run comes last in both orders.
+cat >"$work/nan.sh" <<'END'
+for loss in 1.9 1.2 NaN; do echo "{\"step\": $((n += 1)), \"loss\": $loss, \"accuracy\": $loss}"; done
+END
+printf 'name: lost\ncommand: sh nan.sh\nmetrics: json\n' >"$work/nan.yaml"
+expect 0 launch --wait "$work/nan.yaml"
+says "lost" "diverged at step 3" "nan"
+lacks "finished"
+expect 0 list --json
+json "o['runs'][0]['diverged'] is True" "o['runs'][0]['loss'] is None" "o['runs'][0]['state'] == 'finished'" "not o['runs'][1]['diverged']"
+lost=$(field "o['runs'][0]['run']")
+lists "c d a ${lost:0:1} b" --sort loss
+lists "a d c ${lost:0:1} b" --sort -loss
+lists "c" 'loss<2'
+for command in list show status; do
+    expect 0 $command $([ $command = list ] || echo lost)
+    says "diverged" "nan"
+done
+expect 0 compare lost ccc444 --metric loss
+says "nan" "diverged"
+expect 0 compare lost ccc444 --metric loss --json
+json "o['runs'][0]['metrics']['loss']['last'] == {'value': None, 'step': 3, 'difference': None}" "o['runs'][0]['metrics']['loss']['best']['value'] == 1.2"
+expect 0 list --columns accuracy
+says "nan"
+expect 0 status --json lost
+json "o['diverged']"
+sed -i 's/NaN/NaN 1.1/' "$work/nan.sh" # it recovers: the last value counts
+expect 0 launch --wait "$work/nan.yaml" --set name=found
+lacks "diverged at" "nan"
+expect 0 rm --yes found
+expect 0 rm --yes lost
+
 expect 2 list --since yesterday
 says "expected a time such as 90m"
 expect 0 list 'loss>100'

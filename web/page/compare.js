@@ -1,6 +1,6 @@
 // compare: shows several runs and groups of runs in the same charts, with the differences of their
 // recipes and results. A group is drawn as a band with its mean.
-import {colour, el, pill, setText, table} from '/dom.js';
+import {colour, el, pillOf, setText, table} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {isBetterHigh, isInternal, isJudged, ordered, unitOf} from '/metric_names.js';
 import {Band, Series} from '/series.js';
@@ -151,7 +151,8 @@ async function readMembers(ids, metric, known) {
     const series = metric === null ? {}
       : (await getJson(`${path}/metrics?buckets=1&name=${encodeURIComponent(metric)}`)).series;
     const values = series[metric]?.[isBetterHigh(metric) ? 'max' : 'min'] ?? [];
-    members.push({id, name: run.name, state: run.state, activity: run.activity, recipe, best: values.length > 0 ? values[0] : null});
+    members.push({id, name: run.name, state: run.state, activity: run.activity, diverged: run.diverged, recipe,
+                  best: values.length > 0 && !run.diverged ? values[0] : null});
   }
   return members;
 }
@@ -178,7 +179,7 @@ function showGroup(group) {
     said === '' ? null : el('p', {class: 'winner', text: said}),
     el('div', {class: 'scroll'}, table([
       {title: 'Run', class: 'words', cell: (row) => el('a', {href: `/runs/${encodeURIComponent(row.id)}`, text: `${row.name} ${row.id}`})},
-      {title: 'State', cell: (row) => pill(row.state, row.activity)},
+      {title: 'State', cell: (row) => pillOf(row)},
       ...keys.map((key) => ({title: key, class: 'words', cell: (row) => flats[row.at].get(key) ?? '–'})),
       ...group.metric === null ? [] : [{title: `${group.metric}, ${isBetterHigh(group.metric) ? 'highest' : 'lowest'}`, class: 'number',
         cell: (row) => el('span', {class: row.at === 0 && said !== '' ? 'best' : '', text: labels[row.at]})}],

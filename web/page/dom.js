@@ -32,6 +32,15 @@ export function pill(state, activity = state) {
   return el('span', {class: `pill ${known}`, text: activity});
 }
 
+// Returns the state by which a run is coloured: a run whose newest loss is not a number is not good.
+export function shownState(run) {
+  return run.diverged && ['finished', 'running'].includes(run.state) ? 'failed' : run.state;
+}
+
+export function pillOf(run) {
+  return run.activity === 'diverged' ? el('span', {class: 'pill failed', text: run.activity}) : pill(run.state, run.activity);
+}
+
 // Returns the group and the tags of a run, for lists and for the page of a run.
 export function labelsOf(run) {
   const group = run.group === '' ? []

@@ -1,5 +1,5 @@
 // list: shows the runs that match a search, in pages; the search is kept in the address.
-import {el, labelsOf, pill, progressBar, setText} from '/dom.js';
+import {el, labelsOf, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import * as text from '/text.js';
 
@@ -60,10 +60,10 @@ function row(run, now, unit, ticked, tick) {
   box.checked = ticked.has(run.id);
   return el('tr', {},
     cell('who', 'Run', link, ...labelsOf(run)),
-    cell('what', 'State', pill(run.state, run.activity)),
+    cell('what', 'State', pillOf(run)),
     cell('progress', 'Progress', el('span', {class: 'steps', text: steps}),
-      progressBar(run.step, run.steps_total, run.state)),
-    cell('number', 'Loss', text.loss(run.loss)),
+      progressBar(run.step, run.steps_total, shownState(run))),
+    cell('number', 'Loss', text.lossOf(run)),
     cell('number', 'Validation', text.loss(run.valid_loss)),
     cell('number', unit, speedOf(run, unit)),
     cell('number time', 'Started', el('span', {

@@ -1,5 +1,5 @@
 // run: shows one run while it trains. News are merged into what is shown; cursors record how far it was read.
-import {el, labelsOf, pill, progressBar, setText} from '/dom.js';
+import {el, labelsOf, pill, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import {marksOf} from '/marks.js';
@@ -29,7 +29,8 @@ function showHead(run, nodes, now) {
   if (byId('labels').textContent !== labels.map((label) => label.textContent).join('')) byId('labels').replaceChildren(...labels);
   byId('note').hidden = run.note === '';
   setText(byId('note'), run.note);
-  if (byId('state').textContent !== run.activity) byId('state').replaceChildren(pill(run.state, run.activity));
+  const state = pillOf(run);
+  if (byId('state').textContent !== state.textContent) byId('state').replaceChildren(state);
   // why the run ended, or the nodes it waits for
   const reason = run.reason !== '' ? run.reason : nodes.filter((node) => isActive(run.state) && node.state.startsWith('not reachable'))
     .map((node) => `${node.host}: ${node.state}`).join('\n');
@@ -48,7 +49,7 @@ function showProgress(run) {
     + (run.steps_total > 0 ? ` of ${text.count(run.steps_total)} · ${share} %` : ''));
   setText(byId('eta'), run.eta_seconds !== null ? `about ${text.duration(run.eta_seconds)} left`
     : run.activity.startsWith('waiting for') ? run.activity : isActive(run.state) ? '' : `took ${text.duration(run.elapsed_seconds)}`);
-  byId('bar').replaceChildren(progressBar(run.step, run.steps_total, run.state));
+  byId('bar').replaceChildren(progressBar(run.step, run.steps_total, shownState(run)));
 }
 
 function figuresOf(run, series) {
@@ -58,11 +59,11 @@ function figuresOf(run, series) {
     return [
       ['Lines/s (last)', text.compact(series.newest('lines_per_second'))],
       ...run.mean_tokens_per_second === null ? [] : [speed],
-      ...run.task === 'score' ? [['Loss', text.loss(run.loss)]] : [],
+      ...run.task === 'score' ? [['Loss', text.lossOf(run)]] : [],
       elapsed,
     ];
   return [
-    ['Loss', text.loss(run.loss)],
+    ['Loss', text.lossOf(run)],
     ['Validation loss', text.loss(run.valid_loss)],
     ['Best validation', text.loss(series.lowest('valid_loss'))],
     speed,

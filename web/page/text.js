@@ -15,6 +15,11 @@ export function count(value) {
   return Math.abs(value) >= HUGE ? exponent(value, 2) : whole.format(Math.round(value) + 0); // + 0 turns -0 into 0
 }
 
+// Formats the newest loss of a run.
+export function lossOf(run) {
+  return run.diverged && run.loss === null ? 'nan' : loss(run.loss);
+}
+
 // Formats a loss with four decimals, or with an exponent where four decimals are too few or the number is huge.
 export function loss(value) {
   if (value === null || value === undefined) return none;

@@ -94,6 +94,14 @@ static double value_of(const json_t *values, const char *name)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+/* Returns the value for lists: NAN if the event lacks it, INFINITY if it is not a number. */
+static double progress_of(const json_t *values, const char *name)
+{
+    double value = value_of(values, name);
+
+    return isfinite(value) || json_object_get(values, name) == NULL ? value : INFINITY;
+}
+
 static dt_status store_metrics(dt_collector *collector, const dt_message *message, dt_error *err)
 {
     json_t *values = json_object_get(message->json, "values"), *value;
@@ -106,7 +114,7 @@ static dt_status store_metrics(dt_collector *collector, const dt_message *messag
             continue;
         DT_TRY(dt_collector_metric(collector, message, step, name, value_of(values, name), err));
     }
-    note_progress(collector, step, value_of(values, "loss"), value_of(values, "valid_loss"),
+    note_progress(collector, step, progress_of(values, "loss"), progress_of(values, "valid_loss"),
                   value_of(values, "tokens_per_second"));
 out:
     return st;

@@ -57,8 +57,8 @@ typedef enum type { TEXT, INTEGER, INT, REAL, BOOL, STATE } type;
 
 typedef struct field {
     const char *key;
-    type
-        type; /* of the member: const char *, int64_t, int, double (NaN: null), bool, dt_run_state */
+    type type; /* of the member: const char *, int64_t, int, double (NaN: null,
+              * infinite: "nan"), bool, dt_run_state */
     size_t offset;
 } field;
 
@@ -102,7 +102,8 @@ static json_t *field_to_json(const field *one, const void *member)
     case INT:
         return json_integer(*(const int *)member);
     case REAL:
-        return dt_json_number(*(const double *)member);
+        return isinf(*(const double *)member) ? json_string("nan")
+                                              : dt_json_number(*(const double *)member);
     case BOOL:
         return json_boolean(*(const bool *)member);
     case STATE:
@@ -132,7 +133,9 @@ static dt_status field_from_json(void *member, const field *one, const json_t *j
         *(int *)member = (int)number;
         break;
     case REAL:
-        *(double *)member = json_is_number(value) ? json_number_value(value) : NAN;
+        *(double *)member = json_is_number(value)   ? json_number_value(value)
+                            : json_is_string(value) ? INFINITY
+                                                    : NAN;
         break;
     case BOOL:
         DT_TRY(dt_json_get_bool(member, json, one->key, where, err));

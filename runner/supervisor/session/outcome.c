@@ -56,13 +56,13 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
     if (session->webhook[0] == '\0' ||
         dt_store_run_find(session->store, &row, session->run, &session->arena, NULL) != DT_OK)
         return;
-    dt_notifier_tell(session->notifier, session->webhook,
-                     json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:s}", "event", event,
-                               "run", session->run, "name", row.name, "attempt",
-                               (json_int_t)attempt, "step", (json_int_t)row.step, "loss",
-                               dt_json_number(row.loss), "valid_loss",
-                               dt_json_number(row.valid_loss), "reason", dt_json_text(reason),
-                               "time", dt_clock_iso(when, dt_clock_wall_ms())));
+    dt_notifier_tell(
+        session->notifier, session->webhook,
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:o, s:s}", "event", event, "run",
+                  session->run, "name", row.name, "attempt", (json_int_t)attempt, "step",
+                  (json_int_t)row.step, "loss", dt_json_number(row.loss), "valid_loss",
+                  dt_json_number(row.valid_loss), "diverged", (int)dt_run_has_diverged(&row),
+                  "reason", dt_json_text(reason), "time", dt_clock_iso(when, dt_clock_wall_ms())));
 }
 
 /* --- what follows */
@@ -78,8 +78,8 @@ static bool was_started(const dt_session *session)
 
 static dt_restart_facts facts_of(const dt_session *session)
 {
-    return (dt_restart_facts){.may_restart = dt_verdict_may_restart(&session->verdict,
-                                                                    session->restarts > 0),
+    return (dt_restart_facts){.may_restart =
+                                  dt_verdict_may_restart(&session->verdict, session->restarts > 0),
                               .started = was_started(session),
                               .planned = session->plan_problem == NULL,
                               .done = {.told_total = dt_collector_steps_total(session->collector),

@@ -91,7 +91,7 @@ out:
 
 static json_t *point_to_json(const dt_curve_point *point, const dt_curve_point *first)
 {
-    if (isnan(point->value))
+    if (point->step < 0)
         return json_null();
     return json_pack("{s:o, s:I, s:o}", "value", dt_json_number(point->value), "step",
                      (json_int_t)point->step, "difference",

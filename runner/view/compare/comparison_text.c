@@ -88,19 +88,19 @@ static void add_runs(dt_strbuf *out, const dt_term *term, const dt_comparison *a
         add_mark(&table, term, r, all->count);
         dt_table_add(&table, DT_STYLE_BOLD, "%s", run->id);
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", run->name);
-        dt_table_add(&table, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+        dt_table_add(&table, dt_runs_run_style(run), "%s", dt_run_state_word(run));
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", dt_runs_progress(a, sizeof(a), "/", run));
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", run->tags);
     }
     dt_table_write(out, &table, term, 2);
 }
 
-static const char *show_value(char *out, double value)
+static const char *show_value(char *out, const dt_curve_point *point)
 {
-    if (isnan(value))
-        snprintf(out, VALUE_SIZE, "-");
+    if (isfinite(point->value))
+        snprintf(out, VALUE_SIZE, "%.5g", point->value);
     else
-        snprintf(out, VALUE_SIZE, "%.5g", value);
+        snprintf(out, VALUE_SIZE, point->step < 0 ? "-" : "nan");
     return out;
 }
 
@@ -111,7 +111,7 @@ static void add_difference(dt_table *table, double value, double first, bool is_
     double difference = value - first;
     bool better = more_is_better ? difference > 0 : difference < 0;
 
-    if (is_first || isnan(difference))
+    if (is_first || !isfinite(difference))
         dt_table_add(table, DT_STYLE_PLAIN, "%s", "");
     else if (first != 0)
         dt_table_add(table,
@@ -144,11 +144,11 @@ static void add_metric(dt_strbuf *out, const dt_term *term, const dt_comparison 
 
         add_mark(&table, term, r, all->count);
         dt_table_add(&table, DT_STYLE_PLAIN, "%s", all->runs[r].run->id);
-        dt_table_add(&table, DT_STYLE_BOLD, "%s", show_value(text, best->value));
+        dt_table_add(&table, DT_STYLE_BOLD, "%s", show_value(text, best));
         dt_table_add(&table, DT_STYLE_PLAIN, "%s",
                      best->step >= 0 ? dt_format_whole(step, sizeof(step), best->step) : "-");
         add_difference(&table, best->value, dt_curve_best(first, name)->value, r == 0, more);
-        dt_table_add(&table, DT_STYLE_PLAIN, "%s", show_value(text, curve->last.value));
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", show_value(text, &curve->last));
         add_difference(&table, curve->last.value, first->last.value, r == 0, more);
     }
     dt_strbuf_add_char(out, '\n');

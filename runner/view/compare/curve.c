@@ -22,9 +22,9 @@ static bool take(void *context, const dt_metric *point)
     if (point->step < all->first_step)
         return true;
     out->count++;
+    out->last = here;
     if (isnan(point->value))
         return true;
-    out->last = here;
     if (!(out->lowest.value <= here.value))
         out->lowest = here;
     if (!(out->highest.value >= here.value))
@@ -70,7 +70,7 @@ static void widen(dt_curve *out, const dt_bucket *bucket)
         out->lowest.value = bucket->min;
     if (!(out->highest.value >= bucket->max))
         out->highest.value = bucket->max;
-    if (bucket->points > bucket->not_finite)
+    if (bucket->points > 0)
         out->last = (dt_curve_point){bucket->last_step, bucket->last};
     out->count += bucket->points;
 }

@@ -16,9 +16,10 @@ typedef struct dt_curve_point {
 } dt_curve_point;
 
 typedef struct dt_curve {
-    int64_t count;                        /* 0: the run has none */
-    dt_curve_point lowest, highest, last; /* without NaN */
-    double *means;                        /* of each bucket; NaN if it has no point */
+    int64_t count;                  /* 0: the run has none */
+    dt_curve_point lowest, highest; /* without NaN; step -1: none */
+    dt_curve_point last;            /* may be NaN; step -1: none */
+    double *means;                  /* of each bucket; NaN if it has no point */
     size_t buckets;
     int64_t first_step, last_step; /* range of the buckets */
 } dt_curve;

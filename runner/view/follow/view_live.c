@@ -87,7 +87,7 @@ static void add_progress(live_view *live, const dt_run *run, const char *unit)
                         dt_format_whole(step, sizeof(step), run->step));
         return;
     }
-    dt_bar_add(&live->block, &live->term, dt_runs_style(run->state), share, (size_t)columns);
+    dt_bar_add(&live->block, &live->term, dt_runs_run_style(run), share, (size_t)columns);
     dt_term_add(&live->block, &live->term, DT_STYLE_BOLD, " %3d%%", (int)(share * 100));
     dt_term_add(&live->block, &live->term, DT_STYLE_PLAIN, "  %s",
                 dt_format_whole(step, sizeof(step), run->step));

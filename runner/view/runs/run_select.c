@@ -2,6 +2,7 @@
 #include "runner/view/runs/run_select.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,12 +62,18 @@ typedef struct sorted {
     size_t place; /* order of equal values: newest first */
 } sorted;
 
+/* False for a value that is unknown or not a number: it comes last in both orders. */
+static bool counts(const dt_run_value *value)
+{
+    return value->there && !(value->is_number && isinf(value->number));
+}
+
 static int compare(const void *left, const void *right, void *descending)
 {
     const sorted *a = left, *b = right;
     int order = dt_run_value_order(&a->value, &b->value);
 
-    if (*(const bool *)descending && a->value.there && b->value.there)
+    if (*(const bool *)descending && counts(&a->value) && counts(&b->value))
         order = -order;
     return order != 0 ? order : a->place < b->place ? -1 : 1;
 }

@@ -26,6 +26,8 @@ static dt_run_value of_number(double number, dt_arena *arena)
     char text[DT_FORMAT_SIZE];
     const char *copy = dt_arena_strdup(arena, dt_format_exact(text, sizeof(text), number));
 
+    if (isinf(number))
+        return (dt_run_value){true, true, INFINITY, "nan"};
     return isnan(number) ? missing() : (dt_run_value){true, true, number, copy};
 }
 
@@ -183,7 +185,7 @@ dt_status dt_run_value_get(dt_run_value *out, dt_store *store, dt_run_entry *ent
     }
     which = split_metric(name, sizeof(name), key);
     DT_TRY(dt_store_metric_end(store, &end, entry->run->id, name, which, err));
-    *out = end.there ? of_number(end.value, arena) : missing();
+    *out = !end.there ? missing() : of_number(isnan(end.value) ? INFINITY : end.value, arena);
 out:
     return st;
 }

@@ -144,6 +144,7 @@ json_t *dt_runs_to_json(const dt_run *run)
                         run->steps_total > 0 ? json_integer(run->steps_total) : json_null());
     json_object_set_new(object, "loss", dt_json_number(run->loss));
     json_object_set_new(object, "valid_loss", dt_json_number(run->valid_loss));
+    json_object_set_new(object, "diverged", json_boolean(dt_run_has_diverged(run)));
     json_object_set_new(object, "tokens_per_second", dt_json_number(run->tokens_per_second));
     json_object_set_new(object, "created", time_or_null(run->created_ms));
     json_object_set_new(object, "started", time_or_null(run->started_ms));
@@ -334,6 +335,13 @@ const char *dt_runs_timed_speed(const dt_run *run)
     return rows ? "rows/s (last)" : "tokens/s (last)";
 }
 
+dt_style dt_runs_run_style(const dt_run *run)
+{
+    bool good = run->state == DT_RUN_FINISHED || run->state == DT_RUN_RUNNING;
+
+    return good && dt_run_has_diverged(run) ? DT_STYLE_BAD : dt_runs_style(run->state);
+}
+
 dt_style dt_runs_style(dt_run_state state)
 {
     switch (state) {
@@ -353,7 +361,7 @@ dt_style dt_runs_style(dt_run_state state)
 
 dt_style dt_runs_activity_style(const dt_run *run, const dt_activity *activity)
 {
-    bool usual = strcmp(activity->words, dt_run_state_name(run->state)) == 0;
+    bool usual = strcmp(activity->words, dt_run_state_word(run)) == 0;
 
-    return usual ? dt_runs_style(run->state) : DT_STYLE_WARN;
+    return usual ? dt_runs_run_style(run) : DT_STYLE_WARN;
 }

@@ -58,6 +58,7 @@ const char *dt_runs_timed_speed(const dt_run *run);
  * once, or "paused" if its supervisor is suspended by a signal. Lives as long as the activity. */
 const char *dt_runs_shown_state(const dt_run *run, const dt_activity *activity);
 /* Styles of a state and of an activity. */
+dt_style dt_runs_run_style(const dt_run *run); /* bad for a run that has diverged */
 dt_style dt_runs_style(dt_run_state state);
 dt_style dt_runs_activity_style(const dt_run *run, const dt_activity *activity);
 

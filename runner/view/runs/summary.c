@@ -128,14 +128,14 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
         DT_TRY(dt_incident_find(&incident, store, run, arena, err));
 
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s ", run->name, run->id);
-    dt_term_add(&text, &term, dt_runs_style(run->state), "%s", dt_run_state_name(run->state));
+    dt_term_add(&text, &term, dt_runs_run_style(run), "%s", dt_run_state_word(run));
     if (run->step > 0 || !dt_runs_is_command(run))
         dt_term_add(&text, &term, DT_STYLE_PLAIN, " at step %s",
                     dt_format_whole(step, sizeof(step), run->step));
     dt_term_add(&text, &term, DT_STYLE_PLAIN, " after %s\n",
                 dt_clock_duration(took, sizeof(took), timing.elapsed_seconds));
     if (run->reason[0] != '\0')
-        dt_term_add(&text, &term, dt_runs_style(run->state), "%s\n", run->reason);
+        dt_term_add(&text, &term, dt_runs_run_style(run), "%s\n", run->reason);
     dt_summary_add_incident(&text, &term, &incident);
     dt_strbuf_add_char(&text, '\n');
     add_numbers(&text, &term, run, &bleu, &timing, checkpoint, arena);
