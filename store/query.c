@@ -92,13 +92,13 @@ static dt_status open_reading(sqlite3 **out, dt_store *store, dt_error *err)
     int code = sqlite3_open_v2(store->path, out, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
 
     if (code == SQLITE_OK) {
+        dt_sql_harden(*out);
         sqlite3_busy_timeout(*out, store->patience_ms);
         code = make_views(*out, store);
     }
     if (code != SQLITE_OK)
         return DT_FAIL(err, DT_ERR_IO, "cannot open the run store to read: %s",
                        *out != NULL ? sqlite3_errmsg(*out) : "no memory");
-    sqlite3_db_config(*out, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_limit(*out, SQLITE_LIMIT_LENGTH, LENGTH_MOST);
     sqlite3_limit(*out, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_set_authorizer(*out, authorize, NULL);

@@ -57,6 +57,7 @@ static dt_status open_file(dt_store *store, const char *options, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
     if (code != SQLITE_OK)
         DT_TRY(dt_sql_fail(store, code, "open the run store", err));
+    dt_sql_harden(store->db);
     sqlite3_extended_result_codes(store->db, 1);
     sqlite3_busy_timeout(store->db, DT_STORE_BUSY_TIMEOUT_MS);
     DT_TRY(dt_sql_exec(store, "PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON",

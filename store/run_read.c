@@ -42,8 +42,9 @@
     X(dt_run, group, "r.run_group")                     \
     X(dt_run, parent, "r.parent")                       \
     X(dt_run, parent_step, "r.parent_step")
-#define SELECT_RUN \
-    DT_SQL_SELECT(RUN, "FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt ")
+#define SELECT_RUN                                                                              \
+    DT_SQL_SELECT(RUN, "FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt" \
+                       " WHERE" DT_SQL_IS_SOUND " AND ")
 
 static const dt_sql_row run_row = DT_SQL_ROW(dt_run, RUN);
 
@@ -65,7 +66,7 @@ static dt_status by_prefix(dt_store *store, dt_run *out, bool *found, const char
 
     dt_strbuf_init(&candidates);
     DT_TRY(DT_SQL_LIST(&runs, &count, &run_row, store, arena, err,
-                       SELECT_RUN "WHERE substr(r.id, 1, length(?1)) = ?1 ORDER BY r.run DESC",
+                       SELECT_RUN "substr(r.id, 1, length(?1)) = ?1 ORDER BY r.run DESC",
                        DT_TEXT(ref)));
     *found = count == 1;
     if (*found)
@@ -111,18 +112,16 @@ dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_ar
         return DT_FAIL(err, DT_ERR_USAGE,
                        "the name of the run is empty: expected an id, the beginning of an id, a "
                        "name, or 'last'");
-    DT_TRY(first_of(store, out, &found, SELECT_RUN "WHERE r.id = ?1", ref, arena, err));
+    DT_TRY(first_of(store, out, &found, SELECT_RUN "r.id = ?1", ref, arena, err));
     if (!found && strcmp(ref, DT_RUN_LAST) == 0) {
-        DT_TRY(first_of(store, out, &found,
-                        SELECT_RUN "WHERE ?1 IS NOT NULL ORDER BY r.run DESC LIMIT 1", ref, arena,
-                        err));
+        DT_TRY(first_of(store, out, &found, SELECT_RUN "?1 IS NOT NULL ORDER BY r.run DESC LIMIT 1",
+                        ref, arena, err));
         if (!found)
             DT_THROW(err, DT_ERR_NOT_FOUND, "no runs yet ('dtrun launch RECIPE' starts one)");
     }
     if (!found)
-        DT_TRY(first_of(store, out, &found,
-                        SELECT_RUN "WHERE r.name = ?1 ORDER BY r.run DESC LIMIT 1", ref, arena,
-                        err));
+        DT_TRY(first_of(store, out, &found, SELECT_RUN "r.name = ?1 ORDER BY r.run DESC LIMIT 1",
+                        ref, arena, err));
     if (!found)
         DT_TRY(by_prefix(store, out, &found, ref, arena, err));
     if (!found)
@@ -136,7 +135,7 @@ dt_status dt_store_run_list_after(dt_store *store, dt_run **out, int64_t *count,
 {
     return DT_SQL_LIST(out, count, &run_row, store, arena, err,
                        SELECT_RUN
-                       "WHERE (?1 IS NULL OR a.state = ?1)"
+                       "(?1 IS NULL OR a.state = ?1)"
                        " AND (?3 IS NULL OR r.run < (SELECT run FROM runs WHERE id = ?3))"
                        " ORDER BY r.run DESC LIMIT ?2",
                        DT_TEXT(state < 0 ? NULL : dt_run_state_name((dt_run_state)state)),
@@ -154,7 +153,7 @@ dt_status dt_store_run_list_since(dt_store *store, dt_run **out, int64_t *count,
 {
     return DT_SQL_LIST(out, count, &run_row, store, arena, err,
                        SELECT_RUN
-                       "WHERE a.state NOT IN ('finished', 'failed', 'stopped') OR a.ended_ms >= ?1"
+                       "(a.state NOT IN ('finished', 'failed', 'stopped') OR a.ended_ms >= ?1)"
                        " ORDER BY r.run DESC",
                        DT_INT(ended_ms));
 }
@@ -173,6 +172,6 @@ dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count,
                        DT_SQL_SELECT(MARK,
                                      "FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt ="
                                      " (SELECT max(attempt) FROM attempts WHERE run = r.run)"
-                                     " WHERE ?1 ORDER BY r.id"),
+                                     " WHERE ?1 AND" DT_SQL_IS_SOUND " ORDER BY r.id"),
                        DT_INT(1));
 }

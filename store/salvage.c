@@ -39,7 +39,8 @@ static void columns_of(dt_strbuf *out, const salvage *s, const char *table, cons
     while (sqlite3_step(statement) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(statement, 1);
 
-        if (name != NULL && strcmp(name, without) != 0)
+        if (name != NULL && strcmp(name, without) != 0 &&
+            name[strspn(name, "abcdefghijklmnopqrstuvwxyz_")] == '\0')
             dt_strbuf_add_fmt(out, "%s%s", out->length > 0 ? ", " : "", name);
     }
     sqlite3_finalize(statement);
@@ -351,6 +352,7 @@ dt_status dt_store_salvage(int64_t *rows, dt_store *to, const char *from, bool w
         SQLITE_OK)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", from, sqlite3_errmsg(s.from));
     sqlite3_busy_timeout(s.from, DT_STORE_BUSY_TIMEOUT_MS);
+    dt_sql_harden(s.from);
     (void)sqlite3_db_config(s.from, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     (void)sqlite3_exec(s.from, "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
     DT_TRY(dt_sql_group_begin(&group, to, err));
@@ -360,6 +362,13 @@ dt_status dt_store_salvage(int64_t *rows, dt_store *to, const char *from, bool w
         qsort(runs, (size_t)count, sizeof(*runs), by_number);
     for (int64_t i = 0; i < count && st == DT_OK; i++)
         st = copy_all_of(&s, &runs[i], err);
+    if (st == DT_OK)
+        st = DT_SQL_RUN(
+            to, err,
+            "DELETE FROM runs WHERE run IN (SELECT r.run FROM runs r LEFT JOIN attempts a"
+            " ON a.run = r.run AND a.attempt = r.attempt WHERE ?1 AND NOT coalesce(" DT_SQL_IS_SOUND
+            ", 1))",
+            DT_INT(1));
     st = dt_sql_group_end(&group, st, err);
     *rows = s.rows;
 out:

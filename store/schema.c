@@ -1,11 +1,18 @@
 /* schema: creates the tables of an empty store, and refuses a file that it cannot read.
  *
  * store/schema.sql is version 1, the format of release 0.1.0. Files of any other version are refused: no other
- * version was released.
+ * version was released. A file may come from elsewhere, so a file with a trigger, a view, a table or an index that
+ * schema.sql does not make is refused too, and none of its SQL runs.
  */
 #include "store/store_int.h"
 
+#include <string.h>
+
+#include "base/strbuf.h"
+
 #include "base/banned.h"
+
+enum { FOREIGN_BYTES = 300 }; /* objects that are named */
 
 extern const char dt_embedded_schema[];
 
@@ -53,6 +60,95 @@ out:
     return st;
 }
 
+void dt_sql_harden(sqlite3 *db)
+{
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL); /* temporary views still work */
+}
+
+/* --- objects that are not of schema.sql */
+
+/* Appends SQL without comments, blanks and quotes of names, and without IF NOT EXISTS: these differ if a tool
+ * of SQLite has copied a store. */
+static void add_plain(dt_strbuf *out, const char *sql)
+{
+    static const char optional[] = "IF NOT EXISTS";
+
+    while (*sql != '\0')
+        if (strncmp(sql, "--", 2) == 0)
+            sql += strcspn(sql, "\n");
+        else if (strncmp(sql, optional, sizeof(optional) - 1) == 0)
+            sql += sizeof(optional) - 1;
+        else if (strchr(" \t\r\n\"", *sql) != NULL)
+            sql++;
+        else
+            dt_strbuf_add_char(out, *sql++);
+}
+
+/* Returns true if `plain` is one of the statements of schema.sql. */
+static bool is_ours(const dt_strbuf *schema, const dt_strbuf *plain)
+{
+    const char *at = schema->data;
+
+    while (plain->length > 0 && (at = strstr(at, plain->data)) != NULL) {
+        if ((at == schema->data || at[-1] == ';') && at[plain->length] == ';')
+            return true;
+        at++;
+    }
+    return false;
+}
+
+/* Lists the objects of the file that schema.sql does not make, as in "the trigger 'x', the view 'y'". */
+static dt_status list_foreign(dt_strbuf *out, dt_store *store, dt_error *err)
+{
+    static const char sql[] = "SELECT type, name, sql FROM sqlite_schema WHERE NOT (name GLOB"
+                              " 'sqlite_*' AND type IN ('table', 'index')) ORDER BY rowid";
+    dt_strbuf schema, plain;
+    sqlite3_stmt *statement = NULL;
+    dt_status st = DT_OK;
+    int code;
+
+    dt_strbuf_init(&schema);
+    dt_strbuf_init(&plain);
+    add_plain(&schema, dt_embedded_schema);
+    code = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+    while (code == SQLITE_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(statement, 2);
+
+        code = SQLITE_OK;
+        dt_strbuf_reset(&plain);
+        add_plain(&plain, text != NULL ? text : "");
+        if (!is_ours(&schema, &plain) && out->length < FOREIGN_BYTES)
+            dt_strbuf_add_fmt(out, "%sthe %.10s '%.100s'", out->length > 0 ? ", " : "",
+                              (const char *)sqlite3_column_text(statement, 0),
+                              (const char *)sqlite3_column_text(statement, 1));
+    }
+    sqlite3_finalize(statement);
+    if (code != SQLITE_DONE)
+        st = dt_sql_fail(store, code, "open the run store", err);
+    dt_strbuf_release(&schema);
+    dt_strbuf_release(&plain);
+    return st;
+}
+
+static dt_status refuse_foreign(dt_store *store, dt_error *err)
+{
+    dt_strbuf found;
+    dt_status st;
+
+    dt_strbuf_init(&found);
+    st = list_foreign(&found, store, err);
+    if (st == DT_OK && found.length > 0)
+        st = DT_FAIL(err, DT_ERR_CORRUPT,
+                     "cannot open the run store: '%s' has %s, which dtrun did not make and does "
+                     "not run (" DT_STORE_REMEDY ")",
+                     store->path, found.data);
+    dt_strbuf_release(&found);
+    return st;
+}
+
 dt_status dt_store_check(dt_store *store, int64_t *version, dt_error *err)
 {
     dt_sql_group group = {0};
@@ -61,6 +157,8 @@ dt_status dt_store_check(dt_store *store, int64_t *version, dt_error *err)
     /* one snapshot for all queries */
     DT_TRY(dt_sql_group_begin_reading(&group, store, err));
     DT_TRY(version_read(store, version, err));
+    if (*version != 0)
+        DT_TRY(refuse_foreign(store, err));
 out:
     return dt_sql_group_end(&group, st, err);
 }

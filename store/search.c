@@ -9,11 +9,11 @@
 #include "base/banned.h"
 
 #define ACTIVE "active" /* used in place of a state in MATCHES: a run that has not ended */
-#define MATCHES                                                                 \
-    " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt"   \
-    " WHERE (?1 IS NULL OR a.state = ?1 OR (?1 = 'active' AND"                  \
-    " a.state NOT IN ('finished', 'failed', 'stopped')))"                       \
-    " AND (?2 IS NULL OR instr(lower(r.name || ' ' || r.id || ' ' || r.tags ||" \
+#define MATCHES                                                                       \
+    " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt"         \
+    " WHERE" DT_SQL_IS_SOUND " AND (?1 IS NULL OR a.state = ?1 OR (?1 = 'active' AND" \
+    " a.state NOT IN ('finished', 'failed', 'stopped')))"                             \
+    " AND (?2 IS NULL OR instr(lower(r.name || ' ' || r.id || ' ' || r.tags ||"       \
     " ' ' || r.run_group || ' ' || r.note), lower(?2)) > 0)"
 
 static const struct {
@@ -61,7 +61,7 @@ static dt_status total_read(dt_store *store, int64_t *total, const char *state, 
 
     if (state == NULL && words == NULL) /* every run has its newest attempt */
         return DT_SQL_FIRST(total, &found, &dt_sql_one_int, store, NULL, err,
-                            "SELECT count(*) FROM runs");
+                            "SELECT count(*) FROM runs r WHERE" DT_SQL_RUN_IS_SOUND);
     return DT_SQL_FIRST(total, &found, &dt_sql_one_int, store, NULL, err, "SELECT count(*)" MATCHES,
                         DT_TEXT(state), DT_TEXT(words));
 }

@@ -38,8 +38,7 @@ static dt_status configure(dt_store *store, dt_error *err)
 
     sqlite3_extended_result_codes(store->db, 1);
     dt_store_set_patience(store, DT_STORE_BUSY_TIMEOUT_MS);
-    sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    dt_sql_harden(store->db);
     DT_TRY(dt_sql_exec(store,
                        "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"
                        "PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON",

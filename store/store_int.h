@@ -280,11 +280,29 @@ dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t
 const char *dt_checkpoint_path(const dt_store *store, const char *path, const char *run,
                                dt_arena *arena);
 
+/* True for the row `r` of runs, and `a` of its newest attempt, that dtrun can have written: the id is a name without
+ * a path, and numbers are in the range of steps and times. Other rows come from elsewhere: lists leave them out,
+ * and verify.c reports them. */
+#define DT_SQL_WHOLE(number) " AND coalesce(" number ", 0) BETWEEN 0 AND 9007199254740991"
+#define DT_SQL_RUN_IS_SOUND                                                          \
+    " typeof(r.id) = 'text' AND length(r.id) BETWEEN 1 AND 64 AND r.id NOT GLOB"     \
+    " '*[^a-zA-Z0-9._-]*' AND r.id NOT GLOB '[.-]*' AND r.attempt BETWEEN 1 AND"     \
+    " 2147483647" DT_SQL_WHOLE("r.step") DT_SQL_WHOLE("r.created_ms")                \
+        DT_SQL_WHOLE("r.parent_step")
+#define DT_SQL_ATTEMPT_IS_SOUND                                                      \
+    DT_SQL_WHOLE("a.start_step") DT_SQL_WHOLE("a.steps_total")                       \
+    DT_SQL_WHOLE("a.created_ms") DT_SQL_WHOLE("a.started_ms")                        \
+    DT_SQL_WHOLE("a.first_step_ms") DT_SQL_WHOLE("a.ended_ms")                       \
+    DT_SQL_WHOLE("a.elapsed_ms")
+#define DT_SQL_IS_SOUND DT_SQL_RUN_IS_SOUND DT_SQL_ATTEMPT_IS_SOUND
+
 /* --- schema.c */
 #define DT_STORE_VERSION 1 /* PRAGMA user_version */
 /* Refuses a file of another program (DT_ERR_CORRUPT) or another version (DT_ERR_UNSUPPORTED). Writes nothing.
  * *version: DT_STORE_VERSION, or 0 if the file is empty. */
 dt_status dt_store_check(dt_store *store, int64_t *version, dt_error *err);
+/* Forbids triggers, views and functions that the file itself defines, on every connection to a store. */
+void dt_sql_harden(sqlite3 *db);
 /* Creates the tables, unless another process has created them meanwhile. */
 dt_status dt_store_create(dt_store *store, dt_error *err);
 

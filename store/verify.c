@@ -38,6 +38,14 @@ static const char of_pyramid[] =
     " ' buckets of its pyramid differ from its points' FROM wrong JOIN series s USING (series)"
     " JOIN runs r USING (run) WHERE ?1 GROUP BY wrong.series ORDER BY r.id, s.name";
 
+/* Rows that lists leave out (DT_SQL_IS_SOUND). */
+static const char of_runs[] = "SELECT 'the run with the id ' || quote(r.id) || ' and the name ' || "
+                              "quote(r.name) || ' has an id or numbers"
+                              " that dtrun does not write: it is left out' FROM runs r LEFT JOIN "
+                              "attempts a ON a.run = r.run AND"
+                              " a.attempt = r.attempt WHERE ?1 AND NOT coalesce(" DT_SQL_IS_SOUND
+                              ", 0) ORDER BY r.run LIMIT 100";
+
 static dt_status texts_read(dt_store *store, const char ***out, int64_t *count, const char *sql,
                             dt_arena *arena, dt_error *err)
 {
@@ -51,6 +59,8 @@ dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *coun
     dt_status st;
 
     DT_TRY(texts_read(store, problems, count, of_file, arena, err));
+    if (*count == 0)
+        DT_TRY(texts_read(store, problems, count, of_runs, arena, err));
     if (*count == 0)
         DT_TRY(texts_read(store, problems, count, of_pyramid, arena, err));
 out:

@@ -75,3 +75,23 @@ import sqlite3, sys
 one, other = (list(sqlite3.connect(path).iterdump()) for path in sys.argv[1:])
 assert one == other
 PY
+
+# --- a history from elsewhere: its own SQL does not run, and a repair keeps the rows
+python3 - "$db" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("CREATE TRIGGER spy AFTER UPDATE ON runs BEGIN DELETE FROM metrics; END")
+db.execute("CREATE VIEW endless AS WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i FROM n) SELECT * FROM n")
+db.execute("INSERT INTO runs (id, name, created_ms, attempt, recipe_path, recipe_text) VALUES ('../x', 'out', 1, 1, '', '')")
+db.commit()
+PY
+for command in "list" "show two" "tag two good" "sql 'SELECT * FROM runs'" "store check"; do
+    eval "expect 3 $command"
+    says "the trigger 'spy', the view 'endless'" "'dtrun store repair'"
+done
+expect 0 store repair
+expect 0 metrics two
+[ "$(wc -l <"$work/out")" -gt 150 ] || fail "the points are not there"
+expect 0 tag two good
+expect 0 store check --json
+json "o['runs'] == 2" "o['problems'] == []"

@@ -418,6 +418,102 @@ static void test_readers_of_a_replaced_file_see_the_new_one(void **state)
     dt_store_close(other.store);
 }
 
+/* A file that comes from elsewhere may define SQL of its own: none of it runs, and it is named. */
+static void test_sql_that_the_file_defines_is_refused_and_does_not_run(void **state)
+{
+    static const struct {
+        const char *sql, *named;
+    } cases[] = {
+        {"CREATE TRIGGER spy AFTER UPDATE ON runs BEGIN DELETE FROM metrics; END",
+         "the trigger 'spy'"},
+        {"CREATE VIEW endless AS WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i FROM n)"
+         " SELECT * FROM n",
+         "the view 'endless'"},
+        {"ALTER TABLE events RENAME TO kept; CREATE VIEW events AS SELECT * FROM kept",
+         "the view 'events'"},
+        {"CREATE VIRTUAL TABLE words USING fts5(text)", "the table 'words'"},
+        {"CREATE TABLE theirs (x)", "the table 'theirs'"},
+        {"CREATE INDEX runs_by_note ON runs (upper(note))", "the index 'runs_by_note'"},
+        {"ALTER TABLE runs ADD COLUMN more TEXT AS (upper(note))", "the table 'runs'"},
+        {"DROP INDEX events_by_run; CREATE INDEX events_by_run ON events (run, kind)",
+         "the index 'events_by_run'"},
+    };
+    test_store *t = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        close_store(t);
+        unlink(t->path);
+        assert_good(t, open_again(t));
+        test_store_run(t, "aa", "n");
+        assert_good(t, dt_store_metric_add(t->store, "aa", 1, 1, "loss", 2.5, 1000, &t->err));
+        close_store(t);
+        test_store_run_sql(t, cases[i].sql);
+        assert_fails(t, open_again(t), DT_ERR_CORRUPT, cases[i].named);
+        assert_fails(t, dt_store_open_to_read(&t->store, t->path, &t->err), DT_ERR_CORRUPT,
+                     "'dtrun store repair'");
+        assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 1);
+    }
+}
+
+static void test_a_copy_that_sqlite_wrote_is_accepted(void **state)
+{
+    test_store *t = *state;
+
+    close_store(t);
+    test_store_run_sql(
+        t, "ANALYZE; PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql,"
+           " 'CREATE TABLE runs', 'CREATE TABLE IF NOT EXISTS \"runs\"');"
+           "PRAGMA writable_schema = 0");
+    assert_good(t, open_again(t));
+    test_store_run(t, "aa", "n");
+}
+
+/* Rows with ids that lead out of the folder of runs, or with numbers out of range, cost no other run. */
+static void test_rows_that_dtrun_cannot_have_written_are_left_out_and_reported(void **state)
+{
+    static const char *const ids[] = {"'../x'", "'/etc'",          "'.'",    "'..'",
+                                      "'a b'",  "'a' || char(27)", "x'2e2e'"};
+    static const char *const numbers[] = {"step = 9223372036854775807", "step = -1",
+                                          "created_ms = -9223372036854775807",
+                                          "attempt = 9223372036854775807"};
+    test_store *t = *state;
+    const char **problems, **found;
+    int64_t count, bad = 0, total;
+    dt_run_mark *marks;
+    dt_run *runs;
+    char sql[256];
+
+    test_store_run(t, "good", "n");
+    for (size_t i = 0; i < 11; i++, bad++) {
+        char id[16];
+
+        snprintf(id, sizeof(id), "bad%zu", i);
+        test_store_run(t, id, "bad");
+        if (i < 7)
+            snprintf(sql, sizeof(sql), "UPDATE runs SET id = %s WHERE id = '%s'", ids[i], id);
+        else
+            snprintf(sql, sizeof(sql), "UPDATE runs SET %s WHERE id = '%s'", numbers[i - 7], id);
+        test_store_run_sql(t, sql);
+    }
+    test_store_run_sql(
+        t, "PRAGMA foreign_keys = OFF; UPDATE attempts SET attempt ="
+           " 9223372036854775807 WHERE run IN (SELECT run FROM runs WHERE attempt > 9)");
+    assert_good(t, dt_store_run_list(t->store, &runs, &count, -1, 0, &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_good(t, dt_store_run_marks(t->store, &marks, &count, &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_good(t, dt_store_run_search(t->store, &found, &count, &total,
+                                       &(dt_run_search){.state = -1}, &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_good(t, dt_store_run_find(t->store, &runs[0], "last", &t->arena, &t->err));
+    assert_string_equal(runs[0].id, "good");
+    assert_fails(t, dt_store_run_find(t->store, &runs[0], "../x", &t->arena, &t->err),
+                 DT_ERR_NOT_FOUND, "unknown run");
+    assert_good(t, dt_store_verify(t->store, &problems, &count, &t->arena, &t->err));
+    assert_int_equal(count, bad);
+    assert_non_null(strstr(problems[0], "'../x'"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -437,6 +533,9 @@ int main(void)
         WITH_STORE(test_a_full_disk_is_reported_and_loses_nothing_committed),
         WITH_STORE(test_what_cannot_be_written_is_read),
         WITH_STORE(test_readers_of_a_replaced_file_see_the_new_one),
+        WITH_STORE(test_sql_that_the_file_defines_is_refused_and_does_not_run),
+        WITH_STORE(test_a_copy_that_sqlite_wrote_is_accepted),
+        WITH_STORE(test_rows_that_dtrun_cannot_have_written_are_left_out_and_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,7 +187,7 @@ static void test_a_store_damaged_meanwhile_is_an_error_and_not_an_end(void **sta
     json_t *answer;
 
     test_store_run(&web->rows, "aa", "n");
-    test_store_run_sql(&web->rows, "ALTER TABLE series RENAME TO gone");
+    test_store_run_sql(&web->rows, "DROP TABLE series");
     answer = test_web_json(web, 500, "/api/v1/runs/aa/metrics");
     assert_non_null(strstr(
         json_string_value(json_object_get(json_object_get(answer, "error"), "message")), "series"));
