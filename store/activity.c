@@ -11,6 +11,18 @@
 /* Points are late after LATE_MS, and after LATE_TIMES the usual time between two points. */
 enum { LATE_MS = 2000, LATE_TIMES = 2 };
 
+bool dt_run_has_diverged(const dt_run *run)
+{
+    return isinf(run->loss) || (isnan(run->loss) && isinf(run->valid_loss));
+}
+
+const char *dt_run_state_word(const dt_run *run)
+{
+    return run->state == DT_RUN_FINISHED && dt_run_has_diverged(run)
+               ? "diverged"
+               : dt_run_state_name(run->state);
+}
+
 bool dt_node_is_away(const dt_node *node)
 {
     return strncmp(node->state, DT_NODE_NOT_REACHABLE, strlen(DT_NODE_NOT_REACHABLE)) == 0;

@@ -34,6 +34,11 @@ typedef struct dt_activity_facts {
 } dt_activity_facts;
 bool dt_node_is_away(const dt_node *node);
 
+/* True if the newest loss is not a number or infinite (the validation loss, if there is no loss). */
+bool dt_run_has_diverged(const dt_run *run);
+/* The state of a run for people: a finished run that has diverged is "diverged". */
+const char *dt_run_state_word(const dt_run *run);
+
 /* The curve that shows a run's progress: the rate of lines of a run that processes lines, else the loss. */
 #define DT_CURVE_LINES "lines_per_second"
 #define DT_CURVE_LOSS  "loss"

@@ -36,18 +36,6 @@ bool dt_run_state_is_terminal(dt_run_state state)
     return state == DT_RUN_FINISHED || state == DT_RUN_FAILED || state == DT_RUN_STOPPED;
 }
 
-bool dt_run_has_diverged(const dt_run *run)
-{
-    return isinf(run->loss) || (isnan(run->loss) && isinf(run->valid_loss));
-}
-
-const char *dt_run_state_word(const dt_run *run)
-{
-    return run->state == DT_RUN_FINISHED && dt_run_has_diverged(run)
-               ? "diverged"
-               : dt_run_state_name(run->state);
-}
-
 double dt_run_elapsed_seconds(const dt_run *run, int64_t now_ms)
 {
     int64_t elapsed_ms = run->ended_attempts_ms, open_ms = now_ms - run->started_ms;

@@ -82,7 +82,7 @@ typedef struct dt_run {
     int64_t started_ms, ended_ms; /* of the newest attempt; 0: not yet */
     int64_t first_step_ms;        /* first metrics of the newest attempt; 0: none yet */
     int64_t step, steps_total;    /* done, and of the whole run; total 0: not known yet (epochs) */
-    double loss, valid_loss, tokens_per_second; /* newest; NaN: none yet; infinite: not a number */
+    double loss, valid_loss, tokens_per_second; /* newest; NaN: none; infinite: diverged */
     const char *recipe_path, *recipe_text;      /* as written */
     const char *recipe_json;                    /* resolved, of the newest attempt */
     const char *recipe_hash;
@@ -101,10 +101,6 @@ typedef struct dt_run {
  * of this machine, which nobody can set, and the wall clock (`now_ms`) where the boot clock is unknown. */
 double dt_run_elapsed_seconds(const dt_run *run, int64_t now_ms);
 
-/* True if the newest loss is not a number or infinite (the validation loss, if there is no loss). */
-bool dt_run_has_diverged(const dt_run *run);
-/* The state of a run for people: a finished run that has diverged is "diverged". */
-const char *dt_run_state_word(const dt_run *run);
 
 /* Adds a run in state queued, with attempt 1 starting at parent_step. DT_ERR_BUSY if the id is in use. */
 dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
@@ -180,7 +176,7 @@ dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state 
 /* Corrects the exit code and reason of an attempt that has ended. */
 dt_status dt_store_attempt_amend(dt_store *store, const char *run, int64_t attempt, int exit_code,
                                  const char *reason, dt_error *err);
-/* Sets the newest values that lists show. NaN leaves a value unchanged; INFINITY: the newest value is not a number. */
+/* Sets the newest values that lists show. NaN leaves a value unchanged. */
 dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t step, double loss,
                                     double valid_loss, double tokens_per_second, int64_t now_ms,
                                     dt_error *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/display.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 

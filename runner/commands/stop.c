@@ -18,6 +18,7 @@
 #include "runner/times.h"
 #include "runner/view/follow/upkeep.h"
 #include "runner/view/runs/runs.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 

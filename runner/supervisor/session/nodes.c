@@ -6,7 +6,6 @@
 
 #include "base/boot.h"
 #include "base/log.h"
-#include "runner/slurm/name.h"
 #include "runner/supervisor/folder/copies.h"
 #include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/policy/node_loss.h"
@@ -25,11 +24,9 @@ static dt_supervised_node *node_of(void *context, int64_t index)
 
 bool dt_node_is_lent(const dt_supervised_node *node)
 {
-    int64_t job, index;
-    const char *host;
+    static const char prefix[] = "slurm:";
 
-    return dt_slurm_name_is_host(node->name, &job, &host) ||
-           dt_slurm_name_is_place(node->name, &job, &index);
+    return strncmp(node->name, prefix, sizeof(prefix) - 1) == 0;
 }
 
 static void end_unless_good(dt_session *session, dt_status st, const dt_error *err)

@@ -12,6 +12,7 @@
 #include "runner/supervisor/policy/restart.h"
 #include "runner/supervisor/rebuild/proof.h"
 #include "runner/supervisor/session/session_int.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 

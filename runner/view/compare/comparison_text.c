@@ -10,6 +10,7 @@
 #include "runner/view/compare/comparison.h"
 #include "runner/view/runs/recipe_diff.h"
 #include "runner/view/runs/runs.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 

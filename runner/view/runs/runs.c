@@ -12,6 +12,7 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 #include "runner/view/runs/node_lines.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 

@@ -14,6 +14,7 @@
 #include "runner/term/table.h"
 #include "runner/view/runs/incidents.h"
 #include "runner/view/runs/runs.h"
+#include "store/activity.h"
 
 #include "base/banned.h"
 
