@@ -8,12 +8,12 @@
 
 #include "base/banned.h"
 
-dt_status dt_json_parse(json_t **out, const char *text, size_t length, const char *where,
-                        dt_error *err)
+static dt_status parse(json_t **out, const char *text, size_t length, size_t flags,
+                       const char *where, dt_error *err)
 {
     json_error_t problem;
 
-    *out = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+    *out = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | flags, &problem);
     if (*out != NULL)
         return DT_OK;
     if (strstr(problem.text, "\\u0000") != NULL || strstr(problem.text, "NUL byte") != NULL)
@@ -23,6 +23,18 @@ dt_status dt_json_parse(json_t **out, const char *text, size_t length, const cha
             problem.line, problem.column);
     return DT_FAIL(err, DT_ERR_CORRUPT, "%s:%d:%d: not JSON: %s", where, problem.line,
                    problem.column, problem.text);
+}
+
+dt_status dt_json_parse(json_t **out, const char *text, size_t length, const char *where,
+                        dt_error *err)
+{
+    return parse(out, text, length, 0, where, err);
+}
+
+dt_status dt_json_parse_with_nul(json_t **out, const char *text, size_t length, const char *where,
+                                 dt_error *err)
+{
+    return parse(out, text, length, JSON_ALLOW_NUL, where, err);
 }
 
 dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_error *err)

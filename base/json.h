@@ -22,6 +22,9 @@ extern "C" {
 /* Parses text of `length` bytes; the caller owns *out (json_decref). DT_ERR_CORRUPT. */
 dt_status dt_json_parse(json_t **out, const char *text, size_t length, const char *where,
                         dt_error *err);
+/* The same, but strings may contain U+0000: read them with json_string_length. */
+dt_status dt_json_parse_with_nul(json_t **out, const char *text, size_t length, const char *where,
+                                 dt_error *err);
 dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_error *err);
 
 /* Writes compact JSON with keys in insertion order; doubles with 17 digits, so that they read back the same. Characters

@@ -105,7 +105,7 @@ static dt_status check_unprepared(dt_dataset_facts *out, const dt_recipe *recipe
     dt_status st = DT_OK;
     int32_t document_end;
 
-    DT_TRY(dt_tokenizer_read(&tokenizer, recipe->data.tokenizer, err));
+    DT_TRY(dt_tokenizer_read(&tokenizer, recipe, err));
     out->vocab = dt_tokenizer_vocab(tokenizer);
     DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));
     DT_TRY(dt_documents_end(&document_end, recipe, tokenizer, out->vocab, err));

@@ -54,8 +54,9 @@ json_t *dt_tokenizer_to_json(const dt_tokenizer *tokenizer);
 bool dt_tokenizer_to_huggingface(dt_strbuf *out, const dt_tokenizer *tokenizer);
 dt_status dt_tokenizer_from_json(dt_tokenizer **out, const json_t *json, dt_error *err);
 void dt_tokenizer_free(dt_tokenizer *tokenizer);
-/* Read a tokenizer of kind "bpe" from the recipe's data.tokenizer. DT_ERR_RECIPE naming the file. */
-dt_status dt_tokenizer_read(dt_tokenizer **out, const char *path, dt_error *err);
+/* Read a tokenizer of kind "bpe" from the recipe's data.tokenizer, with what the other files of its folder say
+ * (dt_bpe_read_folder); data.end_of_text overrides them. DT_ERR_RECIPE naming the file. */
+dt_status dt_tokenizer_read(dt_tokenizer **out, const dt_recipe *recipe, dt_error *err);
 /* Read a tokenizer of kind "pairs" from its file, or from the contents of such a file.
  * DT_ERR_CORRUPT naming it. */
 dt_status dt_tokenizer_pairs_read(dt_tokenizer **out, const char *path, dt_error *err);
@@ -64,6 +65,9 @@ dt_status dt_tokenizer_pairs_take(dt_tokenizer **out, const char *bytes, size_t 
 /* The file to store in a checkpoint, borrowed, and its name there; false if the JSON is sufficient. */
 bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, const char **bytes,
                            size_t *length);
+/* For kind "bpe", after its file was read: data.end_of_text, if set, becomes the token that ends documents. Returns
+ * false and changes nothing if the tokenizer has no such token: token files can have more ids. */
+bool dt_tokenizer_set_end_of_text(dt_tokenizer *tokenizer, const dt_recipe *recipe);
 /* The token that ends documents; -1 if the kind or the file has none. */
 int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer);
 /* The special tokens around each text: dt_bpe_get_around; none for other kinds. */

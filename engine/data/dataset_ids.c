@@ -40,7 +40,7 @@ dt_status dt_dataset_open_ids(dt_dataset *dataset, const dt_data_files *train,
     DT_TRY(map_bins(&dataset->train, train, err));
     DT_TRY(map_bins(&dataset->validation, validation, err));
     if (dt_tokenizer_is_file(recipe)) {
-        DT_TRY(dt_tokenizer_read(&dataset->tokenizer, recipe->data.tokenizer, err));
+        DT_TRY(dt_tokenizer_read(&dataset->tokenizer, recipe, err));
         if (fixed != NULL)
             DT_TRY(dt_tokenizer_bpe_same(fixed, dataset->tokenizer, err));
         goto out;

@@ -61,8 +61,25 @@ out:
     return st;
 }
 
-dt_status dt_tokenizer_read(dt_tokenizer **out, const char *path, dt_error *err)
+/* Reads the other files of the folder that contains tokenizer.json. */
+static dt_status read_folder(dt_tokenizer *out, const char *file, dt_error *err)
 {
+    const char *slash = strrchr(file, '/');
+    dt_strbuf folder;
+    dt_status st;
+
+    if (strcmp(slash != NULL ? slash + 1 : file, "tokenizer.json") != 0)
+        return DT_OK;
+    dt_strbuf_init(&folder);
+    dt_strbuf_add(&folder, slash != NULL ? file : ".", slash != NULL ? (size_t)(slash - file) : 1);
+    st = dt_bpe_read_folder(out->bpe, folder.data, err);
+    dt_strbuf_release(&folder);
+    return st;
+}
+
+dt_status dt_tokenizer_read(dt_tokenizer **out, const dt_recipe *recipe, dt_error *err)
+{
+    const char *path = recipe->data.tokenizer;
     dt_status st = DT_OK;
     dt_tokenizer *made = NULL;
     dt_strbuf file;
@@ -75,12 +92,15 @@ dt_status dt_tokenizer_read(dt_tokenizer **out, const char *path, dt_error *err)
         dt_strbuf_add_str(&file, "/tokenizer.json");
     DT_TRY(dt_tokenizer_make(&made, DT_TOKENIZER_BPE, 1, false, err));
     st = read_file(made, file.data, err);
+    if (st == DT_OK)
+        st = read_folder(made, file.data, err);
     if (st != DT_OK && st != DT_ERR_NOMEM && err != NULL)
         st = err->code = DT_ERR_RECIPE;
     if (st != DT_OK) {
         dt_error_prefix(err, "data.tokenizer");
         goto out;
     }
+    (void)dt_tokenizer_set_end_of_text(made, recipe);
     made->vocab = dt_bpe_vocab(made->bpe);
     name_file(made, file.data);
     *out = made;
@@ -185,6 +205,12 @@ const dt_bpe *dt_tokenizer_bpe(const dt_tokenizer *tokenizer)
 dt_bpe_around dt_tokenizer_around(const dt_tokenizer *tokenizer)
 {
     return tokenizer->bpe != NULL ? dt_bpe_get_around(tokenizer->bpe) : (dt_bpe_around){0};
+}
+
+bool dt_tokenizer_set_end_of_text(dt_tokenizer *tokenizer, const dt_recipe *recipe)
+{
+    return tokenizer->kind != DT_TOKENIZER_BPE || recipe->data.end_of_text < 0 ||
+           dt_bpe_set_end_of_text(tokenizer->bpe, recipe->data.end_of_text);
 }
 
 int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer)

@@ -41,6 +41,7 @@ dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
     l->ids = strcmp(kind, "ids") == 0;
     DT_TRY(dt_tokenizer_from_json(&l->tokenizer, info->tokenizer, err));
     DT_TRY(dt_tokenizer_load(l->tokenizer, path, err));
+    (void)dt_tokenizer_set_end_of_text(l->tokenizer, &l->recipe);
     DT_TRY(find_ends(l, err));
 out:
     return st;
@@ -164,6 +165,9 @@ dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded 
     int32_t end = dt_tokenizer_end_of_text(l->tokenizer);
 
     *out = NULL;
+    *count = 0;
+    if (l->ids)
+        return DT_OK;
     if (around.before_count > 0) {
         *out = calloc(around.before_count, sizeof(**out));
         if (*out == NULL)

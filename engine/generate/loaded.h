@@ -42,7 +42,8 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
  * infinity, so its weights contain them or are too large. */
 dt_status dt_loaded_diverged(dt_error *err);
 /* Return in `out` the tokens that start a text without a prompt: the tokenizer's begin tokens, else
- * the end-of-text token, else a line break. The caller frees `out`. */
+ * the end-of-text token, else a line break; none (NULL) if the model was trained on token ids, for which no such
+ * token is known. The caller frees `out`. */
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err);
 void dt_loaded_close(dt_loaded *l);
 

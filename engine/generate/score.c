@@ -159,7 +159,8 @@ out:
  * before and half are new. */
 static dt_status evaluate_text(scorer *s, dt_error *err)
 {
-    int64_t count = (int64_t)s->ids[0].count - 1, given = s->first_count - 1, end;
+    int64_t count = (int64_t)s->ids[0].count - 1, end;
+    int64_t given = s->first_count > 0 ? s->first_count - 1 : 0;
     dt_status st = DT_OK;
 
     for (int64_t done = 0; done < count; done = end) {

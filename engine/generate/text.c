@@ -37,6 +37,10 @@ dt_status dt_text_open(dt_text *out, const dt_loaded *from, const dt_text_rules 
     if (count == 0) {
         free(tokens);
         DT_TRY(dt_loaded_first_tokens(&tokens, &count, from, err));
+        if (count == 0)
+            DT_THROW(err, DT_ERR_USAGE,
+                     "the model was trained on token ids, so that no token is known to begin a "
+                     "text: give the first ids, for example --prompt \"12 7\"");
     } else if (!rules->no_special) {
         around = dt_tokenizer_around(from->tokenizer);
     }

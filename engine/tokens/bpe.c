@@ -16,6 +16,7 @@ dt_status dt_bpe_new(dt_bpe **out, dt_error *err)
     if (made == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a tokenizer");
     dt_arena_init(&made->arena, 0);
+    dt_strbuf_init(&made->warnings);
     made->unknown = made->end_of_text = -1;
     DT_TRY(dt_vocab_init(&made->vocab, err));
     DT_TRY(dt_pairs_init(&made->merges, 1024, err));
@@ -40,6 +41,7 @@ void dt_bpe_free(dt_bpe *bpe)
     dt_added_release(&bpe->normalized);
     dt_ids_release(&bpe->before);
     dt_ids_release(&bpe->after);
+    dt_strbuf_release(&bpe->warnings);
     dt_arena_release(&bpe->arena);
     free(bpe);
 }
@@ -135,6 +137,21 @@ int64_t dt_bpe_vocab(const dt_bpe *bpe)
 int32_t dt_bpe_end_of_text(const dt_bpe *bpe)
 {
     return bpe->end_of_text;
+}
+
+bool dt_bpe_set_end_of_text(dt_bpe *bpe, int64_t id)
+{
+    size_t length;
+
+    if (dt_vocab_text(&bpe->vocab, id, &length) == NULL)
+        return false;
+    bpe->end_of_text = (int32_t)id;
+    return true;
+}
+
+const char *dt_bpe_warnings(const dt_bpe *bpe)
+{
+    return bpe->warnings.data;
 }
 
 dt_bpe_around dt_bpe_get_around(const dt_bpe *bpe)

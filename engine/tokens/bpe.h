@@ -57,6 +57,17 @@ typedef struct dt_bpe_around {
 } dt_bpe_around;
 
 dt_bpe_around dt_bpe_get_around(const dt_bpe *bpe);
+/* Makes a token the one between documents. Returns false and changes nothing if no token has the id. */
+bool dt_bpe_set_end_of_text(dt_bpe *bpe, int64_t id);
+
+/* tokenizer_config.c: reads what the other files in the folder of a tokenizer.json say about it. The token between
+ * documents becomes the `eos_token` of tokenizer_config.json or special_tokens_map.json, else the first
+ * `eos_token_id` of config.json; without these files nothing changes. Settings with which transformers'
+ * AutoTokenizer makes other ids become warnings. DT_ERR_CORRUPT naming the file. */
+dt_status dt_bpe_read_folder(dt_bpe *bpe, const char *folder, dt_error *err);
+
+/* Returns the settings that were not applied, one a line without a final line break; "": none. Borrowed. */
+const char *dt_bpe_warnings(const dt_bpe *bpe);
 /* Returns true if the file sets 'truncation' or 'padding'. Both are ignored. */
 bool dt_bpe_ignores_limits(const dt_bpe *bpe);
 

@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-#define DT_BPE_STEPS 8
+#define DT_BPE_STEPS 16 /* published: at most 10, ALBERT */
 
 typedef enum dt_normal_kind {
     DT_NORMAL_FORM,
@@ -65,6 +65,7 @@ struct dt_bpe {
     int32_t end_of_text;
     dt_ids before, after; /* tokens that the post-processor puts around a text */
     bool ignores_limits;
+    dt_strbuf warnings; /* dt_bpe_warnings */
     bool byte_level, byte_fallback, ignore_merges, fuse_unknown;
     bool reaches_over_breaks; /* an added token can span a line break */
     bool drops_breaks;        /* an added token can end with a line break that it drops */

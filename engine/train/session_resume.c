@@ -72,7 +72,10 @@ dt_status dt_session_load_weights(dt_train_session *session, dt_error *err)
 
     if (session->weights == NULL)
         return DT_OK;
-    DT_TRY(dt_weights_load(session->weights, &session->state, err));
+    st = dt_weights_load(session->weights, &session->state, err);
+    if (st == DT_ERR_CORRUPT) /* a restart would read the same file: the recipe names it */
+        st = err != NULL ? (err->code = DT_ERR_RECIPE) : DT_ERR_RECIPE;
+    DT_TRY(st);
     if (session->mesh.world.rank == 0)
         dt_log_info("parameters loaded from '%s'", session->recipe->model.from);
 out:

@@ -19,8 +19,6 @@
 
 #include "base/banned.h"
 
-#define ORIGIN_MOST ((size_t)256 << 20) /* a tokenizer.json of a large vocabulary has 30 MB */
-
 /* --- the checkpoint and its model */
 
 /* Lock the checkpoint, so that the run does not prune it meanwhile. */
@@ -36,7 +34,6 @@ static dt_status open_model(dt_weights_exporter *e, dt_error *err)
 {
     const char *path = e->options->checkpoint;
     const dt_checkpoint_info *info;
-    dt_tokenizer *tokenizer = NULL;
     dt_model_config config;
     dt_status st = DT_OK;
 
@@ -45,14 +42,15 @@ static dt_status open_model(dt_weights_exporter *e, dt_error *err)
     info = dt_checkpoint_get_info(e->checkpoint);
     DT_TRY(dt_recipe_from_json(&e->recipe, info->recipe, &e->arena, err));
     DT_TRY(dt_huggingface_family(&e->family, &e->recipe, err));
-    DT_TRY(dt_tokenizer_from_json(&tokenizer, info->tokenizer, err));
-    e->vocab = e->recipe.model.vocab > 0 ? e->recipe.model.vocab : dt_tokenizer_vocab(tokenizer);
+    DT_TRY(dt_tokenizer_from_json(&e->tokenizer, info->tokenizer, err));
+    DT_TRY(dt_tokenizer_load(e->tokenizer, path, err));
+    (void)dt_tokenizer_set_end_of_text(e->tokenizer, &e->recipe);
+    e->vocab = e->recipe.model.vocab > 0 ? e->recipe.model.vocab : dt_tokenizer_vocab(e->tokenizer);
     DT_TRY(dt_config_train(&config, &e->recipe, e->vocab, err));
     DT_TRY(dt_model_describe(&e->model, &config, err));
     e->result->step = info->step;
     snprintf(e->result->model_type, sizeof(e->result->model_type), "%s", e->family->model_type);
 out:
-    dt_tokenizer_free(tokenizer);
     return st;
 }
 
@@ -110,8 +108,8 @@ dt_status dt_weights_export_close(int fd, const dt_weights_exporter *e, dt_error
     return DT_OK;
 }
 
-static dt_status put(dt_weights_exporter *e, const char *name, const char *bytes, size_t length,
-                     dt_error *err)
+dt_status dt_weights_export_put(dt_weights_exporter *e, const char *name, const char *bytes,
+                                size_t length, dt_error *err)
 {
     int fd = -1;
     dt_status st = DT_OK, closed;
@@ -135,123 +133,11 @@ dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, c
     dt_json_write_pretty(&whole, json);
     dt_json_shorten(&text, whole.data);
     dt_strbuf_add_char(&text, '\n');
-    st = put(e, name, text.data, text.length, err);
+    st = dt_weights_export_put(e, name, text.data, text.length, err);
     dt_strbuf_release(&whole);
     dt_strbuf_release(&text);
     return st;
 }
-
-/* --- files other than tensors */
-
-/* Copy a file from a folder, if it has it: *found. NULL: no folder. */
-static dt_status copy_from(bool *found, dt_weights_exporter *e, const char *folder,
-                           const char *name, dt_error *err)
-{
-    dt_status st = DT_OK;
-    dt_strbuf path, text;
-
-    *found = false;
-    dt_strbuf_init(&path);
-    dt_strbuf_init(&text);
-    if (folder == NULL)
-        goto out;
-    dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
-    if (!dt_file_exists(path.data))
-        goto out;
-    DT_TRY(dt_file_read(&text, path.data, ORIGIN_MOST, err));
-    DT_TRY(put(e, name, text.data, text.length, err));
-    *found = true;
-out:
-    dt_strbuf_release(&path);
-    dt_strbuf_release(&text);
-    return st;
-}
-
-/* Copy a tokenizer file, from the checkpoint or else from the folder that the run started from. */
-static dt_status copy_words(bool *found, dt_weights_exporter *e, const char *name, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    DT_TRY(copy_from(found, e, e->options->checkpoint, name, err));
-    if (!*found)
-        DT_TRY(copy_from(found, e, e->options->origin, name, err));
-out:
-    return st;
-}
-
-static dt_status write_config(dt_weights_exporter *e, dt_error *err)
-{
-    static const char *const types[] = {
-        [DT_F32] = "float32", [DT_BF16] = "bfloat16", [DT_F16] = "float16"};
-    json_t *like = NULL, *config = NULL;
-    const char *path;
-    dt_status st = DT_OK;
-
-    if (e->options->origin != NULL) {
-        path = dt_arena_printf(&e->arena, "%s/" DT_HUGGINGFACE_CONFIG, e->options->origin);
-        if (dt_file_exists(path))
-            DT_TRY(dt_json_read(&like, path, ORIGIN_MOST, err));
-    }
-    DT_TRY(dt_huggingface_write(&config, &e->recipe, e->vocab, like, err));
-    /* newer versions write "dtype"; all versions read "torch_dtype" */
-    json_object_del(config, "dtype");
-    json_object_set_new(config, "torch_dtype", json_string(types[e->options->dtype]));
-    DT_TRY(dt_weights_export_put_json(e, DT_HUGGINGFACE_CONFIG, config, err));
-out:
-    json_decref(like);
-    json_decref(config);
-    return st;
-}
-
-/* Write a tokenizer of characters or bytes, for which there is no file to copy. */
-static dt_status write_plain_words(dt_weights_exporter *e, dt_error *err)
-{
-    static const char config[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n"
-                                 "  \"clean_up_tokenization_spaces\": false\n}\n";
-    dt_tokenizer *tokenizer = NULL;
-    dt_status st = DT_OK;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    DT_TRY(
-        dt_tokenizer_from_json(&tokenizer, dt_checkpoint_get_info(e->checkpoint)->tokenizer, err));
-    if (!dt_tokenizer_to_huggingface(&text, tokenizer))
-        goto out;
-    DT_TRY(put(e, "tokenizer.json", text.data, text.length, err));
-    DT_TRY(put(e, "tokenizer_config.json", config, sizeof(config) - 1, err));
-out:
-    dt_tokenizer_free(tokenizer);
-    dt_strbuf_release(&text);
-    return st;
-}
-
-static dt_status write_words(dt_weights_exporter *e, dt_error *err)
-{
-    static const char *const names[] = {
-        "tokenizer.json", "tokenizer_config.json",   "tokenizer.model",   "vocab.json",
-        "merges.txt",     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
-    };
-    json_t *generation;
-    bool found, any = false;
-    dt_status st = DT_OK;
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        DT_TRY(copy_words(&found, e, names[i], err));
-        any = any || found;
-    }
-    if (!any)
-        DT_TRY(write_plain_words(e, err));
-    DT_TRY(copy_words(&found, e, DT_HUGGINGFACE_GENERATION, err));
-    if (found)
-        goto out;
-    generation = json_pack("{s:b}", "_from_model_config", 1);
-    st = dt_weights_export_put_json(e, DT_HUGGINGFACE_GENERATION, generation, err);
-    json_decref(generation);
-out:
-    return st;
-}
-
-/* --- */
 
 static dt_status finish(const dt_weights_exporter *e, dt_error *err)
 {
@@ -276,8 +162,7 @@ dt_status dt_weights_export(dt_weights_export_result *out, const dt_weights_expo
     dt_strbuf_init(&e.path);
     DT_TRY(open_model(&e, err));
     DT_TRY(begin(&e, err));
-    DT_TRY(write_config(&e, err));
-    DT_TRY(write_words(&e, err));
+    DT_TRY(dt_weights_export_files(&e, err));
     DT_TRY(dt_weights_export_tensors(&e, err));
     DT_TRY(finish(&e, err));
     e.begun = false;
@@ -285,6 +170,7 @@ out:
     if (e.begun)
         (void)dt_file_remove_tree(e.folder.data, NULL);
     dt_model_description_free(e.model);
+    dt_tokenizer_free(e.tokenizer);
     dt_checkpoint_close(e.checkpoint);
     if (e.held >= 0)
         close(e.held);

@@ -3,6 +3,7 @@
 #define DT_ENGINE_WEIGHTS_EXPORT_INT_H
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/data/data.h"
 #include "engine/weights/export.h"
 #include "recipes/foreign/huggingface.h"
 
@@ -14,6 +15,7 @@ typedef struct dt_weights_exporter {
     dt_arena arena;
     dt_recipe recipe; /* recipe of the checkpoint's run */
     const dt_published *family;
+    dt_tokenizer *tokenizer; /* of the checkpoint, with its file */
     int64_t vocab;
     dt_model *model;  /* the model, only described */
     dt_strbuf final;  /* name of the folder */
@@ -27,6 +29,12 @@ dt_status dt_weights_export_open(int *fd, dt_weights_exporter *e, const char *na
 dt_status dt_weights_export_close(int fd, const dt_weights_exporter *e, dt_error *err);
 dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, const json_t *json,
                                      dt_error *err);
+
+dt_status dt_weights_export_put(dt_weights_exporter *e, const char *name, const char *bytes,
+                                size_t length, dt_error *err);
+
+/* export_files.c: write config.json, generation_config.json and the tokenizer's files. */
+dt_status dt_weights_export_files(dt_weights_exporter *e, dt_error *err);
 
 /* export_tensors.c: write the files of tensors, and their index if there are several. */
 dt_status dt_weights_export_tensors(dt_weights_exporter *e, dt_error *err);

@@ -10,21 +10,17 @@ static const dt_published_word scalings[] = {
 
 /* clang-format off */ /* a row a field */
 
-/* Newer versions keep all fields of rotary positions in one object, "rope_parameters". */
+/* Newer versions keep all fields of rotary positions in one object, "rope_parameters": huggingface.c moves them here. */
 #define ROPE                                                                                        \
-    {.key = "rope_theta", .also = {"rope_parameters.rope_theta"}, .path = "model.rope_theta",         \
-     .absent = "10000"},                                                                              \
-    {.key = "rope_scaling.rope_type", .also = {"rope_scaling.type", "rope_parameters.rope_type",      \
-     "rope_parameters.type"}, .path = "model.rope_scaling", .absent = "none", .words = scalings},     \
-    {.key = "rope_scaling.factor", .also = {"rope_parameters.factor"}, .path = "model.rope_factor",   \
-     .when = "linear llama3"},                                                                        \
-    {.key = "rope_scaling.low_freq_factor", .also = {"rope_parameters.low_freq_factor"},              \
-     .path = "model.rope_low_freq_factor", .when = "llama3"},                                         \
-    {.key = "rope_scaling.high_freq_factor", .also = {"rope_parameters.high_freq_factor"},            \
-     .path = "model.rope_high_freq_factor", .when = "llama3"},                                        \
-    {.key = "rope_scaling.original_max_position_embeddings",                                          \
-     .also = {"rope_parameters.original_max_position_embeddings"},                                    \
-     .path = "model.rope_original_tokens", .when = "llama3"}
+    {.key = "rope_theta", .path = "model.rope_theta", .absent = "10000"},                             \
+    {.key = "rope_scaling.rope_type", .also = {"rope_scaling.type"}, .path = "model.rope_scaling",    \
+     .absent = "none", .words = scalings},                                                            \
+    {.key = "rope_scaling.factor", .path = "model.rope_factor", .when = "linear llama3"},             \
+    {.key = "rope_scaling.low_freq_factor", .path = "model.rope_low_freq_factor", .when = "llama3"},  \
+    {.key = "rope_scaling.high_freq_factor", .path = "model.rope_high_freq_factor",                   \
+     .when = "llama3"},                                                                               \
+    {.key = "rope_scaling.original_max_position_embeddings", .path = "model.rope_original_tokens",    \
+     .when = "llama3"}
 
 /* kv_heads: 0 is num_attention_heads. head_dim: 0 is hidden_size / num_attention_heads. These are the defaults of
  * the class. */

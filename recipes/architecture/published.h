@@ -18,7 +18,7 @@ typedef struct dt_published_word {
     const char *theirs, *ours; /* a NULL ends the list */
 } dt_published_word;
 
-#define DT_PUBLISHED_ALSO 3
+#define DT_PUBLISHED_ALSO 1
 
 /* A field of config.json; "map.key" is in an object. With `path` it corresponds to a field of the recipe;
  * else its value must be `must`, or it does not change the computation. */

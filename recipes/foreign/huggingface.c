@@ -311,15 +311,41 @@ out:
     return st;
 }
 
+/* Merges the two spellings of rotary positions as transformers does (modeling_rope_utils.py,
+ * convert_rope_params_to_dict): a non-empty rope_scaling replaces all of rope_parameters, and a rope_theta inside the
+ * object overrides the one next to it. Changes `config`. */
+static void unify_rope(json_t *config)
+{
+    json_t *rope = json_object_get(config, DT_HUGGINGFACE_ROPE), *theta;
+
+    if (!json_is_object(rope) || json_object_size(rope) == 0) {
+        if (rope != NULL && !json_is_null(rope) && !json_is_object(rope))
+            return; /* check_map refuses it */
+        rope = json_object_get(config, DT_HUGGINGFACE_ROPE_NEW);
+        if (rope == NULL)
+            return;
+        json_object_set(config, DT_HUGGINGFACE_ROPE, rope);
+    }
+    (void)json_object_del(config, DT_HUGGINGFACE_ROPE_NEW);
+    theta = json_object_get(rope, "rope_theta");
+    if (theta != NULL) {
+        json_object_set(config, "rope_theta", theta);
+        (void)json_object_del(rope, "rope_theta");
+    }
+}
+
 dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, const char *where,
                               dt_arena *arena, dt_error *err)
 {
-    reading in = {.out = out, .config = config, .where = where, .arena = arena};
+    json_t *unified = json_deep_copy(config);
+    reading in = {.out = out, .config = unified, .where = where, .arena = arena};
     dt_architecture_kind kind;
     dt_status st = DT_OK;
 
     *out = (dt_huggingface_model){0};
     DT_TRY(find_family(&out->family, &kind, config, where, err));
+    if (is_map(out->family, DT_HUGGINGFACE_ROPE))
+        unify_rope(unified);
     out->kind = dt_architecture_find(kind)->name;
     for (const dt_published_key *key = out->family->keys; !dt_huggingface_ends(key); key++) {
         if (key->path != NULL && !key->least && applies(&in, key))
@@ -332,5 +358,6 @@ dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, c
     }
     DT_TRY(check_others(&in, err));
 out:
+    json_decref(unified);
     return st;
 }

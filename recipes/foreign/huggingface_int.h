@@ -8,6 +8,10 @@
 
 #define DT_HUGGINGFACE_NAME_SIZE 64
 
+/* Names of the object with the fields of rotary positions. */
+#define DT_HUGGINGFACE_ROPE     "rope_scaling"    /* as in the families' tables */
+#define DT_HUGGINGFACE_ROPE_NEW "rope_parameters" /* since version 5 of transformers */
+
 /* Returns whether the row ends a table. */
 bool dt_huggingface_ends(const dt_published_key *key);
 

@@ -110,7 +110,8 @@ static void put(json_t *out, const char *name, json_t *value)
     json_object_set(map, dot + 1, value);
 }
 
-/* Removes objects that contain keys; they are written again, since old names would repeat values. */
+/* Removes objects that contain keys; they are written again, since other spellings would repeat values or
+ * override them. */
 static void drop_maps(json_t *out, const dt_published *family)
 {
     char room[DT_HUGGINGFACE_NAME_SIZE];
@@ -121,6 +122,7 @@ static void drop_maps(json_t *out, const dt_published *family)
         for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
             (void)json_object_del(out, dt_huggingface_map_of(room, key->also[i]));
     }
+    (void)json_object_del(out, DT_HUGGINGFACE_ROPE_NEW);
 }
 
 /* Returns whether a key can be left out with the same meaning: 0 for a derived value, or an object of the

@@ -1,4 +1,6 @@
 /* rules_effect: warns of fields without effect (recipes/rules/rules.h). */
+#include <string.h>
+
 #include "recipes/rules/rules.h"
 
 #include "base/banned.h"
@@ -89,6 +91,14 @@ static bool tells_documents_apart(const dt_recipe *r)
     return !r->data.cross_documents;
 }
 
+static bool ends_documents(const dt_recipe *r)
+{
+    bool plain = strcmp(r->data.tokenizer, "") == 0 || strcmp(r->data.tokenizer, "char") == 0 ||
+                 strcmp(r->data.tokenizer, "byte") == 0;
+
+    return !r->data.cross_documents || !plain;
+}
+
 /* Fields that have an effect only under a condition; else: "'PATH' has no effect WHERE". */
 static const struct {
     const char *path;
@@ -122,7 +132,8 @@ static const struct {
     {"model.rope_high_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_original_tokens", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"data.pack", tells_documents_apart, "without 'cross_documents: false'"},
-    {"data.end_of_text", tells_documents_apart, "without 'cross_documents: false'"},
+    {"data.end_of_text", ends_documents,
+     "without 'cross_documents: false' or a tokenizer of a file"},
     {"checkpoint.keep_epochs", saves_epochs, "without 'checkpoint.every_epoch'"},
 };
 

@@ -80,13 +80,18 @@ void dt_rule_task(const dt_rule_case *c)
 
 void dt_rule_generate(const dt_rule_case *c)
 {
+    static const char *const samples[] = {"generate.stop", "generate.repetition_penalty",
+                                          "generate.top_k", "generate.top_p",
+                                          "generate.temperature"};
     const dt_recipe *recipe = c->recipe;
 
     if (recipe->task != DT_TASK_GENERATE)
         return;
-    if (recipe->generate.beam > 1 && recipe->generate.stop.count > 0)
-        dt_rule_broken(c, "generate.stop",
-                       "'generate.beam' and 'generate.stop' cannot be combined: remove one");
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]) && recipe->generate.beam > 1; i++)
+        if (dt_reading_written(c->reading, samples[i]) &&
+            !(strcmp(samples[i], "generate.temperature") == 0 && recipe->generate.temperature == 0))
+            dt_rule_broken(c, samples[i], "'generate.beam' and '%s' cannot be combined: remove one",
+                           samples[i]);
     if (recipe->precision.kind == DT_PRECISION_FP16)
         dt_rule_broken(
             c, "precision.kind",

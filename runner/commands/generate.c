@@ -1,4 +1,6 @@
 /* dtrun generate: generates or translates text with a checkpoint, in an engine or on the ranks of a run. */
+#include <string.h>
+
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/output.h"
@@ -98,16 +100,35 @@ out:
 /* Joins the lines of an answer to one text, as it would be printed. */
 static void join_lines(dt_strbuf *out, const json_t *object)
 {
-    const json_t *line, *prompt;
+    static const char *const keys[] = {"prompt", "text"};
+    const json_t *line, *text;
     size_t i;
 
     json_array_foreach(json_object_get(object, "lines"), i, line) {
-        prompt = json_object_get(line, "prompt");
-        if (prompt != NULL)
-            dt_strbuf_add_str(out, json_string_value(prompt));
-        dt_strbuf_add_str(out, json_string_value(json_object_get(line, "text")));
+        for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+            text = json_object_get(line, keys[k]);
+            if (text != NULL)
+                dt_strbuf_add(out, json_string_value(text), json_string_length(text));
+        }
         dt_strbuf_add_char(out, '\n');
     }
+}
+
+/* Refuses options of sampling with a beam search, which would ignore them. Temperature 0 does not sample either. */
+static dt_status check_beam(const dt_call *call, dt_error *err)
+{
+    static const char *const others[] = {"stop", "repetition-penalty", "top-k", "top-p",
+                                         "temperature"};
+
+    if (dt_arguments_get(call->args, "beam")->integer <= 1)
+        return DT_OK;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        const dt_value *value = dt_arguments_get(call->args, others[i]);
+
+        if (value->given && !(strcmp(others[i], "temperature") == 0 && value->number == 0))
+            return DT_FAIL(err, DT_ERR_USAGE, "--beam and --%s cannot be combined", others[i]);
+    }
+    return DT_OK;
 }
 
 static dt_status check_run(bool *ranks, const dt_call *call, dt_error *err)
@@ -120,9 +141,6 @@ static dt_status check_run(bool *ranks, const dt_call *call, dt_error *err)
     if (dt_arguments_get(call->args, "prompt")->given ||
         dt_arguments_get(call->args, "prompt-file")->given)
         DT_THROW(err, DT_ERR_USAGE, "--input cannot be combined with --prompt or --prompt-file");
-    if (dt_arguments_get(call->args, "beam")->integer > 1 &&
-        dt_arguments_get(call->args, "stop")->given)
-        DT_THROW(err, DT_ERR_USAGE, "--beam and --stop cannot be combined");
     if (dt_arguments_flag(call->args, "detach") && dt_arguments_get(call->args, "reference")->given)
         DT_THROW(err, DT_ERR_USAGE, "--reference and --detach cannot be combined");
 out:
@@ -141,6 +159,7 @@ static dt_status generate(dt_call *call, dt_error *err)
 
     dt_strbuf_init(&text);
     DT_TRY(check_prompt(call, err));
+    DT_TRY(check_beam(call, err));
     DT_TRY(check_reference(call, err));
     DT_TRY(check_run(&ranks, call, err));
     DT_TRY(check_output(call, ranks, err));
@@ -301,7 +320,7 @@ const dt_command dt_command_generate = {
         "end-of-text token.\n"
         "--json prints run, checkpoint, step, prompt, text, tokens, ended (tokens, stop or\n"
         "end_of_text) and seed. A model on token ids has no text: prompt and output are numbers,\n"
-        "as in --prompt \"12 7 400\".\n"
+        "as in --prompt \"12 7 400\", and a prompt is required.\n"
         "With --input and a run on texts, each line is a prompt. Prints the lines with what the\n"
         "model adds to them; line breaks become spaces. Line i, counted from 0, gets the text of\n"
         "--prompt with the seed S + i; on a CPU bit for bit, for every --batch up to 16.\n"

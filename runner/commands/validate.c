@@ -116,6 +116,11 @@ out:
     return st;
 }
 
+static void add_json_warning(const char *line, size_t length, void *array)
+{
+    json_array_append_new(array, json_stringn(line, length));
+}
+
 /* The messages of all warnings, as a JSON array. */
 static json_t *warnings_of(const verdict *of, const dt_problems *problems)
 {
@@ -124,6 +129,7 @@ static json_t *warnings_of(const verdict *of, const dt_problems *problems)
     for (size_t i = 0; i < problems->count; i++)
         if (problems->items[i].warning)
             json_array_append_new(warnings, dt_json_text(problems->items[i].message));
+    dt_preflight_each_warning(of->flight.warnings, add_json_warning, warnings);
     if (of->tight.message[0] != '\0')
         json_array_append_new(warnings, dt_json_text(of->tight.message));
     return warnings;
@@ -173,8 +179,22 @@ static void add_task_text(dt_strbuf *out, const verdict *good)
                           plan->world_size == 1 ? "rank" : "ranks", plan->task.run);
 }
 
+/* What add_text_warning needs. */
+typedef struct warning_list {
+    dt_strbuf *text;
+    const char *path;
+} warning_list;
+
+static void add_text_warning(const char *line, size_t length, void *context)
+{
+    warning_list *list = context;
+
+    dt_strbuf_add_fmt(list->text, "%s: warning: %.*s\n", list->path, (int)length, line);
+}
+
 static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
 {
+    warning_list warnings = {out, good->path};
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     dt_table table;
     dt_term term;
@@ -192,6 +212,7 @@ static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
     dt_table_init(&table, columns, 2, arena);
     dt_fit_add(&table, &good->fit);
     dt_table_write(out, &table, &term, 2);
+    dt_preflight_each_warning(good->flight.warnings, add_text_warning, &warnings);
     if (good->tight.message[0] != '\0')
         dt_strbuf_add_fmt(out, "%s: warning: a launch %s would be refused: %s\n", good->path,
                           good->gpu != NULL ? "there" : "here now", good->tight.message);

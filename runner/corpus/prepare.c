@@ -3,6 +3,7 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "recipes/fields/values.h"
 #include "runner/corpus/pairs_int.h"
 #include "runner/corpus/prepared.h"
 #include "runner/corpus/work.h"
@@ -66,6 +67,58 @@ out:
     return st;
 }
 
+/* Stores the token that ends documents in the recipe, since a node gets the tokenizer's file alone, without the other
+ * files of its folder. */
+static dt_status take_end_of_text(dt_recipe *recipe, const dt_tokenizer *tokenizer, bool text,
+                                  dt_error *err)
+{
+    int32_t end = dt_tokenizer_end_of_text(tokenizer);
+
+    if (text && recipe->data.end_of_text >= 0 && recipe->data.end_of_text != end)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "data.end_of_text is %lld, but '%s' has no token with this id",
+                       (long long)recipe->data.end_of_text, recipe->data.tokenizer);
+    if (recipe->data.end_of_text < 0)
+        recipe->data.end_of_text = end;
+    return DT_OK;
+}
+
+/* Returns whether generation ends at the token that training puts after each document, as far as known. */
+static bool waits_for_end(const dt_recipe *recipe)
+{
+    const dt_string_list *ids = &recipe->model.end_ids;
+    double id;
+
+    for (int64_t i = 0; i < ids->count; i++)
+        if (dt_text_number(&id, ids->items[i]) && (int64_t)id == recipe->data.end_of_text)
+            return true;
+    return ids->count == 0 || recipe->data.end_of_text < 0;
+}
+
+/* Lists the settings of the tokenizer's folder that were not applied, and an end of documents that differs from the
+ * ends of generation. */
+static const char *describe_warnings(const dt_recipe *recipe, const dt_tokenizer *tokenizer,
+                                     dt_arena *arena)
+{
+    const char *warnings = dt_bpe_warnings(dt_tokenizer_bpe(tokenizer)), *described;
+    dt_strbuf text;
+
+    if (waits_for_end(recipe))
+        return dt_arena_strdup(arena, warnings);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&text, "%s%sdocuments end with '", warnings, warnings[0] != '\0' ? "\n" : "");
+    dt_tokenizer_decode(&text, tokenizer, (int32_t)recipe->data.end_of_text);
+    dt_strbuf_add_fmt(&text, "' (%lld), but generated texts end only at",
+                      (long long)recipe->data.end_of_text);
+    for (int64_t i = 0; i < recipe->model.end_ids.count; i++)
+        dt_strbuf_add_fmt(&text, "%s %s", i > 0 ? "," : "", recipe->model.end_ids.items[i]);
+    dt_strbuf_add_str(&text, " ('model.end_ids'): set one of 'data.end_of_text' and "
+                             "'model.end_ids' so that the model learns to end");
+    described = dt_arena_strdup(arena, text.data);
+    dt_strbuf_release(&text);
+    return described;
+}
+
 static bool has_pairs(const dt_recipe *recipe)
 {
     return recipe->data.tokens == DT_TOKENS_PAIRS ||
@@ -90,10 +143,11 @@ dt_status dt_prepare_recipe(dt_recipe *recipe, bool make_it, void (*tell)(const 
     }
     if (!dt_tokenizer_is_file(recipe))
         goto out;
-    DT_TRY(dt_tokenizer_read(&tokenizer, recipe->data.tokenizer, err));
+    DT_TRY(dt_tokenizer_read(&tokenizer, recipe, err));
     options.tokenizer = tokenizer;
     DT_TRY(keep_tokenizer(&recipe->data.tokenizer, tokenizer, arena, err));
     DT_TRY(is_text(&text, recipe, arena, err));
+    DT_TRY(take_end_of_text(recipe, tokenizer, text, err));
     if (!text)
         goto out;
     DT_TRY(dt_prepared_open(&made[0], &recipe->data.train, "data.train", &options, make_it, arena,
@@ -106,6 +160,7 @@ dt_status dt_prepare_recipe(dt_recipe *recipe, bool make_it, void (*tell)(const 
         recipe->data.validation = made[1].files;
         recipe->data.tokens = DT_TOKENS_LLMC;
     }
+    made[0].warnings = describe_warnings(recipe, tokenizer, arena);
 out:
     dt_tokenizer_free(tokenizer);
     if (train != NULL)

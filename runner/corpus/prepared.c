@@ -34,8 +34,9 @@ static dt_status make_key(char *hex, const dt_data_files *files, const dt_prepar
     dt_strbuf all;
 
     dt_strbuf_init(&all);
-    dt_strbuf_add_fmt(&all, KEY_VERSION " %s %s\n",
-                      json_string_value(json_object_get(json, "xxh3_128")), options->field);
+    dt_strbuf_add_fmt(&all, KEY_VERSION " %s %s %d\n",
+                      json_string_value(json_object_get(json, "xxh3_128")), options->field,
+                      (int)dt_tokenizer_end_of_text(options->tokenizer));
     for (int64_t i = 0; i < files->count; i++) {
         DT_TRY(dt_content_digest(digest, files->items[i].path, cache, NULL, NULL, NULL, err));
         dt_strbuf_add_fmt(&all, "%d %lld %s\n", (int)dt_corpus_kind_of(files->items[i].path),
@@ -173,17 +174,21 @@ static void add_token(dt_strbuf *out, const dt_bpe *bpe, int32_t id)
 static const char *describe_texts(const dt_bpe *bpe, dt_arena *arena)
 {
     dt_bpe_around around = dt_bpe_get_around(bpe);
+    int32_t end = dt_bpe_end_of_text(bpe);
+    bool closed = around.after_count > 0 && around.after[around.after_count - 1] == end;
     const char *described;
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    if (around.before_count + around.after_count > 0) {
+    if (around.before_count + around.after_count > 0 || end >= 0) {
         dt_strbuf_add_str(&text, ", each as");
         for (size_t i = 0; i < around.before_count; i++)
             add_token(&text, bpe, around.before[i]);
         dt_strbuf_add_str(&text, " TEXT");
         for (size_t i = 0; i < around.after_count; i++)
             add_token(&text, bpe, around.after[i]);
+        if (end >= 0 && !closed)
+            add_token(&text, bpe, end);
     }
     if (dt_bpe_ignores_limits(bpe))
         dt_strbuf_add_str(&text, "; truncation and padding of the tokenizer are ignored");

@@ -35,6 +35,7 @@ typedef struct dt_prepared {
     const char *left_out; /* a sentence about texts that were left out; NULL: none */
     int64_t vocab;        /* of the tokenizer */
     const char *texts;    /* how documents become texts: ", each as '<s>' TEXT '</s>'", or "" */
+    const char *warnings; /* about the tokenizer's files, one a line; "" or NULL: none */
     bool found;           /* it already existed */
     bool pairs;           /* sentence pairs */
 } dt_prepared;

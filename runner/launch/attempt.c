@@ -233,7 +233,8 @@ static dt_status take_origin(const beginning *of, dt_arena *arena, dt_error *err
     dt_status st = DT_OK;
 
     if (of->fork == NULL)
-        return dt_weights_keep_origin(&of->flight->plan.weights, of->folder, arena, err);
+        return dt_weights_keep_origin(&of->flight->plan.weights, &of->flight->recipe, of->folder,
+                                      arena, err);
     DT_TRY(dt_run_path(&parent, of->fork->parent->id, NULL, arena, err));
     DT_TRY(dt_weights_copy_origin(parent, of->folder, arena, err));
 out:

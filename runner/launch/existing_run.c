@@ -279,6 +279,31 @@ out:
     return st;
 }
 
+/* Keeps the token that ends documents: a checkpoint has the one that was used, and that of an older dtrun follows from
+ * the tokenizer's file alone. */
+static dt_status keep_end_of_text(dt_recipe *recipe, const dt_checkpoint *checkpoint,
+                                  const char *path, const dt_call *call, dt_error *err)
+{
+    const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
+    dt_tokenizer *tokenizer = NULL;
+    dt_recipe theirs;
+    dt_status st = DT_OK;
+
+    if (!dt_tokenizer_is_file(recipe) || recipe->data.end_of_text >= 0 ||
+        was_set(call, "data.tokenizer"))
+        goto out;
+    DT_TRY(dt_recipe_from_json(&theirs, info->recipe, call->arena, err));
+    recipe->data.end_of_text = theirs.data.end_of_text;
+    if (recipe->data.end_of_text >= 0)
+        goto out;
+    DT_TRY(dt_tokenizer_from_json(&tokenizer, info->tokenizer, err));
+    DT_TRY(dt_tokenizer_load(tokenizer, path, err));
+    recipe->data.end_of_text = dt_tokenizer_end_of_text(tokenizer);
+out:
+    dt_tokenizer_free(tokenizer);
+    return st;
+}
+
 /* --- before the attempt */
 
 dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *at, dt_recipe *recipe,
@@ -289,6 +314,7 @@ dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *at, d
     dt_status st = DT_OK;
 
     DT_TRY(find_tokenizer(recipe, run, checkpoint, path, call, err));
+    DT_TRY(keep_end_of_text(recipe, checkpoint, path, call, err));
     DT_TRY(dt_preflight_check(flight, recipe, NULL, call->arena, err));
     flight->origins = origins;
     flight->plan.new_data = dt_arguments_flag(call->args, "new-data");

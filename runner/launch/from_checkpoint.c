@@ -156,7 +156,8 @@ static dt_status add_run(json_t **object, const dt_strbuf *text, const dt_run *r
     json_t *from_engine = NULL;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_json_parse(&from_engine, text->data, text->length, "dtrun-engine", err));
+    /* a model can generate any character */
+    DT_TRY(dt_json_parse_with_nul(&from_engine, text->data, text->length, "dtrun-engine", err));
     *object = dt_report_object();
     json_object_set_new(*object, "run", json_string(run->id));
     json_object_update_missing(*object, from_engine);

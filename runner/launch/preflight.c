@@ -25,6 +25,18 @@ enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
 /* Space for store, journals and logs of a long run. */
 enum { BOOKKEEPING_BYTES = 16 << 20 };
 
+void dt_preflight_each_warning(const char *warnings,
+                               void (*take)(const char *line, size_t length, void *context),
+                               void *context)
+{
+    while (warnings != NULL && *warnings != '\0') {
+        size_t length = strcspn(warnings, "\n");
+
+        take(warnings, length, context);
+        warnings += length + (warnings[length] == '\n');
+    }
+}
+
 /* Checks the webhook before the run, not at its end. */
 static dt_status check_webhook(const dt_recipe *recipe, dt_error *err)
 {
@@ -88,6 +100,12 @@ static void tell(const char *text)
     dt_report_say("%s", text);
 }
 
+static void say_warning(const char *line, size_t length, void *unused)
+{
+    (void)unused;
+    dt_report_say("warning: %.*s", (int)length, line);
+}
+
 static void tell_prepared(const char *name, const dt_prepared *made)
 {
     dt_strbuf text;
@@ -101,7 +119,8 @@ static void tell_prepared(const char *name, const dt_prepared *made)
 }
 
 /* Tokenizes text if the run will be started or was trained on it: this can take an hour. */
-static dt_status prepare_text(dt_recipe *here, bool make, dt_arena *arena, dt_error *err)
+static dt_status prepare_text(const char **warnings, dt_recipe *here, bool make, dt_arena *arena,
+                              dt_error *err)
 {
     dt_prepared train, validation;
     dt_status st = DT_OK;
@@ -109,6 +128,9 @@ static dt_status prepare_text(dt_recipe *here, bool make, dt_arena *arena, dt_er
     DT_TRY(dt_prepare_recipe(here, make, tell, &train, &validation, arena, err));
     tell_prepared("data.train", &train);
     tell_prepared("data.validation", &validation);
+    *warnings = train.warnings;
+    if (make)
+        dt_preflight_each_warning(*warnings, say_warning, NULL);
 out:
     return st;
 }
@@ -134,7 +156,7 @@ static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe 
 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
     count_files(out, here, arena);
-    DT_TRY(prepare_text(here, make, arena, err));
+    DT_TRY(prepare_text(&out->warnings, here, make, arena, err));
     if (here->data.tokens == DT_TOKENS_PAIRS) /* their files have several formats */
         count_files(out, here, arena);
     DT_TRY(dt_dataset_check(&out->data, here, NULL, err));

@@ -23,6 +23,8 @@ typedef struct dt_preflight {
     int64_t data_files, data_bytes; /* training data; 0: not read */
     /* format of the first file, as in data.tokens; NULL if not read */
     const char *data_kind;
+    const char *
+        warnings; /* about the tokenizer, one a line; NULL or "": none. A launch has printed them */
     int64_t ranks_on_node; /* ranks of the fullest node */
     /* memory for the ranks of this machine; 0 if none uses its processors: the engine checks the memory of a GPU */
     int64_t available_bytes;
@@ -51,6 +53,11 @@ bool dt_preflight_fits_here(dt_preflight *flight, const dt_recipe *recipe, dt_er
 /* Checks the recipe as dt_preflight_recipe does, and whether it fits this machine. */
 dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
                              const dt_recipe_source *source, dt_arena *arena, dt_error *err);
+
+/* Calls `take` for each line of `warnings`, which may be NULL. */
+void dt_preflight_each_warning(const char *warnings,
+                               void (*take)(const char *line, size_t length, void *context),
+                               void *context);
 
 int64_t dt_preflight_replicas(const dt_preflight *flight); /* over all ranks */
 /* Returns the sequences (for sentence pairs: batches) of one step, over all replicas and

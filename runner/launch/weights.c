@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "engine/data/files.h"
 #include "engine/data/fingerprint.h"
 #include "engine/weights/weights.h"
 
@@ -44,19 +45,22 @@ out:
     return st;
 }
 
-static dt_status copy_small(const char *from, const char *into, dt_arena *arena, dt_error *err)
+/* Names of files, ends with NULL. */
+static const char *const of_model[] = {"config.json", "generation_config.json", NULL};
+static const char *const of_tokenizer[] = {
+    "tokenizer.json",    "tokenizer.model",     "tokenizer_config.json",
+    "vocab.json",        "merges.txt",          "special_tokens_map.json",
+    "added_tokens.json", "chat_template.jinja", NULL};
+
+/* Copies those files that the folder has. */
+static dt_status copy_named(const char *const *names, const char *from, const char *into,
+                            dt_arena *arena, dt_error *err)
 {
-    static const char *const names[] = {
-        "config.json",         "generation_config.json",  "tokenizer.json",
-        "tokenizer.model",     "tokenizer_config.json",   "vocab.json",
-        "merges.txt",          "special_tokens_map.json", "added_tokens.json",
-        "chat_template.jinja",
-    };
     dt_status st = DT_OK;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *source = dt_arena_printf(arena, "%s/%s", from, names[i]);
-        const char *target = dt_arena_printf(arena, "%s/%s", into, names[i]);
+    for (; *names != NULL; names++) {
+        const char *source = dt_arena_printf(arena, "%s/%s", from, *names);
+        const char *target = dt_arena_printf(arena, "%s/%s", into, *names);
 
         if (!dt_file_exists(source))
             continue;
@@ -72,22 +76,49 @@ dt_status dt_weights_copy_origin(const char *from_run_folder, const char *run_fo
 {
     const char *from = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, from_run_folder);
     const char *into = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, run_folder);
+    dt_status st = DT_OK;
 
-    return copy_small(from, into, arena, err);
+    DT_TRY(copy_named(of_model, from, into, arena, err));
+    DT_TRY(copy_named(of_tokenizer, from, into, arena, err));
+out:
+    return st;
 }
 
-dt_status dt_weights_keep_origin(const dt_weights_files *files, const char *run_folder,
-                                 dt_arena *arena, dt_error *err)
+/* Returns the folder of the recipe's tokenizer.json; NULL: it has no such file. */
+static const char *tokenizer_folder(const dt_recipe *recipe, dt_arena *arena)
+{
+    const char *path = recipe->data.tokenizer, *slash;
+
+    if (!dt_tokenizer_is_file(recipe))
+        return NULL;
+    if (dt_file_exists(dt_arena_printf(arena, "%s/tokenizer.json", path)))
+        return path;
+    slash = strrchr(path, '/');
+    if (strcmp(slash != NULL ? slash + 1 : path, "tokenizer.json") != 0)
+        return NULL;
+    return slash != NULL ? dt_arena_printf(arena, "%.*s", (int)(slash - path), path) : ".";
+}
+
+dt_status dt_weights_keep_origin(const dt_weights_files *files, const dt_recipe *recipe,
+                                 const char *run_folder, dt_arena *arena, dt_error *err)
 {
     const char *into = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, run_folder);
-    const char *above;
+    const char *words = tokenizer_folder(recipe, arena), *above;
+    dt_status st = DT_OK;
 
-    if (files->kind == DT_WEIGHTS_HUGGINGFACE)
-        return copy_small(files->folder, into, arena, err);
-    if (files->kind != DT_WEIGHTS_CHECKPOINT) /* a .bin file has no other files */
-        return DT_OK;
-    above = dt_arena_printf(arena, "%s/../..", files->folder); /* RUN/checkpoints/step-00000100 */
-    return dt_weights_copy_origin(above, run_folder, arena, err);
+    if (files->kind == DT_WEIGHTS_CHECKPOINT) {
+        above =
+            dt_arena_printf(arena, "%s/../..", files->folder); /* RUN/checkpoints/step-00000100 */
+        return dt_weights_copy_origin(above, run_folder, arena, err);
+    }
+    if (files->kind == DT_WEIGHTS_HUGGINGFACE) { /* a .bin file has no other files */
+        DT_TRY(copy_named(of_model, files->folder, into, arena, err));
+        words = words == NULL && !dt_tokenizer_is_file(recipe) ? files->folder : words;
+    }
+    if (words != NULL)
+        DT_TRY(copy_named(of_tokenizer, words, into, arena, err));
+out:
+    return st;
 }
 
 /* --- provenance */

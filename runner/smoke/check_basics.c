@@ -123,6 +123,9 @@ out:
 dt_status dt_smoke_generates(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
 {
     const char *const words[] = {"generate", smoke->trained.row.id, "--tokens", "8", NULL};
+    /* a model on token ids needs a first id, and refuses the first call */
+    const char *const ids[] = {"generate", smoke->trained.row.id, "--tokens", "8", "--prompt", "0",
+                               NULL};
     json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
@@ -134,6 +137,11 @@ dt_status dt_smoke_generates(dt_smoke_result *out, dt_smoke *smoke, dt_error *er
     if (smoke->pairs)
         return translates(out, smoke, err);
     DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
+    if (exit_code == 2) {
+        json_decref(answer);
+        answer = NULL;
+        DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, ids, err));
+    }
     if (exit_code != 0 || !json_is_string(json_object_get(answer, "text")))
         dt_smoke_fail(out, smoke, "dtrun generate failed with exit code %d", exit_code);
     else

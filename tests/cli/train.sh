@@ -126,7 +126,7 @@ expect 0 launch --wait "$work/tiny.yaml" --set "data.train=$work/ids.bin" --set 
 says "generate"
 expect 0 generate last --prompt "12 7" --tokens 3
 grep -Eqx '12 7( [0-9]+){3} *' "$work/out" || fail "no five numbers"
-expect 0 generate last --tokens 3 --json
+expect 0 generate last --prompt 7 --tokens 3 --json
 json "all(0 <= int(word) < 50 for word in o['text'].split())" "len(o['text'].split()) == 3"
 expect 2 generate last --prompt "O Romeo"
 says "not a list of tokens"

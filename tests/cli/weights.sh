@@ -280,7 +280,8 @@ with open(sys.argv[1], "r+b") as file:
     file.seek(-4, 2)
     file.write(struct.pack("<f", float("nan")))
 PY
-expect 1 launch "$work/tune.yaml" --wait --set failure.max_restarts=0 --set name=nan
+expect 1 launch "$work/tune.yaml" --wait --json --set failure.max_restarts=3 --set name=nan
+json "o['attempt'] == 1" # a restart would read the same file
 expect 0 logs nan
 says "contains NaN, which is not a valid weight"
 

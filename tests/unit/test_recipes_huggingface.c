@@ -143,6 +143,65 @@ static void test_llama_is_read_as_all_versions_write_it(void **state)
                  ", \"rope_type\": \"llama3\", \"rope_theta\": 500000.0}");
 }
 
+/* Reads a Llama with these lines; path, value, path, value ... NULL: what it must give. */
+static void expect_rope(const char *rope, ...)
+{
+    dt_huggingface_model model;
+    dt_error err = DT_ERROR_INIT;
+    const char *path;
+    json_t *config;
+    dt_strbuf text;
+    dt_arena arena;
+    va_list values;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&text,
+                      "{%s, \"model_type\": \"llama\", \"hidden_size\": 48, \"vocab_size\": 131,"
+                      " \"num_hidden_layers\": 2, \"num_attention_heads\": 4,"
+                      " \"intermediate_size\": 80}",
+                      rope);
+    config = parse(text.data);
+    if (dt_huggingface_read(&model, config, "config.json", &arena, &err) != DT_OK)
+        fail_msg("%s", err.message);
+    va_start(values, rope);
+    while ((path = va_arg(values, const char *)) != NULL) {
+        const char *wanted = va_arg(values, const char *);
+
+        if (strcmp(value_of(&model, path), wanted) != 0)
+            fail_msg("%s: %s is '%s', expected '%s'", rope, path, value_of(&model, path), wanted);
+    }
+    va_end(values);
+    json_decref(config);
+    dt_strbuf_release(&text);
+    dt_arena_release(&arena);
+}
+
+/* As LlamaConfig of transformers 5.24 reads them. */
+static void test_one_of_two_spellings_of_rotary_positions_counts(void **state)
+{
+    static const char theta[] = "model.rope_theta", kind[] = "model.rope_scaling";
+
+    expect_rope("\"rope_parameters\": {\"rope_theta\": 10000.0, \"rope_type\": \"default\"},"
+                " \"rope_theta\": 123.0",
+                theta, "10000", kind, "none", NULL);
+    expect_rope("\"rope_parameters\": {\"rope_type\": \"default\"}, \"rope_theta\": 123.0", theta,
+                "123", kind, "none", NULL);
+    expect_rope("\"rope_parameters\": {\"rope_theta\": 1e6, \"rope_type\": \"default\"},"
+                " \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.0}",
+                theta, "10000", kind, "linear", "model.rope_factor", "2", NULL);
+    expect_rope("\"rope_parameters\": {\"rope_theta\": 1e6, \"rope_type\": \"linear\","
+                " \"factor\": 4.0}, \"rope_scaling\": null, \"rope_theta\": 5.0",
+                theta, "1000000", kind, "linear", "model.rope_factor", "4", NULL);
+    expect_rope("\"rope_parameters\": {\"rope_theta\": 1e6, \"rope_type\": \"linear\","
+                " \"factor\": 4.0}, \"rope_scaling\": {}, \"rope_theta\": 5.0",
+                theta, "1000000", kind, "linear", NULL);
+    expect_rope(
+        "\"rope_scaling\": {\"rope_type\": \"default\", \"type\": \"linear\", \"factor\": 2.0,"
+        " \"rope_theta\": 77.0}, \"rope_theta\": 5.0",
+        theta, "77", kind, "none", NULL);
+}
+
 static void test_gpt2_is_written_again(void **state)
 {
     json_t *config = parse(gpt2), *written = NULL, *value;
@@ -194,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_gpt2_is_read),
         cmocka_unit_test(test_what_is_not_known_is_refused_by_name),
         cmocka_unit_test(test_llama_is_read_as_all_versions_write_it),
+        cmocka_unit_test(test_one_of_two_spellings_of_rotary_positions_counts),
         cmocka_unit_test(test_gpt2_is_written_again),
         cmocka_unit_test(test_models_without_a_published_form_are_refused),
     };
