@@ -111,6 +111,11 @@ typedef struct dt_dataset_facts {
 dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
                            const dt_tokenizer *fixed, dt_error *err);
 
+/* DT_ERR_RECIPE if so many tokens are fewer than training and validation need. valid_count -1: data.split takes the
+ * validation from the training tokens. *before_split: training tokens that are left. */
+dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64_t train_count,
+                           int64_t valid_count, dt_error *err);
+
 /* Whether samples are batches of sentence pairs. Functions below that name groups are for these;
  * dt_sampler_fill and dt_validation_fill are for all others. */
 bool dt_dataset_has_pairs(const dt_dataset *dataset);

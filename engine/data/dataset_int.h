@@ -43,11 +43,6 @@ struct dt_dataset {
 dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
                                 const dt_recipe *recipe, dt_arena *arena, dt_error *err);
 
-/* Where the split is, and whether both sides are long enough for batch.tokens. train_count: all
- * tokens of the training files; valid_count: of the validation files, -1 if there are none. */
-dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64_t train_count,
-                           int64_t valid_count, dt_error *err);
-
 /* Open the streams and the tokenizer; `fixed` (can be NULL) has that kind (dataset_ids.c,
  * dataset_text.c). */
 dt_status dt_dataset_open_ids(dt_dataset *dataset, const dt_data_files *train,

@@ -96,7 +96,7 @@ dt_status dt_pairs_read_databin(dt_pair_tally *out, const dt_pair_file *file,
                  "other; binarize both again",
                  file->paths[0], (long long)bins[0].count, file->paths[1],
                  (long long)bins[1].count);
-    for (int64_t at = 0; at < bins[0].count; at++) {
+    for (int64_t at = 0; at < bins[0].count && !dt_pair_sink_is_full(sink, out); at++) {
         bool empty = false;
 
         for (int i = 0; i < DT_LANGUAGES; i++)

@@ -51,7 +51,7 @@ dt_status dt_pairs_read_lines(dt_pair_tally *out, const dt_pair_file *file,
                  "'%s' has %lld lines and '%s' %lld: line n of one must be the translation of line "
                  "n of the other",
                  file->paths[0], (long long)lines[0], file->paths[1], (long long)lines[1]);
-    for (int64_t line = 1; line <= lines[0]; line++) {
+    for (int64_t line = 1; line <= lines[0] && !dt_pair_sink_is_full(sink, out); line++) {
         dt_pair_text pair;
 
         for (int i = 0; i < DT_LANGUAGES; i++)
@@ -110,7 +110,7 @@ dt_status dt_pairs_read_objects(dt_pair_tally *out, const dt_mapping *text,
     dt_status st = DT_OK;
     size_t at = 0, length;
 
-    for (int64_t number = 1; at < text->length; number++) {
+    for (int64_t number = 1; at < text->length && !dt_pair_sink_is_full(sink, out); number++) {
         const char *line = next_line(&length, (const char *)text->bytes, text->length, &at);
 
         if (is_blank(line, length))

@@ -19,6 +19,7 @@
 
 #include "base/banned.h"
 
+#define HEAD_LINES   50000 /* pairs that are read without preparing: a fraction of a second */
 #define KEY_VERSION  "pairs 1 " DT_VERSION /* as in prepared.c */
 #define FILE_NAME    "all.pairs"
 #define TELL_SECONDS 5.0
@@ -209,23 +210,34 @@ static dt_status check(const work *all, dt_error *err)
     return DT_OK;
 }
 
-static dt_status make(void *context, const char *folder, dt_error *err)
+/* Reads at most `most` lines of the files into memory; 0: all. */
+static dt_status read_pairs(work *all, int64_t most, dt_error *err)
 {
-    work *all = context;
-    dt_pair_sink sink = {all, add_text, add_ids};
+    dt_pair_sink sink = {all, add_text, add_ids, most};
     dt_status st = DT_OK;
-    dt_strbuf path;
 
-    dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/" FILE_NAME, folder);
     all->told_seconds = dt_clock_monotonic_seconds();
     all->width_bytes =
         all->sides->source->vocab > 65536 || all->sides->target->vocab > 65536 ? 4 : 2;
     for (int i = 0; i < DT_LANGUAGES; i++)
         DT_TRY(dt_side_encoder_open(&all->encoders[i], side_of(all, i), err));
-    for (int64_t i = 0; i < all->files->count; i++)
+    for (int64_t i = 0; i < all->files->count && !dt_pair_sink_is_full(&sink, &all->counts); i++)
         DT_TRY(dt_pairs_read(&all->counts, &all->files->items[i], all->names, &sink, err));
-    DT_TRY(check(all, err));
+    if (!dt_pair_sink_is_full(&sink, &all->counts))
+        DT_TRY(check(all, err));
+out:
+    return st;
+}
+
+static dt_status make(void *context, const char *folder, dt_error *err)
+{
+    work *all = context;
+    dt_status st = DT_OK;
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/" FILE_NAME, folder);
+    DT_TRY(read_pairs(all, 0, err));
     for (int i = 0; i < DT_LANGUAGES; i++)
         dt_strbuf_add(&all->starts[i], &all->totals[i], sizeof(all->totals[i]));
     DT_TRY(write_file(path.data, all, err));
@@ -294,6 +306,8 @@ static dt_status open_list(dt_prepared *out, const dt_recipe *recipe, const dt_s
     DT_TRY(dt_pair_files_find(&files, entries, names, field, arena, err));
     DT_TRY(make_key(job.key, &files, tokenizer, names, arena, err));
     DT_TRY(dt_prepared_folder(out, &job, make_it, arena, err));
+    if (out->files.count == 0) /* find what preparing would refuse */
+        DT_TRY(read_pairs(&all, HEAD_LINES, err));
 out:
     dt_strbuf_release(&all.counts.broken_words);
     for (int i = 0; i < DT_LANGUAGES; i++) {

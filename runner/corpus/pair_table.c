@@ -96,7 +96,7 @@ dt_status dt_pairs_read_table(dt_pair_tally *out, const dt_mapping *mapping,
         dt_strbuf_init(&fields[i]);
     length = next_record(&next, file->format, text, left);
     DT_TRY(find_columns(columns, &head, text, length, file, names, err));
-    for (; left > 0; text += next, left -= next, number++) {
+    for (; left > 0 && !dt_pair_sink_is_full(sink, out); text += next, left -= next, number++) {
         dt_pair_text pair;
 
         length = next_record(&next, file->format, text, left);

@@ -70,6 +70,7 @@ typedef struct dt_pair_sink {
                           dt_error *err);
     dt_status (*add_ids)(void *context, int32_t *const ids[DT_LANGUAGES],
                          const int64_t count[DT_LANGUAGES], bool *empty, dt_error *err);
+    int64_t most; /* lines to read, over all files; 0: all */
 } dt_pair_sink;
 
 #define DT_PAIRS_NAMED 3
@@ -78,6 +79,12 @@ typedef struct dt_pair_tally {
     int64_t lines, pairs, bytes, broken;
     dt_strbuf broken_words; /* the first broken lines: "train.de:3 (it is empty), train.en:8" */
 } dt_pair_tally;
+
+/* Returns whether the sink wants no more lines. */
+static inline bool dt_pair_sink_is_full(const dt_pair_sink *sink, const dt_pair_tally *read)
+{
+    return sink->most > 0 && read->lines >= sink->most;
+}
 
 /* Reads the pairs of a file into the sink, and adds to the counts of *out, whose broken_words must be initialized. */
 dt_status dt_pairs_read(dt_pair_tally *out, const dt_pair_file *file,

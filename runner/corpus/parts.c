@@ -48,23 +48,38 @@ static size_t record_end(const char *text, size_t length, size_t start, size_t f
     return at;
 }
 
+/* Returns where the file's documents begin: behind a byte order mark, and behind the names of a .csv's columns. */
+static size_t first_start(const dt_corpus_file *file)
+{
+    const char *text = (const char *)file->text.bytes;
+    size_t length = file->text.length, start = 0;
+
+    if (file->kind != DT_CORPUS_TEXT && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        start = 3;
+    if (file->kind == DT_CORPUS_CSV)
+        start += dt_csv_record(text + start, length - start);
+    return start;
+}
+
+/* Returns the end of the part of about `size` bytes that begins at `start`. */
+static size_t part_end(const dt_corpus_file *file, size_t start, size_t size, const dt_bpe *bpe)
+{
+    const char *text = (const char *)file->text.bytes;
+    size_t length = file->text.length, from = length - start > size ? start + size : length;
+
+    return from == length                  ? length
+           : file->kind == DT_CORPUS_TEXT  ? dt_bpe_cut(bpe, text, length, from)
+           : file->kind == DT_CORPUS_JSONL ? line_end(text, length, from)
+                                           : record_end(text, length, start, from);
+}
+
 static void cut_file(dt_corpus_parts *parts, const dt_corpus_file *file, size_t size,
                      const dt_bpe *bpe)
 {
-    const char *text = (const char *)file->text.bytes;
-    size_t length = file->text.length, start = 0, end;
+    size_t end;
 
-    if (file->kind != DT_CORPUS_TEXT && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        start = 3; /* the UTF-8 byte order mark */
-    if (file->kind == DT_CORPUS_CSV)
-        start += dt_csv_record(text + start, length - start); /* the columns' names */
-    for (; start < length; start = end) {
-        size_t from = length - start > size ? start + size : length;
-
-        end = from == length                  ? length
-              : file->kind == DT_CORPUS_TEXT  ? dt_bpe_cut(bpe, text, length, from)
-              : file->kind == DT_CORPUS_JSONL ? line_end(text, length, from)
-                                              : record_end(text, length, start, from);
+    for (size_t start = first_start(file); start < file->text.length; start = end) {
+        end = part_end(file, start, size, bpe);
         add_part(parts, file, start, end);
     }
 }
@@ -195,6 +210,26 @@ dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_c
                    .ends = !is_piece(part)};
 
     return dt_corpus_part_read(documents, part, field, encode, &to, err);
+}
+
+dt_status dt_corpus_head_encode(dt_ids *ids, dt_documents *documents, bool *whole, const char *path,
+                                size_t bytes, const char *field, dt_bpe_encoder *encoder,
+                                const dt_bpe *bpe, dt_error *err)
+{
+    dt_corpus_part head = {.begins_document = true};
+    dt_status st = DT_OK;
+    dt_corpus_file file;
+
+    DT_TRY(open_file(&file, path, field, err));
+    head.file = &file;
+    head.start = first_start(&file);
+    head.end = head.start < file.text.length ? part_end(&file, head.start, bytes, bpe) : head.start;
+    *whole = head.ends_document = head.end >= file.text.length;
+    if (head.end > head.start)
+        DT_TRY(dt_corpus_part_encode(ids, documents, &head, field, encoder, bpe, err));
+out:
+    dt_mapping_close(&file.text);
+    return st;
 }
 
 /* --- files of tokens */

@@ -49,6 +49,11 @@ dt_status dt_corpus_part_encode(dt_ids *ids, dt_documents *documents, const dt_c
                                 const char *field, dt_bpe_encoder *encoder, const dt_bpe *bpe,
                                 dt_error *err);
 
+/* Does the same for about the first `bytes` bytes of a file. *whole: the file has no more. */
+dt_status dt_corpus_head_encode(dt_ids *ids, dt_documents *documents, bool *whole, const char *path,
+                                size_t bytes, const char *field, dt_bpe_encoder *encoder,
+                                const dt_bpe *bpe, dt_error *err);
+
 /* Writes a file in llm.c's format atomically. */
 dt_status dt_corpus_tokens_write(const char *path, const dt_ids *ids, bool wide, dt_error *err);
 

@@ -119,6 +119,11 @@ static const char *describe_warnings(const dt_recipe *recipe, const dt_tokenizer
     return described;
 }
 
+static bool knows_tokens(const dt_prepared *made)
+{
+    return made->files.count > 0 || made->counted;
+}
+
 static bool has_pairs(const dt_recipe *recipe)
 {
     return recipe->data.tokens == DT_TOKENS_PAIRS ||
@@ -133,6 +138,7 @@ dt_status dt_prepare_recipe(dt_recipe *recipe, bool make_it, void (*tell)(const 
     dt_tokenizer *tokenizer = NULL;
     dt_prepared made[2] = {{.found = false}, {.found = false}};
     dt_status st = DT_OK;
+    int64_t left;
     bool text;
 
     if (has_pairs(recipe)) {
@@ -154,6 +160,10 @@ dt_status dt_prepare_recipe(dt_recipe *recipe, bool make_it, void (*tell)(const 
                             err));
     DT_TRY(dt_prepared_open(&made[1], &recipe->data.validation, "data.validation", &options,
                             make_it, arena, err));
+    if (knows_tokens(&made[0]) && (recipe->data.validation.count == 0 || knows_tokens(&made[1])))
+        DT_TRY(dt_dataset_split(&left, recipe, made[0].facts.tokens,
+                                recipe->data.validation.count == 0 ? -1 : made[1].facts.tokens,
+                                err));
     if (made[0].files.count > 0 &&
         (recipe->data.validation.count == 0 || made[1].files.count > 0)) {
         recipe->data.train = made[0].files;

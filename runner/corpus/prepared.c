@@ -197,6 +197,47 @@ static const char *describe_texts(const dt_bpe *bpe, dt_arena *arena)
     return described;
 }
 
+/* --- without preparing */
+
+/* Text that is read of each file, and of all together: a fraction of a second. */
+#define HEAD_BYTES      ((size_t)2 << 20)
+#define HEAD_MOST_BYTES ((int64_t)16 << 20)
+
+/* Tokenizes the beginning of the files, for errors that a launch would report. Counts the tokens if that was all. */
+static dt_status check_heads(dt_prepared *out, const dt_data_files *files,
+                             const dt_prepare_options *options, dt_error *err)
+{
+    const dt_bpe *bpe = dt_tokenizer_bpe(options->tokenizer);
+    dt_bpe_encoder *encoder = NULL;
+    dt_documents documents = {0};
+    bool all = true, whole = true;
+    dt_status st = DT_OK;
+    dt_ids ids = {0};
+
+    DT_TRY(dt_bpe_encoder_open(&encoder, bpe, err));
+    for (int64_t i = 0; i < files->count && documents.bytes < HEAD_MOST_BYTES; i++) {
+        DT_TRY(dt_corpus_head_encode(&ids, &documents, &whole, files->items[i].path, HEAD_BYTES,
+                                     options->field, encoder, bpe, err));
+        all = all && whole;
+        out->facts.tokens += (int64_t)ids.count;
+        ids.count = 0;
+    }
+    out->counted = all && documents.bytes < HEAD_MOST_BYTES;
+    out->facts.documents = documents.documents;
+    if (out->counted && dt_documents_too_broken(documents.broken, documents.lines))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "%lld of %lld lines have no text under '%s' (%s); correct them, or set data.field",
+                 (long long)documents.broken, (long long)documents.lines, options->field,
+                 documents.broken_why);
+    if (out->counted && out->facts.tokens == 0)
+        DT_THROW(err, DT_ERR_RECIPE, "the data have no text under '%s': all documents are empty",
+                 options->field);
+out:
+    dt_bpe_encoder_close(encoder);
+    dt_ids_release(&ids);
+    return st;
+}
+
 dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, const char *name,
                            const dt_prepare_options *options, bool make_it, dt_arena *arena,
                            dt_error *err)
@@ -214,6 +255,8 @@ dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, con
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     DT_TRY(make_key(job.key, &files, options, cache, err));
     DT_TRY(dt_prepared_folder(out, &job, make_it, arena, err));
+    if (out->files.count == 0)
+        DT_TRY(check_heads(out, &files, options, err));
     out->texts = describe_texts(dt_tokenizer_bpe(options->tokenizer), arena);
 out:
     return st;

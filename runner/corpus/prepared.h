@@ -36,8 +36,9 @@ typedef struct dt_prepared {
     int64_t vocab;        /* of the tokenizer */
     const char *texts;    /* how documents become texts: ", each as '<s>' TEXT '</s>'", or "" */
     const char *warnings; /* about the tokenizer's files, one a line; "" or NULL: none */
-    bool found;           /* it already existed */
-    bool pairs;           /* sentence pairs */
+    bool counted; /* without files: facts has the number of tokens, since the data are small */
+    bool found;   /* it already existed */
+    bool pairs;   /* sentence pairs */
 } dt_prepared;
 
 typedef struct dt_prepare_options {
@@ -48,7 +49,8 @@ typedef struct dt_prepare_options {
 } dt_prepare_options;
 
 /* Prepares the files of `patterns`. `name` is "data.train" or "data.validation", for messages. make
- * false: only finds existing files; *out has no files if there are none. */
+ * false: only finds existing files; if there are none, *out has none, and the beginning of the text is tokenized to
+ * find what preparing would refuse. */
 dt_status dt_prepared_open(dt_prepared *out, const dt_string_list *patterns, const char *name,
                            const dt_prepare_options *options, bool make, dt_arena *arena,
                            dt_error *err);

@@ -34,4 +34,51 @@ for how in validate "launch --wait" doctor; do
     expect 2 $how "$work/two.yaml"
     says "two.yaml:$line:20: data.train"
 done
+
+# --- text for a tokenizer's file, and sentence pairs: validate reads their beginning, and refuses what a launch refuses
+python3 - "$work" <<'PY'
+import sys
+write = lambda name, data: open(f"{sys.argv[1]}/{name}", "wb").write(data)
+write("latin.txt", "caf\u00e9 ".encode("latin-1") * 100)
+write("little.txt", b"a few words")
+write("other.jsonl", b'{"body": "text"}\n' * 50)
+write("blank.jsonl", b'{"text": ""}\n' * 5)
+write("column.csv", b"id,body\n1,text\n")
+write("dict.de.txt", b"ein 9\n")
+write("dict.en.txt", b"a 9\n")
+write("uneven.de", b"ein\n" * 20)
+write("uneven.en", b"a\n" * 19)
+write("bare.csv", b"x,y\nein,a\n")
+write("hollow.jsonl", b'{"de": "ein"}\n' * 30)
+write("broken.jsonl", b'{"de": "ein", "en": "\xe9"}\n')
+write("words.tsv", b"de\ten\n" + b"ein\ta\n" * 20)
+PY
+cat >"$work/words.yaml" <<YAML
+model: {layers: 1, heads: 2, embed: 16}
+data: {train: x, tokenizer: $PWD/tests/golden/tokens/gpt2.json}
+batch: {sequences: 2, tokens: 32}
+schedule: {steps: 3}
+YAML
+cat >"$work/pairs.yaml" <<YAML
+model: {kind: transformer, layers: 1, heads: 2, embed: 16, ffn: 32}
+data: {train: x, source: de, target: en, tokenizer: $work}
+batch: {max_tokens: 64, tokens: 20}
+schedule: {steps: 3, warmup_steps: 1}
+YAML
+same_verdict() { # recipe, file, text
+    for how in validate "launch --wait"; do
+        expect 2 $how "$work/$1.yaml" --set "data.train=$work/$2"
+        says "$3"
+    done
+}
+same_verdict words latin.txt "byte 3"
+same_verdict words little.txt "little.txt') has 9 tokens"
+same_verdict words other.jsonl "50 of 50 lines have no text under 'text'"
+same_verdict words blank.jsonl "all documents are empty"
+same_verdict words column.csv "has no column 'text'"
+same_verdict pairs uneven "has 20 lines and"
+same_verdict pairs bare.csv "has no column 'de'"
+same_verdict pairs hollow.jsonl "30 of 30 pairs have an empty or missing side"
+same_verdict pairs broken.jsonl "is not UTF-8"
+expect 0 validate "$work/pairs.yaml" --set "data.train=$work/words.tsv"
 nothing_half_made
