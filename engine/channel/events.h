@@ -31,7 +31,7 @@
  *   {"event":"phase","phase":"train"|"evaluate"|"save"|"generate"|"score"}   a hint for the hang detector
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
  *    "valid_loss":..|null,"score":..|null,"seconds":..}   score: lower is better; directory: of a command an
- *    absolute path, which is not copied, and digest is ""
+ *    absolute path; digest is "", and "last" is true if the program has ended well
  *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues
  *   {"event":"part","part":3,"offset":0,"last":true,"text":"..","lines":16,"tokens":400,"seconds":..,
  *    "log_likelihood":..}   of a task (engine/task/): output of a part of its lines, starting at byte

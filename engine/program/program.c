@@ -93,10 +93,11 @@ static dt_status send_finished(program *p, const char *reason, const char *warni
 {
     double loss;
     int64_t step = dt_output_metrics_step(p->metrics, &loss);
+    int64_t steps = strcmp(reason, "steps") == 0 ? step : 0; /* one that is stopped may have more */
 
     return dt_events_send(p->events,
                           json_pack("{s:s, s:I, s:I, s:s, s:o, s:s*}", "event", "finished", "step",
-                                    (json_int_t)step, "steps", (json_int_t)step, "reason", reason,
+                                    (json_int_t)step, "steps", (json_int_t)steps, "reason", reason,
                                     "loss", isfinite(loss) ? json_real(loss) : json_null(),
                                     "warning", warning),
                           err);
@@ -433,7 +434,8 @@ dt_status dt_program_run(dt_program_end *out, const dt_plan *plan, int64_t rank,
     DT_TRY(st);
     DT_TRY(follow(&p, err));
     *out = end_of(&p);
-    dt_saves_end(p.saves, out->signal == 0 && out->code == 0);
+    /* one that a signal ended, as asked or not, may have been writing */
+    dt_saves_end(p.saves, WIFEXITED(p.status) && WEXITSTATUS(p.status) == 0);
     report_error(&p, out, &arena);
     if (rank == 0 && out->signal == 0 && out->code == 0)
         DT_TRY(send_finished(&p,

@@ -179,7 +179,8 @@ static bool is_complete(const dt_saves *saves, const save *one, bool ended_well)
     return ended_well || dt_clock_monotonic_seconds() - one->since_seconds >= wait;
 }
 
-static dt_status report(dt_saves *saves, const save *one, dt_error *err)
+/* last: the program has ended well, so that other nodes have no part of it that is being written. */
+static dt_status report(dt_saves *saves, const save *one, bool last, dt_error *err)
 {
     const char *folder = saves->recipe->workdir.folder;
     int64_t step, metrics = one->step;
@@ -193,10 +194,10 @@ static dt_status report(dt_saves *saves, const save *one, dt_error *err)
     dt_strbuf_add_fmt(&path, "%s%s%s", one->path[0] == '/' ? "" : folder,
                       one->path[0] == '/' ? "" : "/", one->path);
     st = dt_events_send(saves->events,
-                        json_pack("{s:s, s:I, s:s, s:I, s:s, s:n, s:n, s:n}", "event", "checkpoint",
-                                  "step", (json_int_t)step, "directory", path.data, "bytes",
-                                  (json_int_t)one->files.bytes, "digest", "", "valid_loss", "score",
-                                  "seconds"),
+                        json_pack("{s:s, s:I, s:s, s:I, s:s, s:n, s:n, s:n, s:b}", "event",
+                                  "checkpoint", "step", (json_int_t)step, "directory", path.data,
+                                  "bytes", (json_int_t)one->files.bytes, "digest", "", "valid_loss",
+                                  "score", "seconds", "last", (int)last),
                         err);
     dt_strbuf_release(&path);
     return st;
@@ -294,7 +295,7 @@ static dt_status look_at_files(dt_saves *saves, bool first, bool ended_well, dt_
         compare(saves, one, first);
         if (one->reported || !is_complete(saves, one, ended_well))
             continue;
-        DT_TRY(report(saves, one, err));
+        DT_TRY(report(saves, one, ended_well, err));
         one->reported = saves->found = true;
     }
 out:

@@ -344,6 +344,7 @@ typedef struct dt_recipe {
         const char *path;   /* "" or a pattern of files or folders (engine/program/saves.h) */
         const char *marker; /* "" or a file in each folder, which makes it complete */
         double settle_seconds;
+        int64_t max_mb; /* most that is brought to the launch machine; 0: nothing is */
     } checkpoints;
     dt_string_list resume; /* words added to the command when it continues from a checkpoint */
     dt_stop_signal stop_signal;

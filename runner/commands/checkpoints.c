@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/folder/resume_point.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
 #include "runner/view/runs/runs.h"
@@ -27,7 +28,8 @@ static json_t *to_json(const dt_store_checkpoint *checkpoint)
     return object;
 }
 
-static void add_row(dt_table *table, const dt_store_checkpoint *checkpoint, int64_t now_ms)
+static void add_row(dt_table *table, const dt_store_checkpoint *checkpoint, const char *path,
+                    int64_t now_ms)
 {
     char text[DT_FORMAT_SIZE];
 
@@ -38,15 +40,16 @@ static void add_row(dt_table *table, const dt_store_checkpoint *checkpoint, int6
                  dt_format_loss(text, sizeof(text), checkpoint->valid_loss));
     dt_table_add(table, DT_STYLE_DIM, "%s",
                  dt_format_ago(text, sizeof(text), checkpoint->time_ms, now_ms));
-    dt_table_add(table, DT_STYLE_PLAIN, "%s", checkpoint->path);
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", path);
 }
 
 static dt_status checkpoints(dt_call *call, dt_error *err)
 {
     static const dt_table_column columns[] = {
         {"step", true}, {"size", true}, {"validation", true}, {"saved", true}, {"path", false}};
-    json_t *object = NULL, *array = json_array();
+    json_t *object, *array = json_array();
     dt_store_checkpoint *all;
+    const char *path;
     dt_store *store = NULL;
     dt_status st = DT_OK;
     int64_t count, shown = 0;
@@ -64,8 +67,12 @@ static dt_status checkpoints(dt_call *call, dt_error *err)
         if (!dt_store_checkpoint_exists(&all[i]))
             continue; /* removed by the recipe's checkpoint.keep */
         shown++;
-        json_array_append_new(array, to_json(&all[i]));
-        add_row(&table, &all[i], dt_clock_wall_ms());
+        path = dt_run_checkpoint_here(run.id, &all[i], call->arena);
+        object = to_json(&all[i]);
+        if (path != all[i].path)
+            json_object_set_new(object, "copy", json_string(path));
+        json_array_append_new(array, object);
+        add_row(&table, &all[i], path, dt_clock_wall_ms());
     }
     if (call->json) {
         object = dt_report_object();

@@ -10,6 +10,7 @@
 #include "runner/cli/report.h"
 #include "runner/launch/overrides.h"
 #include "runner/launch/provenance.h"
+#include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
@@ -27,7 +28,7 @@ typedef struct facts {
     dt_attempt *attempts;
     dt_store_checkpoint *checkpoints;
     const char **metric_names;
-    const char *folder;
+    const char *run, *folder;
     const char *loss_spark, *valid_spark; /* "" if none */
     int64_t attempts_count, checkpoints_count, metric_names_count;
 } facts;
@@ -38,6 +39,7 @@ static dt_status gather(facts *out, dt_store *store, const dt_run *run, dt_arena
     int64_t kept = 0;
     dt_status st = DT_OK;
 
+    out->run = run->id;
     DT_TRY(dt_run_path(&out->folder, run->id, NULL, arena, err));
     DT_TRY(dt_store_attempt_list(store, &out->attempts, &out->attempts_count, run->id, arena, err));
     DT_TRY(dt_store_metric_names(store, &out->metric_names, &out->metric_names_count, run->id,
@@ -239,7 +241,8 @@ static void add_checkpoints(dt_strbuf *out, const dt_term *term, const facts *al
                      dt_format_whole(text, sizeof(text), checkpoint->step));
         dt_table_add(&table, DT_STYLE_PLAIN, "%s",
                      dt_format_bytes(text, sizeof(text), (double)checkpoint->bytes));
-        dt_table_add(&table, DT_STYLE_PLAIN, "%s", checkpoint->path);
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s",
+                     dt_run_checkpoint_here(all->run, checkpoint, arena));
     }
     dt_strbuf_add_char(out, '\n');
     dt_table_write(out, &table, term, 2);

@@ -57,7 +57,7 @@ out:
 /* Chooses the checkpoint to continue from: the newest, or that of --from. Without one, and without --from, the
  * command starts again. */
 static dt_status choose_checkpoint(dt_resume_point *out, dt_store *store, const dt_run *run,
-                                   const dt_call *call, dt_error *err)
+                                   bool many, const dt_call *call, dt_error *err)
 {
     const char *which = dt_arguments_get(call->args, "from")->text;
     long long step = -1;
@@ -69,7 +69,7 @@ static dt_status choose_checkpoint(dt_resume_point *out, dt_store *store, const 
         if (end == which || *end != '\0' || step < 0)
             DT_THROW(err, DT_ERR_USAGE, "--from: '%s' is not a step", which);
     }
-    DT_TRY(dt_run_program_checkpoint(out, store, run->id, step, call->arena, err));
+    DT_TRY(dt_run_program_checkpoint(out, store, run->id, step, many, call->arena, err));
     if (which != NULL && out->path == NULL)
         DT_THROW(err, DT_ERR_NOT_FOUND,
                  "run '%s' has no checkpoint of step %lld to continue from (see 'dtrun checkpoints "
@@ -89,11 +89,11 @@ dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, d
     dt_recipe recipe;
 
     DT_TRY(check(run, call, err));
-    DT_TRY(choose_checkpoint(&from, store, run, call, err));
     DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, run, call, err));
     DT_TRY(check_env(&recipe.env, call->arena, err));
     DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
     flight.origins = &origins;
+    DT_TRY(choose_checkpoint(&from, store, run, flight.plan.node_count > 1, call, err));
     if (from.path != NULL) {
         flight.plan.program_checkpoint = from.path;
         flight.plan.program_step = at.step = from.step;

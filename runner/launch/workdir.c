@@ -39,6 +39,26 @@ static void report_notes(char *notes, const dt_call *call)
     }
 }
 
+/* Reports where checkpoints of nodes that do not share the folder go. */
+static void report_saved(const dt_recipe *recipe, int64_t nodes, const dt_call *call)
+{
+    char size[DT_FORMAT_SIZE];
+
+    if (recipe->checkpoints.path[0] == '\0')
+        return;
+    if (recipe->checkpoints.max_mb > 0)
+        dt_report_note(
+            call,
+            "checkpoints: the newest one, up to %s, is brought to the folder 'saved' of "
+            "the run on this machine, and to nodes that lack it when the run continues",
+            dt_format_bytes(size, sizeof(size), 1e6 * (double)recipe->checkpoints.max_mb));
+    else if (nodes > 1)
+        dt_report_note(call,
+                       "warning: checkpoints.max_mb is 0: nodes that share no folder do not get a "
+                       "checkpoint that another one saved, so restarts and 'dtrun resume' cannot "
+                       "work unless each node saves all that it reads");
+}
+
 dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,
                                  const dt_call *call, dt_error *err)
 {
@@ -68,6 +88,7 @@ dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *re
                    (long long)tree->files, tree->files == 1 ? "file" : "files",
                    dt_format_bytes(size, sizeof(size), (double)tree->bytes),
                    recipe->workdir.folder);
+    report_saved(recipe, flight->plan.node_count, call);
 out:
     dt_strbuf_release(&notes);
     return st;

@@ -28,6 +28,8 @@ dt_status dt_node_layout_write(const dt_node_layout *layout, const char *here, d
         json_object_set_new(json, "other_address", json_string(layout->other_address));
     if (layout->workdir != NULL)
         json_object_set_new(json, "workdir", json_string(layout->workdir));
+    if (layout->saved != NULL)
+        json_object_set_new(json, "saved", json_string(layout->saved));
     if (layout->setup != NULL)
         json_object_set_new(json, "setup", json_string(layout->setup));
     dt_strbuf_add_fmt(&path, "%s/" PLACE_FILE, here);
@@ -72,6 +74,8 @@ dt_status dt_node_layout_parse(dt_node_layout *out, const char *text, dt_arena *
         DT_TRY(take_string(&out->other_address, json, "other_address", arena, err));
     if (json_object_get(json, "workdir") != NULL)
         DT_TRY(take_string(&out->workdir, json, "workdir", arena, err));
+    if (json_object_get(json, "saved") != NULL)
+        DT_TRY(take_string(&out->saved, json, "saved", arena, err));
     if (json_object_get(json, "setup") != NULL)
         DT_TRY(take_string(&out->setup, json, "setup", arena, err));
     DT_TRY(dt_json_get_bool(&out->here, json, "here", PLACE_FILE, err));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runner/node_setup/node_setup_int.h"
+#include "runner/node_setup/transfer/saved.h"
 
 #include "base/banned.h"
 
@@ -67,6 +68,29 @@ void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout)
                       slash != NULL ? slash + 1 : layout->folder); /* the last component, node-K */
 }
 
+/* Replaces the path of the program's checkpoint, which is that on the node of rank 0. */
+static void move_saved(json_t *plan, const dt_node_layout *layout)
+{
+    json_t *continues = json_object_get(plan, "continues");
+    const char *path = json_string_value(json_object_get(continues, "checkpoint"));
+    const char *run = json_string_value(json_object_get(plan, "run"));
+    const char *here = json_string_value(
+        json_object_get(json_object_get(json_object_get(plan, "recipe"), "workdir"), "folder"));
+    dt_arena arena;
+
+    if (path == NULL || run == NULL)
+        return;
+    dt_arena_init(&arena, 0);
+    json_object_set_new(
+        continues, "checkpoint",
+        json_string(layout->saved != NULL
+                        ? layout->saved
+                        : dt_saved_path_there(path, run, here,
+                                              layout->workdir != NULL ? layout->workdir : here,
+                                              &arena)));
+    dt_arena_release(&arena);
+}
+
 json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_shared)
 {
     json_t *out = json_deep_copy(plan), *data;
@@ -91,6 +115,7 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
         move_text(json_object_get(out, "task"), "input", layout->paths);
         move_text(json_object_get(out, "task"), "target", layout->paths);
     }
+    move_saved(out, layout);
     if (layout->workdir != NULL)
         json_object_set_new(json_object_get(json_object_get(out, "recipe"), "workdir"), "folder",
                             json_string(layout->workdir));

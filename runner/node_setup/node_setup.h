@@ -11,6 +11,7 @@
  *     compare.c        compares a file on the node with the local one (content.c: cached digests)
  *     stage_inputs.c   copies data files and the checkpoint that the node lacks (upload_file.c: one file,
  *                      by content hash, resumable)
+ *     saved.c, stage_saved.c   bring checkpoints of a command's program here, and from here to nodes
  *     gather.c         copies a checkpoint's files from the nodes that wrote them to the launch machine
  *                      (download.c: one file)
  *   workdir/           sends the folder of a command (workdir.h)
@@ -48,7 +49,9 @@ typedef struct dt_node_layout {
         other_address; /* of the other family, for nodes that share only that one (address.h); NULL: none */
     bool checkpoints_shared; /* `checkpoints` is the launch machine's folder (tested) */
     const char *workdir; /* folder of the command, if it was sent to the node; NULL: the recipe's */
-    const char *setup;   /* where the setup was done (remote_helper/setup.c); NULL: none */
+    const char *
+        saved; /* checkpoint of the program, if it was placed aside (stage_saved.c); NULL: where it saved it */
+    const char *setup; /* where the setup was done (remote_helper/setup.c); NULL: none */
     json_t *paths; /* {"/here/a.txt": ["/there/cache/..."]}: data with another path on the node */
 } dt_node_layout;
 

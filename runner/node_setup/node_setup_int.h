@@ -75,4 +75,9 @@ dt_status dt_stage_setup(dt_node_layout *layout, const char *cache,
 dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
                               dt_arena *arena, dt_error *err);
 
+/* transfer/stage_saved.c: gives the node the checkpoint of a command's program that the plan continues from, if it was
+ * brought to this machine. Sets layout->saved if it is not placed where the program saved it. */
+dt_status dt_stage_saved(dt_node_layout *layout, const dt_prepare_request *request, dt_arena *arena,
+                         dt_error *err);
+
 #endif

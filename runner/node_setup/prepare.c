@@ -95,6 +95,7 @@ static dt_status prepare_here(dt_node_layout *out, const dt_prepare_request *req
     out->checkpoints = dt_arena_strdup(arena, request->checkpoints_here);
     DT_TRY(address_here(out, request, arena, err));
     DT_TRY(dt_file_make_dirs(request->here, 0700, err));
+    DT_TRY(dt_stage_saved(out, request, arena, err));
     DT_TRY(dt_stage_setup(out, NULL, request, arena, err));
 out:
     return st;
@@ -268,6 +269,7 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     DT_TRY(dt_stage_data(out->paths, out->agent, request, arena, err));
     DT_TRY(dt_stage_checkpoint(out, request, arena, err));
     DT_TRY(dt_stage_workdir(out, facts, request, arena, err));
+    DT_TRY(dt_stage_saved(out, request, arena, err));
     DT_TRY(dt_json_get_string(&cache, facts, "cache", request->node, err));
     DT_TRY(dt_stage_setup(out, cache, request, arena, err));
     DT_TRY(dt_nodes_keepalive_agent(out, request, arena, err));

@@ -270,7 +270,8 @@ static dt_status place_all(building *all, dt_error *err)
 {
     const char *unfinished =
         dt_arena_printf(&all->arena, "%s%s", all->folder,
-                        all->add ? dt_arena_printf(&all->arena, "/.dtrun-placing-%d", (int)getpid())
+                        all->add ? dt_arena_printf(&all->arena, "/.dtrun-placing-%d-%lld",
+                                                   (int)getpid(), (long long)dt_clock_wall_ms())
                                  : DT_SENT_TREE_PLACING);
     bool move = all->move && lock_store_alone(all);
     dt_status st = DT_OK;

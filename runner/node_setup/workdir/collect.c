@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "runner/node_setup/node_setup_int.h"
+#include "runner/node_setup/workdir/contents.h"
 #include "runner/node_setup/workdir/tree.h"
 
 #include "base/banned.h"
@@ -21,11 +23,18 @@
 #define STALL_SECONDS  30.0
 #define UNFINISHED     ".collecting"
 #define PROBLEMS_MAX   20
+#define NAMES_MAX      5
+#define SPARE_BYTES    ((int64_t)16 << 20) /* the history and the logs must fit too */
 
 typedef struct collection {
     const dt_collect_request *request;
     dt_collect_result *result;
     int64_t problems;
+    int64_t expected, received; /* files; expected: 0 until the node has said it */
+    int64_t done_bytes;         /* received */
+    int64_t all_bytes;          /* expected */
+    json_t
+        *waiting; /* object: paths of files that were not received, as far as the node named them */
     dt_remote remote;
     dt_strbuf line, path;
     char *piece;
@@ -66,6 +75,21 @@ out:
     return st;
 }
 
+/* Reports the progress, about each tenth. */
+static void tell(collection *all, int64_t got)
+{
+    int64_t before = all->done_bytes;
+    char text[96];
+
+    all->done_bytes += got;
+    if (all->request->progress == NULL || all->all_bytes <= 0 ||
+        before * 10 / all->all_bytes == all->done_bytes * 10 / all->all_bytes)
+        return;
+    snprintf(text, sizeof(text), "%.1f of %.1f MB", (double)all->done_bytes / 1e6,
+             (double)all->all_bytes / 1e6);
+    all->request->progress(all->request->context, text);
+}
+
 static dt_status take_bytes(collection *all, int fd, int64_t left, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -77,9 +101,10 @@ static dt_status take_bytes(collection *all, int fd, int64_t left, dt_error *err
                               STALL_SECONDS, err));
         if (got == 0)
             DT_THROW(err, DT_ERR_PEER, "node '%s': the connection was lost", all->request->node);
-        DT_TRY(dt_file_write_all(fd, all->piece, got, err));
+        DT_TRY(dt_sparse_write(fd, all->piece, got, err));
         all->result->bytes += (int64_t)got;
         left -= (int64_t)got;
+        tell(all, (int64_t)got);
     }
 out:
     return st;
@@ -164,12 +189,19 @@ static dt_status take_file(collection *all, const char *path, const json_t *json
         DT_TRY(next_line(all, err));
         if (strcmp(all->line.length > 0 ? all->line.data : "", "end") == 0)
             break;
+        if (all->line.length > 0 && sscanf(all->line.data, "hole %lld", &length) == 1 &&
+            length > 0) {
+            if (lseek(fd, (off_t)length, SEEK_CUR) < 0)
+                DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
+            continue;
+        }
         if (all->line.length == 0 || sscanf(all->line.data, "data %lld", &length) != 1 ||
             length < 1)
             DT_THROW(err, DT_ERR_PEER, "node '%s': the transfer of '%s' was interrupted",
                      all->request->node, path);
         DT_TRY(take_bytes(all, fd, length, err));
     }
+    DT_TRY(dt_sparse_end(fd, err));
     (void)fchmod(fd, mode | 0600);
     (void)futimens(fd, times);
     DT_TRY(name_file(all, unfinished.data, path, all->result->bytes - before, err));
@@ -178,8 +210,76 @@ out:
         st = DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     if (st != DT_OK && fd >= 0)
         unlink(unfinished.data);
+    if (st == DT_OK) {
+        (void)json_object_del(all->waiting, path);
+        all->received++;
+    }
     dt_strbuf_release(&unfinished);
     return st;
+}
+
+static dt_status take_folder(collection *all, const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct stat info;
+
+    DT_TRY(make_path(all, path, err));
+    if (lstat(all->path.data, &info) == 0 && !S_ISDIR(info.st_mode))
+        unlink(all->path.data); /* an earlier attempt's */
+    if (mkdir(all->path.data, 0700) != 0 && errno != EEXIST)
+        DT_THROW(err, DT_ERR_IO, "cannot make '%s': %s", all->path.data, strerror(errno));
+out:
+    return st;
+}
+
+/* Handles what the node will send: refuses what is too much, still changes, or does not fit on this disk. */
+static dt_status take_total(collection *all, const json_t *json, dt_error *err)
+{
+    const dt_collect_request *request = all->request;
+    int64_t quiet_ms = (int64_t)json_integer_value(json_object_get(json, "quiet_ms"));
+    dt_status st = DT_OK;
+    struct statvfs disk;
+    json_t *path;
+    size_t i;
+
+    all->expected = (int64_t)json_integer_value(json_object_get(json, "files"));
+    all->all_bytes = (int64_t)json_integer_value(json_object_get(json, "bytes"));
+    json_array_foreach(json_object_get(json, "paths"), i, path)
+        json_object_set_new(all->waiting, json_string_value(path), json_true());
+    if (request->max_bytes >= 0 && all->all_bytes > request->max_bytes)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "it has %.1f MB on %s, more than %.1f MB",
+                 (double)all->all_bytes / 1e6, request->node, (double)request->max_bytes / 1e6);
+    if (all->expected > 0 && quiet_ms < request->quiet_ms)
+        DT_THROW(err, DT_ERR_TIMEOUT, "it is still being written on %s", request->node);
+    if (all->expected == 0)
+        goto out;
+    DT_TRY(dt_file_make_dirs(request->into, 0700, err));
+    if (statvfs(request->into, &disk) == 0 &&
+        (int64_t)(disk.f_bavail * disk.f_frsize) < all->all_bytes + SPARE_BYTES)
+        DT_THROW(err, DT_ERR_IO,
+                 "not enough free space for '%s': %.1f MB are needed, %.1f MB are free",
+                 request->into, (double)(all->all_bytes + SPARE_BYTES) / 1e6,
+                 (double)(disk.f_bavail * disk.f_frsize) / 1e6);
+out:
+    return st;
+}
+
+static void add_missing(collection *all, const char *path)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach((json_t *)all->request->paths, i, item) {
+        const char *wanted = json_string_value(item);
+        size_t length = strlen(path);
+
+        if (wanted != NULL && strncmp(wanted, path, length) == 0 &&
+            wanted[length + strspn(wanted + length, "/")] == '\0') {
+            json_array_append(all->result->missing, (json_t *)item);
+            return;
+        }
+    }
+    add_problem(all, path, "vanished while it was read");
 }
 
 static dt_status take_link(collection *all, const char *path, const json_t *json, dt_error *err)
@@ -211,6 +311,10 @@ static dt_status take_line(collection *all, dt_error *err)
                  all->line.data);
     snprintf(kind, sizeof(kind), "%.*s", (int)(space - all->line.data), all->line.data);
     DT_TRY(dt_json_parse(&json, space + 1, strlen(space + 1), all->request->node, err));
+    if (strcmp(kind, "total") == 0) {
+        st = take_total(all, json, err);
+        goto out;
+    }
     path = json_string_value(json_object_get(json, "path"));
     why = json_string_value(json_object_get(json, "why"));
     if (path == NULL || !dt_tree_path_is_good(path))
@@ -219,8 +323,12 @@ static dt_status take_line(collection *all, dt_error *err)
         DT_TRY(take_file(all, path, json, err));
     else if (strcmp(kind, "link") == 0)
         DT_TRY(take_link(all, path, json, err));
+    else if (strcmp(kind, "folder") == 0)
+        DT_TRY(take_folder(all, path, err));
     else if (strcmp(kind, "missing") == 0)
-        add_problem(all, path, "does not exist");
+        add_missing(all, path);
+    else if (strcmp(kind, "changed") == 0)
+        add_problem(all, path, "changed while it was read: the copy may have parts of two states");
     else
         add_problem(all, path, why != NULL ? why : "cannot be read");
 out:
@@ -248,6 +356,26 @@ static void make_request(dt_strbuf *out, const json_t *paths)
     json_decref(list);
 }
 
+/* Adds to the error which files are not here, and where they are. */
+static void name_missing(const collection *all, dt_error *err)
+{
+    int64_t named = 0, left = all->expected - all->received;
+    const char *path;
+    json_t *unused;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    json_object_foreach(all->waiting, path, unused)
+        if (named++ < NAMES_MAX)
+            dt_strbuf_add_fmt(&text, "%s'%s'", named > 1 ? ", " : "", path);
+    if (left > NAMES_MAX)
+        dt_strbuf_add_fmt(&text, " and %lld more", (long long)(left - NAMES_MAX));
+    if (left > 0 && text.length > 0)
+        dt_error_prefix(err, "%s %s not here but in '%s' on %s", text.data,
+                        left == 1 ? "is" : "are", all->request->folder, all->request->node);
+    dt_strbuf_release(&text);
+}
+
 dt_status dt_nodes_collect(dt_collect_result *out, const dt_collect_request *request, dt_error *err)
 {
     const char *const words[] = {request->agent, "node", "collect", request->folder, NULL};
@@ -258,6 +386,8 @@ dt_status dt_nodes_collect(dt_collect_result *out, const dt_collect_request *req
     dt_strbuf_init(&text);
     dt_strbuf_init(&all.line);
     dt_strbuf_init(&all.path);
+    all.waiting = json_object();
+    out->missing = json_array();
     make_request(&text, request->paths);
     DT_TRY(dt_remote_open(&all.remote, request->node, words, request->cancelled, err));
     DT_TRY(dt_remote_write(&all.remote, text.data, text.length, STALL_SECONDS, err));
@@ -273,6 +403,9 @@ dt_status dt_nodes_collect(dt_collect_result *out, const dt_collect_request *req
     }
     DT_TRY(dt_remote_finish(&all.remote, NULL, NULL, STALL_SECONDS, err));
 out:
+    if (st == DT_ERR_IO || st == DT_ERR_PEER)
+        name_missing(&all, err);
+    json_decref(all.waiting);
     if (all.problems > PROBLEMS_MAX)
         dt_strbuf_add_fmt(&out->problems, "and %lld more\n",
                           (long long)(all.problems - PROBLEMS_MAX));

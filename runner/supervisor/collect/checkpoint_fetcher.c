@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "runner/node_setup/transfer/saved.h"
 #include "runner/times.h"
 
 #include "base/banned.h"
@@ -14,6 +16,7 @@
 #define TRIES        20
 #define TRIES_ENDING 3
 #define NAME_SIZE    128
+#define LOOK_MS      2500 /* most between two looks of rank 0 at the program's files */
 
 typedef struct fetch {
     struct fetch *next;
@@ -23,6 +26,8 @@ typedef struct fetch {
 
     uv_work_t work; /* fields below are used by the thread */
     char name[NAME_SIZE], digest[NAME_SIZE];
+    int64_t quiet_ms; /* of a command: parts on other nodes must not have changed for this long */
+    bool ending;      /* no rank runs any more */
     char kept_as[DT_CHECKPOINT_NAME_SIZE];
     const dt_checkpoint_fetcher_setup *setup;
     dt_node_layout *places;
@@ -42,6 +47,24 @@ struct dt_checkpoint_fetcher {
 
 /* --- on the thread */
 
+static void bring_saved(fetch *one)
+{
+    dt_saved_request request = {.layouts = one->places,
+                                .count = one->setup->node_count,
+                                .run_folder = one->setup->folder,
+                                .plan = one->setup->plan,
+                                .saved = {.path = dt_message_string(&one->message, "directory"),
+                                          .step = dt_message_int(&one->message, "step", 0),
+                                          .attempt = one->setup->attempt,
+                                          .time_ms = one->message.time_ms},
+                                .quiet_ms = one->quiet_ms,
+                                .cancelled = &one->cancelled};
+
+    one->st = dt_nodes_fetch_saved(&request, &one->err);
+    if (one->st == DT_ERR_TIMEOUT && one->ending)
+        one->st = DT_ERR_CORRUPT; /* nobody writes the rest */
+}
+
 static void bring(uv_work_t *work)
 {
     fetch *one = work->data;
@@ -53,19 +76,27 @@ static void bring(uv_work_t *work)
                                  .plan = one->setup->plan,
                                  .cancelled = &one->cancelled};
 
-    one->st = dt_nodes_gather(one->kept_as, &request, &one->err);
+    if (dt_message_is_program_checkpoint(&one->message))
+        bring_saved(one);
+    else
+        one->st = dt_nodes_gather(one->kept_as, &request, &one->err);
 }
 
 /* --- on the loop */
+
+static void free_one(fetch *one)
+{
+    json_decref(one->message.json);
+    free(one->places);
+    free(one);
+}
 
 static void drop_first(dt_checkpoint_fetcher *fetcher)
 {
     fetch *one = fetcher->first;
 
     fetcher->first = one->next;
-    json_decref(one->message.json);
-    free(one->places);
-    free(one);
+    free_one(one);
 }
 
 /* True if the checkpoint should be dropped: another try would fail, or is not worth it. */
@@ -86,6 +117,12 @@ static void on_again(uv_timer_t *timer)
 
 static void tell_here(dt_checkpoint_fetcher *fetcher, fetch *one)
 {
+    if (dt_message_is_program_checkpoint(&one->message)) {
+        dt_log_info("checkpoint '%s' was brought here",
+                    dt_message_string(&one->message, "directory"));
+        fetcher->calls.saved_here(fetcher->context, &one->message);
+        return;
+    }
     dt_log_info("checkpoint '%s' was fetched", one->name);
     json_object_set_new(one->message.json, "directory", json_string(one->kept_as));
     fetcher->calls.here(fetcher->context, &one->message);
@@ -93,7 +130,8 @@ static void tell_here(dt_checkpoint_fetcher *fetcher, fetch *one)
 
 static void tell_let_go(dt_checkpoint_fetcher *fetcher, fetch *one)
 {
-    dt_log_error("checkpoint '%s' is not fetched: %s", one->name, one->err.message);
+    dt_log_error("checkpoint '%s' is not fetched: %s",
+                 dt_message_string(&one->message, "directory"), one->err.message);
     fetcher->calls.let_go(fetcher->context, &one->message, one->err.message);
 }
 
@@ -110,7 +148,8 @@ static void on_brought(uv_work_t *work, int status)
     } else if (is_to_let_go(fetcher, one)) {
         tell_let_go(fetcher, one);
     } else {
-        dt_log_warn("checkpoint '%s' is not fetched yet: %s", one->name, one->err.message);
+        dt_log_warn("checkpoint '%s' is not fetched yet: %s",
+                    dt_message_string(&one->message, "directory"), one->err.message);
         uv_timer_start(&fetcher->again, on_again, dt_times_ms(dt_times()->fetch_again_seconds), 0);
         return;
     }
@@ -119,12 +158,58 @@ static void on_brought(uv_work_t *work, int status)
     fetcher->calls.settled(fetcher->context);
 }
 
+/* Sets how long parts on other nodes must not have changed. Those that were being written when the program died are
+ * not complete. */
+static void set_quiet(fetch *one, bool ending)
+{
+    const json_t *checkpoints =
+        json_object_get(json_object_get(one->setup->plan, "recipe"), "checkpoints");
+    const char *marker = json_string_value(json_object_get(checkpoints, "marker"));
+    double settle = json_number_value(json_object_get(checkpoints, "settle"));
+    int64_t since_ms = dt_clock_wall_ms() - one->message.time_ms;
+
+    one->ending = ending;
+    one->quiet_ms = 0;
+    if ((marker != NULL && marker[0] != '\0') ||
+        json_is_true(json_object_get(one->message.json, "last")))
+        return;
+    one->quiet_ms = (int64_t)(1000 * settle);
+    if (ending && since_ms > LOOK_MS) /* rank 0's part was looked at within LOOK_MS */
+        one->quiet_ms += since_ms - LOOK_MS;
+}
+
+/* Of a command's program only the newest checkpoint is brought: the others are dropped. */
+static void keep_newest(dt_checkpoint_fetcher *fetcher)
+{
+    int64_t newest = -1;
+
+    if (!dt_message_is_program_checkpoint(&fetcher->first->message))
+        return;
+    for (const fetch *one = fetcher->first; one != NULL; one = one->next)
+        if (dt_message_int(&one->message, "step", 0) > newest)
+            newest = dt_message_int(&one->message, "step", 0);
+    while (dt_message_int(&fetcher->first->message, "step", 0) < newest)
+        drop_first(fetcher);
+    for (fetch *one = fetcher->first, *next; (next = one->next) != NULL;) {
+        if (dt_message_int(&next->message, "step", 0) == newest) { /* a later one of this step */
+            drop_first(fetcher);
+            one = next;
+            continue;
+        }
+        one->next = next->next;
+        free_one(next);
+    }
+}
+
 static void start_next(dt_checkpoint_fetcher *fetcher)
 {
-    fetch *one = fetcher->first;
+    fetch *one;
 
-    if (one == NULL || fetcher->running || fetcher->calls.is_over(fetcher->context))
+    if (fetcher->first == NULL || fetcher->running || fetcher->calls.is_over(fetcher->context))
         return;
+    keep_newest(fetcher);
+    one = fetcher->first;
+    set_quiet(one, fetcher->calls.is_ending(fetcher->context));
     one->tries++;
     one->err = (dt_error)DT_ERROR_INIT;
     fetcher->running = true;

@@ -1,7 +1,10 @@
 /* checkpoint_fetcher: copies checkpoints from nodes that do not share the checkpoint folder to this
  * machine, in the background.
  *
- * Only a checkpoint that is complete on this machine gets a row, and only such a checkpoint is used by a
+ * A command's program saves checkpoints too (node_setup/transfer/saved.h). They have a row already, and only the newest
+ * that waits is brought here.
+ *
+ * Of dtrun's own engine, only a checkpoint that is complete on this machine gets a row, and only such a checkpoint is used by a
  * restart or resume. Checkpoints are fetched one at a time, in order, on a thread of libuv's pool. A failed
  * fetch is tried again; it is dropped if a newer checkpoint waits, or after too many tries.
  *
@@ -24,6 +27,8 @@ typedef struct dt_checkpoint_fetcher_calls {
     bool (*is_ending)(void *context); /* no rank is training any more: make fewer tries */
     /* The checkpoint is complete here; `message` has its final name. */
     void (*here)(void *context, const dt_message *message);
+    /* The same of a command's program. */
+    void (*saved_here)(void *context, const dt_message *message);
     void (*let_go)(void *context, const dt_message *message, const char *why);
     void (*settled)(void *context); /* one checkpoint less is waiting */
 } dt_checkpoint_fetcher_calls;
@@ -32,6 +37,8 @@ typedef struct dt_checkpoint_fetcher_calls {
 typedef struct dt_checkpoint_fetcher_setup {
     uv_loop_t *loop;
     const char *checkpoints; /* the plan's directory */
+    const char *folder;      /* runs/ID */
+    int64_t attempt;
     const json_t *plan;
     int64_t node_count;
 } dt_checkpoint_fetcher_setup;

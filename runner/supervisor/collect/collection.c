@@ -19,8 +19,11 @@ struct dt_collection {
     bool begun, running;
     atomic_bool cancelled;
     dt_node_layout *places;
-    dt_arena arena; /* used by the thread */
-    dt_strbuf text; /* result, lines */
+    dt_arena arena;    /* used by the thread */
+    dt_strbuf text;    /* result, lines */
+    dt_strbuf problem; /* why files are not here; "": all are */
+    int64_t asked;     /* folders */
+    json_t *missing;   /* object: in how many of them a path does not exist */
 };
 
 static const json_t *recipe_of(const dt_collection *collection, const char *key)
@@ -73,9 +76,36 @@ static void add_result(dt_collection *collection, const source *from, const char
     for (const char *line = result->problems.data, *end;
          line != NULL && (end = strchr(line, '\n')) != NULL; line = end + 1)
         dt_strbuf_add_fmt(&collection->text, "not collected: %.*s\n", (int)(end - line), line);
-    if (problem->code != DT_OK)
-        dt_strbuf_add_fmt(&collection->text, "not collected: %s: %s\n", from->node,
-                          problem->message);
+    if (problem->code == DT_OK)
+        return;
+    dt_strbuf_add_fmt(&collection->text, "not collected: %s\n", problem->message);
+    if (collection->problem.length == 0)
+        dt_strbuf_add_fmt(&collection->problem, "not collected: %s", problem->message);
+}
+
+static void count_missing(dt_collection *collection, const json_t *paths)
+{
+    const json_t *path;
+    size_t i;
+
+    json_array_foreach((json_t *)paths, i, path) {
+        const char *name = json_string_value(path);
+        json_int_t count = json_integer_value(json_object_get(collection->missing, name));
+
+        json_object_set_new(collection->missing, name, json_integer(count + 1));
+    }
+}
+
+/* A file that only some nodes have is not missing. */
+static void report_missing(dt_collection *collection)
+{
+    const char *path;
+    json_t *count;
+
+    json_object_foreach(collection->missing, path, count)
+        if (json_integer_value(count) == collection->asked)
+            dt_strbuf_add_fmt(&collection->text, "not collected: '%s' does not exist%s\n", path,
+                              collection->asked > 1 ? " on any node" : "");
 }
 
 static void collect_node(dt_collection *collection, const source *from, const char *first,
@@ -87,13 +117,18 @@ static void collect_node(dt_collection *collection, const source *from, const ch
                                   .paths = recipe_of(collection, "collect"),
                                   .into = into,
                                   .first = first,
+                                  .max_bytes = -1,
                                   .cancelled = &collection->cancelled};
     dt_collect_result result = {0};
     dt_error problem = DT_ERROR_INIT;
 
     dt_strbuf_init(&result.problems);
-    (void)dt_nodes_collect(&result, &request, &problem);
+    if (dt_nodes_collect(&result, &request, &problem) == DT_OK) {
+        collection->asked++;
+        count_missing(collection, result.missing);
+    }
     add_result(collection, from, into, &result, &problem);
+    json_decref(result.missing);
     dt_strbuf_release(&result.problems);
 }
 
@@ -120,6 +155,7 @@ static void collect_all(uv_work_t *work)
         collect_node(collection, &from, any ? first : NULL, into);
         any = true;
     }
+    report_missing(collection);
 }
 
 /* --- on the loop */
@@ -150,6 +186,8 @@ dt_collection *dt_collection_open(const dt_collection_setup *setup,
     collection->work.data = collection;
     dt_arena_init(&collection->arena, 0);
     dt_strbuf_init(&collection->text);
+    dt_strbuf_init(&collection->problem);
+    collection->missing = json_object();
     atomic_init(&collection->cancelled, false);
     return collection;
 }
@@ -170,6 +208,11 @@ bool dt_collection_is_done(dt_collection *collection, const dt_node_layout *plac
     return !collection->running;
 }
 
+const char *dt_collection_problem(const dt_collection *collection)
+{
+    return collection->problem.length > 0 ? collection->problem.data : NULL;
+}
+
 void dt_collection_cancel(dt_collection *collection)
 {
     if (collection != NULL)
@@ -182,6 +225,8 @@ void dt_collection_free(dt_collection *collection)
         return;
     free(collection->places);
     dt_strbuf_release(&collection->text);
+    dt_strbuf_release(&collection->problem);
+    json_decref(collection->missing);
     dt_arena_release(&collection->arena);
     free(collection);
 }

@@ -2,8 +2,8 @@
  *
  * The files of the first node go to runs/ID/collected. Those of a later node go to runs/ID/collected-node-K, if the
  * first node does not have the same file. The folder on this machine, with all nodes that share it, counts as one
- * node. What is missing, or cannot be brought, is reported, and the run still ends. If the supervisor dies, the next
- * one starts over.
+ * node. A path that exists on no node is reported. A transfer that fails, as on a full disk, fails the run, with the
+ * files that are not here and where they are. If the supervisor dies, the next one starts over.
  *
  * Ownership  call free when the loop has no more handles
  * Threads    call from the loop's thread; the transfer is on a thread of libuv's pool
@@ -38,6 +38,8 @@ dt_collection *dt_collection_open(const dt_collection_setup *setup,
 /* Starts the transfer at the first call, and returns whether it is finished. places: [node_count], zero for nodes that
  * cannot be asked; copied, but what they point to is borrowed. */
 bool dt_collection_is_done(dt_collection *collection, const dt_node_layout *places);
+/* Returns why files could not be brought; NULL: all are here. Lives as long as the collection. */
+const char *dt_collection_problem(const dt_collection *collection);
 void dt_collection_cancel(dt_collection *collection); /* takes effect soon; accepts NULL */
 void dt_collection_free(dt_collection *collection);   /* accepts NULL */
 

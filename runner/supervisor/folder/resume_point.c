@@ -4,6 +4,8 @@
 
 #include "base/file.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "runner/node_setup/transfer/saved.h"
+#include "runner/supervisor/folder/run_folder.h"
 
 #include "base/banned.h"
 
@@ -70,22 +72,64 @@ out:
     return st;
 }
 
+/* Finds the newest checkpoint in runs/ID/saved that fits. */
+static void find_brought(dt_resume_point *out, const char *folder, int64_t step, const known *all,
+                         dt_arena *arena)
+{
+    dt_saved *saved;
+    int64_t count;
+
+    dt_saved_list(&saved, &count, folder, arena);
+    for (int64_t i = 0; i < count && out->path == NULL; i++) {
+        const dt_store_checkpoint row = {.attempt = saved[i].attempt, .step = saved[i].step};
+
+        if ((step < 0 || saved[i].step == step) &&
+            dt_resume_point_left(all->attempts, all->attempts_count, &row) == NULL)
+            *out = (dt_resume_point){
+                .path = saved[i].path, .attempt = saved[i].attempt, .step = saved[i].step};
+    }
+}
+
 dt_status dt_run_program_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
-                                    int64_t step, dt_arena *arena, dt_error *err)
+                                    int64_t step, bool many, dt_arena *arena, dt_error *err)
 {
     dt_store_checkpoint *rows;
     dt_attempt *attempts;
+    const char *folder;
     dt_status st = DT_OK;
-    int64_t count, attempts_count;
+    known all;
 
     *out = (dt_resume_point){0};
-    DT_TRY(dt_store_checkpoint_list(store, &rows, &count, run, arena, err));
-    DT_TRY(dt_store_attempt_list(store, &attempts, &attempts_count, run, arena, err));
-    for (int64_t i = 0; i < count && out->path == NULL; i++)
+    DT_TRY(dt_store_checkpoint_list(store, &rows, &all.count, run, arena, err));
+    DT_TRY(dt_store_attempt_list(store, &attempts, &all.attempts_count, run, arena, err));
+    DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
+    all.rows = rows;
+    all.attempts = attempts;
+    if (many)
+        find_brought(out, folder, step, &all, arena);
+    for (int64_t i = 0; i < all.count && out->path == NULL; i++)
         if ((step < 0 || rows[i].step == step) &&
-            dt_resume_point_left(attempts, attempts_count, &rows[i]) == NULL)
+            dt_resume_point_left(attempts, all.attempts_count, &rows[i]) == NULL)
             *out = (dt_resume_point){
                 .path = rows[i].path, .attempt = rows[i].attempt, .step = rows[i].step};
 out:
     return st;
+}
+
+const char *dt_run_checkpoint_here(const char *run, const dt_store_checkpoint *checkpoint,
+                                   dt_arena *arena)
+{
+    dt_saved *saved;
+    const char *folder;
+    int64_t count;
+
+    if (dt_run_path(&folder, run, NULL, arena, NULL) != DT_OK)
+        return checkpoint->path;
+    dt_saved_list(&saved, &count, folder, arena);
+    for (int64_t i = 0; i < count; i++)
+        if (saved[i].step == checkpoint->step && saved[i].attempt == checkpoint->attempt &&
+            strcmp(saved[i].path, checkpoint->path) == 0)
+            return dt_arena_printf(arena, "%s/" DT_SAVED_FOLDER "/step-%lld/%s", folder,
+                                   (long long)saved[i].step, name_of(saved[i].path));
+    return checkpoint->path;
 }

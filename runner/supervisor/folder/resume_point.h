@@ -29,9 +29,15 @@ dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const 
                                    const char *parent, dt_arena *arena, dt_error *err);
 
 /* Finds a checkpoint of a command's program that is on the current branch: the one of `step`, or the newest (-1). Its
- * path is on a node, where only the program can check it. out->path: NULL if there is none. */
+ * path is that on the node of rank 0. many: there are several nodes; then one that was brought to this machine, in
+ * runs/ID/saved, is preferred, since the other nodes may need it. out->path: NULL if there is none. */
 dt_status dt_run_program_checkpoint(dt_resume_point *out, dt_store *store, const char *run,
-                                    int64_t step, dt_arena *arena, dt_error *err);
+                                    int64_t step, bool many, dt_arena *arena, dt_error *err);
+
+/* Returns the path of the copy on this machine of a checkpoint that a command's program saved on another one; without
+ * a copy, or for other checkpoints, that of the row. */
+const char *dt_run_checkpoint_here(const char *run, const dt_store_checkpoint *checkpoint,
+                                   dt_arena *arena);
 
 /* Returns the attempt that restarted before the checkpoint's step, after the attempt that saved
  * it, so that the run can no longer resume from the checkpoint. NULL if there is none. */

@@ -28,8 +28,8 @@ dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_er
     next->checkpoint = next->program_checkpoint = "";
     next->start_step = next->steps_total = 0;
     if (session->of_command) {
-        DT_TRY(dt_run_program_checkpoint(&found, session->store, session->run, -1, &session->arena,
-                                         err));
+        DT_TRY(dt_run_program_checkpoint(&found, session->store, session->run, -1,
+                                         session->node_count > 1, &session->arena, err));
         next->program_checkpoint = found.path != NULL ? found.path : "";
         next->start_step = found.step;
         return DT_OK;

@@ -77,15 +77,23 @@ static bool was_started(const dt_session *session)
     return started;
 }
 
+/* Only dtrun's engine knows how many steps a run has: a program that was stopped ends at any. */
+static dt_completion completion_of(const dt_session *session)
+{
+    if (session->of_command)
+        return (dt_completion){.epochs = 1};
+    return (dt_completion){.told_total = dt_collector_steps_total(session->collector),
+                           .steps = session->steps,
+                           .epochs = session->epochs};
+}
+
 static dt_restart_facts facts_of(const dt_session *session)
 {
     return (dt_restart_facts){.may_restart =
                                   dt_verdict_may_restart(&session->verdict, session->restarts > 0),
                               .started = was_started(session),
                               .planned = session->plan_problem == NULL,
-                              .done = {.told_total = dt_collector_steps_total(session->collector),
-                                       .steps = session->steps,
-                                       .epochs = session->epochs},
+                              .done = completion_of(session),
                               .max_restarts = session->max_restarts,
                               .restarts = session->restarts,
                               .start_step = session->start_step,
@@ -151,6 +159,21 @@ static void finish_task(dt_session *session, dt_run_state *state, int *code, con
     *reason = dt_arena_printf(&session->arena, "%s", problem.message);
 }
 
+/* Files that could not be brought here fail the run. */
+static void add_collection(dt_session *session, dt_run_state *state, int *code, const char **reason)
+{
+    const char *problem = dt_collection_problem(session->collection);
+
+    if (problem == NULL)
+        return;
+    *reason = dt_arena_printf(&session->arena, "%s%s%s", *reason, (*reason)[0] != '\0' ? "; " : "",
+                              problem);
+    if (*code == DT_EXIT_GOOD)
+        *code = DT_EXIT_SYSTEM;
+    if (*state == DT_RUN_FINISHED)
+        *state = DT_RUN_FAILED;
+}
+
 dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
 {
     const char *reason, *why_not;
@@ -178,6 +201,7 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
         if (why_not != NULL && why_not[0] != '\0')
             reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
         finish_task(session, &state, &code, &reason);
+        add_collection(session, &state, &code, &reason);
         dt_nodes_slurm_end(session->folder, state == DT_RUN_FINISHED);
         DT_TRY(end_attempt(session, state, code, reason, err));
         dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);

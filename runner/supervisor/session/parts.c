@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "runner/channel/starts.h"
+#include "runner/node_setup/transfer/saved.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/session/state.h"
 #include "runner/times.h"
@@ -50,7 +51,12 @@ static bool on_checkpoint(void *context, const dt_message *message)
 {
     dt_session *session = context;
 
-    if (dt_message_is_program_checkpoint(message) || !dt_parts_fetch_checkpoints(session))
+    if (dt_message_is_program_checkpoint(message)) {
+        if (dt_parts_bring_saved(session))
+            dt_parts_fetch(session, message);
+        return false; /* it has a row in any case */
+    }
+    if (!dt_parts_fetch_checkpoints(session))
         return false;
     dt_parts_fetch(session, message);
     return true;
@@ -158,6 +164,22 @@ static void on_here(void *context, const dt_message *message)
     end_unless_good(session, st, &err);
 }
 
+static void on_saved_here(void *context, const dt_message *message)
+{
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+    dt_status st =
+        dt_collector_note(session->collector,
+                          json_pack("{s:s, s:s, s:I}", "event", "checkpoint_brought", "directory",
+                                    dt_message_string(message, "directory"), "step",
+                                    (json_int_t)dt_message_int(message, "step", 0)),
+                          &err);
+
+    if (st == DT_OK)
+        st = dt_collector_commit(session->collector, &err);
+    end_unless_good(session, st, &err);
+}
+
 static void on_let_go(void *context, const dt_message *message, const char *why)
 {
     dt_session *session = context;
@@ -186,6 +208,20 @@ bool dt_parts_fetch_checkpoints(const dt_session *session)
     return !shared;
 }
 
+bool dt_parts_bring_saved(const dt_session *session)
+{
+    const json_t *checkpoints =
+        json_object_get(json_object_get(session->plan, "recipe"), "checkpoints");
+    bool far = false;
+
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
+
+        far = far || (place != NULL && dt_saved_is_far(place, session->plan));
+    }
+    return far && json_integer_value(json_object_get(checkpoints, "max_mb")) > 0;
+}
+
 void dt_parts_fetch(dt_session *session, const dt_message *message)
 {
     dt_node_layout *places = dt_calloc((size_t)session->node_count, sizeof(places[0]));
@@ -202,10 +238,13 @@ static void open_fetcher(dt_session *session)
     static const dt_checkpoint_fetcher_calls calls = {.is_over = is_over,
                                                       .is_ending = is_ending,
                                                       .here = on_here,
+                                                      .saved_here = on_saved_here,
                                                       .let_go = on_let_go,
                                                       .settled = consider};
     dt_checkpoint_fetcher_setup setup = {.loop = &session->loop,
                                          .checkpoints = session->checkpoints,
+                                         .folder = session->folder,
+                                         .attempt = session->attempt,
                                          .plan = session->plan,
                                          .node_count = session->node_count};
 

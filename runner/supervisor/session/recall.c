@@ -103,7 +103,12 @@ static dt_status fetch_again(dt_session *session, const dt_message *message, dt_
     int64_t count;
     dt_status st = DT_OK;
 
-    if (dt_message_is_program_checkpoint(message) || !dt_parts_fetch_checkpoints(session))
+    if (dt_message_is_program_checkpoint(message)) {
+        if (dt_parts_bring_saved(session))
+            dt_parts_fetch(session, message); /* nothing is brought twice */
+        return DT_OK;
+    }
+    if (!dt_parts_fetch_checkpoints(session))
         return DT_OK;
     DT_TRY(dt_store_checkpoint_list(session->store, &rows, &count, session->run, &session->arena,
                                     err));

@@ -198,6 +198,8 @@ void dt_parts_close(dt_session *session);
 void dt_parts_free(dt_session *session); /* after the loop has no more handles */
 /* True if the nodes do not share the checkpoint folder: then checkpoints are fetched. */
 bool dt_parts_fetch_checkpoints(const dt_session *session);
+/* The same for checkpoints of a command's program. */
+bool dt_parts_bring_saved(const dt_session *session);
 void dt_parts_fetch(dt_session *session, const dt_message *message);
 /* Opens the links and restores the paths of each node; call once plan and rows are loaded. */
 dt_status dt_nodes_open(dt_session *session, dt_error *err);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/term/format.h"
 #include "runner/term/table.h"
@@ -62,7 +63,7 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_run *run,
         add_row(&table, dt_runs_timed_speed(run),
                 dt_format_count(text, sizeof(text), timing->tokens_per_second));
     if (checkpoint != NULL)
-        add_row(&table, "checkpoint", checkpoint->path);
+        add_row(&table, "checkpoint", dt_run_checkpoint_here(run->id, checkpoint, arena));
     dt_table_write(out, &table, term, 2);
 }
 
