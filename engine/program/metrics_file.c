@@ -2,43 +2,126 @@
 #include "engine/program/metrics_file.h"
 
 #include <fcntl.h>
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "engine/program/metrics_int.h"
 
 #include "base/banned.h"
 
 #define CHUNK_BYTES 65536
 #define MOST_BYTES  ((int64_t)4 << 20) /* that are read at once: output and signals wait meanwhile */
+#define STATE_BYTES ((size_t)64 << 20)
+#define STATE_NAME  "trainer_state.json"
+
+/* --- the file */
 
 static bool is_regular(int fd, struct stat *info)
 {
     return fstat(fd, info) == 0 && S_ISREG(info->st_mode);
 }
 
-/* Opens the file if it exists. A pipe or a device is left alone. */
-static void try_open(dt_metrics_file *file, struct stat *info)
+static bool ends_with(const char *text, const char *end)
 {
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t length = strlen(text), most = strlen(end);
+
+    return length >= most && strcmp(text + length - most, end) == 0;
+}
+
+static bool is_table(const dt_metrics_file *file)
+{
+    return ends_with(file->path, ".csv");
+}
+
+static bool is_after(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* Finds the newest file that the path names. */
+static bool find(dt_strbuf *out, struct stat *info, const dt_metrics_file *file)
+{
+    bool found = false;
+    struct stat one;
+    glob_t all;
+
+    dt_strbuf_reset(out);
+    if (strpbrk(file->path, "*?[") == NULL) {
+        dt_strbuf_add_str(out, file->path);
+        return stat(file->path, info) == 0;
+    }
+    if (glob(file->path, 0, NULL, &all) != 0)
+        return false;
+    for (size_t i = 0; i < all.gl_pathc; i++) {
+        if (stat(all.gl_pathv[i], &one) != 0 || !S_ISREG(one.st_mode) ||
+            (found && !is_after(&one.st_mtim, &info->st_mtim)))
+            continue;
+        *info = one;
+        found = true;
+        dt_strbuf_reset(out);
+        dt_strbuf_add_str(out, all.gl_pathv[i]);
+    }
+    globfree(&all);
+    return found;
+}
+
+/* Opens the file if it exists. A pipe or a device is left alone. */
+static void try_open(dt_metrics_file *file, const char *path, struct stat *info)
+{
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file->fd >= 0 && !is_regular(file->fd, info)) {
         close(file->fd);
         file->fd = -1;
     }
 }
 
+static void read_header(dt_metrics_file *file)
+{
+    char line[CHUNK_BYTES];
+    ssize_t length = pread(file->fd, line, sizeof(line), 0);
+    const char *end = length > 0 ? memchr(line, '\n', (size_t)length) : NULL;
+
+    dt_strbuf_reset(&file->header);
+    if (end != NULL)
+        dt_strbuf_add(&file->header, line, (size_t)(end - line));
+}
+
 void dt_metrics_file_open(dt_metrics_file *out, const char *path)
 {
     struct stat info;
+    dt_strbuf found;
 
     *out = (dt_metrics_file){.path = path, .fd = -1};
-    try_open(out, &info);
-    if (out->fd >= 0)
+    dt_strbuf_init(&out->header);
+    dt_strbuf_init(&out->row);
+    dt_strbuf_init(&found);
+    clock_gettime(CLOCK_REALTIME, &out->opened);
+    out->read = out->opened;
+    if (find(&found, &info, out))
+        try_open(out, found.data, &info);
+    if (out->fd >= 0) {
         out->offset = info.st_size;
+        out->read = info.st_mtim;
+        if (is_table(out))
+            read_header(out);
+    }
+    dt_strbuf_release(&found);
 }
 
 void dt_metrics_file_close(dt_metrics_file *file)
 {
     if (file->fd >= 0)
         close(file->fd);
+    if (file->path != NULL) {
+        dt_strbuf_release(&file->header);
+        dt_strbuf_release(&file->row);
+    }
     *file = (dt_metrics_file){.fd = -1};
 }
 
@@ -46,19 +129,190 @@ void dt_metrics_file_close(dt_metrics_file *file)
 static void follow_path(dt_metrics_file *file)
 {
     struct stat named, opened;
+    dt_strbuf found;
 
-    if (stat(file->path, &named) != 0)
+    dt_strbuf_init(&found);
+    if (!find(&found, &named, file)) {
+        dt_strbuf_release(&found);
         return;
+    }
     if (file->fd >= 0 && is_regular(file->fd, &opened) && opened.st_ino == named.st_ino &&
         opened.st_dev == named.st_dev) {
         if (opened.st_size < file->offset)
             file->offset = 0;
+        dt_strbuf_release(&found);
         return;
     }
     if (file->fd >= 0)
         close(file->fd);
     file->offset = 0;
-    try_open(file, &opened);
+    dt_strbuf_reset(&file->header);
+    dt_strbuf_reset(&file->row);
+    try_open(file, found.data, &opened);
+    dt_strbuf_release(&found);
+}
+
+/* --- the state of a Trainer */
+
+static dt_status take_state(dt_output_metrics *metrics, const json_t *state, dt_error *err)
+{
+    json_t *entry, *value;
+    dt_status st = DT_OK;
+    const char *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(state, "log_history"), i, entry) {
+        double step = json_number_value(json_object_get(entry, "step"));
+        json_t *values;
+
+        if (!json_is_number(json_object_get(entry, "step")) || !dt_metrics_is_step(step) ||
+            (int64_t)step <= metrics->first_step)
+            continue;
+        values = json_object();
+        json_object_foreach(entry, name, value)
+            if (strcmp(name, "step") != 0 && json_is_number(value))
+                dt_metrics_add_foreign(metrics, values, name, (int64_t)step,
+                                       json_number_value(value));
+        DT_TRY(dt_metrics_send(metrics, (int64_t)step, values, err));
+    }
+out:
+    return st;
+}
+
+/* Reads the state if it has changed. One that is being written cannot be parsed, and is read at the next look. */
+static dt_status read_state(dt_metrics_file *file, dt_output_metrics *metrics, dt_error *err)
+{
+    json_t *state = NULL;
+    dt_status st = DT_OK;
+    struct stat info;
+    dt_strbuf path, text;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    if (!find(&path, &info, file) || !is_after(&info.st_mtim, &file->read) ||
+        dt_file_read(&text, path.data, STATE_BYTES, NULL) != DT_OK ||
+        dt_json_parse(&state, text.data, text.length, STATE_NAME, NULL) != DT_OK)
+        goto out;
+    file->read = info.st_mtim;
+    DT_TRY(take_state(metrics, state, err));
+out:
+    json_decref(state);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* --- a table */
+
+/* Takes the next cell of a row, in place; NULL at its end. */
+static char *next_cell(char **rest)
+{
+    char *cell = *rest, *end;
+
+    if (cell == NULL)
+        return NULL;
+    if (*cell == '"') {
+        cell++;
+        end = strchrnul(cell, '"');
+        *rest = *end == '"' ? strchr(end, ',') : NULL;
+        *end = '\0';
+        *rest = *rest != NULL ? *rest + 1 : NULL;
+        return cell;
+    }
+    end = strchr(cell, ',');
+    *rest = end != NULL ? end + 1 : NULL;
+    cell[end != NULL ? (size_t)(end - cell) : strcspn(cell, "\r")] = '\0';
+    return cell;
+}
+
+/* Returns whether the text is a number; an empty cell is none. */
+static bool is_number(double *out, const char *text)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    return end != text && *end == '\0' && strpbrk(text, "xX") == NULL;
+}
+
+static dt_status take_row(dt_metrics_file *file, dt_output_metrics *metrics, char *row,
+                          dt_error *err)
+{
+    dt_strbuf names, cells;
+    char *name, *cell, *names_rest, *cells_rest;
+    double value, step = -1;
+    json_t *values;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&names);
+    dt_strbuf_init(&cells);
+    for (int turn = 0; turn < 2 && st == DT_OK; turn++) { /* the step first, wherever it is */
+        values = turn == 1 ? json_object() : NULL;
+        dt_strbuf_reset(&names);
+        dt_strbuf_reset(&cells);
+        dt_strbuf_add_str(&names, file->header.data);
+        dt_strbuf_add_str(&cells, row);
+        names_rest = names.data;
+        cells_rest = cells.data;
+        while ((name = next_cell(&names_rest)) != NULL && (cell = next_cell(&cells_rest)) != NULL) {
+            bool is_step = strcmp(name, "step") == 0;
+
+            if (!is_number(&value, cell))
+                continue;
+            if (turn == 0 && is_step)
+                step = value;
+            else if (turn == 1 && !is_step)
+                dt_metrics_add_foreign(metrics, values, name, (int64_t)step, value);
+        }
+        if (turn == 0 && !dt_metrics_is_step(step)) {
+            dt_metrics_leave(metrics, DT_METRICS_NO_STEP, row);
+            break;
+        }
+        if (turn == 1)
+            st = dt_metrics_send(metrics, (int64_t)step, values, err);
+    }
+    dt_strbuf_release(&names);
+    dt_strbuf_release(&cells);
+    return st;
+}
+
+static dt_status take_rows(dt_metrics_file *file, dt_output_metrics *metrics, const char *bytes,
+                           size_t length, dt_error *err)
+{
+    const char *end = bytes + length;
+    dt_status st = DT_OK;
+
+    while (bytes < end) {
+        const char *stop = memchr(bytes, '\n', (size_t)(end - bytes));
+
+        dt_strbuf_add(&file->row, bytes, (size_t)((stop != NULL ? stop : end) - bytes));
+        if (stop == NULL)
+            break;
+        if (file->row.length > 0)
+            st = take_row(file, metrics, file->row.data, err);
+        dt_strbuf_reset(&file->row);
+        if (st != DT_OK)
+            break;
+        bytes = stop + 1;
+    }
+    return st;
+}
+
+/* Reads a table again from its first row if its names have changed. Returns whether it has names. */
+static bool look_at_header(dt_metrics_file *file)
+{
+    dt_strbuf before;
+    bool same;
+
+    dt_strbuf_init(&before);
+    dt_strbuf_add_str(&before, file->header.data);
+    read_header(file);
+    same = strcmp(before.data, file->header.data) == 0;
+    dt_strbuf_release(&before);
+    if (!same || file->offset == 0) {
+        file->offset = (int64_t)file->header.length + 1;
+        dt_strbuf_reset(&file->row);
+    }
+    return file->header.length > 0;
 }
 
 dt_status dt_metrics_file_read(dt_metrics_file *file, dt_output_metrics *metrics, dt_error *err)
@@ -67,15 +321,25 @@ dt_status dt_metrics_file_read(dt_metrics_file *file, dt_output_metrics *metrics
     char chunk[CHUNK_BYTES];
     dt_status st = DT_OK;
 
+    metrics->again = true; /* files may repeat what they had */
+    if (ends_with(file->path, STATE_NAME)) {
+        DT_TRY(read_state(file, metrics, err));
+        goto out;
+    }
+    metrics->again = is_table(file);
     follow_path(file);
+    if (file->fd >= 0 && is_table(file) && !look_at_header(file))
+        goto out;
     while (file->fd >= 0 && file->offset < end) {
         ssize_t length = pread(file->fd, chunk, sizeof(chunk), (off_t)file->offset);
 
         if (length <= 0)
             break;
         file->offset += length;
-        DT_TRY(dt_output_metrics_read(metrics, chunk, (size_t)length, err));
+        DT_TRY(is_table(file) ? take_rows(file, metrics, chunk, (size_t)length, err)
+                              : dt_output_metrics_read(metrics, chunk, (size_t)length, err));
     }
 out:
+    metrics->again = false;
     return st;
 }

@@ -8,9 +8,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/named_groups.h"
-#include "base/strbuf.h"
 #include "engine/channel/activity.h"
+#include "engine/program/metrics_int.h"
 
 #include "base/banned.h"
 
@@ -20,24 +19,10 @@
 #define LINES_AT_ONCE    1000.0
 #define LINES_PER_SECOND 200.0
 #define STEP_MOST        9007199254740992.0 /* the largest whole number that a double holds exactly */
-#define NUMBER_MOST      64
-#define NOT_FINITE       "NaN"
-
-struct dt_output_metrics {
-    dt_output_metrics_kind kind;
-    dt_named_groups *groups; /* NULL: no pattern */
-    dt_events *events;
-    dt_strbuf line;
-    bool skipping; /* inside a line that is too long */
-    json_t *steps; /* name → its last step */
-    int64_t step;
-    double loss;
-    double credit, credited_seconds; /* lines that may be taken now */
-    int64_t names_left, lines_left, points_left;
-};
+#define BAR_SECONDS      2.0 /* in which a progress bar is drawn again after a line */
 
 dt_status dt_output_metrics_open(dt_output_metrics **out, const dt_recipe *recipe,
-                                 dt_events *events, dt_error *err)
+                                 int64_t first_step, dt_events *events, dt_error *err)
 {
     dt_output_metrics *metrics;
     dt_status st = DT_OK;
@@ -50,10 +35,13 @@ dt_status dt_output_metrics_open(dt_output_metrics **out, const dt_recipe *recip
     metrics->kind = recipe->metrics.kind;
     metrics->events = events;
     metrics->steps = json_object();
+    metrics->bar.waiting = json_array();
     metrics->loss = NAN;
+    metrics->counted = metrics->first_step = first_step;
     metrics->credit = LINES_AT_ONCE;
     metrics->credited_seconds = dt_clock_monotonic_seconds();
-    dt_strbuf_init(&metrics->line);
+    dt_strbuf_init(&metrics->out.text);
+    dt_strbuf_init(&metrics->errors.text);
     if (recipe->metrics.pattern[0] != '\0')
         DT_TRY(dt_named_groups_open(&metrics->groups, recipe->metrics.pattern, err));
     *out = metrics;
@@ -65,8 +53,7 @@ out:
 
 /* --- limits */
 
-/* Returns whether another line may be sent. */
-static bool take_credit(dt_output_metrics *metrics)
+bool dt_metrics_may_send(dt_output_metrics *metrics)
 {
     double now = dt_clock_monotonic_seconds();
 
@@ -106,6 +93,8 @@ static bool take_point(dt_output_metrics *metrics, const char *name, int64_t ste
         return false;
     }
     if (last != NULL && json_integer_value(last) >= step) {
+        if (metrics->again)
+            return false;
         if (metrics->points_left++ == 0)
             dt_log_warn(
                 "metric '%.64s' has step %lld after step %lld: points of a step that is not "
@@ -117,10 +106,27 @@ static bool take_point(dt_output_metrics *metrics, const char *name, int64_t ste
     return true;
 }
 
+bool dt_metrics_is_step(double number)
+{
+    return number >= 0 && number <= STEP_MOST && number == floor(number);
+}
+
+void dt_metrics_leave(dt_output_metrics *metrics, dt_metrics_left why, const char *sample)
+{
+    static const char *const words[DT_METRICS_LEFT_COUNT] = {
+        [DT_METRICS_UNREADABLE] = "a line of metrics is not valid JSON",
+        [DT_METRICS_NO_STEP] = "a line of metrics has no whole number 'step'",
+        [DT_METRICS_NO_NUMBER] = "a value of a metric is not a number",
+    };
+
+    if (metrics->left[why]++ == 0)
+        dt_log_warn("%s and is left out: %.200s", words[why], sample);
+}
+
 /* --- values of a line */
 
-static void add_value(dt_output_metrics *metrics, json_t *values, const char *name, int64_t step,
-                      double value)
+void dt_metrics_add(dt_output_metrics *metrics, json_t *values, const char *name, int64_t step,
+                    double value)
 {
     if (!is_name(name) || !take_point(metrics, name, step))
         return;
@@ -129,7 +135,7 @@ static void add_value(dt_output_metrics *metrics, json_t *values, const char *na
         metrics->loss = value;
 }
 
-static dt_status send(dt_output_metrics *metrics, int64_t step, json_t *values, dt_error *err)
+dt_status dt_metrics_send(dt_output_metrics *metrics, int64_t step, json_t *values, dt_error *err)
 {
     if (json_object_size(values) == 0) {
         json_decref(values);
@@ -143,145 +149,98 @@ static dt_status send(dt_output_metrics *metrics, int64_t step, json_t *values, 
                           err);
 }
 
-/* --- JSON */
-
-/* Copies the line, with NaN, Infinity and -Infinity outside of texts as the text NOT_FINITE. */
-static void copy_json(dt_strbuf *out, const char *line)
+void dt_metrics_add_foreign(dt_output_metrics *metrics, json_t *values, const char *name,
+                            int64_t step, double value)
 {
-    static const char *const words[] = {"NaN", "-Infinity", "Infinity"};
-    bool inside = false;
+    static const struct {
+        const char *name, *ours;
+    } same[] = {{"train_loss", "loss"},      {"train/loss", "loss"},
+                {"Loss/train", "loss"},      {"eval_loss", "valid_loss"},
+                {"eval/loss", "valid_loss"}, {"val_loss", "valid_loss"},
+                {"val/loss", "valid_loss"},  {"Loss/val", "valid_loss"}};
 
-    while (*line != '\0') {
-        size_t skip = 0;
+    dt_metrics_add(metrics, values, name, step, value);
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        const json_t *last = json_object_get(metrics->steps, same[i].ours);
 
-        for (size_t i = 0; !inside && i < sizeof(words) / sizeof(words[0]); i++)
-            if (strncmp(line, words[i], strlen(words[i])) == 0)
-                skip = strlen(words[i]);
-        if (skip > 0) {
-            dt_strbuf_add_str(out, "\"" NOT_FINITE "\"");
-            line += skip;
-            continue;
-        }
-        if (inside && line[0] == '\\' && line[1] != '\0')
-            dt_strbuf_add_char(out, *line++);
-        else if (*line == '"')
-            inside = !inside;
-        dt_strbuf_add_char(out, *line++);
+        /* not if the program has this name too */
+        if (strcmp(name, same[i].name) == 0 && (last == NULL || json_integer_value(last) < step))
+            dt_metrics_add(metrics, values, same[i].ours, step, value);
     }
-}
-
-static bool is_step(double number)
-{
-    return number >= 0 && number <= STEP_MOST && number == floor(number);
-}
-
-static bool is_value(double *out, const json_t *value)
-{
-    bool not_finite = json_is_string(value) && strcmp(json_string_value(value), NOT_FINITE) == 0;
-
-    *out = not_finite ? NAN : json_number_value(value);
-    return not_finite || json_is_number(value);
-}
-
-static dt_status take_json(dt_output_metrics *metrics, const char *line, dt_error *err)
-{
-    json_t *object = NULL, *values, *value;
-    const json_t *step;
-    dt_status st = DT_OK;
-    const char *name;
-    dt_strbuf text;
-    double number;
-
-    if (line[strspn(line, " \t")] != '{' || strstr(line, "\"step\"") == NULL)
-        return DT_OK;
-    dt_strbuf_init(&text);
-    copy_json(&text, line);
-    if (dt_json_parse(&object, text.data, text.length, "line", NULL) != DT_OK)
-        goto out;
-    step = json_object_get(object, "step");
-    if (!json_is_number(step) || !is_step(json_number_value(step)) || !take_credit(metrics))
-        goto out;
-    values = json_object();
-    json_object_foreach(object, name, value)
-        if (strcmp(name, "step") != 0 && is_value(&number, value))
-            add_value(metrics, values, name, (int64_t)json_number_value(step), number);
-    DT_TRY(send(metrics, (int64_t)json_number_value(step), values, err));
-out:
-    json_decref(object);
-    dt_strbuf_release(&text);
-    return st;
-}
-
-/* --- a pattern */
-
-/* Reads the number in a group. */
-static bool read_group(double *out, const dt_named_groups *groups, int index, const char *line)
-{
-    size_t length;
-    const char *text = dt_named_groups_text(groups, index, line, &length);
-    char number[NUMBER_MOST], *end;
-
-    if (text == NULL || length == 0 || length >= sizeof(number))
-        return false;
-    memcpy(number, text, length);
-    number[length] = '\0';
-    *out = strtod(number, &end);
-    return *end == '\0' && strchr(number, 'x') == NULL;
-}
-
-static dt_status take_match(dt_output_metrics *metrics, const char *line, dt_error *err)
-{
-    int step_index = dt_named_groups_find(metrics->groups, "step");
-    json_t *values;
-    double step, value;
-
-    if (!dt_named_groups_match(metrics->groups, line) || step_index < 0 ||
-        !read_group(&step, metrics->groups, step_index, line) || !is_step(step) ||
-        !take_credit(metrics))
-        return DT_OK;
-    values = json_object();
-    for (int i = 0; i < dt_named_groups_count(metrics->groups); i++)
-        if (i != step_index && read_group(&value, metrics->groups, i, line))
-            add_value(metrics, values, dt_named_groups_name(metrics->groups, i), (int64_t)step,
-                      value);
-    return send(metrics, (int64_t)step, values, err);
 }
 
 /* --- lines */
 
-static dt_status end_line(dt_output_metrics *metrics, dt_error *err)
+static dt_status end_line(dt_output_metrics *metrics, dt_metrics_line *line, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (!metrics->skipping && metrics->line.length > 0)
-        st = metrics->groups != NULL ? take_match(metrics, metrics->line.data, err)
-                                     : take_json(metrics, metrics->line.data, err);
-    metrics->skipping = false;
-    dt_strbuf_reset(&metrics->line);
+    if (!line->skipping && line->text.length > 0)
+        st = dt_metrics_take_line(metrics, line->text.data, err);
+    line->skipping = false;
+    dt_strbuf_reset(&line->text);
     return st;
 }
 
-dt_status dt_output_metrics_read(dt_output_metrics *metrics, const char *bytes, size_t length,
-                                 dt_error *err)
+static dt_status read_lines(dt_output_metrics *metrics, dt_metrics_line *line, const char *bytes,
+                            size_t length, dt_error *err)
 {
-    dt_status st = DT_OK;
     const char *end = bytes + length;
+    dt_status st = DT_OK;
 
     while (bytes < end) {
         const char *stop = bytes;
 
         while (stop < end && *stop != '\n' && *stop != '\r')
             stop++;
-        if (!metrics->skipping && metrics->line.length + (size_t)(stop - bytes) <= LINE_MOST) {
-            dt_strbuf_add(&metrics->line, bytes, (size_t)(stop - bytes));
+        if (!line->skipping && line->text.length + (size_t)(stop - bytes) <= LINE_MOST) {
+            dt_strbuf_add(&line->text, bytes, (size_t)(stop - bytes));
         } else {
-            metrics->skipping = true;
-            dt_strbuf_reset(&metrics->line);
+            line->skipping = true;
+            dt_strbuf_reset(&line->text);
         }
         if (stop < end)
-            DT_TRY(end_line(metrics, err));
+            DT_TRY(end_line(metrics, line, err));
         bytes = stop + 1;
     }
+out:
+    return st;
+}
+
+dt_status dt_output_metrics_read(dt_output_metrics *metrics, const char *bytes, size_t length,
+                                 dt_error *err)
+{
+    return metrics != NULL ? read_lines(metrics, &metrics->out, bytes, length, err) : DT_OK;
+}
+
+dt_status dt_output_metrics_read_errors(dt_output_metrics *metrics, const char *bytes,
+                                        size_t length, dt_error *err)
+{
+    if (metrics == NULL)
+        return DT_OK;
+    return metrics->groups != NULL ? read_lines(metrics, &metrics->errors, bytes, length, err)
+                                   : dt_metrics_look_for_bar(metrics, bytes, length, err);
+}
+
+bool dt_output_metrics_waits(const dt_output_metrics *metrics)
+{
+    return metrics != NULL && json_array_size(metrics->bar.waiting) > 0;
+}
+
+dt_status dt_output_metrics_settle(dt_output_metrics *metrics, bool ended, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (metrics == NULL)
+        return DT_OK;
+    if (ended) {
+        DT_TRY(end_line(metrics, &metrics->out, err));
+        DT_TRY(end_line(metrics, &metrics->errors, err));
+    }
+    if (dt_output_metrics_waits(metrics) &&
+        (ended || dt_clock_monotonic_seconds() - metrics->bar.since_seconds > BAR_SECONDS))
+        DT_TRY(
+            dt_metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1, err));
 out:
     return st;
 }
@@ -292,19 +251,40 @@ int64_t dt_output_metrics_step(const dt_output_metrics *metrics, double *loss)
     return metrics != NULL ? metrics->step : 0;
 }
 
+static void say_left(const dt_output_metrics *metrics)
+{
+    const struct {
+        int64_t count;
+        const char *words;
+    } kinds[] = {
+        {metrics->names_left, "points beyond 256 names"},
+        {metrics->lines_left, "lines beyond 200 a second"},
+        {metrics->points_left, "points of an earlier step"},
+        {metrics->left[DT_METRICS_UNREADABLE], "lines that are not valid JSON"},
+        {metrics->left[DT_METRICS_NO_STEP], "lines without a whole number 'step'"},
+        {metrics->left[DT_METRICS_NO_NUMBER], "values that are not numbers"},
+    };
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i].count > 0)
+            dt_strbuf_add_fmt(&text, "%s%lld %s", text.length > 0 ? ", " : "",
+                              (long long)kinds[i].count, kinds[i].words);
+    if (text.length > 0)
+        dt_log_warn("metrics left out: %s", text.data);
+    dt_strbuf_release(&text);
+}
+
 void dt_output_metrics_close(dt_output_metrics *metrics)
 {
     if (metrics == NULL)
         return;
-    (void)end_line(metrics, NULL);
-    if (metrics->names_left + metrics->lines_left + metrics->points_left > 0)
-        dt_log_warn(
-            "metrics left out: %lld points beyond %d names, %lld lines beyond %g a second, %lld "
-            "points of an earlier step",
-            (long long)metrics->names_left, NAMES_MOST, (long long)metrics->lines_left,
-            LINES_PER_SECOND, (long long)metrics->points_left);
+    say_left(metrics);
     dt_named_groups_close(metrics->groups);
     json_decref(metrics->steps);
-    dt_strbuf_release(&metrics->line);
+    json_decref(metrics->bar.waiting);
+    dt_strbuf_release(&metrics->out.text);
+    dt_strbuf_release(&metrics->errors.text);
     free(metrics);
 }

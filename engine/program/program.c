@@ -22,6 +22,7 @@
 #include "engine/program/child.h"
 #include "engine/program/last_error.h"
 #include "engine/program/meeting.h"
+#include "engine/program/metrics_board.h"
 #include "engine/program/metrics_file.h"
 #include "engine/program/output_metrics.h"
 #include "engine/program/saves.h"
@@ -34,7 +35,7 @@
 #define CODE_OF_SIGNAL  128                /* of a shell whose program ended by signal 0 */
 #define AT_ONCE_SECONDS 10.0 /* a resumed program that ends sooner may have done nothing */
 #define LONGEST_POLL_MS 60000.0
-#define FILE_POLL_MS    500 /* between two looks at the file of metrics */
+#define FILE_POLL_MS    500 /* between two looks at files of metrics */
 
 typedef struct program {
     const dt_plan *plan;
@@ -43,6 +44,7 @@ typedef struct program {
     dt_output_metrics *metrics; /* NULL: stdout goes to the agent directly */
     dt_saves *saves;            /* NULL: none, or not rank 0 */
     dt_metrics_file file;       /* of metrics that are not on stdout */
+    dt_metrics_board *board;    /* of event files; NULL: none */
     double started_seconds;     /* by the monotonic clock */
     int signals;                /* signalfd of SIGTERM and SIGCHLD */
     int out[2], errors[2];      /* pipes of its stdout and stderr; -1: none, or closed */
@@ -173,7 +175,8 @@ static int next_look(const program *p)
     double at = p->limit_seconds > 0 ? p->limit_seconds : p->kill_seconds;
     double left_ms = 1000 * (at - dt_clock_monotonic_seconds());
 
-    if (p->file.path != NULL && (at <= 0 || left_ms > FILE_POLL_MS))
+    if ((p->file.path != NULL || p->board != NULL || dt_output_metrics_waits(p->metrics)) &&
+        (at <= 0 || left_ms > FILE_POLL_MS))
         return FILE_POLL_MS;
     if (at <= 0)
         return -1;
@@ -181,6 +184,13 @@ static int next_look(const program *p)
 }
 
 /* --- output */
+
+/* Returns whether the metrics are in the output. */
+static bool on_stdout(const program *p)
+{
+    return p->metrics != NULL && p->plan->recipe.metrics.file[0] == '\0' &&
+           p->plan->recipe.metrics.kind != DT_OUTPUT_METRICS_TENSORBOARD;
+}
 
 static void close_pipe(int *ends)
 {
@@ -190,6 +200,8 @@ static void close_pipe(int *ends)
         ends[i] = -1;
     }
 }
+
+static dt_status pass_rest(program *p, int *ends, dt_error *err);
 
 /* Passes a piece of stdout or stderr on. *got: its size, 0 if there is none now. */
 static dt_status pass_output(program *p, int *ends, size_t *got, dt_error *err)
@@ -208,7 +220,11 @@ static dt_status pass_output(program *p, int *ends, size_t *got, dt_error *err)
     }
     if (ends == p->errors) {
         dt_last_error_add(&p->last_error, chunk, *got);
-        return dt_file_write_all(STDERR_FILENO, chunk, *got, err);
+        DT_TRY(dt_file_write_all(STDERR_FILENO, chunk, *got, err));
+        if (!on_stdout(p))
+            return DT_OK;
+        DT_TRY(pass_rest(p, p->out, err)); /* it was written before */
+        return dt_output_metrics_read_errors(p->metrics, chunk, *got, err);
     }
     DT_TRY(dt_file_write_all(STDOUT_FILENO, chunk, *got, err));
     DT_TRY(dt_output_metrics_read(p->metrics, chunk, *got, err));
@@ -233,12 +249,6 @@ out:
 
 /* --- a run */
 
-/* Returns whether the metrics are lines of stdout. */
-static bool on_stdout(const program *p)
-{
-    return p->metrics != NULL && p->plan->recipe.metrics.file[0] == '\0';
-}
-
 static dt_status prepare(program *p, dt_error *err)
 {
     sigset_t set = awaited();
@@ -248,7 +258,8 @@ static dt_status prepare(program *p, dt_error *err)
     if (p->signals < 0)
         DT_THROW(err, DT_ERR_IO, "cannot read signals: %s", strerror(errno));
     if (p->rank == 0)
-        DT_TRY(dt_output_metrics_open(&p->metrics, &p->plan->recipe, p->events, err));
+        DT_TRY(dt_output_metrics_open(&p->metrics, &p->plan->recipe, p->plan->program_step,
+                                      p->events, err));
     if ((on_stdout(p) && pipe2(p->out, O_CLOEXEC) != 0) || pipe2(p->errors, O_CLOEXEC) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
     if (on_stdout(p))
@@ -278,6 +289,7 @@ static dt_status check_checkpoint(const program *p, dt_error *err)
 static dt_status start(program *p, dt_arena *arena, dt_error *err)
 {
     double limit = p->plan->recipe.time_limit_seconds;
+    const char *file;
     dt_status st = DT_OK;
     dt_meeting meeting;
 
@@ -288,9 +300,11 @@ static dt_status start(program *p, dt_arena *arena, dt_error *err)
     DT_TRY(check_checkpoint(p, err));
     if (p->rank == 0)
         DT_TRY(dt_saves_open(&p->saves, p->plan, p->events, arena, err));
-    if (p->metrics != NULL && !on_stdout(p))
-        dt_metrics_file_open(&p->file,
-                             dt_program_replace_run(p->plan, p->plan->recipe.metrics.file, arena));
+    file = dt_program_replace_run(p->plan, p->plan->recipe.metrics.file, arena);
+    if (p->metrics != NULL && p->plan->recipe.metrics.kind == DT_OUTPUT_METRICS_TENSORBOARD)
+        dt_metrics_board_open(&p->board, file);
+    else if (p->metrics != NULL && !on_stdout(p))
+        dt_metrics_file_open(&p->file, file);
     DT_TRY(dt_child_start(&p->pid, p->plan, p->rank, meeting.port, p->out[1], p->errors[1], arena,
                           err));
     if (p->out[1] >= 0)
@@ -307,14 +321,16 @@ out:
     return st;
 }
 
-static dt_status read_file(program *p, dt_error *err)
+static dt_status read_files(program *p, dt_error *err)
 {
     dt_status st = DT_OK;
     double loss;
 
-    if (p->file.path == NULL)
-        return DT_OK;
-    DT_TRY(dt_metrics_file_read(&p->file, p->metrics, err));
+    DT_TRY(dt_output_metrics_settle(p->metrics, p->ended, err));
+    if (p->board != NULL)
+        DT_TRY(dt_metrics_board_read(p->board, p->metrics, p->ended, err));
+    if (p->file.path != NULL)
+        DT_TRY(dt_metrics_file_read(&p->file, p->metrics, err));
     dt_saves_note_step(p->saves, dt_output_metrics_step(p->metrics, &loss));
 out:
     return st;
@@ -338,11 +354,11 @@ static dt_status follow(program *p, dt_error *err)
             DT_TRY(pass_output(p, p->out, &got, err));
         if (p->errors[0] >= 0 && wait[2].revents != 0)
             DT_TRY(pass_output(p, p->errors, &got, err));
-        DT_TRY(read_file(p, err));
+        DT_TRY(read_files(p, err));
     }
-    DT_TRY(read_file(p, err));
     DT_TRY(pass_rest(p, p->out, err));
     DT_TRY(pass_rest(p, p->errors, err));
+    DT_TRY(read_files(p, err));
 out:
     return st;
 }
@@ -387,6 +403,7 @@ static void release(program *p)
     close_pipe(p->errors);
     dt_last_error_release(&p->last_error);
     dt_metrics_file_close(&p->file);
+    dt_metrics_board_close(p->board);
     if (p->signals >= 0)
         close(p->signals);
     dt_saves_close(p->saves);

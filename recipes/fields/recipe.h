@@ -104,7 +104,8 @@ typedef enum dt_task_kind {
 /* The lines of a command's output that are metrics. */
 typedef enum dt_output_metrics_kind {
     DT_OUTPUT_METRICS_NONE,
-    DT_OUTPUT_METRICS_JSON
+    DT_OUTPUT_METRICS_JSON,
+    DT_OUTPUT_METRICS_TENSORBOARD
 } dt_output_metrics_kind;
 
 /* The signal that asks a command to end. */
@@ -338,7 +339,8 @@ typedef struct dt_recipe {
     struct {
         dt_output_metrics_kind kind;
         const char *pattern; /* "" or an expression with named groups (base/named_groups.h) */
-        const char *file;    /* "" (stdout of rank 0) or a file that the program appends lines to */
+        const char *
+            file; /* "" (output of rank 0), a file that the program writes, or a folder of event files */
     } metrics;
     struct {
         const char *path;   /* "" or a pattern of files or folders (engine/program/saves.h) */

@@ -162,10 +162,10 @@ void dt_rule_output_metrics(const dt_rule_case *c)
                        "'metrics.kind' and 'metrics.pattern' cannot be combined: remove one");
     else if (dt_named_groups_open(&groups, recipe->metrics.pattern, &problem) != DT_OK)
         dt_rule_broken(c, "metrics.pattern", "'metrics.pattern': %s", problem.message);
-    else if (dt_named_groups_find(groups, "step") < 0 || dt_named_groups_count(groups) < 2)
+    else if (dt_named_groups_count(groups) < (dt_named_groups_find(groups, "step") < 0 ? 1 : 2))
         dt_rule_broken(c, "metrics.pattern",
-                       "'metrics.pattern' needs a group 'step' and a group for each metric, as in "
-                       "'step (?P<step>\\d+).* loss (?P<loss>[\\d.]+)'");
+                       "'metrics.pattern' needs a group for each metric, as in 'step "
+                       "(?P<step>\\d+).* loss (?P<loss>[\\d.]+)'");
     dt_named_groups_close(groups);
 }
 

@@ -58,6 +58,23 @@ static const char *name_of(const dt_call *call)
     return dt_run_name_is_valid(name) ? name : "run";
 }
 
+/* Any text but a kind is a pattern. */
+static void write_metrics(dt_strbuf *out, const dt_value *given)
+{
+    const char *text = given->given ? given->text : "json";
+    json_t *pattern;
+
+    if (strchr(text, '(') == NULL) {
+        add_text(out, "metrics", text);
+        return;
+    }
+    pattern = json_pack("{s:o}", "pattern", dt_json_text(text));
+    dt_strbuf_add_str(out, "metrics: ");
+    dt_json_write(out, pattern);
+    dt_strbuf_add_char(out, '\n');
+    json_decref(pattern);
+}
+
 static void write_recipe(dt_strbuf *out, const dt_call *call)
 {
     const dt_value *name = dt_arguments_get(call->args, "name");
@@ -80,7 +97,8 @@ static void write_recipe(dt_strbuf *out, const dt_call *call)
         json_array_append_new(words, dt_json_text(call->args->operands[i]));
     dt_strbuf_add_str(out, "command: ");
     dt_json_write(out, words);
-    dt_strbuf_add_str(out, "\nmetrics: json\n");
+    dt_strbuf_add_char(out, '\n');
+    write_metrics(out, dt_arguments_get(call->args, "metrics"));
     json_decref(words);
 }
 
@@ -154,6 +172,10 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "N",
      .help = "processes per node: gpu (default), node or a number"},
+    {.name = "metrics",
+     .kind = DT_OPTION_TEXT,
+     .value = "PATTERN",
+     .help = "json (default), tensorboard, none, or 'step (?P<step>\\d+) loss (?P<loss>\\S+)'"},
     {.name = "name",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
@@ -180,10 +202,10 @@ const dt_command dt_command_run = {
     .notes =
 
         "Everything after -- is the program and its arguments. It runs in the current folder,\n"
-        "which must exist on every node, with the environment that torchrun sets. This is\n"
-        "'dtrun launch' with a recipe that has only a 'command' (docs/command.md): --dry-run\n"
-        "prints it. JSON lines on stdout with a \"step\" are metrics. The exit code is that of "
-        "the\n"
-        "run.\n",
+        "with the environment that torchrun sets. Nodes that do not share the folder get a\n"
+        "copy of it, without what .gitignore and .dtrunignore name; --set workdir.ship=never\n"
+        "sends nothing. This is 'dtrun launch' with a recipe that has only a 'command'\n"
+        "(docs/command.md): --dry-run prints it. JSON lines on stdout with a \"step\" are\n"
+        "metrics. The exit code is that of the run.\n",
     .run = run,
 };

@@ -49,11 +49,13 @@ static void add_step(lines_view *lines, const dt_frame *frame)
     lines->printed_seconds = frame->now_seconds;
     if (strcmp(frame->timing.curve, DT_CURVE_LOSS) == 0) {
         add_place(lines, "step", newest->step, run);
-        dt_term_add(
-            &lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s  %s %s",
-            dt_format_loss(loss, sizeof(loss), isnan(newest->value) ? INFINITY : newest->value),
-            dt_format_count(speed, sizeof(speed), frame->timing.tokens_per_second),
-            dt_runs_speed(run));
+        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s",
+                    dt_format_loss(loss, sizeof(loss),
+                                   isnan(newest->value) ? INFINITY : newest->value));
+        if (!dt_runs_is_command(run) || !isnan(frame->timing.tokens_per_second))
+            dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s %s",
+                        dt_format_count(speed, sizeof(speed), frame->timing.tokens_per_second),
+                        dt_runs_speed(run));
     } else {
         add_place(lines, "line", newest->step, run);
         dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s lines/s",

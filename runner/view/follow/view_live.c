@@ -145,8 +145,9 @@ static void add_numbers(live_view *live, const dt_frame *frame)
         if (!isnan(run->valid_loss))
             add_pair(live, "validation", dt_format_loss(text, sizeof(text), run->valid_loss), "");
         snprintf(unit, sizeof(unit), " %s", dt_runs_speed(run));
-        add_pair(live, "", dt_format_count(text, sizeof(text), frame->timing.tokens_per_second),
-                 unit);
+        if (!dt_runs_is_command(run) || !isnan(frame->timing.tokens_per_second))
+            add_pair(live, "", dt_format_count(text, sizeof(text), frame->timing.tokens_per_second),
+                     unit);
     }
     if (!dt_runs_is_command(run) || !isnan(run->loss))
         dt_strbuf_add_char(&live->block, '\n');
