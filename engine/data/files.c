@@ -60,6 +60,7 @@ static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kin
                          const char *field, dt_error *err)
 {
     dt_status st = DT_OK;
+    const char *slash = strrchr(path, '/');
     unsigned char start[4] = {0};
     dt_databin databin;
     struct stat info;
@@ -74,8 +75,11 @@ static dt_status look_at(dt_data_file *out, const char *path, dt_tokens_kind kin
     if (stat(path, &info) != 0 && errno == ENOENT)
         DT_THROW(err, DT_ERR_RECIPE,
                  "%s: '%s' does not exist; check the path (a relative one starts at the recipe's "
-                 "folder)",
-                 field, path);
+                 "folder%s)",
+                 field, path,
+                 strchr(slash != NULL ? slash : path, '.') == NULL
+                     ? "; dtrun does not download data sets by name"
+                     : "");
     if (stat(path, &info) != 0)
         DT_THROW(err, DT_ERR_RECIPE, "%s: cannot read '%s': %s", field, path, strerror(errno));
     if (S_ISDIR(info.st_mode))

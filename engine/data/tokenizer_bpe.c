@@ -1,5 +1,6 @@
 /* tokenizer_bpe: handles tokenizers that were trained by another program, and those of sentence
  * pairs, with the file that is stored in checkpoints. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,12 @@ dt_status dt_tokenizer_read(dt_tokenizer **out, const dt_recipe *recipe, dt_erro
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         dt_strbuf_add_str(&file, "/tokenizer.json");
     DT_TRY(dt_tokenizer_make(&made, DT_TOKENIZER_BPE, 1, false, err));
-    st = read_file(made, file.data, err);
+    st = stat(file.data, &info) != 0 && errno == ENOENT
+             ? DT_FAIL(err, DT_ERR_RECIPE,
+                       "'%s' does not exist, and dtrun does not download tokenizers: give the path "
+                       "of a tokenizer.json or of its folder",
+                       file.data)
+             : read_file(made, file.data, err);
     if (st == DT_OK)
         st = read_folder(made, file.data, err);
     if (st != DT_OK && st != DT_ERR_NOMEM && err != NULL)

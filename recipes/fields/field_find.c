@@ -126,4 +126,6 @@ void dt_field_expected(dt_strbuf *out, const dt_field *field)
     dt_field_range(out, field);
     if (field->zero_word != NULL)
         dt_strbuf_add_fmt(out, ", or '%s' for 0", field->zero_word);
+    if (field->count_of != NULL)
+        dt_strbuf_add_fmt(out, " (%s)", field->count_of);
 }

@@ -97,6 +97,7 @@ const dt_field dt_fields[] = {
      .high = 1024,
      .fallback = "-1",
      .zero_word = "none",
+     .count_of = "how many, not which ones; -1: all",
      .help = "devices that train, one rank each; -1 uses all devices found, or the CPU if "
              "there are none; 0 or 'none': the CPU"},
     {.path = "ranks",

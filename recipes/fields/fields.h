@@ -50,6 +50,8 @@ typedef struct dt_field {
     dt_field_type type;
     size_t offset; /* in dt_recipe */
     const char *unit;
+    const char *
+        count_of; /* of a number that people take for something else: what it counts, for messages */
     double low, high; /* inclusive; low_open excludes low, high_open excludes high */
     bool low_open, high_open;
     const char *const *choices;  /* NULL-terminated */

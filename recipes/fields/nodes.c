@@ -34,6 +34,18 @@ static dt_status refuse(const char *item, const char *why, dt_error *err)
 
 /* --- one item */
 
+/* Returns the port of "HOST:22", which ssh would take as a part of the name; NULL: there is none. An IPv6 address has
+ * more than one colon, and "ssh://HOST:22" is a URL. */
+static const char *find_port(const char *text, size_t length)
+{
+    const char *colon = memchr(text, ':', length);
+    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+
+    return digits > 0 && colon + 1 + digits == text + length && strncmp(text, "slurm:", 6) != 0
+               ? colon + 1
+               : NULL;
+}
+
 /* Returns whether ssh and a command line take the text literally. */
 static bool is_destination(const char *text, size_t length)
 {
@@ -96,6 +108,7 @@ dt_status dt_node_spec_parse(dt_node_spec *out, const char *item, dt_arena *aren
 {
     const char *at = item + strspn(item, blanks);
     size_t length = strcspn(at, blanks);
+    const char *port;
     dt_status st = DT_OK;
 
     *out = (dt_node_spec){.gpus = -1, .ranks = -1};
@@ -103,6 +116,14 @@ dt_status dt_node_spec_parse(dt_node_spec *out, const char *item, dt_arena *aren
         return refuse(item,
                       "not a valid ssh destination: expected [USER@]HOST of letters, digits, '.', "
                       "'_', '-', ':', '%' or '/', not starting with '-'",
+                      err);
+    port = find_port(at, length);
+    if (port != NULL)
+        return refuse(item,
+                      dt_arena_printf(arena,
+                                      "a port cannot follow the name: write 'ssh://%.*s', or set "
+                                      "'Port %.*s' for this host in ~/.ssh/config",
+                                      (int)length, at, (int)(at + length - port), port),
                       err);
     out->destination = dt_arena_strndup(arena, at, length);
     for (;;) {
@@ -198,8 +219,27 @@ static dt_status expand(growing *list, const char *item)
     return open != NULL ? expand_range(list, item, (size_t)(open - item)) : add(list, item);
 }
 
-dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_arena *arena,
-                          dt_error *err)
+/* Refuses a node that Slurm cannot have. */
+static dt_status check_slurm(const growing *list, int64_t at)
+{
+    const char *destination = list->specs[at].destination;
+
+    if (!dt_node_is_slurm(destination))
+        return DT_OK;
+    if (destination[5] == ':' && dt_node_slurm_count(destination) == 0)
+        return refuse(list->items[at], "expected a number from 1 to 1024 after 'slurm:'",
+                      list->err);
+    if (list->specs[at].first_gpu > 0)
+        return refuse(list->items[at],
+                      "'first_gpu' and Slurm cannot be combined: Slurm assigns the GPUs of a job",
+                      list->err);
+    if (list->count > 1)
+        return refuse(list->items[at], "cannot be combined with other nodes", list->err);
+    return DT_OK;
+}
+
+dt_status dt_nodes_expand(dt_string_list *out, int64_t *wrong, const dt_string_list *items,
+                          dt_arena *arena, dt_error *err)
 {
     growing *list = dt_arena_alloc_array(arena, 1, sizeof(*list));
     dt_status st = DT_OK;
@@ -209,22 +249,11 @@ dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_a
     list->count = 0;
     list->arena = arena;
     list->err = err;
-    for (int64_t i = 0; i < items->count; i++)
-        DT_TRY(expand(list, items->items[i]));
+    for (*wrong = 0; *wrong < items->count; (*wrong)++)
+        DT_TRY(expand(list, items->items[*wrong]));
+    *wrong = -1;
     for (int64_t i = 0; i < list->count; i++)
-        if (dt_node_is_slurm(list->specs[i].destination)) {
-            if (list->specs[i].destination[5] == ':' &&
-                dt_node_slurm_count(list->specs[i].destination) == 0)
-                DT_TRY(
-                    refuse(list->items[i], "expected a number from 1 to 1024 after 'slurm:'", err));
-            if (list->specs[i].first_gpu > 0)
-                DT_TRY(refuse(
-                    list->items[i],
-                    "'first_gpu' and Slurm cannot be combined: Slurm assigns the GPUs of a job",
-                    err));
-            if (list->count > 1)
-                DT_TRY(refuse(list->items[i], "cannot be combined with other nodes", err));
-        }
+        DT_TRY(check_slurm(list, i));
     out->items = list->items;
     out->count = list->count;
 out:

@@ -36,9 +36,10 @@ typedef struct dt_node_spec {
 /* Parses one item of an expanded list. */
 dt_status dt_node_spec_parse(dt_node_spec *out, const char *item, dt_arena *arena, dt_error *err);
 
-/* Expands every range; a destination that is listed twice is refused. */
-dt_status dt_nodes_expand(dt_string_list *out, const dt_string_list *items, dt_arena *arena,
-                          dt_error *err);
+/* Expands every range; a destination that is listed twice is refused. On failure *wrong is the index of the refused
+ * item; -1: the items cannot be combined. */
+dt_status dt_nodes_expand(dt_string_list *out, int64_t *wrong, const dt_string_list *items,
+                          dt_arena *arena, dt_error *err);
 
 /* Reads the items of a hostfile, without expansion. */
 dt_status dt_nodes_read_hostfile(dt_string_list *out, const char *path, dt_arena *arena,

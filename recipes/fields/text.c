@@ -202,3 +202,19 @@ bool dt_text_mark_read(dt_text_mark *out, const char *message, const char *sourc
     *out = (dt_text_mark){source, line, column};
     return true;
 }
+
+const char *dt_text_without_mark(const char *message, const dt_text_mark *mark)
+{
+    dt_strbuf written;
+    size_t length;
+
+    if (mark->source == NULL)
+        return message;
+    dt_strbuf_init(&written);
+    dt_text_mark_write(&written, mark);
+    length = written.length;
+    if (strncmp(message, written.data, length) == 0 && strncmp(message + length, ": ", 2) == 0)
+        message += length + 2;
+    dt_strbuf_release(&written);
+    return message;
+}

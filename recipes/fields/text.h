@@ -31,6 +31,9 @@ void dt_text_mark_prefix(dt_error *err, const dt_text_mark *mark);
 /* Reads the mark that begins a message; false if there is none. */
 bool dt_text_mark_read(dt_text_mark *out, const char *message, const char *source);
 
+/* Returns the message without the mark that begins it, and without the colon and the blank after the mark. */
+const char *dt_text_without_mark(const char *message, const dt_text_mark *mark);
+
 /* DT_ERR_RECIPE on broken UTF-8, control characters, and tabs in the indentation. The error has line and
  * column if `start` has line 1, else only the mark `start`. */
 dt_status dt_text_check(const char *text, size_t length, const dt_text_mark *start, dt_error *err);

@@ -253,6 +253,12 @@ dt_status dt_weights_find(dt_weights_files *out, const char *from, dt_arena *are
     dt_status st = DT_OK;
 
     *out = (dt_weights_files){0};
+    if (stat(from, &info) != 0 && (errno == ENOENT || strstr(from, "://") != NULL))
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "'%s' does not exist, and dtrun does not download weights: download the model, and "
+            "give the path of its folder",
+            from);
     if (stat(from, &info) != 0)
         DT_THROW(err, DT_ERR_RECIPE, "cannot read '%s': %s", from, strerror(errno));
     if (S_ISDIR(info.st_mode))

@@ -87,12 +87,27 @@ static bool is_told(const dt_reading *reading, const dt_field *field)
                                        reading->troubled[dt_reading_row("model.kind")]));
 }
 
+/* Returns whether the recipe has a map 'model', or sets one of its fields. */
+static bool has_model(const dt_reading *reading)
+{
+    bool has = reading->group[dt_reading_row("model.layers")].line > 0;
+
+    for (size_t i = 0; i < dt_fields_count; i++)
+        has = has || (dt_field_in_group(&dt_fields[i], "model") &&
+                      dt_reading_given(reading, dt_fields[i].path));
+    return has;
+}
+
 static dt_status refuse_missing(dt_reading *reading, const dt_field *field)
 {
     char group[64];
 
     snprintf(group, sizeof(group), "%.*s", (int)dt_field_group_length(field), field->path);
-    if (field->derived != NULL)
+    if (field->derived != NULL && !has_model(reading))
+        DT_FAIL(reading->err, DT_ERR_RECIPE,
+                "'model' is missing: add a preset, as in 'model: gpt2-small', or dimensions, as in "
+                "'model: {layers: 4, heads: 4, embed: 128}'");
+    else if (field->derived != NULL)
         DT_FAIL(reading->err, DT_ERR_RECIPE,
                 "'%s' is missing (%s): set it, or use 'preset: gpt2-small' for all dimensions",
                 field->path, field->help);
@@ -128,6 +143,7 @@ static dt_status derive_nodes(dt_reading *reading)
 {
     dt_recipe *recipe = reading->recipe;
     dt_string_list items = recipe->nodes;
+    int64_t wrong = -1;
     const char *from;
     dt_status st = DT_OK;
     bool by_hostfile;
@@ -137,9 +153,9 @@ static dt_status derive_nodes(dt_reading *reading)
     if (by_hostfile)
         st = dt_nodes_read_hostfile(&items, recipe->hostfile, reading->arena, reading->err);
     if (st == DT_OK)
-        st = dt_nodes_expand(&recipe->nodes, &items, reading->arena, reading->err);
+        st = dt_nodes_expand(&recipe->nodes, &wrong, &items, reading->arena, reading->err);
     if (st != DT_OK) {
-        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, from));
+        dt_text_mark_prefix(reading->err, dt_reading_item_mark(reading, from, wrong));
         goto out;
     }
     derived_from(reading, "nodes", from);

@@ -11,6 +11,7 @@
 #include "recipes/read/paths.h"
 #include "recipes/read/references.h"
 #include "recipes/read/sweep.h"
+#include "recipes/read/tree_int.h"
 
 #include "base/banned.h"
 
@@ -194,8 +195,10 @@ static dt_status parse(dt_yaml_node **out, dt_reading *reading, const layer *of)
         return dt_reading_refuse(reading, &start, &text);
     }
     if ((*out)->kind != DT_YAML_MAP) {
-        dt_strbuf_add_fmt(&text, "the recipe is %s: expected a map of fields, such as 'data: ...'",
-                          dt_yaml_kind_name(*out));
+        dt_strbuf_add_fmt(&text, "the recipe is %s: ", dt_yaml_kind_name(*out));
+        if ((*out)->kind != DT_YAML_SCALAR ||
+            !dt_yaml_missing_blank(&text, (*out)->text, strcspn((*out)->text, " ")))
+            dt_strbuf_add_str(&text, "expected a map of fields, such as 'data: ...'");
         return dt_reading_refuse(reading, &(*out)->mark, &text);
     }
 out:

@@ -33,6 +33,26 @@ static bool locate_item(dt_text_mark *out, const dt_reading *reading, const char
     return false;
 }
 
+/* Finds the first field that the message names and the recipe sets; data.train if there is none. Paths without a dot
+ * are words of other texts too. */
+static const dt_text_mark *locate_field(const dt_reading *reading, const char *message)
+{
+    const char *first = NULL, *path = "data.train";
+
+    for (size_t i = 0; i < dt_fields_count; i++) {
+        const char *at = strchr(dt_fields[i].path, '.') != NULL && reading->node[i] != NULL
+                             ? strstr(message, dt_fields[i].path)
+                             : NULL;
+
+        if (at == NULL || (first != NULL && at > first) ||
+            (at == first && strlen(dt_fields[i].path) < strlen(path)))
+            continue;
+        first = at;
+        path = dt_fields[i].path;
+    }
+    return dt_reading_mark(reading, path);
+}
+
 void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_arena *arena)
 {
     dt_error ignored = DT_ERROR_INIT;
@@ -45,10 +65,9 @@ void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_are
     if (dt_reading_source(&reading, source, &ignored) == DT_OK &&
         !locate_item(&mark, &reading, "data.train", &recipe.data.train, err->message) &&
         !locate_item(&mark, &reading, "data.validation", &recipe.data.validation, err->message))
-        mark = *dt_reading_mark(&reading, strstr(err->message, "data.validation") != NULL
-                                              ? "data.validation"
-                                              : "data.train");
-    dt_text_mark_prefix(err, &mark);
+        mark = *locate_field(&reading, err->message);
+    if (!source->unwritten)
+        dt_text_mark_prefix(err, &mark);
 }
 
 void dt_recipe_locate_lines(dt_error *err, const dt_recipe_source *source, dt_arena *arena)

@@ -14,6 +14,7 @@ enum { LINE_CHARACTERS = 100, BEFORE_CARET = 60 };
 void dt_problems_init(dt_problems *problems, dt_arena *arena)
 {
     problems->count = problems->errors = 0;
+    problems->unwritten = NULL;
     problems->arena = arena;
 }
 
@@ -137,8 +138,13 @@ dt_problem *dt_problems_add(dt_problems *problems, const dt_error *err, const ch
         return NULL;
     *problem = (dt_problem){.rule = rule, .warning = warning};
     problem->message = dt_arena_strdup(problems->arena, err->message);
+    if (problems->unwritten != NULL &&
+        dt_text_mark_read(&problem->mark, problem->message, problems->unwritten)) {
+        problem->message = dt_text_without_mark(problem->message, &problem->mark);
+        problem->mark = (dt_text_mark){0};
+    }
     for (size_t i = 0; i < sources_count && problem->mark.source == NULL; i++)
-        if (dt_text_mark_read(&problem->mark, err->message, sources[i].name) &&
+        if (dt_text_mark_read(&problem->mark, problem->message, sources[i].name) &&
             problem->mark.line > 0)
             keep_line(problem, sources[i].text, problems->arena);
     problems->count++;

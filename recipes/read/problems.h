@@ -27,7 +27,8 @@ typedef struct dt_problem {
     dt_text_mark mark;   /* source NULL: unknown position */
     const char *rule;    /* what was broken: "syntax", "key", "value", or a rule's name (rules.h) */
     bool warning;
-    bool absent; /* reported at the map that lacks a field: listed after the problems in the map */
+    bool printed; /* by the caller: it is not printed again with the errors that are found later */
+    bool absent;  /* reported at the map that lacks a field: listed after the problems in the map */
     const char *line; /* line of the text for display; NULL: none, or it may contain a secret */
     int caret;        /* terminal column of the mark, from 1 */
 } dt_problem;
@@ -35,6 +36,8 @@ typedef struct dt_problem {
 typedef struct dt_problems {
     dt_problem items[DT_PROBLEMS_MAX];
     size_t count, errors; /* errors: without warnings */
+    const char
+        *unwritten; /* name of a source that is not a file: its positions are removed; NULL: none */
     dt_arena *arena;
 } dt_problems;
 

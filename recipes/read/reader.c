@@ -52,6 +52,8 @@ static dt_status read_source(dt_reading *reading, const dt_recipe_source *source
     reading->find_run = source->find_run;
     reading->stem = stem_of(source->path, reading->arena);
     dt_recipe_init(reading->recipe);
+    for (size_t i = 0; i < dt_fields_count; i++)
+        reading->group[i] = (dt_text_mark){source->path, 0, 0};
     DT_TRY(dt_path_current(&reading->folder, reading->arena, reading->err));
     DT_TRY(dt_path_folder(&reading->recipe_folder, source->path, reading->arena, reading->err));
     DT_TRY(read_layer(reading, source->path, source->text));
@@ -81,6 +83,7 @@ dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source,
     dt_origins own = {0};
     dt_status st;
 
+    reading->problems->unwritten = source->unwritten ? source->path : NULL;
     reading->err = &fault;
     reading->origins = source->origins != NULL ? source->origins : &own;
     *reading->origins = own;

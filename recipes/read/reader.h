@@ -29,6 +29,7 @@ extern "C" {
 typedef struct dt_recipe_source {
     const char *path;        /* name in messages; relative data paths start at its folder */
     const char *text;        /* text as written, stored with the run */
+    bool unwritten;          /* no file has this text: messages show no position in it */
     const char *const *sets; /* "a.b=value", in order; may be NULL */
     size_t sets_count;
     const dt_problem_source *layers; /* on top of the text, in order (layers.h) */
@@ -52,8 +53,8 @@ dt_status dt_recipe_read(dt_recipe *out, const dt_recipe_source *source, dt_aren
 dt_status dt_recipe_read_all(dt_recipe *out, const dt_recipe_source *source, dt_problems *problems,
                              dt_arena *arena, dt_error *err);
 
-/* Prefixes a message about data files with the line of data.train or data.validation, or of the item that
- * the message quotes. If the recipe cannot be read, only its path is added. */
+/* Prefixes a message about data files with the line of the file that the message quotes, of the field that it names, or
+ * of data.train. If the recipe cannot be read, only its path is added. */
 void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_arena *arena);
 
 /* The same for a message that names lines.run, or that quotes a file of `lines`: prefixes it with the line of that

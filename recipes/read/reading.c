@@ -29,6 +29,19 @@ const dt_text_mark *dt_reading_mark(const dt_reading *reading, const char *path)
     return reading->field[row].source != NULL ? &reading->field[row] : &reading->group[row];
 }
 
+const dt_text_mark *dt_reading_item_mark(const dt_reading *reading, const char *path, int64_t index)
+{
+    const dt_yaml_node *node = reading->node[dt_reading_row(path)];
+    const dt_yaml_node *item =
+        node != NULL && node->kind != DT_YAML_SCALAR && index >= 0 ? node->first : NULL;
+
+    for (; item != NULL && index > 0; index--)
+        item = item->next;
+    if (item == NULL)
+        return dt_reading_mark(reading, path);
+    return item->key != NULL ? &item->key->mark : &item->mark;
+}
+
 bool dt_reading_written(const dt_reading *reading, const char *path)
 {
     size_t row = dt_reading_row(path);

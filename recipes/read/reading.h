@@ -28,7 +28,8 @@ extern "C" {
 typedef struct dt_reading {
     dt_recipe *recipe;
     dt_text_mark field[DT_FIELDS_MAX]; /* by row of the table; source NULL: not given */
-    dt_text_mark group[DT_FIELDS_MAX]; /* start of the map that contains the field */
+    dt_text_mark group
+        [DT_FIELDS_MAX]; /* key of the map that contains the field; line 0: the recipe lacks it */
     dt_yaml_node *node[DT_FIELDS_MAX]; /* what was given; NULL: nothing */
     const char *folder;                /* base of relative paths, absolute */
     const char *stem;                  /* the file's name without its ending */
@@ -123,6 +124,10 @@ bool dt_reading_resolved(const dt_reading *reading, const char *path);
 
 /* Returns the mark of a field, or of the map that lacks the field. */
 const dt_text_mark *dt_reading_mark(const dt_reading *reading, const char *path);
+/* Returns the mark of one item of a list or of a map of names, as the recipe gives it; that of the field if the recipe
+ * does not give this item. */
+const dt_text_mark *dt_reading_item_mark(const dt_reading *reading, const char *path,
+                                         int64_t index);
 
 #ifdef __cplusplus
 }

@@ -8,10 +8,12 @@
 #include "recipes/read/references.h"
 #include "recipes/read/suggest.h"
 #include "recipes/read/sweep.h"
+#include "recipes/read/tree_int.h"
 
 #include "base/banned.h"
 
-#define PATH_SIZE 128 /* "group.key"; no field has a longer path */
+#define PATH_SIZE   128 /* "group.key"; no field has a longer path */
+#define KEYS_LISTED 16  /* more valid keys than this are not listed */
 
 /* --- keys --- */
 
@@ -45,30 +47,77 @@ static void add_nested(dt_strbuf *text, const char *path)
         dt_strbuf_add_char(text, '}');
 }
 
+/* Returns the number of valid keys of the map. */
+static int count_keys(const char *group)
+{
+    int count = 1;
+    dt_strbuf all;
+
+    dt_strbuf_init(&all);
+    add_keys(&all, group);
+    for (const char *at = all.data; (at = strchr(at, ',')) != NULL; at++)
+        count++;
+    dt_strbuf_release(&all);
+    return count;
+}
+
+/* Adds what to do about an unknown key that is similar to no field. Many names would hide the hint. */
+static void add_known(dt_strbuf *text, const char *group)
+{
+    bool top = group[0] == '\0';
+
+    if (count_keys(group) <= KEYS_LISTED) {
+        dt_strbuf_add_str(text, " (known here: ");
+        add_keys(text, group);
+        dt_strbuf_add_char(text, ')');
+        return;
+    }
+    dt_strbuf_add_fmt(text, ": remove it, or see docs/recipe.md for the fields of %s%s%s",
+                      top ? "a recipe" : "'", top ? "" : group, top ? "" : "'");
+}
+
+/* Adds the remedy for a key with its value, as in "layers:2", or with a name that another program uses. */
+static bool add_hint(dt_strbuf *text, const char *group, const char *key)
+{
+    const char *hint = group[0] == '\0' ? dt_suggest_hint(key) : NULL;
+    size_t length = strlen(key);
+    dt_strbuf blank;
+    bool missing;
+
+    dt_strbuf_init(&blank);
+    missing = dt_yaml_missing_blank(&blank, key, length);
+    if (missing || hint != NULL)
+        dt_strbuf_add_fmt(text, " (%s)", missing ? blank.data : hint);
+    dt_strbuf_release(&blank);
+    return missing || hint != NULL;
+}
+
 /* Refuses an unknown key. The suggested field becomes troubled, so that it is not also reported as missing. */
 static dt_status refuse_key(dt_reading *reading, const dt_text_mark *mark, const char *group,
                             const char *key)
 {
     const dt_field *dotted = group[0] == '\0' ? dt_field_find(key) : NULL;
+    bool similar;
     char found[DT_SUGGEST_SIZE];
     dt_strbuf text;
 
     dt_strbuf_init(&text);
     dt_strbuf_add_str(&text, "unknown key ");
     dt_text_show_word(&text, key);
+    similar = dt_suggest_field(found, group, key) != NULL;
     if (dotted != NULL) {
         dt_strbuf_add_str(&text, " (write it as '");
         add_nested(&text, dotted->path);
         dt_strbuf_add_str(&text, "')");
         dt_reading_trouble(reading, dotted->path);
-    } else if (dt_suggest_field(found, group, key) != NULL) {
-        dt_strbuf_add_fmt(&text, " (did you mean '%s'?)", found);
-        dt_reading_trouble(reading, found);
-    } else {
-        dt_strbuf_add_str(&text, " (known here: ");
-        add_keys(&text, group);
-        dt_strbuf_add_char(&text, ')');
+    } else if (!add_hint(&text, group, key)) {
+        if (similar)
+            dt_strbuf_add_fmt(&text, " (did you mean '%s'?)", found);
+        else
+            add_known(&text, group);
     }
+    if (dotted == NULL && similar)
+        dt_reading_trouble(reading, found);
     return dt_reading_refuse(reading, mark, &text);
 }
 
@@ -118,6 +167,7 @@ static dt_status apply_field(dt_reading *reading, const dt_field *field, dt_yaml
 
     DT_TRY(field->keeps_references ? dt_references_check(reading, node)
                                    : dt_references_fill(reading, node));
+    DT_TRY(dt_references_refuse_shell(reading, field, node));
     if (field->number_means != NULL && node->kind == DT_YAML_SCALAR && node->plain &&
         dt_text_number(&number, node->text))
         field = dt_field_find(field->number_means);
@@ -170,7 +220,11 @@ static dt_status refuse_shorthand(const dt_reading *reading, const char *group,
         dt_text_show_word(&text, node->text);
     else
         dt_strbuf_add_str(&text, dt_yaml_kind_name(node));
-    dt_strbuf_add_str(&text, ": expected a map");
+    dt_strbuf_add_str(&text, ": ");
+    if (node->kind == DT_YAML_SCALAR && node->plain &&
+        dt_yaml_missing_blank(&text, node->text, strlen(node->text)))
+        return dt_reading_refuse(reading, &node->mark, &text);
+    dt_strbuf_add_str(&text, "expected a map");
     for (size_t i = 0; i < dt_fields_count; i++) {
         if (!dt_fields[i].shorthand || !dt_field_in_group(&dt_fields[i], group))
             continue;
@@ -211,7 +265,7 @@ dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_
     if (field != NULL)
         return apply_field(reading, field, node);
     DT_ASSERT(path[0] == '\0' || dt_field_is_map(path));
-    for (size_t i = 0; i < dt_fields_count; i++)
+    for (size_t i = 0; path[0] != '\0' && i < dt_fields_count; i++)
         if (dt_field_below(&dt_fields[i], path))
             reading->group[i] = *key;
     if (node->kind == DT_YAML_MAP)

@@ -17,6 +17,10 @@ static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,
     dt_strbuf_add_fmt(&text, "'%s' is %s: expected ", field->path, dt_yaml_kind_name(node));
     dt_field_expected(&text, field);
     dt_strbuf_add_str(&text, remedy);
+    if (node->kind == DT_YAML_MAP && node->first != NULL && node->first->next == NULL &&
+        dt_yaml_node_is_null(node->first)) /* {args.lr}, which YAML takes for a map */
+        dt_strbuf_add_fmt(&text, " (a text with braces needs quotes: \"{%s}\")",
+                          node->first->key->text);
     return dt_reading_refuse(reading, &node->mark, &text);
 }
 
@@ -144,6 +148,14 @@ static dt_status read_assignments(dt_reading *reading, void *record, const dt_fi
     return st;
 }
 
+/* Returns whether the text would be a number, or true or false, without its quotes. */
+static bool is_bare(const char *text)
+{
+    double number;
+
+    return dt_text_number(&number, text) || strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+}
+
 static dt_status read_scalar(dt_reading *reading, void *record, const dt_field *field,
                              const dt_yaml_node *node)
 {
@@ -154,7 +166,7 @@ static dt_status read_scalar(dt_reading *reading, void *record, const dt_field *
 
     if (node->kind != DT_YAML_SCALAR)
         return refuse_kind(reading, field, node, "");
-    if (number && !node->plain)
+    if (number && !node->plain && is_bare(text))
         return refuse_kind(reading, field, node, " (remove the quotes)");
     if (field->paths)
         DT_TRY(dt_reading_text_item(&text, reading, field, node));

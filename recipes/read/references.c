@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "recipes/read/paths.h"
+
 #include "base/banned.h"
 
 /* Limit of the values of all references of a recipe. */
@@ -157,6 +160,66 @@ dt_status dt_references_check(dt_reading *reading, const dt_yaml_node *node)
     dt_strbuf_init(&text);
     st = expand(&text, &whole, reading, node);
     dt_strbuf_release(&text);
+out:
+    return st;
+}
+
+/* --- as in a shell --- */
+
+/* Returns whether the field's text is for dtrun, rather than for a program. */
+static bool is_for_us(const dt_field *field)
+{
+    return (field->type != DT_FIELD_STRING && field->type != DT_FIELD_STRINGS &&
+            field->type != DT_FIELD_MAPS) ||
+           field->paths || strcmp(field->path, "name") == 0 || strcmp(field->path, "nodes") == 0;
+}
+
+/* Returns the length of the variable's name if the text at a '$' is "${NAME}", or at the start "$NAME/". */
+static size_t shell_name(const char **name, const char *text, const char *dollar)
+{
+    bool braces = dollar[1] == '{';
+    size_t length;
+
+    *name = dollar + 1 + braces;
+    length = strspn(*name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+    if (length == 0 || isdigit((unsigned char)**name))
+        return 0;
+    if (braces)
+        return (*name)[length] == '}' ? length : 0;
+    return dollar == text && ((*name)[length] == '/' || (*name)[length] == '\0') ? length : 0;
+}
+
+dt_status dt_references_refuse_shell(const dt_reading *reading, const dt_field *field,
+                                     const dt_yaml_node *node)
+{
+    const char *name, *path;
+    dt_status st = DT_OK;
+    size_t length;
+
+    if (!is_for_us(field))
+        return DT_OK;
+    for (const dt_yaml_node *child = node->first; child != NULL; child = child->next)
+        DT_TRY(dt_references_refuse_shell(reading, field, child));
+    if (node->kind != DT_YAML_SCALAR ||
+        node->written != NULL) /* the environment's value is taken as it is */
+        return DT_OK;
+    for (const char *at = strchr(node->text, '$'); at != NULL; at = strchr(at + 1, '$')) {
+        dt_strbuf after;
+
+        length = shell_name(&name, node->text, at);
+        if (length == 0 ||
+            (field->paths &&
+             dt_path_resolve(&path, node->text, reading->folder, reading->arena, NULL) == DT_OK &&
+             dt_file_exists(path)))
+            continue;
+        dt_strbuf_init(&after);
+        dt_strbuf_add_fmt(&after,
+                          " is not filled in: write '${env:%.*s}' for the environment's %.*s",
+                          (int)length, name, (int)length, name);
+        refuse(reading, node, "", node->text, after.data);
+        dt_strbuf_release(&after);
+        return DT_ERR_RECIPE;
+    }
 out:
     return st;
 }

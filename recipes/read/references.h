@@ -21,6 +21,11 @@ dt_status dt_references_fill(dt_reading *reading, dt_yaml_node *node);
 /* The same errors for a scalar whose field keeps references; the node does not change. */
 dt_status dt_references_check(dt_reading *reading, const dt_yaml_node *node);
 
+/* Refuses "${NAME}" and "$NAME/..." in a value of the field, which were meant for the environment's NAME. Texts for
+ * programs and shells may have them, and a file that has such a name is found. */
+dt_status dt_references_refuse_shell(const dt_reading *reading, const dt_field *field,
+                                     const dt_yaml_node *node);
+
 #ifdef __cplusplus
 }
 #endif

@@ -20,7 +20,9 @@ static dt_status refuse_path(const dt_reading *reading, const char *path)
     dt_strbuf_init(&text);
     dt_strbuf_add_str(&text, "unknown key ");
     dt_text_show_word(&text, path);
-    if (dt_suggest_field(found, "", path) != NULL)
+    if (dt_suggest_hint(path) != NULL)
+        dt_strbuf_add_fmt(&text, " (in a recipe: %s)", dt_suggest_hint(path));
+    else if (dt_suggest_field(found, "", path) != NULL)
         dt_strbuf_add_fmt(&text, " (did you mean '%s'?)", found);
     DT_FAIL(reading->err, DT_ERR_RECIPE, "%s", text.data);
     dt_strbuf_release(&text);

@@ -38,6 +38,11 @@ static const struct {
     {"arch", "model"},
     {"dtype", "precision"},
     {"bf16", "precision"},
+    {"fp16", "precision"},
+    {"numtrainepochs", "schedule.epochs"},
+    {"maxepochs", "schedule.epochs"},
+    {"maxsteps", "schedule.steps"},
+    {"maxiters", "schedule.steps"},
     {"mixedprecision", "precision"},
     {"dataset", "data"},
     {"trainfile", "data.train"},
@@ -59,6 +64,77 @@ static const struct {
     {"hosts", "nodes"},
     {"devices", "gpus"},
     {"ompnumthreads", "threads"},
+};
+
+/* Names of other programs, without case and separators, that are a value of a field here, or belong elsewhere. */
+static const struct {
+    const char *name, *hint;
+} hints[] = {
+    {"fp16", "write 'precision: fp16'"},
+    {"bf16", "write 'precision: bf16'"},
+    {"fp32", "write 'precision: fp32'"},
+    {"amp", "write 'precision: bf16' or 'precision: fp16'"},
+    {"tag", "tags belong to a run: 'dtrun launch --tag NAME', or 'dtrun tag RUN NAME' later"},
+    {"tags", "tags belong to a run: 'dtrun launch --tag NAME', or 'dtrun tag RUN NAME' later"},
+    {"labels", "tags belong to a run: 'dtrun launch --tag NAME', or 'dtrun tag RUN NAME' later"},
+    {"description", "a note belongs to a run: 'dtrun launch --note TEXT'"},
+    {"note", "a note belongs to a run: 'dtrun launch --note TEXT'"},
+    {"notes", "a note belongs to a run: 'dtrun launch --note TEXT'"},
+    {"comment", "a note belongs to a run: 'dtrun launch --note TEXT', a comment begins with '#'"},
+    {"project", "a group belongs to a run: 'dtrun launch --group NAME'"},
+    {"group", "a group belongs to a run: 'dtrun launch --group NAME'"},
+    {"experiment", "a group belongs to a run: 'dtrun launch --group NAME'"},
+    {"runname", "write 'name: TEXT'"},
+    {"numtrainepochs", "write 'schedule: {epochs: N}'"},
+    {"maxepochs", "write 'schedule: {epochs: N}'"},
+    {"maxepoch", "write 'schedule: {epochs: N}'"},
+    {"numepochs", "write 'schedule: {epochs: N}'"},
+    {"maxsteps", "write 'schedule: {steps: N}'"},
+    {"maxiters", "write 'schedule: {steps: N}'"},
+    {"trainsteps", "write 'schedule: {steps: N}'"},
+    {"warmupratio", "write 'schedule: {warmup_steps: N}', in steps"},
+    {"lrschedulertype", "write 'schedule: {kind: cosine}'"},
+    {"adambeta1", "write 'optimizer: {beta1: X}'"},
+    {"adambeta2", "write 'optimizer: {beta2: X}'"},
+    {"adamepsilon", "write 'optimizer: {eps: X}'"},
+    {"maxgradnorm", "write 'clip: X'"},
+    {"gradclip", "write 'clip: X'"},
+    {"gradientclipval", "write 'clip: X'"},
+    {"optim", "write 'optimizer: adamw'"},
+    {"gradientaccumulation", "write 'batch: {accumulate: N}'"},
+    {"accumulategradbatches", "write 'batch: {accumulate: N}'"},
+    {"gradientcheckpointing", "write 'activation_checkpointing: true'"},
+    {"labelsmoothingfactor", "write 'model: {label_smoothing: X}'"},
+    {"evaluationstrategy", "write 'evaluate: {every: N}'"},
+    {"evalstrategy", "write 'evaluate: {every: N}'"},
+    {"savestrategy", "write 'checkpoint: {every: N}'"},
+    {"loadbestmodelatend", "write 'checkpoint: {keep_best: 1}'"},
+    {"metricforbestmodel", "write 'checkpoint: {best_by: NAME}'"},
+    {"deepspeed", "write 'strategy: fsdp'"},
+    {"accelerator", "devices are found: 'gpus: 0' trains on the CPU"},
+    {"device", "devices are found: 'gpus: 0' trains on the CPU"},
+    {"cuda", "devices are found: 'gpus: 0' trains on the CPU"},
+    {"compile", "nothing is compiled at run time: remove it"},
+    {"torchcompile", "nothing is compiled at run time: remove it"},
+    {"dataloadernumworkers", "data need no worker processes: remove it"},
+    {"numworkers", "data need no worker processes: remove it"},
+    {"outputdir", "files of a run are below ~/.local/state/dtrun, or XDG_STATE_HOME: remove it"},
+    {"outdir", "files of a run are below ~/.local/state/dtrun, or XDG_STATE_HOME: remove it"},
+    {"output", "files of a run are below ~/.local/state/dtrun, or XDG_STATE_HOME: remove it"},
+    {"savedir", "files of a run are below ~/.local/state/dtrun, or XDG_STATE_HOME: remove it"},
+    {"logdir", "files of a run are below ~/.local/state/dtrun, or XDG_STATE_HOME: remove it"},
+    {"loggingdir", "files of a run are below ~/.local/state/dtrun, or XDG_STATE_HOME: remove it"},
+    {"reportto", "metrics are in the history: 'dtrun export RUN --to mlflow' or 'tensorboard'"},
+    {"wandb", "metrics are in the history: 'dtrun export RUN --to mlflow' or 'tensorboard'"},
+    {"wandblog", "metrics are in the history: 'dtrun export RUN --to mlflow' or 'tensorboard'"},
+    {"tensorboard", "metrics are in the history: 'dtrun export RUN --to mlflow' or 'tensorboard'"},
+    {"resumefromcheckpoint",
+     "'dtrun resume RUN' continues a run, 'dtrun fork RUN@STEP' starts from it"},
+    {"resumefrom", "'dtrun resume RUN' continues a run, 'dtrun fork RUN@STEP' starts from it"},
+    {"initfrom", "write 'model: {from: FOLDER}' for existing weights"},
+    {"pretrained", "write 'model: {from: FOLDER}' for existing weights"},
+    {"masterport", "ports are chosen: remove it"},
+    {"masteraddr", "addresses are exchanged by dtrun: remove it, and name the machines in 'nodes'"},
 };
 
 /* Copies letters and digits in lower case, cut to the room. */
@@ -137,4 +213,15 @@ const char *dt_suggest_field(char *out, const char *group, const char *key)
         return NULL;
     snprintf(out, DT_SUGGEST_SIZE, "%.*s", (int)s.length, s.found);
     return out;
+}
+
+const char *dt_suggest_hint(const char *key)
+{
+    char normal[DT_SUGGEST_SIZE];
+
+    normalise(normal, key);
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+        if (strcmp(hints[i].name, normal) == 0)
+            return hints[i].hint;
+    return NULL;
 }

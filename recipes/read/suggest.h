@@ -12,6 +12,9 @@ extern "C" {
 #define DT_SUGGEST_SIZE 64
 const char *dt_suggest_field(char *out, const char *group, const char *key);
 
+/* Returns what to do about a key that other programs know, in a sentence; NULL: the key is not known. Static. */
+const char *dt_suggest_hint(const char *key);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "recipes/read/tree_int.h"
+
 #include "base/banned.h"
 
 #define DEPTH_MAX       8 /* a recipe needs three */
@@ -105,13 +107,32 @@ static bool refuse_unseen(builder *b, const yaml_mark_t *at, const char *problem
     return false;
 }
 
+/* Refuses a line that is neither a key nor the rest of a value. */
+static dt_status refuse_key(builder *b, const yaml_mark_t *at)
+{
+    const char *text = text_at(b, at);
+    dt_strbuf message;
+
+    dt_strbuf_init(&message);
+    dt_strbuf_add_str(&message, "not YAML: ");
+    if (!dt_yaml_missing_blank(&message, text, strcspn(text, "\r\n")))
+        dt_strbuf_add_str(&message, "neither a key nor the rest of a value (a key is followed by a "
+                                    "colon and a blank, as in 'seed: 1')");
+    refuse_at(b, at, message.data);
+    dt_strbuf_release(&message);
+    return DT_ERR_RECIPE;
+}
+
 static dt_status refuse_yaml(builder *b)
 {
     const yaml_parser_t *parser = &b->parser;
     const yaml_mark_t *at = &parser->problem_mark;
     const char *context = parser->context != NULL ? parser->context : "";
     const char *problem = parser->problem != NULL ? parser->problem : "unknown problem";
-    char message[256], opened[80] = "";
+    dt_yaml_fault fault = {b->text, problem, context, at->line, at->column};
+    dt_yaml_remedy remedy;
+    yaml_mark_t place = *at;
+    char message[256];
     const opening *open = b->open;
 
     if (parser->error == YAML_MEMORY_ERROR)
@@ -128,15 +149,20 @@ static dt_status refuse_yaml(builder *b)
     if (refuse_unseen(b, at, problem))
         return DT_ERR_RECIPE;
     if (strstr(context, "simple key") != NULL)
-        return refuse_at(b, &parser->context_mark,
-                         "not YAML: neither a key nor the rest of a value (a key is followed by a "
-                         "colon and a blank, as in 'seed: 1')");
-    if (open != NULL && open->at.line != at->line && b->start->line > 0)
-        snprintf(opened, sizeof(opened), " (is the '%c' of line %zu, column %zu, closed?)",
-                 open->bracket, open->at.line + 1, open->at.column + 1);
-    snprintf(message, sizeof(message), "not YAML: %s%s%s%s", problem, context[0] != '\0' ? " " : "",
-             context, opened);
-    return refuse_at(b, at, message);
+        return refuse_key(b, &parser->context_mark);
+    if (open != NULL && open->at.line != at->line && b->start->line > 0) {
+        snprintf(message, sizeof(message),
+                 "not YAML: %s%s%s (is the '%c' of line %zu, column %zu, closed?)", problem,
+                 context[0] != '\0' ? " " : "", context, open->bracket, open->at.line + 1,
+                 open->at.column + 1);
+        return refuse_at(b, at, message);
+    }
+    dt_yaml_remedy_find(&remedy, &fault);
+    place.line = remedy.line;
+    place.column = remedy.column;
+    refuse_at(b, &place, remedy.message.data);
+    dt_strbuf_release(&remedy.message);
+    return DT_ERR_RECIPE;
 }
 
 static dt_status advance(builder *b)

@@ -45,6 +45,9 @@ extern const size_t dt_rules_count;
 
 /* Reports a violation at the field, or at the map that lacks the field. */
 void dt_rule_broken(const dt_rule_case *c, const char *path, const char *fmt, ...) DT_PRINTF(3, 4);
+/* Reports a violation at an item of a list. */
+void dt_rule_broken_item(const dt_rule_case *c, const char *path, int64_t index, const char *fmt,
+                         ...) DT_PRINTF(4, 5);
 /* Reports the error recorded in reading->err as a violation of this rule. */
 void dt_rule_fault(const dt_rule_case *c, dt_status st);
 
@@ -85,7 +88,6 @@ void dt_rule_ffn(const dt_rule_case *c);
 void dt_rule_shared_embeddings(const dt_rule_case *c);
 void dt_rule_rope_factors(const dt_rule_case *c);
 void dt_rule_length(const dt_rule_case *c);
-void dt_rule_warmup(const dt_rule_case *c);
 void dt_rule_min_lr(const dt_rule_case *c);
 void dt_rule_nesterov(const dt_rule_case *c);
 void dt_rule_adamw_lr(const dt_rule_case *c);

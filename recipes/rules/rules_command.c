@@ -57,16 +57,18 @@ void dt_rule_env(const dt_rule_case *c)
 
         /* the value may be a secret: only the name is shown */
         if (!is_variable(item, length))
-            dt_rule_broken(c, "env",
-                           "'env': '%.*s' is not a variable: expected a map of NAME: value, with "
-                           "names of letters, digits and '_'",
-                           (int)(length < 64 ? length : 64), item);
+            dt_rule_broken_item(
+                c, "env", i,
+                "'env': '%.*s' is not a variable: expected a map of NAME: value, with "
+                "names of letters, digits and '_'",
+                (int)(length < 64 ? length : 64), item);
         else if (dt_command_sets_variable(item, length))
-            dt_rule_broken(c, "env", "'env.%.*s' is set by dtrun for each process: remove it",
-                           (int)length, item);
+            dt_rule_broken_item(c, "env", i,
+                                "'env.%.*s' is set by dtrun for each process: remove it",
+                                (int)length, item);
         for (int64_t k = 0; k < i; k++)
             if (strncmp(env->items[k], item, length + 1) == 0)
-                dt_rule_broken(c, "env", "'env' has '%.*s' twice", (int)length, item);
+                dt_rule_broken_item(c, "env", k, "'env' has '%.*s' twice", (int)length, item);
     }
 }
 
@@ -117,8 +119,8 @@ static void check_uses(const dt_rule_case *c, const char *path, const dt_string_
             size_t length = strcspn(at += sizeof(opening) - 1, "}");
 
             if (at[length] == '}' && find_argument(&c->recipe->args, at, length) == NULL)
-                dt_rule_broken(c, path, "'%s' has {args.%.*s}, but 'args' has no '%.*s'", path,
-                               (int)length, at, (int)length, at);
+                dt_rule_broken_item(c, path, i, "'%s' has {args.%.*s}, but 'args' has no '%.*s'",
+                                    path, (int)length, at, (int)length, at);
         }
 }
 
@@ -142,10 +144,12 @@ void dt_rule_args(const dt_rule_case *c)
         const char *use = dt_arena_printf(c->reading->arena, "{args.%.*s}", length, item);
 
         if (length == 0 || item[length] != '=' || strchr(item, '}') != NULL)
-            dt_rule_broken(c, "args", "'args' has '%.64s': expected a map of NAME: value", item);
+            dt_rule_broken_item(c, "args", i, "'args' has '%.64s': expected a map of NAME: value",
+                                item);
         else if (!is_used(&recipe->command, use) && !is_used(&recipe->resume, use))
-            dt_rule_broken(c, "args", "'args.%.*s' has no effect: 'command' does not have %s",
-                           length, item, use);
+            dt_rule_broken_item(c, "args", i,
+                                "'args.%.*s' has no effect: 'command' does not have %s", length,
+                                item, use);
     }
 }
 
@@ -193,11 +197,12 @@ void dt_rule_collect(const dt_rule_case *c)
         const char *path = collect->items[i];
 
         if (!is_below(path))
-            dt_rule_broken(c, "collect",
-                           "'collect' has '%s': expected a file or folder in workdir, as in 'out/'",
-                           path);
+            dt_rule_broken_item(
+                c, "collect", i,
+                "'collect' has '%s': expected a file or folder in workdir, as in 'out/'", path);
         else if (strpbrk(path, "*?[") != NULL)
-            dt_rule_broken(c, "collect",
-                           "'collect' has '%s': patterns are not supported, name the folder", path);
+            dt_rule_broken_item(c, "collect", i,
+                                "'collect' has '%s': patterns are not supported, name the folder",
+                                path);
     }
 }

@@ -13,32 +13,34 @@
 /* --- URLs --- */
 
 /* Requires a digest, which alone makes the data trusted (runner/fetch/fetch.h parses the rest). */
-static void look_at_url(const dt_rule_case *c, const char *path, const char *url)
+static void look_at_url(const dt_rule_case *c, const char *path, int64_t index, const char *url)
 {
     static const char key[] = "#sha256=";
     const char *digest = strstr(url, key), *secret = dt_url_secret(url, DT_URL_DATA);
 
     if (secret != NULL && !dt_reading_resolved(c->reading, path))
-        dt_rule_broken(
-            c, path,
+        dt_rule_broken_item(
+            c, path, index,
             "'%s' has a URL that contains %s, which would be stored and shown with the recipe: put "
             "a name and password into ~/.netrc, or download the file and name its path",
             path, secret);
     else if (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0)
-        dt_rule_broken(c, path, "'%s' has a URL that is neither https:// nor http://", path);
+        dt_rule_broken_item(c, path, index, "'%s' has a URL that is neither https:// nor http://",
+                            path);
     else if (digest == NULL || strspn(digest + sizeof(key) - 1, "0123456789abcdefABCDEF") != 64 ||
              digest[sizeof(key) - 1 + 64] != '\0')
-        dt_rule_broken(c, path,
-                       "'%s' has a URL without a digest: append '#sha256=' and the 64 digits from "
-                       "its publisher, or from 'sha256sum' of a trusted copy",
-                       path);
+        dt_rule_broken_item(
+            c, path, index,
+            "'%s' has a URL without a digest: append '#sha256=' and the 64 digits from "
+            "its publisher, or from 'sha256sum' of a trusted copy",
+            path);
 }
 
 static void look_at_urls(const dt_rule_case *c, const char *path, const dt_string_list *list)
 {
     for (int64_t i = 0; i < list->count; i++)
         if (strstr(list->items[i], "://") != NULL)
-            look_at_url(c, path, list->items[i]);
+            look_at_url(c, path, i, list->items[i]);
 }
 
 void dt_rule_urls(const dt_rule_case *c)

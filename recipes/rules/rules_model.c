@@ -52,9 +52,9 @@ void dt_rule_end_ids(const dt_rule_case *c)
     for (int64_t i = 0; i < ids->count; i++)
         if (!dt_text_number(&number, ids->items[i]) || number != floor(number) || number < 0 ||
             number > INT32_MAX)
-            dt_rule_broken(c, "model.end_ids",
-                           "'model.end_ids' has '%s': expected token ids, 0 or more",
-                           ids->items[i]);
+            dt_rule_broken_item(c, "model.end_ids", i,
+                                "'model.end_ids' has '%s': expected token ids, 0 or more",
+                                ids->items[i]);
 }
 
 static bool rotates(const dt_recipe *recipe)
@@ -185,16 +185,6 @@ void dt_rule_length(const dt_rule_case *c)
                        "'schedule.steps' is missing (length of the whole run)");
 }
 
-void dt_rule_warmup(const dt_rule_case *c)
-{
-    long long steps = c->recipe->schedule.steps, warmup = c->recipe->schedule.warmup_steps;
-
-    if (steps > 0 && warmup > steps)
-        dt_rule_broken(c, "schedule.warmup_steps",
-                       "'schedule.warmup_steps' %lld is above 'schedule.steps' %lld", warmup,
-                       steps);
-}
-
 void dt_rule_min_lr(const dt_rule_case *c)
 {
     if (c->recipe->schedule.min_lr > c->recipe->optimizer.lr)
@@ -213,12 +203,14 @@ void dt_rule_two_lengths(const dt_rule_case *c)
 
 void dt_rule_all_warmup(const dt_rule_case *c)
 {
-    if (c->recipe->schedule.steps > 0 &&
-        c->recipe->schedule.warmup_steps == c->recipe->schedule.steps)
+    long long steps = c->recipe->schedule.steps, warmup = c->recipe->schedule.warmup_steps;
+
+    if (steps > 0 && warmup >= steps)
         dt_rule_broken(c, "schedule.warmup_steps",
-                       "'schedule.warmup_steps' %lld is the whole run, which ends when the "
-                       "learning rate is reached",
-                       (long long)c->recipe->schedule.warmup_steps);
+                       "'schedule.warmup_steps' %lld %s 'schedule.steps' %lld: the run %s", warmup,
+                       warmup > steps ? "is above" : "equals", steps,
+                       warmup > steps ? "ends before the learning rate is reached"
+                                      : "ends when the learning rate is reached");
 }
 
 void dt_rule_decay(const dt_rule_case *c)

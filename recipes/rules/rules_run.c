@@ -149,8 +149,9 @@ void dt_rule_dp_nodes(const dt_rule_case *c)
 }
 
 /* Checks one option of sbatch, which is passed on unchanged; options that change the kind of job are refused. */
-static void look_at_option(const dt_rule_case *c, const char *option)
+static void look_at_option(const dt_rule_case *c, int64_t index)
 {
+    const char *option = c->recipe->slurm.options.items[index];
     static const char *const taken[] = {"--array",    "--nodes",     "--ntasks-per-node",
                                         "--parsable", "--test-only", "--output",
                                         "--chdir",    "--wait",      "--wrap",
@@ -158,23 +159,23 @@ static void look_at_option(const dt_rule_case *c, const char *option)
     size_t name = strcspn(option, "=");
 
     if (strncmp(option, "--", 2) != 0 || name < 3) {
-        dt_rule_broken(c, "slurm.options",
-                       "'slurm.options' takes options of sbatch in their long form, as in "
-                       "'--partition=gpu'");
+        dt_rule_broken_item(c, "slurm.options", index,
+                            "'slurm.options' takes options of sbatch in their long form, as in "
+                            "'--partition=gpu'");
         return;
     }
     for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
         if (strlen(taken[k]) == name && strncmp(taken[k], option, name) == 0)
-            dt_rule_broken(c, "slurm.options",
-                           "'slurm.options': dtrun sets '%s' itself, from nodes, ranks and threads "
-                           "of the recipe",
-                           taken[k]);
+            dt_rule_broken_item(c, "slurm.options", index,
+                                "'slurm.options': dtrun sets '%s' itself, from nodes, ranks and "
+                                "threads of the recipe",
+                                taken[k]);
 }
 
 void dt_rule_slurm_options(const dt_rule_case *c)
 {
     for (int64_t i = 0; i < c->recipe->slurm.options.count; i++)
-        look_at_option(c, c->recipe->slurm.options.items[i]);
+        look_at_option(c, i);
 }
 
 void dt_rule_launcher_lost(const dt_rule_case *c)

@@ -28,20 +28,38 @@ void dt_rule_fault(const dt_rule_case *c, dt_status st)
         *c->st = st;
 }
 
-void dt_rule_broken(const dt_rule_case *c, const char *path, const char *fmt, ...)
+/* Reports a violation at the mark of the path; index -1: of the whole field. */
+static void broken(const dt_rule_case *c, const char *path, int64_t index, const char *fmt,
+                   va_list args)
 {
     dt_error *err = c->reading->err;
     char message[sizeof(err->message)];
     dt_problem *problem;
-    va_list args;
 
-    va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
-    va_end(args);
     DT_FAIL(err, DT_ERR_RECIPE, "%s%s%s", message, c->rule->remedy != NULL ? ": " : "",
             c->rule->remedy != NULL ? c->rule->remedy : "");
-    dt_text_mark_prefix(err, dt_reading_mark(c->reading, path));
+    dt_text_mark_prefix(err, dt_reading_item_mark(c->reading, path, index));
     problem = add(c);
     if (problem != NULL)
         problem->absent = !dt_reading_given(c->reading, path);
+}
+
+void dt_rule_broken(const dt_rule_case *c, const char *path, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    broken(c, path, -1, fmt, args);
+    va_end(args);
+}
+
+void dt_rule_broken_item(const dt_rule_case *c, const char *path, int64_t index, const char *fmt,
+                         ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    broken(c, path, index, fmt, args);
+    va_end(args);
 }

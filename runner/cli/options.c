@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "runner/cli/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -129,6 +130,25 @@ static dt_status value_set(dt_value *value, const dt_option *option, const char 
     return DT_OK;
 }
 
+/* Refuses a value of --set without '='. `next` are the words that follow, up to NULL: "--set optimizer.lr 0.1" was
+ * probably meant as one word. */
+static dt_status check_assignment(const dt_option *option, const char *text, char *const *next,
+                                  dt_error *err)
+{
+    if (option->value == NULL || strcmp(option->value, DT_ASSIGNMENT) != 0 ||
+        strchr(text, '=') != NULL)
+        return DT_OK;
+    if (next[0] != NULL && strcmp(next[0], "=") == 0 && next[1] != NULL)
+        next++;
+    if (next[0] != NULL && (isdigit((unsigned char)next[0][0]) || next[0][0] == '.'))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--%s %s: expected " DT_ASSIGNMENT " in one word: --%s %s=%s", option->name,
+                       text, option->name, text, next[0]);
+    return DT_FAIL(err, DT_ERR_USAGE,
+                   "--%s %s: expected " DT_ASSIGNMENT ", such as 'optimizer.lr=1e-3'", option->name,
+                   text);
+}
+
 /* Makes the error for an argument `word` that getopt_long refused with `code`. */
 static dt_status refuse(const dt_arguments *args, int code, const char *word, dt_error *err)
 {
@@ -244,6 +264,8 @@ static dt_status parse_words(dt_arguments *args, int argc, char **argv, dt_arena
         size_t i = option_index(args, code);
         args->values[i].given = true;
         st = value_set(&args->values[i], &args->options[i], optarg, arena, err);
+        if (st == DT_OK && optarg != NULL)
+            st = check_assignment(&args->options[i], optarg, argv + optind, err);
         if (st != DT_OK)
             return st;
     }

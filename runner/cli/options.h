@@ -24,6 +24,9 @@ typedef enum dt_option_kind {
     DT_OPTION_LIST    /* repeatable */
 } dt_option_kind;
 
+/* Placeholder of options whose values must have a '='. */
+#define DT_ASSIGNMENT "KEY=VALUE"
+
 typedef struct dt_option {
     const char *name; /* "limit" for --limit */
     char letter;      /* 'n' for -n; 0: none */
@@ -47,8 +50,9 @@ typedef struct dt_value {
 
 typedef struct dt_arguments {
     const dt_command *command;
-    const dt_option *options; /* of the command, then --server if .runs is REMOTE, --json and --help */
-    dt_value *values;         /* one for each option */
+    const dt_option
+        *options;     /* of the command, then --server if .runs is REMOTE, --json and --help */
+    dt_value *values; /* one for each option */
     size_t options_count;
     char **operands;
     int operands_count;

@@ -26,7 +26,7 @@
     {.name = "set", \
      .letter = 's', \
      .kind = DT_OPTION_LIST, \
-     .value = "KEY=VALUE", \
+     .value = DT_ASSIGNMENT, \
      .help = set_help}, \
     DT_STRICT_OPTION
 /* clang-format on */

@@ -153,7 +153,7 @@ int dt_report_exit_code(dt_status status)
     }
 }
 
-void dt_report_problems(const dt_command *command, const dt_problems *problems)
+void dt_report_problems(const dt_command *command, dt_problems *problems)
 {
     dt_strbuf text, place;
     dt_term term;
@@ -162,8 +162,11 @@ void dt_report_problems(const dt_command *command, const dt_problems *problems)
     dt_strbuf_init(&text);
     dt_strbuf_init(&place);
     for (size_t i = 0; i < problems->count; i++) {
-        const dt_problem *problem = &problems->items[i];
+        dt_problem *problem = &problems->items[i];
 
+        if (problem->printed)
+            continue;
+        problem->printed = true;
         dt_term_add(&text, &term, problem->warning ? DT_STYLE_WARN : DT_STYLE_BAD, "dtrun %s:%s",
                     command->name, problem->warning ? " warning:" : "");
         dt_term_add(&text, &term, DT_STYLE_PLAIN, " %s\n", problem->message);

@@ -31,7 +31,7 @@ void dt_report_note(const dt_call *call, const char *fmt, ...) DT_PRINTF(2, 3);
 int dt_report_error(const dt_command *command, bool json, const dt_error *error);
 int dt_report_exit_code(dt_status status);
 /* Prints each problem with its place and source line: "dtrun launch: warning: gpt.yaml:3:1: ...". */
-void dt_report_problems(const dt_command *command, const dt_problems *problems);
+void dt_report_problems(const dt_command *command, dt_problems *problems);
 /* dt_report_error for a recipe, with all of its problems; with --json "error" has them too. */
 int dt_report_bad_recipe(const dt_call *call, const dt_error *error);
 

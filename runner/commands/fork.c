@@ -77,7 +77,7 @@ static const dt_option options[] = {
     {.name = "set",
      .letter = 's',
      .kind = DT_OPTION_LIST,
-     .value = "KEY=VALUE",
+     .value = DT_ASSIGNMENT,
      .help = "override a recipe value for the new run, as in --set optimizer.lr=1e-4"},
     DT_STRICT_OPTION,
     DT_EXISTING_RUN_OPTIONS,

@@ -92,7 +92,7 @@ static const dt_option options[] = {
     {.name = "set",
      .letter = 's',
      .kind = DT_OPTION_LIST,
-     .value = "KEY=VALUE",
+     .value = DT_ASSIGNMENT,
      .help = "override a recipe value from here on, as in --set schedule.steps=4000"},
     DT_STRICT_OPTION,
     {.name = "from",

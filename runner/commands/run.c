@@ -123,7 +123,7 @@ out:
 
 static dt_status run(dt_call *call, dt_error *err)
 {
-    dt_recipe_source source = {.path = "dtrun-run"};
+    dt_recipe_source source = {.path = "dtrun-run", .unwritten = true};
     dt_store *store = NULL;
     dt_status st = DT_OK;
     dt_labels labels = {0};

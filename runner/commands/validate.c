@@ -130,6 +130,8 @@ static json_t *warnings_of(const verdict *of, const dt_problems *problems)
         if (problems->items[i].warning)
             json_array_append_new(warnings, dt_json_text(problems->items[i].message));
     dt_preflight_each_warning(of->flight.warnings, add_json_warning, warnings);
+    if (of->flight.warning != NULL)
+        json_array_append_new(warnings, dt_json_text(of->flight.warning));
     if (of->tight.message[0] != '\0')
         json_array_append_new(warnings, dt_json_text(of->tight.message));
     return warnings;

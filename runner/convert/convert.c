@@ -127,7 +127,7 @@ out:
 /* Checks that the generated recipe parses. Skips a layer, which is not a complete recipe. */
 static dt_status check(const dt_draft *draft, const char *path, const char *text, dt_error *err)
 {
-    dt_recipe_source source = {.path = path, .text = text};
+    dt_recipe_source source = {.path = path, .text = text, .unwritten = true};
     dt_recipe recipe;
     dt_status st;
 

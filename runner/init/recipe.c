@@ -28,7 +28,7 @@ static dt_status look_at_recipe(dt_init_draft *d, const char *text, dt_error *er
 {
     const dt_gpu_spec *gpu = NULL;
     dt_recipe *recipe = dt_arena_alloc(d->arena, sizeof(*recipe));
-    dt_recipe_source source = {.path = d->wish->path, .text = text};
+    dt_recipe_source source = {.path = d->wish->path, .text = text, .unwritten = true};
     dt_status st = DT_OK;
 
     DT_TRY(dt_recipe_read(recipe, &source, d->arena, err));

@@ -143,6 +143,10 @@ void dt_fit_add(dt_table *table, const dt_fit *fit)
     add_rates(table, fit);
     dt_table_add(table, DT_STYLE_DIM, "time");
     dt_table_add(table, DT_STYLE_PLAIN, "%s (%s)", dt_fit_time_text(fit, table->arena), fit->basis);
+    if (fit->flight->warning != NULL) {
+        dt_table_add(table, DT_STYLE_WARN, "warning");
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", fit->flight->warning);
+    }
 }
 
 void dt_fit_note(const dt_fit *fit, const dt_call *call)
@@ -150,6 +154,8 @@ void dt_fit_note(const dt_fit *fit, const dt_call *call)
     const dt_memory *memory = &fit->flight->memory;
     char count[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
 
+    if (fit->flight->warning != NULL)
+        dt_report_note(call, "warning: %s", fit->flight->warning);
     dt_report_note(call, "%s parameters, %s per rank; the steps take %s (%s)",
                    dt_format_count(count, sizeof(count), (double)memory->parameter_count),
                    dt_format_bytes(bytes, sizeof(bytes), (double)memory->total_bytes),

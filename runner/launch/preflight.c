@@ -223,7 +223,7 @@ static dt_status look_at_recipe(dt_preflight *out, const dt_recipe *recipe,
         dt_recipe_locate_data(err, source, arena);
     DT_TRY(st);
     DT_TRY(plan_recipe(out, &here, gpus, arena, err));
-    DT_TRY(dt_preflight_check_steps(out, err));
+    DT_TRY(dt_preflight_check_steps(out, arena, err));
 out:
     return st;
 }

@@ -31,6 +31,7 @@ typedef struct dt_preflight {
     int64_t tokens_per_step;
     const dt_tree
         *tree; /* folder of a command for nodes that do not share it, or NULL (workdir.h) */
+    const char *warning;       /* about the steps, which are known only with the data; NULL: none */
     const dt_origins *origins; /* origins of the recipe, stored with the attempt; may be NULL */
 } dt_preflight;
 
@@ -68,8 +69,8 @@ int64_t dt_preflight_samples(const dt_preflight *flight);
 int64_t dt_preflight_items(const dt_preflight *flight);
 /* With data.pack: returns the share of padding in an epoch. */
 double dt_preflight_padding(const dt_preflight *flight);
-/* Returns DT_ERR_RECIPE if the recipe's steps do not fit its data, as far as known. */
-dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err);
+/* Returns DT_ERR_RECIPE if the recipe's steps do not fit its data, as far as known. Sets flight->warning. */
+dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_error *err);
 /* Returns the steps of the whole run as the engine will count them with this plan, from its
  * start (NULL) or from a checkpoint's position; 0 if only a full read of the data can tell. */
 int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at);

@@ -75,7 +75,7 @@ int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at
     return dt_budget_steps(recipe, &sampler, dt_preflight_samples(flight), at);
 }
 
-dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err)
+dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_error *err)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
     int64_t steps = dt_preflight_steps(flight, NULL);
@@ -84,11 +84,14 @@ dt_status dt_preflight_check_steps(const dt_preflight *flight, dt_error *err)
 
     if (count_in(&sampler, flight))
         DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, dt_preflight_samples(flight), err));
-    if (steps > 0 && recipe->schedule.warmup_steps > steps)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "'schedule.warmup_steps' %lld exceeds the %lld steps of 'schedule.epochs' %lld",
-                 (long long)recipe->schedule.warmup_steps, (long long)steps,
-                 (long long)recipe->schedule.epochs);
+    if (steps > 0 && recipe->schedule.epochs > 0 && recipe->schedule.warmup_steps > steps)
+        flight->warning =
+            dt_arena_printf(arena,
+                            "'schedule.warmup_steps' %lld is above the %lld steps of "
+                            "'schedule.epochs' %lld: the run ends before the learning rate is "
+                            "reached",
+                            (long long)recipe->schedule.warmup_steps, (long long)steps,
+                            (long long)recipe->schedule.epochs);
 out:
     return st;
 }

@@ -58,6 +58,17 @@ says "--set" "soon"
 expect 2 launch "$work/tiny.yaml" --set nonsense
 one_line
 says "--set"
+for command in "launch $work/tiny.yaml" "resume last"; do
+    expect 2 $command --set schedule.steps 100
+    one_line
+    says "--set schedule.steps: expected KEY=VALUE in one word: --set schedule.steps=100"
+done
+
+# The recipe of `dtrun run` is in no file: no position in it, and no line of it.
+expect 2 run --nodes 'gpu[01-' -- true
+one_line
+says "dtrun run: node 'gpu[01-': expected numbers"
+lacks " | "
 
 # A recipe that is not there, or no file.
 expect 2 launch "$work/missing.yaml"

@@ -83,7 +83,7 @@ wrong "did you mean 'transformer'" fairseq -- fairseq-train d --task translation
 wrong "supported: the transformer family" fairseq -- fairseq-train d --task translation --arch transformer_lm
 wrong "unsupported --task translation_moe (expected language_modeling or translation)" fairseq -- fairseq-train d --task translation_moe --arch transformer
 wrong "neither --max-tokens nor --batch-size" fairseq -- fairseq-train d --arch transformer
-wrong "the converted recipe is invalid" "${base[@]}" --arch transformer_lm --decoder-attention-heads 7
+wrong "the converted recipe is invalid: 'model.heads'" "${base[@]}" --arch transformer_lm --decoder-attention-heads 7
 wrong "is not a multiple of" llm.c -- ./train_gpt2cu -b 4 -t 64 -d 1000 -e d12
 wrong "cannot be divided among 3 ranks" nanogpt -- torchrun --nproc_per_node 3 train.py
 wrong "batch_size: expected a whole number" nanogpt -- --batch_size=much

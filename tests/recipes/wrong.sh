@@ -10,7 +10,7 @@ dtrun=$(cd ../../.. && realpath "$DTRUN_BIN")/dtrun
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache
-unset LAYER NAMES # what recipes here take from the environment
+unset LAYER NAMES STEPS DATA # what recipes here take from the environment
 failed=0 count=0
 
 # What recipes here name; all else is about the recipe.

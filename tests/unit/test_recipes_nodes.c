@@ -34,10 +34,11 @@ static void expect_expanded(const char *item, const char *want)
 {
     const dt_string_list items = {.items = &item, .count = 1};
     char all[1024] = "";
+    int64_t wrong;
     fixture f;
 
     open_fixture(&f);
-    assert_int_equal(dt_nodes_expand(&f.out, &items, &f.arena, &f.err), DT_OK);
+    assert_int_equal(dt_nodes_expand(&f.out, &wrong, &items, &f.arena, &f.err), DT_OK);
     for (int64_t i = 0; i < f.out.count; i++)
         snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i > 0 ? "," : "",
                  f.out.items[i]);
@@ -48,10 +49,11 @@ static void expect_expanded(const char *item, const char *want)
 static void expect_refused(const char *item, const char *part)
 {
     const dt_string_list items = {.items = &item, .count = 1};
+    int64_t wrong;
     fixture f;
 
     open_fixture(&f);
-    assert_int_equal(dt_nodes_expand(&f.out, &items, &f.arena, &f.err), DT_ERR_RECIPE);
+    assert_int_equal(dt_nodes_expand(&f.out, &wrong, &items, &f.arena, &f.err), DT_ERR_RECIPE);
     if (strstr(f.err.message, part) == NULL)
         fail_msg("'%s' says '%s', not '%s'", item, f.err.message, part);
     dt_arena_release(&f.arena);

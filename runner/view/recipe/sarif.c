@@ -52,24 +52,6 @@ static json_t *uri_of(const char *path)
     return text;
 }
 
-/* Returns the message without its prefix "gpt.yaml:14:9: ". */
-static const char *without_mark(const dt_problem *problem)
-{
-    const char *message = problem->message;
-    dt_strbuf mark;
-    size_t length;
-
-    if (problem->mark.source == NULL)
-        return message;
-    dt_strbuf_init(&mark);
-    dt_text_mark_write(&mark, &problem->mark);
-    length = mark.length;
-    if (strncmp(message, mark.data, length) == 0 && strncmp(message + length, ": ", 2) == 0)
-        message += length + 2;
-    dt_strbuf_release(&mark);
-    return message;
-}
-
 static void add_result(json_t *sarif, const char *rule, const char *level, const char *message,
                        const dt_text_mark *mark)
 {
@@ -95,7 +77,7 @@ void dt_sarif_add(json_t *sarif, const dt_problems *problems)
         const dt_problem *problem = &problems->items[i];
 
         add_result(sarif, problem->rule, problem->warning ? "warning" : "error",
-                   without_mark(problem), &problem->mark);
+                   dt_text_without_mark(problem->message, &problem->mark), &problem->mark);
     }
 }
 
