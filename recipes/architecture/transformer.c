@@ -407,6 +407,7 @@ static const char *const reads[] = {
     "data.target",
     "data.codes",
     "data.too_long",
+    "data.empty",
     "evaluate.bleu",
     "evaluate.beam",
     NULL,

@@ -84,7 +84,8 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     dt_strbuf_add_fmt(out, "batch %lld ", (long long)recipe->batch.sequences);
     if (!kind->reads_rows)
         dt_strbuf_add_fmt(out, "x %lld ", (long long)recipe->batch.tokens);
-    dt_strbuf_add_fmt(out, "%ss x %lld layers%s\n", kind->item, (long long)recipe->model.layers,
+    dt_strbuf_add_fmt(out, "%ss x %lld layer%s%s\n", kind->item, (long long)recipe->model.layers,
+                      recipe->model.layers == 1 ? "" : "s",
                       recomputes[recipe->activation_checkpointing]);
     add_line(out, "buffers", memory->buffers_bytes);
     dt_strbuf_add_fmt(out, "%ss, %sgradients being sent, %s%sthe program\n", kind->item,

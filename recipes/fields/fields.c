@@ -33,6 +33,7 @@ static const char *const output_metrics[] = {"none", "json", "tensorboard", NULL
 static const char *const stop_signals[] = {"TERM", "INT", "HUP", "USR1", "USR2", "QUIT", NULL};
 static const char *const searches[] = {"grid", "zip", "random", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
+static const char *const empties[] = {"refuse", "drop", NULL};
 static const char *const too_longs[] = {"refuse", "drop", NULL};
 static const char *const ships[] = {"auto", "never", NULL};
 #define NAME(preset, ...) preset,

@@ -80,6 +80,7 @@ typedef enum dt_tokens_kind {
     DT_TOKENS_ROWS   /* .csv, for models on rows; not a value of recipes */
 } dt_tokens_kind;
 typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;
+typedef enum dt_empty_kind { DT_EMPTY_REFUSE, DT_EMPTY_DROP } dt_empty_kind;
 typedef enum dt_too_long_kind { DT_TOO_LONG_REFUSE, DT_TOO_LONG_DROP } dt_too_long_kind;
 typedef enum dt_ship_kind { DT_SHIP_AUTO, DT_SHIP_NEVER } dt_ship_kind;
 typedef enum dt_schedule_kind {
@@ -222,6 +223,7 @@ typedef struct dt_recipe {
         int64_t end_of_text;  /* id that ends documents; -1: the tokenizer's */
         const char *source, *target; /* sentence pairs: the two languages (runner/corpus/) */
         const char *codes;           /* "" or an absolute file of subword-nmt codes */
+        dt_empty_kind empty;         /* pairs with an empty side */
         dt_too_long_kind too_long;   /* pairs longer than batch.tokens */
         dt_tail_kind tail;           /* the end of an epoch that does not fill a step */
         dt_ship_kind ship;           /* copy files to nodes that lack them */

@@ -197,8 +197,15 @@ static bool say_colon_in_braces(const place *p)
 
 static bool say_flow(const place *p)
 {
+    char c = char_at(p, p->at);
+
     if (say_bracket_in_word(p) || say_colon_in_braces(p))
         return true;
+    if (c == ']' || c == '}') {
+        dt_strbuf_add_fmt(&p->out->message, "a '%c' is missing before this '%c'",
+                          c == ']' ? '}' : ']', c);
+        return true;
+    }
     dt_strbuf_add_fmt(&p->out->message, "%s: is a comma missing before it, or one too many?",
                       p->fault->problem);
     return true;
@@ -232,7 +239,7 @@ static bool say_two_colons(const place *p)
     return true;
 }
 
-/* "model:gpt2-small" in the line above, which therefore has no key. */
+/* "seed:1" in the line above, which therefore has no key. */
 static bool say_missing_blank_above(const place *p)
 {
     dt_strbuf *message = &p->out->message;

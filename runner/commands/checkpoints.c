@@ -45,8 +45,11 @@ static void add_row(dt_table *table, const dt_store_checkpoint *checkpoint, cons
 
 static dt_status checkpoints(dt_call *call, dt_error *err)
 {
-    static const dt_table_column columns[] = {
-        {"step", true}, {"size", true}, {"validation", true}, {"saved", true}, {"path", false}};
+    static const dt_table_column columns[] = {{"step", true},
+                                              {"size", true},
+                                              {"validation loss", true},
+                                              {"saved", true},
+                                              {"path", false}};
     json_t *object, *array = json_array();
     dt_store_checkpoint *all;
     const char *path;

@@ -192,7 +192,8 @@ static void add_facts(dt_strbuf *out, const dt_term *term, const dt_run *run,
     add_fact(&table, "elapsed", dt_clock_duration(a, sizeof(a), timing->elapsed_seconds));
     dt_provenance_add(&table, all->attempts, all->attempts_count);
     add_fact(&table, "recipe", run->recipe_path);
-    add_fact(&table, "hash", run->recipe_hash);
+    dt_table_add(&table, DT_STYLE_DIM, "hash");
+    dt_table_add_whole(&table, DT_STYLE_PLAIN, "%s", run->recipe_hash);
     add_fact(&table, "folder", all->folder);
     dt_table_write(out, &table, term, 2);
 }

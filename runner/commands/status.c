@@ -20,7 +20,7 @@
 
 #include "base/banned.h"
 
-enum { BAR_COLUMNS = 40 };
+enum { BAR_COLUMNS = 40, BAR_LEAST = 8, BESIDE_BAR = 32, NUMBERS_COLUMNS = 64 };
 
 /* Adds the cause of the last restart, if there is more than one attempt. */
 static dt_status add_attempt(dt_strbuf *out, const dt_term *term, dt_store *store,
@@ -38,6 +38,15 @@ out:
     return st;
 }
 
+static size_t bar_columns(const dt_term *term)
+{
+    int room = term->columns - BESIDE_BAR;
+
+    if (!term->seen || room > BAR_COLUMNS)
+        return BAR_COLUMNS;
+    return (size_t)(room > BAR_LEAST ? room : BAR_LEAST);
+}
+
 static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, const dt_timing *timing)
 {
     double share = run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
@@ -53,7 +62,7 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", run->reason);
     if (run->steps_total > 0 || !command) {
         dt_strbuf_add_str(out, "  ");
-        dt_bar_add(out, term, dt_runs_run_style(run), share, BAR_COLUMNS);
+        dt_bar_add(out, term, dt_runs_run_style(run), share, bar_columns(term));
         dt_term_add(out, term, DT_STYLE_PLAIN, " %d%%  %s %s\n", (int)(share * 100),
                     dt_task_of_lines(run) ? "line" : "step",
                     dt_runs_progress(a, sizeof(a), " of ", run));
@@ -64,9 +73,10 @@ static void add_run(dt_strbuf *out, const dt_term *term, const dt_run *run, cons
     if (command && isnan(run->loss) && isnan(run->valid_loss))
         has_numbers = false; /* it reports none */
     else if (!dt_task_of_lines(run))
-        dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation %s   ",
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  loss %s   validation loss %s%s",
                     dt_format_loss(a, sizeof(a), run->loss),
-                    dt_format_loss(b, sizeof(b), run->valid_loss));
+                    dt_format_loss(b, sizeof(b), run->valid_loss),
+                    term->seen && term->columns < NUMBERS_COLUMNS ? "\n  " : "   ");
     else if (isnan(timing->lines_per_second))
         dt_strbuf_add_str(out, "  ");
     else

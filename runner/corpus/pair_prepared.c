@@ -29,6 +29,7 @@ typedef struct work {
     const dt_sides *sides;
     const char *const *names; /* names of the languages */
     const char *field;
+    dt_empty_kind empty;
     void (*tell)(const char *text);
     /* The results. */
     dt_side_encoder encoders[DT_LANGUAGES];
@@ -198,12 +199,13 @@ static dt_status check(const work *all, dt_error *err)
 {
     const dt_pair_tally *counts = &all->counts;
 
-    if (dt_documents_too_broken(counts->broken, counts->lines))
-        return DT_FAIL(
-            err, DT_ERR_RECIPE,
-            "%s: %lld of %lld pairs have an empty or missing side, the first ones %s; correct them",
-            all->field, (long long)counts->broken, (long long)counts->lines,
-            counts->broken_words.data);
+    if (all->empty == DT_EMPTY_REFUSE && dt_documents_too_broken(counts->broken, counts->lines))
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "%s: %lld of %lld pairs have an empty or missing side, the first ones %s; "
+                       "correct them, "
+                       "or set data.empty: drop",
+                       all->field, (long long)counts->broken, (long long)counts->lines,
+                       counts->broken_words.data);
     if (all->pairs == 0)
         return DT_FAIL(err, DT_ERR_RECIPE, "%s has no sentence pair%s%s", all->field,
                        counts->broken > 0 ? ": " : "", counts->broken_words.data);
@@ -250,7 +252,8 @@ out:
 /* --- the data of a recipe */
 
 static dt_status make_key(char *hex, const dt_pair_files *files, const dt_tokenizer *tokenizer,
-                          const char *const names[], dt_arena *arena, dt_error *err)
+                          const char *const names[], dt_empty_kind empty, dt_arena *arena,
+                          dt_error *err)
 {
     json_t *json = dt_tokenizer_to_json(tokenizer);
     char digest[DT_DIGEST_SIZE];
@@ -274,6 +277,8 @@ static dt_status make_key(char *hex, const dt_pair_files *files, const dt_tokeni
             }
         dt_strbuf_add_char(&all, '\n');
     }
+    if (empty == DT_EMPTY_DROP) /* what one recipe accepts, another may refuse */
+        dt_strbuf_add_str(&all, "drop\n");
     dt_digest_of(hex, all.data, all.length);
 out:
     json_decref(json);
@@ -291,6 +296,7 @@ static dt_status open_list(dt_prepared *out, const dt_recipe *recipe, const dt_s
                 .sides = dt_tokenizer_sides(tokenizer),
                 .names = names,
                 .field = field,
+                .empty = recipe->data.empty,
                 .tell = tell};
     dt_prepared_job job = {.context = &all, .work = make, .tell = tell};
     dt_status st = DT_OK;
@@ -304,7 +310,7 @@ static dt_status open_list(dt_prepared *out, const dt_recipe *recipe, const dt_s
         dt_strbuf_init(&all.starts[i]);
     }
     DT_TRY(dt_pair_files_find(&files, entries, names, field, arena, err));
-    DT_TRY(make_key(job.key, &files, tokenizer, names, arena, err));
+    DT_TRY(make_key(job.key, &files, tokenizer, names, recipe->data.empty, arena, err));
     DT_TRY(dt_prepared_folder(out, &job, make_it, arena, err));
     if (out->files.count == 0) /* find what preparing would refuse */
         DT_TRY(read_pairs(&all, HEAD_LINES, err));

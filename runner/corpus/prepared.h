@@ -13,7 +13,7 @@
  *            after a killed one continues with the missing parts
  * Threads    one per processor; two commands that need the same folder wait for each other
  * Pairs      one thread, not resumable. More than 10 pairs, and more than one in a thousand, with an empty side are
- *            an error
+ *            an error, unless data.empty is drop
  * Errors     DT_ERR_RECIPE: text that is not UTF-8 with file and byte, a .csv without the column,
  *            more broken lines than one in a thousand (and 10) with the first ones named;
  *            DT_ERR_IO: a full disk

@@ -83,10 +83,11 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_fit *fit, 
                      dt_format_whole(text, sizeof(text), recipe->schedule.epochs));
     dt_table_add(&table, DT_STYLE_DIM, "%ss per step", kind->item);
     dt_table_add(&table, DT_STYLE_PLAIN,
-                 recipe->batch.max_tokens > 0 ? "about %s: %s x %lld accumulated x %lld ranks"
-                                              : "%s = %s x %lld accumulated x %lld ranks",
+                 recipe->batch.max_tokens > 0 ? "about %s: %s x %lld accumulated x %lld rank%s"
+                                              : "%s = %s x %lld accumulated x %lld rank%s",
                  dt_format_whole(text, sizeof(text), flight->tokens_per_step),
-                 batch_text(arena, recipe), (long long)recipe->batch.accumulate, (long long)ranks);
+                 batch_text(arena, recipe), (long long)recipe->batch.accumulate, (long long)ranks,
+                 ranks == 1 ? "" : "s");
     if (steps > 0) {
         dt_table_add(&table, DT_STYLE_DIM, "total %ss", kind->item);
         dt_table_add(

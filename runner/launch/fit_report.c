@@ -120,12 +120,15 @@ static const char *across_text(const dt_fit *fit, dt_arena *arena)
 
 static void add_rates(dt_table *table, const dt_fit *fit)
 {
-    char bytes[DT_FORMAT_SIZE];
+    char bytes[DT_FORMAT_SIZE], flops[DT_FORMAT_SIZE], matrices[DT_FORMAT_SIZE];
 
-    dt_table_add(table, DT_STYLE_DIM, "GFLOP per step");
-    dt_table_add(table, DT_STYLE_PLAIN,
-                 fit->matrix_flops > 0 ? "%.3g, plus %.3g for the optimizer" : "%.3g",
-                 1e-9 * fit->flops, 1e-9 * fit->matrix_flops);
+    dt_table_add(table, DT_STYLE_DIM, "FLOP per step");
+    dt_format_count(flops, sizeof(flops), fit->flops);
+    if (fit->matrix_flops > 0)
+        dt_table_add(table, DT_STYLE_PLAIN, "%s, plus %s for the optimizer", flops,
+                     dt_format_count(matrices, sizeof(matrices), fit->matrix_flops));
+    else
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", flops);
     dt_table_add(table, DT_STYLE_DIM, "sent per step");
     dt_table_add(table, DT_STYLE_PLAIN, "%s%s%s",
                  dt_format_bytes(bytes, sizeof(bytes), fit->sent_bytes),

@@ -250,7 +250,7 @@ static void add_command(dt_table *table, const json_t *one)
         dt_table_add(table, DT_STYLE_DIM, "command");
     else
         dt_table_add(table, DT_STYLE_DIM, "command of %lld", (long long)attempt);
-    dt_table_add(table, DT_STYLE_PLAIN, "%s", text.data);
+    dt_table_add_whole(table, DT_STYLE_PLAIN, "%s", text.data);
     dt_strbuf_release(&text);
 }
 

@@ -108,9 +108,10 @@ static void add_row(dt_table *table, const dt_sweep_point *point, const seen *no
 dt_status dt_group_table(dt_strbuf *out, const dt_term *term, const dt_sweep_group *group,
                          dt_store *store, dt_arena *arena, dt_error *err)
 {
-    static const dt_table_column columns[] = {
-        {"point", false}, {"run", false},       {"state", false}, {"step", true},
-        {"loss", true},   {"validation", true}, {"values", false}};
+    static const dt_table_column columns[] = {{"point", false}, {"run", false},
+                                              {"state", false}, {"step", true},
+                                              {"loss", true},   {"validation loss", true},
+                                              {"values", false}};
     dt_status st = DT_OK;
     dt_table table;
     seen now;

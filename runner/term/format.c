@@ -41,6 +41,20 @@ char *dt_format_count(char *out, size_t size, double value)
     return out;
 }
 
+char *dt_format_value(char *out, size_t size, double value)
+{
+    char digits[DT_FORMAT_SIZE];
+
+    if (isnan(value))
+        snprintf(out, size, "-");
+    else if (fabs(value) >= 10000 && fabs(value) < 1e15)
+        snprintf(out, size, "%s%s", value < 0 ? "-" : "",
+                 dt_format_count(digits, sizeof(digits), fabs(value)));
+    else
+        snprintf(out, size, "%.5g", value);
+    return out;
+}
+
 char *dt_format_bytes(char *out, size_t size, double bytes)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};

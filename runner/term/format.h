@@ -20,6 +20,8 @@ extern "C" {
 char *dt_format_count(char *out, size_t size, double value);
 /* 950 B, 12.3 kB, 4.56 MB: in powers of 1000. */
 char *dt_format_bytes(char *out, size_t size, double bytes);
+/* 1.8421, -0.0126, 3e-05, 240k, -8.44k: a number of any size, of a metric that can be anything. */
+char *dt_format_value(char *out, size_t size, double value);
 /* 12,345 */
 char *dt_format_whole(char *out, size_t size, int64_t value);
 /* 1.8421; four digits after the point. */

@@ -141,6 +141,14 @@ static void add_cell(dt_strbuf *out, const dt_term *term, const cell *at, size_t
     dt_term_add(out, term, style, "%s", mark);
 }
 
+static void add_label(char label[DT_FORMAT_SIZE], double value)
+{
+    if (fabs(value) < 10000)
+        snprintf(label, DT_FORMAT_SIZE, "%.4g", value);
+    else
+        dt_format_value(label, DT_FORMAT_SIZE, value);
+}
+
 static void add_grid(dt_strbuf *out, const dt_term *term, const grid *g, const dt_plot *plot)
 {
     for (size_t row = 0; row < g->rows; row++) {
@@ -148,7 +156,7 @@ static void add_grid(dt_strbuf *out, const dt_term *term, const grid *g, const d
         size_t end = g->columns;
 
         if (row == 0 || row + 1 == g->rows)
-            snprintf(label, sizeof(label), "%.4g", row == 0 ? g->y.high : g->y.low);
+            add_label(label, row == 0 ? g->y.high : g->y.low);
         dt_term_add(out, term, DT_STYLE_DIM, "%9.9s |", label);
         while (end > 0 && g->cells[row * g->columns + end - 1].dots == 0)
             end--;
@@ -195,20 +203,36 @@ void dt_plot_add(dt_strbuf *out, const dt_term *term, const dt_plot *plot, dt_ar
     add_axis(out, term, g.columns, plot);
 }
 
+/* Returns the next bucket at or after `at` that has a value; `count` if there is none. */
+static size_t next_value(const double *values, size_t count, size_t at)
+{
+    while (at < count && !isfinite(values[at]))
+        at++;
+    return at;
+}
+
 void dt_plot_spark(dt_strbuf *out, const dt_term *term, const double *values, size_t count)
 {
+    size_t last = 0, next;
     range y = {NAN, NAN};
 
     if (!term->unicode)
         return;
     for (size_t i = 0; i < count; i++)
         widen(&y, values[i]);
-    for (size_t i = 0; i < count && !isnan(y.low); i++) {
-        double share = y.high > y.low ? (values[i] - y.low) / (y.high - y.low) : 0;
+    for (size_t i = next_value(values, count, 0); i < count && !isnan(y.low); i++) {
+        double value = values[i], share;
 
-        if (!isfinite(values[i]))
-            dt_strbuf_add_char(out, ' ');
-        else /* U+2581 to U+2588 */
-            dt_strbuf_add_fmt(out, "\xe2\x96%c", (char)(0x81 + (int)(share * 7 + 0.5)));
+        next = next_value(values, count, i);
+        if (next == count)
+            break;
+        if (next > i) /* no point is in this bucket: the line from the last value to the next one */
+            value = values[last] +
+                    (values[next] - values[last]) * (double)(i - last) / (double)(next - last);
+        else
+            last = i;
+        share = y.high > y.low ? (value - y.low) / (y.high - y.low) : 0;
+        dt_strbuf_add_fmt(out, "\xe2\x96%c",
+                          (char)(0x81 + (int)(share * 7 + 0.5))); /* U+2581 to U+2588 */
     }
 }

@@ -32,7 +32,8 @@ size_t dt_plot_buckets(int columns);
 /* Adds the plot, or nothing if no curve has a value. Ends with a line feed. */
 void dt_plot_add(dt_strbuf *out, const dt_term *term, const dt_plot *plot, dt_arena *arena);
 
-/* Adds one line of blocks, ▁ for the lowest value to █ for the highest; nothing without Unicode. */
+/* Adds one line of blocks, ▁ for the lowest value to █ for the highest; nothing without Unicode. A bucket without a value
+ * gets one between its neighbours, and none at the ends. */
 void dt_plot_spark(dt_strbuf *out, const dt_term *term, const double *values, size_t count);
 
 #ifdef __cplusplus

@@ -1,13 +1,21 @@
 #include "runner/term/table.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/banned.h"
+
+enum {
+    CUT_LEAST = 8, /* least width of a column of text */
+    WRAP_FIRST =
+        24, /* columns of text are wrapped to this width before spare columns are left out */
+    TEXT_LEAST = 20 /* room of the last column, even if the others leave less */
+};
 
 typedef struct dt_table_cell {
     const char *text;
     dt_style style;
+    bool whole;
 } dt_table_cell;
 
 struct dt_table_row {
@@ -27,7 +35,7 @@ static dt_table_row *row_new(dt_table *table)
         dt_arena_alloc(table->arena, sizeof(*row) + table->columns_count * sizeof(row->cells[0]));
 
     for (size_t i = 0; i < table->columns_count; i++)
-        row->cells[i] = (dt_table_cell){"", DT_STYLE_PLAIN};
+        row->cells[i] = (dt_table_cell){"", DT_STYLE_PLAIN, false};
     if (table->last != NULL)
         table->last->next = row;
     else
@@ -36,33 +44,58 @@ static dt_table_row *row_new(dt_table *table)
     return row;
 }
 
-void dt_table_add(dt_table *table, dt_style style, const char *fmt, ...)
+static bool is_path(const char *text)
+{
+    return text[0] == '/' || strncmp(text, "~/", 2) == 0;
+}
+
+static void add(dt_table *table, dt_style style, bool whole, const char *text)
 {
     dt_table_row *row = table->next == 0 ? row_new(table) : table->last;
-    char text[1024];
-    va_list args;
 
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    row->cells[table->next].text = dt_arena_strdup(table->arena, text);
-    row->cells[table->next].style = style;
+    row->cells[table->next] = (dt_table_cell){text, style, whole || is_path(text)};
     table->next = (table->next + 1) % table->columns_count;
 }
 
-static size_t column_width(const dt_table *table, size_t column)
+void dt_table_add(dt_table *table, dt_style style, const char *fmt, ...)
+{
+    const char *text;
+    va_list args;
+
+    va_start(args, fmt);
+    text = dt_arena_vprintf(table->arena, fmt, args);
+    va_end(args);
+    add(table, style, false, text);
+}
+
+void dt_table_add_whole(dt_table *table, dt_style style, const char *fmt, ...)
+{
+    const char *text;
+    va_list args;
+
+    va_start(args, fmt);
+    text = dt_arena_vprintf(table->arena, fmt, args);
+    va_end(args);
+    add(table, style, true, text);
+}
+
+/* --- widths --- */
+
+/* Returns the width of the widest cell. In the last column, whole cells need none: nothing is after them. */
+static size_t column_width(const dt_table *table, size_t column, bool fitted)
 {
     const char *title = table->columns[column].title;
     size_t widest = title != NULL ? dt_term_width(title) : 0;
+    bool last = column + 1 == table->columns_count;
 
     for (const dt_table_row *row = table->first; row != NULL; row = row->next) {
         size_t width = dt_term_width(row->cells[column].text);
-        widest = width > widest ? width : widest;
+
+        if (width > widest && !(fitted && last && row->cells[column].whole))
+            widest = width;
     }
     return widest;
 }
-
-#define CUT_LEAST 8 /* least width of a clipped column */
 
 static size_t total_width(const dt_table *table, const size_t *widths, size_t indent)
 {
@@ -74,31 +107,43 @@ static size_t total_width(const dt_table *table, const size_t *widths, size_t in
     return total;
 }
 
+/* Narrows columns of text, the widest first, until the table fits or all are at most `least` wide. */
+static void narrow(size_t *widths, const dt_table *table, size_t indent, size_t room, size_t least)
+{
+    for (;;) {
+        size_t total = total_width(table, widths, indent), widest = table->columns_count, over;
+
+        for (size_t i = 0; i < table->columns_count; i++)
+            if (!table->columns[i].right && widths[i] > least &&
+                (widest == table->columns_count || widths[i] > widths[widest]))
+                widest = i;
+        if (total <= room || widest == table->columns_count)
+            return;
+        over = total - room;
+        widths[widest] = widths[widest] > least + over ? widths[widest] - over : least;
+    }
+}
+
 /* Reduces widths until the table fits in `room` columns. A width of 0 leaves a column out. */
 static void fit(size_t *widths, const dt_table *table, size_t indent, size_t room)
 {
-    while (total_width(table, widths, indent) > room) {
-        size_t leave = 0, widest = 0, over;
+    if (!table->clipped)
+        narrow(widths, table, indent, room, WRAP_FIRST);
+    while (table->spare != NULL && total_width(table, widths, indent) > room) {
+        size_t leave = 0;
 
-        for (size_t i = 1; table->spare != NULL && i < table->columns_count; i++)
+        for (size_t i = 1; i < table->columns_count; i++)
             if (widths[i] > 0 && table->spare[i] > 0 &&
                 (leave == 0 || table->spare[i] > table->spare[leave]))
                 leave = i;
-        if (leave > 0) {
-            widths[leave] = 0;
-            continue;
-        }
-        for (size_t i = 0; i < table->columns_count; i++)
-            if (!table->columns[i].right && widths[i] > widths[widest])
-                widest = i;
-        over = total_width(table, widths, indent) - room;
-        if (widths[widest] > CUT_LEAST + over)
-            widths[widest] -= over;
-        else if (widths[widest] > CUT_LEAST)
-            widths[widest] = CUT_LEAST;
-        return;
+        if (leave == 0)
+            break;
+        widths[leave] = 0;
     }
+    narrow(widths, table, indent, room, CUT_LEAST);
 }
+
+/* --- cells --- */
 
 static void add_blanks(dt_strbuf *out, size_t count)
 {
@@ -119,29 +164,77 @@ static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *ce
     dt_strbuf_release(&text);
 }
 
-static void write_row(dt_strbuf *out, const dt_table *table, const dt_term *term,
-                      const dt_table_cell *cells, const size_t *widths, size_t indent)
+/* Returns the bytes of the text that go into one line: up to a blank, else after a hyphen or a slash, else what fits. */
+static size_t piece_of(const char *text, size_t width)
 {
-    size_t owed = indent; /* blanks are written only before text */
+    size_t length = dt_term_fitting(text, width), mark = length;
 
-    for (size_t i = 0; i < table->columns_count; i++) {
-        size_t width = dt_term_width(cells[i].text), blank = widths[i] - width;
-        if (widths[i] == 0)
+    if (text[length] == '\0' || text[length] == ' ' || text[length] == '\n')
+        return length;
+    while (mark > 1 && strchr("-/_,;:", text[mark - 1]) == NULL)
+        mark--;
+    return mark > 1 ? mark : length;
+}
+
+/* A row that is being written. */
+typedef struct writer {
+    dt_strbuf *out;
+    const dt_table *table;
+    const dt_term *term;
+    const size_t *widths;
+    size_t indent;
+    bool wraps;
+} writer;
+
+/* Writes the first lines of all cells, and leaves the rest of each in `rest`. Returns whether there is more to write. A
+ * cell that is wider than its column ends the line, so that the cells after it stay in their columns. */
+static bool write_line(const writer *w, const dt_table_cell *cells, const char **rest)
+{
+    size_t owed = w->indent; /* blanks are written only before text */
+    bool more = false, ended = false;
+
+    for (size_t i = 0; i < w->table->columns_count; i++) {
+        bool right = w->table->columns[i].right, cut = w->table->clipped && w->term->seen;
+        size_t width = dt_term_width(rest[i]), room = w->widths[i], length = strlen(rest[i]);
+        dt_table_cell cell = cells[i];
+
+        if (room == 0)
             continue;
-        if (width > widths[i])
-            blank = 0;
-        if (cells[i].text[0] != '\0') {
-            add_blanks(out, owed + (table->columns[i].right ? blank : 0));
-            if (width > widths[i])
-                add_cut(out, term, &cells[i], widths[i]);
-            else
-                dt_term_add(out, term, cells[i].style, "%s", cells[i].text);
-            owed = table->columns[i].right ? 2 : blank + 2;
-        } else {
-            owed += widths[i] + 2;
+        if (ended || rest[i][0] == '\0') {
+            more = more || rest[i][0] != '\0';
+            owed += room + 2;
+            continue;
         }
+        add_blanks(w->out, owed + (right && width < room ? room - width : 0));
+        if (width > room && cut) {
+            cell.text = rest[i];
+            add_cut(w->out, w->term, &cell, room);
+            width = room;
+        } else {
+            if (width > room && w->wraps && !cell.whole && !right)
+                length = piece_of(rest[i], room);
+            dt_term_add(w->out, w->term, cell.style, "%.*s", (int)length, rest[i]);
+            width = length < strlen(rest[i]) ? dt_term_width_of(rest[i], length) : width;
+        }
+        owed = right || width >= room ? 2 : room - width + 2;
+        ended = w->wraps && width > room;
+        rest[i] += cut ? strlen(rest[i]) : length;
+        rest[i] += strspn(rest[i], " \n");
+        more = more || rest[i][0] != '\0';
     }
-    dt_strbuf_add_char(out, '\n');
+    dt_strbuf_add_char(w->out, '\n');
+    return more;
+}
+
+static void write_row(const writer *w, const dt_table_cell *cells)
+{
+    const char **rest =
+        dt_arena_alloc_array(w->table->arena, w->table->columns_count, sizeof(rest[0]));
+
+    for (size_t i = 0; i < w->table->columns_count; i++)
+        rest[i] = cells[i].text;
+    while (write_line(w, cells, rest))
+        ;
 }
 
 void dt_table_write(dt_strbuf *out, const dt_table *table, const dt_term *term, int indent)
@@ -149,18 +242,27 @@ void dt_table_write(dt_strbuf *out, const dt_table *table, const dt_term *term, 
     size_t *widths = dt_arena_alloc_array(table->arena, table->columns_count, sizeof(widths[0]));
     dt_table_cell *titles =
         dt_arena_alloc_array(table->arena, table->columns_count, sizeof(titles[0]));
+    size_t room = (size_t)(term->columns > 0 ? term->columns : 80), last = table->columns_count - 1;
+    const writer w = {out, table, term, widths, (size_t)indent, term->seen && !table->clipped};
     bool titled = false;
 
     for (size_t i = 0; i < table->columns_count; i++) {
         const char *title = table->columns[i].title;
-        widths[i] = column_width(table, i);
-        titles[i] = (dt_table_cell){title != NULL ? title : "", DT_STYLE_DIM};
+        widths[i] = column_width(table, i, w.wraps);
+        titles[i] = (dt_table_cell){title != NULL ? title : "", DT_STYLE_DIM, true};
         titled = titled || title != NULL;
     }
-    if (term->seen)
-        fit(widths, table, (size_t)indent, (size_t)(term->columns > 0 ? term->columns : 80));
+    if (term->seen && !titled &&
+        !table->clipped) { /* labels keep their width, their values are wrapped */
+        size_t taken = total_width(table, widths, (size_t)indent) - widths[last];
+
+        if (taken + widths[last] > room)
+            widths[last] = room > taken + TEXT_LEAST ? room - taken : TEXT_LEAST;
+    } else if (term->seen) {
+        fit(widths, table, (size_t)indent, room);
+    }
     if (titled)
-        write_row(out, table, term, titles, widths, (size_t)indent);
+        write_row(&w, titles);
     for (const dt_table_row *row = table->first; row != NULL; row = row->next)
-        write_row(out, table, term, row->cells, widths, (size_t)indent);
+        write_row(&w, row->cells);
 }

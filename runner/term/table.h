@@ -25,6 +25,7 @@ typedef struct dt_table {
     size_t columns_count, next; /* next: the column of the next cell */
     const int *spare; /* of each column: on a narrow terminal the highest is left out first; 0:
                          never; NULL: all columns stay */
+    bool clipped;     /* one line a row: cells are clipped instead of wrapped, for screens */
     dt_table_row *first, *last;
 } dt_table;
 
@@ -32,9 +33,12 @@ void dt_table_init(dt_table *table, const dt_table_column *columns, size_t colum
                    dt_arena *arena);
 /* Adds a cell, from left to right; after the last column a new row starts. */
 void dt_table_add(dt_table *table, dt_style style, const char *fmt, ...) DT_PRINTF(3, 4);
+/* The same for a text that people copy, such as a command. Only the terminal breaks it; so are cells that begin as a path
+ * does. */
+void dt_table_add_whole(dt_table *table, dt_style style, const char *fmt, ...) DT_PRINTF(3, 4);
 /* Writes the table with two spaces between columns, `indent` before the first and none at line
- * ends. If it is wider than the terminal, spare columns are left out, then the widest is clipped.
- * Files and pipes get everything. */
+ * ends. If it is wider than the terminal, cells of text are wrapped, then spare columns are left out, then cells are
+ * wrapped further. Files and pipes get everything, one line a row. */
 void dt_table_write(dt_strbuf *out, const dt_table *table, const dt_term *term, int indent);
 
 #ifdef __cplusplus

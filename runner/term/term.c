@@ -136,10 +136,15 @@ static size_t next_columns(size_t *length, bool *is_style, const char *text)
 
 size_t dt_term_width(const char *text)
 {
+    return dt_term_width_of(text, strlen(text));
+}
+
+size_t dt_term_width_of(const char *text, size_t bytes)
+{
     size_t columns = 0, length;
     bool is_style;
 
-    for (; *text != '\0'; text += length)
+    for (const char *end = text + bytes; text < end; text += length)
         columns += next_columns(&length, &is_style, text);
     return columns;
 }
@@ -179,8 +184,7 @@ void dt_term_add_whole(dt_strbuf *out, const dt_term *term, const char *text)
     }
 }
 
-/* Number of bytes that fit into `columns` and end before a space; at least one character. */
-static size_t fitting(const char *text, size_t columns)
+size_t dt_term_fitting(const char *text, size_t columns)
 {
     size_t used = 0, at = 0, blank = 0, length;
     bool is_style;
@@ -204,7 +208,7 @@ void dt_term_add_wrapped(dt_strbuf *out, const dt_term *term, dt_style style, si
     size_t room = columns > indent ? columns - indent : 1;
 
     while (*text != '\0') {
-        size_t length = columns > 0 ? fitting(text, room) : strcspn(text, "\n");
+        size_t length = columns > 0 ? dt_term_fitting(text, room) : strcspn(text, "\n");
 
         dt_strbuf_add_fmt(out, "%*s", (int)indent, "");
         dt_term_add(out, term, style, "%.*s", (int)length, text);

@@ -57,8 +57,11 @@ void dt_term_add(dt_strbuf *out, const dt_term *term, dt_style style, const char
 void dt_term_add_wrapped(dt_strbuf *out, const dt_term *term, dt_style style, size_t indent,
                          size_t columns, const char *text);
 
-/* Columns of text: our styles take none, a character dt_display_columns. */
+/* Columns of text, or of its first bytes: our styles take none, a character dt_display_columns. */
 size_t dt_term_width(const char *text);
+size_t dt_term_width_of(const char *text, size_t bytes);
+/* Returns the bytes of the text that fit into `columns` and end before a blank or a line feed; at least one character. */
+size_t dt_term_fitting(const char *text, size_t columns);
 
 /* Adds text that may contain styles of dt_term_add. All other escape sequences are replaced, and
  * without colour the styles are removed. */

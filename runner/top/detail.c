@@ -92,7 +92,7 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_top_detail
         dt_term_add(out, term, DT_STYLE_PLAIN, "loss %s  ",
                     dt_format_loss(text, sizeof(text), run->loss));
     if (!isnan(run->valid_loss))
-        dt_term_add(out, term, DT_STYLE_PLAIN, "validation %s  ",
+        dt_term_add(out, term, DT_STYLE_PLAIN, "validation loss %s  ",
                     dt_format_loss(text, sizeof(text), run->valid_loss));
     if (!command || !isnan(detail->timing.tokens_per_second))
         dt_term_add(out, term, DT_STYLE_PLAIN, "%s %s  ",

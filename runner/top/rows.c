@@ -177,6 +177,7 @@ void dt_top_rows_add(dt_strbuf *out, const dt_term *term, const dt_top_rows *row
 
     dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), arena);
     table.spare = spare;
+    table.clipped = true;
     for (int64_t i = first; i < rows->count && i < first + most; i++)
         add_row(&table, term, &rows->items[i], i == selected, now_ms);
     dt_table_write(out, &table, term, 0);

@@ -15,7 +15,8 @@ rows = [  # id, name, state, hours ago, lr, loss, tags, group
     ("ddd555", "gpt-c", "stopped", 1, 1e-3, 2.0, "good", "g2")]
 for run, name, state, hours, lr, loss, tags, group in rows:
     at = now - hours * 3600000
-    recipe = {"name": name, "ranks": 2, "optimizer": {"kind": "adamw", "lr": lr}, "data": {"train": ["/d/corpus.txt"]}}
+    recipe = {"name": name, "ranks": 2, "optimizer": {"kind": "adamw", "lr": lr}, "data": {"train": ["/d/corpus.txt"]},
+              "env": ["KEY=" + 20 * run]}
     number = db.execute("INSERT INTO runs (id, name, created_ms, attempt, step, loss, recipe_path, recipe_text,"
                         " tags, run_group) VALUES (?, ?, ?, 1, 10, ?, 'r.yaml', '', ?, ?)",
                         (run, name, at, loss, tags, group)).lastrowid
@@ -121,6 +122,12 @@ expect 0 rm --yes lost
 
 expect 2 list --since yesterday
 says "expected a time such as 90m"
+# Values of the environment are no columns, unless they are asked for.
+expect 0 list
+lacks "KEY="
+says "optimizer.lr"
+expect 0 list --columns env
+says "KEY=aaa222aaa222"
 expect 0 list 'loss>100'
 says "no runs like that"
 

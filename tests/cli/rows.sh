@@ -21,7 +21,7 @@ expect 0 plan examples/mlp.yaml --set model.loss=squared_error --json
 json "o['model']['vocab'] is None" "o['model']['item'] == 'row'"
 expect 0 launch "${recipe[@]}" --dry-run
 says "rows per step" "32 = 16 rows x 1 accumulated x 2 ranks" "total rows" "batch 16 rows x 2 layers" \
-    "rows, gradients being sent" "GFLOP per step"
+    "rows, gradients being sent" "FLOP per step"
 silent
 expect 0 launch "${recipe[@]}" --dry-run --json
 json "o['vocab'] is None" "o['item'] == 'row'" "o['tokens_per_step'] == 32"

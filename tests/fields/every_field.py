@@ -126,6 +126,7 @@ FIELDS = {
     'data.source': [value('t', 'shared', {**ONE_DICTIONARY, 'data.target': 's'})],
     'data.target': [value('s', 'shared', {**ONE_DICTIONARY, 'data.source': 't'})],
     'data.too_long': [value('drop', 'pairs', {**PAIRS, 'batch.tokens': 10})],
+    'data.empty': [value('drop', 'pairs', PAIRS)],
     'data.ship': [value('never', 'plain')],
     'batch.sequences': [value(3, 'dp')],
     'batch.tokens': [value(24, 'dp')],

@@ -295,6 +295,13 @@ static void test_few_empty_lines_are_left_out_and_many_refused(void **state)
         dt_strbuf_add_str(&de, i <= 11 ? "\n" : "das haus\n");
     data_write(folder, "train.de", de.data, de.length);
     refuse(folder, "11 of 40 pairs have an empty or missing side", "train.de:1 (it is empty)");
+    here = folder->recipe;
+    here.data.empty = DT_EMPTY_DROP;
+    if (dt_prepare_recipe(&here, true, remember, &made, NULL, &folder->names, &err) != DT_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(made.facts.documents, 29);
+    assert_int_equal(made.facts.broken, 11);
+    refuse(folder, "11 of 40 pairs have an empty or missing side", "set data.empty: drop");
     dt_strbuf_release(&de);
     dt_strbuf_release(&en);
 }

@@ -41,13 +41,8 @@ static void test_an_unknown_key_names_the_line_and_the_likely_key(void **state)
          "/r/gpt.yaml:4:14: unknown key 'frobnicate' (known here: every, keep, "
          "every_epoch, keep_epochs, keep_best, best_by)"},
         {LEAST "<<: 1\n",
-         "/r/gpt.yaml:4:1: unknown key '<<' (known here: name, task, nodes, hostfile, nodes_min, "
-         "gpus, ranks, threads, tensor, network, slurm, strategy, model, activation_checkpointing, "
-         "cuda_graphs, precision, data, batch, optimizer, schedule, time_limit, clip, seed, "
-         "evaluate, checkpoint, log, "
-         "grace_seconds, failure, search, early_stop, notify, command, shell, processes, "
-         "workdir, setup, collect, args, env, metrics, checkpoints, resume, stop_signal, lines, "
-         "generate)"},
+         "/r/gpt.yaml:4:1: unknown key '<<': remove it, or see docs/recipe.md for the fields of a "
+         "recipe"},
     };
     EXPECT_ALL(cases);
 }
@@ -169,14 +164,14 @@ static void test_what_is_missing_is_asked_for_where_its_map_begins(void **state)
 {
     static const bad cases[] = {
         {"data: a\nschedule: {steps: 1}\n",
-         "/r/gpt.yaml:1:1: 'model.layers' is missing (transformer blocks; mlp: layers "
-         "before the output): set it, or use 'preset: gpt2-small' for all dimensions"},
+         "/r/gpt.yaml: 'model' is missing: add a preset, as in 'model: gpt2-small', or dimensions, "
+         "as in 'model: {layers: 4, heads: 4, embed: 128}'"},
         {"data: a\nschedule: {steps: 1}\nmodel:\n  layers: 2\n",
          "/r/gpt.yaml:3:1: 'model.heads' is missing (attention heads of a block; they "
          "divide embed, unless head_width is given): set it, or use 'preset: gpt2-small' "
          "for all dimensions"},
         {"model: gpt2-small\nschedule: {steps: 1}\n",
-         "/r/gpt.yaml:1:1: 'data.train' is missing (training files or globs; relative ones "
+         "/r/gpt.yaml: 'data.train\' is missing (training files or globs; relative ones "
          "start at the recipe's folder; https://HOST/FILE#sha256=DIGEST is downloaded and "
          "checked before anything starts)"},
         {"model: gpt2-small\ndata: a\n\nschedule: cosine\n",
@@ -195,8 +190,6 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
         {"data: a\nschedule: {steps: 1}\nmodel: {layers: 1, heads: 9, embed: 8}\n",
          "/r/gpt.yaml:3:27: 'model.heads' 9 does not divide 'model.embed' 8: the nearest that "
          "does is 8"},
-        {"data: a\nmodel: gpt2-small\nschedule: {steps: 10, warmup_steps: 11}\n",
-         "/r/gpt.yaml:3:37: 'schedule.warmup_steps' 11 is above 'schedule.steps' 10"},
         {"data: a\nmodel: gpt2-small\nschedule: {steps: 10, min_lr: 1}\n",
          "/r/gpt.yaml:3:31: 'schedule.min_lr' 1 is above 'optimizer.lr' 0.0003"},
         {"data: {train: a, validation: b, split: 0.2}\nmodel: gpt2-small\nschedule: {steps: 10}\n",
@@ -213,7 +206,7 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
          "/r/gpt.yaml:5:8: 'slurm.options' takes options of sbatch in their long form, as in "
          "'--partition=gpu'"},
         {LEAST "nodes: slurm:4\nslurm: [--partition=a, --array=1-3]\n",
-         "/r/gpt.yaml:5:8: 'slurm.options': dtrun sets '--array' itself, from nodes, ranks "
+         "/r/gpt.yaml:5:24: 'slurm.options': dtrun sets '--array' itself, from nodes, ranks "
          "and threads of the recipe"},
         {LEAST "nodes: [a, b]\nhostfile: /h\n",
          "/r/gpt.yaml:5:11: 'hostfile' and 'nodes' cannot be combined: remove one"},
@@ -271,7 +264,8 @@ static void test_text_that_is_not_plain_yaml_is_refused(void **state)
         {"? [a]\n: b\n", "/r/gpt.yaml:1:3: a key must be plain text"},
         {"data: \"a\\0b\"\n", "/r/gpt.yaml:1:7: a text with a zero byte in it"},
         {"data: [[[[[[[[[a]]]]]]]]]\n", "/r/gpt.yaml:1:13: nested too deeply for a recipe"},
-        {"a: b: c\n", "/r/gpt.yaml:1:5: not YAML: mapping values are not allowed in this context"},
+        {"a: b: c\n", "/r/gpt.yaml:1:4: not YAML: a value with a colon and a blank needs quotes: "
+                      "'a: \"b: c\"'"},
         {"data: a\nname: b\xe2\x80\xa8ranks: 2\n",
          "/r/gpt.yaml:2:8: line separator U+2028: use a plain line break"},
     };
@@ -285,8 +279,7 @@ static void test_what_is_not_closed_is_reported_where_it_opens(void **state)
         {"data: a\nmodel: {layers: 2,\n  heads: 2\n# so far\n\n",
          "/r/gpt.yaml:2:8: this '{' is not closed: a '}' is missing"},
         {"model: {", "/r/gpt.yaml:1:8: this '{' is not closed: a '}' is missing"},
-        {"data: {train: [a, b}\n", "/r/gpt.yaml:1:20: not YAML: did not find expected ',' or ']' "
-                                   "while parsing a flow sequence"},
+        {"data: {train: [a, b}\n", "/r/gpt.yaml:1:20: not YAML: a ']' is missing before this '}'"},
         {"model: {layers: 2, heads: 2\ndata: a\nschedule: {steps: 1}\n",
          "/r/gpt.yaml:2:5: not YAML: did not find expected ',' or '}' while parsing a flow mapping "
          "(is the '{' of line 1, column 8, closed?)"},
@@ -311,7 +304,7 @@ static void test_a_leading_zero_is_refused(void **state)
         {"model: gpt2-small\nschedule: {steps: 1}\ndata: {train: a, validation: 00.1}\n",
          "/r/gpt.yaml:3:30: 'data.split' is '00.1':" ZERO "0.1"},
         {LEAST "nodes: [{host: a, ranks: 04}]\n",
-         "/r/gpt.yaml:4:8: node 'a ranks=04': remove the leading zero of the number"},
+         "/r/gpt.yaml:4:9: node 'a ranks=04': remove the leading zero of the number"},
     };
     EXPECT_ALL(cases);
     expect_refused(LEAST, "ranks=010",
@@ -331,8 +324,8 @@ static void test_what_looks_like_a_space_or_a_letter_is_named(void **state)
         {LEAST "clip:\u00a01\n",
          "/r/gpt.yaml:4:6: not YAML: no-break space U+00A0, which YAML does not treat as a "
          "space (could not find expected ':'): type a plain space"},
-        {LEAST "# a\u00a0b\nclip: : a\n",
-         "/r/gpt.yaml:5:7: not YAML: mapping values are not allowed in this context"},
+        {LEAST "# a\u00a0b\nclip: : a\n", "/r/gpt.yaml:5:7: not YAML: a value with a colon and a "
+                                          "blank needs quotes: 'clip: \": a\"'"},
         {LEAST "ranks: 1\u200b2\n", "/r/gpt.yaml:4:8: 'ranks' is '1<U+200B>2': expected a whole "
                                     "number, 1 to 1024 per node"},
         {LEAST "cl\u0456p: 1\n", "/r/gpt.yaml:4:1: unknown key 'cl\u0456p', with U+0456 as "

@@ -174,11 +174,10 @@ static void test_a_change_is_checked_like_a_recipe(void **state)
     assert_int_equal(to.recipe.schedule.steps, 500);
     assert_string_equal(to.recipe.name, "run-of-mine");
     reading_close(&to);
-    change(&to, &from, "schedule.warmup_steps=500");
+    change(&to, &from, "schedule.min_lr=1");
     assert_int_equal(to.st, DT_ERR_RECIPE);
-    assert_string_equal(to.err.message,
-                        "--set schedule.warmup_steps=500: 'schedule.warmup_steps' 500 is above "
-                        "'schedule.steps' 100");
+    assert_string_equal(to.err.message, "--set schedule.min_lr=1: 'schedule.min_lr' 1 is above "
+                                        "'optimizer.lr' 0.0003");
     reading_close(&to);
     change(&to, &from, "optimizer.lr=0");
     assert_int_equal(to.st, DT_ERR_RECIPE);

@@ -166,7 +166,7 @@ static void test_an_invalid_file_name_requires_a_name(void **state)
     reading_open(&r);
     assert_int_equal(dt_recipe_read(&r.recipe, &source, &r.arena, &r.err), DT_ERR_RECIPE);
     assert_string_equal(r.err.message,
-                        "/r/my recipe.yaml:1:1: 'name' is 'my recipe' (from the file's name): "
+                        "/r/my recipe.yaml: 'name' is 'my recipe' (from the file's name): "
                         "expected 1 to 64 letters, digits, '.', '_' or '-', the first neither '.' "
                         "nor '-'");
     reading_close(&r);

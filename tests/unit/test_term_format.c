@@ -135,6 +135,21 @@ static void test_exact_numbers_have_the_fewest_digits(void **state)
     }
 }
 
+static void test_values_of_any_size_have_no_exponent_that_people_do_not_write(void **state)
+{
+    static const struct {
+        double value;
+        const char *expected;
+    } cases[] = {{1.84213, "1.8421"}, {-0.0126, "-0.0126"}, {3e-5, "3e-05"},
+                 {9999, "9999"},      {240251, "240k"},     {-8440.4, "-8440.4"},
+                 {-84404, "-84.4k"},  {1.1e12, "1.10T"},    {0, "0"},
+                 {NAN, "-"}};
+    char text[DT_FORMAT_SIZE];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(dt_format_value(text, sizeof(text), cases[i].value), cases[i].expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_times_ago_pick_their_unit),
         cmocka_unit_test(test_exact_numbers_read_back_the_same),
         cmocka_unit_test(test_exact_numbers_have_the_fewest_digits),
+        cmocka_unit_test(test_values_of_any_size_have_no_exponent_that_people_do_not_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,13 +76,20 @@ static void test_nothing_is_drawn_of_nothing(void **state)
 
 static void test_a_spark_goes_from_the_lowest_to_the_highest(void **state)
 {
-    const double values[] = {1, NAN, 8, 4.5};
+    const double values[] = {1, NAN, 8, 4.5}, gaps[] = {NAN, 8, NAN, NAN, 1, NAN};
+    const double none[] = {NAN, NAN};
     dt_strbuf text;
 
     dt_strbuf_init(&text);
     dt_plot_spark(&text, &dots, values, 4);
-    assert_string_equal(text.data, "\xe2\x96\x81 \xe2\x96\x88\xe2\x96\x85");
+    assert_string_equal(text.data,
+                        "\xe2\x96\x81\xe2\x96\x85\xe2\x96\x88\xe2\x96\x85"); /* no hole */
     dt_strbuf_reset(&text);
+    dt_plot_spark(&text, &dots, gaps, 6);
+    assert_string_equal(text.data, "\xe2\x96\x88\xe2\x96\x86\xe2\x96\x83\xe2\x96\x81");
+    dt_strbuf_reset(&text);
+    dt_plot_spark(&text, &dots, none, 2);
+    assert_string_equal(text.data, "");
     dt_plot_spark(&text, &plain, values, 4);
     assert_string_equal(text.data, "");
     dt_strbuf_release(&text);

@@ -91,8 +91,8 @@ static void test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all(void **stat
         {33, true, "run     name         step\nabcdef  shakespeare     5\n"},
         {25, true, "run     name         step\nabcdef  shakespeare     5\n"},
         {20, true, "run     name\nabcdef  shakespeare\n"},
-        {18, true, "run     name\nabcdef  shakespea~\n"},
-        {5, true, "run     name\nabcdef  shakesp~\n"},
+        {18, true, "run     name\nabcdef  shakespear\n        e\n"},
+        {5, true, "run     name\nabcdef  shakespe\n        are\n"},
         {5, false, "run     name         step  created\nabcdef  shakespeare     5      now\n"},
     };
 
@@ -117,6 +117,74 @@ static void test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all(void **stat
     }
 }
 
+/* Writes a table of two cells a row on a terminal of this width. */
+static void expect_written(const dt_table_column *columns, bool clipped, int width,
+                           const char *const *cells, size_t count, const char *expected)
+{
+    dt_term term = {.fd = -1, .seen = true, .columns = width};
+    dt_arena arena;
+    dt_table table;
+    dt_strbuf out;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&out);
+    dt_table_init(&table, columns, 2, &arena);
+    table.clipped = clipped;
+    for (size_t i = 0; i < count; i++)
+        dt_table_add(&table, DT_STYLE_PLAIN, "%s", cells[i]);
+    dt_table_write(&out, &table, &term, 2);
+    assert_string_equal(out.data, expected);
+    dt_strbuf_release(&out);
+    dt_arena_release(&arena);
+}
+
+static void test_text_is_wrapped_and_a_screen_clips_it(void **state)
+{
+    static const dt_table_column columns[] = {{"name", false}, {"why", false}};
+    static const char *const cells[] = {"a-name-of-a-run", "the disk is full, and nothing is left",
+                                        "b", "good"};
+
+    expect_written(columns, false, 36, cells, 4,
+                   "  name             why\n"
+                   "  a-name-of-a-run  the disk is full,\n"
+                   "                   and nothing is\n"
+                   "                   left\n"
+                   "  b                good\n");
+    expect_written(columns, true, 36, cells, 4,
+                   "  name             why\n"
+                   "  a-name-of-a-run  the disk is full~\n"
+                   "  b                good\n");
+}
+
+static void test_labels_keep_their_width_and_a_path_is_never_broken(void **state)
+{
+    static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
+    static const char *const cells[] = {"data", "one file, which is long enough for two lines",
+                                        "checkpoint",
+                                        "/a/folder with blanks/of/a/run/that/is/long"};
+
+    expect_written(columns, false, 40, cells, 4,
+                   "  data        one file, which is long\n"
+                   "              enough for two lines\n"
+                   "  checkpoint  /a/folder with blanks/of/a/run/that/is/long\n");
+    expect_written(columns, false, 20, cells, 2,
+                   "  data  one file, which is\n"
+                   "        long enough for two\n"
+                   "        lines\n");
+}
+
+static void test_cells_after_a_path_stay_in_their_columns(void **state)
+{
+    static const dt_table_column columns[] = {{"path", false}, {"size", true}};
+    static const char *const cells[] = {"/a/path/that/is/wider", "12", "/b", "3"};
+
+    expect_written(columns, false, 20, cells, 4,
+                   "  path          size\n"
+                   "  /a/path/that/is/wider\n"
+                   "                  12\n"
+                   "  /b               3\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +192,9 @@ int main(void)
         cmocka_unit_test(test_a_table_without_titles_has_no_title_line),
         cmocka_unit_test(test_colour_does_not_move_columns),
         cmocka_unit_test(test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all),
+        cmocka_unit_test(test_text_is_wrapped_and_a_screen_clips_it),
+        cmocka_unit_test(test_labels_keep_their_width_and_a_path_is_never_broken),
+        cmocka_unit_test(test_cells_after_a_path_stay_in_their_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-enum { KEYS_SHOWN = 40, CHART_ROWS = 12, CHART_COLUMNS = 100, VALUE_SIZE = 48 };
+enum { KEYS_SHOWN = 40, CHART_ROWS = 12, CHART_COLUMNS = 100 };
 
 static void add_mark(dt_table *table, const dt_term *term, size_t run, size_t count)
 {
@@ -96,13 +96,22 @@ static void add_runs(dt_strbuf *out, const dt_term *term, const dt_comparison *a
     dt_table_write(out, &table, term, 2);
 }
 
-static const char *show_value(char *out, const dt_curve_point *point)
+static const char *show_value(char text[DT_FORMAT_SIZE], const dt_curve_point *point)
 {
     if (isfinite(point->value))
-        snprintf(out, VALUE_SIZE, "%.5g", point->value);
+        return dt_format_value(text, DT_FORMAT_SIZE, point->value);
+    snprintf(text, DT_FORMAT_SIZE, "%s", point->step < 0 ? "-" : "nan");
+    return text;
+}
+
+/* Three digits say enough of a difference. */
+static const char *show_difference(char text[DT_FORMAT_SIZE], double difference)
+{
+    if (fabs(difference) < 10000)
+        snprintf(text, DT_FORMAT_SIZE, "%.3g", difference);
     else
-        snprintf(out, VALUE_SIZE, point->step < 0 ? "-" : "nan");
-    return out;
+        dt_format_value(text, DT_FORMAT_SIZE, difference);
+    return text;
 }
 
 /* Adds the difference to the first run, absolute and in percent. */
@@ -110,6 +119,8 @@ static void add_difference(dt_table *table, double value, double first, bool is_
                            bool more_is_better)
 {
     double difference = value - first;
+    char text[DT_FORMAT_SIZE];
+    const char *sign = difference > 0 ? "+" : "";
     bool better = more_is_better ? difference > 0 : difference < 0;
 
     if (is_first || !isfinite(difference))
@@ -119,22 +130,24 @@ static void add_difference(dt_table *table, double value, double first, bool is_
                      difference == 0 ? DT_STYLE_PLAIN
                      : better        ? DT_STYLE_GOOD
                                      : DT_STYLE_WARN,
-                     "%+.3g (%+.1f %%)", difference, 100 * difference / fabs(first));
+                     "%s%s (%+.1f %%)", sign, show_difference(text, difference),
+                     100 * difference / fabs(first));
     else
-        dt_table_add(table, DT_STYLE_PLAIN, "%+.3g", difference);
+        dt_table_add(table, DT_STYLE_PLAIN, "%s%s", sign, show_difference(text, difference));
 }
 
 static void add_metric(dt_strbuf *out, const dt_term *term, const dt_comparison *all, size_t m,
                        dt_arena *arena)
 {
     const char *name = all->metrics[m];
+    const char *title = strcmp(name, "valid_loss") == 0 ? "validation loss" : name;
     const dt_curve *first = &all->curves[m * all->count];
-    dt_table_column columns[] = {{"", false},       {name, false},      {"best", true},
+    dt_table_column columns[] = {{"", false},       {title, false},     {"best", true},
                                  {"at step", true}, {"vs first", true}, {"last", true},
                                  {"vs first", true}};
     static const int spare[] = {0, 0, 0, 2, 1, 0, 3};
     bool more = dt_metric_more_is_better(name);
-    char text[VALUE_SIZE], step[DT_FORMAT_SIZE];
+    char text[DT_FORMAT_SIZE], step[DT_FORMAT_SIZE];
     dt_table table;
 
     dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), arena);

@@ -5,7 +5,7 @@
  *
  *   shakespeare · k3v9x2 · running · 2 ranks
  *   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╸───────────────  54%  1,080 of 2,000 steps
- *   loss 1.8421 █▆▅▄▃▂▂▁   validation 1.9034   41.2k tokens/s
+ *   loss 1.8421 █▆▅▄▃▂▂▁   validation loss 1.9034   41.2k tokens/s
  *   elapsed 1m02s   left 53s   Ctrl-C detaches, the run continues
  */
 #include <math.h>
@@ -23,7 +23,7 @@
 
 #include "base/banned.h"
 
-enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, BESIDE_SPARK = 52, NODES_MOST = 16 };
+enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, BESIDE_SPARK = 57, NODES_MOST = 16 };
 enum { OUTPUT_LINES = 6, OUTPUT_BYTES = 512 };
 
 typedef struct live_view {
@@ -143,7 +143,8 @@ static void add_numbers(live_view *live, const dt_frame *frame)
         dt_curve_add_spark(&live->block, &live->term, &frame->curve, spark > 0 ? (size_t)spark : 0);
         dt_strbuf_add_str(&live->block, live->term.unicode && spark > 0 ? "   " : "  ");
         if (!isnan(run->valid_loss))
-            add_pair(live, "validation", dt_format_loss(text, sizeof(text), run->valid_loss), "");
+            add_pair(live, "validation loss", dt_format_loss(text, sizeof(text), run->valid_loss),
+                     "");
         snprintf(unit, sizeof(unit), " %s", dt_runs_speed(run));
         if (!dt_runs_is_command(run) || !isnan(frame->timing.tokens_per_second))
             add_pair(live, "", dt_format_count(text, sizeof(text), frame->timing.tokens_per_second),

@@ -28,7 +28,7 @@ static void add_origin(dt_table *table, const char *path, const json_t *origin)
                  path != NULL ? path : "  overrides");
     dt_table_add(table, path != NULL ? DT_STYLE_PLAIN : DT_STYLE_DIM, "%s",
                  text_of(origin, "value"));
-    dt_table_add(table, path != NULL ? DT_STYLE_PLAIN : DT_STYLE_DIM, "%s", where.data);
+    dt_table_add_whole(table, path != NULL ? DT_STYLE_PLAIN : DT_STYLE_DIM, "%s", where.data);
     dt_strbuf_release(&where);
 }
 

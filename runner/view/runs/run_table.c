@@ -39,11 +39,16 @@ out:
 
 void dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena)
 {
+    size_t kept = 0;
 
     *out = (dt_run_columns){.usual = true};
     if (entries->count > DIFFERING_RUNS)
         return; /* too many runs to show how their recipes differ */
     dt_recipe_diff(&out->keys, &out->count, entries->items, entries->count, arena);
+    for (size_t i = 0; i < out->count; i++) /* values of the environment can be long, and secret */
+        if (strcmp(out->keys[i], "env") != 0)
+            out->keys[kept++] = out->keys[i];
+    out->count = kept;
     if (out->count > DIFFERING_MOST)
         out->count = DIFFERING_MOST;
 }
@@ -54,7 +59,7 @@ static const struct {
     bool right;
     int spare;
 } usual[USUAL_COUNT] = {{"run", false, 0},  {"name", false, 0},   {"state", false, 0},
-                        {"step", true, 1},  {"loss", true, 2},    {"validation", true, 4},
+                        {"step", true, 1},  {"loss", true, 2},    {"validation loss", true, 4},
                         {"speed", true, 5}, {"created", true, 3}, {"group", false, 6},
                         {"tags", false, 7}};
 enum { SPEED_AT = 6, GROUP_AT = 8, TAGS_AT = 9, SPARE_FIRST = 8 };
