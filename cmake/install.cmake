@@ -13,6 +13,7 @@ install(TARGETS dtrun-agent dtrun-engine dtrun-reach RUNTIME DESTINATION libexec
 if(TARGET dtrun-cuda)
   install(TARGETS dtrun-cuda LIBRARY DESTINATION libexec/dtrun)
 endif()
+install(PROGRAMS packaging/active-runs DESTINATION libexec/dtrun)
 install(DIRECTORY docs DESTINATION share/doc/dtrun)
 install(DIRECTORY examples DESTINATION share/doc/dtrun PATTERN "*.sh" EXCLUDE)
 install(FILES README.md CHANGES.md DESTINATION share/doc/dtrun)
@@ -38,10 +39,14 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${DT_CUDA_LIBRARY_DIRS}) # CUDA's often come from no package
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openssh-client, ca-certificates")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, man-db")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/debian/prerm)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-  "You write one YAML recipe; dtrun launches its own training engine for it,
-on this machine, over ssh or under Slurm, keeps every metric and checkpoint
-in a run history, and shows it in the terminal and on a small page.
-It trains GPT-2 models by dp, ddp and fsdp; ranks, agents, nodes and the
-launcher may die, and the run goes on.")
+  "You write one YAML recipe; dtrun launches its own training engine, or any
+other program such as a PyTorch script, on this machine, over ssh or under
+Slurm. It keeps every metric and checkpoint in a run history, and shows runs
+in the terminal and on a web page.
+The engine trains GPT-2, Llama and Qwen decoders, encoder-decoders for
+translation, and multi-layer perceptrons, with dp, ddp, fsdp and tensor
+parallelism, from random or existing weights. If a rank, an agent, a node or
+the launch machine dies, the run continues.")
 include(CPack)

@@ -100,9 +100,12 @@ static int print_version(bool json)
 static int print_overview(int fd)
 {
     dt_strbuf text;
+    dt_term term;
 
+    dt_term_init(&term, fd);
     dt_strbuf_init(&text);
     dt_help_overview(&text);
+    dt_help_fit(&text, &term);
     dprintf(fd, "%s", text.data);
     dt_strbuf_release(&text);
     return fd == STDOUT_FILENO ? DT_EXIT_GOOD : DT_EXIT_USAGE;
@@ -141,13 +144,16 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
     dt_problems problems;
     const char *server;
     dt_strbuf text;
+    dt_term term;
 
     dt_arena_init(&arena, 0);
     dt_problems_init(&problems, &arena);
     dt_strbuf_init(&text);
     DT_TRY(dt_arguments_parse(&args, command, argc, argv, &arena, err));
     if (dt_arguments_flag(&args, "help")) {
+        dt_term_init(&term, STDOUT_FILENO);
         dt_help_command(&text, command);
+        dt_help_fit(&text, &term);
         DT_TRY(dt_report_text(&text, err));
     } else {
         call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};

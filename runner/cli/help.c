@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-enum { TEXT_COLUMN = 26, RIGHT_EDGE = 88 };
+enum { TEXT_COLUMN = 26, RIGHT_EDGE = DT_HELP_COLUMNS };
 
 const char dt_help_about_runs[] =
     "RUN is an id, the start of an id, a name (its newest run), or 'last'.\n";

@@ -1,4 +1,6 @@
 /* dtrun help: prints the help of dtrun or of one command, as text, manual page or docs/commands.md. */
+#include <unistd.h>
+
 #include "runner/cli/help.h"
 #include "runner/cli/man.h"
 #include "runner/cli/report.h"
@@ -20,7 +22,9 @@ static dt_status help(dt_call *call, dt_error *err)
     dt_status st = DT_OK;
     dt_strbuf text;
     json_t *object;
+    dt_term term;
 
+    dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
     if (dt_arguments_flag(call->args, "man") && call->args->operands_count == 0) {
         dt_man_overview(&text);
@@ -42,6 +46,8 @@ static dt_status help(dt_call *call, dt_error *err)
         json_object_set_new(object, "text", json_string(text.data));
         DT_TRY(dt_report_json(object, err));
     } else {
+        if (!dt_arguments_flag(call->args, "man") && !dt_arguments_flag(call->args, "markdown"))
+            dt_help_fit(&text, &term);
         DT_TRY(dt_report_text(&text, err));
     }
 out:

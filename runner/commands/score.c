@@ -187,6 +187,6 @@ const dt_command dt_command_score = {
         "four words, one reference a line, with case, `exp` smoothing; its signature is printed\n"
         "before the score. --json prints bleu, precisions, brevity_penalty, ratio,\n"
         "hypothesis_words, reference_words, lines and signature.\n"
-        "  dtrun generate RUN -i test.de | dtrun score --hypothesis - --reference test.en\n",
+        "  dtrun generate RUN -i IN | dtrun score --hypothesis - --reference OUT\n",
     .run = score,
 };

@@ -184,7 +184,7 @@ const dt_command dt_command_sql = {
         "attempts, points, checkpoints and events (docs/sql.md, or --schema), whose names and\n"
         "columns stay the same in later releases. Examples:\n"
         "  dtrun sql 'SELECT run, name, loss FROM runs ORDER BY loss LIMIT 10'\n"
-        "  dtrun sql \"SELECT step, value FROM points WHERE run = 'k3f9a2' AND metric = 'loss'\"\n"
-        "  dtrun sql 'SELECT name, path FROM checkpoints JOIN runs USING (run) WHERE kept'\n",
+        "  dtrun sql \"SELECT step, value FROM points WHERE run = 'k3f9a2'\"\n"
+        "  dtrun sql 'SELECT run, path FROM checkpoints WHERE kept'\n",
     .run = sql,
 };

@@ -21,6 +21,18 @@ PY
 done
 lacks "supervise"
 
+# Manual pages fit 80 columns: what a page does not fill is narrow enough.
+subject="the manual pages"
+if command -v groff >/dev/null; then
+    mkdir "$work/man"
+    for command in "" $commands; do
+        "$dtrun" help --man $command >"$work/man/dtrun-$command.1" || fail "no page of '$command'"
+    done
+    groff -man -Tascii -P-c -rLL=78n "$work"/man/*.1 2>/dev/null | sed 's/.\x08//g' >"$work/out"
+    [ "$(grep -c '^NAME$' "$work/out")" -eq $(($(wc -w <<<"$commands") + 1)) ] || fail "not one page a command"
+    ! grep -E '^.{81}' "$work/out" >"$work/err" || fail "wider than 80 columns"
+fi
+
 expect 0 help --markdown
 cmp -s "$work/out" docs/commands.md ||
     fail "docs/commands.md is old: dtrun help --markdown > docs/commands.md"

@@ -46,3 +46,16 @@ python3 tests/install/links.py "$work/root/usr/share/doc/dtrun" >"$work/said" 2>
 make_tiny
 dtrun=$work/root/usr/bin/dtrun
 expect 0 launch --wait "$work/tiny.yaml" --set schedule.steps=10 --set schedule.warmup_steps=1
+
+# A removal names the active runs.
+subject="the removal"
+dpkg-deb -e "$deb" "$work/control" || fail "dpkg-deb -e"
+[ -x "$work/control/prerm" ] && sh -n "$work/control/prerm" || fail "no prerm"
+grep -q '/usr/libexec/dtrun/active-runs' "$work/control/prerm" || fail "prerm does not name the active runs"
+said() { "$work/root/usr/libexec/dtrun/active-runs" 2>&1; }
+[ -z "$(said)" ] || fail "without a run: $(said)"
+expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=1000000 --set checkpoint.every=0
+run=$(head -n 1 "$work/out")
+said | grep -qF "  $run of $(id -un) (supervisor " || fail "with a run: $(said)"
+expect 0 stop "$run" --now
+grep -q "GPT-2, Llama and Qwen" <<<"$(field_of Description)" || fail "an old description: $(field_of Description)"

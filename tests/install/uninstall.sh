@@ -34,7 +34,18 @@ rm -r "$alone/share/doc/dtrun/examples"
 sed -i '\|^share/doc/dtrun/examples|d' "$alone/libexec/dtrun/installed"
 install --prefix "$alone"
 mv "$alone" "$work/moved"
+
+# A run that is active while its programs are removed is named, and continues.
+subject="removal during a run"
+make_tiny
+"$work/moved/bin/dtrun" launch "$work/tiny.yaml" --detach --set schedule.steps=1000000 --set evaluate.every=0 \
+    --set checkpoint.every=0 >"$work/out" 2>"$work/err" || fail "launch"
+run=$(head -n 1 "$work/out")
+until [ "$("$dtrun" show "$run" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" = running ]; do sleep 0.1; done
 uninstall "$work/moved"
+says "1 run is active on this machine" "  $run of " "dtrun stop RUN"
+[ "$("$dtrun" show "$run" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" = running ] || fail "the run ended"
+expect 0 stop "$run" --now
 [ ! -e "$work/moved" ] || fail "left: $(find "$work/moved" | head -n 5)"
 
 # A file that somebody put there later keeps its folder.

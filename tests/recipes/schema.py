@@ -22,12 +22,13 @@ ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 # Which faults of wrong/ a schema sees; all others are about what is missing, what another field or file or
 # the environment says, or how YAML is written.
 SEEN = """
-byte_unit command_checkpoints dotted_key dropout_of_one env_no_name extends_a_map extends_what_is_no_yaml
-extends_wrong_layer fraction_for_whole key_of_another_program layer_wrong list_for_number
-list_for_recipe long_line many_at_once map_for_text misplaced_key newer_version no_value
-no_version not_a_choice not_a_choice_in_map nothing null_map only_a_comment open_range
-sweep_of_no_field text_for_number too_high too_low unit_not_known unit_not_known_either
-unknown_key unknown_key_far_from_any unknown_key_in_map wrong_alphabet
+braces_in_a_command byte_unit command_checkpoints dotted_key dropout_of_one env_as_in_a_shell_in_lists
+env_no_name extends_a_map extends_what_is_no_yaml extends_wrong_layer fraction_for_whole gpus_by_number
+key_of_another_program keys_of_another_program layer_wrong list_for_number list_for_recipe long_line
+many_at_once map_for_text misplaced_key newer_version no_blank_alone no_blank_in_all no_blank_in_braces
+no_value no_version not_a_choice not_a_choice_in_map nothing null_map only_a_comment open_range
+sweep_of_no_field text_for_number too_high too_low unit_not_known unit_not_known_either unknown_key
+unknown_key_far_from_any unknown_key_in_map wrong_alphabet
 """.split()
 
 
