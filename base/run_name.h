@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+/* The fewest characters of an id that stand for it: a shorter word is never taken for the beginning of an id. */
+#define DT_RUN_PREFIX_LEAST 4
 #define DT_RUN_LAST           "last"
 #define DT_RUN_NAME_MAX_BYTES 64
 

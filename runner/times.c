@@ -30,6 +30,7 @@ static const dt_time_limits limits = {
     .stopping_hang_seconds = 20,
     .training_hang_seconds = 60,
     .replaced_seconds = 15,
+    .refused_seconds = 30,
     .node_patience_seconds = 3600,
     .peer_heard_seconds = 5,
     .backoff_first_seconds = 0.1,

@@ -36,6 +36,8 @@ typedef struct dt_time_limits {
     double stopping_hang_seconds; /* a silent agent hangs, while the run stops */
     double training_hang_seconds; /* a silent agent hangs, while no step is made */
     double replaced_seconds;      /* the agent that replaced a hung one is given up */
+    double
+        refused_seconds; /* a node whose sshd refuses connections at once is tried again this long */
     double node_patience_seconds; /* most that a run waits for a node that is away */
     double peer_heard_seconds;    /* a peer counts as heard if its last line is newer */
     double backoff_first_seconds; /* pause before the second connection to a node; then doubled */

@@ -65,6 +65,9 @@ static dt_status by_prefix(dt_store *store, dt_run *out, bool *found, const char
     dt_run *runs;
 
     dt_strbuf_init(&candidates);
+    *found = false;
+    if (strlen(ref) < DT_RUN_PREFIX_LEAST)
+        goto out;
     DT_TRY(DT_SQL_LIST(&runs, &count, &run_row, store, arena, err,
                        SELECT_RUN "substr(r.id, 1, length(?1)) = ?1 ORDER BY r.run DESC",
                        DT_TEXT(ref)));
@@ -96,6 +99,17 @@ static dt_status say_unknown(dt_store *store, const char *ref, dt_error *err)
             err, DT_ERR_NOT_FOUND,
             "'%s' is a group of %lld run%s; expected one run ('dtrun list --group %s' shows them)",
             ref, (long long)members, members == 1 ? "" : "s", ref);
+    if (strlen(ref) < DT_RUN_PREFIX_LEAST) {
+        DT_TRY(DT_SQL_FIRST(&members, &found, &dt_sql_one_int, store, NULL, err,
+                            "SELECT count(*) FROM runs WHERE substr(id, 1, length(?1)) = ?1",
+                            DT_TEXT(ref)));
+        if (members > 0)
+            DT_THROW(
+                err, DT_ERR_NOT_FOUND,
+                "unknown run '%s': the beginning of an id needs at least %d characters ('dtrun "
+                "list' shows all)",
+                ref, DT_RUN_PREFIX_LEAST);
+    }
     DT_THROW(err, DT_ERR_NOT_FOUND, "unknown run '%s' ('dtrun list' shows all)", ref);
 out:
     return st;

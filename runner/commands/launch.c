@@ -99,6 +99,24 @@ out:
     return st;
 }
 
+/* Makes --name the last --set. */
+static void set_name(dt_call *call)
+{
+    const dt_value *name = dt_arguments_get(call->args, "name");
+    const dt_value *sets = dt_arguments_get(call->args, "set");
+    size_t count = sets->items_count;
+    const char **items;
+
+    if (!name->given)
+        return;
+    items = dt_arena_alloc_array(call->arena, count + 1, sizeof(items[0]));
+    for (size_t i = 0; i < count; i++)
+        items[i] = sets->items[i];
+    items[count] = dt_arena_printf(call->arena, "name=%s", name->text);
+    ((dt_value *)sets)->items = items;
+    ((dt_value *)sets)->items_count = count + 1;
+}
+
 static dt_status launch(dt_call *call, dt_error *err)
 {
     dt_recipe_source source;
@@ -117,6 +135,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     if (dt_arguments_get(call->args, "gpus-as")->given && !dt_arguments_flag(call->args, "dry-run"))
         DT_THROW(err, DT_ERR_USAGE, "--gpus-as needs --dry-run: a run uses the GPUs of its nodes");
     DT_TRY(dt_label_options_read(&labels, call, err));
+    set_name(call);
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
     if (dt_task_has_lines(recipe.task))
         return launch_task(&recipe, &source, &labels, call, err);
@@ -149,6 +168,10 @@ out:
 
 static const dt_option options[] = {
     DT_RECIPE_OPTIONS("override a recipe value, as in --set optimizer.lr=1e-4"),
+    {.name = "name",
+     .kind = DT_OPTION_TEXT,
+     .value = "NAME",
+     .help = "name of the run; of a sweep: its runs are NAME-1, NAME-2, ..."},
     DT_LABEL_OPTIONS,
     DT_FOLLOW_OPTIONS,
     {.name = "dry-run",

@@ -49,6 +49,11 @@ static int64_t made_ns(const char *folder, dt_arena *arena)
     return (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
 }
 
+static bool is_prefix(const char *ref, const char *id)
+{
+    return strlen(ref) >= DT_RUN_PREFIX_LEAST && strncmp(id, ref, strlen(ref)) == 0;
+}
+
 /* Returns how well the run matches: 0 not at all, 1 as a prefix, 2 by name, 3 "last", 4 exactly. */
 static int fit_of(const candidate *one, const char *ref)
 {
@@ -58,7 +63,7 @@ static int fit_of(const candidate *one, const char *ref)
         return 3;
     if (strcmp(one->name, ref) == 0)
         return 2;
-    return strncmp(one->id, ref, strlen(ref)) == 0 ? 1 : 0;
+    return is_prefix(ref, one->id) ? 1 : 0;
 }
 
 static dt_status check_named(const char *ref, dt_error *err)
@@ -138,7 +143,8 @@ dt_status dt_direct_pick(const char **run, const json_t *runs, const char *ref, 
     json_array_foreach(runs, i, entry) {
         const char *id = json_string_value(json_object_get(entry, "run"));
 
-        if (id == NULL || strncmp(id, ref, strlen(ref)) != 0 || !is_first_of(runs, i, id))
+        if (id == NULL || (strcmp(id, ref) != 0 && !is_prefix(ref, id)) ||
+            !is_first_of(runs, i, id))
             continue;
         *run = id;
         if (strcmp(id, ref) == 0)

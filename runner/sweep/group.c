@@ -160,13 +160,15 @@ out:
     return st;
 }
 
-/* Names the points. Run names are unique across groups, and no group has the name of a run. */
-static void name_points(dt_sweep_group *io, dt_recipe *recipes, dt_arena *arena)
+/* Names the points after the recipe, with what take_name has added to the name of the group: the runs of one
+ * recipe in groups of one name stay distinct. */
+static void name_points(dt_sweep_group *io, const char *wanted, dt_recipe *recipes, dt_arena *arena)
 {
+    const char *base =
+        dt_arena_printf(arena, "%.*s%s", NAME_MOST, recipes[0].name, io->name + strlen(wanted));
 
     for (int64_t i = 0; i < io->count; i++) {
-        io->points[i].name =
-            dt_arena_printf(arena, "%.*s-%lld", NAME_MOST, io->name, (long long)i + 1);
+        io->points[i].name = dt_arena_printf(arena, "%s-%lld", base, (long long)i + 1);
         recipes[i].name = io->points[i].name;
     }
 }
@@ -177,7 +179,7 @@ dt_status dt_group_make(dt_sweep_group *io, const char *wanted, dt_recipe *recip
     dt_status st = DT_OK;
 
     DT_TRY(take_name(io, wanted, arena, err));
-    name_points(io, recipes, arena);
+    name_points(io, wanted, recipes, arena);
     DT_TRY(write_text(io, "recipe.yaml", text, strlen(text), err));
     DT_TRY(write_points(io, recipes, err));
     DT_TRY(dt_group_write_progress(io, err));

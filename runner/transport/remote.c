@@ -2,12 +2,14 @@
 #include "runner/transport/remote_int.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -15,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/startup.h"
+#include "runner/times.h"
 #include "runner/transport/connection_slots.h"
 
 #include "base/banned.h"
@@ -94,6 +97,8 @@ static dt_status ended_early(dt_remote *remote, dt_error *err)
     while (!dt_remote_reap(remote, &code) && dt_clock_monotonic_seconds() < deadline)
         dt_clock_sleep_seconds(DT_REMOTE_END_SLICE_SECONDS);
     dt_remote_read_problems(remote, complaint, sizeof(complaint));
+    remote->refused = remote->transport->is_refused != NULL && code == DT_REMOTE_SSH_FAILED &&
+                      remote->transport->is_refused(complaint);
     if (code < 0)
         return dt_remote_fail_local(remote, code, err);
     if (code == DT_REMOTE_SSH_FAILED || remote->transport->is_transport_line != NULL)
@@ -240,9 +245,10 @@ void dt_remote_find_end_mark(char out[DT_REMOTE_END_MARK_SIZE], const char *cons
 }
 
 /* Opens without a second try. *shared: whether the command used a connection that was already
- * open. */
-static dt_status open_once(dt_remote *out, bool *shared, const char *node, const char *const *words,
-                           bool apart, const atomic_bool *cancelled, dt_error *err)
+ * open; *refused: whether the server closed the connection at once. */
+static dt_status open_once(dt_remote *out, bool *shared, bool *refused, const char *node,
+                           const char *const *words, bool apart, const atomic_bool *cancelled,
+                           dt_error *err)
 {
     const char **argv;
     dt_status st = DT_OK;
@@ -265,6 +271,7 @@ static dt_status open_once(dt_remote *out, bool *shared, const char *node, const
 out:
     give_back(&one);
     *shared = one.stood;
+    *refused = out->refused;
     if (st != DT_OK)
         dt_remote_close(out);
     dt_arena_release(&arena);
@@ -274,20 +281,58 @@ out:
 /* Opens, with a second try. A shared connection that is open may still fail: the node may have
  * become unreachable, or refuse new sessions. A command that failed over it before it ran is tried
  * once more over a separate connection. */
-static dt_status open_remote(dt_remote *out, const char *node, const char *const *words, bool apart,
-                             const atomic_bool *cancelled, dt_error *err)
+static dt_status open_twice(dt_remote *out, bool *refused, const char *node,
+                            const char *const *words, bool apart, const atomic_bool *cancelled,
+                            dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     bool shared = false;
-    dt_status st = open_once(out, &shared, node, words, apart, cancelled, &problem);
+    dt_status st = open_once(out, &shared, refused, node, words, apart, cancelled, &problem);
 
     if (shared && (st == DT_ERR_TIMEOUT || st == DT_ERR_PEER || st == DT_ERR_IO)) {
         dt_remote_renew(node);
-        return open_once(out, &shared, node, words, true, cancelled, err);
+        return open_once(out, &shared, refused, node, words, true, cancelled, err);
     }
     if (st != DT_OK)
         return DT_FAIL(err, st, "%s", problem.message);
     return st;
+}
+
+/* Sleeps, half of `seconds` at least and in all a random time; returns false if cancelled. */
+static bool pause_randomly(double seconds, const atomic_bool *cancelled)
+{
+    uint16_t random = 0;
+    double until;
+
+    (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
+    until = dt_clock_monotonic_seconds() + seconds * (0.5 + random / 65536.0);
+    while (dt_clock_monotonic_seconds() < until) {
+        if (cancelled != NULL && atomic_load(cancelled))
+            return false;
+        dt_clock_sleep_seconds(fmin(0.05, seconds / 4));
+    }
+    return true;
+}
+
+/* Opens, and tries again while the server refuses connections at once. The pauses are random, so that commands that
+ * were refused together do not come together again. */
+static dt_status open_remote(dt_remote *out, const char *node, const char *const *words, bool apart,
+                             const atomic_bool *cancelled, dt_error *err)
+{
+    double most = dt_times()->refused_seconds, wait = most / 100;
+    double until = dt_clock_monotonic_seconds() + most;
+
+    for (;;) {
+        dt_error problem = DT_ERROR_INIT;
+        bool refused = false;
+        dt_status st = open_twice(out, &refused, node, words, apart, cancelled, &problem);
+
+        if (st == DT_OK)
+            return st;
+        if (!refused || dt_clock_monotonic_seconds() > until || !pause_randomly(wait, cancelled))
+            return DT_FAIL(err, st, "%s", problem.message);
+        wait = fmin(2 * wait, most / 10);
+    }
 }
 
 dt_status dt_remote_open(dt_remote *out, const char *node, const char *const *words,

@@ -36,6 +36,7 @@ typedef struct dt_remote {
     dt_strbuf got; /* stdout that was received and not read yet */
     size_t ready;  /* bytes at the front of `got` that can be read: all before the end mark */
     char end_mark[DT_REMOTE_END_MARK_SIZE]; /* "": the transport prints none */
+    bool refused; /* the server closed the connection before the command ran (transport.h) */
     bool ended;   /* the mark came: the command has ended, though others may hold its stdout */
     int end_code; /* exit code in the end mark */
 } dt_remote;

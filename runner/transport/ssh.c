@@ -196,6 +196,7 @@ const dt_transport dt_transport_ssh = {
     .command = ssh_command,
     .explain = dt_ssh_error,
     .renew = ssh_renew,
+    .is_refused = dt_ssh_error_is_refusal,
     .contact = dt_ssh_error_contact,
     .ping = ssh_ping,
     .command_apart = ssh_command_apart,

@@ -372,6 +372,16 @@ dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err)
                    without_front(is_closing(line) ? cause : line));
 }
 
+bool dt_ssh_error_is_refusal(const char *complaint)
+{
+    lines all;
+
+    split(&all, complaint);
+    return count_lost(&all) == 0 && all.count > 0 &&
+           (is_closing(find_cause(&all)) ||
+            strstr(find_cause(&all), "Not allowed at this time") != NULL);
+}
+
 /* The server's banner ("Remote protocol version", of LogLevel DEBUG1, ssh.c) proves that the
  * machine answers, even if it then refuses the login. */
 dt_contact dt_ssh_error_contact(const char *complaint)

@@ -13,6 +13,8 @@
  * ProxyCommand is to blame it is named; this asks ssh for its configuration. */
 dt_status dt_ssh_error(const char *node, const char *complaint, dt_error *err);
 
+/* True if the server closed the connection at once and gave no reason (transport.h). */
+bool dt_ssh_error_is_refusal(const char *complaint);
 /* Returns what ssh's message proves about the machine. */
 dt_contact dt_ssh_error_contact(const char *complaint);
 

@@ -50,6 +50,9 @@ typedef struct dt_transport {
     bool (*is_transport_line)(const char *line);
     /* MAY: returns true if the connection failed, not the command. */
     bool (*connection_lost)(const char *complaint);
+    /* MAY: returns true if the server closed the connection at once, without a reason: it has too many connections
+     * that are not signed in (MaxStartups), perhaps of other users. */
+    bool (*is_refused)(const char *complaint);
     /* MAY: returns true if the node was preempted, which ended all that ran there. */
     bool (*is_preempted)(const char *node);
     /* MAY: returns what the stderr of a failed command, or of `ping` so far, proves about the node. NULL: nothing. */

@@ -29,11 +29,27 @@ db.commit()
 PY
 expect 0 status abc234 --json
 json "o['run'] == 'abc234'"
-expect 0 status abd --json
+expect 0 status abd5 --json
 json "o['run'] == 'abd567'"
-expect 2 status ab
+for ref in a ab abc; do # a name that does not exist is no beginning of an id
+    for command in status stop "rm --yes" resume "export --to csv"; do
+        expect 2 $command $ref
+        says "unknown run '$ref'" "at least 4 characters"
+    done
+done
+expect 0 status abc2 --json
+json "o['run'] == 'abc234'"
+expect 2 status abc2x
+lacks "at least 4"
+python3 - "$work/state/dtrun/store.db" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("UPDATE runs SET id = 'abc256' WHERE id = 'abd567'")
+db.commit()
+PY
+expect 2 status abc2
 one_line
-says "the ids of 2 runs begin with it" "abc234" "abd567"
+says "the ids of 2 runs begin with it" "abc234" "abc256"
 expect 0 status first --json
 json "o['run'] == 'xyz789'"
 expect 0 status last --json
@@ -52,7 +68,7 @@ says "'name' is 'last' (from the file's name)"
 expect 0 status --json
 json "o['run'] == 'xyz789'"
 expect 0 list --json --limit 2
-json "[r['run'] for r in o['runs']] == ['xyz789', 'abd567']"
+json "[r['run'] for r in o['runs']] == ['xyz789', 'abc256']"
 expect 0 list --limit 2
 says "there are older ones: 'dtrun list -n 0' shows all"
 expect 0 list --limit 3

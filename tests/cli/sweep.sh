@@ -30,7 +30,7 @@ says "lr-4" "optimizer.lr=3e-3 seed=2"
 
 # Side by side; let go of, and its driver killed: the next command continues it, and nothing is run twice.
 ever=1000000000
-expect 0 launch "$work/sweep.yaml" --detach --set search=zip --set search.at_once=2 --set schedule.steps=$ever --group two
+expect 0 launch "$work/sweep.yaml" --detach --set search=zip --set search.at_once=2 --set schedule.steps=$ever --group two --name pair
 says two
 both_run() { [ "$("$dtrun" list --group two --state running --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))')" = 2 ]; }
 within 20 both_run
@@ -46,6 +46,7 @@ within 20 driven
 expect 0 stop two --json
 json "o['ended']" "all(p['state'] == 'stopped' for p in o['points'])"
 expect 0 list --group two --json
+json "sorted(r['name'] for r in o['runs']) == ['pair-1', 'pair-2']" # --group is no name
 json "len(o['runs']) == 2"
 expect 0 stop two
 [ -z "$(driver_of two)" ] || fail "a driver is left"
@@ -53,16 +54,16 @@ expect 0 stop two
 # What did not finish continues; a point that somebody finished or removed by hand is left alone.
 expect 2 resume two --set schedule.steps=9
 says "--set does not apply to 'two', which is a sweep"
-expect 0 show two-1 --json
-expect 0 resume two-1 --wait --json --set schedule.steps=$(($(field "o['step']") + 5))
+expect 0 show pair-1 --json
+expect 0 resume pair-1 --wait --json --set schedule.steps=$(($(field "o['step']") + 5))
 expect 0 resume two --detach
 says "1 of 2 runs resumed or started"
-within 20 state_is two-2 running
+within 20 state_is pair-2 running
 expect 2 resume two
 says "sweep 'two' continues"
 expect 0 stop two --json
 json "[p['state'] for p in o['points']] == ['finished', 'stopped']"
-expect 0 rm two-2 --yes
+expect 0 rm pair-2 --yes
 expect 0 resume two --json
 json "[p['state'] for p in o['points']] == ['finished', 'removed']" "o['ended']"
 

@@ -65,6 +65,7 @@ static int make_root(void **state)
     char path[512];
 
     assert_non_null(mkdtemp(root));
+    setenv("DTRUN_TEST_TIMES", "0.01", 1); /* a refused connection is tried again for 0.3 s */
     snprintf(path, sizeof(path), "%s:%s", root, getenv("PATH"));
     setenv("PATH", path, 1);
     setenv("XDG_RUNTIME_DIR", root, 1);
@@ -230,6 +231,33 @@ static void test_a_banner_is_skipped_and_an_endless_one_is_an_error(void **state
                   DT_ERR_PEER, "no such file");
 }
 
+/* sshd drops connections at random while it has too many that are not signed in. */
+static void test_a_connection_that_is_refused_at_once_is_tried_again(void **state)
+{
+    static const char *const refusals[] = {
+        "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.1 "
+        "port 22",
+        "kex_exchange_identification: Connection closed by remote host\nConnection closed by "
+        "10.0.0.1 port 22",
+        "Connection reset by 10.0.0.1 port 22"};
+    char script[1024];
+
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        snprintf(script, sizeof(script),
+                 "echo x >>%s/tries\nif [ $(wc -l <%s/tries) -lt 4 ]; then\ncat >&2 "
+                 "<<'END'\n%s\nEND\nexit 255\nfi\nrm %s/tries\nexec sh -c \"$last\"",
+                 root, root, refusals[i], root);
+        ask_expecting(script, DT_OK, "hello\n");
+    }
+    /* another reason is final at once */
+    snprintf(script, sizeof(script),
+             "echo x >>%s/tries\necho 'root@gpu-a: Permission denied (publickey).' >&2\nexit 255",
+             root);
+    ask_expecting(script, DT_ERR_PEER, "ssh-copy-id");
+    snprintf(script, sizeof(script), "[ $(wc -l <%s/tries) = 1 ] && exec sh -c \"$last\"", root);
+    ask_expecting(script, DT_OK, "hello\n");
+}
+
 static void test_every_error_of_ssh_has_a_remedy(void **state)
 {
     static const struct {
@@ -373,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_nodes_that_end_elsewhere_do_not_share_a_connection),
         cmocka_unit_test(test_a_name_that_ssh_would_take_for_an_option_is_refused),
         cmocka_unit_test(test_a_banner_is_skipped_and_an_endless_one_is_an_error),
+        cmocka_unit_test(test_a_connection_that_is_refused_at_once_is_tried_again),
         cmocka_unit_test(test_every_error_of_ssh_has_a_remedy),
         cmocka_unit_test(test_a_probe_returns_what_it_proved),
         cmocka_unit_test(test_ten_connections_are_opened_at_once_and_no_more),
