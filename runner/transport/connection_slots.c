@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
 #include "runner/transport/ssh_socket.h"
 
@@ -19,28 +20,45 @@
 #define FOLDER_MAX_BYTES  (107 - 1 - DT_SSH_SOCKET_NAME_BYTES - 17)
 #define TRY_EVERY_SECONDS 0.05
 
-dt_status dt_connection_slots_folder(const char **out, dt_arena *arena, dt_error *err)
+/* Makes the folder; returns whether it is private. /tmp is writable by all users, and the owner of the folder could
+ * pose as a node. */
+static bool make_private(const char *path)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
     struct stat info;
 
+    if (strlen(path) > FOLDER_MAX_BYTES || (mkdir(path, 0700) != 0 && errno != EEXIST))
+        return false;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           (info.st_mode & 077) == 0;
+}
+
+dt_status dt_connection_slots_folder(const char **out, dt_arena *arena, dt_error *err)
+{
+    unsigned long user = (unsigned long)geteuid();
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *cache = NULL, *tried = NULL;
+    const char *paths[4];
+    size_t count = 0;
+
+    if (runtime != NULL && runtime[0] == '/' && access(runtime, W_OK | X_OK) == 0)
+        paths[count++] = dt_arena_printf(arena, "%s/dtrun", runtime);
+    paths[count++] = dt_arena_printf(arena, "/tmp/dtrun-%lu", user);
+    /* where another user has taken the name in /tmp */
+    paths[count++] = dt_arena_printf(arena, "/run/user/%lu/dtrun", user);
+    if (dt_dir_make(&cache, DT_DIR_CACHE, arena, NULL) == DT_OK)
+        paths[count++] = dt_arena_printf(arena, "%s/ssh", cache);
+    for (size_t i = 0; i < count; i++) {
+        if (make_private(paths[i])) {
+            *out = paths[i];
+            return DT_OK;
+        }
+        tried = tried == NULL ? paths[i] : dt_arena_printf(arena, "%s', '%s", tried, paths[i]);
+    }
     *out = NULL;
-    if (runtime != NULL && runtime[0] == '/' && strlen(runtime) + 6 <= FOLDER_MAX_BYTES &&
-        access(runtime, W_OK | X_OK) == 0)
-        *out = dt_arena_printf(arena, "%s/dtrun", runtime);
-    else
-        *out = dt_arena_printf(arena, "/tmp/dtrun-%lu", (unsigned long)getuid());
-    if (mkdir(*out, 0700) != 0 && errno != EEXIST)
-        return DT_FAIL(err, DT_ERR_IO, "cannot make '%s': %s", *out, strerror(errno));
-    /* Refuse a folder that another user owns: /tmp is writable by all users, and that user could
-     * pose as the node. */
-    if (lstat(*out, &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid() ||
-        (info.st_mode & 077) != 0)
-        return DT_FAIL(err, DT_ERR_IO,
-                       "'%s' must be a folder of yours with mode 0700: remove it, or set "
-                       "XDG_RUNTIME_DIR to a folder of your own with a short name",
-                       *out);
-    return DT_OK;
+    return DT_FAIL(err, DT_ERR_IO,
+                   "cannot make a private folder for ssh's sockets: none of '%s' is a folder of "
+                   "yours with mode 0700 and a path of at most %d bytes: set XDG_RUNTIME_DIR to a "
+                   "folder of your own with a short name",
+                   tried, FOLDER_MAX_BYTES);
 }
 
 dt_status dt_connection_slot_take(int *fd, double timeout_seconds, const atomic_bool *cancelled,

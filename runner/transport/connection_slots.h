@@ -14,8 +14,9 @@
 
 #define DT_SLOT_COUNT 10
 
-/* Returns the folder of slots and of ssh's control sockets: $XDG_RUNTIME_DIR/dtrun, else /tmp/dtrun-UID; short,
- * because a socket's path has at most 107 bytes. DT_ERR_IO if it is not private to this user. */
+/* Returns the folder of slots and of ssh's control sockets: the first of $XDG_RUNTIME_DIR/dtrun,
+ * /tmp/dtrun-UID, /run/user/UID/dtrun and ssh in the cache folder that is private to this user and has a short path,
+ * because a socket's path has at most 107 bytes. DT_ERR_IO if there is none. */
 dt_status dt_connection_slots_folder(const char **out, dt_arena *arena, dt_error *err);
 
 /* Waits for a slot. The caller closes *fd, which releases the slot. DT_ERR_TIMEOUT; DT_ERR_BUSY: `cancelled` was

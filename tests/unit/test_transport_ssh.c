@@ -379,18 +379,43 @@ static void test_ten_connections_are_opened_at_once_and_no_more(void **state)
             close(slots[i]);
 }
 
-static void test_a_folder_for_sockets_that_others_can_enter_is_refused(void **state)
+/* Another user, or a mode that lets others in, makes the next folder the one. */
+static void test_a_folder_for_sockets_that_others_can_enter_is_not_used(void **state)
 {
     dt_error err = DT_ERROR_INIT;
-    const char *folder;
+    const char *folder, *other, *taken;
     dt_arena arena;
+    struct stat info;
+    char cache[64];
 
     dt_arena_init(&arena, 0);
+    snprintf(cache, sizeof(cache), "%s/cache", root);
+    setenv("XDG_CACHE_HOME", cache, 1);
     assert_int_equal(dt_connection_slots_folder(&folder, &arena, NULL), DT_OK);
     assert_int_equal(chmod(folder, 0755), 0);
-    assert_int_equal(dt_connection_slots_folder(&folder, &arena, &err), DT_ERR_IO);
-    assert_non_null(strstr(err.message, "0700"));
+    assert_int_equal(dt_connection_slots_folder(&other, &arena, &err), DT_OK);
+    assert_string_not_equal(other, folder);
+    assert_int_equal(stat(other, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
     assert_int_equal(chmod(folder, 0700), 0);
+
+    /* all that other users can take is taken: a user without a folder of the session, in a user namespace */
+    if (geteuid() == 0) {
+        snprintf(cache, sizeof(cache), "%s/theirs", root);
+        setenv("XDG_CACHE_HOME", cache, 1);
+        assert_int_equal(mkdir(cache, 0700), 0);
+        assert_int_equal(chmod(root, 0755), 0);
+        assert_int_equal(chown(cache, 54321, 54321), 0);
+        assert_int_equal(mkdir("/tmp/dtrun-54321", 0700), 0); /* root's, not that user's */
+        taken = "/tmp/dtrun-54321";
+        unsetenv("XDG_RUNTIME_DIR");
+        assert_int_equal(seteuid(54321), 0);
+        assert_int_equal(dt_connection_slots_folder(&other, &arena, &err), DT_OK);
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(rmdir(taken), 0);
+        assert_int_equal(strncmp(other, cache, strlen(cache)), 0);
+        setenv("XDG_RUNTIME_DIR", root, 1);
+    }
     dt_arena_release(&arena);
 }
 
@@ -405,7 +430,7 @@ int main(void)
         cmocka_unit_test(test_every_error_of_ssh_has_a_remedy),
         cmocka_unit_test(test_a_probe_returns_what_it_proved),
         cmocka_unit_test(test_ten_connections_are_opened_at_once_and_no_more),
-        cmocka_unit_test(test_a_folder_for_sockets_that_others_can_enter_is_refused),
+        cmocka_unit_test(test_a_folder_for_sockets_that_others_can_enter_is_not_used),
     };
 
     return cmocka_run_group_tests(tests, make_root, remove_root);
