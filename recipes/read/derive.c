@@ -29,13 +29,22 @@ static void derive_value(dt_reading *reading, const char *path, const char *text
     dt_reading_derived(reading, path, text, from);
 }
 
+/* A preset of a later layer also overrides the dimensions of earlier layers; those of its own layer count. */
 static void derive_model(dt_reading *reading)
 {
+    static const char from[] = "model.preset";
     const dt_preset *preset = dt_preset_find(reading->recipe->model.preset);
 
     for (size_t i = 0; preset != NULL && i < DT_PRESET_VALUES && preset->values[i].path != NULL;
-         i++)
-        derive_value(reading, preset->values[i].path, preset->values[i].text, "model.preset");
+         i++) {
+        const char *path = preset->values[i].path;
+        size_t row = dt_reading_row(path);
+
+        if (reading->field[row].source != NULL &&
+            reading->layer_of[row] < reading->layer_of[dt_reading_row(from)])
+            reading->field[row] = (dt_text_mark){0}; /* as if it were left out */
+        derive_value(reading, path, preset->values[i].text, from);
+    }
 }
 
 static void derive_optimizer(dt_reading *reading)

@@ -95,7 +95,18 @@ out:
     return st;
 }
 
-static dt_status look_at_run(dt_gc *gc, const dt_run *run, dt_error *err)
+/* Returns true if another command has removed the run, or is removing it: its files disappear meanwhile. */
+static bool is_gone(dt_gc *gc, const char *run)
+{
+    const char *folder;
+    dt_run row;
+
+    return dt_run_path(&folder, run, NULL, gc->arena, NULL) == DT_OK &&
+           (!dt_file_exists(folder) ||
+            dt_store_run_find(gc->store, &row, run, gc->arena, NULL) == DT_ERR_NOT_FOUND);
+}
+
+static dt_status scan_run(dt_gc *gc, const dt_run *run, dt_error *err)
 {
     dt_error other = DT_ERROR_INIT;
     const char *folder;
@@ -117,6 +128,14 @@ static dt_status look_at_run(dt_gc *gc, const dt_run *run, dt_error *err)
         DT_TRY(add_of_agents(gc, DT_GC_JOURNALS, run, "journal.jsonl", err));
 out:
     return st;
+}
+
+static dt_status look_at_run(dt_gc *gc, const dt_run *run, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = scan_run(gc, run, &problem);
+
+    return st == DT_OK || is_gone(gc, run->id) ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
 }
 
 static dt_status add_leftovers(dt_gc *gc, dt_error *err)
@@ -228,7 +247,7 @@ out:
     return st;
 }
 
-dt_status dt_gc_remove_run_item(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
+static dt_status remove_item(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
 {
     dt_status st;
     int fds[2];
@@ -247,4 +266,12 @@ dt_status dt_gc_remove_run_item(dt_gc *gc, const dt_gc_item *item, bool *removed
     close(fds[1]);
 out:
     return st;
+}
+
+dt_status dt_gc_remove_run_item(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = remove_item(gc, item, removed, &problem);
+
+    return st == DT_OK || is_gone(gc, item->run) ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
 }

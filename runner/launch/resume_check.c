@@ -89,10 +89,18 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
     if (recipe->schedule.epochs > 0)
         dt_strbuf_add_fmt(&more, " --set schedule.epochs=%lld",
                           (long long)recipe->schedule.epochs * 2);
-    DT_FAIL(err, DT_ERR_RECIPE,
-            "run '%s' has completed all its %lld steps: to continue, give it more, as in"
-            " 'dtrun %s %s%s'",
-            run->id, (long long)info->step, call->args->command->name, run->id, more.data);
+    if (run->state == DT_RUN_FINISHED)
+        DT_FAIL(err, DT_ERR_RECIPE,
+                "run '%s' has completed all its %lld steps: to continue, give it more, as in"
+                " 'dtrun %s %s%s'",
+                run->id, (long long)info->step, call->args->command->name, run->id, more.data);
+    else
+        DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "the checkpoint of run '%s' is at step %lld, and the recipe has %lld steps: give it "
+            "more, as in 'dtrun %s %s%s'",
+            run->id, (long long)info->step, (long long)dt_completion_total(&facts),
+            call->args->command->name, run->id, more.data);
     dt_strbuf_release(&more);
     return DT_ERR_RECIPE;
 }

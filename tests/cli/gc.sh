@@ -74,6 +74,18 @@ expect 0 gc cache --cache-quota 1kB --yes
 mkdir "$runs/.removed-abc"
 expect 0 gc leftovers --yes
 [ ! -e "$runs/.removed-abc" ] || fail "a leftover is left"
+# A run that is removed meanwhile is no error of gc.
+printf 'name: short\ncommand: "true"\n' >"$work/short.yaml"
+for run in 1 2 3 4; do
+    expect 0 launch --wait --json "$work/short.yaml" --tag short
+    shorts="${shorts:-} $(field "o['run']")"
+done
+for run in $shorts; do for file in $(seq 200); do echo x >"$runs/$run/logs/$file.log"; done; done
+(for run in $shorts; do "$dtrun" rm --yes $run >>"$work/rm.out" 2>&1 || touch "$work/rm.failed"; done) &
+remover=$!
+while kill -0 $remover 2>/dev/null; do expect 0 gc logs journals leftovers --older 0h --yes; done
+wait $remover
+[ ! -e "$work/rm.failed" ] || fail "rm beside gc: $(cat "$work/rm.out")"
 expect 2 gc nonsense
 expect 2 gc --cache-quota much
 says "expected a size"

@@ -90,3 +90,22 @@ lacks "0.0030000000000000001"
 expect 0 show rates-1 --json
 says '"lr":0.003,'
 grep -q '"lr": 0.003,*$' "$work/state/dtrun/sweeps/rates/point-1.yaml" || fail "the point has other digits"
+
+# A preset of a later layer replaces the dimensions of earlier layers; those of its own layer and of later ones count.
+printf 'model: {layers: 2, heads: 4, embed: 64}\ndata: corpus.txt\nschedule: {steps: 5, warmup_steps: 1}\n' >"$work/dims.yaml"
+printf 'extends: dims.yaml\nmodel: {preset: gpt2-small, heads: 6}\n' >"$work/preset.yaml"
+dims() { # wanted recipe options...
+    local wanted=$1
+    shift
+    expect 0 validate "$@" --origins --json
+    subject="dimensions of $*"
+    [ "$(field "' '.join(o['recipes'][0]['origins'][k][0]['value'] for k in ('model.layers', 'model.heads'))")" = "$wanted" ] ||
+        fail "$(field "{k: v[0]['value'] for k, v in o['recipes'][0]['origins'].items()}"), wanted $wanted"
+}
+dims "2 4" "$work/dims.yaml"
+dims "12 12" "$work/dims.yaml" --set model=gpt2-small
+dims "12 12" "$work/dims.yaml" --set model.preset=gpt2-small
+dims "3 12" "$work/dims.yaml" --set model=gpt2-small --set model.layers=3
+dims "12 6" "$work/preset.yaml"
+dims "5 6" "$work/preset.yaml" --set model.layers=5
+dims "12 12" "$work/preset.yaml" --set model=gpt2-small

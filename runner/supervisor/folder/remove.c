@@ -9,11 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
 
 #include "base/banned.h"
+
+#define HOLD_SECONDS 3.0 /* most that a removal waits for gc or a leaving supervisor */
 
 static int64_t bytes_below(int parent, const char *name)
 {
@@ -91,6 +94,24 @@ out:
         fds[i] = -1;
     }
     return st;
+}
+
+/* Holds the run; waits a moment for gc, or for a supervisor that is just leaving. */
+static dt_status hold_soon(int fds[2], dt_store *store, const char *run, dt_arena *arena,
+                           dt_error *err)
+{
+    double deadline = dt_clock_monotonic_seconds() + HOLD_SECONDS;
+
+    for (;;) {
+        dt_error problem = DT_ERROR_INIT;
+        dt_status st = dt_run_hold(fds, store, run, arena, &problem);
+
+        if (st == DT_OK)
+            return st;
+        if (st != DT_ERR_BUSY || dt_clock_monotonic_seconds() > deadline)
+            return DT_FAIL(err, st, "%s", problem.message);
+        dt_clock_sleep_seconds(0.02);
+    }
 }
 
 /* The run's folder, and its name while it is being removed. */
@@ -207,7 +228,7 @@ dt_status dt_run_remove(dt_store *store, const char *run, dt_arena *arena, dt_er
 
     DT_TRY(find_places(&at, run, arena, err));
     if (dt_file_exists(at.folder))
-        DT_TRY(dt_run_hold(fds, store, run, arena, err));
+        DT_TRY(hold_soon(fds, store, run, arena, err));
     else
         DT_TRY(check_ended(store, run, arena, err));
     DT_TRY(remove_rows(store, run, &at, err));
