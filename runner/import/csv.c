@@ -2,7 +2,7 @@
  * a metric, or with a single column "value".
  *
  * Columns are recognised by their titles, ignoring case: step, global_step, iteration; run or run_name; name, metric
- * or tag; value; time, wall time, timestamp (seconds since 1970, or ISO 8601 in UTC), with '_' or a space between
+ * or tag; value; time, wall time, timestamp (seconds since 1970, or ISO 8601, in UTC or with an offset), with '_' or a space between
  * words; attempt is ignored. All other columns are metrics, unless their first cell is not a number. An empty cell is
  * not a point. The output of `dtrun export --to csv` is imported unchanged, except for attempts.
  */
@@ -283,9 +283,31 @@ static int64_t days_of(int64_t year, int64_t month, int64_t day)
            (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1 - 719468;
 }
 
+/* Reads what follows a time: nothing or Z (UTC), +HH, +HHMM or +HH:MM, also with '-', perhaps after a blank. *out:
+ * minutes ahead of UTC. */
+static bool read_offset(int *out, const char *text)
+{
+    int hours = 0, minutes = 0, used = 0;
+    char sign;
+
+    *out = 0;
+    text += *text == ' ';
+    if (text[0] == '\0' || strcmp(text, "Z") == 0)
+        return true;
+    sign = *text++;
+    if ((sign != '+' && sign != '-') || strspn(text, "0123456789:") != strlen(text))
+        return false;
+    if ((sscanf(text, "%2d:%2d%n", &hours, &minutes, &used) != 2 || text[used] != '\0') &&
+        (strlen(text) != 4 || sscanf(text, "%2d%2d", &hours, &minutes) != 2) &&
+        (strlen(text) != 2 || sscanf(text, "%2d", &hours) != 1))
+        return false;
+    *out = (sign == '-' ? -1 : 1) * (hours * 60 + minutes);
+    return hours <= 14 && minutes < 60;
+}
+
 static dt_status read_time(int64_t *out, const table *t, dt_error *err)
 {
-    int column = t->roles[ROLE_TIME], year, month, day, hour, minute, used = 0;
+    int column = t->roles[ROLE_TIME], year, month, day, hour, minute, offset = 0, used = 0;
     const char *cell = column != NONE ? t->cells[column] : "";
     double seconds;
 
@@ -300,11 +322,11 @@ static dt_status read_time(int64_t *out, const table *t, dt_error *err)
     }
     if (sscanf(cell, "%4d-%2d-%2d%*1[T ]%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute,
                &seconds, &used) != 6 ||
-        used == 0 || (cell[used] != '\0' && strcmp(cell + used, "Z") != 0) || year < 1970 ||
-        month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 ||
-        minute > 59 || !(seconds >= 0 && seconds < 61))
+        used == 0 || !read_offset(&offset, cell + used) || year < 1970 || month < 1 || month > 12 ||
+        day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
+        !(seconds >= 0 && seconds < 61))
         return bad_cell(t, column, "time", err);
-    *out = ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60000 +
+    *out = ((days_of(year, month, day) * 24 + hour) * 60 + minute - offset) * 60000 +
            (int64_t)(seconds * 1000 + 0.5);
     return DT_OK;
 }

@@ -12,7 +12,8 @@
 
 #include "base/banned.h"
 
-/* Turns the name in the file into a valid name of a run. */
+/* Turns the name in the file into a valid name of a run. Other names in the file that would become the same name
+ * get different ones (name_apart), and the note keeps the original. */
 static const char *make_name(const char *given, dt_arena *arena)
 {
     char name[DT_RUN_NAME_MAX_BYTES + 1];
@@ -28,6 +29,22 @@ static const char *make_name(const char *given, dt_arena *arena)
     if (strcmp(name, DT_RUN_LAST) == 0)
         return DT_RUN_LAST "_";
     return dt_arena_strdup(arena, length > 0 ? name : "imported");
+}
+
+/* Returns the name of run `at`, with a number if an earlier run of the file has it for another original. */
+static const char *name_apart(const dt_imported *imported, int32_t at)
+{
+    const char *const *given = imported->runs.items;
+    const char *name = make_name(given[at], imported->arena);
+    int64_t number = 1;
+
+    for (int32_t i = 0; i < at; i++)
+        if (strcmp(given[i], given[at]) != 0 &&
+            strcmp(make_name(given[i], imported->arena), name) == 0)
+            number++;
+    return number == 1 ? name
+                       : dt_arena_printf(imported->arena, "%.*s-%lld", DT_RUN_NAME_MAX_BYTES - 8,
+                                         name, (long long)number);
 }
 
 static int by_place(const void *a, const void *b)
@@ -118,9 +135,12 @@ static dt_status add_run(dt_store *store, dt_imported *imported, const char *id,
         p.first_ms =
             imported->points[i].time_ms < p.first_ms ? imported->points[i].time_ms : p.first_ms;
     run.created_ms = p.first_ms < now_ms && p.first_ms > 0 ? p.first_ms : now_ms;
-    run.name = make_name(given, imported->arena);
+    run.name = name_apart(imported, imported->points[from].run);
     run.steps_total = imported->points[to - 1].step;
-    run.note = dt_arena_printf(imported->arena, "imported from '%s'", source->path);
+    run.note =
+        strcmp(run.name, given) == 0
+            ? dt_arena_printf(imported->arena, "imported from '%s'", source->path)
+            : dt_arena_printf(imported->arena, "'%s', imported from '%s'", given, source->path);
     DT_TRY(dt_store_run_add(store, &run, err));
     DT_TRY(dt_store_run_set_state(store, id, DT_RUN_RUNNING, 0, "", run.created_ms, err));
     DT_TRY(add_points(&p, store, imported, id, from, to, err));

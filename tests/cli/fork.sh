@@ -37,10 +37,10 @@ json "[c for c in o['checkpoints'] if c['step'] == 20][0]['valid_loss'] > 0" \
     "[c for c in o['checkpoints'] if c['step'] == 20][0]['bytes'] > 1000"
 
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=1000000000 --set name=cut
-within 20 step_reached cut 5
+within 20 step_reached cut 10
 expect 0 stop cut
-expect 2 fork cut --set schedule.steps=1
-says "the checkpoint of run" "and the recipe has 1 steps" "--set schedule.steps="
+expect 2 fork cut --set schedule.steps=6
+says "the checkpoint of run" "and the recipe has 6 steps" "--set schedule.steps="
 lacks "has completed"
 
 # With a change, from the best, and of a fork; changes say against what.

@@ -70,6 +70,21 @@ expect 0 import csv "$work/accuracy.csv" --json
 expect 0 metrics "$(field "o['runs'][0]")"
 says ",accuracy,0.5,"
 
+# A name that no run can have stays in the note, and two of them stay apart; a time has an offset.
+printf 'run,step,loss,time\n日本語,1,1,2024-05-01T12:00:00+02:00\nрусский,1,2,2024-05-01 10:00:00Z\nlr=1e-3/α,1,3,2024-05-01T04:30:00.5-0530\nlr=1e-3/β,1,4,2024-05-01T10:00:00+00\n' >"$work/names.csv"
+expect 0 import csv "$work/names.csv" --group names
+expect 0 list --group names --json
+json "len({r['name'] for r in o['runs']}) == 4" \
+    "{r['note'].split(', imported')[0] for r in o['runs']} == {\"'日本語'\", \"'русский'\", \"'lr=1e-3/α'\", \"'lr=1e-3/β'\"}" \
+    "sorted(r['created'] for r in o['runs'])[2] == '2024-05-01T10:00:00.000Z'"
+expect 0 metrics "$(field "[r['run'] for r in o['runs'] if 'α' in r['note']][0]")"
+says "2024-05-01T10:00:00.500Z"
+for time in 2024-05-01T12:00:00+25:00 2024-05-01T12:00:00+2:0x 2024-05-01T12:00:00CET; do
+    printf 'step,loss,time\n1,1,%s\n' "$time" >"$work/offset.csv"
+    expect 3 import csv "$work/offset.csv"
+    says "is not a time"
+done
+
 # What is reported is what was stored; what is left out is named.
 printf 'step,loss\n1,2\n1,3\n2,4\n' >"$work/twice.csv"
 expect 0 import csv "$work/twice.csv"
