@@ -55,7 +55,8 @@ SHORTHAND = {"batch.sequences", "data.train", "network.interface", "slurm.option
              "strategy.kind", "precision.kind", "log.every", "checkpoint.every"}
 ALIASES = {"batch.tokens": "block_size", "clip": "grad_clip", "optimizer.lr": "learning_rate",
            "model.layers": "n_layer", "schedule.steps": "max_iters"}
-PRESETS = ["gpt2-small", "gpt2-medium"]
+PRESETS = {"gpt2-small": (12, 12, 768), "gpt2-medium": (24, 16, 1024)}
+DIMENSIONS = ["model.layers", "model.heads", "model.embed"]
 LISTS = ("paths", "texts")
 TEXTS = sorted({text for _, texts in FIELDS.values() for text in texts})
 ENVIRONMENT = {"DT_V%d" % i: text for i, text in enumerate(TEXTS)} | {"DT_EMPTY": ""}
@@ -115,7 +116,7 @@ class Layer:
         if draw.random() < 0.3:
             self.lines.append("recipe: 1")
         while depth < 4 and draw.random() < 0.4 and names.left():
-            self.extends.append(draw.choice(PRESETS) if draw.random() < 0.2
+            self.extends.append(draw.choice(list(PRESETS)) if draw.random() < 0.2
                                 else Layer(draw, names, names.next(draw), depth + 1))
         late = draw.random() < 0.2  # it counts as the lowest, wherever it stands
         if not late:
@@ -198,9 +199,11 @@ class Reference:
 
     def __init__(self, folder):
         self.folder, self.values, self.chains = folder, {}, {}
+        self.layer, self.layer_of = 0, {}  # the number of the layer that set each field
 
     def give(self, path, value, shown, place):
         self.values[path] = value
+        self.layer_of[path] = self.layer
         self.chains.setdefault(path, []).insert(0, {"value": shown, **place})
 
     def apply(self, layer, named):
@@ -208,16 +211,19 @@ class Reference:
         beside = os.path.dirname(named)
         for below, name, line, column in layer.extends:
             if isinstance(below, str):
+                self.layer += 1
                 self.give("model.preset", below, below,
                           {"source": named, "line": line, "column": column})
             else:
                 self.apply(below, beside + "/" + name if beside else name)
+        self.layer += 1
         for path, value, line, column in layer.given:
             self.give(path, value.means(os.path.join(self.folder, beside).rstrip("/")), value.shown,
                       {"source": named, "line": line, "column": column})
 
     def set(self, path, index, value, text):
         place = {"source": "--set " + text}
+        self.layer = 1 << 30  # above all files
         means = value.means(self.folder)
         if index is None:
             self.give(path, means, value.shown, place)
@@ -227,10 +233,17 @@ class Reference:
             self.give(path, items, "[%d] = %s" % (index, value.shown), place)
 
     def finish(self):
+        """The preset gives what is left out in its own layer and the later ones."""
         place = (self.chains.get("model.preset") or [None])[0]
-        if place is not None and "model.activation" not in self.values:
-            self.chains["model.activation"] = [
-                {**place, "value": "gelu_tanh", "from": "model.preset"}]
+        if place is None:
+            return
+        layer = self.layer_of["model.preset"]
+        given = dict(zip(DIMENSIONS, PRESETS[self.values["model.preset"]]))
+        for path, value in {**given, "model.activation": "gelu_tanh"}.items():
+            if self.layer_of.get(path, -1) < layer:
+                self.values[path] = value
+                self.chains.setdefault(path, []).insert(
+                    0, {**place, "value": str(value), "from": "model.preset"})
 
 
 def draw_set(draw):
