@@ -51,6 +51,40 @@ out:
     return st;
 }
 
+/* Appends JSON text; its integers of more than 18 characters get ".0", so that they are read as real numbers. */
+static void widen_integers(dt_strbuf *out, const char *text, size_t length)
+{
+    bool quoted = false;
+    size_t used;
+
+    for (size_t i = 0; i < length; i += used) {
+        size_t number = quoted ? 0 : strspn(text + i, "+-.eE0123456789");
+
+        used = number > 0 ? number : quoted && text[i] == '\\' && i + 1 < length ? 2 : 1;
+        dt_strbuf_add(out, text + i, used);
+        if (number > 18 && strspn(text + i, "-0123456789") == number)
+            dt_strbuf_add_str(out, ".0");
+        quoted = quoted != (text[i] == '"');
+    }
+}
+
+dt_status dt_json_read_foreign(json_t **out, const char *path, size_t max_bytes, dt_error *err)
+{
+    dt_strbuf text, widened;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&widened);
+    DT_TRY(dt_file_read(&text, path, max_bytes, err));
+    widen_integers(&widened, text.data, text.length);
+    DT_TRY(dt_json_parse(out, widened.data, widened.length, path, err));
+out:
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&widened);
+    return st;
+}
+
 static dt_status wrong(const json_t *value, const char *key, const char *wanted, const char *where,
                        dt_error *err)
 {

@@ -27,6 +27,10 @@ dt_status dt_json_parse_with_nul(json_t **out, const char *text, size_t length, 
                                  dt_error *err);
 dt_status dt_json_read(json_t **out, const char *path, size_t max_bytes, dt_error *err);
 
+/* The same for a file of Python: integers that do not fit 64 bits, such as the model_max_length of transformers,
+ * become real numbers. */
+dt_status dt_json_read_foreign(json_t **out, const char *path, size_t max_bytes, dt_error *err);
+
 /* Writes compact JSON with keys in insertion order; doubles with 17 digits, so that they read back the same. Characters
  * that must not be shown (base/display.h) are escaped, since JSON may be printed to a terminal. */
 void dt_json_write(dt_strbuf *out, const json_t *value);

@@ -124,7 +124,7 @@ static dt_status read_file(json_t **out, const char *folder, const char *name, d
     dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
     if (!dt_file_exists(path.data))
         goto out;
-    DT_TRY(dt_json_read(out, path.data, CONFIG_MAX, err));
+    DT_TRY(dt_json_read_foreign(out, path.data, CONFIG_MAX, err));
     if (!json_is_object(*out))
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is not a JSON object", path.data);
 out:

@@ -59,7 +59,7 @@ static dt_status read_json(json_t **out, dt_weights_exporter *e, const char *fol
     if (folder == NULL)
         return DT_OK;
     path = dt_arena_printf(&e->arena, "%s/%s", folder, name);
-    return dt_file_exists(path) ? dt_json_read(out, path, ORIGIN_MOST, err) : DT_OK;
+    return dt_file_exists(path) ? dt_json_read_foreign(out, path, ORIGIN_MOST, err) : DT_OK;
 }
 
 /* Copies a file from a folder (NULL: none), if it has it: *found. */

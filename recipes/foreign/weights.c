@@ -60,7 +60,7 @@ static dt_status check_file(const char *path, dt_error *err)
 static dt_status read_json(json_t **out, const char *path, size_t most, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    dt_status st = dt_json_read(out, path, most, &problem);
+    dt_status st = dt_json_read_foreign(out, path, most, &problem);
 
     return st == DT_OK ? DT_OK : DT_FAIL(err, DT_ERR_RECIPE, "%s", problem.message);
 }

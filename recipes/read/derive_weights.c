@@ -124,7 +124,8 @@ static dt_status take_end_ids(dt_reading *reading, const json_t *config, const c
     dt_status st = DT_OK;
 
     if (dt_file_exists(path))
-        DT_TRY(at_from(reading, dt_json_read(&generation, path, GENERATION_MAX, reading->err)));
+        DT_TRY(at_from(reading,
+                       dt_json_read_foreign(&generation, path, GENERATION_MAX, reading->err)));
     ids = json_object_get(generation != NULL ? generation : config, "eos_token_id");
     if (ids == NULL || json_is_null(ids) || dt_reading_given(reading, "model.end_ids") ||
         dt_architecture_ignores(reading->recipe->model.kind, "model.end_ids"))

@@ -12,7 +12,7 @@ for name in "plain", "chat":
     os.mkdir(f"{work}/{name}")
     json.dump(tokenizer, open(f"{work}/{name}/tokenizer.json", "w"))
 json.dump({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": {"content": "<|im_end|>"},
-           "pad_token": "<|endoftext|>", "chat_template": "{{ messages }}", "add_prefix_space": False,
+           "pad_token": "<|endoftext|>", "model_max_length": int(1e30), "chat_template": "{{ messages }}", "add_prefix_space": False,
            "added_tokens_decoder": {"420": {"content": "<|im_end|>"}}}, open(f"{work}/chat/tokenizer_config.json", "w"))
 open(f"{work}/chat/chat_template.jinja", "w").write("{{ messages }}")
 with open(f"{work}/lines.jsonl", "w") as out:
@@ -88,6 +88,7 @@ for file in config generation_config; do
     is "$file.json" "$(value "$work/other/$file.json" eos_token_id)" "[0, 7]"
 done
 is "eos_token" "$(value "$work/other/tokenizer_config.json" eos_token)" '"<|endoftext|>"'
+is "model_max_length" "$(value "$work/other/tokenizer_config.json" model_max_length)" 1e+30
 
 # --- a tokenizer of one's own
 expect 0 data train-tokenizer "$work/lines.jsonl" --vocab 300 -o "$work/own.json"

@@ -270,6 +270,75 @@ def check_chats(name, work):
     print(f"{name}: {len(ended)} chats and prompts continue alike, {ended.count('end_of_text')} of them to an end token")
 
 
+# --- where texts end
+
+def ended_alike(name, folder):
+    """Greedy texts of the exported folder end where those of dtrun end. Returns how many ended."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    ended = 0
+    for prompt in PROMPTS:
+        given = tokenizer(prompt, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            whole = model.generate(given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=24,
+                                   pad_token_id=0)[0].tolist()
+        answer = json.loads(dtrun("generate", name, "--prompt", prompt, "--temperature", 0, "--tokens", 24, "--json"))
+        new = len(whole) - given.shape[1]
+        ended += answer["ended"] == "end_of_text"
+        assert answer["tokens"] == new, (name, prompt, answer, new)
+        assert (answer["ended"] == "end_of_text") == (whole[-1] == tokenizer.eos_token_id), (name, prompt, answer, whole)
+    assert 0 < ended, (name, "no text ends")
+    return ended
+
+
+def check_ends(work):
+    """A tokenizer of dtrun's own; a folder without generation_config.json; both with another end than the first."""
+    (work / "short.jsonl").write_text("\n".join(json.dumps({"text": prompt + " and so on"[:i % 10]})
+                                               for i, prompt in enumerate(PROMPTS * 40)))
+    dtrun("data", "train-tokenizer", work / "short.jsonl", "--vocab", 300, "-o", work / "own.json")
+    recipe = work / "ends.yaml"
+    text = ("model: {kind: llama, layers: 2, heads: 4, embed: 64, ffn: 128}\n"
+            "data: {train: short.jsonl, tokenizer: own.json}\nbatch: {sequences: 8, tokens: 64}\n"
+            "schedule: {steps: 120, warmup_steps: 10}\noptimizer: {lr: 3e-3}\n")
+    recipe.write_text(text)
+    dtrun("launch", "--wait", recipe, "--set", "name=own")
+    dtrun("export", "--to", "hf", "own", work / "own-hf")
+    counts = [ended_alike("own", work / "own-hf")]
+    (work / "own-hf" / "generation_config.json").unlink()
+    recipe.write_text(re.sub("model: .*", "model: {from: own-hf}", text.replace("tokenizer: own.json", "tokenizer: own-hf"))
+                      .replace("120", "20"))
+    dtrun("launch", "--wait", recipe, "--set", "name=tuned")
+    dtrun("export", "--to", "hf", "tuned", work / "tuned-hf")
+    counts.append(ended_alike("tuned", work / "tuned-hf"))
+    print(f"ends: {counts} of {len(PROMPTS)} greedy texts end, each where generate() ends")
+
+
+def check_spellings(work):
+    """Two spellings of rotary positions in one config.json: the logits are those of transformers."""
+    for number, extra in enumerate([
+            {"rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}, "rope_theta": 123.0},
+            {"rope_parameters": {"rope_theta": 1e6, "rope_type": "default"},
+             "rope_scaling": {"rope_type": "linear", "factor": 2.0}}]):
+        name = f"spelling{number}"
+        save(name, transformers.LlamaConfig(**LLAMA), work / name)
+        config = json.loads((work / name / "config.json").read_text())
+        config.update(extra)
+        (work / name / "config.json").write_text(json.dumps(config))
+        model = transformers.AutoModelForCausalLM.from_pretrained(work / name).eval()
+        take(name, work)
+        dtrun("export", "--to", "hf", name, work / f"{name}-out")
+        again = transformers.AutoModelForCausalLM.from_pretrained(work / f"{name}-out").eval()
+        tokens = torch.randint(VOCAB, (2, CONTEXT - 3), generator=torch.Generator().manual_seed(4))
+        (theirs, _), (ours, _) = ask(model, tokens), ask(again, tokens)
+        assert torch.equal(theirs, ours), name
+        ids = " ".join(map(str, tokens[0, :9].tolist()))
+        text = json.loads(dtrun("generate", name, "--prompt", ids, "--temperature", 0, "--tokens", 8, "--json"))["text"]
+        with torch.no_grad():
+            wanted = model.generate(tokens[:1, :9], do_sample=False, max_new_tokens=8, pad_token_id=0)[0, 9:].tolist()
+        assert text.split() == [str(token) for token in wanted], (name, text, wanted)
+    print("two spellings of rotary positions: the same logits and greedy tokens")
+
+
 def main():
     listener = Listener()
     transformers.utils.logging.get_logger("transformers").addHandler(listener)
@@ -287,6 +356,8 @@ def main():
                                                                 tie_word_embeddings=False), work)
         for name in CHATS:
             check_chats(name, work)
+        check_ends(work)
+        check_spellings(work)
     print("good")
 
 
