@@ -60,32 +60,6 @@ out:
     return st;
 }
 
-/* Returns the name of the transport's program on this machine. */
-static const char *program_of(const dt_remote *remote)
-{
-    return remote->transport->is_transport_line != NULL ? "srun" : "ssh";
-}
-
-/* Fails with the signal that ended the transport's own program, on this machine. */
-dt_status dt_remote_fail_local(const dt_remote *remote, int code, dt_error *err)
-{
-    char end[DT_EXIT_WORDS_BYTES];
-
-    return DT_FAIL(err, DT_ERR_IO, "node '%s': the local %s %s", remote->node, program_of(remote),
-                   dt_exit_words(end, code));
-}
-
-bool dt_remote_lacks_processes(const char *text)
-{
-    static const char *const signs[] = {"annot fork", "fork: ", "fork failed", "o more processes",
-                                        "annot create child"};
-
-    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
-        if (strstr(text, signs[i]) != NULL)
-            return true;
-    return false;
-}
-
 /* Fails with the reason why the transport or the login shell ended before the command ran. */
 static dt_status ended_early(dt_remote *remote, dt_error *err)
 {

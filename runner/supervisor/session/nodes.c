@@ -22,13 +22,6 @@ static dt_supervised_node *node_of(void *context, int64_t index)
     return &session->nodes[index];
 }
 
-bool dt_node_is_lent(const dt_supervised_node *node)
-{
-    static const char prefix[] = "slurm:";
-
-    return strncmp(node->name, prefix, sizeof(prefix) - 1) == 0;
-}
-
 static void end_unless_good(dt_session *session, dt_status st, const dt_error *err)
 {
     if (st != DT_OK)

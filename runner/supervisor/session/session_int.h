@@ -28,6 +28,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/json.h"
 #include "recipes/plan/plan.h"
@@ -149,7 +151,12 @@ void dt_session_keep_end(dt_session *session, dt_run_state state, int code, cons
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,
                           dt_error *err);
 /* a Slurm job lends the node: once the job is over, the node never comes back */
-bool dt_node_is_lent(const dt_supervised_node *node);
+static inline bool dt_node_is_lent(const dt_supervised_node *node)
+{
+    static const char prefix[] = "slurm:";
+
+    return strncmp(node->name, prefix, sizeof(prefix) - 1) == 0;
+}
 /* a rank was started there in this attempt */
 bool dt_node_has_started(const dt_supervised_node *node);
 /* Also true if a step was made (all ranks take part in it), or if the rows that would tell were
