@@ -20,9 +20,9 @@ static dt_status find_format(const dt_import_format **out, const char *name, dt_
             *out = formats[i];
             return DT_OK;
         }
-    return DT_FAIL(err, DT_ERR_USAGE,
-                   "'%s': expected csv, mlflow, tensorboard, fairseq, llm.c, nanogpt or slurm",
-                   name);
+    return DT_FAIL(
+        err, DT_ERR_USAGE,
+        "'%s': expected csv, mlflow, tensorboard, fairseq, llm.c, nanogpt, slurm or command", name);
 }
 
 enum { SHOWN_MOST = 10 };
@@ -115,6 +115,7 @@ static dt_status check_options(const dt_call *call, const dt_import_format *form
         {"output", format == NULL},
         {"flags", format == NULL},
         {"as", format == NULL},
+        {"yes", false},
     };
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
@@ -154,10 +155,24 @@ out:
     return st;
 }
 
+/* Runs `dtrun import --record -- bash train.sh`. */
+static dt_status import_recorded(dt_call *call, dt_error *err)
+{
+    static const char *const others[] = {"name", "metric", "experiment", "tag", "group",
+                                         "note", "flags",  "as",         NULL};
+
+    for (size_t i = 0; others[i] != NULL; i++)
+        if (dt_arguments_get(call->args, others[i])->given)
+            return DT_FAIL(err, DT_ERR_USAGE, "--%s and --record cannot be combined", others[i]);
+    return dt_convert_record(call, err);
+}
+
 static dt_status import(dt_call *call, dt_error *err)
 {
     dt_status st;
 
+    if (dt_arguments_flag(call->args, "record"))
+        return import_recorded(call, err);
     if (!dt_convert_knows(call->args->operands[0]))
         return import_runs(call, err);
     st = check_options(call, NULL, err);
@@ -190,6 +205,11 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "command",
      .help = "fairseq, llm.c, nanogpt: keep the program, as 'import command' does"},
+    {.name = "record",
+     .kind = DT_OPTION_FLAG,
+     .help = "run the script that follows with stand-ins for launchers, and convert the commands "
+             "that it starts"},
+    {.name = "yes", .letter = 'y', .kind = DT_OPTION_FLAG, .help = "with --record: do not ask"},
     DT_LABEL_OPTIONS,
     {0},
 };
@@ -230,6 +250,11 @@ const dt_command dt_command_import = {
         "slurm        SCRIPT: its #SBATCH lines, and its command\n"
         "command      -- torchrun train.py ...: any program. torchrun, deepspeed, mpirun, srun\n"
         "             and 'accelerate launch' become nodes and processes; the program stays, and\n"
-        "             dtrun runs and supervises it (docs/command.md)\n",
+        "             dtrun runs and supervises it (docs/command.md)\n"
+        "\n"
+        "A script may have one command, with literal variables; everything that only a shell\n"
+        "knows is refused with its line. 'dtrun import --record -- bash train.sh' runs such a\n"
+        "script with stand-ins for torchrun, accelerate, deepspeed, mpirun, srun and others that\n"
+        "note their exact words; its other commands really run, so it asks before.\n",
     .run = import,
 };

@@ -10,6 +10,7 @@
 #include "runner/cli/label_options.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/convert/tool.h"
 #include "runner/gc/quota.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/dry_run.h"
@@ -121,6 +122,20 @@ out:
     return st;
 }
 
+/* Warns of words that look like secrets, since the history keeps the command. */
+static void warn_of_secrets(const dt_call *call)
+{
+    const dt_arguments *args = call->args;
+
+    for (int i = 0; i < args->operands_count; i++) {
+        const char *next = i + 1 < args->operands_count ? args->operands[i + 1] : NULL;
+        const char *reason = dt_secret_reason(args->operands[i], next, call->arena);
+
+        if (reason != NULL)
+            dt_report_note(call, "warning: %s", reason);
+    }
+}
+
 static dt_status run(dt_call *call, dt_error *err)
 {
     dt_recipe_source source = {.path = "dtrun-run", .unwritten = true};
@@ -136,6 +151,7 @@ static dt_status run(dt_call *call, dt_error *err)
     DT_TRY(dt_follow_options_check(call, err));
     DT_TRY(dt_quotas_check(err));
     DT_TRY(dt_label_options_read(&labels, call, err));
+    warn_of_secrets(call);
     write_recipe(&text, call);
     source.text = text.data;
     DT_TRY(dt_read_recipe_text(&recipe, &source, call, err));

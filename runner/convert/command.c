@@ -9,8 +9,6 @@
 
 #include "base/banned.h"
 
-#define SHELL_ONLY "only a shell knows this value: replace it in the recipe"
-
 /* --- programs whose output is known */
 
 static const char *flag_value(const dt_launcher *launcher, const char *flag, const char *fallback)
@@ -76,18 +74,7 @@ static void carry_known(dt_draft *draft, const dt_launcher *launcher)
 
 /* --- variables */
 
-static bool is_secret(const char *name, size_t length, dt_arena *arena)
-{
-    static const char *const parts[] = {"KEY", "TOKEN", "SECRET", "PASSWORD"};
-    const char *text = dt_arena_strndup(arena, name, length);
-
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        if (strstr(text, parts[i]) != NULL)
-            return true;
-    return false;
-}
-
-static void carry_env(dt_draft *draft, const dt_launcher *launcher)
+static dt_status carry_env(dt_draft *draft, const dt_launcher *launcher, dt_error *err)
 {
     const char **items =
         dt_arena_alloc_array(draft->arena, launcher->env.count + 1, sizeof(*items));
@@ -95,93 +82,109 @@ static void carry_env(dt_draft *draft, const dt_launcher *launcher)
 
     for (size_t i = 0; i < launcher->env.count; i++) {
         const dt_shell_word *word = &launcher->env.items[i];
-        size_t length = dt_shell_assigned(word->text);
+        size_t length = strcspn(word->text, "=");
         const char *name = dt_arena_strndup(draft->arena, word->text, length);
+        bool named = word->text[length] == '\0', secret = dt_secret_is_variable(word->text);
 
+        if (dt_shell_assigned(dt_arena_printf(draft->arena, "%s=", name)) != length || length == 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s' is not a variable", name);
         if (dt_command_sets_variable(word->text, length)) {
             dt_draft_same(draft, name, "dtrun sets it for each process");
-        } else if (is_secret(word->text, length, draft->arena)) {
+        } else if (secret || named) {
             items[count++] = dt_arena_printf(draft->arena, "%s=${env:%s}", name, name);
             setenv(name, "imported", 0); /* so that the check of the recipe finds it */
-            dt_draft_note(draft, name,
-                          "its value may be a secret: set it where the run is launched");
-        } else if (word->open) {
-            dt_draft_left(draft, word->text, SHELL_ONLY);
+            dt_draft_note(draft, name, "%s: set it where the run is launched",
+                          secret ? "its value may be a secret"
+                                 : "its value is that of the environment");
+        } else if (word->open != NULL) {
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s': %s", word->text, word->open);
+        } else if (strstr(word->text, "${") != NULL) {
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s': a recipe would replace '${...}'", word->text);
         } else {
             items[count++] = word->text;
         }
     }
     if (count > 0)
         dt_draft_map(draft, "env", items, count, "variables of the command line");
+    return DT_OK;
 }
 
 /* --- the command */
 
-static void add(const char **words, size_t *count, const dt_shell_word *word, dt_draft *draft)
+/* Adds a word, unless a recipe would read something else in it. `own`: a word of dtrun, with {rank} and the like. */
+static dt_status add(const char **words, size_t *count, const char *word, bool own, dt_error *err)
 {
-    bool arguments = strcmp(word->text, "$@") == 0 || strcmp(word->text, "$*") == 0;
+    static const char *const replaced[] = {
+        "{nnodes}",      "{node_rank}",   "{nproc}", "{world_size}", "{rank}", "{local_rank}",
+        "{master_addr}", "{master_port}", "{run}",   "{checkpoint}", "{args.", "${"};
 
-    if (arguments)
-        dt_draft_left(draft, word->text, "the arguments of the script: add them to the command");
-    else if (word->open)
-        dt_draft_left(draft, word->text, SHELL_ONLY);
-    if (!arguments)
-        words[(*count)++] = word->text;
+    for (size_t i = 0; !own && i < sizeof(replaced) / sizeof(replaced[0]); i++)
+        if (strstr(word, replaced[i]) != NULL)
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s': a recipe would replace '%s'", word,
+                           replaced[i]);
+    words[(*count)++] = word;
+    return DT_OK;
 }
 
-/* Returns true for the name of a program in PATH, as $(which NAME) is read: Python would not find it. */
-static bool is_installed(const char *program)
-{
-    size_t length = strlen(program);
-
-    return strchr(program, '/') == NULL && (length < 4 || strcmp(program + length - 3, ".py") != 0);
-}
-
-/* Returns true if Python starts the program as a file. */
-static bool starts_file(const dt_launcher *launcher)
+static dt_status carry_command(dt_draft *draft, const dt_launcher *launcher, dt_error *err)
 {
     const dt_shell_words *before = &launcher->before;
-
-    return before->count > 0 && !launcher->by_node &&
-           strcmp(before->items[before->count - 1].text, "-m") != 0;
-}
-
-static void carry_command(dt_draft *draft, const dt_launcher *launcher)
-{
-    const char **words = dt_arena_alloc_array(
-        draft->arena, launcher->before.count + launcher->count + 2, sizeof(*words));
-    size_t count = 0, before = launcher->before.count;
+    const char **words =
+        dt_arena_alloc_array(draft->arena, before->count + launcher->count + 6, sizeof(*words));
     const char *from = launcher->program;
+    size_t count = 0, kept = before->count;
+    dt_status st = DT_OK;
     dt_strbuf text;
 
-    while (before > launcher->wrappers && starts_file(launcher) && is_installed(from))
-        before--;
-    for (size_t i = 0; i < before; i++)
-        add(words, &count, &launcher->before.items[i], draft);
-    words[count++] = launcher->program;
-    if (launcher->adds_local_rank)
-        words[count++] = "--local_rank={local_rank}";
-    for (size_t i = 0; i < launcher->count; i++)
-        add(words, &count, &launcher->words[i], draft);
     dt_strbuf_init(&text);
+    if (launcher->devices != NULL) {
+        words[count++] = "env";
+        words[count++] =
+            dt_arena_printf(draft->arena, "CUDA_VISIBLE_DEVICES=%s", launcher->devices);
+        dt_draft_note(draft, launcher->gpus_from,
+                      "the program gets these GPUs; what dtrun shows of GPUs is about the first "
+                      "ones");
+    }
+    if (launcher->in_path) /* Python would not find it; it starts its own */
+        while (kept > 0 &&
+               strncmp(dt_launcher_name(before->items[kept - 1].text), "python", 6) == 0)
+            kept--;
+    for (size_t i = 0; i < kept; i++)
+        DT_TRY(add(words, &count, before->items[i].text, before->items[i].line == 0, err));
+    DT_TRY(add(words, &count, launcher->program, false, err));
+    if (launcher->local_rank != NULL)
+        words[count++] = launcher->local_rank;
+    for (size_t i = 0; i < launcher->count; i++)
+        DT_TRY(add(words, &count, launcher->words[i].text, false, err));
     for (size_t i = 0; i < count; i++)
         dt_command_add_word(&text, words[i]);
     dt_draft_text(draft, "command", text.data, "%s", from);
+out:
     dt_strbuf_release(&text);
-    if (launcher->by_node)
-        dt_draft_word(draft, "processes", "node", "it starts the processes of a node itself");
+    return st;
 }
 
 static dt_status convert(dt_draft *draft, const dt_launcher *launcher, const char *folder,
                          dt_error *err)
 {
+    dt_status st = DT_OK;
+
     (void)folder;
-    (void)err;
-    dt_launcher_carry(launcher, draft);
-    carry_command(draft, launcher);
-    carry_env(draft, launcher);
+    DT_TRY(dt_launcher_carry(launcher, draft, err));
+    DT_TRY(carry_command(draft, launcher, err));
+    DT_TRY(carry_env(draft, launcher, err));
+    if (launcher->any && launcher->by != NULL)
+        dt_draft_note(draft, launcher->by,
+                      "the program gets RANK and WORLD_SIZE; one that calls MPI_Init needs %s "
+                      "itself: keep it with 'processes: node'",
+                      launcher->by);
+    else if (launcher->steps && launcher->by == NULL)
+        dt_draft_note(draft, "srun",
+                      "the program gets RANK, LOCAL_RANK and WORLD_SIZE; SLURM_PROCID is that of "
+                      "dtrun's agent");
     carry_known(draft, launcher);
-    return DT_OK;
+out:
+    return st;
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -195,34 +198,10 @@ static bool knows(const dt_launcher *launcher)
 {
     if (!launcher->keeps || launcher->program[0] == '\0')
         return false;
-    return launcher->distributes || ends_with(launcher->program, ".py") ||
+    return launcher->by != NULL || launcher->slurm || ends_with(launcher->program, ".py") ||
+           launcher->before.count > 0 ||
            strncmp(dt_launcher_name(launcher->program), "python", 6) == 0 ||
            strcmp(dt_launcher_name(launcher->program), "fairseq-train") == 0;
-}
-
-/* --- commands before it */
-
-void dt_command_precedes(dt_draft *draft, const dt_shell_command *command)
-{
-    static const char ignored[] =
-        " echo printf set export date hostname nvidia-smi ulimit mkdir wait sleep true pwd ";
-    const char *first = command->count > 0 ? command->words[0].text : "";
-    const char *padded = dt_arena_printf(draft->arena, " %s ", first);
-    dt_strbuf shown;
-
-    if (first[0] == '\0' || dt_shell_assigned(first) > 0 || strstr(ignored, padded) != NULL)
-        return;
-    if (strcmp(first, "cd") == 0 && command->count == 2 && !command->words[1].open) {
-        dt_draft_text(draft, "workdir.folder", command->words[1].text, "cd");
-        return;
-    }
-    dt_strbuf_init(&shown);
-    for (size_t i = 0; i < command->count; i++)
-        dt_strbuf_add_fmt(&shown, "%s%s", i > 0 ? " " : "", command->words[i].text);
-    dt_draft_left(draft, shown.data,
-                  "it is not run before the command: name the programs of an environment by their "
-                  "paths, or put both into a script");
-    dt_strbuf_release(&shown);
 }
 
 const dt_convert_tool dt_tool_command = {

@@ -7,12 +7,12 @@
 #include "recipes/read/reader.h"
 #include "runner/cli/report.h"
 #include "runner/convert/convert.h"
-#include "runner/convert/pasted.h"
+#include "runner/convert/record.h"
 #include "runner/convert/tool.h"
 
 #include "base/banned.h"
 
-#define SCRIPT_MOST ((size_t)1 << 20)
+#define SCRIPT_MOST ((size_t)64 << 20)
 #define SLURM       "slurm"
 
 static const dt_convert_tool *find_tool(const char *name)
@@ -61,8 +61,8 @@ static dt_status read_script(dt_strbuf *out, const char **source, const char *wo
 
 /* Adds the words of the command. For nanoGPT, "train.py" may be missing before its files and
  * options. */
-static dt_status take_words(dt_shell_script *script, const dt_convert_tool *tool, char **words,
-                            int count, dt_error *err)
+static dt_status take_words(dt_script *script, const dt_convert_tool *tool, char **words, int count,
+                            dt_error *err)
 {
     size_t length = strlen(words[0]);
     bool file = length > 3 && strcmp(words[0] + length - 3, ".py") == 0 &&
@@ -73,7 +73,7 @@ static dt_status take_words(dt_shell_script *script, const dt_convert_tool *tool
     if (tool == &dt_tool_nanogpt && (file || words[0][0] == '-'))
         all[at++] = (char *)"train.py";
     memcpy(all + at, words, (size_t)count * sizeof(all[0]));
-    return dt_shell_take(script, all, at + (size_t)count, err);
+    return dt_script_take(script, all, at + (size_t)count, err);
 }
 
 static bool is_one_script(const dt_convert_tool *tool, char **words, int count)
@@ -84,41 +84,88 @@ static bool is_one_script(const dt_convert_tool *tool, char **words, int count)
            (tool != &dt_tool_nanogpt || length < 3 || strcmp(words[0] + length - 3, ".py") != 0);
 }
 
+/* Converts "sbatch OPTIONS SCRIPT": the options replace those of the script. */
+static dt_status convert_sbatch(dt_draft *draft, char **words, int count, dt_error *err)
+{
+    dt_shell_command all = {0}, options = {0};
+    dt_status st = DT_OK;
+    const char *source;
+    dt_flags flags;
+    dt_strbuf text;
+    dt_script line;
+
+    dt_strbuf_init(&text);
+    dt_script_init(&line, "the command line", draft->arena);
+    DT_TRY(dt_script_take(&line, words + 1, (size_t)count - 1, err));
+    all = line.command;
+    DT_TRY(dt_flags_read(&flags, &dt_slurm_flags, all.words, all.count, draft, err));
+    for (size_t i = 0; i < flags.taken; i++)
+        DT_TRY(dt_shell_add_word(&options, &all.words[i], draft->arena, err));
+    if (flags.taken + 1 != all.count)
+        DT_THROW(err, DT_ERR_USAGE, "'sbatch' takes one SCRIPT without arguments");
+    DT_TRY(read_script(&text, &source, all.words[flags.taken].text, err));
+    DT_TRY(dt_slurm_convert(draft, text.length > 0 ? text.data : "", text.length, source, &options,
+                            err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status convert_words(dt_draft *draft, const dt_convert_tool *tool, char **words,
+                               int count, const dt_shell_words *exported, const char *folder,
+                               dt_error *err)
+{
+    const dt_convert_tool *found;
+    dt_script script;
+    dt_status st = DT_OK;
+
+    if (tool == &dt_tool_command && count > 1 && strcmp(dt_launcher_name(words[0]), "sbatch") == 0)
+        return convert_sbatch(draft, words, count, err);
+    dt_script_init(&script, "the command line", draft->arena);
+    script.folder = folder;
+    if (exported != NULL)
+        script.exported = *exported;
+    DT_TRY(take_words(&script, tool, words, count, err));
+    DT_TRY(dt_tools_convert(&found, draft, &script, NULL, tool, NULL, err));
+    if (found == NULL)
+        DT_THROW(err, DT_ERR_USAGE, "cannot find a %s%s", tool->what,
+                 tool->hint != NULL ? tool->hint : "");
+out:
+    return st;
+}
+
 static dt_status make_draft(dt_draft *draft, const dt_convert_tool *tool, char **words, int count,
                             dt_error *err)
 {
     const dt_convert_tool *found;
-    const char *source;
-    dt_shell_script script;
+    const char *source, *text;
+    dt_script script;
     dt_status st = DT_OK;
-    dt_strbuf given, text;
+    dt_strbuf given;
 
-    dt_strbuf_init(&given);
-    dt_strbuf_init(&text);
-    dt_shell_init(&script, draft->arena);
     if (count == 0)
-        DT_THROW(err, DT_ERR_USAGE, "a command line is missing: '%s -- COMMAND', or a FILE with it",
-                 draft->title);
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "a command line is missing: '%s -- COMMAND', or a FILE with it",
+                       draft->title);
     if (tool == NULL && count != 1)
-        DT_THROW(err, DT_ERR_USAGE, "'slurm' takes one SCRIPT");
-    if (tool == NULL || is_one_script(tool, words, count)) {
-        DT_TRY(read_script(&given, &source, words[0], err));
-        dt_pasted_text(&text, given.data, given.length);
-        if (tool == NULL) {
-            DT_TRY(dt_slurm_convert(draft, text.data, text.length, source, err));
-            goto out;
-        }
-        DT_TRY(dt_shell_read(&script, text.data, text.length, source, err));
-    } else {
-        DT_TRY(take_words(&script, tool, words, count, err));
+        return DT_FAIL(err, DT_ERR_USAGE, "'slurm' takes one SCRIPT");
+    if (tool != NULL && !is_one_script(tool, words, count))
+        return convert_words(draft, tool, words, count, NULL, NULL, err);
+    dt_strbuf_init(&given);
+    DT_TRY(read_script(&given, &source, words[0], err));
+    text = given.length > 0 ? given.data : "";
+    if (tool == NULL) {
+        DT_TRY(dt_slurm_convert(draft, text, given.length, source, NULL, err));
+        goto out;
     }
+    dt_script_init(&script, source, draft->arena);
+    DT_TRY(dt_script_read(&script, text, given.length, err));
     DT_TRY(dt_tools_convert(&found, draft, &script, NULL, tool, NULL, err));
     if (found == NULL)
         DT_THROW(err, DT_ERR_USAGE, "cannot find a %s%s", tool->what,
                  tool->hint != NULL ? tool->hint : "");
 out:
     dt_strbuf_release(&given);
-    dt_strbuf_release(&text);
     return st;
 }
 
@@ -226,6 +273,93 @@ static dt_status describe(const dt_call *call, const dt_convert_tool *tool, dt_e
     return st;
 }
 
+/* Converts a draft that has its command to the text of a recipe. */
+static dt_status write_draft(dt_strbuf *text, dt_draft *draft, const char *path, dt_error *err)
+{
+    dt_draft_account(draft);
+    dt_draft_write(text, draft);
+    return check(draft, path != NULL ? path : "imported.yaml", text->data, err);
+}
+
+/* --- recorded commands */
+
+/* Returns true for a command that asks Slurm's nodes something, such as "srun hostname". */
+static bool only_asks(const dt_record *record)
+{
+    for (int i = 1; i < record->count && strcmp(record->words[0], "srun") == 0; i++)
+        if (strcmp(record->words[i], "hostname") == 0 ||
+            strcmp(record->words[i], "nvidia-smi") == 0)
+            return true;
+    return false;
+}
+
+/* Returns FILE-2.yaml for the second of several recipes. */
+static const char *numbered(const char *path, size_t number, size_t count, dt_arena *arena)
+{
+    const char *dot = path != NULL ? strrchr(dt_launcher_name(path), '.') : NULL;
+
+    if (path == NULL || count == 1)
+        return path;
+    dot = dot != NULL ? dot : path + strlen(path);
+    return dt_arena_printf(arena, "%.*s-%zu%s", (int)(dot - path), path, number, dot);
+}
+
+static dt_status give_record(dt_call *call, const dt_record *record, size_t number, size_t count,
+                             dt_error *err)
+{
+    const char *path =
+        numbered(dt_arguments_get(call->args, "output")->text, number, count, call->arena);
+    dt_status st = DT_OK;
+    dt_strbuf text, line;
+    dt_draft draft;
+
+    dt_strbuf_init(&text);
+    dt_draft_init(&draft, "--record", call->arena);
+    if (path != NULL && dt_file_exists(path))
+        DT_THROW(err, DT_ERR_USAGE, "'%s' already exists: remove it, or give another name", path);
+    DT_TRY(convert_words(&draft, &dt_tool_command, record->words, record->count, &record->changed,
+                         record->folder, err));
+    DT_TRY(write_draft(&text, &draft, path, err));
+    if (path == NULL && !call->json && number > 1) {
+        dt_strbuf_init(&line);
+        dt_strbuf_add_str(&line, "---\n");
+        st = dt_report_text(&line, err);
+        dt_strbuf_release(&line);
+    }
+    DT_TRY(st);
+    DT_TRY(give(call, &draft, &text, path, err));
+out:
+    if (st != DT_OK && count > 1)
+        dt_error_prefix(err, "command %zu of %zu (%s)", number, count, record->words[0]);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_convert_record(dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_records records;
+    size_t kept = 0;
+
+    DT_TRY(dt_record_run(&records, call->args->operands, call->args->operands_count, call, err));
+    for (size_t i = 0; i < records.count; i++) {
+        if (only_asks(&records.items[i]))
+            dt_report_note(call, "left out, it trains nothing: srun ... hostname or nvidia-smi");
+        else
+            records.items[kept++] = records.items[i];
+    }
+    if (kept == 0)
+        DT_THROW(err, DT_ERR_USAGE, "the script starts no training");
+    if (kept > 1 && call->json)
+        DT_THROW(err, DT_ERR_USAGE, "the script starts %zu trainings: --json prints one", kept);
+    if (kept > 1)
+        dt_report_note(call, "the script starts %zu trainings, each with a recipe", kept);
+    for (size_t i = 0; i < kept; i++)
+        DT_TRY(give_record(call, &records.items[i], i + 1, kept, err));
+out:
+    return st;
+}
+
 dt_status dt_convert(dt_call *call, dt_error *err)
 {
     const dt_arguments *args = call->args;
@@ -248,9 +382,7 @@ dt_status dt_convert(dt_call *call, dt_error *err)
     if (path != NULL && dt_file_exists(path))
         DT_THROW(err, DT_ERR_USAGE, "'%s' already exists: remove it, or give another name", path);
     DT_TRY(make_draft(&draft, tool, args->operands + 1, args->operands_count - 1, err));
-    dt_draft_account(&draft);
-    dt_draft_write(&text, &draft);
-    DT_TRY(check(&draft, path != NULL ? path : "imported.yaml", text.data, err));
+    DT_TRY(write_draft(&text, &draft, path, err));
     DT_TRY(give(call, &draft, &text, path, err));
 out:
     dt_strbuf_release(&text);

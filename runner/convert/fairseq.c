@@ -78,17 +78,21 @@ out:
     return st;
 }
 
-static void set_devices(dt_draft *draft, const dt_flags *flags, dt_launcher *launcher)
+static dt_status set_devices(dt_draft *draft, const dt_flags *flags, dt_launcher *launcher,
+                             dt_error *err)
 {
+    int64_t nodes = launcher->nodes > 0 ? launcher->nodes : 1;
     double total = dt_flags_number(flags, "--distributed-world-size", 0);
 
     if (total > 0 && dt_launcher_devices(launcher) == 0) {
-        launcher->total = (int64_t)total;
+        launcher->per_node = (int64_t)total / nodes;
         launcher->from = dt_flags_from(flags, "--distributed-world-size");
     }
-    dt_launcher_carry(launcher, draft);
+    if (dt_launcher_carry(launcher, draft, err) != DT_OK)
+        return err->code;
     if (dt_flags_given(flags, "--cpu"))
         dt_draft_word(draft, "gpus", "none", "--cpu");
+    return DT_OK;
 }
 
 static dt_status convert(dt_draft *draft, const dt_launcher *launched, const char *folder,
@@ -101,7 +105,7 @@ static dt_status convert(dt_draft *draft, const dt_launcher *launched, const cha
 
     (void)folder;
     DT_TRY(dt_flags_read(&flags, &dt_fairseq_flags, launcher.words, launcher.count, draft, err));
-    set_devices(draft, &flags, &launcher);
+    DT_TRY(set_devices(draft, &flags, &launcher, err));
     DT_TRY(set_subject(&step_tokens, draft, &flags, err));
     set_strategy(draft, &flags);
     dt_fairseq_precision(draft, &flags, &launcher, step_tokens);
@@ -109,7 +113,7 @@ static dt_status convert(dt_draft *draft, const dt_launcher *launched, const cha
     DT_TRY(dt_fairseq_first(&lr, &flags, "--lr", 0.25, err));
     dt_draft_number(draft, "optimizer.lr", lr, "%s", dt_flags_from(&flags, "--lr"));
     dt_fairseq_schedule(draft, &flags);
-    dt_fairseq_length(draft, &flags);
+    DT_TRY(dt_fairseq_length(draft, &flags, err));
     clip = dt_flags_number(&flags, "--clip-norm", 0);
     dt_draft_number(draft, "clip", clip, "%s", dt_flags_from(&flags, "--clip-norm"));
     dt_flags_set_number(draft, &flags, "seed", "--seed", 1);
@@ -131,12 +135,18 @@ static bool has(const dt_launcher *launcher, const char *word)
 }
 
 /* Older versions of fairseq are called train.py, as nanoGPT is. */
+/* Many programs are called train.py: it is fairseq's in its folders, or if the user says so. */
 static bool knows(const dt_launcher *launcher)
 {
-    const char *name = dt_launcher_name(launcher->program);
+    const char *program = launcher->program, *name = dt_launcher_name(program);
 
-    return strcmp(name, "fairseq-train") == 0 || strstr(launcher->program, "fairseq_cli") != NULL ||
-           (strcmp(name, "train.py") == 0 &&
+    if (strcmp(name, "fairseq-train") == 0 || strcmp(program, "fairseq_cli.train") == 0)
+        return true;
+    if (strcmp(name, "train.py") != 0)
+        return false;
+    return strstr(program, "fairseq_cli/train.py") != NULL ||
+           strstr(program, "fairseq/train.py") != NULL ||
+           (launcher->named &&
             (has(launcher, "--arch") || has(launcher, "-a") || has(launcher, "--task")));
 }
 

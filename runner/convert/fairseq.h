@@ -42,7 +42,7 @@ dt_status dt_fairseq_batch(double *step_tokens, dt_draft *draft, const dt_flags 
                            dt_error *err);
 void dt_fairseq_precision(dt_draft *draft, const dt_flags *flags, const dt_launcher *launcher,
                           double step_tokens);
-void dt_fairseq_length(dt_draft *draft, const dt_flags *flags);
+dt_status dt_fairseq_length(dt_draft *draft, const dt_flags *flags, dt_error *err);
 void dt_fairseq_data(dt_draft *draft, const dt_flags *flags);
 /* Returns the operand: one folder, or several as "a:b"; lists other operands as not carried. */
 const char *dt_fairseq_folder(dt_draft *draft, const dt_flags *flags);

@@ -49,25 +49,70 @@ dt_status dt_fairseq_batch(double *step_tokens, dt_draft *draft, const dt_flags 
     return DT_OK;
 }
 
-void dt_fairseq_length(dt_draft *draft, const dt_flags *flags)
+/* Checks that the passes over shards are whole: an epoch of fairseq is one shard, DATA1:DATA2:.... */
+static dt_status check_shards(double *shards, const dt_flags *flags, double epochs, dt_error *err)
 {
+    const char *folder = flags->operands.count > 0 ? flags->operands.words[0].text : "";
+
+    *shards = 1;
+    for (const char *c = folder; *c != '\0'; c++)
+        *shards += *c == ':' && c[1] != '\0';
+    if (fmod(epochs, *shards) != 0)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--max-epoch %.0f: an epoch of fairseq is one of the %.0f shards, and these "
+                       "are no whole passes: give a multiple, or --max-update",
+                       epochs, *shards);
+    return DT_OK;
+}
+
+/* Shortens a warm-up that is longer than the run: the rate rises in the same way until the end. */
+static void shorten_warmup(dt_draft *draft, const dt_flags *flags, double steps)
+{
+    const dt_draft_value *warmup = dt_draft_find(draft, "schedule.warmup_steps");
+    const dt_draft_value *lr = dt_draft_find(draft, "optimizer.lr"),
+                         *init = dt_draft_find(draft, "schedule.warmup_init_lr");
+    double length = warmup != NULL ? strtod(warmup->yaml, NULL) : 0,
+           first = init != NULL ? strtod(init->yaml, NULL) : 0, rate;
+
+    if (steps <= 0 || length <= steps || lr == NULL)
+        return;
+    rate = first + (strtod(lr->yaml, NULL) - first) * steps / length;
+    dt_draft_note(draft, dt_flags_about(flags, "--warmup-updates"),
+                  "the warm-up is longer than the run: the rate only rises, to %g", rate);
+    dt_draft_number(draft, "optimizer.lr", rate, "%s, at the end of %.0f of %.0f steps of warm-up",
+                    lr->from, steps, length);
+    dt_draft_number(draft, "schedule.warmup_steps", steps, "%s, %s", warmup->from,
+                    dt_flags_from(flags, "--max-update"));
+}
+
+dt_status dt_fairseq_length(dt_draft *draft, const dt_flags *flags, dt_error *err)
+{
+    dt_status st;
+    double shards;
+
     double steps = dt_flags_number(flags, "--max-update", 0);
     double epochs = dt_flags_number(flags, "--max-epoch", 0);
     double hours = dt_flags_number(flags, "--stop-time-hours", 0);
 
+    if ((st = check_shards(&shards, flags, epochs, err)) != DT_OK)
+        return st;
     if (steps > 0)
         dt_flags_set_number(draft, flags, "schedule.steps", "--max-update", steps);
     if (epochs > 0)
-        dt_flags_set_number(draft, flags, "schedule.epochs", "--max-epoch", epochs);
+        dt_draft_number(draft, "schedule.epochs", epochs / shards, "%s%s",
+                        dt_flags_from(flags, "--max-epoch"),
+                        shards > 1 ? ", of which each is one shard of the data" : "");
     if (hours > 0)
         dt_draft_number(draft, "time_limit", hours * 3600, "%s",
                         dt_flags_from(flags, "--stop-time-hours"));
+    shorten_warmup(draft, flags, steps);
     if (steps > 0 || epochs > 0)
-        return;
+        return DT_OK;
     dt_draft_number(draft, "schedule.epochs", 1, "neither --max-update nor --max-epoch is given");
     dt_draft_note(draft, "--max-update",
                   "neither this flag nor --max-epoch is given, and fairseq then trains until it is "
                   "stopped: set 'schedule.steps' or 'schedule.epochs'");
+    return DT_OK;
 }
 
 /* Converts the loss scale: fairseq multiplies the sum of the loss over a batch, dtrun the mean over

@@ -39,10 +39,7 @@ const char *dt_fairseq_folder(dt_draft *draft, const dt_flags *flags)
     const char *folder = "DATA";
 
     for (size_t i = 0; i < operands->count; i++)
-        if (operands->words[i].open || strstr(operands->words[i].text, "${") != NULL)
-            dt_draft_left(draft, operands->words[i].text,
-                          "only a shell knows this: put its value into the command line");
-        else if (strcmp(folder, "DATA") == 0)
+        if (strcmp(folder, "DATA") == 0)
             folder = operands->words[i].text;
         else
             dt_draft_left(draft, operands->words[i].text,

@@ -12,23 +12,43 @@
 /* --- names --- */
 
 /* Compares names. '_' and '-' are equal, except for the dashes at the beginning. */
-static bool same_name(const char *name, const char *typed, size_t length)
+static bool same_name(const char *name, const char *typed, size_t length, size_t name_length)
 {
+    if (name_length != length)
+        return false;
     for (size_t i = 0; i < length; i++) {
         char a = name[i] == '_' ? '-' : name[i], b = typed[i] == '_' ? '-' : typed[i];
 
-        if (a != b || name[i] == '\0')
+        if (a != b)
             return false;
     }
-    return name[length] == '\0';
+    return true;
+}
+
+/* Returns true if the name is one of `also`. */
+static bool is_also(const char *also, const char *typed, size_t length)
+{
+    while (also != NULL && *also != '\0') {
+        size_t name = strcspn(also, " ");
+
+        if (name == length && same_name(also, typed, length, name))
+            return true;
+        also += name + (also[name] == ' ');
+    }
+    return false;
 }
 
 size_t dt_flags_row(const dt_flag_table *table, const char *name, size_t length)
 {
     size_t i = 0;
 
-    while (i < table->count && !same_name(table->flags[i].name, name, length) &&
-           (table->flags[i].also == NULL || !same_name(table->flags[i].also, name, length)))
+    if (table->one_dash && length > 2 && name[0] == '-' && name[1] == '-') {
+        name++; /* the table has the names with one dash */
+        length--;
+    }
+    while (i < table->count &&
+           !same_name(table->flags[i].name, name, length, strlen(table->flags[i].name)) &&
+           !is_also(table->flags[i].also, name, length))
         i++;
     return i;
 }
@@ -79,15 +99,30 @@ static dt_status read_value(dt_flag_use *use, const dt_flag *flag, const char *t
         return DT_OK;
     case DT_TAKES_NOTHING:
     case DT_TAKES_TEXT:
+    case DT_TAKES_PAIR:
+    case DT_TAKES_MAYBE:
         break;
     }
     return DT_OK;
 }
 
-/* Returns true for a value that only a shell can expand, or that a recipe would expand from the environment. */
-static bool is_open(const dt_shell_word *word)
+static const char *line_of(const dt_shell_word *word, dt_arena *arena)
 {
-    return word->open || strstr(word->text, "${") != NULL;
+    return word->line > 0 ? dt_arena_printf(arena, "line %d: ", word->line) : "";
+}
+
+/* Fails for a value that only a shell can expand, or that a recipe would expand from the environment. */
+static dt_status check_known(const dt_flags *flags, const dt_flag *flag, const dt_shell_word *value,
+                             const char *shown, dt_error *err)
+{
+    if (flag->fate == DT_FLAG_LEFT)
+        return DT_OK;
+    if (value->open != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE, "%s%s: %s", line_of(value, flags->draft->arena), shown,
+                       value->open);
+    if (strstr(value->text, "${") != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE, "%s: a recipe would replace '${...}'", shown);
+    return DT_OK;
 }
 
 dt_status dt_flags_set(dt_flags *flags, size_t row, const dt_shell_word *value, const char *shown,
@@ -96,30 +131,38 @@ dt_status dt_flags_set(dt_flags *flags, size_t row, const dt_shell_word *value, 
     const dt_flag *flag = &flags->table->flags[row];
     dt_flag_use *use = &flags->uses[row];
 
-    if (use->shown != NULL && strcmp(use->shown, shown) != 0)
-        dt_draft_note(flags->draft, use->shown, "it is given again, as %s; the last one counts",
-                      shown);
-    *use = (dt_flag_use){.shown = shown};
-    dt_draft_give(flags->draft, shown, flag->into);
-    if (value != NULL && is_open(value)) {
-        if (!flags->table->numbers_open && flag->fate != DT_FLAG_LEFT)
-            dt_draft_left(flags->draft, shown,
-                          "only a shell knows this value: put it into the recipe yourself");
+    if (flag->takes == DT_TAKES_PAIR && flag->fate == DT_FLAG_LEFT) {
+        dt_draft_left(flags->draft, shown, "%s", flag->into); /* it can be repeated */
         return DT_OK;
     }
+    if (flag->fate == DT_FLAG_EACH && value != NULL) {
+        flags->each = dt_shell_grow(flags->each, flags->each_count, &flags->each_capacity,
+                                    sizeof(flags->each[0]), flags->draft->arena);
+        flags->each[flags->each_count++] = (dt_flag_each){row, value->text};
+    } else if (use->shown != NULL && strcmp(use->shown, shown) != 0) {
+        dt_draft_note(flags->draft, use->shown, "it is given again, as %s; the last one counts",
+                      shown);
+    }
+    *use = (dt_flag_use){.shown = shown};
+    if (flag->fate != DT_FLAG_EACH)
+        dt_draft_give(flags->draft, shown, flag->into);
+    if (value != NULL && (value->open != NULL || strstr(value->text, "${") != NULL))
+        return check_known(flags, flag, value, shown, err);
     use->text = value != NULL ? value->text : "true";
     return value != NULL ? read_value(use, flag, value->text, err) : DT_OK;
 }
 
 /* --- words --- */
 
-static const char *show(dt_draft *draft, const dt_flag *flag, const dt_shell_word *value)
+/* Returns the flag as it is shown; flags that share a row only for their reason are shown as typed. */
+static const char *show(dt_draft *draft, const dt_flag *flag, const dt_shell_word *word,
+                        size_t length, const dt_shell_word *value)
 {
-    const char *text = value == NULL
-                           ? dt_arena_strdup(draft->arena, flag->name)
-                           : dt_arena_printf(draft->arena, "%s %s", flag->name, value->text);
+    bool typed = flag->also != NULL && strchr(flag->also, ' ') != NULL &&
+                 (flag->fate == DT_FLAG_LEFT || flag->fate == DT_FLAG_REFUSED);
+    const char *name = typed ? dt_arena_strndup(draft->arena, word->text, length) : flag->name;
 
-    return text != NULL ? text : flag->name;
+    return value == NULL ? name : dt_arena_printf(draft->arena, "%s %s", name, value->text);
 }
 
 /* Returns true for a word that looks like a flag; "-1" and "-.5" are numbers. */
@@ -129,7 +172,8 @@ static bool is_flag(const char *word)
 }
 
 /* Skips an unknown flag together with the next word, unless that is a flag. */
-static size_t pass_over(dt_flags *flags, const dt_shell_word *words, size_t at, size_t count)
+static dt_status pass_over(size_t *taken, dt_flags *flags, const dt_shell_word *words, size_t at,
+                           size_t count, dt_error *err)
 {
     bool takes = strchr(words[at].text, '=') == NULL && at + 1 < count &&
                  !is_flag(words[at + 1].text) && !flags->table->stops_at_operand;
@@ -139,8 +183,13 @@ static size_t pass_over(dt_flags *flags, const dt_shell_word *words, size_t at, 
         takes ? dt_arena_printf(flags->draft->arena, "%s %s", words[at].text, words[at + 1].text)
               : words[at].text;
 
+    if (flags->table->strict)
+        return DT_FAIL(err, DT_ERR_USAGE, "%s%s: unknown flag of %s%s",
+                       line_of(&words[at], flags->draft->arena), words[at].text,
+                       flags->table->program, dt_flags_suggestion(flags, name));
     dt_draft_left(flags->draft, about, "unknown flag%s", dt_flags_suggestion(flags, name));
-    return takes ? 2 : 1;
+    *taken = takes ? 2 : 1;
+    return DT_OK;
 }
 
 /* Splits "-N2" into the row of -N and the value 2. Returns the table's count if the word has
@@ -153,7 +202,7 @@ static size_t split_attached(const dt_flag_table *table, const dt_shell_word *wo
     if (table->attached && word->text[1] != '-' && word->text[2] != '\0')
         row = dt_flags_row(table, word->text, 2);
     if (row < table->count && table->flags[row].takes != DT_TAKES_NOTHING)
-        *value = (dt_shell_word){word->text + 2, word->line, word->open};
+        *value = (dt_shell_word){.text = word->text + 2, .line = word->line, .open = word->open};
     else
         row = table->count;
     return row;
@@ -167,7 +216,8 @@ static dt_status take_flag(size_t *taken, dt_flags *flags, const dt_shell_word *
     const dt_shell_word *word = &words[at];
     size_t length = strcspn(word->text, "="), row = dt_flags_row(table, word->text, length);
     bool has_value = word->text[length] == '=', attached = false;
-    dt_shell_word value = {word->text + length + has_value, word->line, word->open};
+    dt_shell_word value = {
+        .text = word->text + length + has_value, .line = word->line, .open = word->open};
     const dt_flag *flag;
 
     *taken = 1;
@@ -175,24 +225,34 @@ static dt_status take_flag(size_t *taken, dt_flags *flags, const dt_shell_word *
         row = split_attached(table, word, &value);
         attached = row < table->count;
     }
-    if (row == table->count) {
-        *taken = pass_over(flags, words, at, count);
-        return DT_OK;
-    }
+    if (row == table->count)
+        return pass_over(taken, flags, words, at, count, err);
     flag = &table->flags[row];
-    if (flag->takes == DT_TAKES_NOTHING) {
+    if (flag->fate == DT_FLAG_REFUSED)
+        return DT_FAIL(err, DT_ERR_USAGE, "%s%s: %s", line_of(word, flags->draft->arena),
+                       word->text, flag->into);
+    if (flag->takes == DT_TAKES_NOTHING ||
+        (flag->takes == DT_TAKES_MAYBE && !has_value && !attached)) {
         if (has_value)
             return DT_FAIL(err, DT_ERR_USAGE, "%s takes no value, got '%s'", flag->name,
                            value.text);
-        return dt_flags_set(flags, row, NULL, show(flags->draft, flag, NULL), err);
+        return dt_flags_set(flags, row, NULL, show(flags->draft, flag, word, length, NULL), err);
     }
-    if (!has_value && !attached) {
-        if (at + 1 == count || is_flag(words[at + 1].text))
+    if (flag->takes == DT_TAKES_PAIR) {
+        if (at + 2 >= count)
+            return DT_FAIL(err, DT_ERR_USAGE, "%s: its two values are missing", flag->name);
+        value = words[at + 2];
+        value.text =
+            dt_arena_printf(flags->draft->arena, "%s=%s", words[at + 1].text, words[at + 2].text);
+        value.open = value.open != NULL ? value.open : words[at + 1].open;
+        *taken = 3;
+    } else if (!has_value && !attached) {
+        if (at + 1 == count || (is_flag(words[at + 1].text) && words[at + 1].open == NULL))
             return DT_FAIL(err, DT_ERR_USAGE, "%s: its value is missing", flag->name);
         value = words[at + 1];
         *taken = 2;
     }
-    return dt_flags_set(flags, row, &value, show(flags->draft, flag, &value), err);
+    return dt_flags_set(flags, row, &value, show(flags->draft, flag, word, length, &value), err);
 }
 
 dt_status dt_flags_read(dt_flags *out, const dt_flag_table *table, const dt_shell_word *words,

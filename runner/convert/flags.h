@@ -3,31 +3,36 @@
  * The table of a program drives the reading, the conversion of each flag, and the output of
  * `dtrun import NAME --flags`.
  * Read as    --flag value, --flag=value; '_' and '-' are equal inside a name; the last of a repeated flag counts
- * Errors     DT_ERR_USAGE naming the flag: a missing value, or a value of the wrong type
+ * Errors     DT_ERR_USAGE naming the flag: a missing value, a value of the wrong type, a value that only a shell knows (unless
+ *            the flag is not carried anyway), and with a strict table an unknown flag
  */
 #ifndef DT_RUNNER_CONVERT_FLAGS_H
 #define DT_RUNNER_CONVERT_FLAGS_H
 
-#include "runner/convert/command_line.h"
 #include "runner/convert/draft.h"
+#include "runner/convert/words.h"
 
 typedef enum dt_flag_takes {
     DT_TAKES_NOTHING,
     DT_TAKES_INT,
     DT_TAKES_NUMBER,
     DT_TAKES_TEXT,
-    DT_TAKES_BOOL /* True or False, as in Python */
+    DT_TAKES_BOOL, /* True or False, as in Python */
+    DT_TAKES_PAIR, /* two words, "-mca KEY VALUE"; the text is "KEY=VALUE" */
+    DT_TAKES_MAYBE /* a value only after '=', or right after a letter */
 } dt_flag_takes;
 
 typedef enum dt_flag_fate {
-    DT_FLAG_FIELD, /* `into` is a field with the same value; without a value: true */
-    DT_FLAG_PART,  /* `into` describes what the flag becomes, together with other flags */
-    DT_FLAG_LEFT   /* `into` is the reason why it is not carried: one sentence, no full stop */
+    DT_FLAG_FIELD,  /* `into` is a field with the same value; without a value: true */
+    DT_FLAG_PART,   /* `into` describes what the flag becomes, together with other flags */
+    DT_FLAG_EACH,   /* the same, and it can be repeated: dt_flags_each */
+    DT_FLAG_LEFT,   /* `into` is the reason why it is not carried: one sentence, no full stop */
+    DT_FLAG_REFUSED /* `into` is the reason why the command line is refused */
 } dt_flag_fate;
 
 typedef struct dt_flag {
     const char *name; /* "--lr", "-np", "learning_rate" */
-    const char *also; /* another name; NULL: none */
+    const char *also; /* other names, separated by blanks; NULL: none */
     dt_flag_takes takes;
     dt_flag_fate fate;
     const char *into;
@@ -40,7 +45,8 @@ typedef struct dt_flag_table {
     size_t count;
     bool attached;         /* "-N2" means "-N 2" */
     bool stops_at_operand; /* words from the first operand on belong to another program */
-    bool numbers_open;     /* a value that only a shell can expand is ignored without a report */
+    bool strict;           /* an unknown flag is an error */
+    bool one_dash;         /* "-np" and "--np" are the same flag */
 } dt_flag_table;
 
 typedef struct dt_flag_use {
@@ -49,15 +55,22 @@ typedef struct dt_flag_use {
     double number;
 } dt_flag_use;
 
+typedef struct dt_flag_each {
+    size_t row;
+    const char *text;
+} dt_flag_each;
+
 typedef struct dt_flags {
     const dt_flag_table *table;
-    dt_flag_use *uses; /* one per flag of the table */
+    dt_flag_use *uses;  /* one per flag of the table */
+    dt_flag_each *each; /* the values of flags that can be repeated, in their order */
+    size_t each_count, each_capacity;
     dt_shell_command operands;
     size_t taken; /* words that were read: all, unless the table stops at an operand */
     dt_draft *draft;
 } dt_flags;
 
-/* Reads the words. Unknown flags and values that cannot be read go to the draft's `left`. */
+/* Reads the words. Unknown flags go to the draft's `left`, unless the table is strict. */
 dt_status dt_flags_read(dt_flags *out, const dt_flag_table *table, const dt_shell_word *words,
                         size_t count, dt_draft *draft, dt_error *err);
 

@@ -108,6 +108,9 @@ void dt_flags_describe(dt_strbuf *out, const dt_flag_table *table)
             dt_strbuf_add_fmt(out, ", %s", flag->also);
         used = out->length - start;
         dt_strbuf_add_fmt(out, "%*s%s%s\n", used < 40 ? (int)(41 - used) : 1, "",
-                          flag->fate == DT_FLAG_LEFT ? "not carried: " : "", flag->into);
+                          flag->fate == DT_FLAG_LEFT      ? "not carried: "
+                          : flag->fate == DT_FLAG_REFUSED ? "refused: "
+                                                          : "",
+                          flag->into);
     }
 }

@@ -5,8 +5,6 @@
 
 #include "base/banned.h"
 
-enum { NODES_MOST = 1024 };
-
 const char *dt_launcher_name(const char *program)
 {
     const char *slash = strrchr(program, '/');
@@ -22,28 +20,61 @@ static bool is_one_of(const char *word, const char *const *words)
     return false;
 }
 
-static void drop(dt_launcher *l, size_t words)
+void dt_launcher_drop(dt_launcher *l, size_t words)
 {
     l->words += words;
     l->count -= words;
 }
 
-/* --- NAME=value --- */
-
-/* Adds a word to those that precede the program. */
-static void keep(dt_launcher *l, const char *text, bool open, dt_draft *draft)
+void dt_launcher_keep(dt_launcher *l, const dt_shell_word *word, dt_draft *draft)
 {
-    dt_shell_add_to(&l->before, text, strlen(text), 0, draft->arena);
-    l->before.items[l->before.count - 1].open = open;
+    dt_shell_add_to(&l->before, word->text, strlen(word->text), word->line, draft->arena);
+    l->before.items[l->before.count - 1].open = word->open;
 }
 
-static int64_t count_listed(const char *list)
+void dt_launcher_keep_text(dt_launcher *l, const char *text, dt_draft *draft)
 {
-    int64_t count = list[0] != '\0';
+    dt_shell_add_to(&l->before, text, strlen(text), 0, draft->arena);
+}
 
-    for (const char *c = list; *c != '\0'; c++)
-        count += *c == ',';
-    return count;
+static dt_status refuse_word(const dt_shell_word *word, const char *reason, dt_error *err)
+{
+    if (word->line > 0)
+        return DT_FAIL(err, DT_ERR_USAGE, "line %d: '%s': %s", word->line, word->text, reason);
+    return DT_FAIL(err, DT_ERR_USAGE, "'%s': %s", word->text, reason);
+}
+
+/* --- NAME=value --- */
+
+void dt_launcher_choose(dt_launcher *l, const char *list, const char *from, dt_draft *draft)
+{
+    bool first = true;
+    int64_t count = 0;
+
+    for (const char *at = list; *at != '\0'; at += strcspn(at, ",") + (strchr(at, ',') != NULL)) {
+        first = first && strcspn(at, ",") > 0 && strtoll(at, NULL, 10) == count &&
+                strspn(at, "0123456789") == strcspn(at, ",");
+        count++;
+    }
+    l->gpus = count > 0 ? count : -1;
+    l->devices = first ? NULL : list;
+    l->gpus_from = from;
+    if (!first && !l->keeps)
+        dt_draft_note(draft, from,
+                      "'gpus' is a number, and dtrun uses the first visible GPUs: to use others, "
+                      "set CUDA_VISIBLE_DEVICES where dtrun is started");
+}
+
+void dt_launcher_variable(dt_launcher *l, const char *text, const char *open, dt_draft *draft)
+{
+    size_t length = strcspn(text, "=");
+
+    for (size_t i = 0; i < l->env.count; i++)
+        if (strncmp(l->env.items[i].text, text, length) == 0 &&
+            strchr("=", l->env.items[i].text[length]) != NULL)
+            l->env.items[i] = l->env.items[--l->env.count]; /* the last one counts */
+    dt_shell_add_to(&l->env, text, strlen(text), 0, draft->arena);
+    l->env.items[l->env.count - 1].open = open;
 }
 
 static void take_variable(dt_launcher *l, const dt_shell_word *word, dt_draft *draft)
@@ -51,422 +82,167 @@ static void take_variable(dt_launcher *l, const dt_shell_word *word, dt_draft *d
     size_t length = dt_shell_assigned(word->text);
     const char *value = word->text + length + 1;
 
-    if (length == 20 && strncmp(word->text, "CUDA_VISIBLE_DEVICES", length) == 0 && !word->open) {
-        l->visible = count_listed(value);
-        if (l->from == NULL)
-            l->from = word->text;
-        if (value[0] != '\0' && value[0] != '0')
-            dt_draft_note(draft, word->text,
-                          "'gpus' is a number, and dtrun uses the first visible GPUs: to use "
-                          "others, set this variable where dtrun is started");
-    } else if (length == 15 && strncmp(word->text, "OMP_NUM_THREADS", length) == 0 && !word->open &&
-               strtol(value, NULL, 10) > 0 && strtol(value, NULL, 10) <= NODES_MOST) {
+    if (length == 20 && strncmp(word->text, "CUDA_VISIBLE_DEVICES", length) == 0 &&
+        word->open == NULL) {
+        dt_launcher_choose(l, value, word->text, draft);
+    } else if (length == 15 && strncmp(word->text, "OMP_NUM_THREADS", length) == 0 &&
+               word->open == NULL && strtol(value, NULL, 10) > 0 &&
+               strtol(value, NULL, 10) <= DT_LAUNCHER_NODES_MOST) {
         dt_draft_number(draft, "threads", (double)strtol(value, NULL, 10), "%s", word->text);
     } else if (l->keeps) {
-        dt_shell_add_to(&l->env, word->text, strlen(word->text), 0, draft->arena);
-        l->env.items[l->env.count - 1].open = word->open;
+        dt_launcher_variable(l, word->text, word->open, draft);
     } else {
         dt_draft_left(draft, word->text, "ranks get the environment that their agent makes");
     }
 }
 
-/* --- torchrun --- */
+/* --- srun */
 
-/* Parses --nnodes: "2", or "2:4" for 2 to 4 nodes. */
-static void take_nodes(dt_launcher *l, const dt_flags *flags, dt_draft *draft)
+/* Adds the variables of --export: NAME=value, NAME, ALL. */
+static void take_exports(dt_launcher *l, const char *list, dt_draft *draft)
 {
-    const char *text = dt_flags_text(flags, "--nnodes", NULL), *colon;
-    long long first, last;
-    char *end;
+    size_t length;
 
-    if (text == NULL)
-        return;
-    first = last = strtoll(text, &end, 10);
-    colon = *end == ':' ? end : NULL;
-    if (colon != NULL)
-        last = strtoll(colon + 1, &end, 10);
-    if (end == text || *end != '\0' || first < 1 || last < first || last > NODES_MOST) {
-        dt_draft_left(draft, dt_flags_about(flags, "--nnodes"),
-                      "expected 1 to %d nodes, or MIN:MAX", NODES_MOST);
-        return;
-    }
-    l->nodes = last;
-    l->nodes_min = colon != NULL ? first : 0;
-    l->nodes_from = dt_flags_from(flags, "--nnodes");
-}
-
-static void take_per_node(dt_launcher *l, const dt_flags *flags, dt_draft *draft)
-{
-    const char *text = dt_flags_text(flags, "--nproc_per_node", NULL);
-    const char *shown = dt_flags_from(flags, "--nproc_per_node");
-    char *end;
-
-    if (text == NULL)
-        return;
-    if (strcmp(text, "gpu") == 0 || strcmp(text, "auto") == 0) {
-        dt_draft_same(draft, shown, "all GPUs of a node are used by default");
-        return;
-    }
-    l->per_node = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || l->per_node < 1 || l->per_node > NODES_MOST) {
-        dt_draft_left(draft, shown, "expected 1 to %d processes, or 'gpu'", NODES_MOST);
-        l->per_node = 0;
-    } else {
-        l->from = shown;
-    }
-}
-
-/* Adds the Python that a launcher runs a script with: `python`, or the one of the launcher's folder. */
-static void keep_python(dt_launcher *l, const char *launcher, const dt_flags *flags,
-                        dt_draft *draft)
-{
-    size_t folder = (size_t)(dt_launcher_name(launcher) - launcher);
-
-    if (!l->keeps)
-        return;
-    if (!dt_flags_given(flags, "--no_python") && launcher[0] != '\0')
-        keep(l, dt_arena_printf(draft->arena, "%.*spython", (int)folder, launcher), false, draft);
-    if (dt_flags_given(flags, "--module"))
-        keep(l, "-m", false, draft);
-}
-
-/* launcher: as written; "" for "python -m torch.distributed.launch", whose Python is kept already. */
-static dt_status take_torch(dt_launcher *l, const char *launcher, dt_draft *draft, dt_error *err)
-{
-    dt_flags flags;
-    dt_status st = dt_flags_read(&flags, &dt_launcher_torch_flags, l->words, l->count, draft, err);
-
-    if (st != DT_OK)
-        return st;
-    l->distributes = true;
-    l->adds_local_rank = l->adds_local_rank && !dt_flags_given(&flags, "--use_env");
-    keep_python(l, launcher, &flags, draft);
-    dt_flags_carry(&flags);
-    take_nodes(l, &flags, draft);
-    take_per_node(l, &flags, draft);
-    l->first_node = dt_flags_text(&flags, "--master_addr", NULL);
-    l->first_from = dt_flags_from(&flags, "--master_addr");
-    drop(l, flags.taken);
-    return DT_OK;
-}
-
-/* --- mpirun, srun --- */
-
-static bool is_host_name(const char *text, size_t length)
-{
-    return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789.-_") >= length;
-}
-
-/* Parses "h1:8,h2" as hosts with their slots, one slot without a number. *count is 0 if the text is malformed. */
-static void split_hosts(dt_launcher_host *out, int64_t *count, const char *text, dt_arena *arena)
-{
-    size_t length, name;
-
-    *count = 0;
-    for (const char *at = text; *at != '\0'; at += length + (at[length] == ',')) {
-        char *end;
+    for (const char *at = list; *at != '\0'; at += length + (at[length] == ',')) {
+        const char *item;
 
         length = strcspn(at, ",");
-        name = strcspn(at, ":,");
-        if (!is_host_name(at, name) || *count == NODES_MOST)
-            break;
-        out[*count] = (dt_launcher_host){dt_arena_strndup(arena, at, name), 1};
-        end = (char *)(uintptr_t)(at + name);
-        if (name < length)
-            out[*count].processes = strtoll(at + name + 1, &end, 10);
-        if (end != at + length || out[*count].processes < 1 || out[*count].processes > NODES_MOST)
-            break;
-        ++*count;
-        if (at[length] == '\0')
-            return;
+        item = dt_arena_strndup(draft->arena, at, length);
+        if (strcmp(item, "ALL") == 0 || strcmp(item, "NONE") == 0 || strcmp(item, "NIL") == 0)
+            dt_draft_left(draft, dt_arena_printf(draft->arena, "--export %s", item),
+                          "ranks get the environment of the node's login");
+        else if (l->keeps)
+            dt_launcher_variable(l, item, NULL, draft);
+        else
+            dt_draft_left(draft, item, "ranks get the environment that their agent makes");
     }
-    *count = 0;
 }
 
-/* Divides the processes as mpirun does: the first host takes its share (its slots, or -N), then the next one, until
- * -np processes are placed. Without slots and -N the shares are equal. */
-static void fill_hosts(dt_launcher *l, bool slots)
+/* Reads srun's options, which replace those of the job for its step. */
+static dt_status take_srun(dt_launcher *l, dt_draft *draft, dt_error *err)
 {
-    int64_t left = l->total > 0 ? l->total : INT64_MAX, used = 0;
-    int64_t each = l->per_node > 0 ? l->per_node : slots ? 0 : l->total / l->nodes;
-
-    for (int64_t i = 0; i < l->nodes; i++) {
-        dt_launcher_host *host = &l->hosts[i];
-
-        if (each > 0)
-            host->processes = each;
-        host->processes = host->processes < left ? host->processes : left;
-        left -= host->processes;
-        used += host->processes > 0;
-        l->uneven = l->uneven || (host->processes > 0 && host->processes != l->hosts[0].processes);
-    }
-    l->nodes = used;
-    if (!l->uneven)
-        l->per_node = l->hosts[0].processes;
-}
-
-static void take_hosts(dt_launcher *l, const dt_flags *flags, const char *flag, dt_draft *draft)
-{
-    const char *text = dt_flags_text(flags, flag, "");
-    dt_launcher_host *hosts = dt_arena_alloc_array(draft->arena, NODES_MOST, sizeof(hosts[0]));
-    bool slots = strchr(text, ':') != NULL;
-    int64_t count, room = 0;
-
-    split_hosts(hosts, &count, text, draft->arena);
-    for (int64_t i = 0; i < count; i++)
-        room += hosts[i].processes;
-    if (l->per_node > 0)
-        room = l->per_node * count;
-    if (count == 0 || ((slots || l->per_node > 0) && l->total > room) ||
-        (!slots && l->per_node == 0 && l->total % count != 0)) {
-        dt_draft_left(draft, dt_flags_about(flags, flag),
-                      "the processes cannot be divided among these hosts: put their names into "
-                      "'nodes', as in [\"NAME gpus=N\"]");
-        return;
-    }
-    l->hosts = hosts;
-    l->nodes = count;
-    l->nodes_from = dt_flags_from(flags, flag);
-    if (l->from == NULL)
-        l->from = l->nodes_from;
-    fill_hosts(l, slots || l->total == 0);
-}
-
-static dt_status take_mpi(dt_launcher *l, dt_draft *draft, dt_error *err)
-{
-    const char *total, *each;
     dt_flags flags;
-    dt_status st = dt_flags_read(&flags, &dt_launcher_mpi_flags, l->words, l->count, draft, err);
+    dt_launcher own = {0};
+    dt_status st;
 
-    if (st != DT_OK)
-        return st;
-    l->distributes = true;
+    if (l->steps)
+        return DT_FAIL(err, DT_ERR_USAGE, "srun starts srun: give one of them");
+    DT_TRY(dt_flags_read(&flags, &dt_srun_flags, l->words, l->count, draft, err));
+    own.nodes = 0;
+    DT_TRY(dt_slurm_read_size(&own, &flags, err));
+    if (own.tasks_total > 0 && l->nodes > 0) {
+        if (own.tasks_total % l->nodes != 0)
+            DT_THROW(err, DT_ERR_USAGE, "%s: the tasks cannot be divided among %lld nodes",
+                     own.from, (long long)l->nodes);
+        own.tasks = own.tasks_total / l->nodes;
+        own.tasks_total = 0;
+    }
+    if (own.nodes > 0 && l->nodes > 0 && own.nodes != l->nodes)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "srun uses %lld of the job's %lld nodes: a run uses all of its nodes",
+                 (long long)own.nodes, (long long)l->nodes);
+    if (own.gpus > 0 && l->gpus > 0 && own.gpus != l->gpus &&
+        !dt_flags_given(&flags, "--gpus-per-task"))
+        DT_THROW(err, DT_ERR_USAGE, "srun uses %lld of the job's %lld GPUs: give the same number",
+                 (long long)own.gpus, (long long)l->gpus);
+    if (own.nodes > 0) {
+        if (l->nodes > 0)
+            dt_draft_same(draft, own.nodes_from, "the job has the same value");
+        l->nodes_from = own.nodes_from;
+        l->nodes_min = l->nodes > 0 ? l->nodes_min : own.nodes_min;
+        l->nodes = own.nodes;
+    }
+    if (own.tasks > 0 || own.tasks_total > 0) {
+        l->tasks = own.tasks;
+        l->tasks_total = own.tasks_total;
+        l->from = own.from;
+    }
+    if (own.gpus > 0 && l->gpus == 0) {
+        l->gpus = own.gpus;
+        l->gpus_from = own.gpus_from;
+    } else if (own.gpus > 0) {
+        dt_draft_same(draft, own.gpus_from, "the job has the same value");
+    }
+    if (own.task_threads > 0) {
+        l->task_threads = own.task_threads;
+        l->threads_from = own.threads_from;
+    }
+    l->slurm = l->steps = true;
+    if (dt_flags_given(&flags, "--chdir"))
+        dt_draft_text(draft, "workdir.folder", dt_flags_text(&flags, "--chdir", ""), "%s",
+                      dt_flags_from(&flags, "--chdir"));
+    for (size_t i = 0; i < flags.each_count; i++)
+        take_exports(l, flags.each[i].text, draft);
+    for (size_t i = 0; i < flags.table->count; i++)
+        if (strcmp(flags.table->flags[i].into, DT_SLURM_PASSED) == 0 && flags.uses[i].shown != NULL)
+            dt_draft_left(draft, flags.uses[i].shown,
+                          "the options of the job are in 'slurm.options' of the recipe");
     dt_flags_carry(&flags);
-    l->total = (int64_t)dt_flags_number(&flags, "-np", dt_flags_number(&flags, "--np", 0));
-    l->per_node = (int64_t)dt_flags_number(&flags, "-N", dt_flags_number(&flags, "-ppn", 0));
-    total =
-        l->total > 0 ? dt_flags_from(&flags, dt_flags_given(&flags, "-np") ? "-np" : "--np") : NULL;
-    each = l->per_node > 0 ? dt_flags_from(&flags, dt_flags_given(&flags, "-N") ? "-N" : "-ppn")
-                           : NULL;
-    if (total != NULL && each != NULL)
-        l->from = dt_arena_printf(draft->arena, "%s, %s", total, each);
-    else if (total != NULL || each != NULL)
-        l->from = total != NULL ? total : each;
-    if (dt_flags_given(&flags, "-H") || dt_flags_given(&flags, "-host"))
-        take_hosts(l, &flags, dt_flags_given(&flags, "-H") ? "-H" : "-host", draft);
-    drop(l, flags.taken);
+    dt_launcher_drop(l, flags.taken);
+out:
     return st;
 }
 
-/* Reads srun's options. Inside a job they usually repeat the job's own numbers. */
-static dt_status take_srun(dt_launcher *l, dt_draft *draft, dt_error *err)
-{
-    dt_flag_table table = dt_slurm_flags;
-    dt_flags flags;
-    dt_status st;
+/* --- python */
 
-    table.stops_at_operand = true;
-    st = dt_flags_read(&flags, &table, l->words, l->count, draft, err);
-    if (st != DT_OK)
-        return st;
-    l->slurm = l->distributes = true;
-    dt_slurm_read_size(l, &flags, draft);
-    drop(l, flags.taken);
-    return DT_OK;
-}
-
-/* --- deepspeed, accelerate */
-
-static dt_status take_deepspeed(dt_launcher *l, const char *launcher, dt_draft *draft,
-                                dt_error *err)
-{
-    dt_flags flags;
-    dt_status st =
-        dt_flags_read(&flags, &dt_launcher_deepspeed_flags, l->words, l->count, draft, err);
-
-    if (st != DT_OK)
-        return st;
-    l->distributes = true;
-    l->adds_local_rank = !dt_flags_given(&flags, "--no_local_rank");
-    l->nodes = (int64_t)dt_flags_number(&flags, "--num_nodes", 0);
-    l->nodes_from = dt_flags_from(&flags, "--num_nodes");
-    l->per_node = (int64_t)dt_flags_number(&flags, "--num_gpus", 0);
-    l->from = dt_flags_from(&flags, "--num_gpus");
-    l->first_node = dt_flags_text(&flags, "--master_addr", NULL);
-    l->first_from = dt_flags_from(&flags, "--master_addr");
-    if (l->nodes < 0 || l->nodes > NODES_MOST || l->per_node < 0 || l->per_node > NODES_MOST)
-        return DT_FAIL(err, DT_ERR_USAGE, "deepspeed: expected 1 to %d nodes and GPUs", NODES_MOST);
-    keep_python(l, launcher, &flags, draft);
-    dt_flags_carry(&flags);
-    drop(l, flags.taken);
-    return DT_OK;
-}
-
-/* Reads a flag of accelerate that dtrun sets. Returns the words it has; 0: another flag. */
-static size_t take_machine_flag(dt_launcher *l, dt_draft *draft)
-{
-    static const char *const names[] = {"--num_machines",    "--machine_rank",
-                                        "--main_process_ip", "--main_process_port",
-                                        "--num_processes",   NULL};
-    const char *word = l->words[0].text, *equals = strchr(word, '='), *value, *shown;
-    size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word), i = 0;
-    long long number;
-
-    while (names[i] != NULL && (strlen(names[i]) != length || strncmp(names[i], word, length) != 0))
-        i++;
-    if (names[i] == NULL || (equals == NULL && l->count < 2))
-        return 0;
-    value = equals != NULL ? equals + 1 : l->words[1].text;
-    shown = dt_arena_printf(draft->arena, "%s %s", names[i], value);
-    number = strtoll(value, NULL, 10);
-    if (i == 0 && number >= 1 && number <= NODES_MOST) {
-        l->nodes = number;
-        l->nodes_from = shown;
-    } else if (i == 4 && number >= 1 && number <= NODES_MOST) {
-        l->total = number;
-        l->from = shown;
-    } else if (i == 2) {
-        l->first_node = dt_arena_strdup(draft->arena, value);
-        l->first_from = shown;
-    } else {
-        dt_draft_same(draft, shown, "dtrun sets it on each node");
-    }
-    return equals != NULL ? 1 : 2;
-}
-
-/* Keeps "accelerate launch" with its own flags, since it passes settings to the program in its own way; the flags about
- * machines get dtrun's values. */
-static void take_accelerate(dt_launcher *l, dt_draft *draft)
-{
-    static const char *const machines[] = {"--num_machines",
-                                           "{nnodes}",
-                                           "--machine_rank",
-                                           "{node_rank}",
-                                           "--main_process_ip",
-                                           "{master_addr}",
-                                           "--main_process_port",
-                                           "{master_port}",
-                                           "--num_processes",
-                                           "{world_size}",
-                                           NULL};
-
-    l->distributes = l->by_node = true;
-    keep(l, l->words[0].text, false, draft);
-    keep(l, "launch", false, draft);
-    drop(l, 2);
-    for (size_t i = 0; machines[i] != NULL; i++)
-        keep(l, machines[i], false, draft);
-    while (l->count > 0) {
-        const char *word = l->words[0].text;
-        size_t length = strlen(word), taken = take_machine_flag(l, draft);
-        bool module = strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0;
-
-        if (length > 3 && strcmp(word + length - 3, ".py") == 0)
-            break;
-        if (taken == 0)
-            keep(l, word, l->words[0].open, draft);
-        drop(l, taken > 0 ? taken : 1);
-        if (module)
-            break;
-    }
-}
-
-/* --- the beginning of the command --- */
-
-/* Skips Python's own flags; reads torch.distributed's flags in "python -u -m
- * torch.distributed.launch". */
+/* Skips Python's own flags; reads torch.distributed's flags in "python -u -m torch.distributed.launch". */
 static dt_status take_python(bool *more, dt_launcher *l, dt_draft *draft, dt_error *err)
 {
-    size_t at = 1, flags;
-    bool older;
+    static const char *const alone[] = {"-u", "-O", "-OO", "-B", "-E", "-s", "-S",
+                                        "-I", "-q", "-v",  "-b", "-d", "-P", NULL};
+    const char *module;
+    size_t at = 1;
 
-    while (at + 1 < l->count && l->words[at].text[0] == '-' && strcmp(l->words[at].text, "-m") != 0)
-        at++;
-    flags = at;
-    at += at < l->count && strcmp(l->words[at].text, "-m") == 0;
-    older =
-        at > flags && at < l->count && strcmp(l->words[at].text, "torch.distributed.launch") == 0;
-    if (at > flags && at < l->count &&
-        (older || strcmp(l->words[at].text, "torch.distributed.run") == 0)) {
-        for (size_t i = 0; l->keeps && i < flags; i++)
-            keep(l, l->words[i].text, l->words[i].open, draft);
-        l->adds_local_rank = older;
-        drop(l, at + 1);
-        return take_torch(l, "", draft, err);
+    while (at < l->count && l->words[at].text[0] == '-' && strcmp(l->words[at].text, "-m") != 0 &&
+           strcmp(l->words[at].text, "-c") != 0) {
+        bool takes = strcmp(l->words[at].text, "-X") == 0 || strcmp(l->words[at].text, "-W") == 0;
+
+        if (!takes && !is_one_of(l->words[at].text, alone) &&
+            strncmp(l->words[at].text, "-X", 2) != 0 && strncmp(l->words[at].text, "-W", 2) != 0)
+            return refuse_word(&l->words[at], "unknown flag of python", err);
+        at += takes ? 2 : 1;
     }
-    if (l->keeps)
-        *more = false; /* Python is the program */
-    else
-        drop(l, at);
+    module = at + 1 < l->count && strcmp(l->words[at].text, "-m") == 0 ? l->words[at + 1].text : "";
+    if (strcmp(module, "torch.distributed.launch") == 0 ||
+        strcmp(module, "torch.distributed.run") == 0) {
+        for (size_t i = 0; l->keeps && i < at; i++)
+            dt_launcher_keep(l, &l->words[i], draft);
+        dt_launcher_drop(l, at + 2);
+        return dt_launcher_torch(l, "", strcmp(module, "torch.distributed.launch") == 0, draft,
+                                 err);
+    }
+    if (strcmp(module, "accelerate.commands.launch") == 0 && l->keeps)
+        return dt_launcher_accelerate(l, at + 2, draft, err);
+    if (strncmp(module, "deepspeed.launcher", 18) == 0)
+        return refuse_word(&l->words[at + 1], "give the command 'deepspeed'", err);
+    if (at >= l->count)
+        return refuse_word(&l->words[0], "it starts no program", err);
+    *more = false;
+    if (l->keeps) /* Python is the program */
+        return DT_OK;
+    dt_launcher_drop(l, module[0] != '\0' ? at + 1 : at);
     return DT_OK;
 }
 
-/* Programs that start another program. */
+/* --- programs that start another program in its environment, and stay in the command */
+
 static const struct wrapper {
-    const char *name;
-    const char *takes; /* letters of the short options that take a word */
-    const char
-        *long_takes; /* " name name ": long options that take a word, unless it follows a '=' */
-    size_t operands; /* number of operands before the program */
-    const char *why;
+    const char *name, *second; /* "uv", "run" */
+    const char *takes;         /* " --name ": options that take a word */
+    const char *alone;         /* options that take none */
 } wrappers[] = {
-    {"timeout", "sk", " signal kill-after ", 1, "'time_limit' limits the time of a run"},
-    {"nice", "n", " adjustment ", 0, "ranks run at the priority of their agent"},
-    {"ionice", "cn", " class classdata ", 0, "ranks run at the priority of their agent"},
-    {"taskset", "", "", 1, "dtrun divides the cores of a node among its ranks ('threads')"},
-    {"numactl", "CNmip", " cpunodebind physcpubind membind interleave preferred ", 0,
-     "dtrun divides the cores of a node among its ranks ('threads')"},
-    {"stdbuf", "ioe", " input output error ", 0, "'dtrun logs -f' follows what ranks print"},
-    {"unbuffer", "", "", 0, "'dtrun logs -f' follows what ranks print"},
-    {"conda", "np", " name prefix ", 1, "dtrun's ranks need no Python"},
-    {"mamba", "np", " name prefix ", 1, "dtrun's ranks need no Python"},
-    {"poetry", "", "", 1, "dtrun's ranks need no Python"},
-    {"pipenv", "", "", 1, "dtrun's ranks need no Python"},
-    {"uv", "p", " python with ", 1, "dtrun's ranks need no Python"},
-    {"sudo", "ugC", " user group close-from ", 0, "ranks run as the user who signs in to the node"},
+    {"uv", "run",
+     " --with --python -p --extra --group --project --package --env-file --with-requirements ",
+     " --frozen --locked --no-sync --active --isolated --offline --no-dev --all-extras "
+     "--no-project -q --quiet "},
+    {"poetry", "run", " ", " "},
+    {"pipenv", "run", " ", " "},
+    {"pdm", "run", " ", " "},
+    {"pixi", "run", " -e --environment --manifest-path ", " --frozen --locked "},
+    {"conda", "run", " -n --name -p --prefix --cwd ", " --no-capture-output --live-stream -v "},
+    {"mamba", "run", " -n --name -p --prefix --cwd ", " --no-capture-output --live-stream -v "},
+    {"micromamba", "run", " -n --name -p --prefix --cwd ", " -v "},
 };
-
-static bool takes_word(const struct wrapper *wrapper, const char *option)
-{
-    const char *found;
-
-    if (option[1] != '-')
-        return option[2] == '\0' && strchr(wrapper->takes, option[1]) != NULL;
-    found = option[2] != '\0' ? strstr(wrapper->long_takes, option + 2) : NULL;
-    return found != NULL && found[-1] == ' ' && found[strlen(option + 2)] == ' ';
-}
-
-/* Skips a wrapper with its options and operands, and adds them to `left` as one entry. */
-static void take_wrapper(dt_launcher *l, const struct wrapper *wrapper, dt_draft *draft)
-{
-    size_t at = 1, operands = wrapper->operands;
-    dt_strbuf words;
-
-    while (at < l->count) {
-        const char *word = l->words[at].text;
-
-        if (word[0] == '-' && word[1] != '\0') {
-            at += takes_word(wrapper, word) ? 2 : 1;
-        } else if (operands > 0) {
-            operands--;
-            at++;
-        } else {
-            break;
-        }
-    }
-    at = at < l->count ? at : l->count;
-    dt_strbuf_init(&words);
-    for (size_t i = 0; i < at; i++)
-        dt_strbuf_add_fmt(&words, "%s%s", i > 0 ? " " : "", l->words[i].text);
-    if (!l->keeps || strcmp(wrapper->name, "timeout") == 0)
-        dt_draft_left(draft, words.data, "%s", wrapper->why);
-    else
-        for (size_t i = 0; i < at; i++, l->wrappers++)
-            keep(l, l->words[i].text, l->words[i].open, draft);
-    dt_strbuf_release(&words);
-    drop(l, at);
-}
 
 static const struct wrapper *find_wrapper(const char *name)
 {
@@ -476,67 +252,205 @@ static const struct wrapper *find_wrapper(const char *name)
     return NULL;
 }
 
-/* Skips one item before the program, such as NAME=value or a wrapper. *more: another one may
- * follow. */
+static dt_status take_wrapper(dt_launcher *l, const struct wrapper *wrapper, dt_draft *draft,
+                              dt_error *err)
+{
+    dt_strbuf words;
+    size_t at = 2;
+
+    if (l->count < 3 || strcmp(l->words[1].text, wrapper->second) != 0)
+        return refuse_word(&l->words[0], "it starts no program with 'run'", err);
+    for (; at < l->count && l->words[at].text[0] == '-'; at++) {
+        const char *word = l->words[at].text;
+        const char *padded = dt_arena_printf(draft->arena, " %.*s ", (int)strcspn(word, "="), word);
+
+        if (strcmp(word, "--") == 0) {
+            at++;
+            break;
+        }
+        if (strstr(wrapper->takes, padded) != NULL)
+            at += strchr(word, '=') == NULL;
+        else if (strstr(wrapper->alone, padded) == NULL)
+            return refuse_word(&l->words[at],
+                               dt_arena_printf(draft->arena, "unknown flag of %s", wrapper->name),
+                               err);
+    }
+    at = at < l->count ? at : l->count;
+    dt_strbuf_init(&words);
+    for (size_t i = 0; i < at; i++) {
+        dt_strbuf_add_fmt(&words, "%s%s", i > 0 ? " " : "", l->words[i].text);
+        if (l->keeps)
+            dt_launcher_keep(l, &l->words[i], draft);
+    }
+    if (!l->keeps)
+        dt_draft_left(draft, words.data, "dtrun's ranks need no Python");
+    dt_strbuf_release(&words);
+    dt_launcher_drop(l, at);
+    return DT_OK;
+}
+
+/* --- the beginning of the command --- */
+
+static dt_status once(dt_launcher *l, const char *name, dt_error *err)
+{
+    if (l->by != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "%s starts %s, which starts processes too: give one of them", l->by, name);
+    l->by = name;
+    return DT_OK;
+}
+
+/* Returns the reason why a program before the command is refused; NULL: it is not. */
+static const char *wrapper_reason(const char *name)
+{
+    static const char *const cores[] = {"numactl", "taskset", "nice", "ionice", "chrt", NULL};
+    static const char *const prints[] = {"stdbuf", "unbuffer", "strace", "ltrace", "nsys", "ncu",
+                                         "perf",   "valgrind", "gdb",    "py-spy", NULL};
+
+    if (strcmp(name, "timeout") == 0)
+        return "set 'time_limit' of the recipe, and remove it";
+    if (is_one_of(name, cores))
+        return "dtrun divides the cores of a node among its ranks ('threads'): remove it";
+    if (is_one_of(name, prints))
+        return "it starts the command in another way: remove it";
+    return dt_script_refused_program(name);
+}
+
+/* Skips one item before the program, such as NAME=value or a launcher. *more: another one may follow. */
 static dt_status take_one(bool *more, dt_launcher *l, dt_draft *draft, dt_error *err)
 {
-    static const char *const plain[] = {"nohup", "exec",  "time",  "env", "if", "then",    "else",
-                                        "do",    "while", "until", "!",   "{",  "command", NULL};
-    static const char *const mpis[] = {"mpirun", "mpiexec", "mpiexec.hydra", NULL};
-    const char *word = l->words[0].text, *name = dt_launcher_name(word);
+    static const char *const plain[] = {"nohup", "env", "time", "command", "setsid", NULL};
+    static const char *const mpis[] = {"mpirun",         "mpiexec",         "mpiexec.hydra",
+                                       "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich",
+                                       "mpiexec.mpich",  "orterun",         NULL};
+    const dt_shell_word *first = &l->words[0];
+    const char *word = first->text, *name = dt_launcher_name(word);
+    dt_status st;
 
     *more = true;
-    if (dt_shell_assigned(word) > 0) {
-        take_variable(l, &l->words[0], draft);
-        drop(l, 1);
-    } else if (is_one_of(name, plain)) {
-        drop(l, 1);
-    } else if (find_wrapper(name) != NULL) {
-        take_wrapper(l, find_wrapper(name), draft);
-    } else if (strncmp(name, "python", 6) == 0 &&
-               name[6 + strspn(name + 6, "0123456789.")] == '\0') {
+    if (first->assigns) {
+        take_variable(l, first, draft);
+        dt_launcher_drop(l, 1);
+        return DT_OK;
+    }
+    if (is_one_of(name, plain)) {
+        if (l->count > 1 && l->words[1].text[0] == '-')
+            return refuse_word(&l->words[1], "an option before the command: remove it", err);
+        dt_launcher_drop(l, 1);
+        return DT_OK;
+    }
+    if (wrapper_reason(name) != NULL)
+        return refuse_word(first, wrapper_reason(name), err);
+    if (find_wrapper(name) != NULL)
+        return take_wrapper(l, find_wrapper(name), draft, err);
+    if (strncmp(name, "python", 6) == 0 && name[6 + strspn(name + 6, "0123456789.")] == '\0')
         return take_python(more, l, draft, err);
-    } else if (strcmp(name, "torchrun") == 0) {
-        drop(l, 1);
-        return take_torch(l, word, draft, err);
-    } else if (l->keeps && strcmp(name, "deepspeed") == 0) {
-        drop(l, 1);
-        return take_deepspeed(l, word, draft, err);
-    } else if (l->keeps && strcmp(name, "accelerate") == 0 && l->count > 1 &&
-               strcmp(l->words[1].text, "launch") == 0) {
-        take_accelerate(l, draft);
-        *more = false;
-    } else if (is_one_of(name, mpis)) {
-        drop(l, 1);
-        return take_mpi(l, draft, err);
-    } else if (strcmp(name, "srun") == 0) {
-        drop(l, 1);
+    if (strcmp(name, "srun") == 0) {
+        dt_launcher_drop(l, 1);
         return take_srun(l, draft, err);
-    } else {
+    }
+    if (strcmp(name, "torchrun") == 0) {
+        dt_launcher_drop(l, 1);
+        return dt_launcher_torch(l, word, false, draft, err);
+    }
+    if (is_one_of(name, mpis)) {
+        dt_launcher_drop(l, 1);
+        st = once(l, "mpirun", err);
+        return st == DT_OK ? dt_launcher_mpi(l, draft, err) : st;
+    }
+    *more = false;
+    if (strcmp(name, "deepspeed") == 0 && l->keeps) {
+        dt_launcher_drop(l, 1);
+        st = once(l, "deepspeed", err);
         *more = false;
+        return st == DT_OK ? dt_launcher_deepspeed(l, word, draft, err) : st;
+    }
+    if (strcmp(name, "accelerate-launch") == 0 && l->keeps)
+        return dt_launcher_accelerate(l, 1, draft, err);
+    if (strcmp(name, "accelerate") == 0 && l->keeps) {
+        if (l->count < 2 || strcmp(l->words[1].text, "launch") != 0)
+            return refuse_word(first, "it starts no training without 'launch'", err);
+        return dt_launcher_accelerate(l, 2, draft, err);
     }
     return DT_OK;
 }
 
-dt_status dt_launcher_read(dt_launcher *out, const dt_shell_command *command,
-                           const dt_shell_words *exported, bool keeps, dt_draft *draft,
-                           dt_error *err)
+/* Combines a Slurm job with the launcher that it starts. */
+static dt_status settle_slurm(dt_launcher *l, const dt_launcher *job, dt_error *err)
 {
+    const char *by = l->by != NULL ? l->by : "the program";
+
+    if (l->tasks_total > 0)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "%s: Slurm decides the number of nodes: give --nodes, or --ntasks-per-node "
+                       "with --nodes",
+                       l->from);
+    if (l->nodes == 0) {
+        l->nodes = 1;
+        l->nodes_from = job != NULL ? "one node, sbatch's default" : "one node, srun's default";
+    }
+    if (l->by != NULL && strcmp(l->by, "mpirun") == 0 && !l->steps) {
+        if (l->per_node == 0 && l->nodes == 1)
+            l->per_node = l->total > 0 ? l->total : l->tasks;
+        if (l->per_node == 0 && l->tasks > 0 && (l->total == 0 || l->total == l->tasks * l->nodes))
+            l->per_node = l->tasks;
+        if (l->per_node == 0 || (l->total > 0 && l->total != l->per_node * l->nodes))
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "it is not certain how many processes mpirun starts on each of %lld "
+                           "nodes: give -npernode",
+                           (long long)l->nodes);
+        return DT_OK;
+    }
+    if (l->asked > 0 && (l->asked != l->nodes || (l->asked_min > 0 && l->nodes_min == 0)))
+        return DT_FAIL(err, DT_ERR_USAGE, "%s: %s uses %lld nodes, and the job has %lld",
+                       l->asked_from, by, (long long)l->asked, (long long)l->nodes);
+    if (!l->steps && l->nodes > 1)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "the script starts %s on the first of %lld nodes only: put 'srun' before "
+                       "it",
+                       by, (long long)l->nodes);
+    if (l->by == NULL) {
+        l->per_node = l->steps && l->tasks > 0 ? l->tasks : 1;
+        l->any = true;
+    } else if (l->steps && l->tasks > 1) {
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "srun starts %s %lld times on each node (%s): it must start it once", by,
+                       (long long)l->tasks, l->from);
+    }
+    return DT_OK;
+}
+
+dt_status dt_launcher_read(dt_launcher *out, const dt_script *script, const dt_launcher *job,
+                           bool keeps, dt_draft *draft, dt_error *err)
+{
+    const dt_shell_command *command = &script->command;
     bool more = true;
     dt_status st = DT_OK;
 
-    *out = (dt_launcher){.program = "",
-                         .words = command->words,
-                         .count = command->count,
-                         .visible = -1,
-                         .keeps = keeps};
-    for (size_t i = 0; i < exported->count; i++)
-        take_variable(out, &exported->items[i], draft);
+    *out = job != NULL ? *job : (dt_launcher){0};
+    out->program = "";
+    out->words = command->words;
+    out->count = command->count;
+    out->keeps = keeps;
+    for (size_t i = 0; i < script->exported.count; i++)
+        take_variable(out, &script->exported.items[i], draft);
     while (st == DT_OK && more && out->count > 0)
         st = take_one(&more, out, draft, err);
-    if (st == DT_OK && out->count > 0) {
-        out->program = out->words[0].text;
-        drop(out, 1);
+    if (st != DT_OK)
+        return st;
+    if (out->count == 0 || (out->words[0].text[0] == '-' && !out->by_node))
+        return DT_FAIL(err, DT_ERR_USAGE, "the command line starts no program");
+    out->program = out->words[0].text;
+    out->in_path = out->words[0].in_path;
+    if (out->words[0].open != NULL)
+        return dt_script_refuse_open(script->source, &out->words[0], out->program, err);
+    dt_launcher_drop(out, 1);
+    if (out->slurm)
+        return settle_slurm(out, job, err);
+    if (out->nodes == 0 && out->asked > 0) {
+        out->nodes = out->asked;
+        out->nodes_min = out->asked_min;
+        out->nodes_from = out->asked_from;
     }
-    return st;
+    return DT_OK;
 }

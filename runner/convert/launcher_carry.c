@@ -1,58 +1,19 @@
-/* launcher_carry: computes nodes and devices from what a launcher says, and writes them into the draft. */
+/* launcher_carry: computes nodes, processes and devices from what a launcher says, and writes them into the draft. */
 #include <string.h>
 
 #include "runner/convert/launcher.h"
 
 #include "base/banned.h"
 
-/* --- a job's numbers */
-
-static void compare(dt_draft *draft, const char *from, bool equal)
-{
-    if (from == NULL)
-        return;
-    if (equal)
-        dt_draft_same(draft, from, "the job has the same value");
-    else
-        dt_draft_left(draft, from, "the job has another number, which is used");
-}
-
-void dt_launcher_join(dt_launcher *l, const dt_launcher *job, dt_draft *draft)
-{
-    l->slurm = l->slurm || job->slurm;
-    if (job->nodes > 0) {
-        compare(draft, l->nodes_from, l->nodes == job->nodes && l->nodes_min == job->nodes_min);
-        l->nodes = job->nodes;
-        l->nodes_min = job->nodes_min;
-        l->nodes_from = job->nodes_from;
-        l->hosts = job->hosts;
-        l->uneven = job->uneven;
-        l->first_node = NULL;
-    }
-    if (job->per_node > 0 || job->total > 0) {
-        if (l->per_node > 0 || l->total > 0)
-            compare(draft, l->from, dt_launcher_devices(l) == dt_launcher_devices(job));
-        l->per_node = job->per_node;
-        l->total = job->total;
-        l->from = job->from;
-    }
-    if (l->visible < 0)
-        l->visible = job->visible;
-}
-
-/* --- the results */
-
 int64_t dt_launcher_devices(const dt_launcher *l)
 {
-    int64_t nodes = l->nodes > 0 ? l->nodes : 1;
-
     if (l->uneven)
         return 0;
+    if (l->slurm && l->gpus > 0)
+        return l->gpus;
     if (l->per_node > 0)
         return l->per_node;
-    if (l->total > 0 && l->total % nodes == 0)
-        return l->total / nodes;
-    return l->visible > 0 ? l->visible : 0;
+    return l->gpus > 0 ? l->gpus : 0;
 }
 
 int64_t dt_launcher_world(const dt_launcher *l)
@@ -64,6 +25,11 @@ int64_t dt_launcher_world(const dt_launcher *l)
     if (l->uneven)
         return world;
     return dt_launcher_devices(l) * (l->nodes > 0 ? l->nodes : 1);
+}
+
+static const char *or_nothing(const char *text)
+{
+    return text != NULL ? text : "";
 }
 
 static void carry_hosts(const dt_launcher *l, dt_draft *draft)
@@ -111,10 +77,8 @@ static void carry_nodes(const dt_launcher *l, dt_draft *draft)
     dt_strbuf_release(&names);
 }
 
-void dt_launcher_carry(const dt_launcher *l, dt_draft *draft)
+static void carry_places(const dt_launcher *l, dt_draft *draft)
 {
-    int64_t devices = dt_launcher_devices(l);
-
     if (l->slurm && l->nodes > 0)
         dt_draft_text(draft, "nodes",
                       dt_arena_printf(draft->arena, "slurm:%lld", (long long)l->nodes), "%s",
@@ -125,8 +89,78 @@ void dt_launcher_carry(const dt_launcher *l, dt_draft *draft)
         carry_nodes(l, draft);
     if (l->nodes_min > 0)
         dt_draft_number(draft, "nodes_min", (double)l->nodes_min, "%s", l->nodes_from);
+}
+
+/* Writes `processes` and `gpus` of a command: P processes on each node, which has D GPUs. */
+static dt_status carry_processes(const dt_launcher *l, dt_draft *draft, dt_error *err)
+{
+    int64_t processes = l->per_node, gpus = l->gpus;
+    const char *from = or_nothing(l->from), *gpus_from = or_nothing(l->gpus_from);
+    const char *by_one = l->by == NULL ? "one program on each node" : from;
+    bool one = l->by == NULL ? processes <= 1 : processes == 1;
+
+    if (l->uneven && l->any)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "%s: the hosts have different numbers of processes: write 'nodes' yourself",
+                       from);
+    if (l->uneven) /* 'nodes' has the GPUs of each host */
+        return DT_OK;
+    if (gpus < 0)
+        dt_draft_word(draft, "gpus", "none", "%s", gpus_from[0] != '\0' ? gpus_from : "--cpu");
+    if (l->by_node || (one && !l->all)) {
+        if (gpus > 0)
+            dt_draft_number(draft, "gpus", (double)gpus, "%s", gpus_from);
+        else if (gpus == 0 && processes > 0 && l->by_node)
+            dt_draft_number(draft, "gpus", (double)processes, "%s", from);
+        dt_draft_word(draft, "processes", "node", "%s",
+                      l->by_node ? "it starts the processes of a node itself" : by_one);
+        return DT_OK;
+    }
+    if (l->all || processes == 0) {
+        if (gpus > 0)
+            dt_draft_number(draft, "gpus", (double)gpus, "%s", gpus_from);
+        return DT_OK;
+    }
+    if (gpus <= 0 && (l->any || gpus < 0)) {
+        dt_draft_text(draft, "processes",
+                      dt_arena_printf(draft->arena, "%lld", (long long)processes), "%s", from);
+        return DT_OK;
+    }
+    if (gpus > 0 && gpus % processes != 0)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "%s with %s: %lld processes cannot share %lld GPUs equally", from, gpus_from,
+                       (long long)processes, (long long)gpus);
+    if (gpus > 0 && gpus != processes) {
+        dt_draft_number(draft, "gpus", (double)gpus, "%s", gpus_from);
+        dt_draft_text(draft, "processes",
+                      dt_arena_printf(draft->arena, "%lld", (long long)processes), "%s", from);
+        return DT_OK;
+    }
+    if (gpus <= 0 || strcmp(from, gpus_from) == 0)
+        gpus_from = "";
+    dt_draft_number(draft, "gpus", (double)processes, "%s%s%s", from,
+                    from[0] != '\0' && gpus_from[0] != '\0' ? ", " : "", gpus_from);
+    return DT_OK;
+}
+
+dt_status dt_launcher_carry(const dt_launcher *l, dt_draft *draft, dt_error *err)
+{
+    int64_t devices = dt_launcher_devices(l);
+
+    carry_places(l, draft);
+    if (l->task_threads > 0 && (l->by == NULL || !l->slurm))
+        dt_draft_number(draft, "threads", (double)l->task_threads, "%s", l->threads_from);
+    else if (l->task_threads > 0)
+        dt_draft_left(draft, l->threads_from,
+                      "the cores of a node are divided among its processes: set 'threads'");
+    if (l->keeps)
+        return carry_processes(l, draft, err);
     if (devices > 0)
-        dt_draft_number(draft, "gpus", (double)devices, "%s", l->from != NULL ? l->from : "");
-    else if (l->visible == 0)
+        dt_draft_number(draft, "gpus", (double)devices, "%s",
+                        or_nothing(l->slurm && l->gpus > 0 ? l->gpus_from
+                                   : l->per_node > 0       ? l->from
+                                                           : l->gpus_from));
+    else if (l->gpus < 0)
         dt_draft_word(draft, "gpus", "none", "CUDA_VISIBLE_DEVICES= is empty");
+    return DT_OK;
 }

@@ -144,7 +144,8 @@ static dt_status set_devices(dt_draft *draft, const dt_flags *flags, dt_launcher
     }
     if (launcher->nodes > 1024)
         return DT_FAIL(err, DT_ERR_USAGE, "-pn: that is more than 1,024 nodes");
-    dt_launcher_carry(launcher, draft);
+    if (dt_launcher_carry(launcher, draft, err) != DT_OK)
+        return err->code;
     dt_draft_word(draft, "strategy.kind", stage > 0 ? "fsdp" : "ddp", "%s",
                   dt_flags_from(flags, "-z"));
     if (stage > 0)
@@ -208,8 +209,10 @@ out:
 
 static bool knows(const dt_launcher *launcher)
 {
-    return strncmp(dt_launcher_name(launcher->program), "train_gpt2", 10) == 0 &&
-           strstr(launcher->program, ".py") == NULL;
+    const char *name = dt_launcher_name(launcher->program);
+
+    return strcmp(name, "train_gpt2cu") == 0 || strcmp(name, "train_gpt2fp32cu") == 0 ||
+           strcmp(name, "train_gpt2") == 0;
 }
 
 const dt_convert_tool dt_tool_llmc = {.name = "llm.c",

@@ -110,7 +110,8 @@ static dt_status set_devices(dt_draft *draft, const dt_flags *flags, const dt_la
     const char *dtype = dt_flags_text(flags, "dtype", "bfloat16");
     const char *from = dt_flags_from(flags, "dtype");
 
-    dt_launcher_carry(launcher, draft);
+    if (dt_launcher_carry(launcher, draft, err) != DT_OK)
+        return err->code;
     if (strcmp(device, "cpu") == 0)
         dt_draft_word(draft, "gpus", "none", "%s", dt_flags_from(flags, "device"));
     else if (strncmp(device, "cuda", 4) != 0)
@@ -210,29 +211,67 @@ static bool ends_in_py(const char *word)
     return length > 3 && strcmp(word + length - 3, ".py") == 0;
 }
 
-/* Recognizes nanoGPT's train.py, since many programs have a file of this name: its configurator
- * accepts only Python files and --name=value with names that it knows. */
+/* Returns true for a name that only nanoGPT's settings have. */
+static bool is_own(const char *name, size_t length)
+{
+    static const char own[] =
+        " n_layer n_head n_embd decay_lr lr_decay_iters always_save_checkpoint eval_iters "
+        "wandb_log warmup_iters ";
+    const char *found = own;
+
+    while ((found = strchr(found, ' ')) != NULL && *++found != '\0')
+        if (strcspn(found, " ") == length && memcmp(found, name, length) == 0)
+            return true;
+    return false;
+}
+
+/* Returns true for a file that sets a name that only nanoGPT has. */
+static bool is_config(const char *path, const char *folder)
+{
+    dt_error err = DT_ERROR_INIT;
+    bool found = false;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (dt_nanogpt_read_text(&text, path, folder, &err) == DT_OK && text.length > 0)
+        for (const char *at = text.data; at != NULL && !found;
+             at = strchr(at, '\n'), at = at != NULL ? at + 1 : NULL)
+            found = is_own(at, strspn(at, "abcdefghijklmnopqrstuvwxyz_"));
+    dt_strbuf_release(&text);
+    return found;
+}
+
+/* Recognizes nanoGPT's train.py, since many programs have a file of this name: its configurator accepts only Python files
+ * and --name=value with names that it knows. Unless the user says so, one of these must be a name, or a file with a name,
+ * that nothing else has. */
 static bool knows(const dt_launcher *launcher)
 {
-    size_t known = 0, names = 0, files = 0;
+    size_t known = 0, unknown = 0, files = 0;
+    bool own = false;
 
     if (strcmp(dt_launcher_name(launcher->program), "train.py") != 0)
         return false;
     for (size_t i = 0; i < launcher->count; i++) {
         const char *word = launcher->words[i].text;
-        size_t length = strcspn(word, "=");
+        size_t length = strcspn(word, "="), row;
 
-        if (strcmp(word, "--") == 0 || launcher->words[i].open)
+        if (strcmp(word, "--") == 0)
             continue;
-        files += ends_in_py(word) && word[0] != '-';
-        if (ends_in_py(word) && word[0] != '-')
+        if (ends_in_py(word) && word[0] != '-') {
+            files++;
+            own = own || is_config(word, launcher->folder);
             continue;
+        }
         if (strncmp(word, "--", 2) != 0 || word[length] != '=')
             return false;
-        names++;
-        known += dt_flags_row(&dt_nanogpt_flags, word + 2, length - 2) < dt_nanogpt_flags.count;
+        row = dt_flags_row(&dt_nanogpt_flags, word + 2, length - 2);
+        known += row < dt_nanogpt_flags.count;
+        unknown += row == dt_nanogpt_flags.count;
+        own = own || is_own(word + 2, length - 2);
     }
-    return files > 0 || known > 0 || names == 0;
+    if (launcher->named)
+        return files > 0 || known > 0 || unknown == 0;
+    return own && unknown == 0;
 }
 
 const dt_convert_tool dt_tool_nanogpt = {

@@ -11,4 +11,7 @@ extern const dt_flag_table dt_nanogpt_flags;
 dt_status dt_nanogpt_read_settings(dt_flags *flags, dt_draft *draft, const dt_launcher *launcher,
                                    const char *folder, dt_error *err);
 
+/* Reads a file of settings, of the current folder or else of `folder` (NULL: only there). */
+dt_status dt_nanogpt_read_text(dt_strbuf *out, const char *path, const char *folder, dt_error *err);
+
 #endif

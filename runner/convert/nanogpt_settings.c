@@ -32,14 +32,14 @@ static dt_status set_one(dt_flags *flags, const char *name, const dt_python_valu
                          const char *shown, const char *place, dt_error *err)
 {
     size_t row = dt_flags_row(&dt_nanogpt_flags, name, strlen(name));
-    dt_shell_word word = {.open = value->kind == DT_PYTHON_UNKNOWN};
+    dt_shell_word word = {0};
     dt_status st;
 
     if (row == dt_nanogpt_flags.count) {
         dt_draft_left(flags->draft, place, "unknown name%s", dt_flags_suggestion(flags, name));
         return DT_OK;
     }
-    if (word.open) {
+    if (value->kind == DT_PYTHON_UNKNOWN) {
         flags->uses[row] = (dt_flag_use){0};
         dt_draft_left(flags->draft, place,
                       "only Python can evaluate this; nanoGPT's default is used");
@@ -62,14 +62,20 @@ static const char *shown_as(dt_draft *draft, const char *name, const dt_python_v
     return text != NULL ? text : name;
 }
 
-static dt_status read_text(dt_strbuf *out, const char *path, const char *folder, dt_arena *arena,
-                           dt_error *err)
+dt_status dt_nanogpt_read_text(dt_strbuf *out, const char *path, const char *folder, dt_error *err)
 {
-    const char *beside = folder != NULL ? dt_arena_printf(arena, "%s/%s", folder, path) : NULL;
+    dt_strbuf beside;
+    dt_status st;
 
-    if (beside != NULL && path[0] != '/' && !dt_file_exists(path) && dt_file_exists(beside))
-        path = beside;
-    return dt_file_read(out, path, FILE_MOST, err);
+    dt_strbuf_init(&beside);
+    if (folder != NULL && path[0] != '/' && !dt_file_exists(path)) {
+        dt_strbuf_add_fmt(&beside, "%s/%s", folder, path);
+        if (dt_file_exists(beside.data))
+            path = beside.data;
+    }
+    st = dt_file_read(out, path, FILE_MOST, err);
+    dt_strbuf_release(&beside);
+    return st;
 }
 
 static dt_status take_file(dt_flags *flags, const char *path, const char *folder, dt_error *err)
@@ -81,7 +87,7 @@ static dt_status take_file(dt_flags *flags, const char *path, const char *folder
 
     dt_strbuf_init(&text);
     dt_python_init(&file, draft->arena);
-    DT_TRY(read_text(&text, path, folder, draft->arena, err));
+    DT_TRY(dt_nanogpt_read_text(&text, path, folder, err));
     DT_TRY(dt_python_read(&file, text.data, text.length, path, err));
     for (size_t i = 0; i < file.count; i++) {
         const dt_python_statement *s = &file.statements[i];
@@ -123,9 +129,7 @@ dt_status dt_nanogpt_read_settings(dt_flags *flags, dt_draft *draft, const dt_la
     for (size_t i = 0; i < launcher->count && st == DT_OK; i++) {
         const dt_shell_word *word = &launcher->words[i];
 
-        if (word->open)
-            dt_draft_left(draft, word->text, "only a shell can evaluate this: put in the value");
-        else if (strncmp(word->text, "--", 2) == 0 && word->text[2] != '\0')
+        if (strncmp(word->text, "--", 2) == 0 && word->text[2] != '\0')
             st = take_option(flags, word->text, err);
         else if (strcmp(word->text, "--") != 0)
             st = take_file(flags, word->text, folder, err);

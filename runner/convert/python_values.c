@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "runner/convert/command_line.h"
+#include "runner/convert/words.h"
 
 #include "base/banned.h"
 

@@ -8,36 +8,6 @@
 
 #include "base/banned.h"
 
-/* --- the #SBATCH lines --- */
-
-/* Collects the words of all "#SBATCH" lines as one command. */
-static dt_status find_options(dt_shell_command *out, dt_draft *draft, const char *text,
-                              const char *source, dt_error *err)
-{
-    static const char mark[] = "#SBATCH";
-    dt_shell_script script;
-    dt_status st = DT_OK;
-    size_t length;
-
-    for (const char *at = text; *at != '\0' && st == DT_OK; at += length + (at[length] == '\n')) {
-        length = strcspn(at, "\n");
-        if (strncmp(at, mark, sizeof(mark) - 1) != 0 ||
-            strchr(" \t", at[sizeof(mark) - 1]) == NULL || length < sizeof(mark))
-            continue;
-        dt_shell_init(&script, draft->arena);
-        {
-            const char *line =
-                dt_arena_strndup(draft->arena, at + sizeof(mark) - 1, length - sizeof(mark) + 1);
-
-            st = dt_shell_read(&script, line, strlen(line), source, err);
-        }
-        for (size_t c = 0; c < script.count && st == DT_OK; c++)
-            for (size_t w = 0; w < script.commands[c].count && st == DT_OK; w++)
-                st = dt_shell_add_word(out, &script.commands[c].words[w], draft->arena, err);
-    }
-    return st;
-}
-
 /* Copies options that sbatch gets unchanged to slurm.options, in their long form. */
 static void carry_options(dt_draft *draft, const dt_flags *flags)
 {
@@ -61,7 +31,7 @@ static void carry_options(dt_draft *draft, const dt_flags *flags)
         if (strcmp(flag->name, "--gpus-per-node") == 0) /* dtrun itself sets --gpus-per-node */
             options[count] = dt_arena_printf(draft->arena, "--gres=gpu:%s", text);
         else
-            options[count] = flag->takes == DT_TAKES_NOTHING
+            options[count] = flag->takes == DT_TAKES_NOTHING || strcmp(text, "true") == 0
                                  ? flag->name
                                  : dt_arena_printf(draft->arena, "%s=%s", flag->name, text);
         dt_strbuf_add_fmt(&from, "%s %s", count > 0 ? "," : "", flags->uses[i].shown);
@@ -89,56 +59,99 @@ static void carry_name(dt_draft *draft, const dt_flags *flags)
 }
 
 /* Defines the variables that Slurm sets in a script. */
-static dt_status define_job(dt_shell_script *script, const dt_launcher *job, dt_error *err)
+static void define_job(dt_script *script, const dt_launcher *job)
 {
     static const char *const of_nodes[] = {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", NULL};
-    static const char *const of_devices[] = {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE",
-                                             "SLURM_NTASKS_PER_NODE", NULL};
+    static const char *const of_devices[] = {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", NULL};
     char number[32];
-    dt_status st = DT_OK;
 
     snprintf(number, sizeof(number), "%lld", (long long)job->nodes);
-    for (size_t i = 0; of_nodes[i] != NULL && st == DT_OK; i++)
-        st = dt_shell_define(script, of_nodes[i], number, err);
-    snprintf(number, sizeof(number), "%lld", (long long)job->per_node);
-    for (size_t i = 0; of_devices[i] != NULL && job->per_node > 0 && st == DT_OK; i++)
-        st = dt_shell_define(script, of_devices[i], number, err);
-    return st;
+    for (size_t i = 0; of_nodes[i] != NULL && job->nodes_min == 0; i++)
+        dt_script_define(script, of_nodes[i], number, false);
+    snprintf(number, sizeof(number), "%lld", (long long)job->gpus);
+    for (size_t i = 0; of_devices[i] != NULL && job->gpus > 0; i++)
+        dt_script_define(script, of_devices[i], number, false);
+    snprintf(number, sizeof(number), "%lld", (long long)job->tasks);
+    if (job->tasks > 0)
+        dt_script_define(script, "SLURM_NTASKS_PER_NODE", number, false);
+    snprintf(number, sizeof(number), "%lld", (long long)(job->tasks * job->nodes));
+    if (job->tasks > 0 && job->nodes_min == 0)
+        dt_script_define(script, "SLURM_NTASKS", number, false);
+    snprintf(number, sizeof(number), "%lld", (long long)job->task_threads);
+    if (job->task_threads > 0)
+        dt_script_define(script, "SLURM_CPUS_PER_TASK", number, false);
+}
+
+/* Adds the variables of --export to those that the script exports. */
+static void take_exports(dt_script *script, const dt_flags *flags)
+{
+    for (size_t i = 0; i < flags->each_count; i++) {
+        const char *text = flags->each[i].text;
+        size_t length;
+
+        for (const char *at = text; *at != '\0'; at += length + (at[length] == ',')) {
+            const char *item;
+
+            length = strcspn(at, ",");
+            item = dt_arena_strndup(script->arena, at, length);
+            if (dt_shell_assigned(item) > 0)
+                dt_shell_add_to(&script->exported, item, length, 0, script->arena);
+            else if (strcmp(item, "ALL") != 0)
+                dt_draft_left(flags->draft, dt_arena_printf(script->arena, "--export %s", item),
+                              "ranks get the environment of the node's login");
+        }
+    }
 }
 
 dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, const char *path,
-                           dt_error *err)
+                           const dt_shell_command *given, dt_error *err)
 {
     const char *slash = strrchr(path, '/');
     const char *folder =
         slash != NULL ? dt_arena_strndup(draft->arena, path, (size_t)(slash - path)) : NULL;
-    dt_launcher job = {.program = "", .visible = -1};
+    dt_launcher job = {.program = "", .slurm = true};
     const dt_convert_tool *found = NULL;
     dt_shell_command options = {0};
-    dt_shell_script script;
+    dt_script script, none;
     dt_status st = DT_OK;
     dt_flags flags;
 
-    dt_shell_init(&script, draft->arena);
-    DT_TRY(find_options(&options, draft, text, path, err));
+    dt_script_init(&none, path, draft->arena);
+    DT_TRY(dt_script_read_sbatch(&none, text, length, err));
+    options = none.sbatch;
+    for (size_t i = 0; given != NULL && i < given->count; i++) /* the later one counts */
+        DT_TRY(dt_shell_add_word(&options, &given->words[i], draft->arena, err));
     DT_TRY(dt_flags_read(&flags, &dt_slurm_flags, options.words, options.count, draft, err));
-    job.slurm = true;
-    dt_slurm_read_size(&job, &flags, draft);
-    if (job.nodes == 0) {
+    if (flags.taken < options.count)
+        DT_THROW(err, DT_ERR_USAGE, "%s:%d: '%s' is not an option of sbatch", path,
+                 options.words[flags.taken].line, options.words[flags.taken].text);
+    DT_TRY(dt_slurm_read_size(&job, &flags, err));
+    if (job.nodes == 0 && job.tasks_total == 0) {
         job.nodes = 1;
         job.nodes_from = "one node, sbatch's default";
     }
-    DT_TRY(define_job(&script, &job, err));
-    DT_TRY(dt_shell_read(&script, text, length, path, err));
-    DT_TRY(dt_tools_convert(&found, draft, &script, &job, NULL, folder, err));
-    if (found == NULL)
-        DT_TRY(dt_tools_convert(&found, draft, &script, &job, &dt_tool_command, folder, err));
-    draft->is_layer = found == NULL;
+    dt_script_init(&script, path, draft->arena);
+    define_job(&script, &job);
+    DT_TRY(dt_script_read(&script, text, length, err));
+    take_exports(&script, &flags);
+    if (dt_flags_given(&flags, "--chdir"))
+        dt_draft_text(draft, "workdir.folder", dt_flags_text(&flags, "--chdir", ""), "%s",
+                      dt_flags_from(&flags, "--chdir"));
+    draft->is_layer = script.command.count == 0;
+    if (!draft->is_layer) {
+        DT_TRY(dt_tools_convert(&found, draft, &script, &job, NULL, folder, err));
+        if (found == NULL)
+            DT_TRY(dt_tools_convert(&found, draft, &script, &job, &dt_tool_command, folder, err));
+    }
     if (draft->is_layer) {
-        dt_launcher_carry(&job, draft);
+        if (job.tasks_total > 0)
+            DT_THROW(err, DT_ERR_USAGE, "%s: Slurm decides the number of nodes: give --nodes",
+                     job.from);
+        job.per_node = job.tasks;
+        DT_TRY(dt_launcher_carry(&job, draft, err));
         dt_draft_note(draft, path,
-                      "it starts no program over several processes: this file is a layer to apply "
-                      "to a recipe ('dtrun launch RECIPE -f FILE')");
+                      "it starts no program: this file is a layer to apply to a recipe ('dtrun "
+                      "launch RECIPE -f FILE')");
     }
     carry_options(draft, &flags);
     carry_name(draft, &flags);

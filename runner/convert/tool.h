@@ -22,20 +22,24 @@ typedef struct dt_convert_tool {
 
 extern const dt_convert_tool dt_tool_fairseq, dt_tool_llmc, dt_tool_nanogpt, dt_tool_command;
 
-/* command.c: carries or lists a command of the script before the one that became the recipe's command. */
-void dt_command_precedes(dt_draft *draft, const dt_shell_command *command);
+/* secrets.c: returns why the word looks like a secret; NULL: it does not. `next`: the word after it, or NULL. The result names
+ * the flag, never the value. */
+const char *dt_secret_reason(const char *word, const char *next, dt_arena *arena);
+/* Returns true if the variable "NAME=value" looks like a secret. */
+bool dt_secret_is_variable(const char *assignment);
 
 /* NULL-terminated. */
 extern const dt_convert_tool *const dt_convert_tools[];
 
-/* Converts the first command of the script that a tool supports (any tool, or only `tool`), also inside "bash -c", "eval"
- * and "ssh HOST". `job`: its nodes and devices, or NULL. *found: the tool; NULL: no command was found. */
-dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft,
-                           const dt_shell_script *script, const dt_launcher *job,
-                           const dt_convert_tool *tool, const char *folder, dt_error *err);
-
-/* Converts an #SBATCH script: its nodes, and the command that it starts if a tool supports it. */
-dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, const char *path,
+/* Converts the command of the script, if a tool supports it (any tool but `command`, or only `tool`). `job`: the size of its
+ * Slurm job, or NULL. *found: the tool; NULL: none supports it. */
+dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft, const dt_script *script,
+                           const dt_launcher *job, const dt_convert_tool *tool, const char *folder,
                            dt_error *err);
+
+/* Converts a script of sbatch: its nodes, and the command that it starts. `options`: words of an sbatch command line, which
+ * replace those of the script. */
+dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, const char *path,
+                           const dt_shell_command *options, dt_error *err);
 
 #endif

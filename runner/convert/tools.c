@@ -10,7 +10,9 @@ const dt_convert_tool *const dt_convert_tools[] = {&dt_tool_fairseq, &dt_tool_ll
 static const dt_convert_tool *find(const dt_launcher *launcher, const dt_convert_tool *only)
 {
     for (size_t i = 0; dt_convert_tools[i] != NULL; i++)
-        if ((only == NULL || dt_convert_tools[i] == only) && dt_convert_tools[i]->knows(launcher))
+        if ((only == NULL ? dt_convert_tools[i] != &dt_tool_command
+                          : dt_convert_tools[i] == only) &&
+            dt_convert_tools[i]->knows(launcher))
             return dt_convert_tools[i];
     return NULL;
 }
@@ -30,6 +32,14 @@ static void add_word(dt_strbuf *out, const char *word)
     dt_strbuf_add_char(out, '\'');
 }
 
+/* Returns the word without the value of a variable that looks like a secret. */
+static const char *hide(const dt_shell_word *word, dt_arena *arena)
+{
+    if (!dt_secret_is_variable(word->text))
+        return word->text;
+    return dt_arena_printf(arena, "%.*s=...", (int)strcspn(word->text, "="), word->text);
+}
+
 /* Formats the command as lines of about 90 columns, preferably broken before flags. */
 static const char *show(const dt_shell_command *command, dt_arena *arena)
 {
@@ -44,7 +54,7 @@ static const char *show(const dt_shell_command *command, dt_arena *arena)
         bool flag = command->words[i].text[0] == '-';
 
         dt_strbuf_reset(&word);
-        add_word(&word, command->words[i].text);
+        add_word(&word, hide(&command->words[i], arena));
         if (i > 0 && out.length - start + word.length > (flag ? WIDTH - 20 : WIDTH)) {
             dt_strbuf_add_str(&out, " \\\n");
             start = out.length;
@@ -60,188 +70,74 @@ static const char *show(const dt_shell_command *command, dt_arena *arena)
     return text;
 }
 
-/* --- scripts inside commands */
-
-typedef struct search {
-    const dt_convert_tool *only; /* NULL: any tool */
-    const char *folder;
-    int depth;
-} search;
-
-static dt_status convert_first(const dt_convert_tool **found, dt_draft *draft,
-                               const dt_shell_script *script, const dt_launcher *job,
-                               const search *how, dt_error *err);
-
-static bool is_shell(const char *name)
-{
-    static const char *const names[] = {"sh", "bash", "dash", "zsh", "ksh", NULL};
-
-    for (size_t i = 0; names[i] != NULL; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* Returns true if a shell's option is -c, alone or in a group such as -lc. */
-static bool is_command_option(const char *word)
-{
-    return word[0] == '-' && word[1] != '-' && strchr(word + 1, 'c') != NULL;
-}
-
-/* Returns true if the next word belongs to a shell's option: -o, and a group that ends with it,
- * such as -euo. */
-static bool takes_name(const char *word)
-{
-    return word[1] != '-' && word[1] != '\0' && word[strlen(word) - 1] == 'o';
-}
-
-/* Appends the words from `first` on, separated by blanks. */
-static void join(dt_strbuf *out, const dt_launcher *launcher, size_t first)
-{
-    for (size_t i = first; i < launcher->count; i++)
-        dt_strbuf_add_fmt(out, "%s%s", i > first ? " " : "", launcher->words[i].text);
-}
-
-/* Finds the script that "bash -c", "eval" or "ssh HOST" runs; empty: the command runs none. */
-static void find_inner(dt_strbuf *out, const dt_launcher *launcher)
-{
-    static const char ssh_takes[] = "BbcDEeFIiJLlmOopQRSWw";
-    const char *name = dt_launcher_name(launcher->program);
-    size_t at = 0;
-
-    if (is_shell(name)) {
-        while (at < launcher->count && launcher->words[at].text[0] == '-' &&
-               !is_command_option(launcher->words[at].text))
-            at += takes_name(launcher->words[at].text) ? 2 : 1;
-        if (at + 1 < launcher->count && is_command_option(launcher->words[at].text))
-            dt_strbuf_add_str(out, launcher->words[at + 1].text);
-    } else if (strcmp(name, "eval") == 0) {
-        join(out, launcher, 0);
-    } else if (strcmp(name, "ssh") == 0) {
-        while (at < launcher->count && launcher->words[at].text[0] == '-') {
-            const char *word = launcher->words[at].text;
-
-            at += strchr(ssh_takes, word[1]) != NULL && word[1] != '\0' && word[2] == '\0' ? 2 : 1;
-        }
-        join(out, launcher, at + 1);
-    }
-}
-
-static dt_status convert_inner(const dt_convert_tool **found, dt_draft *draft,
-                               const dt_shell_script *script, const dt_launcher *launcher,
-                               const search *how, dt_error *err)
-{
-    enum { DEEPEST = 8 };
-    dt_shell_script inner = *script; /* inherits the variables */
-    search deeper = {how->only, how->folder, how->depth + 1};
-    dt_status st = DT_OK;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    find_inner(&text, launcher);
-    if (text.length == 0 || how->depth == DEEPEST)
-        goto out;
-    inner.commands = NULL;
-    inner.count = inner.capacity = 0;
-    inner.variables_capacity = inner.variables_count; /* the outer script owns the array */
-    DT_TRY(dt_shell_read(&inner, text.data, text.length, launcher->program, err));
-    DT_TRY(convert_first(found, draft, &inner, launcher, &deeper, err));
-out:
-    dt_strbuf_release(&text);
-    return st;
-}
-
 /* --- commands */
 
-static void find_exported(dt_shell_words *out, const dt_shell_script *script,
-                          const dt_shell_command *command)
+/* Refuses words of the program that only a shell knows, and those that look like secrets. */
+static dt_status check_words(const dt_script *script, const dt_launcher *launcher, dt_error *err)
 {
-    for (size_t i = 0; i < command->variables; i++) {
-        const dt_shell_variable *variable = &script->variables[i];
-        const char *text;
-        bool last = true;
+    for (size_t i = 0; i < launcher->count; i++) {
+        const dt_shell_word *word = &launcher->words[i];
+        const char *next = i + 1 < launcher->count ? launcher->words[i + 1].text : NULL;
+        const char *reason = dt_secret_reason(word->text, next, script->arena);
 
-        for (size_t j = i + 1; j < command->variables; j++)
-            last = last && strcmp(script->variables[j].name, variable->name) != 0;
-        if (!variable->exported || !last || variable->value.count == 0)
-            continue;
-        text =
-            dt_arena_printf(script->arena, "%s=%s", variable->name, variable->value.words[0].text);
-        dt_shell_add_to(out, text, strlen(text), 0, script->arena);
-        out->items[out->count - 1].open = variable->value.words[0].open;
+        if (word->open != NULL)
+            return dt_script_refuse_open(script->source, word, word->text, err);
+        if (reason != NULL && word->line > 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "%s:%d: %s", script->source, word->line, reason);
+        if (reason != NULL)
+            return DT_FAIL(err, DT_ERR_USAGE, "%s", reason);
     }
+    return DT_OK;
 }
 
-static void list_redirections(dt_draft *draft, const dt_shell_command *command)
+static void add_settings(dt_draft *draft, const dt_script *script)
 {
-    for (size_t i = 0; i < command->redirections.count; i++)
-        dt_draft_left(draft, command->redirections.items[i].text,
+    dt_strbuf activate;
+
+    for (size_t i = 0; i < script->redirections.count; i++)
+        dt_draft_left(draft, script->redirections.items[i].text,
                       "dtrun keeps what ranks print: 'dtrun logs'");
+    for (size_t i = 0; i < script->unused.count; i++)
+        dt_draft_same(draft, script->unused.items[i].text, "it changes nothing of the run");
+    if (script->folder != NULL)
+        dt_draft_text(draft, "workdir.folder", script->folder, "cd");
+    if (script->activate.count == 0)
+        return;
+    dt_strbuf_init(&activate);
+    for (size_t i = 0; i < script->activate.count; i++)
+        dt_strbuf_add_fmt(&activate, "%s%s", i > 0 ? " && " : "", script->activate.items[i].text);
+    dt_draft_text(draft, "activate", activate.data, "%s", script->activate.items[0].text);
+    dt_strbuf_release(&activate);
 }
 
-/* Adds a note for each place that is read in another way than a shell reads it. */
-static void add_remarks(dt_draft *draft, const dt_shell_script *script)
-{
-    for (size_t i = 0; i < script->remarks.count; i++)
-        dt_draft_note(draft,
-                      dt_arena_printf(draft->arena, "line %d", script->remarks.items[i].line), "%s",
-                      script->remarks.items[i].text);
-}
-
-/* Converts one command of the script if a tool supports it. Remarks about launchers of other commands are dropped. */
-static dt_status try_command(const dt_convert_tool **found, dt_draft *draft,
-                             const dt_shell_script *script, const dt_shell_command *command,
-                             const dt_launcher *job, const search *how, dt_error *err)
+dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft, const dt_script *script,
+                           const dt_launcher *job, const dt_convert_tool *tool, const char *folder,
+                           dt_error *err)
 {
     dt_draft attempt = *draft;
-    dt_shell_words exported = {0};
     dt_launcher launcher;
     dt_status st = DT_OK;
 
-    find_exported(&exported, script, command);
-    DT_TRY(dt_launcher_read(&launcher, command, &exported, how->only == &dt_tool_command, &attempt,
-                            err));
-    if (job != NULL)
-        dt_launcher_join(&launcher, job, &attempt);
-    *found = find(&launcher, how->only);
-    if (*found == NULL) {
-        DT_TRY(convert_inner(found, &attempt, script, &launcher, how, err));
-        if (*found != NULL) {
-            *draft = attempt;
-            list_redirections(draft, command);
-        }
+    *found = NULL;
+    if (script->command.count == 0)
+        return DT_OK;
+    DT_TRY(dt_launcher_read(&launcher, script, job, tool == &dt_tool_command, &attempt, err));
+    launcher.named = tool != NULL;
+    launcher.folder = folder;
+    *found = find(&launcher, tool);
+    if (*found == NULL)
         goto out;
-    }
+    DT_TRY(check_words(script, &launcher, err));
     *draft = attempt;
-    add_remarks(draft, script);
-    list_redirections(draft, command);
+    if (*found == &dt_tool_command)
+        add_settings(draft, script);
+    else
+        for (size_t i = 0; i < script->redirections.count; i++)
+            dt_draft_left(draft, script->redirections.items[i].text,
+                          "dtrun keeps what ranks print: 'dtrun logs'");
     if (draft->said == NULL)
-        draft->said = show(command, draft->arena);
-    DT_TRY((*found)->convert(draft, &launcher, how->folder, err));
+        draft->said = show(&script->command, draft->arena);
+    DT_TRY((*found)->convert(draft, &launcher, folder, err));
 out:
     return st;
-}
-
-static dt_status convert_first(const dt_convert_tool **found, dt_draft *draft,
-                               const dt_shell_script *script, const dt_launcher *job,
-                               const search *how, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    *found = NULL;
-    for (size_t i = 0; i < script->count && *found == NULL && st == DT_OK; i++) {
-        st = try_command(found, draft, script, &script->commands[i], job, how, err);
-        for (size_t k = 0; st == DT_OK && *found == &dt_tool_command && k < i; k++)
-            dt_command_precedes(draft, &script->commands[k]);
-    }
-    return st;
-}
-
-dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft,
-                           const dt_shell_script *script, const dt_launcher *job,
-                           const dt_convert_tool *tool, const char *folder, dt_error *err)
-{
-    search how = {tool, folder, 0};
-
-    return convert_first(found, draft, script, job, &how, err);
 }

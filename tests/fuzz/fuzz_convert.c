@@ -6,7 +6,6 @@
 
 #include "recipes/fields/text.h"
 #include "recipes/read/reader.h"
-#include "runner/convert/pasted.h"
 #include "runner/convert/python_values.h"
 #include "runner/convert/tool.h"
 #include "tests/fuzz/ways.h"
@@ -47,26 +46,27 @@ static void try_tool(const char *text, size_t size, const dt_convert_tool *tool)
 {
     const dt_convert_tool *found = NULL;
     dt_error err = DT_ERROR_INIT;
-    dt_shell_script script;
+    dt_script script;
     dt_draft draft;
     dt_arena arena;
     dt_status st;
-    dt_strbuf pasted;
 
     dt_arena_init(&arena, 0);
-    dt_strbuf_init(&pasted);
-    dt_shell_init(&script, &arena);
+    dt_script_init(&script, "script", &arena);
     dt_draft_init(&draft, "it", &arena);
-    dt_pasted_text(&pasted, text, size);
-    st = dt_shell_read(&script, pasted.data, pasted.length, "script", &err);
+    st = dt_script_read(&script, text, size, &err);
     if (st == DT_OK)
         st = dt_tools_convert(&found, &draft, &script, NULL, tool, NULL, &err);
     if (st != DT_OK)
         check_refused(st, &err);
     else if (found != NULL)
         check_draft(&draft, &arena);
-    dt_strbuf_release(&pasted);
     dt_arena_release(&arena);
+}
+
+static void try_command(const char *text, size_t size)
+{
+    try_tool(text, size, &dt_tool_command);
 }
 
 static void try_fairseq(const char *text, size_t size)
@@ -88,7 +88,7 @@ static void try_slurm(const char *text, size_t size)
 
     dt_arena_init(&arena, 0);
     dt_draft_init(&draft, "slurm", &arena);
-    st = dt_slurm_convert(&draft, text, size, "job.sh", &err);
+    st = dt_slurm_convert(&draft, text, size, "job.sh", NULL, &err);
     if (st != DT_OK)
         check_refused(st, &err);
     else
@@ -121,7 +121,7 @@ static void try_python(const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static void (*const ways[])(const char *, size_t) = {try_fairseq, try_llmc, try_slurm,
-                                                         try_python};
+                                                         try_python, try_command};
     fuzz_ways taken = fuzz_ways_of(bytes, size, sizeof(ways) / sizeof(ways[0]));
     char *text = malloc(size + 1);
 

@@ -1,4 +1,4 @@
 #!/bin/bash
 #SBATCH -N 2-4 --exclusive -A project -J "a job"
 #SBATCH --gres=gpu:8 -c 8 -t 1-0
-./train --with something
+# no command
