@@ -195,7 +195,7 @@ static dt_status run(const char *folder, char **words, int count, const dt_call 
     if (script == 0) {
         dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for the recipe */
         execvpe(arguments[0], arguments, environment);
-        fprintf(stderr, "dtrun import: cannot run '%s': %s\n", arguments[0], strerror(errno));
+        dt_report_say("cannot run '%s': %s", arguments[0], strerror(errno));
         _exit(127);
     }
     if (script < 0)
