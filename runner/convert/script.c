@@ -144,6 +144,9 @@ static bool take_special(dt_script_scanner *s, dt_status *st)
     if (strchr("*?[", *s->at) != NULL) {
         if (*s->at == '[' && !s->in_word && s->command.count == 0)
             return false; /* the command "[" */
+        if (s->in_word && s->command.count == 0 && dt_shell_assigned(s->word.data) > 0 &&
+            dt_shell_assigned(s->word.data) < s->plain)
+            return false; /* a shell expands it where the variable is used */
         dt_script_add_open(s, s->at + 1,
                            "a pattern of file names, which a shell expands: quote it");
         return true;
