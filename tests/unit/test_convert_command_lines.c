@@ -40,6 +40,7 @@ static const char *words_of(const char *text)
     if (dt_script_read(&script, text, strlen(text), &err) != DT_OK) {
         const char *advice = strstr(err.message, "; 'dtrun import --record");
 
+        script.command.count = 0;
         dt_strbuf_add(&out, err.message,
                       advice != NULL ? (size_t)(advice - err.message) : strlen(err.message));
     }
