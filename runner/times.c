@@ -55,6 +55,9 @@ static const dt_time_limits limits = {
     .reap_last_seconds = 40, /* a login and a kill; a machine that is off is known after 8 s */
     .supervisor_retry_seconds = 5,
     .fetch_again_seconds = 5,
+    .restart_first_seconds = 1,
+    .restart_most_seconds = 60,
+    .at_once_seconds = 60,
 
     .stop_check_seconds = 2,
     .stop_stored_seconds = 5,

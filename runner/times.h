@@ -65,6 +65,10 @@ typedef struct dt_time_limits {
     double reap_last_seconds;        /* most that the end of a run waits for their answers */
     double supervisor_retry_seconds; /* pause of a supervisor after a failed session */
     double fetch_again_seconds;      /* pause between two tries to fetch a checkpoint */
+    double
+        restart_first_seconds; /* pause before a restart of a command; each further one is four times as long */
+    double restart_most_seconds;
+    double at_once_seconds; /* an attempt that fails sooner has failed at once */
 
     /* A stop. */
     double stop_check_seconds;  /* period at which a stop checks supervisor and free space */

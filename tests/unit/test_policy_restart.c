@@ -123,12 +123,57 @@ static void test_only_what_is_known_completes_a_run(void **state)
     }
 }
 
+static void test_the_same_error_at_once_ends_a_run(void **state)
+{
+    dt_restart_facts facts = {.may_restart = true,
+                              .started = true,
+                              .planned = true,
+                              .done = {.epochs = 1},
+                              .max_restarts = 3,
+                              .restarts = 1,
+                              .nodes = 2,
+                              .same_error = true};
+
+    assert_int_equal(dt_restart_decide(&facts).act, DT_RESTART_SAME);
+    facts.nodes_lost = 1;
+    assert_int_equal(dt_restart_decide(&facts).act, DT_RESTART_AGAIN);
+    facts.nodes_lost = 0;
+    facts.done.saved_step = 4; /* a new checkpoint */
+    assert_int_equal(dt_restart_decide(&facts).act, DT_RESTART_AGAIN);
+    facts.done.saved_step = 0;
+    facts.restarts = 3;
+    assert_int_equal(dt_restart_decide(&facts).act, DT_RESTART_SPENT);
+}
+
+static void test_reasons_are_compared_without_their_numbers(void **state)
+{
+    assert_true(
+        dt_restart_same_reason("rank 1: port 29500 is in use", "rank 12: port 8 is in use"));
+    assert_true(dt_restart_same_reason("no such file", "no such file"));
+    assert_false(dt_restart_same_reason("no such file", "no such file 1"));
+    assert_false(dt_restart_same_reason("no such file 1", "no such file"));
+    assert_false(dt_restart_same_reason("no such file", "no such folder"));
+    assert_false(dt_restart_same_reason("", ""));
+}
+
+static void test_pauses_grow(void **state)
+{
+    static const double wanted[] = {0, 1, 4, 16, 60, 60};
+
+    for (int i = 0; i < 6; i++)
+        assert_float_equal(dt_restart_pause(i, 1, 60), wanted[i], 0);
+    assert_float_equal(dt_restart_pause(INT64_MAX, 1, 60), 60, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_what_is_known_completes_a_run),
         cmocka_unit_test(test_facts_determine_the_next_attempt),
         cmocka_unit_test(test_impossible_restarts_end_the_run),
+        cmocka_unit_test(test_the_same_error_at_once_ends_a_run),
+        cmocka_unit_test(test_reasons_are_compared_without_their_numbers),
+        cmocka_unit_test(test_pauses_grow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

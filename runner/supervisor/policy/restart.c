@@ -1,5 +1,7 @@
 #include "runner/supervisor/policy/restart.h"
 
+#include <string.h>
+
 #include "base/banned.h"
 
 int64_t dt_completion_total(const dt_completion *facts)
@@ -39,7 +41,35 @@ dt_restart_decision dt_restart_decide(const dt_restart_facts *facts)
         return (dt_restart_decision){.act = DT_RESTART_END};
     if (restarts > facts->max_restarts)
         return (dt_restart_decision){.act = DT_RESTART_SPENT};
+    if (facts->same_error && !advanced && facts->nodes_lost == 0)
+        return (dt_restart_decision){.act = DT_RESTART_SAME};
     return (dt_restart_decision){.act = DT_RESTART_AGAIN,
                                  .restarts = restarts,
                                  .nodes_left_out = enough ? facts->nodes_lost : 0};
+}
+
+bool dt_restart_same_reason(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789";
+
+    if (a[0] == '\0' || b[0] == '\0')
+        return false;
+    while (*a != '\0' && *b != '\0') {
+        size_t of_a = strspn(a, digits), of_b = strspn(b, digits);
+
+        if ((of_a == 0) != (of_b == 0) || (of_a == 0 && *a != *b))
+            return false;
+        a += of_a > 0 ? of_a : 1;
+        b += of_b > 0 ? of_b : 1;
+    }
+    return *a == *b;
+}
+
+double dt_restart_pause(int64_t restarts, double first_seconds, double most_seconds)
+{
+    double seconds = first_seconds;
+
+    for (int64_t i = 1; i < restarts && seconds < most_seconds; i++)
+        seconds *= 4;
+    return restarts < 1 ? 0 : seconds < most_seconds ? seconds : most_seconds;
 }

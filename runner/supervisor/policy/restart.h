@@ -7,12 +7,15 @@
  *   completed and saved every step                         DONE: the run is finished after all
  *   failure.max_restarts is 0                              END
  *   failed that often in a row without a new checkpoint    SPENT
+ *   failed at once with the error of the one before, and
+ *   neither did a step or saved a checkpoint               SAME
  *   otherwise                                              AGAIN
  *
  * Steps      only the engine knows how many a run has: with epochs the number depends on the data, on the
  *            samples per step and on the steps that fp16 skipped. The engine reports it when it is ready, and
  *            every checkpoint records it. A run whose number of steps is unknown is not complete
  * Budget     restarts in a row without a new checkpoint; a new checkpoint resets the count
+ * Pause      restarts of a command wait, each four times as long as the one before, so that what is wrong can pass
  * Nodes      lost nodes are left out if at least nodes_min nodes remain; otherwise they are waited for
  */
 #ifndef DT_POLICY_RESTART_H
@@ -44,12 +47,15 @@ typedef struct dt_restart_facts {
     int64_t start_step;   /* first step of this attempt; done.saved_step is that of the next */
     int64_t nodes, nodes_lost;
     int64_t nodes_min; /* nodes_min of the recipe; 0: all are needed */
+    bool
+        same_error; /* of a command: both attempts failed at once with the same error, without a step */
 } dt_restart_facts;
 
 typedef enum dt_restart_act {
     DT_RESTART_END,
     DT_RESTART_DONE,
     DT_RESTART_SPENT,
+    DT_RESTART_SAME,
     DT_RESTART_AGAIN,
 } dt_restart_act;
 
@@ -58,6 +64,12 @@ typedef struct dt_restart_decision {
     int64_t restarts;       /* AGAIN: count for the next attempt */
     int64_t nodes_left_out; /* AGAIN: lost nodes that are left out, all or none */
 } dt_restart_decision;
+
+/* Returns true if the reasons of two failures are the same text, whatever the numbers in them: ports, processes and
+ * times differ. */
+bool dt_restart_same_reason(const char *a, const char *b);
+/* Returns the seconds before a command is started again. restarts: in a row without a new checkpoint, from 1. */
+double dt_restart_pause(int64_t restarts, double first_seconds, double most_seconds);
 
 /* False if dt_restart_decide returns END whatever the checkpoints are. */
 bool dt_restart_is_possible(const dt_restart_facts *facts);

@@ -7,7 +7,9 @@
 #include "base/log.h"
 #include "runner/node_setup/address.h"
 #include "runner/supervisor/policy/ending.h"
+#include "runner/supervisor/policy/restart.h"
 #include "runner/supervisor/session/state.h"
+#include "runner/times.h"
 #include "store/activity.h"
 
 #include "base/banned.h"
@@ -53,11 +55,35 @@ static dt_status note_lost(dt_session *session, const char *reason, dt_error *er
     return DT_OK;
 }
 
+static void on_pause_over(uv_timer_t *timer)
+{
+    dt_state_dispatch(timer->data, DT_EVENT_BEGIN, NULL);
+}
+
+/* Returns true if a restart of a command has to wait: then a timer begins again. A stop ends the wait. */
+static bool has_to_pause(dt_session *session)
+{
+    double pause = dt_restart_pause(session->restarts, dt_times()->restart_first_seconds,
+                                    dt_times()->restart_most_seconds);
+    int64_t pause_ms = (int64_t)dt_times_ms(pause);
+    int64_t left_ms = session->record.created_ms + pause_ms - dt_clock_wall_ms();
+
+    if (!session->of_command || session->verdict.stop_asked || left_ms <= 0 ||
+        left_ms > pause_ms) /* the clock was set back */
+        return false;
+    dt_log_info("the restart waits for %.1f s", (double)left_ms / 1e3);
+    uv_timer_start(&session->pause_timer, on_pause_over, (uint64_t)left_ms, 0);
+    return true;
+}
+
 dt_status dt_action_prepare(dt_session *session, dt_supervised_node *unused, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st;
 
+    uv_timer_stop(&session->pause_timer);
+    if (has_to_pause(session))
+        return DT_OK;
     DT_TRY(enter(session, DT_RUN_PREPARING, err));
     if (dt_collector_open_logs(session->collector, &problem) != DT_OK) {
         DT_TRY(note_lost(session, problem.message, err));

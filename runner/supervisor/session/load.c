@@ -217,6 +217,8 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     uv_timer_init(&session->loop, &session->leave_timer);
     uv_timer_init(&session->loop, &session->answer_timer);
     uv_timer_init(&session->loop, &session->cut_timer);
+    uv_timer_init(&session->loop, &session->pause_timer);
+    session->pause_timer.data = session;
     session->leave_timer.data = session->answer_timer.data = session->cut_timer.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));
@@ -252,6 +254,7 @@ void dt_session_unload(dt_session *session)
     dt_poll_clock_close(&session->clock);
     dt_cut_close(session);
     uv_close((uv_handle_t *)&session->leave_timer, NULL);
+    uv_close((uv_handle_t *)&session->pause_timer, NULL);
     uv_close((uv_handle_t *)&session->answer_timer, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
         ; /* until the bridge processes are reaped */

@@ -130,10 +130,11 @@ out:
 static dt_status add_event(dt_session *session, const dt_next_attempt *next, const char *reason,
                            dt_error *err)
 {
-    json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "event", "restart", "attempt",
-                             (json_int_t)next->attempt, "step", (json_int_t)next->start_step,
-                             "count", (json_int_t)next->restarts, "nodes_lost",
-                             (json_int_t)next->nodes_lost, "reason", dt_json_text(reason));
+    json_t *json =
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:b}", "event", "restart", "attempt",
+                  (json_int_t)next->attempt, "step", (json_int_t)next->start_step, "count",
+                  (json_int_t)next->restarts, "nodes_lost", (json_int_t)next->nodes_lost, "reason",
+                  dt_json_text(reason), "stepped", (int)next->stepped);
     dt_store_event event = {.attempt = next->attempt,
                             .node = -1,
                             .sequence = -1,

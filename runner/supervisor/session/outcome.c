@@ -12,6 +12,7 @@
 #include "runner/supervisor/policy/restart.h"
 #include "runner/supervisor/rebuild/proof.h"
 #include "runner/supervisor/session/session_int.h"
+#include "runner/times.h"
 #include "store/activity.h"
 
 #include "base/banned.h"
@@ -102,6 +103,34 @@ static dt_restart_facts facts_of(const dt_session *session)
                               .nodes_min = session->nodes_min};
 }
 
+static bool has_stepped(const dt_session *session)
+{
+    return dt_collector_progress(session->collector)->step > session->start_step;
+}
+
+/* Returns true if this attempt of a command and the one before failed at once, with the same error. */
+static bool is_same_error(dt_session *session)
+{
+    int64_t count, most_ms = dt_times_ms(dt_times()->at_once_seconds);
+    const dt_attempt *before = NULL;
+    dt_attempt *all;
+    const char *reason;
+    dt_run_state state;
+    int code;
+
+    if (!session->of_command || session->restarts == 0 || session->before_stepped ||
+        has_stepped(session) || dt_clock_wall_ms() - session->record.run.started_ms > most_ms ||
+        dt_store_attempt_list(session->store, &all, &count, session->run, &session->arena, NULL) !=
+            DT_OK)
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        if (all[i].attempt == session->attempt - 1)
+            before = &all[i];
+    dt_verdict_give(&session->verdict, &state, &code, &reason);
+    return before != NULL && before->start_step == session->start_step && before->elapsed_ms >= 0 &&
+           before->elapsed_ms <= most_ms && dt_restart_same_reason(before->reason, reason);
+}
+
 /* Decides what follows; fills in `next` if that is another attempt. */
 static dt_restart_act decide(dt_next_attempt *next, dt_session *session, const char **why_not)
 {
@@ -118,11 +147,15 @@ static dt_restart_act decide(dt_next_attempt *next, dt_session *session, const c
         *why_not = "its checkpoints cannot be read";
         return DT_RESTART_END;
     }
+    facts.same_error = is_same_error(session);
+    next->stepped = has_stepped(session);
     facts.done.saved_step = next->start_step;
     facts.done.saved_total = next->steps_total;
     decision = dt_restart_decide(&facts);
     next->restarts = decision.restarts;
     next->nodes_lost = decision.nodes_left_out;
+    if (decision.act == DT_RESTART_SAME)
+        *why_not = "not tried again: the attempt before had the same error at once too";
     if (decision.act == DT_RESTART_SPENT)
         *why_not = dt_arena_printf(&session->arena,
                                    "given up after %lld restart%s without a new"

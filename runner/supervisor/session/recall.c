@@ -90,8 +90,10 @@ static void remember_own(dt_session *session, const dt_store_event *event)
         dt_collector_release_node(session->collector, node);
         dt_node_link_remember_release(session->nodes[node].link);
     }
-    if (strcmp(event->kind, "restart") == 0)
+    if (strcmp(event->kind, "restart") == 0) {
         (void)dt_json_get_int_or(&session->restarts, json, "count", 0, "event", NULL);
+        session->before_stepped = json_is_true(json_object_get(json, "stepped"));
+    }
     json_decref(json);
 }
 

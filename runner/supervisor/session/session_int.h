@@ -117,7 +117,9 @@ struct dt_session {
     dt_control *controls;
     uv_timer_t answer_timer; /* answers that wait for the store (control.c) */
     uv_timer_t leave_timer;
-    uv_timer_t cut_timer; /* ends the cut */
+    uv_timer_t cut_timer;   /* ends the cut */
+    uv_timer_t pause_timer; /* before a restart of a command */
+    bool before_stepped;    /* the attempt before, which this one restarts, did a step */
     dt_cut cut;
     enum {
         DT_LEAVE_NOT_YET,
@@ -231,6 +233,7 @@ typedef struct dt_next_attempt {
     /* as recorded in the checkpoint; 0: unknown, or the checkpoint is of another attempt */
     int64_t steps_total;
     int64_t nodes_lost; /* lost nodes that are left out */
+    bool stepped;       /* the failed attempt did a step */
 } dt_next_attempt;
 
 /* Finds the checkpoint that the next attempt would resume from. */

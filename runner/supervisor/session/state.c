@@ -10,6 +10,7 @@ static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
     [DT_RUN_QUEUED] =
         {
             [DT_EVENT_BEGIN] = dt_action_prepare,
+            [DT_EVENT_STOP] = dt_action_prepare, /* ends the pause before a restart */
         },
     [DT_RUN_PREPARING] =
         {
