@@ -18,6 +18,7 @@
 #include "runner/term/table.h"
 #include "runner/view/compare/curve.h"
 #include "runner/view/recipe/origins.h"
+#include "runner/view/runs/incidents.h"
 #include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
@@ -249,6 +250,35 @@ static void add_checkpoints(dt_strbuf *out, const dt_term *term, const facts *al
     dt_table_write(out, &table, term, 2);
 }
 
+/* Adds what happened to the files that the newest attempt of a command made. */
+static dt_status add_files(dt_strbuf *out, const dt_term *term, dt_store *store, const dt_run *run,
+                           dt_arena *arena, dt_error *err)
+{
+    dt_store_event *events;
+    bool first = true;
+    dt_status st;
+    int64_t count;
+
+    if (!dt_runs_is_command(run))
+        return DT_OK;
+    DT_TRY(dt_store_event_list(store, &events, &count, run->id, 0, 0, arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        const char *text;
+
+        if (events[i].attempt != run->attempt ||
+            (strcmp(events[i].kind, "collected") != 0 && strcmp(events[i].kind, "kept") != 0))
+            continue;
+        text = dt_incident_sentence(&events[i], arena);
+        if (text == NULL)
+            continue;
+        dt_term_add(out, term, DT_STYLE_DIM, "%s", first ? "\n  files of the command\n" : "");
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", text);
+        first = false;
+    }
+out:
+    return st;
+}
+
 static void add_recipe(dt_strbuf *out, const dt_term *term, const char *text)
 {
     dt_term_add(out, term, DT_STYLE_DIM, "\n  recipe as written\n");
@@ -297,6 +327,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, facts *all, dt_a
     add_facts(&text, &term, run, &timing, all, arena);
     add_attempts(&text, &term, all, arena);
     add_checkpoints(&text, &term, all, arena);
+    DT_TRY(add_files(&text, &term, store, run, arena, err));
     add_recipe(&text, &term, run->recipe_text);
     DT_TRY(dt_report_styled(&text, err));
 out:

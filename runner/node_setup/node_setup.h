@@ -108,7 +108,7 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
 
 /* Removes the folder of the attempt on the node and, on a node with its own checkpoints, the checkpoints that `home`
  * names, one per line; and of a command's folder what was sent. *kept: names of the checkpoints that stay; *files:
- * "12 files (3.4 MB) in PATH" that the command wrote, or nothing. The caller must have copied the contents of the
+ * "12 files (3.4 MB) in PATH: NAMES" that the command wrote, and the line of a recipe that brings them, or nothing. The caller must have copied the contents of the
  * attempt's folder. Succeeds if nothing is there; does nothing for this machine. */
 dt_status dt_node_forget(dt_strbuf *kept, dt_strbuf *files, const dt_node_layout *layout,
                          const char *home, const atomic_bool *cancelled, dt_error *err);

@@ -54,6 +54,8 @@ for text in big.bin ./x.log ./scratch ./.git/ ./pipe dtrun-probe; do says_not "$
 # what the command wrote stays there, what was sent does not
 kept=$(on host1 sh -c 'cd /root/.local/state/dtrun/nodes/*/workdir-*/ && find . -type f')
 is "what is left on host1" "$kept" ./out/rank-0-1
+wants 0 "'out/rank-0-1'; the line 'collect: [out/]' in the recipe brings them here" "$dtrun" show first
+grep -qF "host2 keeps what the command wrote: 1 file" "$net/out" || fail "host2's file is not named: $(cat "$net/out")"
 
 # after a change of one file, only this file is sent
 on host1 find /root/.cache/dtrun/files -type f | sort >"$net/before"
@@ -111,4 +113,21 @@ launched 0 "" made-again
 output made-again
 is "what the setup made" "$(awk '/\[rank/ {print $NF}' "$net/out" | sort)" "$(awk '/\[rank/ {print $NF}' "$net/made" | sort)"
 [ -z "$(on host1 find /root/.local/state/dtrun/nodes -type l)" ] || fail "links to a setup are left"
+# A file that only one host has is not missing; one that is nowhere is named. A disk that is too small fails the run,
+# and names what is not here and where it is.
+launched 0 "" some --set 'command=sh -c "mkdir -p out; echo $RANK >out/only-$RANK"' --set 'setup=exit 0' \
+    --set 'collect=[out/only-1, nowhere]'
+is "what was collected" "$(cat "$net/launch/state/dtrun/runs/$(value some "o['run']")"/collected*/out/only-1)" 1
+"$dtrun" show some >"$net/out"
+says "not collected: 'nowhere' does not exist on any node"
+says_not "only-1' does not exist"
+small=$net/launch/state
+cp -a "$small" "$net/state.before"
+mount -t tmpfs -o size=90m tmpfs "$small" && cp -a "$net/state.before/." "$small/"
+launched 3 "not collected: 'out/large' is not here but in '/root/.local/state/dtrun/nodes/" full --set 'setup=exit 0' \
+    --set 'command=sh -c "mkdir out; head -c 150000000 /dev/urandom >out/large"' --set nodes=host1
+says "not enough free space"
+is "the state" "$(value full "o['state']")" failed
+cp -a "$small/." "$net/state.before/"
+umount "$small" && cp -a "$net/state.before/." "$small/"
 launched 3 "the setup ended with exit code 9: no compiler here" unmade --set 'setup=echo no compiler here; exit 9'

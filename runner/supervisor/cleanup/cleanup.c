@@ -94,7 +94,7 @@ static void forget_node(uv_work_t *work)
     }
 }
 
-static void tell(const dt_cleanup *cleanup)
+static void tell(dt_cleanup *cleanup)
 {
     for (int64_t i = 0; i < cleanup->count; i++) {
         const dt_cleanup_folder *one = &cleanup->folders[i];
@@ -106,7 +106,10 @@ static void tell(const dt_cleanup *cleanup)
             dt_log_warn("%s: checkpoints that were not fetched are kept in '%s': %s",
                         one->place.node, one->place.checkpoints, one->kept.data);
         if (one->files.length > 0)
-            dt_log_info("%s: what the command wrote is kept: %s", one->place.node, one->files.data);
+            cleanup->calls.kept(cleanup->context,
+                                dt_arena_printf(&cleanup->arena,
+                                                "%s keeps what the command wrote: %s",
+                                                one->place.node, one->files.data));
     }
 }
 

@@ -26,6 +26,8 @@ typedef struct dt_cleanup_calls {
     bool (*is_over)(void *context); /* the session is ending: no more callbacks */
     /* ranks may run there, and it does not answer */
     bool (*is_lost)(void *context, const char *node);
+    /* files of the command stay on a node */
+    void (*kept)(void *context, const char *text);
     void (*settled)(void *context); /* everything is done */
 } dt_cleanup_calls;
 

@@ -311,10 +311,19 @@ static bool is_lost(void *context, const char *name)
     return lost;
 }
 
+static void on_kept(void *context, const char *text)
+{
+    dt_session *session = context;
+    dt_error err = DT_ERROR_INIT;
+
+    dt_log_info("%s", text);
+    end_unless_good(session, dt_session_note(session, "kept", text, &err), &err);
+}
+
 static void open_cleanup(dt_session *session)
 {
     static const dt_cleanup_calls calls = {
-        .is_over = is_over, .is_lost = is_lost, .settled = conclude};
+        .is_over = is_over, .is_lost = is_lost, .kept = on_kept, .settled = conclude};
     dt_cleanup_setup setup = {.loop = &session->loop,
                               .store = session->store,
                               .run = session->run,

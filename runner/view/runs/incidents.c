@@ -71,7 +71,7 @@ const char *dt_incident_sentence(const dt_store_event *event, dt_arena *arena)
         say = checkpoint_failed_sentence;
     else if (strcmp(event->kind, "restart") == 0)
         say = restart_sentence;
-    else if (strcmp(event->kind, "collected") == 0)
+    else if (strcmp(event->kind, "collected") == 0 || strcmp(event->kind, "kept") == 0)
         say = message_sentence;
     json = say != NULL ? parse(event) : NULL;
     sentence = json != NULL ? say(json, arena) : NULL;
