@@ -90,6 +90,11 @@ static dt_status ask(const removal *runs, size_t count, const dt_call *call, dt_
     return DT_FAIL(err, DT_ERR_USAGE, "nothing was removed");
 }
 
+static void warn(const char *message)
+{
+    dt_report_say("%s", message);
+}
+
 static dt_status remove_runs(dt_call *call, dt_error *err)
 {
     size_t count = (size_t)call->args->operands_count;
@@ -107,6 +112,9 @@ static dt_status remove_runs(dt_call *call, dt_error *err)
     }
     DT_TRY(ask(runs, count, call, err));
     for (size_t i = 0; i < count; i++) {
+        if (runs[i].rest == NULL)
+            DT_TRY(dt_run_wipe_nodes(&runs[i].run, dt_arguments_flag(call->args, "force"), warn,
+                                     call->arena, err));
         DT_TRY(runs[i].rest != NULL ? dt_removal_finish(runs[i].rest, err)
                                     : dt_run_remove(store, runs[i].run.id, call->arena, err));
         json_array_append_new(removed, json_pack("{s:s, s:I}", "run", runs[i].run.id, "bytes",
@@ -128,7 +136,9 @@ static const dt_option options[] = {
     {.name = "yes", .letter = 'y', .kind = DT_OPTION_FLAG, .help = "do not ask"},
     {.name = "force",
      .kind = DT_OPTION_FLAG,
-     .help = "also remove a run that may have processes on a lost node"},
+     .help =
+         "also remove a run that may have processes on a lost node, or files on a node that does "
+         "not answer"},
     {0},
 };
 
@@ -144,9 +154,12 @@ const dt_command dt_command_rm = {
     .notes =
 
         "Lists what will be removed, and asks. A run that has not ended is refused. Forks of a\n"
-        "run have their own history and checkpoints, and stay. Only the run's folder and its rows\n"
-        "in the history are removed, no recipe and no data. The rows are removed first, in one\n"
-        "transaction; if a damaged history prevents that, the files stay too. If some files\n"
-        "cannot be removed, run the same command again.\n",
+        "run have their own history and checkpoints, and stay. Only the run's folder, its rows in\n"
+        "the history and what its command left on other machines are removed, no recipe and no\n"
+        "data. A run with files on a machine that does not answer is refused. The rows are "
+        "removed\n"
+        "first, in one transaction; if a damaged history prevents that, the files stay too. If "
+        "some\n"
+        "files cannot be removed, run the same command again.\n",
     .run = remove_runs,
 };

@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runner/node_setup/bootstrap.h"
 #include "runner/node_setup/node_setup_int.h"
 
 #include "base/banned.h"
 
 #define FORGET_SECONDS 30.0
+#define WIPE_SECONDS   300.0
 #define NAMES_MAX      5
 #define TOPS_MAX       20
 
@@ -82,5 +84,35 @@ dt_status dt_node_forget(dt_strbuf *kept, dt_strbuf *files, const dt_node_layout
                               line + 5);
 out:
     dt_strbuf_release(&answer);
+    return st;
+}
+
+dt_status dt_node_wipe(const dt_node_layout *layout, dt_error *err)
+{
+    dt_bootstrap bootstrap = {0};
+    json_t *facts = NULL;
+    const char *agent;
+    dt_strbuf answer;
+    dt_status st = DT_OK;
+    dt_arena arena;
+    int64_t skew_ms;
+
+    dt_arena_init(&arena, 0);
+    dt_strbuf_init(&answer);
+    if (layout->here)
+        goto out;
+    DT_TRY(dt_bootstrap_init(&bootstrap, &arena, err));
+    DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, layout->node, "-", NULL, err));
+    DT_TRY(dt_bootstrap_agent(&agent, &bootstrap, layout->node, facts, &arena, err));
+    {
+        const char *const words[] = {agent, "node", "wipe", layout->folder, NULL};
+
+        DT_TRY(dt_nodes_ask(&answer, layout->node, words, NULL, 0, WIPE_SECONDS, NULL, err));
+    }
+out:
+    json_decref(facts);
+    dt_bootstrap_release(&bootstrap);
+    dt_strbuf_release(&answer);
+    dt_arena_release(&arena);
     return st;
 }

@@ -113,4 +113,8 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
 dt_status dt_node_forget(dt_strbuf *kept, dt_strbuf *files, const dt_node_layout *layout,
                          const char *home, const atomic_bool *cancelled, dt_error *err);
 
+/* Removes all that an ended run has on the node, with the files of its command; copies the agent first if it is missing.
+ * Does nothing for this machine. DT_ERR_IO: an agent still serves the run, or a file cannot be removed. */
+dt_status dt_node_wipe(const dt_node_layout *layout, dt_error *err);
+
 #endif

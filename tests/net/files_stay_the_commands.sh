@@ -79,3 +79,23 @@ echo 2 >"$work/changed/file"
 echo 2 >"$work/sub/changed"
 resumed 2 "'changed/file', 'sub/changed'" turned
 is "the files" "$(there turned 'cat changed sub' | tr '\n' ' ')" "by the run mine "
+
+# A disk that is too small names the ended runs that have files there. Removing a run removes them, unless its host does
+# not answer.
+rm -r "$work/changed" "$work/sub"
+fill=$(($(on host1 df --output=avail -B1 /root | tail -n 1) - 30000000))
+on host1 sh -c "head -c $fill /dev/zero >/root/fill"
+head -c 60000000 /dev/zero | tr '\0' x >"$work/large"
+first=$(value first "o['run']") both=$(value both "o['run']")
+wants 3 "ended runs have files in '/root/.local/state/dtrun/nodes': " "$dtrun" launch --wait "$net/launch/r.yaml" \
+    --set name=large
+grep -q "$first ([0-9.]* MB)" "$net/out" || fail "the first run is not named: $(cat "$net/out")"
+on host1 rm /root/fill
+wants 0 "removed run '$first'" "$dtrun" rm first --yes
+is "what is left of it" "$(on host1 sh -c "ls -d /root/.local/state/dtrun/nodes/$first* 2>/dev/null")" ""
+drop_masters
+"$net_sh" cut "$net" host1
+wants 1 "files of run '$both' are left on 'host1'" timeout 100 "$dtrun" rm both --yes
+wants 0 "files of run '$both' are left on 'host1'" timeout 100 "$dtrun" rm both --yes --force
+"$net_sh" heal "$net" host1
+is "what is left of it" "$(on host1 ls /root/.local/state/dtrun/nodes | grep -c "$both")" 1

@@ -156,6 +156,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
     }
     if (strcmp(name, "forget") == 0 && argc == 4)
         return dt_remote_helper_forget(argv[1], argv[2], argv[3], err);
+    if (strcmp(name, "wipe") == 0 && argc == 2)
+        return dt_remote_helper_wipe(argv[1], err);
     if (strcmp(name, "leave") == 0 && argc == 1)
         return dt_remote_helper_leave(err);
     if (strcmp(name, "look") == 0 && argc == 3)

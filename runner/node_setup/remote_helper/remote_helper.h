@@ -18,6 +18,7 @@
  *   end_setup ENTRY        ends what a setup that was killed has left
  *   forget FOLDER CHECKPOINTS WORKDIR
  *                          removes the files of a run; names on stdin (forget.c)
+ *   wipe FOLDER            removes STATE/nodes/RUN of an ended run (wipe.c)
  *   listen ADDRESS         prints its port and answers connections until stdin ends (connectivity_check.c)
  *   leave                  starts a detached process, and prints "PID START" (leftover.c)
  *   look PID START         prints "alive" or "gone" for that process, and ends it
@@ -56,6 +57,9 @@ dt_status dt_remote_helper_put(const char *digest, int64_t bytes, const char *na
 dt_status dt_remote_helper_folder(const char *path, dt_error *err);
 dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, const char *workdir,
                                   dt_error *err);
+dt_status dt_remote_helper_wipe(const char *folder, dt_error *err);
+/* Adds to the error about a full disk the ended runs that have files beside the run of this folder, with their sizes. */
+void dt_remote_helper_name_ended(dt_error *err, const char *folder);
 dt_status dt_remote_helper_leave(dt_error *err);
 dt_status dt_remote_helper_look(const char *pid_text, const char *start_text);
 dt_status dt_remote_helper_listen(const char *address, dt_error *err);

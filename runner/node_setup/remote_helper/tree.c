@@ -343,7 +343,10 @@ static dt_status build(building *all, dt_error *err)
     DT_TRY(dt_unpacker_new(&all->from, "the folder", err));
     DT_TRY(lock_store(all, err));
     dt_remote_helper_prune(all->cache.data);
-    DT_TRY(find_wanted(all, err));
+    st = find_wanted(all, err);
+    if (st != DT_OK)
+        dt_remote_helper_name_ended(err, all->folder);
+    DT_TRY(st);
     print_wanted(all);
     DT_TRY(take_contents(all, err));
     DT_TRY(all->add ? place_all(all, err) : place_recorded(all, err));

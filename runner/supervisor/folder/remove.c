@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
 
@@ -243,5 +246,67 @@ out:
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    return st;
+}
+
+/* --- on other machines */
+
+typedef struct wiped {
+    const char **nodes;
+    int64_t count;
+} wiped;
+
+static bool is_wiped(const wiped *all, const char *node)
+{
+    bool found = false;
+
+    for (int64_t i = 0; i < all->count; i++)
+        found = found || strcmp(all->nodes[i], node) == 0;
+    return found;
+}
+
+static dt_status wipe(const dt_node_layout *place, const dt_run *run, bool force,
+                      void (*problem)(const char *message), dt_error *err)
+{
+    dt_error cause = DT_ERROR_INIT;
+    dt_status st = dt_node_wipe(place, &cause);
+
+    if (st == DT_OK)
+        return DT_OK;
+    dt_error_prefix(&cause, "files of run '%s' are left on '%s' below '%s'", run->id, place->node,
+                    place->workdir);
+    if (!force)
+        return DT_FAIL(err, st, "%s (--force removes the run without them)", cause.message);
+    problem(cause.message);
+    return DT_OK;
+}
+
+dt_status dt_run_wipe_nodes(const dt_run *run, bool force, void (*problem)(const char *message),
+                            dt_arena *arena, dt_error *err)
+{
+    wiped done = {0};
+    const char *folder;
+    dt_status st;
+
+    DT_TRY(dt_run_path(&folder, run->id, NULL, arena, err));
+    for (int64_t attempt = run->attempt; attempt >= 1; attempt--)
+        for (int64_t node = 0;; node++) {
+            const char *here = dt_arena_printf(arena, "%s/attempt-%lld/node-%lld", folder,
+                                               (long long)attempt, (long long)node);
+            dt_node_layout place;
+
+            if (!dt_file_exists(here))
+                break;
+            if (dt_node_layout_read(&place, here, arena, NULL) != DT_OK)
+                continue;
+            json_decref(place.paths);
+            if (place.workdir == NULL || is_wiped(&done, place.node))
+                continue;
+            DT_TRY(wipe(&place, run, force, problem, err));
+            done.nodes = dt_realloc(done.nodes, (size_t)done.count + 1, sizeof(done.nodes[0]));
+            done.nodes[done.count++] = place.node;
+        }
+out:
+    free(done.nodes);
     return st;
 }
