@@ -23,7 +23,7 @@
 
 #include "base/banned.h"
 
-enum { SPARK_COLUMNS = 40 };
+enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29 };
 
 typedef struct facts {
     dt_attempt *attempts;
@@ -289,17 +289,19 @@ static void add_recipe(dt_strbuf *out, const dt_term *term, const char *text)
     }
 }
 
-/* Draws the whole curve of a metric in SPARK_COLUMNS columns; "" if it has fewer than two points. */
+/* Draws the whole curve of a metric in SPARK_COLUMNS columns, or in those that the terminal has room for; "" if it has fewer than two points. */
 static dt_status make_spark(const char **out, const dt_term *term, dt_store *store,
                             const dt_run *run, const char *name, dt_arena *arena, dt_error *err)
 {
+    int room = term->columns - BESIDE_SPARK;
+    int columns = !term->seen || room > SPARK_COLUMNS ? SPARK_COLUMNS : room > 1 ? room : 1;
     dt_status st = DT_OK;
     dt_curve curve;
     dt_strbuf text;
 
     *out = "";
     dt_strbuf_init(&text);
-    DT_TRY(dt_curve_sketch(&curve, store, run->id, name, SPARK_COLUMNS, arena, err));
+    DT_TRY(dt_curve_sketch(&curve, store, run->id, name, (size_t)columns, arena, err));
     if (curve.count < 2)
         goto out;
     dt_plot_spark(&text, term, curve.means, curve.buckets);

@@ -171,7 +171,7 @@ static size_t piece_of(const char *text, size_t width)
 
     if (text[length] == '\0' || text[length] == ' ' || text[length] == '\n')
         return length;
-    while (mark > 1 && strchr("-/_,;:", text[mark - 1]) == NULL)
+    while (mark > 1 && strchr("-/_.,;:", text[mark - 1]) == NULL)
         mark--;
     return mark > 1 ? mark : length;
 }
