@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-#define SCRIPT_MOST ((size_t)64 << 20)
+#define SCRIPT_MOST ((size_t)1 << 20)
 #define SLURM       "slurm"
 
 static const dt_convert_tool *find_tool(const char *name)

@@ -8,6 +8,8 @@
 
 #include "base/banned.h"
 
+enum { VARIABLES_MOST = 1000, SHOWN_MOST = 50 /* lines that change nothing */ };
+
 #define OTHER_TOOL                                                                        \
     "a launcher that is not supported: give the command that it starts, or keep it with " \
     "'processes: node' (docs/command.md)"
@@ -256,16 +258,9 @@ static void note_exported(dt_script *script)
 {
     for (size_t i = 0; i < script->variables_count; i++) {
         const dt_script_variable *variable = &script->variables[i];
-        bool last = true, exported = false;
         const char *text, *open;
 
-        for (size_t j = 0; j < script->variables_count; j++) {
-            if (strcmp(script->variables[j].name, variable->name) != 0)
-                continue;
-            last = last && j <= i;
-            exported = exported || script->variables[j].exported; /* and stays exported */
-        }
-        if (!last || !exported)
+        if (!variable->exported)
             continue;
         text = dt_script_plain(script, variable->value, &open);
         text = dt_arena_printf(script->arena, "%s=%s", variable->name, text);
@@ -311,6 +306,8 @@ dt_status dt_script_take_command(dt_script_scanner *s)
                    : dt_script_refuse(s, s->line, "a redirection without a command");
     while (assigned < command->count && command->words[assigned].assigns)
         assigned++;
+    if (script->variables_count > VARIABLES_MOST)
+        return dt_script_refuse(s, s->line, "more than 1000 variables");
     if (assigned == command->count) {
         for (size_t i = 0; i < assigned; i++)
             define(script, command->words[i].text, false);
@@ -339,8 +336,9 @@ dt_status dt_script_take_command(dt_script_scanner *s)
         if (only_prints(command) || (strcmp(first, "set") == 0 && is_harmless_set(command))) {
             const char *line = join(command, script->arena);
 
-            dt_shell_add_to(&script->unused, line, strlen(line), command->words[0].line,
-                            script->arena);
+            if (script->unused.count < SHOWN_MOST)
+                dt_shell_add_to(&script->unused, line, strlen(line), command->words[0].line,
+                                script->arena);
             return DT_OK;
         }
     }
