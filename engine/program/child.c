@@ -224,6 +224,8 @@ static dt_status make_environment(variables *all, const dt_plan *plan, int64_t r
     set(all, "DTRUN_RUN_ID", plan->run);
     set_int(all, "DTRUN_ATTEMPT", plan->attempt);
     set(all, "DTRUN_RESUME_FROM", plan->program_checkpoint);
+    if (plan->git_commit != NULL && plan->git_commit[0] != '\0')
+        set(all, "DTRUN_GIT_COMMIT", plan->git_commit);
     if (getenv("PYTHONUNBUFFERED") ==
         NULL) /* else its lines come when a buffer is full, or never */
         set(all, "PYTHONUNBUFFERED", "1");

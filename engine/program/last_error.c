@@ -206,10 +206,10 @@ static void read_lines(findings *out, char *text)
         }
         if (strncmp(line, IGNORED, strlen(IGNORED)) == 0)
             ignored = true;
-        if (!is_blank(line) && (warns || ignored))
-            out->warning = line;
-        else if (!is_blank(line))
+        if (!is_blank(line) && !warns && !ignored)
             out->line = line;
+        else if (!is_blank(line) && line[0] != '[')
+            out->warning = line;
     }
 }
 

@@ -87,6 +87,7 @@ typedef struct dt_plan {
     bool new_data;    /* the data may differ from the checkpoint's; they start at their beginning */
     bool new_model;   /* the model may compute something else with the parameters */
     const char *tree; /* digest of the folder that nodes get; "": none */
+    const char *git_commit;         /* of a command's folder; "" or NULL: unknown */
     const char *program_checkpoint; /* of a command: path on the node of rank 0; "" or NULL: none */
     int64_t program_step;           /* step of that checkpoint */
     dt_weights_files weights; /* kind, description and files; of kind none: random parameters */

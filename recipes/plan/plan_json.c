@@ -52,6 +52,8 @@ json_t *dt_plan_to_json(const dt_plan *plan)
         json_object_set_new(out, "new_model", json_true());
     if (plan->tree != NULL && plan->tree[0] != '\0')
         json_object_set_new(out, "tree", json_string(plan->tree));
+    if (plan->git_commit != NULL && plan->git_commit[0] != '\0')
+        json_object_set_new(out, "git_commit", json_string(plan->git_commit));
     if (plan->weights.kind != DT_WEIGHTS_NONE)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
     if (dt_task_has_lines(plan->recipe.task))
@@ -210,9 +212,9 @@ out:
 dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
 {
     static const char *const known[] = {
-        "plan",        "run",      "attempt",   "world_size", "directory", "shared",
-        "resume_from", "new_data", "new_model", "nodes",      "ranks",     "recipe",
-        "weights",     "task",     "tree",      "setup",      "continues", NULL};
+        "plan",     "run",       "attempt",   "world_size", "directory", "shared",  "resume_from",
+        "new_data", "new_model", "nodes",     "ranks",      "recipe",    "weights", "task",
+        "tree",     "setup",     "continues", "git_commit", NULL};
     dt_status st = DT_OK;
     json_t *recipe;
 
@@ -233,6 +235,9 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     out->tree = "";
     if (json_object_get(json, "tree") != NULL)
         DT_TRY(dt_plan_get_string(&out->tree, json, "tree", false, "plan", arena, err));
+    out->git_commit = "";
+    if (json_object_get(json, "git_commit") != NULL)
+        DT_TRY(dt_plan_get_string(&out->git_commit, json, "git_commit", false, "plan", arena, err));
     if (json_object_get(json, "weights") != NULL)
         DT_TRY(read_weights(out, json, arena, err));
     DT_TRY(read_nodes(out, json, arena, err));

@@ -75,12 +75,16 @@ static dt_status write_plan(dt_preflight *flight, const char *run, int64_t attem
     below = dt_arena_printf(arena, "%s/attempt-%lld", folder, (long long)attempt);
     DT_TRY(dt_file_make_dirs(below, 0700, err));
     path = dt_arena_printf(arena, "%s/plan.json", below);
+    if (flight->plan.recipe.task == DT_TASK_COMMAND)
+        flight->plan.git_commit = dt_provenance_commit(flight->plan.recipe.workdir.folder, arena);
     json = dt_plan_to_json(&flight->plan);
     dt_json_write_pretty(&text, json);
     if (flight->tree != NULL)
         DT_TRY(dt_tree_write(
             flight->tree,
             dt_arena_printf(arena, "%s/" DT_WORKDIR_TREE_FILE, folder, flight->plan.tree), err));
+    if (flight->tree != NULL)
+        DT_TRY(dt_workdir_left_write(flight->left, folder, err));
     DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
 out:
     json_decref(json);

@@ -13,7 +13,7 @@
 #include "recipes/cost/memory.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
-#include "runner/node_setup/workdir/tree.h"
+#include "runner/node_setup/workdir/workdir.h"
 
 typedef struct dt_preflight {
     dt_recipe recipe; /* recipe as stored: data by URL, nodes by Slurm */
@@ -32,6 +32,7 @@ typedef struct dt_preflight {
     const dt_tree
         *tree; /* folder of a command for nodes that do not share it, or NULL (workdir.h) */
     const char *warning;       /* about the steps, which are known only with the data; NULL: none */
+    const dt_workdir_left_list *left; /* what rules leave out of it; NULL without `tree` */
     const dt_origins *origins; /* origins of the recipe, stored with the attempt; may be NULL */
 } dt_preflight;
 

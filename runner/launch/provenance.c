@@ -83,43 +83,109 @@ static json_t *read_git(const char *text)
                      changed);
 }
 
-static json_t *ask_git(const char *recipe_path, dt_arena *arena)
+/* Runs git in the folder. With these options it takes no lock, and starts no program that the repository configures. */
+static bool run_git(dt_strbuf *out, const char *folder, const char *const *words, dt_arena *arena)
 {
-    const char *slash = recipe_path != NULL ? strrchr(recipe_path, '/') : NULL;
+    static const char *const head[] = {"/usr/bin/env",
+                                       "-u",
+                                       "GIT_DIR",
+                                       "-u",
+                                       "GIT_WORK_TREE",
+                                       "GIT_OPTIONAL_LOCKS=0",
+                                       "git",
+                                       "-c",
+                                       "core.fsmonitor=false",
+                                       "-C"};
+    size_t heads = sizeof(head) / sizeof(head[0]), count = 0;
+    const char **argv;
+    dt_strbuf errors;
+    int code = -1;
+
+    while (words[count] != NULL)
+        count++;
+    argv = dt_arena_alloc_array(arena, heads + count + 2, sizeof(argv[0]));
+    memcpy(argv, head, sizeof(head));
+    argv[heads] = folder;
+    memcpy(argv + heads + 1, words, (count + 1) * sizeof(argv[0]));
+    dt_strbuf_init(&errors);
+    if (dt_child_run_within(&code, out, &errors, (char *const *)argv, GIT_SECONDS, NULL) != DT_OK)
+        code = -1;
+    dt_strbuf_release(&errors);
+    return code == 0;
+}
+
+static json_t *ask_git(const char *folder, dt_arena *arena)
+{
+    static const char *const words[] = {"status", "--porcelain=v2", "--branch",
+                                        "--untracked-files=no", NULL};
+    json_t *git = NULL;
+    dt_strbuf out;
+
+    dt_strbuf_init(&out);
+    if (run_git(&out, folder, words, arena))
+        git = read_git(out.data);
+    dt_strbuf_release(&out);
+    return git != NULL ? git : json_null();
+}
+
+/* Returns the first file among the words of the command that git does not track; NULL: none. */
+static const char *find_untracked(const dt_recipe *recipe, dt_arena *arena)
+{
+    const char **words =
+        dt_arena_alloc_array(arena, (size_t)recipe->command.count + 5, sizeof(words[0]));
+    const char *found = NULL;
+    size_t count = 0;
+    struct stat info;
+    dt_strbuf out;
+
+    words[count++] = "ls-files";
+    words[count++] = "-z";
+    words[count++] = "--others";
+    words[count++] = "--";
+    for (int64_t i = 0; i < recipe->command.count; i++) {
+        const char *word = recipe->command.items[i];
+
+        if (word[0] != '/' && word[0] != '-' &&
+            stat(dt_arena_printf(arena, "%s/%s", recipe->workdir.folder, word), &info) == 0 &&
+            S_ISREG(info.st_mode))
+            words[count++] = dt_arena_printf(arena, ":(literal)%s", word);
+    }
+    words[count] = NULL;
+    if (count == 4)
+        return NULL;
+    dt_strbuf_init(&out);
+    if (run_git(&out, recipe->workdir.folder, words, arena) && out.length > 0)
+        found = dt_arena_strdup(arena, out.data);
+    dt_strbuf_release(&out);
+    return found;
+}
+
+/* Returns what git says of the folder of the recipe, or of the command that it runs. */
+static json_t *ask_git_of(const char *recipe_path, const dt_recipe *recipe, dt_arena *arena)
+{
+    const char *slash = recipe_path != NULL ? strrchr(recipe_path, '/') : NULL, *untracked;
     const char *folder =
         slash == NULL ? "."
                       : dt_arena_printf(arena, "%.*s/", (int)(slash - recipe_path), recipe_path);
-    /* With these options git takes no lock, and starts no program that the repository configures. */
-    const char *const argv[] = {"/usr/bin/env",
-                                "-u",
-                                "GIT_DIR",
-                                "-u",
-                                "GIT_WORK_TREE",
-                                "GIT_OPTIONAL_LOCKS=0",
-                                "git",
-                                "-c",
-                                "core.fsmonitor=false",
-                                "-C",
-                                folder,
-                                "status",
-                                "--porcelain=v2",
-                                "--branch",
-                                "--untracked-files=no",
-                                NULL};
-    dt_strbuf out, errors;
-    json_t *git = NULL;
-    int code = -1;
+    json_t *git;
 
-    dt_strbuf_init(&out);
-    dt_strbuf_init(&errors);
-    if (folder != NULL &&
-        dt_child_run_within(&code, &out, &errors, (char *const *)argv, GIT_SECONDS, NULL) ==
-            DT_OK &&
-        code == 0)
-        git = read_git(out.data);
-    dt_strbuf_release(&out);
-    dt_strbuf_release(&errors);
-    return git != NULL ? git : json_null();
+    if (recipe->task != DT_TASK_COMMAND)
+        return ask_git(folder, arena);
+    git = ask_git(recipe->workdir.folder, arena);
+    untracked = json_is_object(git) ? find_untracked(recipe, arena) : NULL;
+    if (untracked != NULL)
+        json_object_set_new(git, "untracked", dt_json_text(untracked));
+    return git;
+}
+
+const char *dt_provenance_commit(const char *folder, dt_arena *arena)
+{
+    json_t *git = ask_git(folder, arena);
+    const char *commit = json_string_value(json_object_get(git, "commit"));
+
+    commit = commit != NULL ? dt_arena_strdup(arena, commit) : "";
+    json_decref(git);
+    return commit;
 }
 
 static json_t *file_to_json(const dt_data_file *file, const json_t *digest)
@@ -181,7 +247,7 @@ json_t *dt_provenance_make(const char *recipe_path, const dt_plan *plan, dt_aren
     json_object_set_new(out, "commit", json_string(DT_COMMIT));
     json_object_set_new(out, "host", dt_json_text(host));
     json_object_set_new(out, "user", user != NULL ? dt_json_text(user->pw_name) : json_null());
-    json_object_set_new(out, "git", ask_git(recipe_path, arena));
+    json_object_set_new(out, "git", ask_git_of(recipe_path, &plan->recipe, arena));
     if (plan->recipe.task == DT_TASK_TRAIN)
         add_data(out, &plan->recipe, arena);
     weights = dt_weights_provenance(plan);
@@ -312,6 +378,9 @@ void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t coun
             if (changed > 0)
                 dt_table_add(table, DT_STYLE_PLAIN, "%.12s, %lld file%s changed",
                              text_of(git, "commit"), (long long)changed, changed == 1 ? "" : "s");
+            else if (json_is_string(json_object_get(git, "untracked")))
+                dt_table_add(table, DT_STYLE_PLAIN, "%.12s, but '%s' is not tracked",
+                             text_of(git, "commit"), text_of(git, "untracked"));
             else
                 dt_table_add(table, DT_STYLE_PLAIN, "%.12s, clean", text_of(git, "commit"));
         }

@@ -29,4 +29,7 @@ json_t *dt_provenance_to_json(const dt_attempt *attempts, int64_t count);
 /* Adds rows of two columns, label and value. */
 void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t count);
 
+/* Returns the commit of the repository that the folder is in; "": unknown. */
+const char *dt_provenance_commit(const char *folder, dt_arena *arena);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "recipes/fields/nodes.h"
+#include "runner/cli/child.h"
 #include "runner/cli/report.h"
 #include "runner/node_setup/workdir/send.h"
 #include "runner/node_setup/workdir/workdir.h"
@@ -13,6 +14,8 @@
 #include "runner/term/format.h"
 
 #include "base/banned.h"
+
+#define GIT_SECONDS 20.0
 
 bool dt_launch_workdir_is_sent(const dt_recipe *recipe)
 {
@@ -59,6 +62,22 @@ static void report_saved(const dt_recipe *recipe, int64_t nodes, const dt_call *
                        "work unless each node saves all that it reads");
 }
 
+/* Lists the files that git tracks in the folder; none without git or a repository. */
+static void list_tracked(dt_strbuf *out, const char *folder)
+{
+    const char *const argv[] = {"/usr/bin/env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE",
+                                "git",          "-C", folder,    "-c", "core.fsmonitor=false",
+                                "ls-files",     "-z", NULL};
+    dt_strbuf errors;
+    int code = -1;
+
+    dt_strbuf_init(&errors);
+    if (dt_child_run_within(&code, out, &errors, (char *const *)argv, GIT_SECONDS, NULL) != DT_OK ||
+        code != 0)
+        dt_strbuf_reset(out);
+    dt_strbuf_release(&errors);
+}
+
 dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,
                                  const dt_call *call, dt_error *err)
 {
@@ -68,13 +87,16 @@ dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *re
     bool sent = is_needed(report);
     const char *cache;
     dt_status st = DT_OK;
-    dt_strbuf notes;
+    dt_workdir_left_list *left = dt_arena_alloc(call->arena, sizeof(*left));
+    dt_strbuf notes, tracked;
 
     dt_strbuf_init(&notes);
+    dt_strbuf_init(&tracked);
     if (!dt_launch_workdir_is_sent(recipe) || (!sent && recipe->setup[0] == '\0'))
         goto out;
-    DT_TRY(dt_workdir_list(tree, &notes, recipe->workdir.folder, recipe->workdir.max_mb * 1000000,
-                           call->arena, err));
+    list_tracked(&tracked, recipe->workdir.folder);
+    DT_TRY(dt_workdir_list(tree, left, &notes, recipe->workdir.folder,
+                           recipe->workdir.max_mb * 1000000, &tracked, call->arena, err));
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, call->arena, err));
     DT_TRY(dt_workdir_keep(tree, recipe->workdir.folder, sent ? cache : NULL, call->arena, err));
     dt_tree_digest(hex, tree);
@@ -82,6 +104,7 @@ dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *re
     if (!sent)
         goto out;
     flight->tree = tree;
+    flight->left = left;
     if (notes.length > 0)
         report_notes(notes.data, call);
     dt_report_note(call, "workdir: %lld %s, %s, for nodes that do not share '%s'",
@@ -91,6 +114,7 @@ dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *re
     report_saved(recipe, flight->plan.node_count, call);
 out:
     dt_strbuf_release(&notes);
+    dt_strbuf_release(&tracked);
     return st;
 }
 

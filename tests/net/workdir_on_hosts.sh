@@ -46,6 +46,8 @@ says() { grep -qF -- "$1" "$net/out" || fail "no '$1' in: $(cat "$net/out")"; }
 says_not() { ! grep -qF -- "$1" "$net/out" || fail "'$1' is in: $(cat "$net/out")"; }
 
 launched 0 "workdir: 7 files" first
+says "workdir: not sent by 'data/' of .gitignore: 1 file, 3.0 MB"
+says "workdir: not sent by '/scratch' of .dtrunignore: 1 file"
 grep -q "pipe" "$net/out" && grep -q "out-link -> /nowhere/at-all" "$net/out" || fail "no notes: $(cat "$net/out")"
 output first
 for text in 'rank 0 on host1' 'rank 1 on host2' './.gitignore' './keep.log' './pkg/link' './out-link' './blank name/new' \
@@ -131,3 +133,18 @@ is "the state" "$(value full "o['state']")" failed
 cp -a "$small/." "$net/state.before/"
 umount "$small" && cp -a "$net/state.before/." "$small/"
 launched 3 "the setup ended with exit code 9: no compiler here" unmade --set 'setup=echo no compiler here; exit 9'
+
+# What a rule leaves out and the program does not find; tracked files are sent whatever is ignored; the commit.
+rm -rf "$work/.git"
+git -C "$work" init -q
+echo 5 >"$work/data/small" && echo 6 >"$work/local.txt"
+git -C "$work" add -f data/small show.sh && git -C "$work" -c user.name=x -c user.email=x@y commit -q -m x
+echo local.txt >>"$work/.git/info/exclude"
+printf 'open("data/big.bin")\n' >"$work/reads.py"
+printf 'set -e\necho "commit $DTRUN_GIT_COMMIT $(cat data/small)"\n[ ! -e local.txt ]\npython3 reads.py\n' >"$work/lacks.sh"
+launched 1 "No such file or directory: 'data/big.bin'; 'data/big.bin' was not sent to the nodes: it is left out by 'data/' of .gitignore" lacks --set 'command=sh lacks.sh'
+says "workdir: not sent by 'local.txt' of .git/info/exclude: 1 file"
+output lacks
+says "commit $(git -C "$work" rev-parse HEAD) 5"
+"$dtrun" show lacks >"$net/out"
+says "but 'lacks.sh' is not tracked"

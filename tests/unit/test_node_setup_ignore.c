@@ -18,7 +18,7 @@ static bool ignored(const char *rules, const char *path, bool is_folder)
     bool out;
 
     dt_ignore_init(&ignore);
-    dt_ignore_add(&ignore, "", rules, strlen(rules));
+    dt_ignore_add(&ignore, "", ".gitignore", rules, strlen(rules));
     out = dt_ignore_has(&ignore, path, is_folder);
     dt_ignore_release(&ignore);
     return out;
@@ -80,9 +80,9 @@ static void test_rules_of_a_folder_are_for_its_contents(void **state)
     size_t before;
 
     dt_ignore_init(&ignore);
-    dt_ignore_add(&ignore, "", "*.txt", 5);
+    dt_ignore_add(&ignore, "", "x", "*.txt", 5);
     before = ignore.count;
-    dt_ignore_add(&ignore, "a", "!*.txt\n/b", 9);
+    dt_ignore_add(&ignore, "a", "x", "!*.txt\n/b", 9);
     assert_false(dt_ignore_has(&ignore, "a/x.txt", false));
     assert_true(dt_ignore_has(&ignore, "x.txt", false));
     assert_true(dt_ignore_has(&ignore, "a/b", false));

@@ -28,6 +28,7 @@ typedef struct token {
 
 struct dt_ignore_rule {
     char *base; /* folder of the rule; "" for the root */
+    char *text, *file;
     token *tokens;
     size_t count;
     bool takes_in, folders_only, whole_path;
@@ -183,15 +184,19 @@ static void trim(char *line)
 static void free_rule(dt_ignore_rule *rule)
 {
     free(rule->base);
+    free(rule->text);
+    free(rule->file);
     free(rule->tokens);
 }
 
-static void add_line(dt_ignore *ignore, const char *base, char *line)
+static void add_line(dt_ignore *ignore, const char *base, const char *file, char *line)
 {
     dt_ignore_rule rule = {0};
     size_t length;
 
     trim(line);
+    rule.text = dt_strdup(line);
+    rule.file = dt_strdup(file);
     rule.takes_in = *line == '!';
     line += rule.takes_in;
     length = strlen(line);
@@ -321,7 +326,8 @@ void dt_ignore_cut(dt_ignore *ignore, size_t count)
         free_rule(&ignore->rules[--ignore->count]);
 }
 
-void dt_ignore_add(dt_ignore *ignore, const char *base, const char *text, size_t length)
+void dt_ignore_add(dt_ignore *ignore, const char *base, const char *file, const char *text,
+                   size_t length)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* of an editor, before the first line */
     const char *at = text, *end = text + length;
@@ -337,13 +343,13 @@ void dt_ignore_add(dt_ignore *ignore, const char *base, const char *text, size_t
         line = dt_calloc((size_t)(last - at) + 1, 1);
         memcpy(line, at, (size_t)(last - at));
         if (line[0] != '\0' && line[0] != '#')
-            add_line(ignore, base, line);
+            add_line(ignore, base, file, line);
         free(line);
         at = line_end + 1;
     }
 }
 
-bool dt_ignore_has(const dt_ignore *ignore, const char *path, bool is_folder)
+const dt_ignore_rule *dt_ignore_find(const dt_ignore *ignore, const char *path, bool is_folder)
 {
     for (size_t i = ignore->count; i-- > 0;) {
         const dt_ignore_rule *rule = &ignore->rules[i];
@@ -353,7 +359,22 @@ bool dt_ignore_has(const dt_ignore *ignore, const char *path, bool is_folder)
             continue;
         text = subject(rule, path);
         if (text != NULL && matches(rule, text))
-            return !rule->takes_in;
+            return rule->takes_in ? NULL : rule;
     }
-    return false;
+    return NULL;
+}
+
+bool dt_ignore_has(const dt_ignore *ignore, const char *path, bool is_folder)
+{
+    return dt_ignore_find(ignore, path, is_folder) != NULL;
+}
+
+const char *dt_ignore_rule_text(const dt_ignore_rule *rule)
+{
+    return rule->text;
+}
+
+const char *dt_ignore_rule_file(const dt_ignore_rule *rule)
+{
+    return rule->file;
 }

@@ -19,12 +19,17 @@
 
 #define RULES_BYTES_MAX ((size_t)1 << 20)
 #define DEPTH_MAX       100
+#define COUNTED_MAX     1000000 /* entries that are counted although they are left out */
 
 typedef struct listing {
     const char *folder;
     dt_tree *tree;
     size_t capacity;
     dt_ignore ignore;
+    dt_workdir_left_list *left;
+    const char **tracked; /* [tracked_count], in order */
+    size_t tracked_count;
+    int64_t counted; /* entries below what is left out */
     size_t
         above; /* bytes of the front of a path that leads from the root of the rules to the folder */
     int64_t largest;            /* entry of the largest file; -1: none */
@@ -57,7 +62,7 @@ static dt_status add_rules(dt_ignore *ignore, const char *path, const char *base
         }
         if (st != DT_OK) /* without its rules too much would be sent */
             DT_THROW(err, DT_ERR_RECIPE, "workdir: %s", problem.message);
-        dt_ignore_add(ignore, base, text.data, text.length);
+        dt_ignore_add(ignore, base, names[i], text.data, text.length);
     }
 out:
     dt_strbuf_release(&file);
@@ -78,6 +83,27 @@ static bool has_git(const char *folder, size_t length)
     return has;
 }
 
+/* Adds the rules of the repository itself, which come before those of its files. */
+static dt_status add_exclude(listing *all, size_t root, dt_error *err)
+{
+    const char *path =
+        dt_arena_printf(all->arena, "%.*s/.git/info/exclude", (int)root, all->folder);
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    if (dt_file_exists(path)) {
+        st = dt_file_read(&text, path, RULES_BYTES_MAX, &problem);
+        if (st == DT_OK)
+            dt_ignore_add(&all->ignore, "", ".git/info/exclude", text.data, text.length);
+        else
+            DT_FAIL(err, DT_ERR_RECIPE, "workdir: %s", problem.message);
+    }
+    dt_strbuf_release(&text);
+    return st == DT_OK ? DT_OK : DT_ERR_RECIPE;
+}
+
 /* Adds the rules of the folders above, if one of them is a git repository. */
 static dt_status add_rules_above(listing *all, dt_error *err)
 {
@@ -91,6 +117,7 @@ static dt_status add_rules_above(listing *all, dt_error *err)
             return DT_OK; /* not in a repository */
         root--;
     }
+    DT_TRY(add_exclude(all, root, err));
     for (size_t at = root; at < length;) {
         const char *path = dt_arena_strndup(all->arena, all->folder, at);
         const char *base = at > root ? path + root + 1 : "";
@@ -230,19 +257,132 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static dt_status list_folder(listing *all, const char *path, int depth, dt_error *err);
+/* --- what is left out */
 
-static dt_status list_entry(listing *all, const char *folder, const char *name, int depth,
-                            dt_error *err)
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void read_tracked(listing *all, const dt_strbuf *tracked)
+{
+    size_t count = 0;
+
+    for (size_t at = 0; tracked != NULL && at < tracked->length; at++)
+        count += tracked->data[at] == '\0';
+    all->tracked = dt_arena_alloc_array(all->arena, count + 1, sizeof(all->tracked[0]));
+    for (size_t at = 0; all->tracked_count < count; at += strlen(tracked->data + at) + 1)
+        all->tracked[all->tracked_count++] = tracked->data + at;
+    if (count > 1)
+        qsort(all->tracked, count, sizeof(all->tracked[0]), by_text);
+}
+
+/* Returns whether git tracks the file, or a file in the folder. */
+static bool is_tracked(const listing *all, const char *path, bool is_folder)
+{
+    const char *wanted = is_folder ? dt_arena_printf(all->arena, "%s/", path) : path;
+    size_t low = 0, high = all->tracked_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(all->tracked[middle], wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == all->tracked_count)
+        return false;
+    return is_folder ? strncmp(all->tracked[low], wanted, strlen(wanted)) == 0
+                     : strcmp(all->tracked[low], wanted) == 0;
+}
+
+/* Counts the files below a folder that is left out, up to a limit. */
+static void count_below(listing *all, dt_workdir_left *left, const char *path, int depth)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    struct stat info;
+    dt_strbuf below;
+
+    dt_strbuf_init(&below);
+    while (dir != NULL && all->counted < COUNTED_MAX && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        all->counted++;
+        dt_strbuf_reset(&below);
+        dt_strbuf_add_fmt(&below, "%s/%s", path, entry->d_name);
+        if (lstat(below.data, &info) != 0)
+            continue;
+        if (S_ISDIR(info.st_mode) && depth < DEPTH_MAX)
+            count_below(all, left, below.data, depth + 1);
+        else if (S_ISREG(info.st_mode)) {
+            left->files++;
+            left->bytes += (int64_t)info.st_size;
+        }
+    }
+    if (dir != NULL)
+        closedir(dir);
+    dt_strbuf_release(&below);
+}
+
+static void leave_out(listing *all, const char *path, const char *rule, const struct stat *info)
+{
+    dt_workdir_left_list *list = all->left;
+    dt_workdir_left one = {.path = path, .rule = rule};
+
+    if (S_ISDIR(info->st_mode))
+        count_below(all, &one, full_path(all, path), 0);
+    else if (S_ISREG(info->st_mode))
+        one = (dt_workdir_left){path, rule, 1, (int64_t)info->st_size};
+    if (list->count == list->capacity) {
+        dt_workdir_left *larger;
+
+        list->capacity = list->capacity * 2 + 16;
+        larger = dt_arena_alloc_array(all->arena, (size_t)list->capacity, sizeof(*larger));
+        if (list->count > 0)
+            memcpy(larger, list->items, (size_t)list->count * sizeof(*larger));
+        list->items = larger;
+    }
+    list->items[list->count++] = one;
+}
+
+/* Decides whether an entry is sent. above: the rule that leaves out the folder that it is in, of which only tracked files
+ * are sent; NULL: none. *rule: the one that leaves out what is not tracked of this entry; NULL: none. */
+static bool is_sent(const char **rule, listing *all, const char *path, const char *above,
+                    const struct stat *info)
+{
+    bool is_folder = S_ISDIR(info->st_mode);
+    const dt_ignore_rule *found = dt_ignore_find(&all->ignore, rule_path(all, path), is_folder);
+
+    *rule = above;
+    if (found == NULL && above == NULL)
+        return true;
+    if (found != NULL)
+        *rule = dt_arena_printf(all->arena, "'%s' of %s", dt_ignore_rule_text(found),
+                                dt_ignore_rule_file(found));
+    if ((found == NULL || strcmp(dt_ignore_rule_file(found), DT_WORKDIR_IGNORE_FILE) != 0) &&
+        is_tracked(all, path, is_folder))
+        return true;
+    leave_out(all, path, *rule, info);
+    return false;
+}
+
+static dt_status list_folder(listing *all, const char *path, const char *above, int depth,
+                             dt_error *err);
+
+static dt_status list_entry(listing *all, const char *folder, const char *name, const char *above,
+                            int depth, dt_error *err)
 {
     const char *path =
         dt_arena_printf(all->arena, "%s%s%s", folder, folder[0] != '\0' ? "/" : "", name);
     dt_status st = DT_OK;
+    const char *rule;
     struct stat info;
 
     if (lstat(full_path(all, path), &info) != 0)
         return DT_OK; /* it vanished */
-    if (dt_ignore_has(&all->ignore, rule_path(all, path), S_ISDIR(info.st_mode)))
+    if (!is_sent(&rule, all, path, above, &info))
         return DT_OK;
     if (dt_utf8_valid_length(name, strlen(name)) != strlen(name))
         return DT_FAIL(err, DT_ERR_RECIPE,
@@ -262,12 +402,13 @@ static dt_status list_entry(listing *all, const char *folder, const char *name, 
                (dt_tree_entry){
                    .kind = DT_TREE_FOLDER, .path = path, .mode = (int64_t)(info.st_mode & 0777)},
                err));
-    DT_TRY(list_folder(all, path, depth + 1, err));
+    DT_TRY(list_folder(all, path, rule, depth + 1, err));
 out:
     return st;
 }
 
-static dt_status list_folder(listing *all, const char *path, int depth, dt_error *err)
+static dt_status list_folder(listing *all, const char *path, const char *above, int depth,
+                             dt_error *err)
 {
     size_t rules = all->ignore.count;
     struct dirent **names = NULL;
@@ -287,7 +428,7 @@ static dt_status list_folder(listing *all, const char *path, int depth, dt_error
                  full_path(all, path), strerror(errno),
                  depth > 0 ? " (name it in " DT_WORKDIR_IGNORE_FILE " if it is not needed)" : "");
     for (int i = 0; i < count; i++)
-        DT_TRY(list_entry(all, path, names[i]->d_name, depth, err));
+        DT_TRY(list_entry(all, path, names[i]->d_name, above, depth, err));
 out:
     for (int i = 0; i < count; i++)
         free(names[i]);
@@ -349,8 +490,32 @@ static void add_others(dt_strbuf *notes, int64_t count)
     dt_strbuf_add_char(notes, '\n');
 }
 
+/* Adds a line for each rule with what it leaves out. */
+static void add_left(dt_strbuf *notes, const listing *all)
+{
+    const dt_workdir_left_list *list = all->left;
+    bool *done = dt_arena_alloc_array(all->arena, (size_t)list->count + 1, sizeof(*done));
+
+    memset(done, 0, (size_t)list->count * sizeof(*done));
+    for (int64_t i = 0; i < list->count; i++) {
+        dt_workdir_left sum = list->items[i];
+
+        for (int64_t k = i + 1; k < list->count; k++)
+            if (!done[i] && strcmp(list->items[k].rule, sum.rule) == 0) {
+                sum.files += list->items[k].files;
+                sum.bytes += list->items[k].bytes;
+                done[k] = true;
+            }
+        if (!done[i] && sum.files > 0)
+            dt_strbuf_add_fmt(notes, "workdir: not sent by %s: %s%lld %s, %s\n", sum.rule,
+                              all->counted >= COUNTED_MAX ? "more than " : "", (long long)sum.files,
+                              sum.files == 1 ? "file" : "files", size_text(sum.bytes, all->arena));
+    }
+}
+
 static void add_notes(dt_strbuf *notes, const listing *all)
 {
+    add_left(notes, all);
     if (all->special > 0) {
         dt_strbuf_add_fmt(notes, "workdir: '%s' is left out: it is a socket, pipe or device",
                           all->a_special);
@@ -365,14 +530,17 @@ static void add_notes(dt_strbuf *notes, const listing *all)
         dt_strbuf_add_fmt(notes, "workdir: '%s' has no files, or all are ignored\n", all->folder);
 }
 
-dt_status dt_workdir_list(dt_tree *out, dt_strbuf *notes, const char *folder, int64_t max_bytes,
+dt_status dt_workdir_list(dt_tree *out, dt_workdir_left_list *left, dt_strbuf *notes,
+                          const char *folder, int64_t max_bytes, const dt_strbuf *tracked,
                           dt_arena *arena, dt_error *err)
 {
-    listing all = {.tree = out, .largest = -1, .arena = arena};
+    listing all = {.tree = out, .left = left, .largest = -1, .arena = arena};
     dt_status st = DT_OK;
     char *real = realpath(folder, NULL);
 
     *out = (dt_tree){0};
+    *left = (dt_workdir_left_list){0};
+    read_tracked(&all, tracked);
     dt_ignore_init(&all.ignore);
     if (real == NULL)
         DT_THROW(err, DT_ERR_RECIPE, "cannot read workdir '%s': %s", folder, strerror(errno));
@@ -380,7 +548,7 @@ dt_status dt_workdir_list(dt_tree *out, dt_strbuf *notes, const char *folder, in
     if (all.folder[0] == '\0')
         DT_THROW(err, DT_ERR_RECIPE, "workdir '/' cannot be sent to nodes: choose another folder");
     DT_TRY(add_rules_above(&all, err));
-    DT_TRY(list_folder(&all, "", 0, err));
+    DT_TRY(list_folder(&all, "", NULL, 0, err));
     DT_TRY(check_size(&all, max_bytes, err));
     add_notes(notes, &all);
 out:

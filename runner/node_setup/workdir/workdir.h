@@ -1,8 +1,10 @@
 /* workdir: takes the folder of a command as it is at its launch, for nodes that do not have it.
  *
  * list.c     which files are sent: all but what .gitignore and .dtrunignore leave out, and .git. The .gitignore files
- *            of the folders above count too, up to the one that has .git. Rules of .dtrunignore come after those
+ *            of the folders above count too, up to the one that has .git, and its .git/info/exclude. Files that git
+ *            tracks are sent although a .gitignore names them. Rules of .dtrunignore come after those
  *            of .gitignore in the same folder. A link is sent as a link; sockets, pipes and devices are left out
+ * left.c     what rules leave out, for messages
  * keep.c     digests of the files, and a copy of each content in CACHE/files, so that nodes get the content of the
  *            launch, however late they are prepared
  * send.c     sends the contents that a node lacks, and has the node build the folder (remote_helper/tree.c)
@@ -23,10 +25,29 @@
 #define DT_WORKDIR_TREE_FILE "workdir-%s.json"
 #define DT_WORKDIR_PROBE     ".dtrun-probe-" /* front of a file that shows who shares the folder */
 
-/* Lists the folder, without digests. notes: a line for each kind of thing that is left out or may surprise.
+/* Something that a rule leaves out: a file, or a folder with what is below. */
+typedef struct dt_workdir_left {
+    const char *path, *rule; /* "data", "'data/' of .gitignore" */
+    int64_t files, bytes;
+} dt_workdir_left;
+
+typedef struct dt_workdir_left_list {
+    dt_workdir_left *items;
+    int64_t count, capacity;
+} dt_workdir_left_list;
+
+/* Lists the folder, without digests. notes: a line for each kind of thing that is left out or may surprise, and for each
+ * rule with what it leaves out. tracked: the files that git tracks, each ended by '\0' (`git ls-files -z`): a .gitignore
+ * does not leave them out.
  * DT_ERR_RECIPE: too large (the message names the largest file), or a file cannot be read or named. */
-dt_status dt_workdir_list(dt_tree *out, dt_strbuf *notes, const char *folder, int64_t max_bytes,
+dt_status dt_workdir_list(dt_tree *out, dt_workdir_left_list *left, dt_strbuf *notes,
+                          const char *folder, int64_t max_bytes, const dt_strbuf *tracked,
                           dt_arena *arena, dt_error *err);
+/* Writes what was left out into the folder of a run, and finds a file there that an error message names in quotes:
+ * returns "'data' is left out by 'data/' of .gitignore", or NULL. */
+dt_status dt_workdir_left_write(const dt_workdir_left_list *left, const char *run_folder,
+                                dt_error *err);
+const char *dt_workdir_left_hint(const char *run_folder, const char *message, dt_arena *arena);
 
 /* Sets digests, bytes and times, and copies contents to CACHE/files (cache NULL: does not). Files that vanished are removed from the tree; a
  * file that changes meanwhile has the content of one moment. */

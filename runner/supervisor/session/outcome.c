@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/node_setup/slurm_nodes.h"
+#include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/policy/restart.h"
 #include "runner/supervisor/rebuild/proof.h"
@@ -231,6 +232,10 @@ dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err)
                     (long long)next.start_step);
         notify(session, "restarted", next.attempt, reason);
     } else {
+        const char *hint = dt_workdir_left_hint(session->folder, reason, &session->arena);
+
+        if (hint != NULL)
+            reason = dt_arena_printf(&session->arena, "%s; %s", reason, hint);
         if (why_not != NULL && why_not[0] != '\0')
             reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
         finish_task(session, &state, &code, &reason);
