@@ -156,10 +156,8 @@ const dt_command dt_command_rm = {
         "Lists what will be removed, and asks. A run that has not ended is refused. Forks of a\n"
         "run have their own history and checkpoints, and stay. Only the run's folder, its rows in\n"
         "the history and what its command left on other machines are removed, no recipe and no\n"
-        "data. A run with files on a machine that does not answer is refused. The rows are "
-        "removed\n"
-        "first, in one transaction; if a damaged history prevents that, the files stay too. If "
-        "some\n"
-        "files cannot be removed, run the same command again.\n",
+        "data. A run with files on a machine that does not answer is refused. The rows are\n"
+        "removed first, in one transaction; if a damaged history prevents that, the files stay\n"
+        "too. If some files cannot be removed, run the same command again.\n",
     .run = remove_runs,
 };

@@ -60,24 +60,12 @@ says "without a new step"
 expect 0 logs last
 says "$work/last.pt --from $work/last.pt"
 
-# The same error twice at once, without a step between, ends the run with that error. Restarts after steps go on, with
-# growing pauses, which a stop ends.
+# The same error twice at once, without a step between, ends the run with that error.
 recipe same 'command: sh -c "echo no such thing $$ >&2; exit 3"' 'failure: {max_restarts: 9}'
 expect 1 launch --wait "$work/same.yaml"
 says "no such thing" "not tried again: the attempt before had the same error at once too"
 expect 0 status --json last
 json "o['attempt'] == 2"
-cat >"$work/steps.yaml" <<'END'
-command: 'echo "{\"step\": $DTRUN_ATTEMPT, \"loss\": 1}"; exit 3'
-shell: true
-metrics: json
-failure: {max_restarts: 9}
-END
-expect 0 launch --detach "$work/steps.yaml"
-for ((i = 0; i < 200; i++)); do grep -qs "waits for [34]" "$work"/state/dtrun/runs/*/supervisor.log && break; sleep 0.1; done
-expect 0 stop last
-expect 0 status --json last
-json "o['state'] == 'stopped'" "o['attempt'] == 3"
 
 # A stop by another signal; what the program saves before it ends is complete.
 recipe signalled 'command: ./trainer.sh signalled INT' 'stop_signal: INT' 'metrics: json' 'checkpoints: save?'

@@ -97,3 +97,17 @@ says "/continued/last"
 
 # Switched off, the launch says it.
 wants 0 "cannot work unless each node saves all that it reads" "$dtrun" launch --dry-run "$net/launch/r.yaml" --set checkpoints.max_mb=0
+
+# Restarts after steps go on, with growing pauses, which a stop ends.
+cat >"$net/launch/steps.yaml" <<'END'
+command: 'echo "{\"step\": $DTRUN_ATTEMPT, \"loss\": 1}"; exit 3'
+shell: true
+metrics: json
+failure: {max_restarts: 9}
+END
+wants 0 "" "$dtrun" launch --detach "$net/launch/steps.yaml"
+waits() { grep -qs "waits for [34]" "$(folder_of steps)/supervisor.log"; }
+await 20 waits
+wants 0 "" "$dtrun" stop steps
+is "the state" "$(value steps "o['state']")" stopped
+is "the attempts" "$(value steps "o['attempt']")" 3
