@@ -20,6 +20,13 @@ static bool is_one_of(const char *word, const char *const *words)
     return false;
 }
 
+const char *dt_launcher_path(const dt_launcher *l, const char *path, dt_arena *arena)
+{
+    if (l->workdir == NULL || path[0] == '/')
+        return path;
+    return dt_arena_printf(arena, "%s/%s", l->workdir, path);
+}
+
 void dt_launcher_drop(dt_launcher *l, size_t words)
 {
     l->words += words;
@@ -432,6 +439,7 @@ dt_status dt_launcher_read(dt_launcher *out, const dt_script *script, const dt_l
     out->words = command->words;
     out->count = command->count;
     out->keeps = keeps;
+    out->workdir = script->folder;
     for (size_t i = 0; i < script->exported.count; i++)
         take_variable(out, &script->exported.items[i], draft);
     while (st == DT_OK && more && out->count > 0)

@@ -38,8 +38,9 @@ typedef struct dt_launcher {
     bool uneven;                                     /* hosts have different numbers of processes */
     bool any;                                        /* processes are not GPUs: mpirun, srun */
     bool all;                                        /* one process for each GPU of a node */
-    const char *folder; /* of the script, in which files are searched too; NULL */
-    bool named;         /* the user named the tool: train.py is the tool's */
+    const char *folder;  /* of the script, in which files are searched too; NULL */
+    const char *workdir; /* in which the command starts; NULL: the current one */
+    bool named;          /* the user named the tool: train.py is the tool's */
 
     /* Slurm */
     bool slurm, steps;    /* a job provides the nodes; srun starts the processes */
@@ -75,6 +76,9 @@ dt_status dt_launcher_hostfile(dt_launcher *l, const char *path, int64_t most, c
 
 /* Returns true for a name that can be a host in a recipe. */
 bool dt_launcher_is_host(const char *text, size_t length);
+
+/* Returns the path of a file that the command names. */
+const char *dt_launcher_path(const dt_launcher *l, const char *path, dt_arena *arena);
 
 void dt_launcher_drop(dt_launcher *l, size_t words);
 /* Adds a word to those that precede the program. */

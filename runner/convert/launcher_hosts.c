@@ -53,7 +53,8 @@ dt_status dt_launcher_hostfile(dt_launcher *l, const char *path, int64_t most, c
     dt_strbuf_init(&text);
     if (l->slurm)
         DT_THROW(err, DT_ERR_USAGE, "%s: the job gives the nodes: remove it", from);
-    if (dt_file_read(&text, path, HOSTFILE_MOST, &ignored) != DT_OK)
+    if (dt_file_read(&text, dt_launcher_path(l, path, draft->arena), HOSTFILE_MOST, &ignored) !=
+        DT_OK)
         DT_THROW(err, DT_ERR_USAGE,
                  "%s: cannot read the file, which names the nodes: import where "
                  "it is",

@@ -266,7 +266,7 @@ static const char *config_value(const char *text, const char *key, dt_arena *are
 }
 
 /* Reads the file of --config_file, or the one that accelerate takes without it; leaves `out` empty if there is none. */
-static dt_status read_config(dt_strbuf *out, const char *folder, const dt_flags *flags,
+static dt_status read_config(dt_strbuf *out, const dt_launcher *l, const dt_flags *flags,
                              dt_draft *draft, dt_error *err)
 {
     const char *path = dt_flags_text(flags, "--config_file", NULL);
@@ -274,9 +274,8 @@ static dt_status read_config(dt_strbuf *out, const char *folder, const dt_flags 
     dt_error ignored = DT_ERROR_INIT;
 
     if (path != NULL) {
-        if (path[0] != '/' && folder != NULL)
-            path = dt_arena_printf(draft->arena, "%s/%s", folder, path);
-        if (dt_file_read(out, path, CONFIG_MOST, &ignored) != DT_OK)
+        if (dt_file_read(out, dt_launcher_path(l, path, draft->arena), CONFIG_MOST, &ignored) !=
+            DT_OK)
             return DT_FAIL(err, DT_ERR_USAGE,
                            "%s: cannot read the file, which has the number of processes: import "
                            "where it is, or give --num_processes and --num_machines",
@@ -358,7 +357,7 @@ dt_status dt_launcher_accelerate(dt_launcher *l, size_t words, dt_draft *draft, 
     DT_TRY(dt_flags_read(&flags, &dt_launcher_accelerate_flags, l->words + words, l->count - words,
                          draft, err));
     if (!dt_flags_given(&flags, "--num_processes") || !dt_flags_given(&flags, "--num_machines"))
-        DT_TRY(read_config(&config, NULL, &flags, draft, err));
+        DT_TRY(read_config(&config, l, &flags, draft, err));
     DT_TRY(take_number(&machines, &nodes_from, &flags, "--num_machines",
                        config.length > 0 ? config.data : "", err));
     DT_TRY(take_number(&total, &total_from, &flags, "--num_processes",

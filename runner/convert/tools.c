@@ -131,7 +131,10 @@ dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft, const
     *draft = attempt;
     if (*found == &dt_tool_command)
         add_settings(draft, script);
-    else
+    else if (script->folder != NULL)
+        dt_draft_left(draft, dt_arena_printf(draft->arena, "cd %s", script->folder),
+                      "paths are relative to the recipe: put it into this folder");
+    if (*found != &dt_tool_command)
         for (size_t i = 0; i < script->redirections.count; i++)
             dt_draft_left(draft, script->redirections.items[i].text,
                           "dtrun keeps what ranks print: 'dtrun logs'");
