@@ -23,6 +23,7 @@
 #include "base/banned.h"
 
 #define SLOT_SECONDS 60.0
+#define TRIES_LEAST  4   /* tries of a server that refuses connections, however long they take */
 #define END_SECONDS  5.0 /* time limit for a cancelled command to end */
 #define LOOK_SECONDS 0.1 /* interval of the tests whether a new connection is authenticated */
 
@@ -296,14 +297,15 @@ static dt_status open_remote(dt_remote *out, const char *node, const char *const
     double most = dt_times()->refused_seconds, wait = most / 100;
     double until = dt_clock_monotonic_seconds() + most;
 
-    for (;;) {
+    for (int tries = 1;; tries++) {
         dt_error problem = DT_ERROR_INIT;
         bool refused = false;
         dt_status st = open_twice(out, &refused, node, words, apart, cancelled, &problem);
 
         if (st == DT_OK)
             return st;
-        if (!refused || dt_clock_monotonic_seconds() > until || !pause_randomly(wait, cancelled))
+        if (!refused || (tries >= TRIES_LEAST && dt_clock_monotonic_seconds() > until) ||
+            !pause_randomly(wait, cancelled))
             return DT_FAIL(err, st, "%s", problem.message);
         wait = fmin(2 * wait, most / 10);
     }

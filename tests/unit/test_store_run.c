@@ -67,18 +67,21 @@ static void test_a_run_is_found_by_id_last_name_and_unique_prefix(void **state)
     assert_fails(t, dt_store_run_find(t->store, &run, "last", &t->arena, &t->err), DT_ERR_NOT_FOUND,
                  "no runs yet");
     test_store_run(t, "abc123", "one");
-    test_store_run(t, "abd456", "two");
+    test_store_run(t, "abc145", "two");
     test_store_run(t, "xyz789", "one");
     test_store_run(t, "two", "three");
 
     assert_finds(t, "abc123", "abc123");
-    assert_finds(t, "abc", "abc123");
-    assert_finds(t, "x", "xyz789");
+    assert_finds(t, "abc12", "abc123");
+    assert_finds(t, "xyz7", "xyz789");
     assert_finds(t, "one", "xyz789"); /* the newest run of that name */
     assert_finds(t, "two", "two");    /* an id before a name */
     assert_finds(t, "last", "two");
-    assert_fails(t, dt_store_run_find(t->store, &run, "ab", &t->arena, &t->err), DT_ERR_USAGE,
-                 "abd456 (two), abc123 (one)");
+    assert_fails(t, dt_store_run_find(t->store, &run, "abc1", &t->arena, &t->err), DT_ERR_USAGE,
+                 "abc145 (two), abc123 (one)");
+    /* too short for the beginning of an id, even of one run */
+    assert_fails(t, dt_store_run_find(t->store, &run, "xyz", &t->arena, &t->err), DT_ERR_NOT_FOUND,
+                 "needs at least 4 characters");
     assert_fails(t, dt_store_run_find(t->store, &run, "q", &t->arena, &t->err), DT_ERR_NOT_FOUND,
                  "unknown run 'q'");
     assert_fails(t, dt_store_run_find(t->store, &run, "", &t->arena, &t->err), DT_ERR_USAGE,
@@ -111,17 +114,17 @@ static void test_wildcards_of_sql_are_ordinary_characters(void **state)
 static void test_an_ambiguous_prefix_names_only_some_of_many(void **state)
 {
     test_store *t = *state;
-    char id[] = "run00";
+    char id[] = "runs00";
     dt_run run;
 
     for (int i = 0; i < 12; i++) {
-        id[3] = (char)('0' + i / 10);
-        id[4] = (char)('0' + i % 10);
+        id[4] = (char)('0' + i / 10);
+        id[5] = (char)('0' + i % 10);
         test_store_run(t, id, "n");
     }
-    assert_fails(t, dt_store_run_find(t->store, &run, "run", &t->arena, &t->err), DT_ERR_USAGE,
-                 "12 runs begin with it: run11 (n)");
-    assert_fails(t, dt_store_run_find(t->store, &run, "run", &t->arena, &t->err), DT_ERR_USAGE,
+    assert_fails(t, dt_store_run_find(t->store, &run, "runs", &t->arena, &t->err), DT_ERR_USAGE,
+                 "12 runs begin with it: runs11 (n)");
+    assert_fails(t, dt_store_run_find(t->store, &run, "runs", &t->arena, &t->err), DT_ERR_USAGE,
                  ", ...");
 }
 
