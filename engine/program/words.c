@@ -1,6 +1,7 @@
 #include "engine/program/words.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/strbuf.h"
 #include "recipes/fields/task_fields.h"
@@ -94,13 +95,31 @@ static bool continues(const dt_plan *plan)
            (plan->recipe.checkpoints.path[0] == '\0' || plan->program_checkpoint[0] != '\0');
 }
 
+/* Puts a shell before the program that changes its environment and becomes the program. Returns its words. */
+static size_t add_activation(const char **out, const dt_recipe *recipe, dt_arena *arena)
+{
+    size_t count = 0;
+    bool has_bash = access(DT_ACTIVATE_SHELL, X_OK) == 0;
+
+    out[count++] = has_bash ? DT_ACTIVATE_SHELL : "/bin/sh";
+    if (has_bash)
+        out[count++] = "-l";
+    out[count++] = "-c";
+    out[count++] = dt_command_activated(recipe->activate, "exec \"$@\"", arena);
+    out[count++] = "activate"; /* $0 */
+    return count;
+}
+
 const char **dt_program_words(const dt_plan *plan, const dt_words_facts *facts, dt_arena *arena)
 {
     const dt_recipe *recipe = &plan->recipe;
     const dt_string_list *command = &recipe->command, *resume = &recipe->resume;
-    size_t words = (size_t)(command->count + resume->count) + 3, count = 0, replacements;
+    size_t words = (size_t)(command->count + resume->count) + 8, count = 0, replacements;
     const char **out = dt_arena_alloc_array(arena, words, sizeof(*out));
     const replacement *all = list(&replacements, plan, facts, arena);
+
+    if (recipe->activate[0] != '\0')
+        count = add_activation(out, recipe, arena);
 
     if (recipe->shell) {
         out[count++] = "/bin/sh";

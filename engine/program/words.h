@@ -4,6 +4,7 @@
  *           {args.NAME} by the value of the recipe's `args`
  * Resume    an attempt after the first adds the recipe's `resume`, with {checkpoint}; not before the first checkpoint,
  *           if the recipe names checkpoints. For a shell it is appended as text, with the path as a variable
+ * Activate  with the recipe's `activate` the first words are a login shell that runs it and then becomes the program
  */
 #ifndef DT_ENGINE_PROGRAM_WORDS_H
 #define DT_ENGINE_PROGRAM_WORDS_H

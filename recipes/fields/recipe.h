@@ -334,6 +334,7 @@ typedef struct dt_recipe {
         dt_ship_kind ship;  /* send the folder to nodes that do not share it */
         int64_t max_mb;     /* most that is sent */
     } workdir;
+    const char *activate;   /* a line for a login shell before setup and command; "": none */
     const char *setup;      /* for sh -c, before the first start on a node; "": none */
     dt_string_list collect; /* relative to the folder; brought to the run's folder at the end */
     dt_string_list args;    /* each "NAME=value", for {args.NAME} in command and resume */

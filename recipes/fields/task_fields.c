@@ -11,18 +11,17 @@
 static const char *const of_lines[] = {
     "name",    "task",  "nodes",         "hostfile", "nodes_min", "gpus",  "ranks", "threads",
     "network", "slurm", "grace_seconds", "failure",  "notify",    "lines", NULL};
-static const char *const of_command[] = {"name",        "task",          "nodes",       "hostfile",
-                                         "nodes_min",   "gpus",          "threads",     "network",
-                                         "slurm",       "grace_seconds", "failure",     "notify",
-                                         "search",      "early_stop",    "time_limit",  "command",
-                                         "args",        "shell",         "processes",   "workdir",
-                                         "env",         "metrics",       "checkpoints", "resume",
-                                         "stop_signal", "setup",         "collect",     NULL};
+static const char *const of_command[] = {
+    "name",        "task",       "nodes",      "hostfile",      "nodes_min",   "gpus",
+    "threads",     "network",    "slurm",      "grace_seconds", "failure",     "notify",
+    "search",      "early_stop", "time_limit", "command",       "args",        "shell",
+    "processes",   "workdir",    "env",        "metrics",       "checkpoints", "resume",
+    "stop_signal", "setup",      "collect",    "activate",      NULL};
 
 /* Those of a command that no other task has. */
 static const char *const of_command_alone[] = {
-    "command", "shell",       "processes", "workdir", "env",     "metrics", "checkpoints",
-    "resume",  "stop_signal", "args",      "setup",   "collect", NULL};
+    "command", "shell",       "processes", "workdir", "env",     "metrics",  "checkpoints",
+    "resume",  "stop_signal", "args",      "setup",   "collect", "activate", NULL};
 
 typedef struct option {
     const char *path, *name;
@@ -139,6 +138,15 @@ bool dt_command_sets_variable(const char *name, size_t length)
         if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
             return true;
     return length >= 6 && memcmp(name, "DTRUN_", 6) == 0;
+}
+
+const char *dt_command_activated(const char *activate, const char *then, dt_arena *arena)
+{
+    return dt_arena_printf(arena,
+                           "%s\ndtrun_code=$?\nif [ $dtrun_code -ne 0 ]; then\n"
+                           "echo \"'activate' ended with code $dtrun_code\" >&2\n"
+                           "exit $dtrun_code\nfi\nunset dtrun_code\n%s",
+                           activate, then);
 }
 
 const char *dt_task_name(dt_task_kind task)

@@ -4,6 +4,7 @@
 #ifndef DT_RECIPES_FIELDS_TASK_FIELDS_H
 #define DT_RECIPES_FIELDS_TASK_FIELDS_H
 
+#include "base/arena.h"
 #include "base/strbuf.h"
 #include "recipes/fields/field_find.h"
 
@@ -31,6 +32,11 @@ void dt_command_words(dt_strbuf *out, const dt_recipe *recipe);
 void dt_command_add_word(dt_strbuf *out, const char *word);
 /* Returns whether dtrun sets the environment variable for each process of a command (docs/command.md). */
 bool dt_command_sets_variable(const char *name, size_t length);
+
+/* Returns text for a shell: the recipe's `activate`, whose failure ends the shell with its code, and then `then`. In
+ * the arena. Run it with DT_ACTIVATE_SHELL and -l -c, where that exists; it works in /bin/sh too. */
+const char *dt_command_activated(const char *activate, const char *then, dt_arena *arena);
+#define DT_ACTIVATE_SHELL "/bin/bash"
 
 /* Returns the name of a task, as in recipes. */
 const char *dt_task_name(dt_task_kind task);

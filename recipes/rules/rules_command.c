@@ -22,6 +22,9 @@ void dt_rule_command(const dt_rule_case *c)
     else if (recipe->shell && recipe->command.count > 1)
         dt_rule_broken(c, "command",
                        "'shell: true' takes the command as one text, not as a list of words");
+    if (strchr(recipe->activate, '\n') != NULL)
+        dt_rule_broken(c, "activate",
+                       "'activate' has several lines: write one, with '&&' between commands");
 }
 
 void dt_rule_processes(const dt_rule_case *c)

@@ -43,6 +43,35 @@ done
 expect 0 list --json
 json "o['runs'][0]['attempt'] == 1"
 
+# `activate` changes the environment of setup and program, in a shell that becomes the program.
+printf 'export FROM_FILE="of $1 it"\ntold() { echo "told $*"; }\n' >"$program/env.sh"
+printf '%s\n' 'echo "program $1 $2 has $FROM_FILE"' 'tr "\0" " " </proc/$$/cmdline' >"$program/show.sh"
+recipe act 'activate: . ./env.sh all && told here' 'setup: echo "setup has $FROM_FILE" && told setup' \
+    "command: [sh, show.sh, one, 'two  words']"
+expect 0 launch --wait --json "$work/act.yaml"
+folder=$(run_folder)
+grep -q "setup has of" "$folder/attempt-1/node-0/setup.log" || fail "setup: $(cat "$folder/attempt-1/node-0/setup.log")"
+grep -q "told setup" "$folder/attempt-1/node-0/setup.log" || fail "a function of activate is missing in setup"
+expect 0 logs last
+says "told here" "program one two  words has of" "sh show.sh one two  words"
+recipe act 'activate: "false"' 'command: touch started'
+expect 1 launch --wait "$work/act.yaml"
+says "'activate' ended with code 1"
+[ ! -e "$program/started" ] || fail "the command was started"
+recipe act 'activate: exit 3' 'setup: touch started' 'command: "true"'
+expect 3 launch --wait "$work/act.yaml"
+says "the setup ended with exit code 3"
+recipe act 'activate: "a\nb"' 'command: "true"'
+expect 2 validate "$work/act.yaml"
+says "'activate' has several lines"
+recipe act 'activate: export A=1' 'command: echo "$A end" >&2; exec sleep 98764' 'shell: true' 'grace_seconds: 20'
+expect 0 launch --detach --json "$work/act.yaml"
+await 20 pgrep -xf 'sleep 98764' >/dev/null
+expect 0 stop last
+pgrep -xf 'sleep 98764' && fail "the program is left"
+expect 0 logs last
+says "1 end"
+
 # A stop ends the setup with what it started, and so does the death of what attends to it.
 recipe slow 'command: "true"' 'setup: echo $$ >made; setsid sleep 98765 & setsid sleep 98765; touch log2.txt'
 expect 0 launch --detach --json "$work/slow.yaml"

@@ -201,7 +201,7 @@ LEFT_OUT = {
     'tensor.across_nodes': 'of several nodes: dist.tensor_across_nodes',
     'task': 'of runs that generate and score: cli.task_recipes',
     **{path: 'of other programs: cli.command, cli.command_output' for path in (
-        'command', 'shell', 'processes', 'workdir.folder', 'workdir.ship', 'workdir.max_mb', 'setup', 'collect', 'env', 'metrics.kind',
+        'command', 'shell', 'processes', 'workdir.folder', 'workdir.ship', 'workdir.max_mb', 'setup', 'activate', 'collect', 'env', 'metrics.kind',
         'metrics.pattern', 'metrics.file', 'checkpoints.path', 'checkpoints.marker', 'checkpoints.settle', 'checkpoints.max_mb', 'resume', 'stop_signal', 'args')},
     **{path: 'of runs that generate and score: cli.task_recipes' for path in (
         'lines.run', 'lines.input', 'lines.target', 'lines.output', 'lines.replace',

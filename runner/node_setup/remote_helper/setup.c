@@ -6,9 +6,9 @@
  * runs with the same content use it too. Without a copy (FOLDER "-") the command runs in the folder that the request
  * names.
  *
- * Stdin has a line of JSON, {"command", "folder", "env": {NAME: value}}, and stays open: its end ends the command and
- * everything that it started, which the mark in their environment shows. Stdout has lines: "wait" (another run has
- * the lock), "cached", "log N" and N bytes, and at last "end CODE", with a negative number for a signal.
+ * Stdin has a line of JSON, {"command", "login", "folder", "env": {NAME: value}}, and stays open: its end ends the
+ * command and everything that it started, which the mark in their environment shows. Stdout has lines: "wait" (another
+ * run has the lock), "cached", "log N" and N bytes, and at last "end CODE", with a negative number for a signal.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -149,6 +149,8 @@ static void become(const setting *all, const char *folder, const char *command, 
         setenv(name, json_string_value(value), 1);
     setenv("PWD", folder, 1);
     setenv(MARK, all->mark + strlen(MARK) + 1, 1);
+    if (json_is_true(json_object_get(all->request, "login")))
+        execl("/bin/bash", "bash", "-l", "-c", command, (char *)NULL); /* returns without bash */
     execl("/bin/sh", "sh", "-c", command, (char *)NULL);
     _exit(127);
 }

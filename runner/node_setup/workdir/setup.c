@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/checkpoint/digest.h"
+#include "recipes/fields/task_fields.h"
 #include "runner/node_setup/node_setup_int.h"
 
 #include "base/banned.h"
@@ -32,6 +33,7 @@ typedef struct setting {
     const dt_prepare_request *request;
     const dt_node_layout *layout;
     const char *command, *folder, *entry;
+    bool activates; /* the command begins with `activate`, for a login shell */
     dt_remote remote;
     int log, lock;
     dt_strbuf tail; /* the last bytes of the output */
@@ -75,8 +77,8 @@ static dt_status make_request(dt_strbuf *out, const setting *all, dt_error *err)
         json_object_setn_new(env, text, (size_t)(equals - text), json_string(value.data));
     }
     {
-        json_t *json = json_pack("{s:s, s:s, s:O}", "command", all->command, "folder", all->folder,
-                                 "env", env);
+        json_t *json = json_pack("{s:s, s:b, s:s, s:O}", "command", all->command, "login",
+                                 (int)all->activates, "folder", all->folder, "env", env);
 
         dt_json_write(out, json);
         json_decref(json);
@@ -282,12 +284,17 @@ dt_status dt_stage_setup(dt_node_layout *layout, const char *there_cache,
 {
     const json_t *recipe = json_object_get(request->plan, "recipe");
     setting all = {.request = request, .layout = layout, .log = -1, .lock = -1};
-    const char *log_path = dt_arena_printf(arena, "%s/" LOG_NAME, request->here), *cache;
+    const char *log_path = dt_arena_printf(arena, "%s/" LOG_NAME, request->here);
+    const char *cache, *activate;
     dt_status st = DT_OK;
 
     all.command = json_string_value(json_object_get(recipe, "setup"));
     if (all.command == NULL || all.command[0] == '\0')
         return DT_OK;
+    activate = json_string_value(json_object_get(recipe, "activate"));
+    all.activates = activate != NULL && activate[0] != '\0';
+    if (all.activates)
+        all.command = dt_command_activated(activate, all.command, arena);
     dt_strbuf_init(&all.tail);
     all.folder = json_string_value(json_object_get(json_object_get(recipe, "workdir"), "folder"));
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
