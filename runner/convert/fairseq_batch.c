@@ -59,9 +59,9 @@ static dt_status check_shards(double *shards, const dt_flags *flags, double epoc
         *shards += *c == ':' && c[1] != '\0';
     if (fmod(epochs, *shards) != 0)
         return DT_FAIL(err, DT_ERR_USAGE,
-                       "--max-epoch %.0f: an epoch of fairseq is one of the %.0f shards, and these "
-                       "are no whole passes: give a multiple, or --max-update",
-                       epochs, *shards);
+                       "--max-epoch %.0f: an epoch of fairseq is one of the %.0f shards, so that "
+                       "%.0f epochs are not whole passes: give a multiple, or --max-update",
+                       epochs, *shards, epochs);
     return DT_OK;
 }
 

@@ -9,42 +9,6 @@
 
 #include "base/banned.h"
 
-#define ADVICE "'dtrun import --record -- bash SCRIPT' runs a script and notes the exact words"
-
-dt_status dt_script_refuse(dt_script_scanner *s, int line, const char *what)
-{
-    return DT_FAIL(s->err, DT_ERR_USAGE, "%s:%d: %s; " ADVICE, s->script->source, line, what);
-}
-
-dt_status dt_script_refuse_open(const char *source, const dt_shell_word *word, const char *shown,
-                                dt_error *err)
-{
-    return DT_FAIL(err, DT_ERR_USAGE, "%s:%d: '%s': %s; " ADVICE, source, word->line, shown,
-                   word->open);
-}
-
-void dt_script_init(dt_script *out, const char *source, dt_arena *arena)
-{
-    *out = (dt_script){.arena = arena, .source = source};
-}
-
-void dt_script_define(dt_script *script, const char *name, const char *value, bool exported)
-{
-    const char *copy = dt_arena_strdup(script->arena, value);
-
-    for (size_t i = 0; i < script->variables_count; i++)
-        if (strcmp(script->variables[i].name, name) == 0) {
-            script->variables[i].value = copy;
-            script->variables[i].exported = script->variables[i].exported || exported;
-            return;
-        }
-    script->variables =
-        dt_shell_grow(script->variables, script->variables_count, &script->variables_capacity,
-                      sizeof(script->variables[0]), script->arena);
-    script->variables[script->variables_count++] =
-        (dt_script_variable){dt_arena_strdup(script->arena, name), copy, exported};
-}
-
 dt_status dt_script_take(dt_script *script, char *const *words, size_t count, dt_error *err)
 {
     dt_status st = DT_OK;

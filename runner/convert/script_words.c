@@ -12,6 +12,28 @@
 
 #include "base/banned.h"
 
+void dt_script_init(dt_script *out, const char *source, dt_arena *arena)
+{
+    *out = (dt_script){.arena = arena, .source = source};
+}
+
+void dt_script_define(dt_script *script, const char *name, const char *value, bool exported)
+{
+    const char *copy = dt_arena_strdup(script->arena, value);
+
+    for (size_t i = 0; i < script->variables_count; i++)
+        if (strcmp(script->variables[i].name, name) == 0) {
+            script->variables[i].value = copy;
+            script->variables[i].exported = script->variables[i].exported || exported;
+            return;
+        }
+    script->variables =
+        dt_shell_grow(script->variables, script->variables_count, &script->variables_capacity,
+                      sizeof(script->variables[0]), script->arena);
+    script->variables[script->variables_count++] =
+        (dt_script_variable){dt_arena_strdup(script->arena, name), copy, exported};
+}
+
 enum { DEEPEST = 32 }; /* levels of nested brackets */
 
 void dt_script_begin_word(dt_script_scanner *s)

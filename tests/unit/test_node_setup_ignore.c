@@ -118,7 +118,7 @@ static int print_all(const char *file)
     length = fread(rules, 1, sizeof(rules), from);
     fclose(from);
     dt_ignore_init(&ignore);
-    dt_ignore_add(&ignore, "", rules, length);
+    dt_ignore_add(&ignore, "", ".gitignore", rules, length);
     while (fgets(line, sizeof(line), stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';
         puts(dt_ignore_has(&ignore, line + 2, line[0] == 'd') ? "1" : "0");

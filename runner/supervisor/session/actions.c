@@ -55,11 +55,6 @@ static dt_status note_lost(dt_session *session, const char *reason, dt_error *er
     return DT_OK;
 }
 
-static void on_pause_over(uv_timer_t *timer)
-{
-    dt_state_dispatch(timer->data, DT_EVENT_BEGIN, NULL);
-}
-
 /* Returns true if a restart of a command has to wait: then a timer begins again. A stop ends the wait. */
 static bool has_to_pause(dt_session *session)
 {
@@ -72,7 +67,7 @@ static bool has_to_pause(dt_session *session)
         left_ms > pause_ms) /* the clock was set back */
         return false;
     dt_log_info("the restart waits for %.1f s", (double)left_ms / 1e3);
-    uv_timer_start(&session->pause_timer, on_pause_over, (uint64_t)left_ms, 0);
+    uv_timer_start(&session->pause_timer, session->on_pause_over, (uint64_t)left_ms, 0);
     return true;
 }
 

@@ -16,6 +16,7 @@
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/rebuild/restore_runs.h"
 #include "runner/supervisor/session/session_int.h"
+#include "runner/supervisor/session/state.h"
 #include "runner/supervisor/supervisor.h"
 
 #include "base/banned.h"
@@ -219,6 +220,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     uv_timer_init(&session->loop, &session->cut_timer);
     uv_timer_init(&session->loop, &session->pause_timer);
     session->pause_timer.data = session;
+    session->on_pause_over = dt_state_pause_over;
     session->leave_timer.data = session->answer_timer.data = session->cut_timer.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));

@@ -117,9 +117,10 @@ struct dt_session {
     dt_control *controls;
     uv_timer_t answer_timer; /* answers that wait for the store (control.c) */
     uv_timer_t leave_timer;
-    uv_timer_t cut_timer;   /* ends the cut */
-    uv_timer_t pause_timer; /* before a restart of a command */
-    bool before_stepped;    /* the attempt before, which this one restarts, did a step */
+    uv_timer_t cut_timer;      /* ends the cut */
+    uv_timer_t pause_timer;    /* before a restart of a command */
+    uv_timer_cb on_pause_over; /* dt_state_pause_over */
+    bool before_stepped;       /* the attempt before, which this one restarts, did a step */
     dt_cut cut;
     enum {
         DT_LEAVE_NOT_YET,

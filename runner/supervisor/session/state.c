@@ -111,6 +111,11 @@ void dt_state_dispatch(dt_session *session, dt_state_event event, dt_supervised_
                        dt_times_ms(dt_times()->agents_leave_seconds), 0);
 }
 
+void dt_state_pause_over(uv_timer_t *timer)
+{
+    dt_state_dispatch(timer->data, DT_EVENT_BEGIN, NULL);
+}
+
 dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -44,6 +44,9 @@ void dt_state_dispatch(dt_session *session, dt_state_event event, dt_supervised_
  * released. */
 void dt_state_update(dt_session *session);
 
+/* Begins the attempt when the pause before a restart is over. timer->data: the session. */
+void dt_state_pause_over(uv_timer_t *timer);
+
 /* Handles a stop request: records it, submits it to the store and starts ending the ranks. */
 dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err);
 
