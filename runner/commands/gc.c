@@ -10,7 +10,9 @@
 #include "runner/gc/gc.h"
 #include "runner/gc/quota.h"
 #include "runner/term/format.h"
+#include "runner/view/runs/incidents.h"
 #include "runner/view/runs/run_filter.h"
+#include "runner/view/runs/runs.h"
 
 #include "base/banned.h"
 
@@ -136,8 +138,8 @@ static json_t *items_to_json(const dt_gc *gc)
     return array;
 }
 
-static dt_status say_done(const dt_gc *gc, bool dry, const sum *wanted, const dt_call *call,
-                          dt_error *err)
+static dt_status say_done(const dt_gc *gc, json_t *kept, bool dry, const sum *wanted,
+                          const dt_call *call, dt_error *err)
 {
     char size[DT_FORMAT_SIZE];
     sum sums[DT_GC_KINDS], all;
@@ -153,6 +155,7 @@ static dt_status say_done(const dt_gc *gc, bool dry, const sum *wanted, const dt
     json_object_set_new(object, "dry_run", json_boolean(dry));
     json_object_set_new(object, "bytes", json_integer(dry ? wanted->bytes : all.bytes));
     json_object_set_new(object, "items", items_to_json(gc));
+    json_object_set(object, "kept", kept);
     return dt_report_json(object, err);
 }
 
@@ -161,19 +164,75 @@ static void say_problem(const char *message)
     dt_report_say("dtrun gc: %s", message);
 }
 
+/* Appends what an ended run keeps on other machines, by its newest attempt: a sentence for each node. */
+static dt_status list_kept(json_t *out, const dt_gc *gc, const dt_run *run, dt_error *err)
+{
+    dt_store_event *events;
+    dt_status st = DT_OK;
+    int64_t count;
+
+    DT_TRY(dt_store_event_list(gc->store, &events, &count, run->id, 0, 0, gc->arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        const char *text = events[i].attempt == run->attempt && strcmp(events[i].kind, "kept") == 0
+                               ? dt_incident_sentence(&events[i], gc->arena)
+                               : NULL;
+
+        if (text != NULL)
+            json_array_append_new(
+                out, json_pack("{s:s, s:o}", "run", run->id, "text", dt_json_text(text)));
+    }
+out:
+    return st;
+}
+
+/* Lists what commands of ended runs keep on other machines. gc removes nothing there: it may be all that there is of a
+ * result. */
+static dt_status find_kept(json_t **out, const dt_gc *gc, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_run *runs;
+    int64_t count;
+
+    *out = json_array();
+    DT_TRY(dt_store_run_list(gc->store, &runs, &count, -1, 0, gc->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (dt_run_state_is_terminal(runs[i].state) && dt_runs_is_command(&runs[i]) &&
+            runs[i].ended_ms < gc->before_ms)
+            DT_TRY(list_kept(*out, gc, &runs[i], err));
+out:
+    return st;
+}
+
+static void say_kept(const json_t *kept)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach((json_t *)kept, i, one) {
+        const char *run = json_string_value(json_object_get(one, "run"));
+
+        dt_report_say("run %s keeps files on other machines: %s ('dtrun rm %s' removes them)", run,
+                      json_string_value(json_object_get(one, "text")), run);
+    }
+}
+
 static dt_status collect(dt_call *call, dt_error *err)
 {
     bool dry = dt_arguments_flag(call->args, "dry-run");
     sum sums[DT_GC_KINDS], wanted;
+    json_t *kept = NULL;
     dt_status st;
     dt_gc gc;
 
     DT_TRY(read_call(&gc, call, err));
     DT_TRY(dt_store_open_to_read(&gc.store, NULL, err));
     DT_TRY(dt_gc_scan(&gc, err));
+    DT_TRY(find_kept(&kept, &gc, err));
     add_up(sums, &wanted, &gc, false);
-    if (!call->json)
+    if (!call->json) {
+        say_kept(kept);
         say_wanted(&gc, sums);
+    }
     if (wanted.count == 0)
         dt_report_note(call, "nothing to remove");
     if (!dry && wanted.count > 0) {
@@ -182,8 +241,9 @@ static dt_status collect(dt_call *call, dt_error *err)
         if (gc.problems > 0)
             call->exit_code = DT_EXIT_SYSTEM;
     }
-    DT_TRY(say_done(&gc, dry || wanted.count == 0, &wanted, call, err));
+    DT_TRY(say_done(&gc, kept, dry || wanted.count == 0, &wanted, call, err));
 out:
+    json_decref(kept);
     json_decref(gc.contents);
     dt_store_close(gc.store);
     return st;
@@ -242,6 +302,8 @@ const dt_command dt_command_gc = {
         "             runs stay\n"
         "leftovers    of an interrupted removal\n"
         "\n"
+        "Runs of commands that keep files on other machines are named; 'dtrun rm' removes such a\n"
+        "run with these files. --json lists them as kept.\n"
         "Files of active runs, of other users, and files that a fork is copying are not touched.\n"
         "The history stays; 'dtrun rm' removes runs.\n"
         "\n"

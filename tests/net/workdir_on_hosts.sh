@@ -58,6 +58,7 @@ kept=$(on host1 sh -c 'cd /root/.local/state/dtrun/nodes/*/workdir-*/ && find . 
 is "what is left on host1" "$kept" ./out/rank-0-1
 wants 0 "'out/rank-0-1'; the line 'collect: [out/]' in the recipe brings them here" "$dtrun" show first
 grep -qF "host2 keeps what the command wrote: 1 file" "$net/out" || fail "host2's file is not named: $(cat "$net/out")"
+wants 0 "keeps files on other machines: host1 keeps what the command wrote: 1 file" "$dtrun" gc --dry-run --older 2099-01-01
 
 # after a change of one file, only this file is sent
 on host1 find /root/.cache/dtrun/files -type f | sort >"$net/before"
