@@ -12,14 +12,16 @@ for command in $commands; do
     expect 0 "$command" --help
     cmp -s "$work/help" "$work/out" || fail "differs from dtrun help $command"
     says "Usage: dtrun $command" "--json" "--help"
-    python3 - docs/commands.md "$work/help" "$command" <<'PY' || fail "docs/commands.md differs"
-import sys
-page, text, name = open(sys.argv[1]).read(), open(sys.argv[2]).read(), sys.argv[3]
-assert f"\n## {name}\n\n```text\n{text}```\n" in page
-PY
+    cp "$work/help" "$work/$command.txt"
     awk 'length > 88 { exit 1 }' "$work/out" || fail "a line is wider than 88 columns"
 done
 lacks "supervise"
+python3 - docs/commands.md "$work" $commands <<'PY' || fail "docs/commands.md differs"
+import sys
+page, folder = open(sys.argv[1]).read(), sys.argv[2]
+for name in sys.argv[3:]:
+    assert f"\n## {name}\n\n```text\n{open(f'{folder}/{name}.txt').read()}```\n" in page, name
+PY
 
 # Manual pages fit 80 columns: what a page does not fill is narrow enough.
 subject="the manual pages"
