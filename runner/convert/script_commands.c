@@ -202,7 +202,7 @@ dt_status dt_script_take_command(dt_script_scanner *s)
             return take_export(s);
         if (strcmp(first, "cd") == 0)
             return take_cd(s);
-        if (activates(command)) {
+        if (activates(command) && script->command.count == 0) {
             const char *line = join(command, script->arena);
 
             dt_shell_add_to(&script->activate, line, strlen(line), command->words[0].line,
