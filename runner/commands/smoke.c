@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "recipes/fields/task_fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/read_recipe.h"
@@ -89,7 +90,12 @@ static dt_status try_recipe(dt_smoke_report *out, const dt_smoke_wish *wish, dt_
     to->recipe = path;
     report_begin(to);
     *out = (dt_smoke_report){.path = path};
-    st = dt_read_training_recipe(&recipe, &source, path, call, &problem);
+    st = dt_read_recipe(&recipe, &source, path, call, &problem);
+    if (st == DT_OK && dt_task_has_lines(recipe.task))
+        st = DT_FAIL(&problem, DT_ERR_RECIPE,
+                     "%s: 'dtrun smoke' takes only recipes that train or have a 'command', and "
+                     "this one has 'task: %s'",
+                     path, dt_task_name(recipe.task));
     if (st == DT_OK)
         st = dt_smoke_recipe(out, &recipe, &source, wish, call->arena, &problem);
     if (st != DT_OK && out->count == 0) {
@@ -283,6 +289,10 @@ const dt_command dt_command_smoke = {
         "launch, supervisor, agent and engine, in their own state folder below TMPDIR. Checks\n"
         "that the recipe trains, validates, generates text, needs the predicted memory, learns,\n"
         "agrees with one process, loses no bit when a rank is killed, and stops cleanly.\n"
+        "\n"
+        "A recipe with a command runs its program in a copy of its folder, with two processes.\n"
+        "Checks that it starts, reports a metric, saves a checkpoint, continues from it when a\n"
+        "rank is killed, and stops. --set args.* makes the program small.\n"
         "\n"
         "Exit codes: 0 all checks passed, 1 a check failed, 2 a recipe cannot be read.\n"
         "docs/smoke.md describes each check and a CI job.\n",

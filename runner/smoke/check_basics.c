@@ -217,38 +217,47 @@ static dt_recipe endless(const dt_recipe *recipe)
     return out;
 }
 
-dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+dt_status dt_smoke_stop_run(dt_smoke_result *out, dt_smoke *smoke, dt_smoke_run *run, dt_error *err)
 {
-    const char *words[] = {"stop", NULL, NULL};
-    dt_recipe recipe = endless(&smoke->recipe);
+    const char *words[] = {"stop", run->row.id, NULL};
     json_t *answer = NULL;
     int64_t count, living;
     int exit_code = 0;
     dt_rank *ranks;
-    dt_smoke_run run;
     dt_status st = DT_OK;
     double start;
 
-    DT_TRY(dt_smoke_begin(&run, &smoke->place, "stops", &recipe, err));
-    DT_TRY(
-        dt_store_rank_list(smoke->place.store, &ranks, &count, run.row.id, 1, smoke->arena, err));
-    words[1] = run.row.id;
+    DT_TRY(dt_store_rank_list(smoke->place.store, &ranks, &count, run->row.id, run->row.attempt,
+                              smoke->arena, err));
     start = dt_clock_monotonic_seconds();
     DT_TRY(dt_smoke_place_call(&answer, &exit_code, &smoke->place, words, err));
-    DT_TRY(dt_store_run_find(smoke->place.store, &run.row, run.row.id, smoke->arena, err));
+    DT_TRY(dt_store_run_find(smoke->place.store, &run->row, run->row.id, smoke->arena, err));
     living = smoke->wish->how.here
                  ? 0
                  : count_living(ranks, count); /* on other nodes stop has checked */
-    if (exit_code != 0 || run.row.state != DT_RUN_STOPPED)
+    if (exit_code != 0 || run->row.state != DT_RUN_STOPPED)
         dt_smoke_fail(out, smoke, "dtrun stop failed with exit code %d, and the run is %s: %s",
-                      exit_code, dt_run_state_name(run.row.state), run.row.reason);
+                      exit_code, dt_run_state_name(run->row.state), run->row.reason);
     else if (living > 0)
         dt_smoke_fail(out, smoke, "%lld of %lld ranks still run", (long long)living,
                       (long long)count);
     else
-        dt_smoke_figure(out, smoke, "saved step %lld and ended within %.1f s, no process left",
-                        (long long)run.row.step, dt_clock_monotonic_seconds() - start);
+        dt_smoke_figure(out, smoke, "%s step %lld and ended within %.1f s, no process left",
+                        smoke->command ? "stopped after" : "saved", (long long)run->row.step,
+                        dt_clock_monotonic_seconds() - start);
 out:
     json_decref(answer);
+    return st;
+}
+
+dt_status dt_smoke_stops(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
+{
+    dt_recipe recipe = endless(&smoke->recipe);
+    dt_smoke_run run;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_smoke_begin(&run, &smoke->place, "stops", &recipe, err));
+    DT_TRY(dt_smoke_stop_run(out, smoke, &run, err));
+out:
     return st;
 }

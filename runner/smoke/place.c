@@ -110,6 +110,7 @@ out:
 static dt_status end_one(dt_smoke_place *place, const dt_run *run, dt_error *err)
 {
     const char *const words[] = {"stop", "--now", run->id, NULL};
+    const char *const removal[] = {"rm", "--yes", run->id, NULL};
     json_t *answer = NULL;
     dt_status st = DT_OK;
     int exit_code = 0;
@@ -119,6 +120,12 @@ static dt_status end_one(dt_smoke_place *place, const dt_run *run, dt_error *err
     if (exit_code != 0)
         DT_THROW(err, DT_ERR_IO, "cannot stop run '%s'", run->id);
     DT_TRY(await_supervisor(run->id, place->arena, err));
+    if (place->remove_runs) { /* what a command left on other nodes */
+        json_decref(answer);
+        DT_TRY(dt_smoke_place_call(&answer, &exit_code, place, removal, err));
+        if (exit_code != 0)
+            DT_THROW(err, DT_ERR_IO, "cannot remove run '%s'", run->id);
+    }
 out:
     json_decref(answer);
     return st;

@@ -15,6 +15,7 @@
 typedef struct dt_smoke_place {
     const char *folder, *dtrun;
     double limit_seconds; /* for one call */
+    bool remove_runs;     /* on other nodes, at the end */
     dt_store *store;      /* NULL until the first run */
     dt_arena *arena;      /* borrowed */
 } dt_smoke_place;
@@ -33,5 +34,12 @@ dt_status dt_smoke_place_call(json_t **out, int *exit_code, dt_smoke_place *plac
 /* Writes the recipe to NAME.yaml in the folder; *path lives in the arena. */
 dt_status dt_smoke_place_write(const char **path, const dt_smoke_place *place, const char *name,
                                const dt_recipe *recipe, dt_error *err);
+
+/* --- copy.c */
+/* Copies the recipe's workdir to NAME-workdir in the folder, so that the program writes nothing into the user's, and
+ * makes it the workdir of *io. Checkpoints of earlier runs are left out: a program might continue from them.
+ * DT_ERR_RECIPE: it is not here, or larger than workdir.max_mb. */
+dt_status dt_smoke_place_copy(dt_recipe *io, const dt_smoke_place *place, const char *name,
+                              dt_error *err);
 
 #endif

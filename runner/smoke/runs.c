@@ -32,8 +32,8 @@ static dt_status refused(const json_t *answer, int exit_code, dt_error *err)
 }
 
 /* Launches detached: an interrupt would not reach a launch that follows the run. */
-static dt_status launch(dt_smoke_run *out, dt_smoke_place *place, const char *name,
-                        const dt_recipe *recipe, dt_error *err)
+dt_status dt_smoke_launch(dt_smoke_run *out, dt_smoke_place *place, const char *name,
+                          const dt_recipe *recipe, dt_error *err)
 {
     const char *words[] = {"launch", NULL, "--detach", NULL}, *id;
     json_t *answer = NULL;
@@ -53,8 +53,8 @@ out:
     return st;
 }
 
-/* Waits until the run has done `steps` steps, or has ended. */
-static dt_status await(dt_smoke_run *io, dt_smoke_place *place, int64_t steps, dt_error *err)
+dt_status dt_smoke_await(dt_smoke_run *io, dt_smoke_place *place, dt_smoke_seen *seen,
+                         void *context, dt_error *err)
 {
     double until = dt_clock_monotonic_seconds() + place->limit_seconds;
     dt_status st = DT_OK;
@@ -62,20 +62,38 @@ static dt_status await(dt_smoke_run *io, dt_smoke_place *place, int64_t steps, d
     dt_run row = io->row;
 
     dt_arena_init(&arena, 0);
-    while (!dt_run_state_is_terminal(row.state) && row.step < steps) {
+    while (!dt_run_state_is_terminal(row.state) && !seen(place, &row, context, &arena)) {
         if (dt_interrupt_seen())
             DT_THROW(err, DT_ERR_BUSY, "interrupted");
-        if (dt_clock_monotonic_seconds() > until)
-            DT_THROW(err, DT_ERR_TIMEOUT, "the run is %s at step %lld after %.0f s (--limit)",
-                     dt_run_state_name(row.state), (long long)row.step, place->limit_seconds);
+        if (dt_clock_monotonic_seconds() > until) {
+            st = DT_FAIL(err, DT_ERR_TIMEOUT, "the run is %s at step %lld after %.0f s (--limit)",
+                         dt_run_state_name(row.state), (long long)row.step, place->limit_seconds);
+            break;
+        }
         dt_clock_sleep_seconds(LOOK_SECONDS);
         dt_arena_reset(&arena);
         DT_TRY(dt_store_run_find(place->store, &row, io->row.id, &arena, err));
     }
-    DT_TRY(dt_store_run_find(place->store, &io->row, io->row.id, place->arena, err));
+    if (st == DT_OK)
+        DT_TRY(dt_store_run_find(place->store, &io->row, io->row.id, place->arena, err));
+    else
+        (void)dt_store_run_find(place->store, &io->row, io->row.id, place->arena, NULL);
 out:
     dt_arena_release(&arena);
     return st;
+}
+
+static bool has_steps(dt_smoke_place *place, const dt_run *row, void *context, dt_arena *arena)
+{
+    (void)place;
+    (void)arena;
+    return row->step >= *(const int64_t *)context;
+}
+
+/* Waits until the run has done `steps` steps, or has ended. */
+static dt_status await(dt_smoke_run *io, dt_smoke_place *place, int64_t steps, dt_error *err)
+{
+    return dt_smoke_await(io, place, has_steps, &steps, err);
 }
 
 static dt_status not_finished(const dt_run *row, dt_error *err)
@@ -95,7 +113,7 @@ dt_status dt_smoke_train(dt_smoke_run *out, dt_smoke_place *place, const char *n
         snprintf(variable, sizeof(variable), "%.*s", (int)strcspn(planted, "="), planted);
         setenv(variable, strchr(planted, '=') + 1, 1);
     }
-    st = launch(out, place, name, recipe, err);
+    st = dt_smoke_launch(out, place, name, recipe, err);
     if (planted != NULL)
         unsetenv(variable);
     DT_TRY(st);
@@ -112,7 +130,7 @@ dt_status dt_smoke_begin(dt_smoke_run *out, dt_smoke_place *place, const char *n
 {
     dt_status st = DT_OK;
 
-    DT_TRY(launch(out, place, name, recipe, err));
+    DT_TRY(dt_smoke_launch(out, place, name, recipe, err));
     DT_TRY(await(out, place, 1, err));
     if (dt_run_state_is_terminal(out->row.state))
         DT_TRY(not_finished(&out->row, err));

@@ -23,6 +23,16 @@ dt_status dt_smoke_train(dt_smoke_run *out, dt_smoke_place *place, const char *n
 dt_status dt_smoke_begin(dt_smoke_run *out, dt_smoke_place *place, const char *name,
                          const dt_recipe *recipe, dt_error *err);
 
+/* Launches a run and does not wait for it. Errors as above. */
+dt_status dt_smoke_launch(dt_smoke_run *out, dt_smoke_place *place, const char *name,
+                          const dt_recipe *recipe, dt_error *err);
+/* Waits until the run has ended or `seen`, which is called with a short-lived arena, returns true. DT_ERR_TIMEOUT after
+ * the time limit; io->row is current then too. */
+typedef bool dt_smoke_seen(dt_smoke_place *place, const dt_run *row, void *context,
+                           dt_arena *arena);
+dt_status dt_smoke_await(dt_smoke_run *io, dt_smoke_place *place, dt_smoke_seen *seen,
+                         void *context, dt_error *err);
+
 /* Reads a metric of the run. */
 dt_status dt_smoke_line_read(dt_smoke_line *out, const dt_smoke_place *place,
                              const dt_smoke_run *run, const char *metric, dt_error *err);

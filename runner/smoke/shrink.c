@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "recipes/fields/task_fields.h"
+
 #include "base/banned.h"
 
 enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEPS = 2, RANKS = 2 };
@@ -11,6 +13,10 @@ enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEP
 enum { LARGE_VOCABULARY = 8192, FEW_SEQUENCES = 2 };
 enum { SAVE_EVERY = 2, VALIDATED = 8 };
 #define GRACE_SECONDS 10
+/* Of a command: its program may need longer than an engine, and may save a checkpoint in several parts. */
+#define LONGEST_GRACE_SECONDS 30.0
+#define SETTLE_SECONDS        1.0
+enum { RESTARTS = 1 };
 
 /* This machine's names as one or several nodes (runner/transport/local.c). */
 static const char *here[] = {"localhost",   "localhost#2", "localhost#3", "localhost#4",
@@ -38,6 +44,58 @@ static void shrink_ranks(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)
     out->tensor.size = at_most(recipe->tensor.size, at_most(out->ranks, RANKS));
     if (ranks == 0)
         out->ranks -= out->ranks % out->tensor.size;
+}
+
+/* Whether a word of the command asks for the rank or the number of a node: it is written for several. */
+static bool asks_for_rank(const dt_string_list *words)
+{
+    for (int64_t i = 0; i < words->count; i++)
+        if (strstr(words->items[i], "{node_rank}") != NULL ||
+            strstr(words->items[i], "{rank}") != NULL)
+            return true;
+    return false;
+}
+
+/* With `processes: node` each process is a node of this machine. */
+static void shrink_processes(dt_recipe *out, const dt_recipe *recipe, int64_t ranks,
+                             dt_arena *arena)
+{
+    int64_t each = dt_recipe_processes(recipe), nodes = (int64_t)recipe->nodes.count;
+    const char *first = nodes > 0 ? recipe->nodes.items[0] : "";
+
+    if (strncmp(first, "slurm:", strlen("slurm:")) == 0)
+        nodes = strcmp(first, one_of_slurm[0]) == 0 ? 1 : RANKS;
+    if (each == DT_PROCESSES_NODE) {
+        if (ranks == 0)
+            ranks = nodes > 1 || asks_for_rank(&recipe->command) ? RANKS : 1;
+        out->nodes.count = (size_t)at_most(ranks, sizeof(here) / sizeof(here[0]));
+        return;
+    }
+    if (each == DT_PROCESSES_GPU)
+        each = recipe->gpus < 0 ? RANKS : recipe->gpus > 0 ? recipe->gpus : 1;
+    ranks = ranks > 0 ? ranks : at_most(nodes * each, RANKS);
+    out->processes = dt_arena_printf(arena, "%lld", (long long)ranks);
+}
+
+void dt_shrink_command(dt_recipe *out, const dt_recipe *recipe, const dt_shrink *how,
+                       dt_arena *arena)
+{
+    *out = *recipe;
+    out->notify.webhook = "";
+    out->time_limit_seconds = 0;
+    out->grace_seconds = fmin(recipe->grace_seconds, LONGEST_GRACE_SECONDS);
+    out->failure.max_restarts = at_most(recipe->failure.max_restarts, RESTARTS);
+    out->checkpoints.settle_seconds = fmin(recipe->checkpoints.settle_seconds, SETTLE_SECONDS);
+    out->collect = (dt_string_list){NULL, 0};
+    if (how->here)
+        return;
+    out->nodes = (dt_string_list){here, 1};
+    out->hostfile = "";
+    out->nodes_min = out->gpus = out->threads = 0;
+    out->network.interface = "";
+    out->slurm.options = (dt_string_list){NULL, 0};
+    out->failure.launcher_lost = "continue";
+    shrink_processes(out, recipe, how->ranks, arena);
 }
 
 static void shrink_place(dt_recipe *out, const dt_recipe *recipe, int64_t ranks)

@@ -9,11 +9,13 @@
 
 #include "base/banned.h"
 
-static const struct {
+typedef struct check {
     const char *name, *promise;
     dt_smoke_look *look;
     bool after_training; /* needs the run of the first check */
-} checks[] = {
+} check;
+
+static const check training[] = {
     {"trains", "it trains, and every loss is finite", dt_smoke_trains, false},
     {"evaluates", "it is validated", dt_smoke_evaluates, true},
     {"generates", "its checkpoint generates text", dt_smoke_generates, true},
@@ -24,7 +26,19 @@ static const struct {
     {"stops", "it stops, and no process is left", dt_smoke_stops, true},
 };
 
-enum { CHECKS_COUNT = sizeof(checks) / sizeof(checks[0]) };
+static const check of_command[] = {
+    {"starts", "its program is found, and every process starts", dt_smoke_starts, false},
+    {"measures", "a metric is read", dt_smoke_measures, true},
+    {"saves", "a checkpoint appears", dt_smoke_saves, true},
+    {"resumes", "after a rank is killed, it continues from its checkpoint", dt_smoke_continues,
+     true},
+    {"stops", "it stops as asked, and no process is left", dt_smoke_ends_command, true},
+};
+
+enum {
+    TRAINING_COUNT = sizeof(training) / sizeof(training[0]),
+    COMMAND_COUNT = sizeof(of_command) / sizeof(of_command[0])
+};
 
 static void add_result(dt_smoke_report *report, const dt_smoke_result *result,
                        const dt_smoke_wish *wish)
@@ -35,25 +49,26 @@ static void add_result(dt_smoke_report *report, const dt_smoke_result *result,
         wish->on_result(wish->context, result);
 }
 
-/* Runs one check and adds its result. */
-static void look(dt_smoke_report *report, dt_smoke *smoke, size_t which,
+/* Runs one check, or tests a fault, and adds its result. */
+static void look(dt_smoke_report *report, dt_smoke *smoke, const check *which,
                  const dt_smoke_fault *fault)
 {
-    dt_smoke_result result = {.check = fault != NULL ? fault->name : checks[which].name,
-                              .promise =
-                                  fault != NULL ? fault->kind->promise : checks[which].promise,
+    dt_smoke_result result = {.check = fault != NULL ? fault->name : which->name,
+                              .promise = fault != NULL ? fault->kind->promise : which->promise,
                               .figure = ""};
-    bool needs = fault != NULL || checks[which].after_training;
+    bool needs = fault != NULL || which->after_training;
     double start = dt_clock_monotonic_seconds();
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
-    if (needs && smoke->trained.row.id == NULL)
-        dt_smoke_skip(&result, smoke, "it does not train");
+    if (fault != NULL && smoke->command)
+        dt_smoke_skip(&result, smoke, "not applicable to a command: only dtrun's engine has it");
+    else if (needs && smoke->trained.row.id == NULL)
+        dt_smoke_skip(&result, smoke, "it does not %s", smoke->command ? "start" : "train");
     else if (fault != NULL)
         st = dt_smoke_survives(&result, smoke, fault, &problem);
     else
-        st = checks[which].look(&result, smoke, &problem);
+        st = which->look(&result, smoke, &problem);
     report->interrupted = dt_interrupt_seen();
     if (st != DT_OK)
         dt_smoke_fail(&result, smoke, "%s", problem.message);
@@ -72,6 +87,16 @@ static void report_init(dt_smoke_report *out, const char *path, size_t count, dt
 static dt_status prepare(dt_smoke *smoke, const dt_recipe *recipe, const dt_recipe_source *source,
                          dt_error *err)
 {
+    smoke->command = recipe->task == DT_TASK_COMMAND;
+    if (smoke->command) {
+        if (smoke->wish->how.here && recipe->workdir.ship == DT_SHIP_NEVER)
+            return DT_FAIL(err, DT_ERR_RECIPE,
+                           "with 'workdir.ship: never' the test would write into '%s' of each "
+                           "node: use --set workdir.ship=auto, or leave out --here",
+                           recipe->workdir.folder);
+        dt_shrink_command(&smoke->recipe, recipe, &smoke->wish->how, smoke->arena);
+        return dt_preflight_recipe(&smoke->flight, &smoke->recipe, source, smoke->arena, err);
+    }
     dt_shrink_recipe(&smoke->recipe, recipe, &smoke->wish->how);
     smoke->ranks = smoke->recipe.ranks; /* with --here: set after the first run */
     smoke->rows = dt_architecture_find(recipe->model.kind)->reads_rows;
@@ -81,10 +106,13 @@ static dt_status prepare(dt_smoke *smoke, const dt_recipe *recipe, const dt_reci
 
 static void run_all(dt_smoke_report *out, dt_smoke *smoke)
 {
-    for (size_t i = 0; i < CHECKS_COUNT && !out->interrupted; i++)
-        look(out, smoke, i, NULL);
+    const check *checks = smoke->command ? of_command : training;
+    size_t count = smoke->command ? COMMAND_COUNT : TRAINING_COUNT;
+
+    for (size_t i = 0; i < count && !out->interrupted; i++)
+        look(out, smoke, &checks[i], NULL);
     for (size_t i = 0; i < smoke->wish->faults_count && !out->interrupted; i++)
-        look(out, smoke, 0, &smoke->wish->faults[i]);
+        look(out, smoke, NULL, &smoke->wish->faults[i]);
 }
 
 dt_status dt_smoke_recipe(dt_smoke_report *out, const dt_recipe *recipe,
@@ -95,9 +123,10 @@ dt_status dt_smoke_recipe(dt_smoke_report *out, const dt_recipe *recipe,
     double start = dt_clock_monotonic_seconds();
     dt_status st = DT_OK, closed;
 
-    report_init(out, source->path, CHECKS_COUNT + wish->faults_count, arena);
+    report_init(out, source->path, TRAINING_COUNT + wish->faults_count, arena);
     DT_TRY(prepare(&smoke, recipe, source, err));
     DT_TRY(dt_smoke_place_open(&smoke.place, wish->limit_seconds, arena, err));
+    smoke.place.remove_runs = smoke.command && wish->how.here;
     run_all(out, &smoke);
     out->seconds = dt_clock_monotonic_seconds() - start;
 out:

@@ -5,7 +5,7 @@
  * Errors  a failed check is a result, not an error; errors are problems that prevent testing
  *
  * Adding a check: write its function in one of the check_*.c files and declare it in smoke_int.h; add a row to
- * `checks` (smoke.c) and a line to docs/smoke.md
+ * `training` or `of_command` (smoke.c) and a line to docs/smoke.md
  */
 #ifndef DT_SMOKE_H
 #define DT_SMOKE_H

@@ -109,5 +109,5 @@ wrong "command: a\nmetrics: {pattern: '(?P<step>.*?)(?P<x>.)'}" "a lazy or posse
 wrong "command: a\nmetrics: {pattern: '(?P<step>['}" "a '[' is not closed"
 wrong 'command: a\nworkdirs: x' "unknown key 'workdirs' (did you mean 'workdir'?)"
 wrong 'model: gpt2-small\nenv: {A: 1}' "'env' has no effect without a 'command'"
-expect 2 smoke "$work/wild.yaml"
+expect 2 plan "$work/wild.yaml"
 says "takes only recipes that train"

@@ -36,9 +36,22 @@ for recipe in examples/*.yaml; do
     *fairseq*) cp "$work/small.bin" "$work/valid.bin" && also=(--set data.validation="$work/valid.bin") ;;
     esac
     expect 0 validate --no-data "$recipe" "${also[@]}"
-    if [[ $recipe = */translate.yaml ]] || grep -q '^command:' "$recipe"; then # they do not train a model of dtrun
+    if [[ $recipe = */translate.yaml ]]; then
         expect 2 smoke "$recipe"
         says "takes only recipes that train"
+        continue
+    fi
+    if grep -q '^command:' "$recipe"; then
+        needs=torch
+        [[ $recipe = *huggingface* ]] && needs=torch,transformers,accelerate
+        if python3 -c "import $needs" 2>/dev/null && { [[ $recipe != */torchrun.yaml ]] || command -v torchrun >/dev/null; }; then
+            expect 0 smoke --limit 300 "$recipe"
+            tail -n 1 "$work/out"
+        else # the check that its program starts is the one that fails
+            expect 1 smoke "$recipe"
+            grep -q '^  failed  starts ' "$work/out" || fail "'starts' did not fail"
+            echo "$recipe: $needs is not installed"
+        fi
         continue
     fi
     case $recipe in */layers*.yaml | */sweep.yaml | */slurm.yaml | */fork.yaml) continue ;; esac # in small they are char-shakespeare.yaml
