@@ -71,6 +71,30 @@ await 15 stays stopped
 wants 0 "none of its processes are left" "$dtrun" stop stopped
 is "what a stop leaves on the hosts" "$(left_on_hosts)" ""
 
+# A smoke test on the recipe's own nodes: the hosts get a copy of the folder, and nothing is left there.
+mkdir "$net/launch/here" "$net/tmp"
+cat >"$net/launch/here/run.sh" <<'END'
+mkdir -p out
+for step in $(seq 1 2000); do
+    [ "$RANK" != 0 ] || { echo "{\"step\": $step, \"loss\": 1}"; echo "$step" >"out/save-$step"; }
+    sleep 0.2
+done
+END
+cat >"$net/launch/here/r.yaml" <<'END'
+nodes: [host1, host2]
+processes: 1
+command: sh run.sh
+metrics: json
+checkpoints: {path: "out/save-{step}", settle: 0.2}
+END
+before=$(for host in host1 host2; do ssh $host 'ls /root/.local/state/dtrun/nodes'; done)
+wants 0 "2 processes, running" env TMPDIR="$net/tmp" "$dtrun" smoke --here "$net/launch/here/r.yaml"
+for text in 'good    saves' 'no rank runs on this machine' 'no process left'; do
+    grep -q "$text" "$net/out" || fail "smoke --here does not say '$text': $(cat "$net/out")"
+done
+is "what a smoke test leaves on the hosts" "$(for host in host1 host2; do ssh $host 'ls /root/.local/state/dtrun/nodes'; done)" "$before"
+is "what a smoke test leaves here" "$(ls "$net/tmp")$(ls "$net/launch/here" | tr '\n' ' ')" "r.yaml run.sh "
+
 # A host that is gone is left out where the recipe allows fewer: the next attempt has two processes.
 wants 0 "" "$dtrun" launch --detach "$net/launch/meet.yaml" --set name=lost --set 'command=python3 meet.py stay' \
     --set nodes_min=1 --set failure.max_restarts=1
