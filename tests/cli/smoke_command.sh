@@ -18,6 +18,8 @@ if broken == 'stop':
 if broken == 'again' and resume:
     raise ValueError('not again')
 pathlib.Path('wrote').write_text('here')
+if broken == 'short' and os.environ['RANK'] != '0':
+    sys.exit() # before rank 0, whose last checkpoint is complete once it has ended
 while step < steps:
     step += 1
     time.sleep(0.05)
@@ -101,8 +103,9 @@ rm -rf "${work:?}/tmp"/*
 unchanged
 
 # A program that ends at once, and a recipe that promises nothing: what cannot be checked is skipped.
-expect 0 smoke "$work/project/good.yaml" --set args.steps=5 --set checkpoints.settle=9
-says "the program ended before a rank could be killed"
+expect 0 smoke "$work/project/good.yaml" --set args.broken=short --set args.steps=5 \
+    --set checkpoints.settle=9
+says "skipped resumes" "the program ended" # before the kill, or on a slow machine after the restart
 printf 'command: "true"\n' >"$work/project/plain.yaml"
 expect 0 smoke --here "$work/project/plain.yaml"
 says "1 process, finished" "has no 'metrics'" "has no 'checkpoints'" "restarts are off"
