@@ -52,7 +52,7 @@ grep -q '^not ok [0-9]* - .*tiny.yaml: ' "$work/out" || fail "nothing is not ok"
 says "kept the files in '$TMPDIR/dtrun-smoke."
 XDG_STATE_HOME=$(echo "$TMPDIR"/dtrun-smoke.*) expect 0 list --json
 json "len(o['runs']) > 0" "all(r['state'] in ('finished', 'failed', 'stopped') for r in o['runs'])"
-rm -rf "$TMPDIR"/*
+rm -rf "${work:?}"/tmp/*
 
 echo 'schedule: {steps: many}' >"$work/broken.yaml"
 expect 2 smoke "$work/broken.yaml" --json
