@@ -181,7 +181,7 @@ static void add_task_text(dt_strbuf *out, const verdict *good)
                           plan->world_size == 1 ? "rank" : "ranks", plan->task.run);
 }
 
-/* What add_text_warning needs. */
+/* Context of add_text_warning. */
 typedef struct warning_list {
     dt_strbuf *text;
     const char *path;

@@ -13,7 +13,7 @@ enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEP
 enum { LARGE_VOCABULARY = 8192, FEW_SEQUENCES = 2 };
 enum { SAVE_EVERY = 2, VALIDATED = 8 };
 #define GRACE_SECONDS 10
-/* Of a command: its program may need longer than an engine, and may save a checkpoint in several parts. */
+/* Limits of a command: its program may need longer than an engine, and may save a checkpoint in several parts. */
 #define LONGEST_GRACE_SECONDS 30.0
 #define SETTLE_SECONDS        1.0
 enum { RESTARTS = 1 };

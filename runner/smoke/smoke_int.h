@@ -31,7 +31,7 @@ dt_smoke_look dt_smoke_trains, dt_smoke_evaluates, dt_smoke_generates, dt_smoke_
 dt_smoke_look dt_smoke_learns, dt_smoke_agrees, dt_smoke_resumes;
 /* --- check_command.c: checks of a recipe with a command */
 dt_smoke_look dt_smoke_starts, dt_smoke_measures, dt_smoke_saves;
-/* What a check waits for. */
+/* Conditions that a check waits for. */
 typedef struct dt_smoke_awaited {
     int64_t attempt; /* an earlier one does not count, a later one ends the wait */
     bool metric, checkpoint;

@@ -178,7 +178,7 @@ static void set_quiet(fetch *one, bool ending)
         one->quiet_ms += since_ms - LOOK_MS;
 }
 
-/* Of a command's program only the newest checkpoint is brought: the others are dropped. */
+/* Drops all waiting checkpoints of a command but the newest, the only one that is brought. */
 static void keep_newest(dt_checkpoint_fetcher *fetcher)
 {
     int64_t newest = -1;
