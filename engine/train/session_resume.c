@@ -66,6 +66,20 @@ dt_status dt_session_open_weights(dt_train_session *session, dt_error *err)
     return dt_weights_open(&session->weights, &plan->weights, err);
 }
 
+/* Turns the failure of any rank to read damaged weights into an error of the recipe, on all ranks: a restart would read
+ * the same file. The ranks have agreed before that one of them failed. */
+static dt_status refuse_restarts(dt_train_session *session, dt_status st, dt_error *err)
+{
+    dt_comm *comm = session->state.comm; /* as in dt_weights_load */
+    double damaged = st == DT_ERR_CORRUPT;
+
+    if (comm->all_reduce_f64(comm, &damaged, 1, NULL) != DT_OK || damaged == 0)
+        return st;
+    if (err != NULL)
+        err->code = DT_ERR_RECIPE;
+    return DT_ERR_RECIPE;
+}
+
 dt_status dt_session_load_weights(dt_train_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -73,8 +87,8 @@ dt_status dt_session_load_weights(dt_train_session *session, dt_error *err)
     if (session->weights == NULL)
         return DT_OK;
     st = dt_weights_load(session->weights, &session->state, err);
-    if (st == DT_ERR_CORRUPT) /* a restart would read the same file: the recipe names it */
-        st = err != NULL ? (err->code = DT_ERR_RECIPE) : DT_ERR_RECIPE;
+    if (st == DT_ERR_CORRUPT || st == DT_ERR_IO)
+        st = refuse_restarts(session, st, err);
     DT_TRY(st);
     if (session->mesh.world.rank == 0)
         dt_log_info("parameters loaded from '%s'", session->recipe->model.from);

@@ -202,7 +202,7 @@ refused "'model.kind' is \"mlp\"" -- --set model.kind=mlp
 refused "'model.embed' is 768" "('n_embd')" -- --set model.preset=gpt2-small
 refused "'batch.tokens' is 17" -- --set batch.tokens=17
 expect 0 validate "$work/tune.yaml" --set batch.tokens=8
-refused "cannot read '$work/nothing'" -- --set model.from="$work/nothing"
+refused "'$work/nothing' does not exist" -- --set model.from="$work/nothing"
 refused "unknown run 'nobody'" -- --set model.from=run:nobody@best
 refused "expected a step" -- --set model.from=run:tune@worst
 change model_type '"bert"'
