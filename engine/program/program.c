@@ -31,8 +31,9 @@
 #include "base/banned.h"
 
 #define CHUNK_BYTES     65536
-#define LAST_BYTES      ((size_t)16 << 20) /* of output that is read after the program has ended */
-#define CODE_OF_SIGNAL  128                /* of a shell whose program ended by signal 0 */
+#define PIECE_BYTES     ((size_t)256 << 10) /* of output that is read at once */
+#define LAST_BYTES      ((size_t)16 << 20)  /* of output that is read after the program has ended */
+#define CODE_OF_SIGNAL  128                 /* of a shell whose program ended by signal 0 */
 #define AT_ONCE_SECONDS 10.0 /* a resumed program that ends sooner may have done nothing */
 #define LONGEST_POLL_MS 60000.0
 #define FILE_POLL_MS    500 /* between two looks at files of metrics */
@@ -201,35 +202,57 @@ static void close_pipe(int *ends)
     }
 }
 
-static dt_status pass_rest(program *p, int *ends, dt_error *err);
-
-/* Passes a piece of stdout or stderr on. *got: its size, 0 if there is none now. */
-static dt_status pass_output(program *p, int *ends, size_t *got, dt_error *err)
+/* Appends what a pipe holds now, about PIECE_BYTES at most, and closes it after its end. */
+static void take(dt_strbuf *out, int *ends)
 {
     char chunk[CHUNK_BYTES];
-    ssize_t length = read(ends[0], chunk, sizeof(chunk));
-    dt_status st = DT_OK;
+    ssize_t length = 1;
+
+    while (ends[0] >= 0 && length > 0 && out->length < PIECE_BYTES) {
+        length = read(ends[0], chunk, sizeof(chunk));
+        if (length > 0)
+            dt_strbuf_add(out, chunk, (size_t)length);
+        else if (length == 0 || (errno != EINTR && errno != EAGAIN))
+            close_pipe(ends);
+    }
+}
+
+/* Reads the metrics in a piece of stdout. */
+static dt_status read_stdout(program *p, const dt_strbuf *text, dt_error *err)
+{
+    dt_status st = dt_output_metrics_read(p->metrics, text->data, text->length, err);
     double loss;
 
-    *got = length > 0 ? (size_t)length : 0;
-    if (length < 0 && (errno == EINTR || errno == EAGAIN))
-        return DT_OK;
-    if (length <= 0) {
-        close_pipe(ends);
-        return DT_OK;
-    }
-    if (ends == p->errors) {
-        dt_last_error_add(&p->last_error, chunk, *got);
-        DT_TRY(dt_file_write_all(STDERR_FILENO, chunk, *got, err));
-        if (!on_stdout(p))
-            return DT_OK;
-        DT_TRY(pass_rest(p, p->out, err)); /* it was written before */
-        return dt_output_metrics_read_errors(p->metrics, chunk, *got, err);
-    }
-    DT_TRY(dt_file_write_all(STDOUT_FILENO, chunk, *got, err));
-    DT_TRY(dt_output_metrics_read(p->metrics, chunk, *got, err));
     dt_saves_note_step(p->saves, dt_output_metrics_step(p->metrics, &loss));
+    return st;
+}
+
+/* Passes a piece of stdout or stderr on. *got: its size, 0 if there is none now. Metrics are read before anything is
+ * written, which can wait for the agent: meanwhile the program goes on, and its next line on stdout would be taken for
+ * one before this piece of stderr. */
+static dt_status pass_output(program *p, int *ends, size_t *got, dt_error *err)
+{
+    dt_strbuf said, errors;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&said);
+    dt_strbuf_init(&errors);
+    take(ends == p->out ? &said : &errors, ends);
+    *got = said.length + errors.length;
+    if (errors.length > 0 && on_stdout(p))
+        take(&said, p->out); /* was written before */
+    if (said.length > 0)
+        DT_TRY(read_stdout(p, &said, err));
+    if (errors.length > 0) {
+        dt_last_error_add(&p->last_error, errors.data, errors.length);
+        if (on_stdout(p))
+            DT_TRY(dt_output_metrics_read_errors(p->metrics, errors.data, errors.length, err));
+    }
+    DT_TRY(dt_file_write_all(STDOUT_FILENO, said.data, said.length, err));
+    DT_TRY(dt_file_write_all(STDERR_FILENO, errors.data, errors.length, err));
 out:
+    dt_strbuf_release(&said);
+    dt_strbuf_release(&errors);
     return st;
 }
 

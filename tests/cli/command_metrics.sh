@@ -36,13 +36,15 @@ says "a line of metrics has no whole number 'step' and is left out: {\"loss\": 3
 
 # transformers' Trainer: a dictionary, then its bar is drawn again; other bars do not matter.
 cat >"$work/program.py" <<'PY'
-import fcntl, struct, sys, termios, time
+import fcntl, os, struct, sys, termios, time
 def unread(fd):
     return struct.unpack('i', fcntl.ioctl(fd, termios.FIONREAD, b'1234'))[0]
 def bar(text):
     sys.stderr.write('\r' + text); sys.stderr.flush()
+def reader_waits(): # dtrun-engine sleeps: it has dealt with what it has read
+    return open(f'/proc/{os.getppid()}/stat').read().rsplit(')', 1)[1].split()[0] == 'S'
 def pause(): # until everything was read, as between steps that take time
-    while unread(1) > 0 or unread(2) > 0: time.sleep(0.001)
+    while unread(1) > 0 or unread(2) > 0 or not reader_waits(): time.sleep(0.001)
 bar('Map: 100%|####| 40/40 [00:00<00:00]\n')
 bar('  0%|    | 0/8 [00:00<?, ?it/s]')
 bar('100%|####| 8/8 [00:00<00:00, 9it/s]\n') # an evaluation before the training
