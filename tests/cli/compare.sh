@@ -28,7 +28,7 @@ says "no group 'nosuchgroup'"
 expect 2 show rates
 says "'rates' is a group of 2 runs" "dtrun list --group rates"
 LC_ALL=C.UTF-8 expect 0 compare "${runs[@]}"
-says "optimizer.lr" "valid_loss" "vs first" "%)" "aaa" "bbb" "+----"
+says "optimizer.lr" "validation loss" "vs first" "%)" "aaa" "bbb" "+----"
 lacks "seed"
 [ "$(awk 'length > 110' "$work/out" | wc -l)" -eq 0 ] || fail "a line is too wide"
 

@@ -56,13 +56,15 @@ if [ "$PHASE" = first ]; then
 fi
 
 supervisor() { pgrep -f '^dtrun supervise one$' || true; }
-is_supervised() { [ -n "$(supervisor)" ]; }
+# Exactly one: a supervisor that starts is two processes for a moment.
+is_supervised() { [ "$(supervisor | wc -w)" -eq 1 ]; }
 has_step() { [ "$("$driver" get one step)" -ge "$1" ]; }
 attempt_is() { [ "$("$driver" get one attempt)" = "$1" ]; }
 if [ "$PHASE" = first ]; then
     FAKE_STEPS=100000 "$driver" launch one 2
     await 30 has_step 3
-    pid=$(pgrep -f 'supervise one$')
+    await 30 is_supervised
+    pid=$(supervisor)
     kill -9 "$pid"
     await 30 is_supervised # by the timer: nothing here looks
     [ "$(supervisor)" != "$pid" ] || fail "it was not killed"

@@ -21,8 +21,13 @@ begun() { [ "$(value lost "o.get('step') or 0" 2>/dev/null || echo 0)" -ge "$1" 
 engines_of_host2() { "$net_sh" pids "$net" host2 | xargs -r ps -o pid=,args= -p | awk '/dtrun-engine.* train/ { print $1 }'; }
 host2_computes() { [ -n "$(engines_of_host2)" ]; }
 await 30 host2_computes
+engines=$(engines_of_host2)
+is_running() { [ "$(value lost "o['state']")" = running ]; }
+kill -STOP $engines # at once, and then in slices until it is ready: a fast host2 is done with its lines within a second
+until is_running; do
+    kill -CONT $engines && sleep 0.02 && kill -STOP $engines || fail "host2 has ended"
+done
 await 30 begun 20
-kill -STOP $(engines_of_host2) # or it may be done with its lines before it is cut off
 "$net_sh" cut "$net" host2
 wait $command || fail "the command ends with $?: $(cat "$net/out"; "$dtrun" show lost)"
 is "attempts" "$(value lost "o['attempt']")" 2
