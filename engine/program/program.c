@@ -228,7 +228,7 @@ static dt_status read_stdout(program *p, const dt_strbuf *text, dt_error *err)
 }
 
 /* Passes a piece of stdout or stderr on. *got: its size, 0 if there is none now. Metrics are read before anything is
- * written, which can wait for the agent: meanwhile the program goes on, and its next line on stdout would be taken for
+ * written, which can block: the program continues meanwhile, and its next line on stdout would be taken for
  * one before this piece of stderr. */
 static dt_status pass_output(program *p, int *ends, size_t *got, dt_error *err)
 {

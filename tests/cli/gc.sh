@@ -74,7 +74,7 @@ expect 0 gc cache --cache-quota 1kB --yes
 mkdir "$runs/.removed-abc"
 expect 0 gc leftovers --yes
 [ ! -e "$runs/.removed-abc" ] || fail "a leftover is left"
-# A run that is removed meanwhile is no error of gc.
+# gc does not fail if a run is removed meanwhile.
 printf 'name: short\ncommand: "true"\n' >"$work/short.yaml"
 for run in 1 2 3 4; do
     expect 0 launch --wait --json "$work/short.yaml" --tag short

@@ -31,7 +31,7 @@ expect 0 status abc234 --json
 json "o['run'] == 'abc234'"
 expect 0 status abd5 --json
 json "o['run'] == 'abd567'"
-for ref in a ab abc; do # a name that does not exist is no beginning of an id
+for ref in a ab abc; do # a name that does not exist is not taken for the beginning of an id
     for command in status stop "rm --yes" resume "export --to csv"; do
         expect 2 $command $ref
         says "unknown run '$ref'" "at least 4 characters"

@@ -46,7 +46,7 @@ within 20 driven
 expect 0 stop two --json
 json "o['ended']" "all(p['state'] == 'stopped' for p in o['points'])"
 expect 0 list --group two --json
-json "sorted(r['name'] for r in o['runs']) == ['pair-1', 'pair-2']" # --group is no name
+json "sorted(r['name'] for r in o['runs']) == ['pair-1', 'pair-2']" # --group does not name the runs
 json "len(o['runs']) == 2"
 expect 0 stop two
 [ -z "$(driver_of two)" ] || fail "a driver is left"

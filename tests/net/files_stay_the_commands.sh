@@ -67,7 +67,7 @@ kept both
 rm "$work/.dtrunignore" "$work/made"
 echo "sent changed" >"$work/changed"
 
-# The same content on both sides is no conflict; a file that took a folder's place, and the reverse, are.
+# The same content on both sides is not a conflict; a file that took a folder's place, and the reverse, are.
 begun equal
 echo "by the run" >"$work/changed"
 resumed 0 "" equal
