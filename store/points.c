@@ -267,7 +267,7 @@ dt_status dt_points_add(dt_store *store, bool *open, const char *run, const dt_m
     if (all->points_count ==
         POINTS_MOST) /* they could not be written, and stay until the transaction ends */
         return DT_FAIL(err, DT_ERR_IO,
-                       "cannot write the run store: a point of this change was lost");
+                       "cannot write the run store: an earlier write of this transaction failed");
     at = all->points_count++;
     all->points[at] = (collected){point->step, point->time_ms, point->value, NO_POINT};
     if (curve->first == NO_POINT) {

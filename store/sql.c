@@ -212,7 +212,8 @@ dt_status dt_sql_commit(dt_store *store, dt_error *err)
     dt_status st = DT_OK;
 
     if (store->points_lost)
-        DT_THROW(err, DT_ERR_IO, "cannot write the run store: a point of this change was lost");
+        DT_THROW(err, DT_ERR_IO,
+                 "cannot write the run store: an earlier write of this transaction failed");
     if (store->gatherer != NULL)
         DT_TRY(store->gatherer->write(store, true, err));
     DT_TRY(dt_sql_exec(store, "COMMIT", "write the run store", err));

@@ -18,7 +18,7 @@
 
 #define DT_WEB_REQUEST_SECONDS 10.0 /* time limit for a complete request */
 #define DT_WEB_TAKE_SECONDS    60.0 /* time limit for reading each part of an answer */
-#define DT_WEB_GRACE_SECONDS   0.5  /* no connection is closed sooner */
+#define DT_WEB_GRACE_SECONDS   0.5  /* minimum age of a connection that may be closed */
 #define DT_WEB_STALLED_SECONDS \
     5.0 /* at a limit, a client that has not read for this long is closed */
 

@@ -101,9 +101,9 @@ dt_status dt_checkpoint_save(dt_checkpoint_saved *out, const dt_checkpoint_place
 
 /* Retention rules. A checkpoint stays if any rule keeps it, and the newest always stays. */
 typedef struct dt_checkpoint_keep {
-    int64_t newest; /* of those saved every few steps or at the end: how many; 0: all */
-    int64_t epochs; /* of those saved at the end of an epoch: how many; 0: all */
-    /* of those saved as the best so far: how many of the lowest scores; of equal ones the newer */
+    int64_t newest; /* number of step and final checkpoints kept; 0: all */
+    int64_t epochs; /* number of checkpoints kept of those saved at the end of an epoch; 0: all */
+    /* number of checkpoints kept with the lowest scores; of equal scores the newer one is kept */
     int64_t best;
 } dt_checkpoint_keep;
 

@@ -1,7 +1,7 @@
 /* save: implements the save protocol. Whatever call the process dies at, a directory is a checkpoint only
  * if all of it is on the disk. The lead is rank 0, or the first rank of each node if they share no files:
  *
- *   all      choose the first name that no lead has yet                                agree
+ *   all      choose the first name that exists on no node                              agree
  *   lead     mkdir NAME.partial                                                        agree
  *   all      write and sync their files in it                                          agree
  *   all      send their parts of the index to the leads

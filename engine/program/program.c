@@ -31,12 +31,12 @@
 #include "base/banned.h"
 
 #define CHUNK_BYTES     65536
-#define PIECE_BYTES     ((size_t)256 << 10) /* of output that is read at once */
-#define LAST_BYTES      ((size_t)16 << 20)  /* of output that is read after the program has ended */
-#define CODE_OF_SIGNAL  128                 /* of a shell whose program ended by signal 0 */
+#define PIECE_BYTES     ((size_t)256 << 10) /* limit of output read at once */
+#define LAST_BYTES      ((size_t)16 << 20)  /* limit of output read after the program's end */
+#define CODE_OF_SIGNAL  128  /* exit code of a shell minus the signal that ended its program */
 #define AT_ONCE_SECONDS 10.0 /* a resumed program that ends sooner may have done nothing */
 #define LONGEST_POLL_MS 60000.0
-#define FILE_POLL_MS    500 /* between two looks at files of metrics */
+#define FILE_POLL_MS    500 /* interval of reading files of metrics */
 
 typedef struct program {
     const dt_plan *plan;
@@ -44,8 +44,8 @@ typedef struct program {
     dt_events *events;
     dt_output_metrics *metrics; /* NULL: stdout goes to the agent directly */
     dt_saves *saves;            /* NULL: none, or not rank 0 */
-    dt_metrics_file file;       /* of metrics that are not on stdout */
-    dt_metrics_board *board;    /* of event files; NULL: none */
+    dt_metrics_file file;       /* file with the metrics, if they are not on stdout */
+    dt_metrics_board *board;    /* reads event files; NULL: none */
     double started_seconds;     /* by the monotonic clock */
     int signals;                /* signalfd of SIGTERM and SIGCHLD */
     int out[2], errors[2];      /* pipes of its stdout and stderr; -1: none, or closed */

@@ -35,8 +35,7 @@ typedef struct dt_graph_cache_ops {
 } dt_graph_cache_ops;
 
 /* *out is NULL if the device has no graphs or they are not wanted; all functions accept NULL. what:
- * name for the log; tells: whether this cache logs its recordings; breaks_max: maximum breaks of a
- * run. */
+ * name for the log; tells: log each recording; breaks_max: most operations that may interrupt one. */
 dt_status dt_graph_cache_open(dt_graph_cache **out, dt_device *device, const char *what,
                               size_t key_bytes, int breaks_max, bool tells, dt_error *err);
 void dt_graph_cache_close(dt_graph_cache *cache);

@@ -41,8 +41,8 @@ typedef struct dt_joints_from {
 dt_status dt_joints_find(dt_joints *out, const dt_joints_from *from, dt_error *err);
 void dt_joints_release(dt_joints *joints); /* accepts a zeroed one */
 
-/* Returns the ends of the words that start at at[0] and behind it: bit i is set if a word ends before at[i]. Looks at
- * DT_JOINTS_BLOCK bytes, up to the first one that is not ASCII. 0: the end of the first word is not among them. */
+/* Returns the mask of word ends from at[0] on: bit i is set if a word ends before at[i]. Looks at
+ * DT_JOINTS_BLOCK bytes, up to the first one that is not ASCII. Returns 0 if the first word does not end in them. */
 static inline uint64_t dt_joints_block(const dt_joints *joints, const unsigned char *at,
                                        const unsigned char *end)
 {

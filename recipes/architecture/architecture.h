@@ -82,7 +82,7 @@ typedef struct dt_input {
 /* All-reduces of a pass over a unit by ranks that divide its layers, each of B T C numbers. */
 typedef struct dt_unit_sums {
     int forward, backward; /* of the root: the embeddings', and the head's */
-    int again;             /* those of forward that recompute full repeats */
+    int again;             /* all-reduces of forward repeated by full recomputation */
 } dt_unit_sums;
 
 /* FLOPs of one item of a pass: a token, a row. */

@@ -584,8 +584,7 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 1000,
      .fallback = "3",
-     .help = "how often in a row a failed run is restarted from its last checkpoint without "
-             "a new one"},
+     .help = "restarts without a new checkpoint before a failing run is given up"},
     {.path = "failure.launcher_lost",
      .type = DT_FIELD_STRING,
      AT(failure.launcher_lost),

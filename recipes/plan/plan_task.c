@@ -68,7 +68,8 @@ static dt_status read_parts(dt_plan_task *out, const json_t *task, dt_arena *are
                                json_integer_value(json_array_get(pair, 1))};
         if (json_array_size(pair) != 2 || part->lines < 1 || part->lines > LINES_MAX - out->lines ||
             part->weight < 1 || part->weight > WEIGHT_MAX)
-            DT_THROW(err, DT_ERR_CORRUPT, WHERE ": part %lld is not [lines, weight]", (long long)i);
+            DT_THROW(err, DT_ERR_CORRUPT, WHERE ": part %lld: expected [lines, weight]",
+                     (long long)i);
         out->lines += part->lines;
     }
 out:
@@ -94,7 +95,7 @@ static dt_status read_done(dt_plan_task *out, const json_t *task, dt_arena *aren
         if (json_array_size(pair) != 2 || !json_is_integer(first) || !json_is_integer(end) ||
             at[0] < before || at[1] <= at[0] || at[1] > out->part_count)
             DT_THROW(err, DT_ERR_CORRUPT,
-                     WHERE ": 'done' is not an ascending list of [first, end]");
+                     WHERE ": 'done': expected an ascending list of [first, end]");
         before = at[1];
     }
 out:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two runs at once: stopping one costs the other no step; two supervisors of one run cannot be.
+# Two runs at once: stopping one costs the other no step; a run cannot have two supervisors.
 . "$(dirname "$0")/lib.sh"
 FAKE_STEPS=100000 "$driver" launch one 2
 FAKE_STEPS=100000 "$driver" launch two 2

@@ -126,7 +126,7 @@ static void test_a_failed_group_with_points_ends_the_transaction(void **state)
     assert_good(t, dt_sql_group_begin(&group, t->store, &t->err));
     assert_good(t, add(t, 1, 2, "loss", 2));
     assert_int_equal(dt_sql_group_end(&group, DT_ERR_BUSY, &t->err), DT_ERR_BUSY);
-    assert_fails(t, dt_store_commit(t->store, &t->err), DT_ERR_IO, "lost");
+    assert_fails(t, dt_store_commit(t->store, &t->err), DT_ERR_IO, "earlier write");
     dt_store_rollback(t->store);
     assert_good(t, add(t, 1, 3, "loss", 3));
     assert_int_equal(test_store_number(t, "SELECT count(*) FROM metrics"), 2);
@@ -151,8 +151,8 @@ static void test_points_that_cannot_be_written_are_refused(void **state)
     assert_int_not_equal(st, DT_OK);
     t->err = (dt_error)DT_ERROR_INIT;
     for (int64_t step = 1; step <= 10; step++)
-        assert_fails(t, add(t, 1, MANY + step, "loss", 1), DT_ERR_IO, "lost");
-    assert_fails(t, dt_store_commit(t->store, &t->err), DT_ERR_IO, "lost");
+        assert_fails(t, add(t, 1, MANY + step, "loss", 1), DT_ERR_IO, "earlier write");
+    assert_fails(t, dt_store_commit(t->store, &t->err), DT_ERR_IO, "earlier write");
     dt_store_rollback(t->store);
     assert_int_equal(sqlite3_exec(t->store->db, "DROP TRIGGER full", NULL, NULL, NULL), SQLITE_OK);
     assert_good(t, add(t, 1, 1, "loss", 1));

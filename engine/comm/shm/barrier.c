@@ -84,7 +84,7 @@ static dt_status check_all(const dt_barrier *barrier, double waited_seconds,
     for (int64_t at = 0; at < barrier->count; at++) {
         dt_error found = DT_ERROR_INIT;
 
-        /* check again afterwards: what the member did before it left counts */
+        /* check again: the member may have arrived just before it left */
         if (at == barrier->index || reached(&barrier->members[at], which, target) ||
             check(barrier, at, waited_seconds, &found) == DT_OK ||
             reached(&barrier->members[at], which, target))

@@ -182,8 +182,7 @@ static uint32_t alignment(const void *pointer)
     return lowest == 0 || lowest > ALIGN_MOST ? ALIGN_MOST : (uint32_t)lowest;
 }
 
-/* Returns the alignment for D, and for C, which the library is given with D's layout: the lesser
- * one. */
+/* Returns the smaller alignment of C and D: cuBLASLt gets one layout for both. */
 static uint32_t alignment_of_sums(const dt_cuda_product *p)
 {
     uint32_t d = alignment(p->d), c = alignment(p->c);

@@ -219,7 +219,7 @@ static dt_status run_command(setting *all, const char *folder, int *code, dt_err
 out:
     /* whatever it started in the background too: nothing of it may run when ranks are started, or after a stop */
     if (dt_proc_end_all("environ", has_mark, all->mark, END_SECONDS) > 0 && st == DT_OK)
-        st = DT_FAIL(err, DT_ERR_IO, "setup: processes that it started cannot be ended");
+        st = DT_FAIL(err, DT_ERR_IO, "cannot end the processes that the setup command started");
     for (int i = 0; i < 2; i++)
         if (ends[i] >= 0)
             close(ends[i]);
@@ -310,7 +310,7 @@ dt_status dt_remote_helper_end_setup(const char *entry, dt_error *err)
         dt_error_clear(err);
         st = DT_OK;
     } else if (st == DT_OK && dt_proc_end_all("environ", has_mark, all.mark, END_SECONDS) > 0) {
-        st = DT_FAIL(err, DT_ERR_IO, "setup: processes that it started cannot be ended");
+        st = DT_FAIL(err, DT_ERR_IO, "cannot end the processes that the setup command started");
     }
 out:
     if (all.lock >= 0)
